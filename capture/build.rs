@@ -1,5 +1,5 @@
-//! Puts into the binary what is checked in for the target's architecture: the kernel programs, without which a longpole can
-//! only read recordings, and the library that is put before libc of launched programs. `./x embed` makes them.
+//! Embeds the files that are checked in for the target's architecture: the kernel programs (a longpole without them can
+//! only read recordings) and the library that is put before libc of launched programs. `./x embed` makes both.
 
 use std::{env, path::PathBuf};
 
@@ -23,7 +23,7 @@ fn main() {
     ] {
         let file = folder.join(name);
         println!("cargo::rustc-check-cfg=cfg({condition})");
-        // Watched whether it is there or not, so that making it later is noticed.
+        // Watched even if the file does not exist yet, so that making it later is noticed.
         println!("cargo::rerun-if-changed={}", file.display());
         if file.is_file() {
             println!("cargo::rustc-cfg={condition}");

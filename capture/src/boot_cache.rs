@@ -1,7 +1,7 @@
-//! What does not change until the machine starts again, kept in files: finding it out takes a third of a start.
+//! A cache, in files, of facts that stay valid until the machine reboots: finding them takes a third of a start.
 //!
-//! Root alone reads and writes them: they say where the kernel's memory is read. Anything that is missing, damaged, of
-//! another boot or another build of longpole, or open to others, is found out again.
+//! Only root reads and writes the files, since they say where the kernel's memory is read. A file that is missing, damaged,
+//! from another boot or another build of longpole, or accessible to others counts as absent.
 
 use std::{
     fs::{DirBuilder, File, Metadata, OpenOptions},
@@ -17,17 +17,17 @@ use rustc_hash::FxHasher;
 use rustix::process::geteuid;
 
 const FOLDER: &str = "/run/longpole";
-/// More than the largest of them, 0.6 MB.
+/// More than the largest file, which has 0.6 MB.
 const MOST_BYTES: u64 = 16 << 20;
-/// What was measured may have been disturbed, or the machine may run at another speed by now.
+/// Measurements expire: one may have been disturbed, or the machine may run at another speed by now.
 const MEASURED_FOR: Duration = Duration::from_secs(3600);
 
-/// What was kept under a name, however long ago.
+/// The content that was kept under a name in this boot, of any age.
 pub(crate) fn read(name: &str) -> Option<Vec<u8>> {
     BootCache::of_root()?.read(name, Duration::MAX)
 }
 
-/// Keeps something under a name, if that is possible.
+/// Keeps a content under a name; a failure is only logged.
 pub(crate) fn keep(name: &str, content: &[u8]) {
     if let Some(cache) = BootCache::of_root()
         && let Err(error) = cache.keep(name, content)
@@ -36,7 +36,7 @@ pub(crate) fn keep(name: &str, content: &[u8]) {
     }
 }
 
-/// Numbers that were measured a short while ago, or are measured now.
+/// Measured numbers: the cached ones if they are less than an hour old, else those of a new measurement, which are kept.
 pub(crate) fn measured<const N: usize>(
     name: &str,
     measure: impl FnOnce() -> Option<[u64; N]>,
@@ -54,12 +54,12 @@ pub(crate) fn measured<const N: usize>(
 /// The files of one boot and one build.
 struct BootCache {
     folder: PathBuf,
-    /// Their first line.
+    /// The first line of each file.
     key: String,
 }
 
 impl BootCache {
-    /// Root's. Others have none: a program with file capabilities must not believe what its user can write.
+    /// The cache, for root only: a program with file capabilities must not trust files that its user can write.
     fn of_root() -> Option<&'static BootCache> {
         static CACHE: OnceLock<Option<BootCache>> = OnceLock::new();
         let open = || if geteuid().is_root() { BootCache::in_folder(Path::new(FOLDER)).ok() } else { None };
@@ -112,12 +112,12 @@ impl BootCache {
     }
 }
 
-/// Whether something is this user's, and nobody else may change it or look at it.
+/// Whether a file or folder belongs to this user, and nobody else has any access to it.
 fn is_private(facts: &Metadata) -> bool {
     facts.uid() == geteuid().as_raw() && facts.mode() & 0o077 == 0
 }
 
-/// Notices files that were cut or damaged; attackers do not come this far.
+/// Detects files that were cut or damaged. No attacker can write them, so the hash need not be a secure one.
 fn checksum(content: &[u8]) -> u64 {
     let mut hasher = FxHasher::default();
     hasher.write(content);

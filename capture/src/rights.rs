@@ -1,4 +1,4 @@
-//! What this process may do, and why the kernel may have refused something nevertheless.
+//! The rights of this process, and why the kernel may have refused something nevertheless.
 
 use std::os::unix::fs::MetadataExt;
 
@@ -16,33 +16,33 @@ pub const CAP_BPF: u32 = 39;
 /// Inode number that the kernel gives to the first user namespace (include/linux/proc_ns.h).
 const FIRST_USER_NAMESPACE: u64 = 0xEFFF_FFFD;
 
-/// The rights of this process, as /proc tells them.
+/// The rights of this process, read from /proc.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rights {
     /// The effective user is 0, in any namespace.
     pub root: bool,
     /// Effective capabilities, one bit each. `None`: unknown.
     pub capabilities: Option<u64>,
-    /// In the first user namespace: capabilities of another one do not count for BPF, nor for processes
-    /// outside of it. `None`: unknown.
+    /// It is in the first user namespace. Capabilities in another one count neither for BPF nor for processes
+    /// outside of that. `None`: unknown.
     pub first_user_namespace: Option<bool>,
 }
 
-/// Why the kernel refuses.
+/// Why the kernel refuses something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// An ordinary user without the capabilities.
     NotRoot,
-    /// The user is root, but was left without the capabilities: a container.
+    /// The user is root without the capabilities, as in a container.
     WeakRoot,
-    /// All rights end with this process's user namespace.
+    /// The process's rights are limited to its user namespace.
     UserNamespace,
-    /// All rights are there, so it is not a matter of them: a security module, lockdown, the filter of a sandbox.
+    /// No right is missing, so something else refuses: a security module, lockdown, the filter of a sandbox.
     Guarded,
 }
 
 impl Rights {
-    /// Reads them.
+    /// Reads the rights of this process.
     pub fn read() -> Rights {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let first = std::fs::metadata("/proc/self/ns/user").ok();
@@ -52,17 +52,17 @@ impl Rights {
         }
     }
 
-    /// What a /proc/PID/status says.
+    /// The rights in a text of /proc/PID/status.
     fn of(status: &str) -> Rights {
         let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
         let capabilities = field("CapEff:").and_then(|text| u64::from_str_radix(text.trim(), 16).ok());
-        // Real, effective, saved and file system user.
+        // The fields are real, effective, saved and file system user.
         let effective_user = field("Uid:").and_then(|text| text.split_whitespace().nth(1));
         Rights { root: effective_user == Some("0"), capabilities, first_user_namespace: None }
     }
 
-    /// Whether a capability is effective; also if that is unknown, since then trying will show.
-    /// `CAP_SYS_ADMIN` stands for the two that were split off from it, as it does in the kernel
+    /// Whether a capability is effective, or unknown, since then trying will show. `CAP_SYS_ADMIN` implies the two that
+    /// were split off from it, as in the kernel
     /// (`bpf_capable`, `perfmon_capable`).
     pub fn has(&self, number: u32) -> bool {
         let Some(capabilities) = self.capabilities else { return true };
@@ -85,7 +85,7 @@ impl Rights {
 }
 
 impl Refusal {
-    /// What the user can do; `guarded` is the hint for [`Refusal::Guarded`].
+    /// What the user can do about it; `guarded` is the hint for [`Refusal::Guarded`].
     pub fn hint(self, guarded: &str) -> String {
         match self {
             Refusal::NotRoot => {
@@ -118,7 +118,7 @@ mod tests {
         Rights { first_user_namespace: Some(true), ..Rights::of(&status) }
     }
 
-    /// Root was asked to run it as root.
+    /// Root must not be told to run longpole as root.
     #[test]
     fn the_hint_fits_the_cause() {
         let hint = |rights: Rights| rights.refusal(&NEEDED).hint("guarded");

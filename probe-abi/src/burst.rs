@@ -6,10 +6,10 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// A thread has taken and released a mutex several times in a row, at the same two places of the program. It
 /// did not wait, did no other operation, and no other thread held the mutex in between or waited for it at a
-/// release. Only the library that is put before libc writes it ([`crate::interpose`]).
+/// release. Only the library that is put before libc writes this record ([`crate::interpose`]).
 ///
-/// The same for a read-write lock that was taken for reading ([`OperationFlags::READS`]): no writer has had it in between.
-/// Other readers may have.
+/// The same for a read-write lock that was taken for reading ([`OperationFlags::READS`]): no writer had it in between, but
+/// other readers may have.
 ///
 /// Each acquisition and each release is an instant: no thread waits in it. The record has the sum and the
 /// least of the hold times; the distance between a release and the next acquisition follows from the rest
@@ -21,19 +21,19 @@ pub struct Burst {
     pub header: Header,
     /// Address of the mutex in the caller's memory.
     pub object: u64,
-    /// Return address of the calls that took it.
+    /// Return address of the calls that acquired it.
     pub caller: u64,
     /// From the first acquisition to the last release, nanoseconds.
     pub span_ns: u32,
-    /// For how long it was held, summed, nanoseconds.
+    /// Sum of the times for which it was held, nanoseconds.
     pub held_ns: u32,
-    /// The shortest of these, nanoseconds.
+    /// The shortest time for which it was held, nanoseconds.
     pub held_least_ns: u32,
     /// The shortest time from a release to the next acquisition, nanoseconds; 0 if there was one acquisition.
     pub apart_least_ns: u32,
-    /// Return address of the calls that gave it back, less `caller`.
+    /// Return address of the calls that released it, less `caller`.
     pub release: i32,
-    /// How many times; 0 makes no sense.
+    /// Number of acquisitions; 0 is invalid.
     pub count: u16,
     /// [`OperationFlags`] bits about the kind of mutex, or [`OperationFlags::READS`].
     pub flags: u16,
@@ -42,24 +42,24 @@ pub struct Burst {
 const _: () = assert!(size_of::<Burst>() == 64);
 
 /// A thread that has held a mutex for this long has not held it in a burst, nanoseconds. A longer hold is
-/// cheap to record by itself. A thread that sleeps takes longer, so none sleeps while it holds the mutex of a
+/// cheap to record by itself. Sleeping takes longer than this, so no thread sleeps while it holds the mutex of a
 /// burst.
 pub const MOST_HELD_NS: u64 = 1 << 14;
 
-/// An acquisition so long after the release before begins another burst, nanoseconds.
+/// An acquisition this long after the release before it begins another burst, nanoseconds.
 pub const MOST_APART_NS: u64 = 1 << 15;
 
-/// An acquisition so long after a burst's first begins another one, nanoseconds: how often a lock is taken changes with
-/// time.
+/// An acquisition this long after a burst's first one begins another burst, nanoseconds, since the rate of acquisitions
+/// may change with time.
 pub const MOST_SPAN_NS: u64 = 1 << 23;
 
 impl Burst {
-    /// What takes the object of a burst with these flags.
+    /// The operation that acquires the object of a burst with these flags.
     pub const fn taking(flags: u16) -> SyncOperation {
         if flags & OperationFlags::READS != 0 { SyncOperation::RwLockRead } else { SyncOperation::MutexLock }
     }
 
-    /// What gives it back.
+    /// The operation that releases it.
     pub const fn giving(flags: u16) -> SyncOperation {
         if flags & OperationFlags::READS != 0 {
             SyncOperation::RwLockUnlock
@@ -68,27 +68,27 @@ impl Burst {
         }
     }
 
-    /// The first acquisition.
+    /// Time of the first acquisition.
     pub fn began_ns(&self) -> u64 {
         self.header.time_ns.saturating_sub(u64::from(self.span_ns))
     }
 
-    /// Times from a release to the next acquisition, summed, nanoseconds.
+    /// Sum of the times from a release to the next acquisition, nanoseconds.
     pub fn apart_ns(&self) -> u64 {
         u64::from(self.span_ns.saturating_sub(self.held_ns))
     }
 
-    /// Operations that it stands for: each time one acquisition and one release.
+    /// Number of operations in the burst: an acquisition and a release each time.
     pub fn operations(&self) -> u64 {
         2 * u64::from(self.count)
     }
 
-    /// Return address of the calls that gave it back.
+    /// Return address of the calls that released it.
     pub fn released_at(&self) -> u64 {
         self.caller.wrapping_add_signed(i64::from(self.release))
     }
 
-    /// The operations that it stands for, spread evenly. All have the burst's number.
+    /// The burst as single operations, spread evenly. All have the burst's number.
     pub fn each_operation(self) -> impl Iterator<Item = Operation> {
         let count = u64::from(self.count);
         let held_ns = u64::from(self.held_ns.min(self.span_ns));

@@ -2,13 +2,13 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// A system call in progress, as the thread's saved registers tell it: number and the first two arguments. Read
-/// when the thread sleeps or is woken, so that no system call pays for being recorded.
+/// A system call in progress, from the thread's saved registers: number and the first two arguments. It is read
+/// when the thread sleeps or is woken, so that system calls themselves cost no more.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Call {
-    /// Its number on this architecture; [`Call::NONE`]'s if the thread is in none (a page fault, an exit), in
-    /// one of the 32-bit world, or if it was not checked.
+    /// Its number on this architecture; that of [`Call::NONE`] if the thread is in none (a page fault, an exit) or
+    /// in a 32-bit one, or if it was not checked.
     pub number: u32,
     /// Low half of the second argument (for `futex(2)` the operation with its flag bits).
     pub argument1: u32,

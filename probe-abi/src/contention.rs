@@ -1,4 +1,4 @@
-//! Waits of threads for locks of the kernel, as the programs count them: sums in a map, not records.
+//! Waits of threads for locks of the kernel, as the kernel programs count them: sums in a map, not records.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -6,11 +6,11 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 pub struct ContentionFlags;
 
 impl ContentionFlags {
-    /// The thread asks again and again, on its CPU.
+    /// The thread spins on its CPU.
     pub const SPIN: u32 = 1;
-    /// It wants to read.
+    /// The thread wants to read.
     pub const READ: u32 = 2;
-    /// It wants to write.
+    /// The thread wants to write.
     pub const WRITE: u32 = 4;
     /// A lock with priority inheritance.
     pub const RT: u32 = 8;
@@ -20,33 +20,33 @@ impl ContentionFlags {
     pub const MUTEX: u32 = 32;
 }
 
-/// What waits are counted by.
+/// The key of a sum: waits are added up by process, system call and kind of lock.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct ContentionKey {
     /// Process id.
     pub pid: u32,
-    /// Number of the system call, or that of [`crate::Call::NONE`]: a page fault.
+    /// Number of the system call; that of [`crate::Call::NONE`] for a page fault.
     pub call: u32,
-    /// [`ContentionFlags`] of the lock. Of a mutex without [`ContentionFlags::SPIN`].
+    /// [`ContentionFlags`] of the lock; for a mutex without [`ContentionFlags::SPIN`].
     pub flags: u32,
 }
 
-/// What was counted of one [`ContentionKey`] on one CPU.
+/// The sums for one [`ContentionKey`] on one CPU.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct ContentionCounts {
     /// Waits that have ended.
     pub count: u64,
-    /// How long they took together, nanoseconds.
+    /// Total time of the waits, nanoseconds.
     pub total_ns: u64,
-    /// Of that, spinning, nanoseconds.
+    /// The part of it that was spinning, nanoseconds.
     pub spun_ns: u64,
-    /// The longest of them, nanoseconds.
+    /// The longest wait, nanoseconds.
     pub longest_ns: u64,
 }
 
-/// A wait that has begun. All 0: none.
+/// A wait that has begun and not ended. All 0: none.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct OpenContention {
@@ -58,13 +58,13 @@ pub struct OpenContention {
     pub began_ns: u64,
     /// When it began to spin, or to sleep (`CLOCK_MONOTONIC` nanoseconds).
     pub since_ns: u64,
-    /// What it had spun before, nanoseconds.
+    /// How long it had spun before that, nanoseconds.
     pub spun_ns: u64,
-    /// [`ContentionFlags`] since then.
+    /// [`ContentionFlags`] of the present part of the wait.
     pub flags: u64,
 }
 
-/// Waits of threads that are open at a time; threads whose ids are the same modulo this number share a place.
+/// Number of places for open waits; threads whose ids are the same modulo this number share a place.
 pub const OPEN_CONTENTIONS: u32 = 1 << 13;
 
 /// Most different [`ContentionKey`]s that are counted.

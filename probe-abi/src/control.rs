@@ -1,5 +1,5 @@
-//! What the user side tells the kernel programs, and the counters they keep for it: read-only globals and
-//! shared memory, not records.
+//! Settings from the user side for the kernel programs, and the counters that the programs keep for it: read-only
+//! globals and shared memory, not records.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -13,19 +13,19 @@ pub const MAX_RINGS: usize = 1024;
 /// Most `uprobe_multi` links of one process that have their own generation (see [`Cookie`]).
 pub const MAX_GROUPS: usize = 256;
 
-/// Frames of different functions that the programs can keep open for one thread. Deeper ones are recorded all
-/// the same, but their recursion is not folded.
+/// Frames of different functions that the programs can keep open for one thread. Calls in deeper frames are recorded,
+/// too, but their recursion is not folded.
 pub const MAX_OPEN_FRAMES: usize = 128;
 
 /// The rate limit counts calls in windows of 2^27 ns (134 ms).
 pub const RATE_WINDOW_SHIFT: u32 = 27;
 
 /// Calls of all functions on one CPU in one rate window (244,000 a second) from which on they are too many together,
-/// however few each has: the warmest are cut off first (see [`CROWDED_SHIFT`]). Otherwise a program with thousands
-/// of functions fills the rings before any of them is hot, and scheduler events get lost with the calls.
+/// however few each has. Then those called most are cut off first (see [`CROWDED_SHIFT`]). Otherwise a program with thousands
+/// of functions would fill the rings before any of them is hot, and scheduler events would get lost with the calls.
 pub const CROWDED_CALLS: u64 = 1 << 15;
 
-/// While there are too many calls together the limit of each function is 2^5 = 32 times lower.
+/// While there are too many calls together, the limit of each function is 2^5 = 32 times lower.
 pub const CROWDED_SHIFT: u32 = 5;
 
 /// Read-only global of the kernel programs, fixed when they are loaded. Offsets are bytes from the start of the
@@ -35,7 +35,7 @@ pub const CROWDED_SHIFT: u32 = 5;
 pub struct Settings {
     /// longpole's own process: never tracked.
     pub own_pid: u32,
-    /// Processes made by tracked processes are tracked from their first instant.
+    /// 1: processes made by tracked processes are tracked from their first instant.
     pub children: u32,
     /// Number of rings.
     pub rings: u32,
@@ -43,15 +43,15 @@ pub struct Settings {
     pub ring_wake_bytes: u32,
     /// Calls of one function in one rate window after which it is cut off; 0 = never.
     pub calls_per_window: u32,
-    /// Open probed calls of one thread from which on further calls below are not recorded (2001, section 3.2);
+    /// Open probed calls of one thread from which on further nested calls are not recorded (2001, section 3.2);
     /// 0 = all, at most [`MAX_OPEN_FRAMES`].
     pub max_depth: u32,
-    /// The next one is known: contexts can be determined.
+    /// 1: the next field is known, so contexts can be determined.
     pub preempt_count_known: u32,
     /// Bytes from a CPU's run queue (`runqueues`) to its pre-emption counter, as an `i32`: both are per-CPU
     /// variables, so this is the same on all CPUs.
     pub preempt_count_distance: u32,
-    /// `sched_process_exit` has the argument `group_dead` (Linux 6.16).
+    /// 1: `sched_process_exit` has the argument `group_dead` (Linux 6.16).
     pub exit_has_group_dead: u32,
     /// `task_struct.pid`
     pub task_pid: u32,
@@ -93,7 +93,7 @@ pub struct Settings {
     pub task_mm: u32,
     /// `mm_struct.start_code`
     pub mm_start_code: u32,
-    /// The next ones are known: the kinds of descriptors can be determined.
+    /// 1: the fields up to `dentry_name` are known, so the kinds of descriptors can be determined.
     pub descriptors_known: u32,
     /// `task_struct.files`
     pub task_files: u32,
@@ -117,7 +117,7 @@ pub struct Settings {
     pub sb_magic: u32,
     /// `dentry.d_name.name`
     pub dentry_name: u32,
-    /// `file.private_data`; 0 if one of these three is not known.
+    /// `file.private_data`; 0 if this or one of the next two is unknown.
     pub file_private: u32,
     /// `timerfd_ctx.tintv`
     pub timerfd_interval: u32,
@@ -129,7 +129,7 @@ pub struct Settings {
     pub task_thread_pointer: u32,
     /// Function counters from this number on are those of libc's functions.
     pub first_libc_counters: u32,
-    /// `sock.__sk_common.skc_portpair`, the peer's port in network byte order and its own; 0 if one of these six is not known.
+    /// `sock.__sk_common.skc_portpair`, the peer's port in network byte order and its own; 0 if one of these six is unknown.
     pub sock_ports: u32,
     /// `sock.__sk_common.skc_daddr`
     pub sock_daddr: u32,
@@ -151,7 +151,7 @@ pub struct Settings {
     pub regs_bp: u32,
     /// A [`crate::Sampling`] as a number.
     pub sampling: u32,
-    /// A thread's stack is taken when it sleeps, and when it wakes others, at most once in this many
+    /// Least time between two stacks of a thread taken when it sleeps, and between two taken when it wakes others,
     /// nanoseconds.
     pub sample_period_ns: u32,
     /// Pieces of a stack to copy; at most [`crate::COPY_PIECES`].
@@ -162,7 +162,7 @@ pub struct Settings {
     pub regs_arguments: [u32; 2],
 }
 
-/// What one CPU counted; one per CPU in shared memory. Only the kernel writes.
+/// The counters of one CPU, in shared memory. Only the kernel writes them.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct CpuCounters {
@@ -178,9 +178,9 @@ pub struct CpuCounters {
     pub unfolded: u64,
     /// Probe hits of a link that was being replaced.
     pub stale: u64,
-    /// Thread that the last switch took to this CPU, as the programs note it.
+    /// Thread to which the last switch on this CPU went, according to the programs.
     pub current: u64,
-    /// Times that a thread left this CPU that had not come, and one of the two was recorded: the kernel did not run
+    /// How often a thread left this CPU that had not come to it, and one of the two was recorded: the kernel did not run
     /// the program for a switch.
     pub unseen_switches: u64,
     /// The hardware interrupt that is being served, as a [`crate::Cause`].
@@ -195,51 +195,51 @@ pub struct CpuCounters {
     pub entries: u64,
     /// Hits of exit probes, recorded or not.
     pub exits: u64,
-    /// Address of the packet that the thread on this CPU sent last over the loopback device, 0 if it has been taken in
+    /// Address of the packet that the thread on this CPU sent last over the loopback device; 0 if it has been received
     /// or the thread has changed.
     pub sent_packet: u64,
     /// If the thread on this CPU is ending: one more than its CPU time when it came to this CPU, nanoseconds. 0 otherwise.
     pub ending_from: u64,
-    /// The thread whose own packet this CPU is processing right now, 0 if there is none.
+    /// The thread whose own packet this CPU is processing right now; 0: none.
     pub own_packet_of: u64,
     /// Hits of probes on C libraries, recorded or not.
     pub libc_hits: u64,
-    /// Records that these wrote.
+    /// Records that these hits wrote.
     pub libc_records: u64,
-    /// Samples this CPU tried to write; numbers the next one.
+    /// Samples that this CPU tried to write; numbers the next one.
     pub samples: u64,
     /// Samples that did not fit into their ring.
     pub samples_lost: u64,
-    /// Time that taking samples took, nanoseconds.
+    /// Time spent on taking samples, nanoseconds.
     pub samples_ns: u64,
-    /// Of the samples, those at sleeps and wake-ups.
+    /// The samples at sleeps and wake-ups, which are among `samples`.
     pub event_samples: u64,
-    /// Of `samples_ns`, what taking those took.
+    /// The part of `samples_ns` that was spent on those.
     pub event_samples_ns: u64,
-    /// Ticks of this CPU's clock in processes that are recorded.
+    /// Ticks of this CPU's clock in recorded processes.
     pub ticks: u64,
-    /// Ticks that did not come besides, because the clock is slower than asked for to keep to the budget.
+    /// Further ticks that did not come because the clock is slower than asked for, to keep to the budget.
     pub ticks_left_out: u64,
-    /// Ticks of this CPU's clock in other processes; none while it is idle.
+    /// Ticks of this CPU's clock in other processes; the idle task is not counted.
     pub ticks_elsewhere: u64,
-    /// When the sleep or the wake-up happened whose stack this CPU takes right now (`CLOCK_MONOTONIC` nanoseconds).
+    /// Time of the sleep or wake-up whose stack this CPU is taking right now (`CLOCK_MONOTONIC` nanoseconds).
     pub event_time: u64,
-    /// Network interrupts: soft ones for sending or receiving.
+    /// Network interrupts: soft interrupts for sending or receiving.
     pub network_interrupts: u64,
-    /// Wake-ups of a recorded thread by a recorded one in these.
+    /// Wake-ups of a recorded thread by another recorded one in network interrupts.
     pub possible_own_packets: u64,
-    /// Of these, wake-ups by a packet that the waker has sent itself.
+    /// The part of these that were by a packet which the waker itself had sent.
     pub own_packets: u64,
-    /// Where the kernel keeps this CPU's pre-emption counter; 0: not yet looked for. The last word of a cache line, so that
-    /// no two CPUs share one.
+    /// Address of this CPU's pre-emption counter in the kernel; 0: not yet looked up. It is the last word of a cache line, so
+    /// that no two CPUs share a line.
     pub preempt_count_at: u64,
 }
 
-/// What is counted per function; one per function number in shared memory. Only the kernel writes.
+/// The counters of one function number, in shared memory. Only the kernel writes them.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct FunctionCounters {
-    /// Calls, folded and cut ones included.
+    /// Calls, including folded and cut ones.
     pub calls: u64,
     /// Number of the rate window (time >> [`RATE_WINDOW_SHIFT`]) that `window_calls` belongs to.
     pub window: u64,
@@ -249,7 +249,7 @@ pub struct FunctionCounters {
     pub cut_ns: u64,
 }
 
-/// What a probe tells the program that it is: the 64-bit cookie of its link.
+/// The 64-bit cookie of a probe, by which the program knows which probe was hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cookie {
     /// Number of the function in the session's function table.
@@ -258,13 +258,13 @@ pub struct Cookie {
     pub exit: bool,
     /// Slot of the link; below [`MAX_GROUPS`].
     pub group: u8,
-    /// Which link of that slot: while one replaces another both are attached, and only hits of the one whose
-    /// number is in the slot count.
+    /// Generation of the link in its slot. While one link replaces another, both are attached, and only hits of the link whose
+    /// generation is in the slot count.
     pub generation: u16,
 }
 
 impl Cookie {
-    /// As the kernel carries it.
+    /// The cookie as the kernel stores it.
     pub const fn to_bits(self) -> u64 {
         self.function as u64
             | (self.exit as u64) << 32

@@ -1,4 +1,4 @@
-//! What kind of thing a descriptor refers to.
+//! The kinds of things that a descriptor refers to.
 
 /// The target of the descriptor that a system call got as its first argument.
 #[repr(u32)]
@@ -17,7 +17,7 @@ pub enum Descriptor {
     Event = 4,
     /// A terminal, real or pseudo.
     Terminal = 5,
-    /// `timerfd` that expires a length of time after it was set, or for which that is not known.
+    /// `timerfd` that expires a length of time after it was set, or is of an unknown kind.
     Timer = 6,
     /// `signalfd`
     Signal = 7,
@@ -33,13 +33,13 @@ pub enum Descriptor {
     Process = 12,
     /// Something else that the kernel made without a file system.
     Other = 13,
-    /// `timerfd` that expires again and again, or was set to a point in time: what its reader does in between does not
+    /// `timerfd` that expires again and again, or was set to a point in time: work of its reader in between does not
     /// move its end.
     Deadline = 14,
 }
 
 impl Descriptor {
-    /// The kind of a number; one from a newer writer is `Unknown`.
+    /// The kind with this number; a number from a newer writer is `Unknown`.
     pub const fn from_number(number: u32) -> Descriptor {
         match number {
             1 => Descriptor::File,
@@ -60,8 +60,8 @@ impl Descriptor {
         }
     }
 
-    /// What the first argument of a system call refers to, if the call alone determines it, since it refuses
-    /// everything else before it waits.
+    /// What the first argument of a system call refers to, if the call alone determines it: such a call fails at once for any
+    /// other kind of descriptor.
     pub const fn told_by(call: u32) -> Option<Descriptor> {
         match call {
             // connect, accept, sendto, recvfrom, sendmsg, recvmsg, accept4, recvmmsg, sendmmsg.

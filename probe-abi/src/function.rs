@@ -1,4 +1,4 @@
-//! Probed functions of the target being entered and left.
+//! Entries and exits of probed functions of the target.
 
 use crate::Header;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -11,7 +11,7 @@ pub struct FunctionEnter {
     pub header: Header,
     /// Number of the function in the session's function table.
     pub function: u32,
-    /// Hits of the thread's function probes since its last record that left none: folded, cut or below the depth limit.
+    /// Hits of the thread's function probes since its last record that left no record: folded, cut or beyond the depth limit.
     pub silent: u32,
     /// Stack pointer at the first instruction: on x86-64 the address of the return address.
     pub stack_pointer: u64,
@@ -31,7 +31,7 @@ pub struct FunctionExit {
     pub stack_pointer: u64,
 }
 
-/// This many hits without a record get a record of their own: an entry of a function that is cut, which
+/// This many hits without a record are reported by a record of their own: an entry of a cut function, which
 /// contains only their number.
 pub const SILENT_AT_ONCE: u32 = 16;
 

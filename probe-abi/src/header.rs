@@ -1,4 +1,4 @@
-//! What every record starts with.
+//! The header of every record.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -26,11 +26,11 @@ pub struct Header {
 }
 
 impl Header {
-    /// `cpu` of records written by the target's own threads: which CPU they were on is not known.
+    /// `cpu` of records written by the target's own threads: their CPU is not known.
     pub const NO_CPU: u16 = u16::MAX;
 }
 
-/// Which record follows the header.
+/// The kind of record that the header belongs to.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
@@ -83,8 +83,8 @@ impl Kind {
     }
 }
 
-/// What a CPU was doing when it wrote a record. Only `Task` (and `Idle`, trivially) makes the current thread
-/// the cause of what is recorded; in the others it was merely interrupted.
+/// What a CPU was doing when it wrote a record. Only in `Task` (and `Idle`, trivially) is the current thread
+/// the cause of what is recorded; in other contexts it was merely interrupted.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Context {
@@ -98,7 +98,7 @@ pub enum Context {
     Nmi = 3,
     /// The idle task.
     Idle = 4,
-    /// The programs could not tell. Never taken for `Task`.
+    /// The programs could not determine it. Never taken for `Task`.
     Unknown = 5,
 }
 

@@ -1,4 +1,4 @@
-//! The memory that `probe-preload` in the target and longpole share: what lies where, in 64-bit words.
+//! The layout of the memory that `probe-preload` in the target and longpole share, in 64-bit words.
 //!
 //! ```text
 //! page 0      the header, words of `SharedWord`
@@ -9,64 +9,64 @@
 //! **A ring belongs to one thread.** The thread takes a free ring by writing its ids into [`RingWord::OWNER`]; longpole
 //! frees it when the thread is gone and everything has been read.
 //!
-//! **Writing a record**, in the order of the steps: count the attempt ([`RingWord::ATTEMPTS`], its number is
-//! the record's `sequence`); if the ring is full, nothing more (the number is missing: lost); take the next
-//! place by counting it ([`RingWord::HEAD`]); read the clock; fill the place; last of all its first word, the
-//! time, which was 0 before. So a place that is taken and whose time is 0 is being written: its writer has
-//! not read the clock before it took the place. A signal handler that runs in between takes later places.
+//! **Writing a record**: count the attempt ([`RingWord::ATTEMPTS`]), whose number becomes the record's
+//! `sequence`. If the ring is full, stop: the number is missing, so the record counts as lost. Take the next
+//! place by counting it ([`RingWord::HEAD`]). Read the clock. Fill the place, last of all its first word, the
+//! time, which was 0 before. So a place that is taken and whose time is 0 is being written, and its writer
+//! reads the clock after it took the place. A signal handler that runs in between takes later places.
 //!
-//! **Reading**: from [`RingWord::TAIL`] on, while the time of the next place is not 0; then the time is set to 0
-//! again, and last of all the tail moves. Reader and writer never wait for each other.
+//! **Reading**: from [`RingWord::TAIL`] on, while the time of the next place is not 0. The reader sets the time to 0
+//! again, and last of all moves the tail. Reader and writer never wait for each other.
 //!
-//! A ring counts as full some places before it is ([`RING_MARGIN`]): between looking and taking a place, signal
+//! A ring counts as full some places before it is ([`RING_MARGIN`]): between a writer's check and its taking a place, signal
 //! handlers may take others.
 //!
-//! **Memory** is used by the piece ([`SharedLayout::piece_records`]): a page of records, or a few. All rings
-//! take their pieces out of one stock, [`SharedWord::FREE`], so that together they never use more than
-//! longpole has put there, for any number of writers and however late longpole is. A writer that reaches the
+//! **Memory** is used by the piece ([`SharedLayout::piece_records`]): one or a few pages of records. All rings
+//! take their pieces from one pool, [`SharedWord::FREE`]. So together they never use more than longpole
+//! has put there, for any number of writers and however late longpole is. A writer that reaches the
 //! end of its pieces ([`RingWord::PAID_TO`]) checks whether the next piece has been read, and then whether
-//! longpole has left it there ([`RingWord::IDLE`]: the thread that clears the bit owns the piece). If not, it
-//! takes one out of the stock. No ring takes more than remains for others ([`may_take`]), so that a few busy
+//! longpole has left its memory there ([`RingWord::IDLE`]: the thread that clears the bit owns the piece). If not, it
+//! takes one from the pool. No ring takes more than remains for others ([`may_take`]), so that a few busy
 //! writers leave room for occasional ones. Without a piece, the record is handled as when the ring is full.
-//! longpole leaves a piece that it has read where it is, or returns its memory to the system and puts the
-//! piece into the stock again, before it moves the tail. It may lower the stock at any time: below 0, no ring
-//! gets anything until as much has been returned.
+//! longpole leaves a piece that it has read where it is, or returns its memory to the system and the piece to the
+//! pool, before it moves the tail. It may shrink the pool at any time: below 0, no ring
+//! gets a piece until enough have been returned.
 //!
-//! **The bell**: longpole empties the rings every now and then, and at once when a thread rings. A writer
+//! **The bell**: longpole empties the rings now and then, and at once when a thread rings. A writer
 //! that finds its ring half full ([`SharedLayout::rings_at`]) sets [`SharedWord::BELL`] to 1 and, if it was
-//! 0, wakes the thread that waits for that (a shared futex). A process with a filter of system calls, which
-//! may kill it for that, does not ring, and says so once ([`SharedWord::SILENT`]). So does a process in which
-//! the library has come up: the kernel's rings report it, and it may need probes. longpole sets it to 0
-//! *before* it empties the rings: a later ring takes effect the next time.
+//! 0, wakes the thread that waits for it (a shared futex). A process with a filter of system calls, which
+//! might kill it for that, does not ring, and notes this once ([`SharedWord::SILENT`]). A process in which
+//! the library has come up rings, too: the kernel's rings have records about it, and it may need probes. longpole sets the
+//! bell to 0 *before* it empties the rings, so that a later ring takes effect the next time.
 //!
-//! **What is folded** ([`crate::Burst`]) lies in the control block, not in the ring, as long as it may go on:
-//! words from [`RingWord::BURST_VERSION`] on. That one is odd while its thread changes the others, and became
-//! so before the clock was read for what they say. It takes its number when it begins. What may still go on
-//! need not be waited for: a mutex held for [`crate::MOST_HELD_NS`], or not taken again for
-//! [`crate::MOST_APART_NS`], ends it, so that longpole knows then what the thread is going to write, and
-//! takes it from there: none of it gets lost with a program that is killed. What the thread writes later
+//! **An open burst** ([`crate::Burst`]) lies in the control block, not in the ring, as long as it may continue:
+//! in the words from [`RingWord::BURST_VERSION`] on. The version is odd while the thread changes the others, and becomes
+//! odd before the clock is read for their times. The burst gets its number when it begins. Records behind it
+//! need not wait for it: a mutex held for [`crate::MOST_HELD_NS`], or not taken again for
+//! [`crate::MOST_APART_NS`], ends it. Then longpole knows what the thread is going to write, and takes it from the control
+//! block, so that nothing is lost with a program that is killed. The record that the thread writes later
 //! under the same number has been reported already.
 //!
-//! **Where that would soon find no room**, it is only counted, if that is allowed
-//! ([`SharedWord::RATHER_LEAVE_OUT`]): what begins to be folded then takes no number ([`BURST_COUNTED`]),
-//! each pair of it is added to [`RingWord::COUNTED`] when the mutex is released, and nothing else is written.
-//! So no number is missing: no thread waited for any of them. An acquisition that is followed by anything
+//! **A burst that would soon find no room** is only counted, if that is allowed
+//! ([`SharedWord::RATHER_LEAVE_OUT`]). A burst that begins then takes no number ([`BURST_COUNTED`]),
+//! each of its pairs is added to [`RingWord::COUNTED`] when the mutex is released, and nothing else is written.
+//! So no number is missing, and no thread waited for any of these operations. An acquisition that is followed by anything
 //! except its release is written, and takes a number then.
 //!
-//! [`RingWord::PHASE`] and what follows is the operation that the thread is in: what it waits for when it never
-//! comes back.
+//! [`RingWord::PHASE`] and the words after it describe the operation that the thread is in: what it waits for if the call
+//! never returns.
 
 /// First word of the file: `lpshared` in ASCII.
 pub const SHARED_MAGIC: u64 = u64::from_le_bytes(*b"lpshared");
 
-/// Bumped whenever the layout changes: the library is embedded in the longpole that reads its rings, so that they can
+/// Increased whenever the layout changes. The library is embedded in the longpole that reads its rings, so the versions can
 /// differ only by a mistake.
 pub const SHARED_VERSION: u64 = 11;
 
 /// Environment variable for the library: `FD:DEVICE:INODE:PID:PID:FILTERS` in decimal numbers. They are the
-/// inherited descriptor of the shared memory, what `fstat` says about it, and processes that have it under
-/// that number, too (the command and longpole), for a program whose parent has closed it. The last one is how
-/// many filters of system calls (seccomp) longpole has itself, which the command inherits: a program with
+/// inherited descriptor of the shared memory, and its device and inode according to `fstat`. The two processes (the command
+/// and longpole) have it under that descriptor, too, for a program whose parent has closed it. The last is the
+/// number of filters of system calls (seccomp) that longpole has itself, which the command inherits: a program with
 /// more of them is not recorded from inside.
 pub const SHARED_VARIABLE: &str = "LONGPOLE_INTERPOSE";
 
@@ -76,24 +76,24 @@ pub const RING_MARGIN: u64 = 64;
 /// Words of one record.
 pub const RECORD_WORDS: usize = size_of::<crate::Operation>() / 8;
 
-/// Words of a control block: six cache lines, one of which the reader writes, and one that both do.
+/// Words of a control block: six cache lines, of which the reader writes one, and both sides write another.
 pub const CONTROL_WORDS: usize = 48;
 
-/// Most pieces of a ring: bits from [`RingWord::IDLE`] to the end of the control block.
+/// Most pieces of a ring: one bit for each, from [`RingWord::IDLE`] to the end of the control block.
 const MOST_PIECES: usize = 64 * (CONTROL_WORDS - RingWord::IDLE);
 
 /// Records of the smallest piece: a page of them.
 const LEAST_PIECE: usize = PAGE_WORDS / RECORD_WORDS;
 
-/// Whether a ring with this many unread pieces may take another one out of a stock of this size: no ring has
+/// Whether a ring with this many unread pieces may take another one from a pool of this size: no ring has
 /// more than remains for all others. With many busy writers each gets an equal part, and as much stays for a
-/// new one; one alone gets half of everything.
+/// new one; a single writer gets half of everything.
 #[inline]
 pub const fn may_take(in_use: u64, free: i64) -> bool {
     free > 0 && in_use < free as u64
 }
 
-/// Whether it is time to ring: soon that will not be so.
+/// Whether it is time to ring the bell, since the ring may soon take no further piece.
 #[inline]
 pub const fn is_short(in_use: u64, free: i64) -> bool {
     !may_take(in_use.saturating_mul(2), free)
@@ -102,7 +102,7 @@ pub const fn is_short(in_use: u64, free: i64) -> bool {
 /// Words of a page.
 const PAGE_WORDS: usize = 512;
 
-/// Words of the header, as their number.
+/// Indices of the header's words.
 pub struct SharedWord;
 impl SharedWord {
     /// [`SHARED_MAGIC`]
@@ -119,30 +119,30 @@ impl SharedWord {
     pub const ROOT_PID: usize = 5;
     /// 1 if processes other than `ROOT_PID` are wanted, too.
     pub const CHILDREN: usize = 6;
-    /// 1 if a thread that fills its ring faster than it is emptied sets [`RingWord::LEAVE_OUT`] itself: better left out
-    /// than lost.
+    /// 1 if a thread that fills its ring faster than it is emptied sets [`RingWord::LEAVE_OUT`] itself: it is better that
+    /// operations are left out than lost.
     pub const RATHER_LEAVE_OUT: usize = 7;
-    /// Where to look for a free ring first; any number, modulo `RINGS`.
+    /// Where to look for a free ring first; any number, to be taken modulo `RINGS`.
     pub const NEXT_RING: usize = 8;
     /// Operations of threads that found no free ring.
     pub const WITHOUT_RING: usize = 9;
-    /// Programs in which the library has come up, and processes forked from them: those that have done a
+    /// Programs in which the library has come up, and processes forked from them: only those that have done a
     /// synchronization operation.
     pub const PROCESSES: usize = 10;
     /// Processes that were wanted but are in a PID namespace of their own.
     pub const FOREIGN: usize = 11;
-    /// 1 if the clock can be read without asking the kernel on this machine: with its filters a process may be killed for
-    /// asking.
+    /// 1 if this machine's clock can be read without a system call; a process may be killed by its filters for making
+    /// one.
     pub const CLOCK: usize = 12;
     /// 1 if a process no longer rings [`SharedWord::BELL`], since it has further filters.
     pub const SILENT: usize = 13;
-    /// Not 0: a ring should be emptied soon. Only its first four bytes, as one number, are ever looked at or changed: a
+    /// Not 0: a ring should be emptied soon. Only its first four bytes are used, as one number, a
     /// futex. In a cache line of its own.
     pub const BELL: usize = 16;
-    /// Operations of threads without a ring that may touch neither the clock nor the kernel, see
+    /// Operations of threads without a ring that may neither read the clock nor call the kernel, see
     /// [`RingWord::FORBIDDEN`].
     pub const FORBIDDEN: usize = 24;
-    /// Programs that had no room for the memory.
+    /// Programs without room for the memory in their address space.
     pub const NOT_UP: usize = 25;
     /// Processes that were wanted but have a clock of their own (time namespaces).
     pub const FOREIGN_CLOCK: usize = 26;
@@ -150,21 +150,21 @@ impl SharedWord {
     pub const FREE: usize = 32;
 }
 
-/// What recording one operation takes at most, nanoseconds: what takes longer was held up by something else, and is not
+/// Most time that recording one operation takes, nanoseconds. A longer time includes something else, and is not
 /// counted as measured ([`RingWord::COSTS`]).
 pub const MOST_COST_NS: u64 = 20_000;
 
-/// What leaving one operation out takes at most, picoseconds.
+/// Most time that leaving one operation out takes, picoseconds.
 pub const MOST_LEFT_OUT_PS: u64 = 100_000;
 
-/// Words of a control block, as their number.
+/// Indices of a control block's words.
 pub struct RingWord;
 impl RingWord {
     /// `pid << 32 | tid` of the thread that has the ring; 0 = free.
     pub const OWNER: usize = 0;
     /// Records that the ring's threads tried to write. Its low 32 bits number the next one.
     pub const ATTEMPTS: usize = 1;
-    /// Places taken.
+    /// Number of places taken so far.
     pub const HEAD: usize = 2;
     /// Low byte: [`Phase`]; above it a number that changes with every operation.
     pub const PHASE: usize = 3;
@@ -178,51 +178,51 @@ impl RingWord {
     pub const CALLER: usize = 7;
     /// A [`crate::SyncOperation`] as a number.
     pub const OPERATION: usize = 8;
-    /// An address in the frame of the operation in progress: one below another's is gone.
+    /// An address in the stack frame of the operation in progress. An operation whose frame is below a later one's has ended.
     pub const FRAME: usize = 9;
-    /// Operations that were left out, see [`RingWord::LEAVE_OUT`].
+    /// Operations left out, see [`RingWord::LEAVE_OUT`].
     pub const LEFT_OUT: usize = 10;
-    /// One more than [`RingWord::HEAD`] was when an operation was left out last.
+    /// One more than [`RingWord::HEAD`] was when the last operation was left out.
     pub const LEFT_AT: usize = 11;
-    /// Stretches of operations that were left out. Each takes one number ([`RingWord::ATTEMPTS`]), which is missing: so it
-    /// shows that something is.
+    /// Stretches of operations that were left out. Each takes one number ([`RingWord::ATTEMPTS`]), which is missing then and
+    /// shows that operations are missing.
     pub const STRETCHES: usize = 12;
     /// Operations whose recording time in the thread the writer has measured.
     pub const COSTS: usize = 13;
-    /// What they took together, nanoseconds.
+    /// Summed recording time of these, nanoseconds.
     pub const COST_NS: usize = 14;
-    /// The writer has memory for places before this one.
+    /// The writer has memory for the places before this one.
     pub const PAID_TO: usize = 15;
-    /// Places read. Only the reader writes here.
+    /// Number of places read so far. Only the reader writes here.
     pub const TAIL: usize = 16;
-    /// 1: as long as the thread is the only one of its process, its operations on mutexes that no other process has are left
+    /// 1: while the thread is the only one of its process, its operations on mutexes that no other process has are left
     /// out. Written by the reader, and by the thread itself ([`SharedWord::RATHER_LEAVE_OUT`]).
     pub const LEAVE_OUT: usize = 17;
-    /// Operations that were folded and only counted, two for each pair. The writer's, and only where there is hardly any
-    /// room: so it does not matter that the reader has the cache line.
+    /// Operations that were folded and only counted, two for each pair. Written by the thread, and only when there is hardly
+    /// any room, so it does not matter that the reader uses this cache line.
     pub const COUNTED: usize = 22;
-    /// Operations that the thread has made since it may touch neither the clock nor the kernel (strict
-    /// seccomp, `PR_SET_TSC`). The writer's, and rare, so that it does not matter that the reader has the
+    /// Operations that the thread has made since it may neither read the clock nor call the kernel (strict
+    /// seccomp, `PR_SET_TSC`). Written by the thread, and rarely, so it does not matter that the reader uses this
     /// cache line.
     pub const FORBIDDEN: usize = 23;
-    /// Odd while the words after it are being changed; it only grows.
+    /// Odd while the thread changes the words after it; it only increases.
     pub const BURST_VERSION: usize = 24;
-    /// The mutex of the burst that may go on; 0: there is none.
+    /// The mutex of the open burst; 0: no burst is open.
     pub const BURST_OBJECT: usize = 25;
-    /// Return address of the calls that take it.
+    /// Return address of the calls that acquire it.
     pub const BURST_CALLER: usize = 26;
-    /// Return address of the calls that give it back.
+    /// Return address of the calls that release it.
     pub const BURST_RELEASE: usize = 27;
-    /// Its number in the ring, as in [`crate::Header::sequence`], or [`BURST_COUNTED`]; [`crate::Burst::flags`] from bit 32
-    /// on.
+    /// The burst's number in the ring, as in [`crate::Header::sequence`], or [`BURST_COUNTED`]; from bit 32 on
+    /// [`crate::Burst::flags`].
     pub const BURST_NUMBER: usize = 28;
-    /// Its first acquisition.
+    /// Time of its first acquisition.
     pub const BURST_BEGAN: usize = 29;
-    /// Its last release.
+    /// Time of its last release.
     pub const BURST_ENDED: usize = 30;
-    /// When the mutex was taken that is not released yet; 0: it is released.
+    /// When the mutex was acquired without a release yet; 0: it is released.
     pub const BURST_SINCE: usize = 31;
-    /// Acquisitions with their releases.
+    /// Number of acquisitions with their releases.
     pub const BURST_COUNT: usize = 32;
     /// See [`crate::Burst::held_ns`].
     pub const BURST_HELD: usize = 33;
@@ -230,39 +230,39 @@ impl RingWord {
     pub const BURST_HELD_LEAST: usize = 34;
     /// See [`crate::Burst::apart_least_ns`].
     pub const BURST_APART_LEAST: usize = 35;
-    /// Operations that have been folded since the ring is there, beyond one for each burst.
+    /// Operations folded since the ring exists, without one for each burst.
     pub const BURST_OPERATIONS: usize = 36;
-    /// Operations of bursts that found no room, beyond the one number that is missing for each burst.
+    /// Operations of bursts that found no room, without the one number that is missing for each burst.
     pub const BURST_LOST: usize = 37;
-    /// What an operation that is left out takes of the thread's time, picoseconds; 0: not measured.
+    /// Time that leaving out an operation takes in the thread, picoseconds; 0: not measured.
     pub const LEFT_OUT_PS: usize = 38;
-    /// Records for which there was no memory, though there was room in the ring. They are lost as those without room are.
+    /// Records for which there was no memory, though the ring had room. They are lost like those without room.
     pub const SHORT: usize = 39;
-    /// One bit for each piece of the ring that has memory which is not in use, from here to the end of the block.
+    /// One bit for each piece of the ring that has memory and is not in use, from here to the end of the block.
     pub const IDLE: usize = 40;
 }
 
-/// Of [`RingWord::BURST_NUMBER`]: this burst has no number, since it is only counted.
+/// A bit of [`RingWord::BURST_NUMBER`]: the burst has no number, since it is only counted.
 pub const BURST_COUNTED: u64 = 1 << 63;
 
-/// What [`RingWord::PHASE`] says about the words after it.
+/// The state of the words after [`RingWord::PHASE`], which is in that word's low byte.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// No operation in progress.
+    /// No operation is in progress.
     Idle = 0,
-    /// They are being filled.
+    /// The words are being filled.
     Filling = 1,
-    /// They describe the operation in progress.
+    /// The words describe the operation in progress.
     Inside = 2,
 }
 
-/// How large the parts are.
+/// The sizes of the memory's parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharedLayout {
     /// Number of rings, at least 1.
     pub rings: usize,
-    /// Records of each: a power of two, at least twice [`RING_MARGIN`].
+    /// Records of each ring: a power of two, at least twice [`RING_MARGIN`].
     pub ring_records: usize,
 }
 
@@ -270,7 +270,7 @@ impl SharedLayout {
     /// Most rings, and most records of a ring.
     const MOST: usize = 1 << 20;
 
-    /// Checked numbers; `None` if no version writes such a file.
+    /// A layout of these sizes; `None` if no version writes such a file.
     pub const fn new(rings: usize, ring_records: usize) -> Option<SharedLayout> {
         let good = rings > 0
             && rings <= SharedLayout::MOST
@@ -317,14 +317,14 @@ impl SharedLayout {
         self.piece_records() * (RECORD_WORDS * size_of::<u64>()) as u64
     }
 
-    /// Where the piece with this place is noted as idle: a word from [`RingWord::IDLE`] on, and its bit.
+    /// The word, from [`RingWord::IDLE`] on, and the bit that mark the piece of this place as idle.
     #[inline]
     pub const fn idle(&self, place: u64) -> (usize, u64) {
         let piece = (place / self.piece_records()) as usize & (self.pieces() - 1);
         (RingWord::IDLE + piece / 64, 1 << (piece % 64))
     }
 
-    /// The end of the piece that the writer needs for this place, if all of it has been read before; `None`: the ring is
+    /// The end of the piece that the writer needs for this place, if everything in it has been read; `None`: the ring is
     /// full.
     #[inline]
     pub const fn piece_end(&self, place: u64, tail: u64) -> Option<u64> {
@@ -332,22 +332,22 @@ impl SharedLayout {
         if end.wrapping_sub(tail) <= self.ring_records as u64 - RING_MARGIN { Some(end) } else { None }
     }
 
-    /// Whether the writer that is about to take this place, the first one of a piece, rings the bell; `used`: places taken
-    /// and not yet read before it. One in sixteen parts of a ring looks at all.
+    /// Whether the writer of this place, the first one of a piece, must ring the bell; `used`: places taken
+    /// and not yet read before it. Only at sixteen places of a ring the answer can be yes.
     #[inline]
     pub const fn rings_at(&self, place: u64, used: u64) -> bool {
         let records = self.ring_records as u64;
         place & (records / 16 - 1) == 0 && used >= (records - RING_MARGIN) / 2
     }
 
-    /// Whether a ring with this many places taken and not yet read is as good as full: nothing has read it
+    /// Whether a ring with this many places taken and not yet read counts as nearly full: nothing has read it
     /// since the bell rang.
     #[inline(always)]
     pub const fn nearly_full(&self, used: u64) -> bool {
         used >= (self.ring_records as u64 - RING_MARGIN) / 4 * 3
     }
 
-    /// Words of all.
+    /// Words of the whole memory.
     pub const fn words(&self) -> usize {
         self.ring(self.rings)
     }
@@ -366,7 +366,7 @@ mod tests {
         assert_eq!(layout.place(1, 1023) + RECORD_WORDS, layout.ring(2));
         assert_eq!(layout.place(1, 1024), layout.ring(1));
         assert_eq!(layout.place(4, u64::MAX) + RECORD_WORDS, layout.words());
-        // What everybody reads with each record is on another cache line than the bell.
+        // Words that every writer reads for each record are on another cache line than the bell.
         const { assert!(SharedWord::BELL / 8 > SharedWord::SILENT / 8 && SharedWord::BELL < PAGE_WORDS) };
         // A control block's reader and writer are on different cache lines.
         assert!(RingWord::TAIL / 8 > RingWord::FRAME / 8 && CONTROL_WORDS.is_multiple_of(8));

@@ -1,19 +1,19 @@
-//! Probes on libc's synchronization functions: what a probe tells its program that it is, and what the program has
-//! to know about the process.
+//! Probes on libc's synchronization functions: the cookie by which the program knows a probe, and the facts that the
+//! program needs about the process.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// What a probe on a function of libc tells the program that it is: the 64-bit cookie of its link.
+/// The 64-bit cookie of a probe on a function of libc, by which the program knows which probe was hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LibcCookie {
-    /// Which part of the call it sees.
+    /// The part of the call at which the probe is.
     pub part: Part,
-    /// The function that is called. Of no meaning for [`Part::Leave`] and [`Part::Ran`]: they belong to the
-    /// call that has its frame there.
+    /// The function that is called. Meaningless for [`Part::Leave`] and [`Part::Ran`]: these belong to the
+    /// call whose frame is there.
     pub function: LibcFunction,
-    /// Number of its [`LibcSite`].
+    /// Number of the function's [`LibcSite`].
     pub site: u16,
-    /// Number of the counters of the process's functions of this family ([`crate::FunctionCounters`]), counted from
+    /// Number of the counters for the process's functions of this family ([`crate::FunctionCounters`]), counted from
     /// [`crate::Settings::first_libc_counters`].
     pub counters: u16,
 }
@@ -27,9 +27,9 @@ pub struct LibcFunction {
     pub object: ObjectFrom,
     /// Where the record's second object comes from.
     pub second: SecondFrom,
-    /// What its result means.
+    /// The meaning of the function's result.
     pub outcome: OutcomeFrom,
-    /// Its object is a mutex that it is to look at.
+    /// Its object is a mutex whose memory the program must read.
     pub looks_at_mutex: bool,
 }
 
@@ -43,7 +43,7 @@ macro_rules! small {
         }
 
         impl $type {
-            /// All of them.
+            /// Every value.
             pub const ALL: &'static [$type] = &[$($type::$name,)*];
 
             const fn from_bits(bits: u64) -> $type {
@@ -57,19 +57,19 @@ macro_rules! small {
 }
 
 small! {
-    /// What a probe sees of a call.
+    /// The part of a call at which a probe is.
     Part {
-        /// Its first instruction.
+        /// The function's first instruction.
         Enter = 0,
-        /// A `ret` that it may come back through.
+        /// A `ret` through which the call may return.
         Leave = 1,
-        /// The call of the routine of `once`.
+        /// In `once`, the call of the routine.
         Ran = 2,
-        /// Its `ret`, where its first instruction can hold no probe: the object is still in its register.
+        /// The function's `ret`, if its first instruction can hold no probe: the object is still in its register.
         Whole = 3,
-        /// Its first instruction; it does not come back.
+        /// The first instruction of a function that does not return.
         Gone = 4,
-        /// The first instruction of the loader, which is the first of all of a program.
+        /// The first instruction of the loader, which is a program's first of all.
         Loader = 5,
     } otherwise Leave
 }
@@ -81,7 +81,7 @@ small! {
         Argument = 0,
         /// 0.
         Nothing = 1,
-        /// The word that the first argument points to, once the call has come back with 0.
+        /// The word to which the first argument points, once the call has returned 0.
         Created = 2,
         /// The result.
         Result = 3,
@@ -105,21 +105,21 @@ small! {
 small! {
     /// See [`LibcFunction::outcome`].
     OutcomeFrom {
-        /// It is the outcome.
+        /// The result is the outcome.
         Error = 0,
-        /// −1: the outcome is in `errno`.
+        /// If the result is −1, the outcome is in `errno`.
         Errno = 1,
-        /// A null pointer: likewise. Other pointers: 0.
+        /// If the result is a null pointer, the outcome is in `errno`; for other pointers it is 0.
         Pointer = 2,
-        /// One of C11's `thrd_*`.
+        /// The result is one of C11's `thrd_*`.
         C11 = 3,
-        /// There is none: 0.
+        /// There is no result: 0.
         Nothing = 4,
     } otherwise Nothing
 }
 
 impl LibcCookie {
-    /// As the kernel carries it.
+    /// The cookie as the kernel stores it.
     pub const fn to_bits(self) -> u64 {
         let LibcFunction { operation, object, second, outcome, looks_at_mutex } = self.function;
         self.counters as u64
@@ -149,43 +149,43 @@ impl LibcCookie {
     }
 }
 
-/// Most functions that can have probes, in all C libraries together.
+/// Most functions with probes in all C libraries together.
 pub const MAX_LIBC_SITES: usize = 16_384;
 
-/// Where a function is, and what its library is like. The user side writes it before its first probe. Addresses are as
-/// linked.
+/// The place of a function, and properties of its library. The user side writes it before the function's first probe.
+/// Addresses are as linked.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct LibcSite {
-    /// Its first instruction.
+    /// The function's first instruction.
     pub entry: u64,
-    /// The library's code, from here
+    /// The library's code begins here
     pub text_from: u64,
-    /// up to here: what this calls is no call of the program. Both are 0 for a program with its libc inside.
+    /// and ends here: calls from it are no calls of the program. Both are 0 for a program with its libc inside.
     pub text_to: u64,
-    /// The word that holds the distance from a thread's pointer to its `errno`; 0: see the next.
+    /// Address of the word with the distance from the thread pointer to `errno`; 0: see the next field.
     pub errno_slot: u64,
     /// That distance, if there is no such word.
     pub errno_distance: i64,
     /// 1 if `errno` can be found.
     pub errno_known: u32,
-    /// How mutexes look: a [`MutexLayout`] as a number.
+    /// The layout of mutexes: a [`MutexLayout`] as a number.
     pub layout: u32,
 }
 
 /// Most ranges of [`LibcProcess::own`].
 pub const MAX_OWN_RANGES: usize = 6;
 
-/// What the program knows about a process with probes on its libc.
+/// Facts about a process with probes on its libc, for the kernel program.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct LibcProcess {
-    /// Addresses (from, up to) of code that is libc's own in further files: what it calls is no call of the program. The
-    /// first is the loader's, which the program itself sets when a new program starts; then the others are none.
+    /// Addresses (from, up to) of libc's own code in further files: calls from it are no calls of the program. The
+    /// first range is the loader's, which the kernel program itself sets when a new program starts; then there are no others.
     pub own: [[u64; 2]; MAX_OWN_RANGES],
-    /// The device of its PID namespace as the kernel numbers devices, where that is not the first one.
+    /// The device of its PID namespace in the kernel's encoding, if that is not the first namespace.
     pub namespace_device: u64,
-    /// The inode of its PID namespace; 0: it is in the first one.
+    /// The inode of its PID namespace; 0: it is in the first namespace.
     pub namespace_inode: u64,
 }
 
@@ -193,7 +193,7 @@ pub struct LibcProcess {
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MutexLayout {
-    /// Not known: nothing is looked at.
+    /// Unknown: mutexes are not read.
     #[default]
     Unknown = 0,
     /// glibc on 64 bits (sysdeps/nptl/bits/struct_mutex.h): lock word, count, owner, users, kind.
@@ -202,19 +202,19 @@ pub enum MutexLayout {
     Musl = 2,
 }
 
-/// Calls that the program can keep in progress for one thread: nested are those in the routine of `once` and in
+/// Calls in progress that the program keeps for one thread. Calls are nested in the routine of `once` and in
 /// signal handlers.
 pub const MAX_OPEN_OPERATIONS: usize = 8;
 
-/// A thread's calls in progress, the outermost first. The user side reads the remaining ones at the end.
+/// A thread's calls in progress, the outermost first. At the end, the user side reads those that remain.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct OpenOperations {
-    /// How many.
+    /// Number of calls.
     pub depth: u64,
     /// The thread's process (tgid).
     pub pid: u64,
-    /// The first `depth` of these count.
+    /// The calls; only the first `depth` are valid.
     pub open: [OpenOperation; MAX_OPEN_OPERATIONS],
 }
 
@@ -224,7 +224,7 @@ pub struct OpenOperations {
 pub struct OpenOperation {
     /// Stack pointer at the function's first instruction: the address of the return address.
     pub stack_pointer: u64,
-    /// That return address.
+    /// The return address.
     pub caller: u64,
     /// When it began.
     pub began_ns: u64,
@@ -234,14 +234,14 @@ pub struct OpenOperation {
     pub second: u64,
     /// The [`LibcCookie`] of the function.
     pub cookie: u64,
-    /// How far its library is from where it was linked to.
+    /// Distance of the library from the address for which it was linked.
     pub base: u64,
-    /// What is known of its flags.
+    /// Flags of the operation that are known so far.
     pub flags: u64,
 }
 
 impl OpenOperations {
-    /// None.
+    /// No calls.
     pub const NONE: OpenOperations = OpenOperations {
         depth: 0,
         pid: 0,

@@ -12,7 +12,7 @@ pub struct Fork {
     pub header: Header,
     /// The new thread.
     pub child_tid: u32,
-    /// Its process.
+    /// The new thread's process.
     pub child_pid: u32,
     /// The child's start time (`task_struct.start_time`, `CLOCK_MONOTONIC`), 0 if not known.
     pub child_start_ns: u64,
@@ -29,7 +29,7 @@ pub struct Exec {
     /// `tid` before the exec: differs if another thread than the leader called it.
     pub old_tid: u32,
     /// Number of the page at which the program's instructions begin in memory (`mm_struct.start_code` >> 12, low 32
-    /// bits), 0 if not known. Of a process that ends soon it is all that tells where its program lay.
+    /// bits), 0 if not known. For a process that ends soon, nothing else shows where its program lay.
     pub first_page: u32,
     /// The new name, NUL padded.
     pub comm: [u8; 16],
@@ -43,12 +43,12 @@ pub struct Exit {
     pub header: Header,
     /// 1 if it was the last thread of its process, else 0.
     pub last_of_process: u32,
-    /// How the scheduler was to treat it, see [`Exit::nice`] and [`Exit::cpus`]; 0: not known.
+    /// Nice value and allowed CPUs of the thread, see [`Exit::nice`] and [`Exit::cpus`]; 0: not known.
     pub placement: u32,
 }
 
 impl Exit {
-    /// CPUs up to this number fit into [`Exit::placement`].
+    /// The CPUs below this number fit into [`Exit::placement`].
     pub const CPUS: u32 = 24;
 
     /// The word for a static priority (`task_struct.static_prio`) and the CPUs that the thread may use, as bits.
@@ -56,7 +56,7 @@ impl Exit {
         (static_priority & 0xff) | (cpus << 8)
     }
 
-    /// Its last nice value, −20 to 19, if known.
+    /// The thread's last nice value, −20 to 19, if known.
     pub const fn nice(&self) -> Option<i8> {
         // MAX_RT_PRIO + 20 (include/linux/sched/prio.h).
         match self.placement & 0xff {
@@ -65,7 +65,7 @@ impl Exit {
         }
     }
 
-    /// The CPUs that it might use in the end, as bits; `None` if not known or one of them is beyond [`Exit::CPUS`].
+    /// The CPUs that the thread could use last, as bits; `None` if unknown, or one of them is not below [`Exit::CPUS`].
     pub const fn cpus(&self) -> Option<u32> {
         match self.placement >> 8 {
             0 => None,
@@ -78,11 +78,11 @@ impl Exit {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Rename {
-    /// Who renamed.
+    /// `tid`/`pid` are the thread that did it.
     pub header: Header,
-    /// Thread that is renamed.
+    /// The renamed thread.
     pub renamed_tid: u32,
-    /// Its process.
+    /// The renamed thread's process.
     pub renamed_pid: u32,
     /// The new name, NUL padded.
     pub comm: [u8; 16],

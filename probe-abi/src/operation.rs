@@ -5,22 +5,22 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// A thread has finished one synchronization operation.
 ///
-/// Two writers make it, never both for one call: the library that is put before libc in launched programs
-/// (`probe-preload`), and probes on libc's functions in attached ones. From the library the header's `cpu` is
-/// [`Header::NO_CPU`] and its `sequence` numbers the records of one thread's ring; from a probe both are the
+/// There are two writers, never both for one call: the library that is put before libc in launched programs
+/// (`probe-preload`), and probes on libc's functions in attached ones. In the library's records, the header's `cpu` is
+/// [`Header::NO_CPU`], and its `sequence` numbers the records of one thread's ring. In a probe's record both are the
 /// CPU's, as in every other record. The context is always `Task`.
 ///
-/// An operation that does not come back (`pthread_exit`) is written when it begins: `began_ns` is then the
-/// header's time. One that was cancelled, or left with `longjmp`, is never written.
+/// An operation that does not return (`pthread_exit`) is written when it begins: `began_ns` is then the
+/// header's time. An operation that was cancelled, or left with `longjmp`, is never written.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Operation {
-    /// `tid`/`pid` are the caller, `time_ns` is when the call came back. A lock is held from some instant in
-    /// `began_ns..=time_ns` of its acquisition to some instant in that of its release.
+    /// `tid`/`pid` are the caller, `time_ns` is when the call returned. A lock is held from some instant in
+    /// `began_ns..=time_ns` of its acquisition to some instant in the same span of its release.
     pub header: Header,
     /// When the call began (`CLOCK_MONOTONIC` nanoseconds).
     pub began_ns: u64,
-    /// Address of the object in the caller's memory; the `pthread_t` of create, join and detach; 0 of exit.
+    /// Address of the object in the caller's memory; for create, join and detach the `pthread_t`; for exit 0.
     pub object: u64,
     /// Condition waits: address of the mutex, which is released meanwhile. Barrier and semaphore init: the count.
     /// Mutex, rwlock and condition init: 0. All others: 0.
@@ -31,16 +31,16 @@ pub struct Operation {
     pub operation: u16,
     /// [`OperationFlags`] bits.
     pub flags: u16,
-    /// What the call returned: 0 or an error number as pthread functions return it. Functions that return −1
-    /// (semaphores) have `errno` here, C11 functions the pthread error that corresponds to their result. A
-    /// barrier wait has −1 in its serial thread.
+    /// The result of the call: 0 or an error number, as pthread functions return it. For functions that return −1
+    /// (semaphores) it is `errno`, for C11 functions the pthread error that corresponds to their result. For a
+    /// barrier wait it is −1 in the serial thread.
     pub outcome: i32,
 }
 
-/// Bits of [`Operation::flags`]. Those about the object are set where the writer knows the C library's layout.
+/// Bits of [`Operation::flags`]. Bits about the object are set if the writer knows the C library's layout.
 pub struct OperationFlags;
 impl OperationFlags {
-    /// The object was taken by another thread when the call began: it had to wait, or to give up.
+    /// Another thread had the object when the call began: it had to wait, or to give up.
     pub const CONTENDED: u16 = 1;
     /// A recursive mutex.
     pub const RECURSIVE: u16 = 2;
@@ -60,13 +60,13 @@ impl OperationFlags {
     pub const KIND_KNOWN: u16 = 256;
     /// `once`: this call ran the initialization.
     pub const RAN: u16 = 512;
-    /// Of a [`crate::Burst`]: it is a read-write lock that was taken for reading, no mutex.
+    /// In a [`crate::Burst`]: the object is a read-write lock that was taken for reading, no mutex.
     pub const READS: u16 = 1024;
 }
 
 macro_rules! operations {
     ($($(#[$doc:meta])* $name:ident = $number:literal $text:literal,)*) => {
-        /// Which operation it was. C11's `mtx_*`, `cnd_*`, `thrd_*` and `call_once` are the same ones. The numbers are
+        /// The kind of operation. C11's `mtx_*`, `cnd_*`, `thrd_*` and `call_once` have those of pthread. The numbers are
         /// part of the record's format.
         #[repr(u16)]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -116,7 +116,7 @@ operations! {
     ConditionInit = 16 "condition init",
     /// `pthread_cond_destroy`
     ConditionDestroy = 17 "condition destroy",
-    /// `pthread_cond_wait`: releases the mutex when it begins and has it again when it comes back.
+    /// `pthread_cond_wait`: releases the mutex when it begins and has acquired it again when it returns.
     ConditionWait = 18 "condition wait",
     /// `pthread_cond_timedwait`, `pthread_cond_clockwait`
     ConditionTimedWait = 19 "condition timedwait",
@@ -166,7 +166,7 @@ operations! {
     SemaphoreInit = 64 "semaphore init",
     /// `sem_destroy`
     SemaphoreDestroy = 65 "semaphore destroy",
-    /// `sem_open`: `object` is what it returned. The same name gives the same object in one process.
+    /// `sem_open`: `object` is its result. The same name gives the same object in one process.
     SemaphoreOpen = 66 "semaphore open",
     /// `sem_close`
     SemaphoreClose = 67 "semaphore close",
@@ -179,29 +179,29 @@ operations! {
     /// `sem_post`
     SemaphorePost = 71 "semaphore post",
 
-    /// `pthread_once`: what the initialization itself did was written before.
+    /// `pthread_once`: operations of the initialization itself were written before.
     Once = 80 "once",
 
-    /// `pthread_create`: which thread it made is the one `Fork` of this thread meanwhile.
+    /// `pthread_create`: it made the thread of the only `Fork` of this thread meanwhile.
     ThreadCreate = 88 "thread create",
-    /// `pthread_join`, and with `_timedjoin_np`, `_clockjoin_np` a limited one.
+    /// `pthread_join`, or `_timedjoin_np` or `_clockjoin_np`, which have a time limit.
     ThreadJoin = 89 "thread join",
     /// `pthread_tryjoin_np`
     ThreadTryJoin = 90 "thread tryjoin",
     /// `pthread_detach`
     ThreadDetach = 91 "thread detach",
-    /// `pthread_exit`, written when it begins. A thread that returns from its first function shows none.
+    /// `pthread_exit`, written when it begins. A thread that returns from its first function has none.
     ThreadExit = 92 "thread exit",
     /// No function: nothing further that this thread does is recorded, since it, or another process, has
-    /// forbidden it what recording takes. The locks that it holds are unknown from here on.
+    /// forbidden it the calls that recording needs. The locks that it holds are unknown from here on.
     ThreadSilent = 93 "thread silent",
 }
 
-/// Operations that make sense together only: either all of them are recorded or none.
+/// Operations that make sense only together: all of them are recorded, or none.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SyncFamily {
-    /// Mutexes and condition variables, whose waits give a mutex back and take it again.
+    /// Mutexes and condition variables, whose waits release a mutex and acquire it again.
     Mutex = 0,
     /// Read-write locks.
     RwLock = 1,
@@ -249,7 +249,7 @@ impl SyncFamily {
 }
 
 impl SyncOperation {
-    /// What it belongs to.
+    /// The family that it belongs to.
     pub const fn family(self) -> SyncFamily {
         match self as u16 {
             0..32 => SyncFamily::Mutex,

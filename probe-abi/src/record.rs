@@ -37,7 +37,7 @@ pub enum DecodeError {
 }
 
 impl Record {
-    /// Reads one record from the start of `bytes`; what follows the record is ignored (ring buffers round sizes
+    /// Reads one record from the start of `bytes`. Bytes after the record are ignored (ring buffers round sizes
     /// up to 8 bytes).
     #[inline]
     pub fn decode(bytes: &[u8]) -> Result<Record, DecodeError> {
@@ -82,7 +82,7 @@ impl Record {
         }
     }
 
-    /// Its kind, independent of its header.
+    /// The record's kind, independent of its header.
     #[inline]
     pub fn kind(&self) -> Kind {
         match self {

@@ -1,14 +1,14 @@
-//! Requests over stream sockets, as the programs count them: sums in a map, not records.
+//! Requests over stream sockets, as the kernel programs count them: sums in a map, not records.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// What requests are counted by.
+/// The key of a sum: requests are added up by process, direction and port or peer.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct RequestKey {
-    /// Process id: of what is served, the process that answered.
+    /// Process id; for served requests that of the process that answered.
     pub pid: u32,
-    /// The peer's IPv4 address as its bytes in memory have it; 0 for other families, and for what is served.
+    /// The peer's IPv4 address in memory order; 0 for other families, and for served requests.
     pub address: u32,
     /// Served: the port that the process listens on. Asked: the peer's port. In host byte order; 0 for Unix sockets.
     pub port: u16,
@@ -18,54 +18,54 @@ pub struct RequestKey {
     pub served: u32,
 }
 
-/// What was counted of one [`RequestKey`] on one CPU.
+/// The sums for one [`RequestKey`] on one CPU.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct RequestCounts {
     /// Requests whose answer has begun.
     pub count: u64,
-    /// How long they lay in the socket before a thread read them, nanoseconds; 0 of what is asked.
+    /// Time in the socket before a thread read them, nanoseconds; 0 for requests that are sent.
     pub queued_ns: u64,
-    /// From then, or from when they were sent, until the answer began, nanoseconds.
+    /// Time from then, or from when they were sent, until the answer began, nanoseconds.
     pub answered_ns: u64,
-    /// From one answer until the next request on the same socket, nanoseconds.
+    /// Time from one answer until the next request on the same socket, nanoseconds.
     pub between_ns: u64,
-    /// Requests that came after an answer on their socket, and how long these took, nanoseconds.
+    /// Number of requests that came after an answer on their socket.
     pub again: u64,
-    /// See `again`.
+    /// Time that those took, nanoseconds.
     pub again_ns: u64,
-    /// The longest of the first two together, nanoseconds.
+    /// The longest time in the socket and until the answer together, nanoseconds.
     pub longest_ns: u64,
-    /// How many took how long, the first two together (see [`request_bucket`]).
+    /// Number of requests for each bucket of that time (see [`request_bucket`]).
     pub buckets: [u64; REQUEST_BUCKETS],
 }
 
-/// A socket in use: what its last message was. It has the place of [`OpenSocket::place`]; another one with the same place
-/// takes it over.
+/// A socket in use, and its last message. It is kept at [`OpenSocket::place`]; another socket with the same place
+/// replaces it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct OpenSocket {
-    /// The number that the kernel has given it; it gives none twice.
+    /// The number that the kernel has given the socket; numbers are not used twice.
     pub socket: u64,
-    /// Of an asked one: something came in that nobody had asked for, or it was read before the asking was noticed.
+    /// On a socket that asks: a message came in before a request was noticed. There was none, or it was noticed too late.
     pub unasked: u64,
     /// Number of the stretch in which requests are counted.
     pub stretch: u64,
-    /// What its requests count for.
+    /// The key of the sum to which its requests are added.
     pub key: RequestKey,
-    /// When a request came in that is not read yet, or was not when it began (`CLOCK_MONOTONIC` nanoseconds); 0: not known.
+    /// When the request came in that is not read or not answered yet (`CLOCK_MONOTONIC` nanoseconds); 0: not known.
     pub arrived_ns: u64,
-    /// When a request was read, or sent, that is not answered yet (`CLOCK_MONOTONIC` nanoseconds); 0: there is none.
+    /// When the request that is not answered yet was read or sent (`CLOCK_MONOTONIC` nanoseconds); 0: there is none.
     pub began_ns: u64,
-    /// When the last one was answered (`CLOCK_MONOTONIC` nanoseconds); 0: not known.
+    /// When the last request was answered (`CLOCK_MONOTONIC` nanoseconds); 0: not known.
     pub ended_ns: u64,
 }
 
-/// Places for sockets in use.
+/// Number of places for sockets in use.
 pub const OPEN_SOCKETS: u32 = 1 << 16;
 
 impl OpenSocket {
-    /// The place of a socket of this number (multiplicative hashing, Knuth 6.4).
+    /// The place of a socket by its number (multiplicative hashing, Knuth 6.4).
     pub const fn place(socket: u64) -> u32 {
         (socket.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as u32
     }
@@ -74,7 +74,7 @@ impl OpenSocket {
 /// Most different [`RequestKey`]s that are counted.
 pub const MAX_REQUEST_KEYS: u32 = 1 << 10;
 
-/// Ports that recorded processes listen on.
+/// Most ports on which recorded processes listen.
 pub const MAX_LISTENING: u32 = 1 << 10;
 
 /// Buckets of [`RequestCounts`]: four for each doubling, from 1 us to an hour.
@@ -85,7 +85,7 @@ const FIRST_BUCKET_BITS: u32 = 10;
 
 /// The bucket of a length in nanoseconds.
 pub const fn request_bucket(ns: u64) -> usize {
-    // Without an instruction for it: the number of the highest bit.
+    // The number of the highest bit, without an instruction for it.
     let mut bits = 0u32;
     let mut rest = ns;
     let mut step = 32u32;
@@ -104,7 +104,7 @@ pub const fn request_bucket(ns: u64) -> usize {
     if bucket < REQUEST_BUCKETS { bucket } else { REQUEST_BUCKETS - 1 }
 }
 
-/// The first length of a bucket in nanoseconds; that of one after the last is where the last one ends.
+/// The first length of a bucket in nanoseconds; for a bucket after the last, the end of the last one.
 pub const fn bucket_begins_ns(bucket: usize) -> u64 {
     if bucket == 0 {
         return 0;

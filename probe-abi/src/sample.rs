@@ -1,15 +1,15 @@
-//! What threads were doing at an instant: stacks, as the kernel programs take them and as everybody else reads them.
+//! Samples of threads: stacks, as the kernel programs take them and as the rest of longpole reads them.
 
 use crate::Header;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// A thread's user stack at an instant. The kernel programs write [`RawSample`]s; the collector makes these of them.
+/// A thread's user stack at an instant. The collector makes it of a `RawStack` or `RawCopy` from the kernel programs.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Sample {
     /// `tid`/`pid` are the thread. `sequence` numbers the samples of a CPU, apart from its other records.
     pub header: Header,
-    /// Number of the stack (`NoteKind::Stack`), which comes before the first sample that uses it; 0: it is
+    /// Number of the stack, whose note (`NoteKind::Stack`) comes before the first sample that uses it; 0: the stack is
     /// not known.
     pub stack: u32,
     /// A [`SampleReason`] as a byte.
@@ -24,12 +24,12 @@ pub struct Sample {
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SampleReason {
-    /// The CPU's clock ticked while the thread ran: how many there are says where time goes.
+    /// The CPU's clock ticked while the thread ran. The number of these samples shows where time goes.
     #[default]
     Tick = 0,
-    /// The thread goes to sleep. Its switch has the same time and comes next.
+    /// The thread goes to sleep. Its switch has the same time and follows.
     Block = 1,
-    /// The thread wakes another. The waking has the same time and comes next.
+    /// The thread wakes another. The waking has the same time and follows.
     Wake = 2,
 }
 
@@ -48,13 +48,13 @@ impl SampleReason {
 /// Bits of [`Sample::flags`].
 pub struct SampleFlags;
 impl SampleFlags {
-    /// The stack goes on above its last frame: it was too deep, or its bytes did not reach so far.
+    /// The stack continues above its last frame: it was too deep, or not enough bytes were copied.
     pub const TRUNCATED: u8 = 1;
-    /// The thread was in the kernel (a system call, a fault): its stack is that of its way in.
+    /// The thread was in the kernel (a system call, a fault): the stack is that in user space.
     pub const IN_KERNEL: u8 = 2;
 }
 
-/// What the programs do at a sample.
+/// How the programs take stacks.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sampling {
@@ -65,19 +65,19 @@ pub enum Sampling {
     FramePointers = 1,
     /// Stack bytes are copied.
     Copies = 2,
-    /// Frame pointers are followed, and where [`SampledCode`] does not say that they are kept, bytes are copied.
+    /// Frame pointers are followed in code that keeps them according to [`SampledCode`]; otherwise bytes are copied.
     Chosen = 3,
 }
 
 /// Kind byte of a [`RawStack`]. Such records only go from the kernel programs to the collector.
 pub const RAW_STACK_KIND: u8 = 128;
-/// Kind byte of a [`RawCopy`], as above.
+/// Kind byte of a [`RawCopy`], likewise.
 pub const RAW_COPY_KIND: u8 = 129;
 
 /// Frames that a kernel with its usual limit (`kernel.perf_event_max_stack`) follows.
 pub const RAW_FRAMES: usize = 127;
 
-/// A stack by frame pointers.
+/// A stack found by frame pointers.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct RawStack {
@@ -87,36 +87,36 @@ pub struct RawStack {
     pub reason: u8,
     /// [`SampleFlags`] bits.
     pub flags: u8,
-    /// How many of the frames are there.
+    /// Number of valid frames.
     pub count: u16,
-    /// The last frame is one of [`SampledCode::roots`]: 1, else 0.
+    /// 1 if the last frame is one of [`SampledCode::roots`], else 0.
     pub at_root: u16,
     /// As [`RawCopy::call`].
     pub call: u16,
-    /// The words at the stack pointer: in a function that has not set its frame pointer yet, one of them leads to its caller,
-    /// which frame pointers pass over. 0: not known.
+    /// The words at the stack pointer. In a function that has not set its frame pointer yet, one of them leads to its caller,
+    /// which frame pointers skip. 0: not known.
     pub top: [u64; 2],
-    /// What it last did.
+    /// The thread's last instruction.
     pub last: LastInstruction,
-    /// The innermost first.
+    /// The frames, innermost first.
     pub frames: [u64; RAW_FRAMES],
 }
 
 /// Bytes of code that hold the longest instruction (Intel SDM, volume 2, section 2.3.11), and one more.
 pub const CODE_BYTES: usize = 16;
-/// Bytes of code behind a place: some ten instructions, which may store what was loaded before.
+/// Bytes of code after a place: some ten instructions, which may store what was loaded before.
 pub const NEXT_CODE_BYTES: usize = 48;
 
-/// The code around the place where a thread was, and its registers there: what its last instruction changed. The instruction that
-/// takes long is the one before an interrupt. Of ticks in user space only; anything in others.
+/// The code around the place where a thread was, and its registers, which show what its last instruction changed: the slow
+/// instruction is the one before an interrupt. Valid for ticks in user space only.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct LastInstruction {
-    /// The code that ends where the thread was; zeros if it cannot be read.
+    /// The code up to the place; zeros if it cannot be read.
     pub code: [u8; CODE_BYTES],
-    /// The code that begins there; zeros if it cannot be read.
+    /// The code from the place on; zeros if it cannot be read.
     pub next_code: [u8; NEXT_CODE_BYTES],
-    /// Its general registers, in the order of [`REGISTERS`].
+    /// The thread's general registers, in the order of [`REGISTERS`].
     pub registers: [u64; REGISTERS.len()],
 }
 
@@ -125,10 +125,10 @@ pub const REGISTERS: [u8; 15] = [15, 14, 13, 12, 6, 3, 11, 10, 9, 8, 0, 2, 1, 4,
 
 /// Stack bytes are copied in pieces of this size, so that no piece lies on two pages.
 pub const COPY_PIECE: usize = 1024;
-/// Most such pieces.
+/// Most pieces of a stack.
 pub const COPY_PIECES: usize = 16;
 
-/// A stack as bytes.
+/// A copied stack.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct RawCopy {
@@ -138,38 +138,38 @@ pub struct RawCopy {
     pub reason: u8,
     /// [`SampleFlags`] bits.
     pub flags: u8,
-    /// At a tick in the kernel: the number of the system call that the thread was in, and 1; 0 is none, a page fault or an interrupt.
+    /// At a tick in the kernel, the number of the thread's system call plus 1; 0: none, as at a page fault or an interrupt.
     pub call: u16,
-    /// How many of the bytes are there.
+    /// Number of valid bytes.
     pub count: u32,
-    /// Where the thread was in user space.
+    /// The thread's instruction pointer in user space.
     pub instruction_pointer: u64,
     /// Its stack pointer.
     pub stack_pointer: u64,
-    /// Its frame pointer, or other content of that register.
+    /// Its frame pointer register, which may hold anything.
     pub frame_pointer: u64,
-    /// Address of the first of the bytes: at or a little below the stack pointer.
+    /// Address of the first byte: the stack pointer, or a little below it.
     pub from: u64,
-    /// What it last did.
+    /// The thread's last instruction.
     pub last: LastInstruction,
-    /// The stack from there on, towards its callers.
+    /// The stack from `from` on, towards its callers.
     pub bytes: [u8; COPY_PIECE * COPY_PIECES],
 }
 
-/// Most stretches of code in [`SampledCode::keeping`].
+/// Most ranges of code in [`SampledCode::keeping`].
 pub const MAX_KEEPING: usize = 8;
 /// Most addresses in [`SampledCode::roots`].
 pub const MAX_ROOTS: usize = 8;
 
-/// What is known of the code of a process: the user side learns it from the first stacks.
+/// Facts about the code of a process, which the user side learns from the first stacks.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct SampledCode {
     /// First address and length of code that keeps frame pointers; a length of 0: none.
     pub keeping: [[u64; 2]; MAX_KEEPING],
-    /// Where the outermost functions that keep them return to: what lies above is always the same. 0: none.
+    /// Return addresses of the outermost functions that keep frame pointers: the frames above are always the same. 0: none.
     pub roots: [u64; MAX_ROOTS],
-    /// Pieces of its stacks that were enough so far; 0: not known, as many as there can be.
+    /// Pieces of a stack that were enough so far; 0: unknown, so as many as possible are copied.
     pub copy_pieces: u32,
     /// Always 0.
     pub reserved: u32,

@@ -1,4 +1,4 @@
-//! Scheduler records: who runs, and who woke whom.
+//! Scheduler records: which thread runs, and which wakes which.
 
 use crate::{Call, Descriptor, Header};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -17,9 +17,9 @@ pub struct Switch {
     pub prev_state: u32,
     /// [`SwitchFlags`] bits.
     pub flags: u32,
-    /// User-space stack pointer of the leaving thread, 0 if not known. Frames below it are gone.
+    /// User-space stack pointer of the leaving thread, 0 if not known. Frames below it have ended.
     pub prev_user_sp: u64,
-    /// The system call in which it sleeps; [`Call::NONE`] unless it does.
+    /// The system call in which the leaving thread sleeps; [`Call::NONE`] if it does not sleep in one.
     pub prev_call: Call,
 }
 
@@ -32,12 +32,12 @@ impl SwitchFlags {
     pub const PREV_TRACKED: u32 = 2;
     /// The thread that takes the CPU belongs to a tracked process.
     pub const NEXT_TRACKED: u32 = 4;
-    /// It sleeps in `futex_waitv(2)`, and the first argument in `prev_call` is not that of the call but the address of
-    /// the first of its words.
+    /// The leaving thread sleeps in `futex_waitv(2)`. The first argument in `prev_call` is not that of the call but the address
+    /// of the first of its words.
     pub const FIRST_WORD: u32 = 8;
-    /// The leaving thread asked for it, by `sched_yield(2)`: it stays runnable.
+    /// The leaving thread gave up the CPU by `sched_yield(2)`: it stays runnable.
     pub const YIELDED: u32 = 16;
-    /// Four bits from this one on: the [`Descriptor`](crate::Descriptor) that the system call was given, as a number.
+    /// Position of four bits that hold the [`Descriptor`](crate::Descriptor) in the system call's first argument, as a number.
     pub const DESCRIPTOR_SHIFT: u32 = 8;
 
     /// The descriptor in these flags.
@@ -46,15 +46,15 @@ impl SwitchFlags {
     }
 }
 
-/// The header's thread is about to leave a CPU to which no [`Switch`] took it: the kernel did not report that
-/// one. Comes right before the switch that it does report.
+/// The header's thread is about to leave a CPU to which no [`Switch`] took it, since the kernel did not report that
+/// switch. This record comes right before the switch that is reported.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Ran {
     /// `tid`/`pid` are the thread that leaves.
     pub header: Header,
-    /// CPU time that the kernel has counted for it since it came, nanoseconds. What interrupts and the host took
-    /// meanwhile may be missing from it.
+    /// CPU time that the kernel has counted for the thread since it came, nanoseconds. Time that interrupts and the host
+    /// took meanwhile may be missing from it.
     pub ran_ns: u64,
 }
 
@@ -71,23 +71,23 @@ pub struct Waking {
     pub wakee_pid: u32,
     /// [`WakingFlags`] bits.
     pub flags: u32,
-    /// The wakee's kernel task state just before (`TASK_*` bits), 0 if it was running or is new: a waking of a
+    /// The wakee's kernel task state just before (`TASK_*` bits), 0 if it was running or is new: waking a
     /// thread that did not sleep ends no wait.
     pub wakee_state: u32,
-    /// Number of the system call by which the current thread wakes; [`Call::NONE`]'s if it is in none, or was
+    /// Number of the system call by which the current thread wakes; that of [`Call::NONE`] if it is in none, or was
     /// merely interrupted.
     pub waker_call: u32,
-    /// A [`Cause`] as a number: which interrupt it was, in interrupt context.
+    /// In interrupt context, the [`Cause`] as a number.
     pub cause: u32,
-    /// The system call in which the wakee sleeps, or was about to; [`Call::NONE`] if it does not.
+    /// The system call in which the wakee sleeps, or was about to sleep; [`Call::NONE`] if there is none.
     pub wakee_call: Call,
 }
 
-/// Which interrupt wakes.
+/// The interrupt by which a thread is woken.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cause {
-    /// None, or an unreported one (a message from another CPU).
+    /// No interrupt, or an unreported one (a message from another CPU).
     None = 0,
     /// A high-resolution timer, or the timer wheel's soft interrupt.
     Timer = 1,
@@ -133,13 +133,13 @@ impl WakingFlags {
     pub const NEW: u32 = 1;
     /// The current thread belongs to a tracked process.
     pub const WAKER_TRACKED: u32 = 2;
-    /// A signal is pending that the wakee does not block: that is what wakes it.
+    /// The wakee has a pending signal that it does not block: the signal wakes it.
     pub const SIGNAL: u32 = 4;
-    /// The wakee waits in a futex call and was woken by another word than the one of its call (requeued, or
+    /// The wakee waits in a futex call and was woken at another word than that of its call (requeued, or
     /// one of several). The first argument in `wakee_call` is the address of that word.
     pub const OTHER_WORD: u32 = 8;
-    /// A soft interrupt does it that takes in a packet which the current thread itself has just sent, in its own system
-    /// call, over the loopback device: the current thread is the waker, and `waker_call` its call.
+    /// A soft interrupt wakes it while it receives a packet that the current thread itself has just sent, in its own system
+    /// call, over the loopback device. So the current thread is the waker, and `waker_call` its call.
     pub const OWN_PACKET: u32 = 16;
 }
 

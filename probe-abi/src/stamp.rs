@@ -1,8 +1,8 @@
-//! A mark in the kernel programs' object file that says which contract they were built with.
+//! A stamp in the kernel programs' object file, which identifies the version of this crate with which they were built.
 //!
 //! Two builds fit together only if this crate was the same in both: a setting at another offset makes the
-//! kernel's verifier refuse, a field with another meaning gives wrong numbers. A version is easily forgotten
-//! in a change, so the mark holds a hash of this crate's source in addition to [`crate::ABI_VERSION`].
+//! kernel's verifier refuse, a field with another meaning gives wrong numbers. A version number is easily forgotten
+//! in a change, so the stamp also has a hash of this crate's source, in addition to [`crate::ABI_VERSION`].
 
 /// Name of the object file's section that holds [`ABI_STAMP`].
 pub const ABI_STAMP_SECTION: &str = "longpole_abi";
@@ -55,11 +55,11 @@ const fn source_hash() -> u64 {
     hash
 }
 
-/// Parameters of FNV-1a for 64 bits (Fowler, Noll, Vo: RFC 9923). Mistakes are to be noticed, not attackers.
+/// Parameters of FNV-1a for 64 bits (Fowler, Noll, Vo: RFC 9923). The hash must detect mistakes, not attackers.
 const FNV_START: u64 = 0xcbf2_9ce4_8422_2325;
 const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;
 
-/// FNV-1a over the lines of a source file without their indentation, and without the lines that are comments: those
+/// FNV-1a over the lines of a source file without their indentation. Lines that are comments are left out, since they
 /// change nothing.
 const fn hash_code(start: u64, source: &[u8]) -> u64 {
     let mut hash = start;

@@ -1,9 +1,9 @@
-//! Waits for locks of the kernel. They are counted here, not recorded one by one: a lock of the kernel may be waited for a
-//! million times a second. Where nobody waits, neither program runs.
+//! Waits for locks of the kernel. They are counted here, not recorded one by one, since there may be a million waits for one
+//! lock in a second. Without contention neither program runs.
 //!
-//! A thread sleeps for one lock at a time, and spins for one more meanwhile: for the lock of a queue in which it waits. What
-//! an interrupt spins for on its back is not its wait. A mutex tells of a new beginning whenever its thread goes over from
-//! spinning to sleeping, or back.
+//! A thread sleeps for one lock at a time, and may meanwhile spin for one more: the lock of the queue in which it waits. An
+//! interrupt's spinning is not counted for the thread that it interrupts. A mutex reports a new beginning whenever its
+//! thread changes from spinning to sleeping, or back.
 
 use core::mem::offset_of;
 
@@ -20,20 +20,20 @@ use probe_abi::{
 
 use crate::{context::context, filter, kernel::Task, memory, ring};
 
-/// What was counted, by process, system call and kind of lock.
+/// Sums by process, system call and kind of lock.
 #[map]
 static CONTENTIONS: PerCpuHashMap<ContentionKey, ContentionCounts> =
     PerCpuHashMap::with_max_entries(MAX_CONTENTION_KEYS, BPF_F_NO_PREALLOC);
 
-/// Waits of threads that may sleep.
+/// Open waits of threads that may sleep.
 #[map]
 static OPEN_WAITS: Array<OpenContention> = Array::with_max_entries(OPEN_CONTENTIONS, 0);
 
-/// The wait of the thread that spins on this CPU, from which it cannot be taken.
+/// The open wait of the thread that spins on this CPU. While it spins it cannot leave the CPU.
 #[map]
 static OPEN_SPINS: PerCpuArray<OpenContention> = PerCpuArray::with_max_entries(1, 0);
 
-/// Waits that were not counted, because another thread had the same place, or there was no room for the sums.
+/// Waits that were not counted, because another thread had the same place, or there was no room for a sum.
 #[map]
 static CONTENTIONS_LOST: PerCpuArray<u64> = PerCpuArray::with_max_entries(1, 0);
 
@@ -45,7 +45,7 @@ macro_rules! get {
     };
 }
 
-/// Writes one.
+/// Writes a word of an open wait.
 macro_rules! set {
     ($open:ident, $field:ident, $value:expr) => {
         // SAFETY: a word of a map value.
@@ -53,7 +53,7 @@ macro_rules! set {
     };
 }
 
-/// Adds to a word of what was counted.
+/// Adds to a word of a sum.
 macro_rules! add {
     ($counts:ident, $field:ident, $value:expr) => {
         // SAFETY: a word of a map value.
@@ -61,7 +61,7 @@ macro_rules! add {
     };
 }
 
-/// A thread begins to wait for a lock. Arguments: its address, `unsigned flags`.
+/// A thread begins to wait for a lock. Arguments: the lock's address, `unsigned flags`.
 #[btf_tracepoint(function = "contention_begin")]
 pub fn contention_begin(arguments: BtfTracePointContext) -> i32 {
     let task = Task::current();
@@ -95,7 +95,7 @@ pub fn contention_begin(arguments: BtfTracePointContext) -> i32 {
     0
 }
 
-/// A thread has got a lock that it waited for, or has given up. Arguments: its address, `int ret`.
+/// A thread has got a lock for which it waited, or has given up. Arguments: the lock's address, `int ret`.
 #[btf_tracepoint(function = "contention_end")]
 pub fn contention_end(arguments: BtfTracePointContext) -> i32 {
     let task = Task::current();
@@ -117,13 +117,13 @@ pub fn contention_end(arguments: BtfTracePointContext) -> i32 {
     0
 }
 
-/// Whether an open wait is this thread's for this lock.
+/// Whether an open wait is that of this thread for this lock.
 #[inline(always)]
 fn is_of(open: *mut OpenContention, lock: u64, tid: u32) -> bool {
     get!(open, lock) == lock && get!(open, tid) == u64::from(tid)
 }
 
-/// What it has spun until now.
+/// How long a wait has spun until now.
 #[inline(always)]
 fn spun_until(open: *mut OpenContention, now_ns: u64) -> u64 {
     let spins = get!(open, flags) as u32 & ContentionFlags::SPIN != 0;
@@ -131,7 +131,7 @@ fn spun_until(open: *mut OpenContention, now_ns: u64) -> u64 {
     spun_ns.wrapping_add(get!(open, spun_ns))
 }
 
-/// A wait ends: it is added to those of its kind.
+/// Ends a wait and adds it to the sum of its kind.
 #[inline(always)]
 fn count(open: *mut OpenContention, task: Task, pid: u32) {
     let now_ns = ring::now_ns();
@@ -162,7 +162,7 @@ fn count(open: *mut OpenContention, task: Task, pid: u32) {
     }
 }
 
-/// A wait is not counted.
+/// Counts a wait that is lost.
 #[inline(always)]
 fn lost() {
     if let Some(lost) = CONTENTIONS_LOST.get_ptr_mut(0) {

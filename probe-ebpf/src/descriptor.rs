@@ -1,5 +1,5 @@
-//! What kind of thing a sleeping thread's descriptor refers to. Read when the thread goes to sleep in a call
-//! with one, so that no other call pays for it.
+//! The kind of thing that a sleeping thread's descriptor refers to. It is read when the thread goes to sleep in a call
+//! with a descriptor, so that other calls cost no more.
 
 use aya_ebpf::helpers::bpf_probe_read_kernel;
 use probe_abi::{Call, Descriptor};
@@ -18,13 +18,13 @@ const SOCKET: u16 = 0o140_000;
 const ANONYMOUS: u64 = 0x0904_1934;
 const PROCESSES: u64 = 0x5049_4446;
 
-/// What the descriptor in this call's first argument refers to.
+/// The kind of thing to which the descriptor in this call's first argument refers.
 #[inline(always)]
 pub fn descriptor(task: Task, call: Call) -> Descriptor {
     if setting!(descriptors_known) == 0 || !Descriptor::is_first_argument_of(call.number) {
         return Descriptor::Unknown;
     }
-    // An event loop sleeps in one and the same call: its files need not be read.
+    // Such a call takes only one kind of descriptor, as in event loops, so the file need not be read.
     if let Some(told) = Descriptor::told_by(call.number) {
         return told;
     }
@@ -56,7 +56,7 @@ fn look(task: Task, number: u32) -> Option<Descriptor> {
                 _ => Descriptor::Device,
             }
         }
-        // Some kernels call files without a file system regular ones.
+        // Some kernels give files without a file system the type of regular files.
         _ => {
             let super_block: u64 = read(inode, setting!(inode_sb))?;
             match read(super_block, setting!(sb_magic))? {
@@ -68,7 +68,7 @@ fn look(task: Task, number: u32) -> Option<Descriptor> {
     })
 }
 
-/// The kernel gives each of these files a name; seven letters of it are enough.
+/// The kind of an anonymous file, by the name that the kernel gives it; the first eight bytes are enough.
 #[inline(always)]
 fn anonymous(file: u64) -> Option<Descriptor> {
     let entry: u64 = read(file, setting!(file_dentry))?;
@@ -99,7 +99,7 @@ fn anonymous(file: u64) -> Option<Descriptor> {
 /// `TFD_TIMER_ABSTIME` (`include/uapi/linux/timerfd.h`).
 const ABSOLUTE: u16 = 1;
 
-/// Whether a timer's end is fixed, independent of what its reader does before.
+/// A timer's kind: whether its end is fixed, whatever its reader does before.
 #[inline(always)]
 fn timer(file: u64) -> Descriptor {
     if setting!(file_private) == 0 {
@@ -116,7 +116,7 @@ fn timer(file: u64) -> Descriptor {
     }
 }
 
-/// A member of a struct of the kernel.
+/// Reads a member of a struct of the kernel.
 #[inline(always)]
 fn read<T>(base: u64, offset: u32) -> Option<T> {
     let from = base.wrapping_add(u64::from(offset)) as usize as *const T;

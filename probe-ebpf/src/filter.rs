@@ -1,5 +1,5 @@
-//! Which processes are recorded: one bit per possible process id, so that asking costs one load at a known place
-//! in every switch of the machine. The user side sets bits for the processes it was told to record; the programs
+//! The set of recorded processes: one bit per possible process id, so that a look-up costs one load at a known place
+//! in every switch of the machine. The user side sets bits for the processes that it must record; the programs
 //! set them for child processes and clear them when a process is gone.
 
 use aya_ebpf::{
@@ -15,8 +15,8 @@ use crate::{memory, settings::setting};
 #[map]
 static TRACKED: Array<u64> = Array::with_max_entries(PID_LIMIT / 64, BPF_F_MMAPABLE);
 
-/// When the children that are recorded were made (`CLOCK_MONOTONIC` nanoseconds). Their id may have been another
-/// process's a moment ago, recorded or not: what comes of that one's end is not theirs.
+/// When recorded children were born (`CLOCK_MONOTONIC` nanoseconds). Their id may have been another
+/// process's a moment ago, recorded or not: that one's end must not end the child's recording.
 #[map]
 static BORN: HashMap<u32, u64> = HashMap::with_max_entries(16_384, BPF_F_NO_PREALLOC);
 
@@ -29,7 +29,7 @@ pub fn is_tracked(pid: u32) -> bool {
     word >> (pid & 63) & 1 != 0
 }
 
-/// Records a process from now on, unless it is longpole's own.
+/// Records a process from now on, unless it is longpole itself.
 #[inline(always)]
 fn track(pid: u32) {
     if pid == setting!(own_pid) {
@@ -41,11 +41,11 @@ fn track(pid: u32) {
     }
 }
 
-/// A new process has this id from now on.
+/// Notes that a new process has this id from now on; `wanted`: it is to be recorded.
 #[inline(always)]
 pub fn born(pid: u32, start_ns: u64, wanted: bool) {
     if wanted {
-        // Without room in the map it may be forgotten too early; as many at once have not occurred.
+        // Without room in the map it may be forgotten too early; that many at once have not occurred.
         let _ = BORN.insert(&pid, &start_ns, 0);
         track(pid);
     } else if is_tracked(pid) {
@@ -57,14 +57,14 @@ pub fn born(pid: u32, start_ns: u64, wanted: bool) {
 /// Whether a process was born during the recording and has lived for less than `settled_ns`.
 #[inline(always)]
 pub fn is_young(pid: u32, time_ns: u64, settled_ns: u64) -> bool {
-    // SAFETY: the value is read at once; should it be changed meanwhile, it is one of the two.
+    // SAFETY: the value is read at once; if it is changed meanwhile, it is either of the two.
     unsafe { BORN.get(&pid) }.is_some_and(|&born_ns| time_ns.wrapping_sub(born_ns) < settled_ns)
 }
 
-/// The last trace of a process is removed.
+/// Forgets a process that has ended, unless its id belongs to a younger process by now.
 #[inline(always)]
 pub fn gone(pid: u32, start_ns: u64) {
-    // SAFETY: the value is read at once; should it be changed meanwhile, it is one of the two.
+    // SAFETY: the value is read at once; if it is changed meanwhile, it is either of the two.
     if let Some(&owner_ns) = unsafe { BORN.get(&pid) } {
         if owner_ns != start_ns {
             return;
@@ -74,7 +74,7 @@ pub fn gone(pid: u32, start_ns: u64) {
     untrack(pid);
 }
 
-/// Forgets a process whose id may be given to another one.
+/// Clears the bit of a process, since another one may get its id.
 #[inline(always)]
 fn untrack(pid: u32) {
     if let Some(word) = TRACKED.get_ptr_mut(pid >> 6) {

@@ -1,9 +1,9 @@
-//! Functions of the target being entered and left: one program for every probe, distinguished by its cookie.
+//! Entries and exits of functions of the target: one program for every probe, which are distinguished by their cookies.
 //!
-//! Each thread has a list of its open frames, outermost first, one per function: calls of a function below
+//! Each thread has a list of its open frames, outermost first, one per function. Calls of a function below
 //! its first open frame are counted but not recorded ("folded"), so recursion counts once. A frame may end in
-//! any way: exception, longjmp, a jump out of it without a probe. It is gone as soon as the thread enters or
-//! leaves a function at or above its stack address on the same stack. It is also gone if its return address
+//! any way: exception, longjmp, a jump out of it without a probe. It has ended as soon as the thread enters or
+//! leaves a function at or above its stack address on the same stack. It has also ended if its return address
 //! has been overwritten when a call below it is about to be folded.
 
 use core::{ffi::c_void, hint::black_box, mem::offset_of};
@@ -35,7 +35,7 @@ use crate::{
 struct Frame {
     /// Stack pointer at the function's first instruction.
     stack_pointer: u64,
-    /// The original word there: where the function returns to. 0 if it could not be read.
+    /// The original word there: the return address. 0 if it could not be read.
     return_address: u64,
     function: u64,
 }
@@ -51,8 +51,8 @@ struct Frames {
     frames: [Frame; MAX_OPEN_FRAMES],
 }
 
-/// A stack pointer further above a frame is on another stack (of a signal, of a coroutine) and says nothing about it:
-/// the usual limit of a main thread's stack.
+/// A stack pointer further above a frame than this is on another stack (of a signal, of a coroutine) and shows nothing about
+/// the frame. It is the usual limit of a main thread's stack.
 pub const OTHER_STACK_BYTES: u64 = 8 << 20;
 
 const MASK: usize = MAX_OPEN_FRAMES - 1;
@@ -129,7 +129,7 @@ fn enter(time_ns: u64, tid: u32, pid: u32, function: u32, stack_pointer: u64) {
             }
         }
     };
-    // The place of frames at or below the new one is taken.
+    // Frames at or below the new one have ended: their place is taken.
     let (mut depth, found) = scan(frames, stack_pointer, function, true);
     if let Some(index) = found {
         // SAFETY: the index is below the array's length, in a map value that only this thread uses.
@@ -140,7 +140,7 @@ fn enter(time_ns: u64, tid: u32, pid: u32, function: u32, stack_pointer: u64) {
             pass_silently(frames, time_ns, tid, pid, function, stack_pointer);
             return;
         }
-        // That frame, and all that it had called, have been left without an exit.
+        // That frame, and all frames below it, have been left without an exit.
         depth = index as u64;
         set_depth(frames, depth);
     }
@@ -150,7 +150,7 @@ fn enter(time_ns: u64, tid: u32, pid: u32, function: u32, stack_pointer: u64) {
         return;
     }
     if is_too_deep(depth) {
-        // Counts for the caller at the limit.
+        // The call counts for its caller at the limit.
         pass_silently(frames, time_ns, tid, pid, function, stack_pointer);
         return;
     }
@@ -178,14 +178,14 @@ fn exit(time_ns: u64, tid: u32, pid: u32, function: u32, stack_pointer: u64) {
         if depth > 0 && top.function == u64::from(function) && top.stack_pointer == stack_pointer {
             set_depth(frames, depth - 1);
         } else if found.is_some() || !is_on(function) || is_too_deep(depth) {
-            // The end of a folded call, of one that was cut, or of one below the depth limit: of a frame that was
-            // open before the probes came no frame of ours is left here, since they were all below it.
+            // The end of a call that was folded, cut or beyond the depth limit. Of a frame that was open before the probes
+            // came no frame of ours remains here, since they were all below it.
             pass_silently(frames, time_ns, tid, pid, function, stack_pointer);
             return;
         }
         silent = take_silent(frames);
     }
-    // With or without an entry of ours: a function that was open before the probes came ends as well.
+    // Recorded with or without an entry of ours: a function that was open before the probes came ends as well.
     ring::write(Kind::FunctionExit, Context::Task, time_ns, tid, pid, |header| FunctionExit {
         header,
         function,
@@ -194,7 +194,7 @@ fn exit(time_ns: u64, tid: u32, pid: u32, function: u32, stack_pointer: u64) {
     });
 }
 
-/// A hit without a record of its own: what it took of the thread's time must not count as the program's.
+/// Counts a hit without a record of its own, since its cost in the thread's time must not count as the program's.
 #[inline(always)]
 fn pass_silently(frames: *mut Frames, time_ns: u64, tid: u32, pid: u32, function: u32, stack_pointer: u64) {
     let silent = memory::word(frames, offset_of!(Frames, silent));
@@ -205,7 +205,7 @@ fn pass_silently(frames: *mut Frames, time_ns: u64, tid: u32, pid: u32, function
     }
 }
 
-/// Hits since the last record, which are reported now.
+/// Returns the hits since the last record, which the present record reports, and clears them.
 #[inline(always)]
 fn take_silent(frames: *mut Frames) -> u32 {
     let silent = memory::word(frames, offset_of!(Frames, silent));
@@ -216,17 +216,17 @@ fn take_silent(frames: *mut Frames) -> u32 {
     count as u32
 }
 
-/// Whether as many calls are open as are to be recorded.
+/// Whether as many calls are open as may be recorded.
 #[inline(always)]
 fn is_too_deep(depth: u64) -> bool {
     let limit = u64::from(setting!(max_depth));
     limit != 0 && depth >= limit
 }
 
-/// Drops the frames that are gone when a function starts (`inclusive`) or ends at `stack_pointer`. Gives the number of
-/// the others, and the index of the innermost one of `function` among them.
+/// Drops the frames that have ended when a function starts (`inclusive`) or ends at `stack_pointer`. Returns the number of
+/// the others, and the index of the innermost frame of `function` among them.
 ///
-/// Results go through the map's memory: the verifier would follow every value of a register to the end of the program.
+/// Results go through the map's memory: the verifier would follow every value in a register to the end of the program.
 #[inline(always)]
 fn scan(frames: *mut Frames, stack_pointer: u64, function: u32, inclusive: bool) -> (u64, Option<usize>) {
     let depth = memory::word(frames, offset_of!(Frames, depth));
@@ -244,7 +244,7 @@ fn scan(frames: *mut Frames, stack_pointer: u64, function: u32, inclusive: bool)
     (depth, if found == 0 { None } else { Some(found as usize - 1) })
 }
 
-/// What [`scan`] looks for, from the innermost of the open frames outwards.
+/// Parameters of a [`scan`], which goes from the innermost open frame outwards.
 struct Scan {
     frames: *mut Frames,
     open: u64,
@@ -253,12 +253,12 @@ struct Scan {
     inclusive: bool,
 }
 
-/// One frame of a [`Scan`].
+/// Handles one frame of a [`Scan`].
 unsafe extern "C" fn is_looked_for(turn: u32, scan: *mut c_void) -> i64 {
-    // SAFETY: `scan` made it.
+    // SAFETY: `scan` passes a pointer to its `Scan`.
     let &Scan { frames, open, stack_pointer, function, inclusive } = unsafe { &*scan.cast::<Scan>() };
     let index = open.wrapping_sub(u64::from(turn));
-    // Not known to the compiler, which would count addresses down from one that the verifier does not follow.
+    // Hidden from the compiler, which would otherwise count addresses down from one that the verifier does not follow.
     let place = black_box(index.wrapping_sub(1) as usize) & MASK;
     // SAFETY: the index is below the array's length, in a map value that only this thread uses.
     let frame = unsafe { (*frames).frames[place] };
@@ -276,7 +276,7 @@ unsafe extern "C" fn is_looked_for(turn: u32, scan: *mut c_void) -> i64 {
     STOP
 }
 
-/// The return address of a frame, 0 if its memory cannot be read now.
+/// The return address of a frame; 0 if its memory cannot be read now.
 #[inline(always)]
 pub fn read_return_address(stack_pointer: u64) -> u64 {
     // SAFETY: the helper checks the address itself.
@@ -289,7 +289,7 @@ fn set_depth(frames: *mut Frames, depth: u64) {
     unsafe { memory::store(memory::word(frames, offset_of!(Frames, depth)), depth) };
 }
 
-/// Counts a call and says whether the function may still be recorded.
+/// Counts a call; whether the function may still be recorded.
 #[inline(always)]
 pub fn count_call(function: u32, time_ns: u64) -> bool {
     let Some(counters) = FUNCTIONS.get_ptr_mut(function) else { return true };
@@ -307,7 +307,7 @@ pub fn count_call(function: u32, time_ns: u64) -> bool {
     if unsafe { memory::load(cut_ns) } != 0 {
         return false;
     }
-    // Two CPUs may start a window at once: some calls are then counted into the wrong one, which a limit bears.
+    // Two CPUs may start a window at once. Then some calls count in the wrong one, which the limit tolerates.
     let this_window = time_ns >> RATE_WINDOW_SHIFT;
     // SAFETY: a word of a map value.
     if unsafe { memory::load(window) } != this_window {
@@ -326,7 +326,7 @@ pub fn count_call(function: u32, time_ns: u64) -> bool {
     true
 }
 
-/// Counts a call of any function on this CPU and says whether there are too many in this window.
+/// Counts a call of any function on this CPU; whether there are too many in this window.
 #[inline(always)]
 fn is_crowded(this_window: u64) -> bool {
     let Some(counters) = ring::this_cpu() else { return false };
@@ -366,9 +366,9 @@ fn record_enter(time_ns: u64, tid: u32, pid: u32, function: u32, stack_pointer: 
     });
 }
 
-/// Drops the frames of a thread that is gone or runs another program.
+/// Drops the frames of a thread that has ended or runs another program.
 #[inline(always)]
 pub fn forget_thread(tid: u32) {
-    // Absent for most threads: nothing to do then.
+    // Most threads have none: nothing to do then.
     let _ = THREADS.remove(&tid);
 }

@@ -1,4 +1,4 @@
-//! Which interrupt a CPU serves. Noted at its start, for the wakings that it makes; nothing is recorded here.
+//! The interrupt that a CPU serves. It is noted at its start, for the wakings that it makes; nothing is recorded here.
 
 use core::mem::offset_of;
 
@@ -14,7 +14,7 @@ pub fn irq_handler_entry(_: BtfTracePointContext) -> i32 {
     0
 }
 
-/// A device's handler is done.
+/// A device's handler ends.
 #[btf_tracepoint(function = "irq_handler_exit")]
 pub fn irq_handler_exit(_: BtfTracePointContext) -> i32 {
     note(offset_of!(CpuCounters, hard_cause), Cause::None);
@@ -28,18 +28,18 @@ pub fn hrtimer_expire_entry(_: BtfTracePointContext) -> i32 {
     0
 }
 
-/// A high-resolution timer's function is done.
+/// A high-resolution timer's function ends.
 #[btf_tracepoint(function = "hrtimer_expire_exit")]
 pub fn hrtimer_expire_exit(_: BtfTracePointContext) -> i32 {
     note(offset_of!(CpuCounters, hard_cause), Cause::None);
     0
 }
 
-/// A soft interrupt starts. Argument: `unsigned vec_nr`. They do not nest.
+/// A soft interrupt starts. Argument: `unsigned vec_nr`. Soft interrupts do not nest.
 #[btf_tracepoint(function = "softirq_entry")]
 pub fn softirq_entry(arguments: BtfTracePointContext) -> i32 {
     let cause = Cause::of_soft_interrupt(arguments.arg::<u64>(0) as u32);
-    // A busy server's CPU comes here 100,000 times a second: its counters are looked up once, and nobody else adds to this one.
+    // A busy server's CPU gets here 100,000 times a second, so its counters are looked up once, and only it adds to this one.
     if let Some(counters) = ring::this_cpu() {
         let set = |offset, value: u64| {
             // SAFETY: a word of a map value.
@@ -57,7 +57,7 @@ pub fn softirq_entry(arguments: BtfTracePointContext) -> i32 {
     0
 }
 
-/// The interrupt in which this CPU is, as a number for the record.
+/// The interrupt that this CPU serves, as a number for the record.
 #[inline(always)]
 pub fn cause(context: Context) -> u32 {
     let offset = match context {

@@ -1,4 +1,4 @@
-//! Reading the kernel's structs at offsets that the user side looked up.
+//! Reads the kernel's structs at offsets that the user side has looked up.
 
 use core::mem::offset_of;
 
@@ -27,7 +27,7 @@ pub struct Socket(pub *const u8);
 ///
 /// # Safety
 ///
-/// `base` is a pointer that the verifier knows the type of, and `offset` one of that type's fields from
+/// `base` is a pointer whose type the verifier knows, and `offset` is that of one of the type's fields from
 /// [`setting!`]. The verifier checks both, and the kernel turns a fault into a zero.
 #[inline(always)]
 unsafe fn field<T: Copy>(base: *const u8, offset: u32) -> T {
@@ -37,8 +37,8 @@ unsafe fn field<T: Copy>(base: *const u8, offset: u32) -> T {
 
 /// Reads a pointer `offset` bytes into a kernel struct; null if that fails.
 ///
-/// By a helper: of a pointer that a program loads itself, the verifier asks how far it can be trusted. For that it searches
-/// the names of all types of the kernel, which takes milliseconds.
+/// A helper reads it: for a pointer that a program loads itself, the verifier checks how far it can be trusted. To do so it
+/// searches the names of all types of the kernel, which takes milliseconds.
 #[inline(always)]
 fn pointer(base: *const u8, offset: u32) -> *const u8 {
     let from = base.wrapping_add(offset as usize).cast::<*const u8>();
@@ -46,7 +46,7 @@ fn pointer(base: *const u8, offset: u32) -> *const u8 {
     unsafe { bpf_probe_read_kernel(from) }.unwrap_or(core::ptr::null())
 }
 
-/// Reads a field `offset` bytes into what a [`pointer`] points to.
+/// Reads a field `offset` bytes into the struct at a [`pointer`].
 #[inline(always)]
 fn behind<T: Copy>(pointer: *const u8, offset: u32) -> Option<T> {
     // SAFETY: the helper checks the address itself.
@@ -57,7 +57,7 @@ impl Task {
     /// The thread that runs on this CPU.
     #[inline(always)]
     pub fn current() -> Task {
-        // SAFETY: the helper has no arguments and gives a trusted pointer.
+        // SAFETY: the helper has no arguments and returns a trusted pointer.
         Task(unsafe { bpf_get_current_task_btf() }.cast())
     }
 
@@ -82,14 +82,14 @@ impl Task {
         unsafe { field(self.0, setting!(task_state)) }
     }
 
-    /// When it was made, `CLOCK_MONOTONIC` nanoseconds.
+    /// When the thread was made, `CLOCK_MONOTONIC` nanoseconds.
     #[inline(always)]
     pub fn start_ns(self) -> u64 {
         // SAFETY: a task and an offset of `task_struct`.
         unsafe { field(self.0, setting!(task_start_time)) }
     }
 
-    /// Its nice value and CPUs as [`Exit::placed`] has them. CPUs beyond those make them unknown.
+    /// Its nice value and CPUs as encoded by [`Exit::placed`]. With a CPU beyond those, the CPUs are unknown.
     #[inline(always)]
     pub fn placement(self) -> u32 {
         let (priority_at, mask_at) = (setting!(task_static_prio), setting!(task_cpus_mask));
@@ -110,13 +110,13 @@ impl Task {
         Exit::placed(priority, if counted == allowed { mask as u32 } else { 0 })
     }
 
-    /// Whether no thread of its process is left alive.
+    /// Whether no thread of its process is alive any more.
     #[inline(always)]
     pub fn is_last_of_process(self) -> bool {
         behind::<i32>(pointer(self.0, setting!(task_signal)), setting!(signal_live)) == Some(0)
     }
 
-    /// Whether it is in a system call of the 32-bit world, which has other numbers.
+    /// Whether it is in a 32-bit system call, which has other numbers.
     #[inline(always)]
     fn in_32_bit_call(self) -> bool {
         const TS_COMPAT: u32 = 2;
@@ -125,7 +125,7 @@ impl Task {
         status & TS_COMPAT != 0
     }
 
-    /// Whether a signal waits for it, or for its whole process, that it does not block. A sleep that signals can
+    /// Whether a signal that it does not block is pending for it, or for its whole process. A sleep that signals can
     /// end does not begin while there is one, so when such a thread is woken, the signal did it.
     #[inline(always)]
     pub fn has_signal(self) -> bool {
@@ -138,8 +138,8 @@ impl Task {
         (own | shared) & !blocked != 0
     }
 
-    /// CPU time since it was last taken to a CPU, nanoseconds; `None` where the kernel does not count that. Only for a
-    /// thread that is leaving its CPU: the count is up to date then. `came_with` is what it had when it came, if that was
+    /// CPU time since it last came to a CPU, nanoseconds; `None` if the kernel does not count that. Only for a
+    /// thread that is leaving its CPU, when the count is up to date. `came_with`: its CPU time when it came, if that was
     /// read before the kernel forgot it.
     #[inline(always)]
     pub fn ran_ns(self, came_with: Option<u64>) -> Option<u64> {
@@ -149,10 +149,10 @@ impl Task {
         Some(ran.saturating_sub(came_with.unwrap_or(before)))
     }
 
-    /// CPU time it had when it was last taken to a CPU, nanoseconds; `None` where the kernel does not count that.
+    /// Its CPU time when it last came to a CPU, nanoseconds; `None` if the kernel does not count that.
     #[inline(always)]
     pub fn ran_before(self) -> Option<u64> {
-        /// Priorities from this one on are those of the fair scheduler, the only one that notes where a turn began.
+        /// Priorities from this one on belong to the fair scheduler, the only one that notes where a turn began.
         const FAIR: i32 = 100;
         if setting!(task_ran) == 0 {
             return None;
@@ -164,14 +164,14 @@ impl Task {
         (priority >= FAIR).then_some(before)
     }
 
-    /// Where its name is, for [`read_name`].
+    /// The address of its name, for [`read_name`].
     #[inline(always)]
     pub fn name(self) -> *const u8 {
         self.0.wrapping_add(setting!(task_comm) as usize)
     }
 
-    /// The pre-emption counter of the CPU that it runs on. Only for the current thread. Its address never changes, so it
-    /// is followed once for each CPU.
+    /// The pre-emption counter of the CPU that it runs on. Only for the current thread. The counter's address never changes, so
+    /// it is looked up once for each CPU.
     #[inline(always)]
     pub fn preempt_count(self) -> Option<u32> {
         let known = memory::word(ring::this_cpu()?, offset_of!(CpuCounters, preempt_count_at));
@@ -187,13 +187,13 @@ impl Task {
         behind(at as usize as *const u8, 0)
     }
 
-    /// Where its open files are, for the helper that reads kernel memory.
+    /// The address of its open files, for the helper that reads kernel memory.
     #[inline(always)]
     pub fn files(self) -> u64 {
         pointer(self.0, setting!(task_files)) as usize as u64
     }
 
-    /// Number of the page at which its program's instructions begin, low 32 bits; 0 if that is not known.
+    /// Number of the page at which its program's instructions begin, low 32 bits; 0 if unknown.
     #[inline(always)]
     pub fn first_page(self) -> u32 {
         if setting!(mm_start_code) == 0 {
@@ -203,7 +203,7 @@ impl Task {
         behind::<u64>(memory, setting!(mm_start_code)).map_or(0, |start| (start >> 12) as u32)
     }
 
-    /// Whether it has given up its memory: it is ending. From then on its CPU has the mappings of the
+    /// Whether it has given up its memory, since it is ending. From then on its CPU has the mappings of the
     /// previous process.
     #[inline(always)]
     pub fn has_no_memory(self) -> bool {
@@ -213,8 +213,8 @@ impl Task {
         pointer(self.0, setting!(task_mm)).is_null()
     }
 
-    /// Where its thread pointer points, if this kernel has it. A change by user space without a system call
-    /// since the thread was last switched to is invisible.
+    /// Its thread pointer, if this kernel's offset of it is known. A change by user space without a system call
+    /// since the thread last came to a CPU is invisible.
     #[inline(always)]
     pub fn thread_pointer(self) -> Option<u64> {
         let offset = setting!(task_thread_pointer);
@@ -228,7 +228,7 @@ impl Task {
     /// The registers with which it last entered the kernel from user space.
     #[inline(always)]
     pub fn registers(self) -> Registers {
-        // SAFETY: the helper takes a task pointer from the kernel and gives a typed pointer to its `pt_regs`.
+        // SAFETY: the helper takes a task pointer from the kernel and returns a typed pointer to its `pt_regs`.
         Registers(unsafe { bpf_task_pt_regs(self.0.cast_mut().cast()) } as usize as *const u8)
     }
 
@@ -256,7 +256,7 @@ impl Task {
         self.registers().argument::<1>() as u32
     }
 
-    /// The number of the system call that it is in, or [`Call::NONE`]'s.
+    /// The number of the system call that it is in, or that of [`Call::NONE`].
     #[inline(always)]
     pub fn call_number(self) -> u32 {
         let number = self.registers().call_number();
@@ -265,20 +265,20 @@ impl Task {
 }
 
 impl Socket {
-    /// `AF_*`
+    /// The address family, `AF_*`.
     #[inline(always)]
     pub fn family(self) -> u16 {
         behind(self.0, setting!(sock_family)).unwrap_or(0)
     }
 
-    /// Whether what is sent comes out in order and without borders (`SOCK_STREAM`).
+    /// Whether bytes arrive in order and without message borders (`SOCK_STREAM`).
     #[inline(always)]
     pub fn is_stream(self) -> bool {
         const SOCK_STREAM: u16 = 1;
         behind(self.0, setting!(sock_type)) == Some(SOCK_STREAM)
     }
 
-    /// Both ports: the peer's in network byte order, and above it its own. Of a Unix socket whatever lies in their place.
+    /// The peer's port in network byte order, and above it its own. For a Unix socket the value has no meaning.
     #[inline(always)]
     pub fn ports(self) -> u32 {
         // SAFETY: a socket and an offset of `sock`.
@@ -297,19 +297,19 @@ impl Socket {
         u16::from_be(self.ports() as u16)
     }
 
-    /// The peer's IPv4 address as its bytes in memory have it.
+    /// The peer's IPv4 address in memory order.
     #[inline(always)]
     pub fn peer_address(self) -> u32 {
         behind(self.0, setting!(sock_daddr)).unwrap_or(0)
     }
 
-    /// Of a Unix socket: whether it, or the listening one that it comes from, was given a name.
+    /// For a Unix socket: whether it, or the listening socket that it comes from, was given a name.
     #[inline(always)]
     pub fn has_name(self) -> bool {
         !pointer(self.0, setting!(unix_addr)).is_null()
     }
 
-    /// Of a Unix socket: the same of the one that it is connected to.
+    /// For a Unix socket: whether its peer was given a name.
     #[inline(always)]
     pub fn peer_has_name(self) -> bool {
         let peer = Socket(pointer(self.0, setting!(unix_peer)));
@@ -317,8 +317,8 @@ impl Socket {
     }
 }
 
-/// The address of the first of the words that the current thread waits for in `futex_waitv(2)`, whose list is at `list`. Read
-/// without causing a page fault: the call has just read it, so it mostly is there.
+/// The address of the first word that the current thread waits for in `futex_waitv(2)`, whose list is at `list`. It is read
+/// without causing a page fault: the call has just read the list, so it is mostly present.
 #[inline(always)]
 pub fn first_word(list: u64) -> Option<u64> {
     /// `struct futex_waitv` begins with the expected value; the address follows.
@@ -335,21 +335,21 @@ impl Registers {
         unsafe { field(self.0, setting!(regs_sp)) }
     }
 
-    /// One of those that `pt_regs` begins with ([`probe_abi::REGISTERS`]).
+    /// One of the registers with which `pt_regs` begins ([`probe_abi::REGISTERS`]).
     #[inline(always)]
     pub fn general(self, number: usize) -> u64 {
         // SAFETY: a `pt_regs` and an offset of it.
         unsafe { field(self.0, number as u32 * 8) }
     }
 
-    /// Where it was in user space.
+    /// The user-space instruction pointer.
     #[inline(always)]
     pub fn instruction_pointer(self) -> u64 {
         // SAFETY: a `pt_regs` and an offset of it.
         unsafe { field(self.0, setting!(regs_ip)) }
     }
 
-    /// The user-space frame pointer, or what else is in that register.
+    /// The user-space frame pointer register, which may hold anything.
     #[inline(always)]
     pub fn frame_pointer(self) -> u64 {
         // SAFETY: a `pt_regs` and an offset of it.
@@ -377,7 +377,7 @@ impl Registers {
 pub fn read_name(from: *const u8) -> [u8; 16] {
     let mut name = [0u8; 16];
     // SAFETY: the helper checks the address itself; it writes at most 16 bytes into `name`. A name that cannot be
-    // read stays empty, which is what an unknown name looks like.
+    // read stays empty, as an unknown name must be.
     let _ = unsafe { bpf_probe_read_kernel_str(name.as_mut_ptr().cast(), 16, from.cast()) };
     name
 }

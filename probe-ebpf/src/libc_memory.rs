@@ -1,4 +1,4 @@
-//! What describes operations in a process's own memory: its mutexes, `errno`, results.
+//! Reads a process's own memory for records of operations: its mutexes, `errno`, results.
 
 use aya_ebpf::helpers::bpf_probe_read_user;
 use probe_abi::{LibcSite, MutexLayout, OperationFlags, OutcomeFrom};
@@ -19,7 +19,7 @@ pub fn read_word(address: u64) -> Option<u64> {
     unsafe { bpf_probe_read_user(address as usize as *const u64) }.ok()
 }
 
-/// What kind of mutex it is.
+/// The kind of a mutex, as `OperationFlags` bits.
 #[inline(always)]
 pub fn kind(site: *const LibcSite, mutex: u64) -> u16 {
     // SAFETY: a map value.
@@ -53,7 +53,7 @@ pub fn kind(site: *const LibcSite, mutex: u64) -> u16 {
     }
 }
 
-/// What a result means, as [`Operation::outcome`] says it.
+/// A result in the encoding of [`Operation::outcome`].
 #[inline(always)]
 pub fn outcome(site: *const LibcSite, base: u64, from: OutcomeFrom, result: u64) -> i32 {
     match from {

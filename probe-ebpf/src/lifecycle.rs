@@ -19,7 +19,7 @@ pub fn sched_process_fork(arguments: BtfTracePointContext) -> i32 {
     let child = Task(arguments.arg(1));
     let (child_tid, child_pid) = (child.tid(), child.pid());
     if child_pid != pid {
-        // A stranger may get the number of a process that is gone, before its last trace is.
+        // A new process may get the id of one that has ended before that one is freed.
         filter::born(child_pid, child.start_ns(), tracked && setting!(children) != 0);
     }
     if !tracked {
@@ -37,7 +37,7 @@ pub fn sched_process_fork(arguments: BtfTracePointContext) -> i32 {
     0
 }
 
-/// A process runs a new program from here on. Arguments: `task`, `pid_t old_pid`, `linux_binprm`.
+/// A process runs a new program from now on. Arguments: `task`, `pid_t old_pid`, `linux_binprm`.
 #[btf_tracepoint(function = "sched_process_exec")]
 pub fn sched_process_exec(arguments: BtfTracePointContext) -> i32 {
     let task = Task(arguments.arg(0));
@@ -92,8 +92,8 @@ pub fn sched_process_exit(arguments: BtfTracePointContext) -> i32 {
     0
 }
 
-/// A thread's last trace is removed: if it was a process's leader, its process id is free. Argument: the task.
-/// Not a record: this comes some time after the last switch away from it.
+/// A thread is freed: if it was a process's leader, its process id can be used again. Argument: the task.
+/// Not recorded: this comes some time after the last switch away from the thread.
 #[btf_tracepoint(function = "sched_process_free")]
 pub fn sched_process_free(arguments: BtfTracePointContext) -> i32 {
     let task = Task(arguments.arg(0));

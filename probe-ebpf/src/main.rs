@@ -1,5 +1,5 @@
-//! longpole's kernel programs. One file per event family, with the same names as in `probe-abi`; `ring` is
-//! the one writer, `filter` the one filter. They only read: the target is not changed, nor slowed on purpose.
+//! longpole's kernel programs. One file per event family, with the same names as in `probe-abi`; only `ring`
+//! writes records, and only `filter` selects processes. The programs only read the target; it is not slowed on purpose.
 
 #![no_std]
 #![no_main]
@@ -32,13 +32,13 @@ fn panic(_: &core::panic::PanicInfo) -> ! {
     loop {}
 }
 
-/// Which contract with the user side these programs were built with: checked before they are loaded.
+/// The version of `probe-abi` with which these programs were built; it is checked before they are loaded.
 #[unsafe(link_section = "longpole_abi")]
 #[unsafe(no_mangle)]
 static ABI: [u8; 24] = probe_abi::ABI_STAMP;
 const _: () = assert!(matches!(probe_abi::ABI_STAMP_SECTION.as_bytes(), b"longpole_abi"));
 
-/// Some helpers are only there for programs that are also under the GPL.
+/// Some helpers are available only to programs that are also under the GPL.
 #[unsafe(link_section = "license")]
 #[unsafe(no_mangle)]
 static LICENSE: [u8; 13] = *b"Dual MIT/GPL\0";

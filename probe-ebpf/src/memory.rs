@@ -1,5 +1,5 @@
-//! Words in map values that other CPUs, or the user side, read and write as well. `core::sync::atomic` has no
-//! updates on this target; the instructions exist.
+//! Words in map values that other CPUs, or the user side, read and write, too. `core::sync::atomic` has no
+//! read-modify-write operations on this target, but the instructions exist.
 
 use core::intrinsics::{AtomicOrdering, atomic_and, atomic_or, atomic_xadd};
 
@@ -16,7 +16,7 @@ pub fn word<T>(value: *mut T, offset: usize) -> *mut u64 {
 /// `from` points to 8 aligned bytes of a map value.
 #[inline(always)]
 pub unsafe fn load(from: *const u64) -> u64 {
-    // SAFETY: as the caller promises. Volatile: others write it.
+    // SAFETY: as the caller promises. Volatile: others write the word.
     unsafe { core::ptr::read_volatile(from) }
 }
 
@@ -27,7 +27,7 @@ pub unsafe fn load(from: *const u64) -> u64 {
 /// As [`load`].
 #[inline(always)]
 pub unsafe fn store(to: *mut u64, value: u64) {
-    // SAFETY: as the caller promises. Volatile: others read it.
+    // SAFETY: as the caller promises. Volatile: others read the word.
     unsafe { core::ptr::write_volatile(to, value) };
 }
 

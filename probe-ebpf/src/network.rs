@@ -1,7 +1,7 @@
-//! Packets over the loopback device. The thread that sends one mostly also receives it: at the end of its own
-//! system call, in a soft interrupt. A thread that this wakes was woken by the sender. But other packets may
+//! Packets over the loopback device. The thread that sends a packet mostly also receives it: at the end of its own
+//! system call, in a soft interrupt. A thread that is woken there was woken by the sender. But other packets may
 //! be received on the same occasion, and another packet may come in while the thread is in such a call. So
-//! the packet itself decides: the one that the thread sent must be the one that is being received.
+//! the packet itself decides: the one being received must be the one that the thread has sent.
 
 use core::mem::offset_of;
 
@@ -26,7 +26,7 @@ pub fn net_dev_start_xmit(arguments: BtfTracePointContext) -> i32 {
     if unsafe { core::ptr::read_volatile(kind) } != LOOPBACK {
         return 0;
     }
-    // What is sent in a soft interrupt answers another process.
+    // A packet sent in a soft interrupt is a reply to another process.
     if context(sender, sender.tid()) as u8 != Context::Task as u8 {
         return 0;
     }
@@ -38,7 +38,7 @@ pub fn net_dev_start_xmit(arguments: BtfTracePointContext) -> i32 {
     0
 }
 
-/// A packet is taken in. Argument: `sk_buff`.
+/// A packet is received. Argument: `sk_buff`.
 #[btf_tracepoint(function = "netif_receive_skb")]
 pub fn netif_receive_skb(arguments: BtfTracePointContext) -> i32 {
     let Some(counters) = ring::this_cpu() else { return 0 };
@@ -57,14 +57,14 @@ pub fn netif_receive_skb(arguments: BtfTracePointContext) -> i32 {
     0
 }
 
-/// A device's packets have been received, at least for now. What follows belongs to others.
+/// A device's packets have been received, at least for now. Packets after this belong to others.
 #[btf_tracepoint(function = "napi_poll")]
 pub fn napi_poll(_: BtfTracePointContext) -> i32 {
     no_packet();
     0
 }
 
-/// This CPU is not taking in anything that its thread has sent.
+/// Notes that this CPU is not receiving a packet that its thread has sent.
 #[inline(always)]
 pub fn no_packet() {
     if let Some(counters) = ring::this_cpu() {
@@ -74,7 +74,7 @@ pub fn no_packet() {
     }
 }
 
-/// Whether this CPU, in a soft interrupt, is taking in a packet that its thread has sent.
+/// Whether this CPU, in a soft interrupt, is receiving a packet that its thread has sent.
 #[inline(always)]
 pub fn takes_in_own_packet(tid: u32) -> bool {
     let Some(counters) = ring::this_cpu() else { return false };

@@ -1,11 +1,11 @@
-//! Synchronization operations of processes that no library could be put into: probes on libc's own functions.
-//! One program for every probe, distinguished by its cookie; one record for each finished call, as the
+//! Synchronization operations of processes into which no library could be put: probes on libc's own functions.
+//! There is one program for every probe, distinguished by its cookie, and one record for each finished call, as the
 //! library writes it.
 //!
-//! A thread's calls in progress are kept with their stack pointers: the call that a `ret` ends is the one
-//! whose frame is there. A call left in another way (`longjmp`, cancellation) is gone as soon as one begins
-//! above its place on the same stack. libc calls its own functions, too: such a call is part of the program's
-//! call, and no record.
+//! A thread's calls in progress are kept with their stack pointers: a `ret` ends the call whose frame is at the stack
+//! pointer. A call left in another way (`longjmp`, cancellation) has ended as soon as another one begins
+//! above its frame on the same stack. libc calls its own functions, too: such a call is part of the program's
+//! call, and gets no record.
 
 use core::mem::offset_of;
 
@@ -38,7 +38,7 @@ use crate::{
 const ONCE: u8 = SyncOperation::Once as u8;
 const EOWNERDEAD: i32 = 130;
 
-/// A call from so little below another one comes from libc, wherever that is: between a call and that of a signal handler the kernel puts more (red zone, registers and at least 512 bytes of floating point state).
+/// A call less far below another one is libc's: a signal handler is further below (red zone, registers, 512 bytes of FP state).
 const OWN_CALL_BYTES: u64 = 1024;
 
 const MASK: usize = MAX_OPEN_OPERATIONS - 1;
@@ -49,15 +49,15 @@ static NONE_OPEN: OpenOperations = OpenOperations::NONE;
 #[map]
 static OPERATIONS: HashMap<u32, OpenOperations> = HashMap::with_max_entries(65_536, BPF_F_NO_PREALLOC);
 
-/// Functions by number, written by the user side.
+/// The sites of functions, by number, written by the user side.
 #[map]
 static LIBC_SITES: Array<LibcSite> = Array::with_max_entries(MAX_LIBC_SITES as u32, BPF_F_MMAPABLE);
 
-/// Processes with probes, written by the user side.
+/// Facts about processes with probes, written by the user side.
 #[map]
 static LIBC_PROCESSES: HashMap<u32, LibcProcess> = HashMap::with_max_entries(4_096, BPF_F_NO_PREALLOC);
 
-/// What every part of a call needs.
+/// Facts about a hit that every part of a call needs.
 #[derive(Clone, Copy)]
 struct Hit {
     time_ns: u64,
@@ -164,7 +164,7 @@ fn begin(hit: &Hit) {
         if is_part_of(&outer, hit, stack_pointer, caller) {
             return;
         }
-        // A call at the place of the new one has been left without a `ret`.
+        // A call with the same frame as the new one has been left without a `ret`.
         depth -= u64::from(outer.stack_pointer == stack_pointer);
     }
     if depth as usize >= MAX_OPEN_OPERATIONS {
@@ -215,7 +215,7 @@ fn leave(hit: &Hit) {
         ObjectFrom::Created => 0,
     };
     let mut flags = top.flags as u16;
-    // Only the holder of a mutex, or the thread that has just made it, knows that it is there.
+    // Only the holder of a mutex, or the thread that has just made it, knows that its memory is valid.
     if function.looks_at_mutex && (outcome == 0 || outcome == EOWNERDEAD) {
         flags |= kind(site, object);
     }
@@ -240,7 +240,7 @@ fn ran(hit: &Hit) {
     }
 }
 
-/// The loader of a new program starts: its addresses are known from here on.
+/// The loader of a new program starts: notes its addresses, which are known from now on.
 #[inline(always)]
 fn loader_starts(hit: &Hit) {
     let Some(site) = LIBC_SITES.get_ptr(u32::from(hit.cookie.site)) else { return };
@@ -256,7 +256,7 @@ fn loader_starts(hit: &Hit) {
     unsafe { (*process).own[0] = [base.wrapping_add(from), base.wrapping_add(to)] };
 }
 
-/// Whether a call comes from libc's own code: of the function's library, or of another file that belongs to it.
+/// Whether a call comes from libc's own code: from the function's library, or from another file that belongs to it.
 #[inline(always)]
 fn is_libcs_own(pid: u32, site: *const LibcSite, base: u64, caller: u64) -> bool {
     // SAFETY: a map value.
@@ -278,8 +278,8 @@ fn is_libcs_own(pid: u32, site: *const LibcSite, base: u64, caller: u64) -> bool
     false
 }
 
-/// Whether a call is what the outer one is made of: a jump to another function (C11's names for old ones) at the same
-/// place, or a call of libc's own whose addresses are not known.
+/// Whether a call is a part of the outer one: a jump to another function (C11's names for old ones) with the same
+/// frame, or a call by libc itself from unknown addresses.
 #[inline(always)]
 fn is_part_of(outer: &OpenOperation, hit: &Hit, stack_pointer: u64, caller: u64) -> bool {
     let below = outer.stack_pointer.wrapping_sub(stack_pointer);
@@ -290,14 +290,14 @@ fn is_part_of(outer: &OpenOperation, hit: &Hit, stack_pointer: u64, caller: u64)
     if below >= OWN_CALL_BYTES {
         return false;
     }
-    // The routine of `once` and what runs when a thread ends are the program's; and what has been left in another way is
-    // not outside of anything.
+    // The routine of `once`, and functions that run when a thread ends, are the program's. An outer call that has been left in
+    // another way contains nothing.
     let (outer_operation, operation) = (outer_cookie.function.operation, hit.cookie.function.operation);
     let calls_back = outer_operation == ONCE || outer_operation == SyncOperation::ThreadExit as u8;
     (!calls_back || outer_operation == operation) && read_return_address(outer.stack_pointer) == outer.caller
 }
 
-/// Calls in progress of a thread, a new place if it has none; `None` without memory.
+/// The calls in progress of a thread; made if it has none yet; `None` without memory.
 #[inline(always)]
 fn open_of(tid: u32, pid: u32) -> Option<*mut OpenOperations> {
     if let Some(open) = OPERATIONS.get_ptr_mut(&tid) {
@@ -315,7 +315,7 @@ fn depth_of(open: *mut OpenOperations) -> *mut u64 {
     memory::word(open, offset_of!(OpenOperations, depth))
 }
 
-/// Takes out the call whose frame is at `stack_pointer`, with all that is inside of it. `None`: this is a `ret` of a function
+/// Removes the call whose frame is at `stack_pointer`, with all calls inside of it. `None`: this is a `ret` of a function
 /// that libc uses itself, or of a call from before the probes came.
 #[inline(always)]
 fn take_at(open: *mut OpenOperations, stack_pointer: u64) -> Option<OpenOperation> {
@@ -337,8 +337,8 @@ fn take_at(open: *mut OpenOperations, stack_pointer: u64) -> Option<OpenOperatio
     None
 }
 
-/// Drops the innermost calls that are gone when one begins at `stack_pointer`: those below it on the same
-/// stack. A call at the same place is kept: the new one may be a part of it.
+/// Drops the innermost calls that have ended when one begins at `stack_pointer`: those below it on the same
+/// stack. A call with the same frame is kept, since the new one may be a part of it.
 #[inline(always)]
 fn drop_gone(open: *mut OpenOperations, stack_pointer: u64) {
     for _ in 0..MAX_OPEN_OPERATIONS {
@@ -365,7 +365,7 @@ fn is_acquisition(operation: u8) -> bool {
         || operation == SyncOperation::MutexTimedLock as u8
 }
 
-/// Whether another thread has a mutex.
+/// Whether another thread holds a mutex.
 #[inline(always)]
 fn held_by_another(hit: &Hit, site: *const LibcSite, mutex: u64) -> bool {
     const MUSL_OWNER: u32 = 0x3fff_ffff;
@@ -399,7 +399,7 @@ fn own_number(hit: &Hit) -> u32 {
         return hit.tid;
     }
     let mut ids = bpf_pidns_info { pid: 0, tgid: 0 };
-    // SAFETY: the helper writes the struct, whose size it is given.
+    // SAFETY: the helper writes the struct, whose size it gets.
     let failed = unsafe {
         bpf_get_ns_current_pid_tgid(device, inode, &raw mut ids, size_of::<bpf_pidns_info>() as u32)
     };
@@ -431,7 +431,7 @@ fn write(
     });
 }
 
-/// Forgets where the libraries of a process were: it runs another program.
+/// Forgets the addresses of a process's libraries, since it runs another program.
 #[inline(always)]
 pub fn forget_libraries(pid: u32) {
     let Some(process) = LIBC_PROCESSES.get_ptr_mut(&pid) else { return };
@@ -441,9 +441,9 @@ pub fn forget_libraries(pid: u32) {
     }
 }
 
-/// Drops the calls of a thread that is gone or runs another program.
+/// Drops the calls of a thread that has ended or runs another program.
 #[inline(always)]
 pub fn forget_thread(tid: u32) {
-    // Absent for most threads: nothing to do then.
+    // Most threads have none: nothing to do then.
     let _ = OPERATIONS.remove(&tid);
 }

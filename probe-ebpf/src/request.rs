@@ -1,11 +1,11 @@
-//! Requests over stream sockets. They are counted here, not recorded one by one: a server may answer a hundred thousand a
-//! second.
+//! Requests over stream sockets. They are counted here, not recorded one by one, since a server may answer a hundred thousand
+//! a second.
 //!
-//! A server's socket is one whose port a recorded process listens on, or a Unix socket with a name of its own. There what
-//! comes in is a request, and the first thing sent after it begins the answer. On other sockets it is the other way round:
-//! what is sent asks, and the first thing that comes in begins the answer. A request begins when it lies in the socket, not
-//! when a thread finds the time to read it; of the first one on a new connection that is not known. Several requests sent
-//! together count as one.
+//! A server's socket is one on whose port a recorded process listens, or a Unix socket with a name of its own. There a message
+//! that comes in is a request, and the first message sent after it begins the answer. On other sockets it is the other way
+//! round: a message sent is a request, and the first message that comes in begins the answer. A request begins when it lies in
+//! the socket, not when a thread reads it; for the first request on a new connection that time is unknown. Several requests
+//! sent together count as one.
 
 use core::mem::offset_of;
 
@@ -27,12 +27,12 @@ use crate::{
     memory, ring,
 };
 
-/// What was counted, by process and port.
+/// Sums by process and port.
 #[map]
 static REQUESTS: PerCpuHashMap<RequestKey, RequestCounts> =
     PerCpuHashMap::with_max_entries(MAX_REQUEST_KEYS, BPF_F_NO_PREALLOC);
 
-/// All 0: what counting begins with. Too large for a program's stack.
+/// A sum of all 0, with which each sum begins. It is too large for a program's stack.
 #[map]
 static NO_REQUESTS: PerCpuArray<RequestCounts> = PerCpuArray::with_max_entries(1, 0);
 
@@ -40,19 +40,19 @@ static NO_REQUESTS: PerCpuArray<RequestCounts> = PerCpuArray::with_max_entries(1
 #[map]
 static SOCKETS: Array<OpenSocket> = Array::with_max_entries(OPEN_SOCKETS, 0);
 
-/// Requests are counted in stretches, and nothing is taken over from one to the next. The user side numbers them.
+/// The number of the present stretch, set by the user side. Nothing is carried over from one stretch to the next.
 #[map]
 static STRETCH: Array<u64> = Array::with_max_entries(1, 0);
 
-/// Ports that recorded processes listen on. The user side has put those in that were there before.
+/// Ports on which recorded processes listen. The user side has added those that were open before.
 #[map]
 static LISTENING: HashMap<u16, u8> = HashMap::with_max_entries(MAX_LISTENING, 0);
 
-/// Messages of recorded processes: what makes these programs run.
+/// Messages of recorded processes, from which the programs' cost is computed.
 #[map]
 static MESSAGES: PerCpuArray<u64> = PerCpuArray::with_max_entries(1, 0);
 
-/// Requests that were not counted, because another socket had the same place, or there was no room for the sums.
+/// Requests that were not counted, because another socket had the same place, or there was no room for a sum.
 #[map]
 static REQUESTS_LOST: PerCpuArray<u64> = PerCpuArray::with_max_entries(1, 0);
 
@@ -64,7 +64,7 @@ macro_rules! get {
     };
 }
 
-/// Writes one.
+/// Writes a word of an open socket.
 macro_rules! set {
     ($open:ident, $field:ident, $value:expr) => {
         // SAFETY: a word of a map value.
@@ -72,8 +72,8 @@ macro_rules! set {
     };
 }
 
-/// Adds to a word of what was counted on this CPU. Without a lock: should another thread come between, which has not been
-/// seen to matter, one of the two is missing.
+/// Adds to a word of a sum of this CPU, without a lock. If another thread came in between, which has not been
+/// seen to matter, one of the two additions would be missing.
 macro_rules! add {
     ($counts:ident, $field:ident, $value:expr) => {
         plus(memory::word($counts, offset_of!(RequestCounts, $field)), $value)
@@ -91,7 +91,7 @@ fn plus(word: *mut u64, value: u64) {
 /// A thread has read from a socket. Arguments: `sock`, `int ret`, `int flags`.
 #[btf_tracepoint(function = "sock_recv_length")]
 pub fn sock_recv_length(arguments: BtfTracePointContext) -> i32 {
-    /// What is only looked at stays in the socket.
+    /// The flag of a read that leaves the data in the socket.
     const MSG_PEEK: i32 = 2;
     let pid = Task::current().pid();
     if !filter::is_tracked(pid) || arguments.arg::<i32>(1) <= 0 || arguments.arg::<i32>(2) & MSG_PEEK != 0 {
@@ -112,7 +112,7 @@ pub fn sock_send_length(arguments: BtfTracePointContext) -> i32 {
     0
 }
 
-/// Something for a thread lies in a socket, on whichever CPU that was noticed. Argument: `sock`.
+/// A socket has data for a thread; any CPU may notice it. Argument: `sock`.
 #[btf_tracepoint(function = "sk_data_ready")]
 pub fn sk_data_ready(arguments: BtfTracePointContext) -> i32 {
     let socket = number(&arguments);
@@ -126,16 +126,16 @@ pub fn sk_data_ready(arguments: BtfTracePointContext) -> i32 {
 /// A TCP socket's state changes. Arguments: `sock`, `int oldstate`, `int newstate`.
 #[btf_tracepoint(function = "inet_sock_set_state")]
 pub fn inet_sock_set_state(arguments: BtfTracePointContext) -> i32 {
-    /// Of Linux `include/net/tcp_states.h`.
+    /// From Linux `include/net/tcp_states.h`.
     const TCP_LISTEN: i32 = 10;
     if arguments.arg::<i32>(2) == TCP_LISTEN && filter::is_tracked(Task::current().pid()) {
-        // Without room its requests count as asked by it.
+        // If there is no room, its requests count as sent by the process.
         let _ = LISTENING.insert(&Socket(arguments.arg(0)).port(), &1, 0);
     }
     0
 }
 
-/// A message came in, or went out.
+/// A message has been read, or sent.
 #[inline(always)]
 fn message(arguments: &BtfTracePointContext, pid: u32, is_read: bool) {
     let (socket, number) = (Socket(arguments.arg(0)), number(arguments));
@@ -174,19 +174,19 @@ fn message(arguments: &BtfTracePointContext, pid: u32, is_read: bool) {
     set!(open, began_ns, 0);
     set!(open, arrived_ns, 0);
     set!(open, ended_ns, now_ns);
-    // Two threads have answered it at once.
+    // Two threads have answered the request at once.
     if arrived_ns == 0 {
         lost();
         return;
     }
-    // Of processes that share the socket the one that answers.
+    // If processes share the socket, the one that answers counts.
     count(&RequestKey { pid, ..key }, [ended_ns, arrived_ns, began_ns, now_ns]);
 }
 
-/// A request, or more of the same one.
+/// Begins a request, unless this message is more of the open one.
 #[inline(always)]
 fn begin(open: *mut OpenSocket, is_read: bool, began_ns: u64) {
-    // What was answered before its asking was noticed has ended.
+    // A request whose answer was read before the request was noticed has ended.
     if began_ns != 0 {
         if get!(open, unasked) == 0 {
             return;
@@ -200,7 +200,7 @@ fn begin(open: *mut OpenSocket, is_read: bool, began_ns: u64) {
     set!(open, began_ns, now_ns);
 }
 
-/// The number of the socket that is the first argument.
+/// The kernel's number of the socket that is the first argument.
 #[inline(always)]
 fn number(arguments: &BtfTracePointContext) -> u64 {
     let socket: *const u8 = arguments.arg(0);
@@ -214,20 +214,20 @@ fn place(socket: u64) -> Option<*mut OpenSocket> {
     SOCKETS.get_ptr_mut(OpenSocket::place(socket) & (OPEN_SOCKETS - 1))
 }
 
-/// Whether a place is this socket's, and what is there is of this stretch.
+/// Whether a place is this socket's, with content of the present stretch.
 #[inline(always)]
 fn is_of(open: *mut OpenSocket, socket: u64) -> bool {
     get!(open, socket) == socket && get!(open, stretch) == stretch()
 }
 
-/// The number of the stretch in which requests are counted.
+/// The number of the present stretch.
 #[inline(always)]
 fn stretch() -> u64 {
     // SAFETY: a map value of 8 bytes.
     STRETCH.get_ptr(0).map_or(0, |stretch| unsafe { memory::load(stretch) })
 }
 
-/// Where the key of an open socket is.
+/// Offset of the key in an open socket.
 const KEY: usize = offset_of!(OpenSocket, key);
 
 #[inline(always)]
@@ -247,7 +247,7 @@ fn key_of(open: *mut OpenSocket) -> RequestKey {
     zerocopy::transmute!([first, second])
 }
 
-/// What a message of this socket counts for; `None`: no requests are to be expected there.
+/// The key of the sum for this socket; `None`: no requests are expected on it.
 #[inline(always)]
 fn key(socket: Socket, pid: u32) -> Option<RequestKey> {
     const AF_UNIX: u16 = 1;
@@ -259,7 +259,7 @@ fn key(socket: Socket, pid: u32) -> Option<RequestKey> {
     }
     if family == AF_UNIX {
         let served = socket.has_name();
-        // Of a pair that was made together nobody serves.
+        // In a pair that was made together, neither end is a server.
         if !served && !socket.peer_has_name() {
             return None;
         }
@@ -269,7 +269,7 @@ fn key(socket: Socket, pid: u32) -> Option<RequestKey> {
         return None;
     }
     let port = socket.port();
-    // SAFETY: only whether it is there is asked.
+    // SAFETY: only its presence is checked.
     if unsafe { LISTENING.get(&port) }.is_some() {
         return Some(RequestKey { pid, address: 0, port, family, served: 1 });
     }
@@ -277,7 +277,7 @@ fn key(socket: Socket, pid: u32) -> Option<RequestKey> {
     Some(RequestKey { pid, address, port: socket.peer_port(), family, served: 0 })
 }
 
-/// A request is answered: when the one before it on its socket was (0: not known), when it arrived, was taken up, and was answered.
+/// Counts an answered request. Times: the answer before it on its socket (0: unknown), its arrival, its beginning, its answer.
 #[inline(always)]
 fn count(key: &RequestKey, [before_ns, arrived_ns, began_ns, now_ns]: [u64; 4]) {
     // Another CPU's time may be a little later.
@@ -310,11 +310,11 @@ fn count(key: &RequestKey, [before_ns, arrived_ns, began_ns, now_ns]: [u64; 4]) 
         unsafe { memory::store(longest, all_ns) };
     }
     let bucket = request_bucket(all_ns) & (REQUEST_BUCKETS - 1);
-    // The mask keeps it in the array.
+    // The mask keeps the index within the array.
     plus(memory::word(counts, offset_of!(RequestCounts, buckets) + 8 * bucket), 1);
 }
 
-/// A request is not counted.
+/// Counts a request that is lost.
 #[inline(always)]
 fn lost() {
     if let Some(lost) = REQUESTS_LOST.get_ptr_mut(0) {

@@ -1,7 +1,7 @@
-//! The one place that writes records.
+//! The only writer of records.
 //!
-//! Every try takes the CPU's next number, so that a record that does not fit leaves a hole that the reader sees.
-//! Readers come by on a timer; only a ring that fills up faster than that wakes its reader.
+//! Every attempt takes the CPU's next number, so that a record that does not fit leaves a hole that the reader sees.
+//! Readers come on a timer; only a ring that fills faster than that wakes its reader.
 
 use core::mem::offset_of;
 
@@ -17,7 +17,7 @@ use zerocopy::{Immutable, IntoBytes};
 
 use crate::{memory, settings::setting};
 
-/// The smallest ring there is; it only says what kind of map a ring is.
+/// The smallest possible ring. It only declares what kind of map a ring is.
 pub const PLACEHOLDER: usize = 4096;
 
 /// One ring for each CPU. The user side makes them before anything is attached, and sets their number.
@@ -28,10 +28,10 @@ static RINGS: ArrayOfMaps<RingBuf<u64, PLACEHOLDER>, 1> = ArrayOfMaps::new();
 #[map]
 static CPUS: Array<CpuCounters> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
-/// How often a ring's fill is checked: every this many records of a CPU (a power of two).
+/// A ring's fill is checked once in this many records of a CPU (a power of two).
 const LOOK_EVERY: u64 = 64;
 
-/// Counts `1` for this CPU in the counter that `field` picks.
+/// Adds 1 to this CPU's counter `field`.
 macro_rules! count {
     ($field:ident) => {
         if let Some(counters) = $crate::ring::this_cpu() {
@@ -44,7 +44,7 @@ macro_rules! count {
 }
 pub(crate) use count;
 
-/// This CPU's counters. There always are some; the verifier cannot know.
+/// This CPU's counters. They always exist, but the verifier cannot know that.
 #[inline(always)]
 pub fn this_cpu() -> Option<*mut CpuCounters> {
     CPUS.get_ptr_mut(cpu())
@@ -64,7 +64,7 @@ pub fn now_ns() -> u64 {
     unsafe { bpf_ktime_get_ns() }
 }
 
-/// Writes one record of `kind` about `tid` of `pid`, or counts that it could not.
+/// Writes one record of `kind` about `tid` of `pid`, or counts it as dropped.
 #[inline(always)]
 pub fn write<T: IntoBytes + Immutable>(
     kind: Kind,
@@ -94,7 +94,7 @@ pub fn write<T: IntoBytes + Immutable>(
     }
 }
 
-/// `false`: there is no room.
+/// Puts a record into the CPU's ring; `false`: there is no room.
 #[inline(always)]
 fn output<T: IntoBytes + Immutable>(cpu: u32, sequence: u64, record: &T) -> bool {
     let Some(ring) = RINGS.get(place(cpu)) else { return false };
@@ -113,7 +113,7 @@ fn filled(ring: &RingBuf<u64, PLACEHOLDER>) -> u64 {
     unsafe { bpf_ringbuf_query(map, u64::from(BPF_RB_AVAIL_DATA)) }
 }
 
-/// Which ring a CPU writes to.
+/// The ring to which a CPU writes.
 #[inline(always)]
 pub fn place(cpu: u32) -> u32 {
     cpu.checked_rem(setting!(rings)).unwrap_or(0)

@@ -1,9 +1,9 @@
-//! What threads are doing: their user stacks, at ticks of the CPU's clock, when they go to sleep, and when they wake
-//! others. The last two at most once in a while for each thread: a stack costs ten times as much as a record.
+//! Samples of threads: their user stacks at ticks of the CPU's clock, when they go to sleep, and when they wake
+//! others. The latter two are taken only now and then for each thread, since a stack costs ten times as much as a record.
 //!
-//! A stack is taken by frame pointers, which is cheap, or as bytes, which unwind tables make frames of in user space. Of a
-//! process that has hardly been born only the instruction is taken, and at ticks only: what `make` and shells start is gone
-//! before its tables could be read, and would have a stack taken for its first sleep and its first wake-up.
+//! A stack is taken by frame pointers, which is cheap, or as bytes, which user space unwinds by unwind tables. For a
+//! process that was born a moment ago only the instruction pointer is taken, and at ticks only: processes of `make` and shells
+//! end before their tables could be read, and would each have stacks taken for their first sleep and first wake-up.
 
 use core::{ffi::c_void, hint::black_box, mem::offset_of};
 
@@ -29,42 +29,42 @@ use crate::{
     verifier::{GO_ON, STOP, forget, times},
 };
 
-/// What is known of the code of each process, written by the user side.
+/// Facts about the code of each process, written by the user side.
 #[map]
 static SAMPLED_CODE: HashMap<u32, SampledCode> = HashMap::with_max_entries(4_096, BPF_F_NO_PREALLOC);
 
 /// Two numbers that the user side writes: one of 2^first ticks is taken (the user side slows the clock), and
-/// sleeps and wake-ups are taken 2^second times as far apart. They keep the cost of recording within its
+/// samples at sleeps and wake-ups are 2^second times as far apart. They keep the cost of recording within its
 /// budget.
 #[map]
 static SAMPLE_SKIP_SHIFT: Array<u64> = Array::with_max_entries(2, 0);
 const OF_TICKS: u32 = 0;
 const OF_EVENTS: u32 = 1;
-/// More than a second between two ticks means nothing.
+/// With more than this, ticks would be more than a second apart, which is of no use.
 const MOST_SKIP_SHIFT: u64 = 8;
 
-/// When the stack of a thread was last taken as it slept or woke another. Threads that share a place take turns.
+/// When a stack of a thread was last taken as it slept or woke another. Threads that share a place take turns.
 #[map]
 static LAST_TAKEN: Array<u64> = Array::with_max_entries(PLACES, 0);
 const PLACES: u32 = 1 << 16;
 
-/// A process is young for so long: as for probes (`live::new_process_delay`).
+/// A process is young for this long, as for probes (`live::new_process_delay`).
 const YOUNG_NS: u64 = 200_000_000;
 
-/// The kernel runs in ring 0, programs in ring 3.
+/// The bits of the privilege ring in the code segment: the kernel runs in ring 0, programs in ring 3.
 const RING: u64 = 3;
 
 /// Fills in a field of a reserved record.
 macro_rules! put {
     ($room:ident, $field:ident, $value:expr) => {
-        // SAFETY: a field of the room that was reserved.
+        // SAFETY: a field of the reserved room.
         let place = unsafe { &raw mut (*$room).$field };
         // SAFETY: as above.
         unsafe { place.write($value) };
     };
 }
 
-/// What every sample contains.
+/// Values for every kind of sample.
 #[derive(Clone, Copy)]
 struct Taken {
     context: *mut c_void,
@@ -85,7 +85,7 @@ pub fn sample_tick(context: PerfEventContext) -> u32 {
     let pid = task.pid();
     let Some(counters) = ring::this_cpu() else { return 0 };
     if !filter::is_tracked(pid) {
-        // On an idle CPU it takes nobody's time.
+        // A tick on an idle CPU takes nobody's time.
         if pid != 0 {
             // SAFETY: a counter in a map value.
             unsafe { memory::add(memory::word(counters, offset_of!(CpuCounters, ticks_elsewhere)), 1) };
@@ -109,7 +109,7 @@ pub fn sample_tick(context: PerfEventContext) -> u32 {
         pid,
         reason: SampleReason::Tick,
         flags,
-        // Faults and interrupts leave -1.
+        // After faults and interrupts the number is -1.
         call: if in_kernel { (task.registers().call_number() as u16).wrapping_add(1) } else { 0 },
     });
     0
@@ -121,17 +121,17 @@ fn skip_shift(of: u32) -> u64 {
     SAMPLE_SKIP_SHIFT.get_ptr_mut(of).map_or(0, |word| unsafe { memory::load(word) }).min(MOST_SKIP_SHIFT)
 }
 
-/// The program that takes the stack of a thread that goes to sleep, and of one that wakes another: [`sample_block`] and
-/// [`sample_wake`]. The kernel checks each of them once and by itself, where the same code within `sched_switch` would be
-/// checked along every way that leads there: most of the time that attaching took. Until the user side has put them here
-/// no stack is taken. A map takes programs of one tracepoint only.
+/// The programs that take the stack of a thread that goes to sleep, and of one that wakes another: [`sample_block`] and
+/// [`sample_wake`]. The verifier checks each of them once, by itself. As a part of `sched_switch`, the same code would be
+/// checked on every path that leads there, which took most of the time for attaching. Until the user side has put them into
+/// these maps, no stack is taken. A map can hold programs of one tracepoint only.
 #[map]
 static BLOCK_SAMPLER: ProgramArray = ProgramArray::with_max_entries(1, 0);
 #[map]
 static WAKE_SAMPLER: ProgramArray = ProgramArray::with_max_entries(1, 0);
 
-/// The current thread does something that its stack explains: it goes to sleep, or wakes another. If its stack is to be
-/// taken, this does not come back: it is the last thing that a program does.
+/// The current thread goes to sleep, or wakes another, which its stack explains. If its stack is to be
+/// taken, this function does not return: it must be the last thing that a program does.
 #[inline(always)]
 pub fn at_event(
     context: &BtfTracePointContext,
@@ -154,7 +154,7 @@ pub fn at_event(
     if time_ns.wrapping_sub(before) < u64::from(setting!(sample_period_ns)) << skip_shift(OF_EVENTS) {
         return;
     }
-    // A thread's last switch is no sleep, and has no stack any more.
+    // A thread's last switch is no sleep, and the thread has no stack any more.
     if task.has_no_memory() {
         return;
     }
@@ -164,21 +164,21 @@ pub fn at_event(
         return;
     }
     let Some(counters) = ring::this_cpu() else { return };
-    // SAFETY: a word of a map value. Interrupts are off from here to where it is read.
+    // SAFETY: a word of a map value. Interrupts are disabled from here to where it is read.
     unsafe { memory::store(memory::word(counters, offset_of!(CpuCounters, event_time)), time_ns) };
     let sampler = if reason as u8 == SampleReason::Wake as u8 { &WAKE_SAMPLER } else { &BLOCK_SAMPLER };
-    // SAFETY: nothing here has to be dropped.
+    // SAFETY: nothing here must be dropped.
     unsafe { sampler.tail_call(context, 0) };
 }
 
-/// Takes the stack of the thread that goes to sleep. Goes on where `sched_switch` ends, with its arguments.
+/// Takes the stack of the thread that goes to sleep. Called at the end of `sched_switch`, with its arguments.
 #[btf_tracepoint(function = "sched_switch")]
 pub fn sample_block(arguments: BtfTracePointContext) -> i32 {
     take_at_event(&arguments, Task(arguments.arg(1)), SampleReason::Block);
     0
 }
 
-/// Takes the stack of the thread that wakes another. Goes on where `sched_waking` ends.
+/// Takes the stack of the thread that wakes another. Called at the end of `sched_waking`.
 #[btf_tracepoint(function = "sched_waking")]
 pub fn sample_wake(arguments: BtfTracePointContext) -> i32 {
     take_at_event(&arguments, Task::current(), SampleReason::Wake);
@@ -220,7 +220,7 @@ fn take(taken: Taken) {
         pid: taken.pid,
     };
     let sampling = setting!(sampling);
-    // The kernel finds no frames of a thread that ends, which is right: a copy would be of somebody else's memory.
+    // The kernel finds no frames of a thread that ends, which is right: a copy would be of another process's memory.
     let may_follow = sampling != Sampling::Copies as u32 || taken.task.has_no_memory();
     let only_innermost =
         sampling != Sampling::FramePointers as u32 && filter::is_young(taken.pid, taken.time_ns, YOUNG_NS);
@@ -248,18 +248,18 @@ fn take(taken: Taken) {
     }
 }
 
-/// Takes only where the thread is; `false` if there is no room.
+/// Takes only the instruction pointer; `false` if there is no room.
 #[inline(always)]
 fn innermost(cpu: u32, taken: Taken, header: Header) -> bool {
     let Some(mut room) = sample_ring::reserve::<RawStack>(cpu) else { return false };
     let stack = room.as_mut_ptr();
     let frame = memory::word(stack, offset_of!(RawStack, frames));
-    // SAFETY: the first of the frames, in the room that was reserved.
+    // SAFETY: the first of the frames, in the reserved room.
     unsafe { memory::store(frame, taken.task.registers().instruction_pointer()) };
     put!(stack, header, header);
     put!(stack, reason, taken.reason as u8);
     put!(stack, flags, taken.flags | SampleFlags::TRUNCATED);
-    // One that ends has no place any more.
+    // A thread that ends is at no place in user space any more.
     put!(stack, count, u16::from(!taken.task.has_no_memory()));
     put!(stack, at_root, 0);
     put!(stack, call, taken.call);
@@ -276,10 +276,10 @@ fn follow(cpu: u32, taken: Taken, header: Header, sampling: u32) -> bool {
     let stack = room.as_mut_ptr();
     let frames = memory::word(stack, offset_of!(RawStack, frames));
     let size = (RAW_FRAMES * 8) as u32;
-    // SAFETY: the helper takes this program's context and writes at most `size` bytes, which are there.
+    // SAFETY: the helper takes this program's context and writes at most `size` bytes, for which there is room.
     let bytes = unsafe { bpf_get_stack(taken.context, frames.cast(), size, u64::from(BPF_F_USER_STACK)) };
     if bytes < 0 {
-        // A kernel thread's helper, or one whose memory is being taken down.
+        // A kernel thread's helper, or a thread whose memory is being removed.
         room.discard(u64::from(BPF_RB_NO_WAKEUP));
         return false;
     }
@@ -307,26 +307,26 @@ fn follow(cpu: u32, taken: Taken, header: Header, sampling: u32) -> bool {
     put!(stack, call, taken.call);
     let top = memory::word(stack, offset_of!(RawStack, top));
     let source = taken.task.registers().stack_pointer() as usize as *mut c_void;
-    // SAFETY: the helper checks the address itself, and writes 16 bytes, which are there: zeros if it cannot read them.
+    // SAFETY: the helper checks the address itself, and writes 16 bytes, for which there is room: zeros if it cannot read them.
     unsafe { bpf_probe_read_user(top.cast(), 16, source) };
     last_instruction(memory::word(stack, offset_of!(RawStack, last)), taken);
     room.submit(u64::from(BPF_RB_NO_WAKEUP));
     true
 }
 
-/// Fills in a [`LastInstruction`] of a record: the registers in any case, from which copied stacks are followed.
+/// Fills in a [`LastInstruction`] of a record. The registers are always filled in, since copied stacks are unwound with them.
 #[inline(always)]
 fn last_instruction(to: *mut u64, taken: Taken) {
     let registers = taken.task.registers();
     let general = to.wrapping_add(offset_of!(LastInstruction, registers) / 8);
     for number in 0..REGISTERS.len() {
-        // SAFETY: a word of the room that was reserved.
+        // SAFETY: a word of the reserved room.
         unsafe { memory::store(general.wrapping_add(number), registers.general(number)) };
     }
     if taken.reason as u8 == SampleReason::Tick as u8 {
         let next = registers.instruction_pointer();
         let before = next.wrapping_sub(CODE_BYTES as u64);
-        // SAFETY: the helper checks the address itself, and writes these bytes, which are there: zeros if it cannot read them.
+        // SAFETY: the helper checks the address itself, and writes bytes for which there is room: zeros if it cannot read.
         unsafe { bpf_probe_read_user(to.cast(), CODE_BYTES as u32, before as usize as *mut c_void) };
         let next_code = to.wrapping_add(offset_of!(LastInstruction, next_code) / 8);
         // SAFETY: as before.
@@ -336,13 +336,13 @@ fn last_instruction(to: *mut u64, taken: Taken) {
     }
 }
 
-/// Where frame pointers lead.
+/// How far frame pointers lead.
 enum Reach {
-    /// To a root: this many frames.
+    /// To a root, after this many frames.
     Root(usize),
-    /// To their end, all the way through code that keeps them.
+    /// To their end, through code that keeps frame pointers all the way.
     End,
-    /// Through code that does not.
+    /// Into code that does not keep them.
     Lost,
 }
 
@@ -359,7 +359,7 @@ fn reach(pid: u32, frames: *const u64, count: usize, time_ns: u64) -> Reach {
     }
     // SAFETY: within the frames.
     let frame = unsafe { memory::load(frames.wrapping_add(place)) };
-    // Not known to the compiler, which would make a comparison of it.
+    // Hidden from the compiler, which would otherwise make a comparison of it.
     let one = black_box(1);
     let mut root = 0;
     for root_place in 0..MAX_ROOTS {
@@ -368,22 +368,22 @@ fn reach(pid: u32, frames: *const u64, count: usize, time_ns: u64) -> Reach {
     if root >> 63 != 0 && place > 0 { Reach::Root(place + 1) } else { Reach::Lost }
 }
 
-/// Frames of a stack, and what is known of their code.
+/// Frames of a stack, and facts about their code.
 struct Search {
     frames: *const u64,
     code: *const SampledCode,
-    /// The first one in code that does not keep frame pointers; [`RAW_FRAMES`]: none is.
+    /// The first frame in code that does not keep frame pointers; [`RAW_FRAMES`]: there is none.
     outside: u64,
 }
 
-/// One frame of a [`Search`].
+/// Checks one frame of a [`Search`].
 unsafe extern "C" fn is_outside(index: u32, search: *mut c_void) -> i64 {
     let search = search.cast::<Search>();
     let index = index as usize;
     if index >= RAW_FRAMES {
         return STOP;
     }
-    // SAFETY: `reach` made it.
+    // SAFETY: `reach` passes a pointer to its `Search`.
     let Search { frames, code, .. } = unsafe { &*search };
     // SAFETY: within the frames.
     let frame = unsafe { memory::load(frames.wrapping_add(index)) };
@@ -401,7 +401,7 @@ unsafe extern "C" fn is_outside(index: u32, search: *mut c_void) -> i64 {
     STOP
 }
 
-/// The highest bit is set if an address lies within a stretch. Without a branch: the verifier would go both ways at each,
+/// The highest bit is set if an address lies within a range. There is no branch: the verifier would follow both ways at each,
 /// thousands of times. User-space addresses leave the highest bit free.
 #[inline(always)]
 fn sign_if_within(address: u64, start: u64, length: u64) -> u64 {
@@ -429,7 +429,7 @@ fn copy(cpu: u32, taken: Taken, header: Header) -> bool {
         let offset = piece * COPY_PIECE;
         let place = bytes.wrapping_add(offset);
         let source = from.wrapping_add(offset as u64) as usize as *const c_void;
-        // SAFETY: the helper checks the address itself, and writes as much as there is place for.
+        // SAFETY: the helper checks the address itself, and writes one piece, for which there is room.
         let failed = unsafe { bpf_probe_read_user(place.cast(), COPY_PIECE as u32, source.cast_mut()) };
         if failed != 0 {
             break;

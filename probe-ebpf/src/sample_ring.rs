@@ -1,4 +1,4 @@
-//! Rings of their own for samples: a copied stack is 250 times as large as a record, and must not push any out.
+//! Separate rings for samples: a copied stack is 250 times as large as a record, and must not displace records.
 
 use aya_ebpf::{
     btf_maps::{ArrayOfMaps, RingBuf},
@@ -8,11 +8,11 @@ use aya_ebpf::{
 
 use crate::ring::{self, PLACEHOLDER};
 
-/// One ring for each CPU, as those of records; none if nothing is sampled.
+/// One ring for each CPU, as for records; none if nothing is sampled.
 #[btf_map]
 static SAMPLE_RINGS: ArrayOfMaps<RingBuf<u64, PLACEHOLDER>, 1> = ArrayOfMaps::new();
 
-/// Room for a sample of this CPU, if there is any. It has to be returned.
+/// Room for a sample of this CPU, if there is any. It must be submitted or discarded.
 #[inline(always)]
 pub fn reserve<T: 'static>(cpu: u32) -> Option<RingBufEntry<T>> {
     SAMPLE_RINGS.get(ring::place(cpu))?.reserve_untyped(0)

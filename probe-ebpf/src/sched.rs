@@ -1,4 +1,4 @@
-//! Scheduler events: which thread runs, and which woke which.
+//! Scheduler events: which thread runs, and which wakes which.
 
 use core::mem::offset_of;
 
@@ -83,10 +83,10 @@ pub fn sched_switch(arguments: BtfTracePointContext) -> i32 {
     0
 }
 
-/// The thread that leaves a CPU is the one that came last. If not, the kernel did not run the program for a
-/// switch, and none of its counters shows that: measured on a virtual machine whose first process, and one of
-/// whose idle threads, leave their CPU without any tracer being called. Returns whether the thread that
-/// leaves is not the one that came last.
+/// Checks that the thread that leaves a CPU is the one that came last, and returns whether it is not. If not, the kernel did
+/// not run the program for a switch, which none of the kernel's counters shows. Measured on a virtual machine: its first
+/// process, and one of its idle threads, leave their CPU without any tracer being called. The switch is counted if one of
+/// the two threads is recorded.
 #[inline(always)]
 fn check_chain(previous: u32, previous_tracked: bool, next: u32, next_tracked: bool) -> bool {
     let Some(counters) = ring::this_cpu() else { return false };
@@ -100,18 +100,18 @@ fn check_chain(previous: u32, previous_tracked: bool, next: u32, next_tracked: b
     }
     // SAFETY: as above.
     unsafe { memory::store(current, current_word(next, next_tracked)) };
-    // What the thread that leaves has sent is not the next one's.
+    // A packet that the leaving thread has sent is not the next thread's.
     // SAFETY: as above.
     unsafe { memory::store(memory::word(counters, offset_of!(CpuCounters, sent_packet)), 0) };
-    // Nor that it was ending.
+    // Nor is the next thread ending because the last one was.
     // SAFETY: as above.
     unsafe { memory::store(memory::word(counters, offset_of!(CpuCounters, ending_from)), 0) };
     broken
 }
 
-/// The current thread is ending. On its way out the kernel moves it to another group
-/// (`sched_autogroup_exit_task`), which counts as coming to its CPU again: how much it has run since it
-/// really came is only known from what is noted here.
+/// Notes that the current thread is ending. On its way out the kernel moves it to another group
+/// (`sched_autogroup_exit_task`), which counts as coming to its CPU again: how long it has run since it
+/// really came is known only from this note.
 #[inline(always)]
 pub fn current_ends(task: Task) {
     if let Some(counters) = ring::this_cpu()
@@ -123,7 +123,7 @@ pub fn current_ends(task: Task) {
     }
 }
 
-/// If the current thread is ending: one more than what it had run when it came to this CPU, nanoseconds; otherwise 0. No
+/// If the current thread is ending, one more than its CPU time when it came to this CPU, nanoseconds; otherwise 0. Not an
 /// `Option`: the compiler may copy the number that `None` does not have, which the verifier refuses.
 #[inline(always)]
 fn ending_from() -> u64 {
@@ -132,7 +132,7 @@ fn ending_from() -> u64 {
     unsafe { memory::load(memory::word(counters, offset_of!(CpuCounters, ending_from))) }
 }
 
-/// The current thread has another id from here on.
+/// Notes that the current thread has another id from now on.
 #[inline(always)]
 pub fn current_is(tid: u32) {
     if let Some(counters) = ring::this_cpu() {
@@ -150,7 +150,7 @@ fn current_word(tid: u32, tracked: bool) -> u64 {
     u64::from(tid) | CURRENT_KNOWN | if tracked { CURRENT_TRACKED } else { 0 }
 }
 
-/// The current thread, or an interrupt on its back, is about to make a thread runnable. Argument: the thread.
+/// The current thread, or an interrupt in its context, is about to make a thread runnable. Argument: the thread.
 #[btf_tracepoint(function = "sched_waking")]
 pub fn sched_waking(arguments: BtfTracePointContext) -> i32 {
     let wakee = Task(arguments.arg(0));
@@ -172,7 +172,7 @@ pub fn sched_wakeup_new(arguments: BtfTracePointContext) -> i32 {
     0
 }
 
-/// Whether this call of the waker wakes waiters of the word in its first argument, and of no other.
+/// Whether this call of the waker wakes only waiters of the word in its first argument.
 #[inline(always)]
 fn wakes_its_word(waker: Task, number: u32) -> bool {
     // Wake, requeue, compare and requeue, unlock PI, wake bitset, compare and requeue PI; not "wake op", which has two words.
@@ -184,7 +184,7 @@ fn wakes_its_word(waker: Task, number: u32) -> bool {
     }
 }
 
-/// Whether the first argument of this call is a word, or a list of words, that it waits for.
+/// Whether the first argument of this call is a word, or a list of words, for which it waits.
 #[inline(always)]
 fn waits_for_futex(number: u32) -> bool {
     number == FUTEX_CALL || number == FUTEX_WAITV_CALL

@@ -1,9 +1,9 @@
-//! The read-only global with the user side's choices and the running kernel's struct offsets. The verifier sees
-//! its values as constants: paths that are switched off cost nothing, and offsets are as good as compiled in.
+//! The read-only global with the user side's settings and the running kernel's struct offsets. The verifier takes
+//! its values for constants: disabled paths cost nothing, and offsets are as good as compiled in.
 
 use probe_abi::Settings;
 
-/// Filled in by the user side before loading.
+/// The user side sets it before loading.
 #[unsafe(no_mangle)]
 pub static SETTINGS: Settings = Settings {
     own_pid: 0,
@@ -70,7 +70,7 @@ pub static SETTINGS: Settings = Settings {
     regs_arguments: [0; 2],
 };
 
-/// One field of [`SETTINGS`] as the user side set it.
+/// One field of [`SETTINGS`], as set by the user side.
 macro_rules! setting {
     ($($field:tt)+) => {
         $crate::settings::load(&$crate::settings::SETTINGS.$($field)+)
@@ -81,7 +81,7 @@ pub(crate) use setting;
 /// Reads a field of [`SETTINGS`]; for [`setting!`].
 #[inline(always)]
 pub fn load<T: Copy>(field: &'static T) -> T {
-    // SAFETY: a reference is valid to read. Volatile because the value in the object file is not the one at run
+    // SAFETY: a reference is valid to read. It is volatile because the value in the object file is not the one at run
     // time.
     unsafe { core::ptr::read_volatile(field) }
 }

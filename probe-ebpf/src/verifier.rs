@@ -1,25 +1,25 @@
-//! Values that the kernel's verifier need not follow, and loops that it checks one turn of.
+//! Values that the kernel's verifier need not follow, and loops of which it checks only one turn.
 //!
-//! It checks the rest of a program once for every set of values that it can tell apart. Flags that a few branches have put
-//! together, or the place where a loop of 128 turns was left, multiply that: attaching then takes most of its time there.
+//! The verifier checks the rest of a program once for every set of values that it can distinguish. Flags that a few branches
+//! have set, or the turn at which a loop of 128 turns ended, multiply that: attaching then takes most of its time there.
 
 use core::{ffi::c_void, ptr};
 
 use aya_ebpf::helpers::generated::bpf_loop;
 
-/// The value, made unknown to the verifier. `time_ns` is a time that it does not know either, and not after
-/// the year 2262: its highest bit is never set.
+/// The value, made unknown to the verifier. `time_ns` is a time, which is unknown to it, too, and before
+/// the year 2262, so its highest bit is never set.
 #[inline(always)]
 pub fn forget(value: u64, time_ns: u64) -> u64 {
     value ^ ((time_ns as i64) >> 63) as u64
 }
 
-/// Answers of a turn of [`times`].
+/// Results of a turn of [`times`].
 pub const GO_ON: i64 = 0;
 pub const STOP: i64 = 1;
 
-/// Runs `turn` with the numbers from 0 up to `count`, until it answers [`STOP`]. The verifier checks one turn of it, with
-/// any number, instead of every turn.
+/// Calls `turn` with the numbers from 0 up to `count`, until it returns [`STOP`]. The verifier checks one turn,
+/// with any number, instead of every turn.
 #[inline(always)]
 pub fn times<T>(count: u32, turn: unsafe extern "C" fn(u32, *mut c_void) -> i64, of: &mut T) {
     // SAFETY: the kernel calls `turn` with this argument before the helper returns.

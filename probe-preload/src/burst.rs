@@ -1,17 +1,17 @@
-//! A mutex, or a read-write lock for reading, that is taken and released again and again without a waiter:
-//! the two calls read the clock once each and change a few words in the control block, and one record stands
+//! A mutex, or a read-write lock for reading, that is taken and released again and again without a waiter.
+//! The two calls read the clock once each and change a few words in the control block, and one record stands
 //! for all of them ([`probe_abi::Burst`]).
 //!
-//! What makes that true: taking is done with `pthread_mutex_trylock`, which never waits; a release first
-//! checks for waiters; and each mutex has a word with its last holder, which shows that no other thread held
-//! it in between. So the order in which threads held a mutex is complete, and only within one thread's turn
-//! does a burst know sums instead of times. A read-write lock has a word that counts its writers, which does
-//! not change while another thread reads: as long as it stays the same, no writer has held the lock. Readers
+//! A burst is true for three reasons. Taking is done with `pthread_mutex_trylock`, which never waits. A release first
+//! checks for waiters. And each mutex has a word with its last holder, which shows that no other thread held
+//! it in between. So the order in which threads held a mutex is complete, and a burst has sums instead of times only
+//! within one thread's turn. A read-write lock has a word that counts its writers and does
+//! not change while other threads read: as long as it stays the same, no writer has held the lock. Readers
 //! need no order among themselves.
 //!
-//! Where there is hardly any room for records, those of bursts are the first to go: their pairs are counted
-//! ([`BURST_COUNTED`]), so that operations with a waiter are still written. Everything else that the thread
-//! does ends it ([`settle`]), and so do mutexes of special kinds.
+//! When there is hardly any room for records, bursts are left out first: their pairs are only counted
+//! ([`BURST_COUNTED`]), so that operations with a waiter are still written. Any other operation of the
+//! thread ends its burst ([`settle`]), and so do mutexes of special kinds.
 
 use crate::mutex::{lock_word, plain_kind};
 use crate::process;
@@ -23,28 +23,28 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 use probe_abi::interpose::{BURST_COUNTED, Phase, RingWord};
 use probe_abi::{Burst, Kind, MOST_APART_NS, MOST_HELD_NS, MOST_SPAN_NS, OperationFlags};
 
-/// Of this many operations one reports what it took: an acquisition comes with each release, and is assumed
-/// to be like it.
+/// The cost of one operation in this many is measured. A release is measured, and its acquisition is assumed
+/// to cost the same.
 const MEASURED: u32 = 64;
 
-/// Places for the last holders of mutexes. Two that share one only end each other's bursts.
+/// Words for the last holders of mutexes. Two mutexes that share a word only end each other's bursts.
 const OWNERS: usize = 4096;
 static LAST: [AtomicU32; OWNERS] = [const { AtomicU32::new(0) }; OWNERS];
 
-/// Places that count the writers of read-write locks. Two that share one only end each other's bursts.
+/// Words that count the writers of read-write locks. Two locks that share a word only end each other's bursts.
 const WRITTEN: usize = 1024;
 static WRITES: [AtomicU32; WRITTEN] = [const { AtomicU32::new(0) }; WRITTEN];
 
-/// Libc's three functions are all there is after ours: no other library wants to see the calls as the program
+/// Only libc's three functions come after ours, so no other library expects to see the calls as the program
 /// makes them.
 static POSSIBLE: AtomicBool = AtomicBool::new(false);
-/// The same for reading.
+/// The same for the functions for reading.
 static POSSIBLE_READS: AtomicBool = AtomicBool::new(false);
 
-/// Functions of one library that belong together lie this near to each other.
+/// Functions of one library that belong together are less far apart than this.
 const NEAR: usize = 1 << 16;
 
-/// When the functions after ours are known.
+/// Decides whether bursts are possible. To be called when the functions after ours are known.
 pub fn find() {
     let [lock, trylock, unlock] =
         [&mutex::lock::REAL, &mutex::trylock::REAL, &mutex::unlock::REAL].map(crate::real::Real::get);
@@ -62,7 +62,7 @@ fn word_of<const PLACES: usize>(table: &[AtomicU32; PLACES], object: usize) -> O
     table.get(((object >> 3) ^ (object >> 15)) % PLACES)
 }
 
-/// Notes that this thread has a read-write lock for writing. Only the holder may say so.
+/// Notes that this thread holds a read-write lock for writing. Only the holder may call it.
 #[inline(always)]
 pub fn is_written(lock: usize) {
     if let Some(writes) = word_of(&WRITES, lock) {
@@ -70,11 +70,11 @@ pub fn is_written(lock: usize) {
     }
 }
 
-/// Notes that this thread has a mutex; `true`: no other thread has had it since it had it last. Only the
-/// holder may ask.
+/// Notes that this thread holds a mutex; `true`: no other thread has held it since this one last did. Only the
+/// holder may call it.
 #[inline(always)]
 pub fn is_again_mine(mutex: usize) -> bool {
-    // Where a thread keeps its own words is its own, as long as it lives.
+    // The address of a thread's own words identifies it as long as it lives.
     let me = (core::ptr::from_ref(tls()) as usize >> 6) as u32;
     let Some(last) = word_of(&LAST, mutex) else { return false };
     let mine = last.load(Ordering::Relaxed) == me;
@@ -84,7 +84,7 @@ pub fn is_again_mine(mutex: usize) -> bool {
     mine
 }
 
-/// The thread's words, if it may fold now: it is in no other operation, and this is no signal handler in between.
+/// The thread's words, if it may fold now: it is in no other operation, and no signal handler that interrupts a change.
 #[inline(always)]
 fn may_fold() -> Option<(Own, u64)> {
     let own = own_at_hand()?;
@@ -94,7 +94,7 @@ fn may_fold() -> Option<(Own, u64)> {
     (idle && whole && version.is_multiple_of(2)).then_some((own, version))
 }
 
-/// The words are being changed until [`changed`]; before anything is read for them.
+/// Marks the words as being changed until [`changed`]. To be called before anything is read for them.
 #[inline(always)]
 fn changes(own: &Own, version: u64) {
     own.word(RingWord::BURST_VERSION).store(version + 1, Ordering::Relaxed);
@@ -106,7 +106,7 @@ fn changed(own: &Own, version: u64) {
     own.word(RingWord::BURST_VERSION).store(version + 2, Ordering::Release);
 }
 
-/// Takes a mutex that is free; `false`: nothing has been done.
+/// Takes a mutex if it is free and a burst is possible; `false`: nothing has been done.
 #[inline(always)]
 pub fn takes(mutex: usize, caller: usize) -> bool {
     if !POSSIBLE.load(Ordering::Relaxed) || mutex == 0 {
@@ -122,7 +122,7 @@ pub fn takes(mutex: usize, caller: usize) -> bool {
     true
 }
 
-/// Takes a read-write lock for reading that no writer has or waits for; `false`: nothing has been done.
+/// Takes a read-write lock for reading if no writer has it or waits for it; `false`: nothing has been done.
 #[inline(always)]
 pub fn takes_read(lock: usize, caller: usize) -> bool {
     if !POSSIBLE_READS.load(Ordering::Relaxed) || lock == 0 || rwlock::may_have_writer(lock) {
@@ -138,10 +138,10 @@ pub fn takes_read(lock: usize, caller: usize) -> bool {
     true
 }
 
-/// How far writers are counted in a burst's words: this many more within a moment would look like none.
+/// The count of writers in a burst's words is masked with this: as many writers more within a moment would look like none.
 const MOST_WRITES: u32 = 0x7fff;
 
-/// This thread has the object. `kind`: flags, and above them who wrote it; in a burst it is always the same.
+/// Notes that this thread has taken the object. `kind`: flags, and above them the count of writers; constant in a burst.
 #[inline(always)]
 fn has(own: &Own, version: u64, object: usize, caller: usize, kind: u64, mine: bool) {
     changes(own, version);
@@ -153,7 +153,7 @@ fn has(own: &Own, version: u64, object: usize, caller: usize, kind: u64, mine: b
     changed(own, version);
 }
 
-/// Whether the burst that is there may take one more acquisition.
+/// Whether the open burst may include one more acquisition.
 #[inline(always)]
 fn goes_on(own: &Own, mutex: usize, caller: usize, kind: u64, now_ns: u64) -> bool {
     let word = |index| own.word(index).load(Ordering::Relaxed);
@@ -166,7 +166,7 @@ fn goes_on(own: &Own, mutex: usize, caller: usize, kind: u64, now_ns: u64) -> bo
         && word(RingWord::BURST_COUNT) < u64::from(u16::MAX)
 }
 
-/// Another burst.
+/// Begins another burst.
 #[inline(never)]
 fn begins(own: &Own, mutex: usize, caller: usize, kind: u64, now_ns: u64) {
     write(own);
@@ -192,7 +192,7 @@ fn begins(own: &Own, mutex: usize, caller: usize, kind: u64, now_ns: u64) {
 }
 
 /// Notes that a mutex without a waiter is about to be released; `false`: nothing has been noted. The mutex
-/// may be gone as soon as it is released: it is not read afterwards.
+/// may be freed as soon as it is released, so it is not read afterwards.
 #[inline(always)]
 pub fn gives(mutex: usize, caller: usize) -> bool {
     if !POSSIBLE.load(Ordering::Relaxed) || mutex == 0 {
@@ -202,7 +202,7 @@ pub fn gives(mutex: usize, caller: usize) -> bool {
     is_taken(&own, mutex) && lock_word(mutex) == 1 && gave(&own, version, caller)
 }
 
-/// The same for a read-write lock that no writer waits for, if this thread has it for reading.
+/// The same for a read-write lock for which no writer waits, if this thread has it for reading.
 #[inline(always)]
 pub fn gives_read(lock: usize, caller: usize) -> bool {
     if !POSSIBLE_READS.load(Ordering::Relaxed) || lock == 0 {
@@ -212,14 +212,14 @@ pub fn gives_read(lock: usize, caller: usize) -> bool {
     is_taken(&own, lock) && !rwlock::may_have_writer(lock) && gave(&own, version, caller)
 }
 
-/// Whether the burst that is there is one of this object, and it has been taken.
+/// Whether the open burst is of this object, and the object is taken.
 #[inline(always)]
 fn is_taken(own: &Own, object: usize) -> bool {
     let get = |index: usize| own.word(index).load(Ordering::Relaxed);
     get(RingWord::BURST_SINCE) != 0 && get(RingWord::BURST_OBJECT) == object as u64
 }
 
-/// The object of the burst is about to be released; `false`: it may not be noted.
+/// Notes that the burst's object is about to be released; `false`: that does not fit the burst.
 #[inline(always)]
 fn gave(own: &Own, version: u64, caller: usize) -> bool {
     let word = |index: usize| own.word(index);
@@ -254,7 +254,7 @@ fn gave(own: &Own, version: u64, caller: usize) -> bool {
         word(RingWord::BURST_ENDED).store(now_ns, Ordering::Relaxed);
         word(RingWord::BURST_SINCE).store(0, Ordering::Relaxed);
         word(RingWord::BURST_COUNT).store(pairs + 1, Ordering::Relaxed);
-        // One of a burst's operations is counted with its record.
+        // One operation of a burst is counted by its record.
         let (sum, more) = match get(RingWord::BURST_NUMBER) & BURST_COUNTED {
             0 => (RingWord::BURST_OPERATIONS, if pairs == 0 { 1 } else { 2 }),
             _ => (RingWord::COUNTED, 2),
@@ -268,7 +268,7 @@ fn gave(own: &Own, version: u64, caller: usize) -> bool {
     short
 }
 
-/// The time, if what this release takes is to be measured; else 0.
+/// The time, if the cost of this release is to be measured; else 0.
 #[inline(always)]
 fn called_ns(own: &Own) -> u64 {
     let operations = own.tls.operations.get().wrapping_add(1);
@@ -276,8 +276,8 @@ fn called_ns(own: &Own) -> u64 {
     if operations.is_multiple_of(MEASURED) { clock::now_ns() } else { 0 }
 }
 
-/// Adds what a release took, for itself and its acquisition. Of the three readings in between one is what each does, and the
-/// others are as long as the last.
+/// Adds the cost of a release, for itself and its acquisition. Of the readings of the clock, one is part of each operation,
+/// and the time of another one is subtracted.
 #[cold]
 #[inline(never)]
 fn tell_cost(own: &Own, called_ns: u64) {
@@ -291,7 +291,7 @@ fn tell_cost(own: &Own, called_ns: u64) {
     }
 }
 
-/// Writes down what has been folded: something else comes.
+/// Writes the open burst as a record, since another operation follows.
 #[inline(always)]
 pub fn settle(own: &Own) {
     if own.word(RingWord::BURST_OBJECT).load(Ordering::Relaxed) != 0 {
@@ -303,7 +303,7 @@ pub fn settle(own: &Own) {
 fn settle_open(own: &Own) {
     let version = own.word(RingWord::BURST_VERSION).load(Ordering::Relaxed);
     if !version.is_multiple_of(2) {
-        // A signal handler came in between: what it came into goes on afterwards.
+        // A signal handler has interrupted a change, which continues afterwards.
         return;
     }
     changes(own, version);
@@ -313,7 +313,7 @@ fn settle_open(own: &Own) {
     changed(own, version);
 }
 
-/// Puts the burst that is there into the ring, and after it the acquisition that has no release yet.
+/// Writes the open burst into the ring, and after it the acquisition that has no release yet.
 fn write(own: &Own) {
     let word = |index: usize| own.word(index).load(Ordering::Relaxed);
     let (object, caller) = (word(RingWord::BURST_OBJECT), word(RingWord::BURST_CALLER));

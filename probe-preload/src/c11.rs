@@ -1,4 +1,4 @@
-//! C11 threads: the same operations under other names, with results of their own.
+//! C11 threads: the same operations under other names, with different results.
 
 use crate::condition::taken_again;
 use crate::export::{export, operation};
@@ -41,7 +41,7 @@ operation! {
     MutexUnlock, mutex, 0, result => outcome(result), 0
 }
 operation! {
-    /// Returns nothing: the content of the result's register then does not matter.
+    /// Returns nothing, so the content of the result's register does not matter.
     mutex_destroy = 1 (mutex), Real::new(c"mtx_destroy"), ["mtx_destroy"],
     MutexDestroy, mutex, 0, result => { let _ = result; 0 }, 0
 }
@@ -96,7 +96,7 @@ extern "C" fn exit(value: usize, caller: usize) -> ! {
 
 extern "C" fn once(flag: usize, routine: usize, caller: usize) {
     run_once(flag, routine, caller, |flag, routine| {
-        // It returns nothing: the content of the result's register then does not matter.
+        // It returns nothing, so the content of the result's register does not matter.
         ONCE.call([flag, routine]);
         0
     });

@@ -1,16 +1,16 @@
-//! The caller's memory, read through the kernel: what a caller hands to `execve` may be no address at all,
-//! and then the kernel says `EFAULT`. No instruction of ours touches it here.
+//! Reads the caller's memory through the kernel: what a caller passes to `execve` may be no valid address,
+//! for which the kernel returns `EFAULT`. No instruction of ours accesses the memory directly.
 
 use crate::system;
 
 /// Bytes read at once: few enough to be cleared and moved without calls of memset and memcpy.
 const WINDOW: usize = 64;
 
-/// Something in it cannot be read, or not be read this way: the call is the kernel's to judge.
+/// The memory cannot be read, or not in this way. The call is then left to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unreadable;
 
-/// What was read last: texts of an environment are mostly consecutive.
+/// The bytes that were read last, since texts of an environment are mostly consecutive.
 struct Window {
     start: usize,
     length: usize,
@@ -24,7 +24,7 @@ impl Window {
 
     fn byte(&mut self, address: usize) -> Result<u8, Unreadable> {
         if address.wrapping_sub(self.start) >= self.length {
-            // Not beyond a page: the next one may not be there.
+            // Not beyond the end of a page, since the next page may not be mapped.
             let room = (system::PAGE - address % system::PAGE).min(WINDOW);
             self.start = address;
             self.length = self.held.get_mut(..room).map_or(0, |held| system::read_own(address, held));
@@ -34,14 +34,14 @@ impl Window {
     }
 }
 
-/// See the module.
+/// A reader of the caller's lists and texts.
 pub struct Memory {
     lists: Window,
     texts: Window,
 }
 
 impl Memory {
-    /// Nothing is read yet.
+    /// A reader that has read nothing yet.
     pub fn new() -> Memory {
         Memory { lists: Window::new(), texts: Window::new() }
     }
@@ -67,8 +67,8 @@ impl Memory {
         self.texts.byte(address)
     }
 
-    /// Where the text that begins at this address continues after these bytes; `None` if it begins with
-    /// others.
+    /// The address after `beginning` in the text at `text`; `None` if the text begins with
+    /// something else.
     ///
     /// # Errors
     /// It cannot be read.
@@ -81,10 +81,10 @@ impl Memory {
         Ok(Some(text.wrapping_add(beginning.len())))
     }
 
-    /// The text in this list that begins like this, and where it continues after that.
+    /// The first text in this list that begins with `beginning`; returns the address after that.
     ///
     /// # Errors
-    /// A text before it, or the list, cannot be read.
+    /// The list, or a text before the wanted one, cannot be read.
     pub fn find(&mut self, list: usize, beginning: &[u8]) -> Result<Option<usize>, Unreadable> {
         for index in 0.. {
             let text = self.entry(list, index)?;
@@ -117,7 +117,7 @@ mod tests {
             assert_eq!(memory.byte(bad), Err(Unreadable), "{bad:x}");
             assert_eq!(memory.entry(bad, 0), Err(Unreadable), "{bad:x}");
         }
-        // A page with nothing after it, up to its last byte.
+        // A page with nothing mapped after it can be read up to its last byte.
         let page = system::map_private(2 * system::PAGE).expect("memory") as usize;
         // SAFETY: the second page is ours, and unused.
         unsafe { system::unmap(page + system::PAGE, system::PAGE) };

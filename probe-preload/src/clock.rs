@@ -28,7 +28,7 @@ pub fn now_ns() -> u64 {
     time[0].wrapping_mul(1_000_000_000).wrapping_add(time[1])
 }
 
-/// Looks for the vDSO; without one the clock is a system call.
+/// Looks for the vDSO's function; without one the clock is read by a system call.
 pub fn find() {
     const AT_SYSINFO_EHDR: usize = 33;
     let image = real::auxiliary(AT_SYSINFO_EHDR);
@@ -41,7 +41,7 @@ pub fn find() {
     }
 }
 
-/// A number of the image.
+/// Reads a number in the image.
 ///
 /// # Safety
 /// `at` is the address of readable memory for a `T`.
@@ -93,7 +93,7 @@ unsafe fn symbol(image: usize, name: &[u8]) -> Option<usize> {
     }
     let count = match (hash, gnu_hash) {
         (0, 0) => return None,
-        // SAFETY: the table's second number is that of all symbols.
+        // SAFETY: the table's second number is the number of all symbols.
         (0, table) => unsafe { gnu_symbols(table) },
         // SAFETY: as above.
         (table, _) => unsafe { read::<u32>(table + 4) as usize },
@@ -110,7 +110,7 @@ unsafe fn symbol(image: usize, name: &[u8]) -> Option<usize> {
     })
 }
 
-/// How many symbols a GNU hash table has: one more than the last one in its longest chain.
+/// The number of symbols according to a GNU hash table: one more than the last one in its longest chain.
 ///
 /// # Safety
 /// `table` is the address of such a table.
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn both_kinds_of_hash_table_count_alike() {
-        // One bucket with the symbols 1 to 3, one with symbol 4, an empty one.
+        // One bucket with the symbols 1 to 3, one with symbol 4, and an empty one.
         let table: [u32; 14] = [3, 1, 1, 0, 0, 0, 1, 4, 0, 2, 4, 7, 9, 0];
         // SAFETY: a table as described.
         assert_eq!(unsafe { gnu_symbols(table.as_ptr() as usize) }, 5);

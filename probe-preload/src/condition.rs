@@ -1,6 +1,6 @@
-//! `pthread_cond_*`. On x86-64 glibc has each of the older ones twice: programs from before 2003 hand over a
-//! `pthread_cond_t` of another layout, and must get to the functions that know it. Elsewhere there is one version,
-//! which is looked up when there is none of the name.
+//! `pthread_cond_*`. On x86-64 glibc has each of the older ones twice: programs from before 2003 pass a
+//! `pthread_cond_t` of another layout, and must reach the functions for it. On other architectures there is one version,
+//! which is found if there is none with the version's name.
 
 use crate::export::operation;
 use crate::real::{Real, find_each};
@@ -10,13 +10,13 @@ pub fn find() {
     find_each!(init::REAL, destroy::REAL, wait::REAL, timedwait::REAL, signal::REAL, broadcast::REAL);
 }
 
-/// A thread that comes back from a wait holds the mutex again. No flags.
+/// Notes that a thread that returns from a wait holds the mutex again. Returns no flags.
 pub fn taken_again(mutex: usize) -> u16 {
     crate::burst::is_again_mine(mutex);
     0
 }
 
-/// `pthread_cond_NAME`, on x86-64 in both versions, each under a label of its own, elsewhere in its only one.
+/// `pthread_cond_NAME`: on x86-64 in both versions, each under a label of its own; on others in its only version.
 macro_rules! condition {
     (
         $module:ident, $before:ident = $count:tt $arguments:tt, $name:literal, $version:tt, $version_before:tt,

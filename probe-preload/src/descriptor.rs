@@ -1,40 +1,40 @@
-//! Where the shared memory is, as the environment says, read without libc: what compares and measures texts there
-//! allocates, or is what the program has put in its way.
+//! The description of the shared memory in the environment, read without libc: its functions for texts may
+//! allocate, or the program may have replaced them.
 
 use crate::system;
 use core::ffi::c_char;
 use core::sync::atomic::{AtomicU64, Ordering};
 use probe_abi::interpose::{SHARED_VARIABLE, SharedLayout};
 
-/// A descriptor in words, the first one more than its number; all 0 as long as it is not known.
+/// A descriptor as words. The first is one more than its number; all are 0 if none is known.
 static REMEMBERED: [AtomicU64; 6] = [const { AtomicU64::new(0) }; 6];
 
-/// Where the shared memory is, as longpole has put it into the environment.
+/// The description of the shared memory that longpole has put into the environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Descriptor {
     fd: i32,
     device: u64,
     inode: u64,
-    /// Processes that have it under this number.
+    /// Processes that have the memory under the same descriptor.
     others: [u32; 2],
-    /// Filters of system calls that longpole has itself.
+    /// Number of seccomp filters that longpole has itself.
     pub filters: u64,
 }
 
 impl Descriptor {
-    /// What the environment says.
+    /// The description in an environment.
     pub fn in_environment(list: Option<*const *const c_char>) -> Option<Descriptor> {
         list.and_then(variable).and_then(Descriptor::parse)
     }
 
-    /// Keeps it. Before there is a second thread.
+    /// Keeps it. To be called before there is a second thread.
     pub fn remember(self) {
         let [a, b] = self.others.map(u64::from);
         let words = [self.fd as u64 + 1, self.device, self.inode, a, b, self.filters];
         REMEMBERED.iter().zip(words).for_each(|(place, word)| place.store(word, Ordering::Relaxed));
     }
 
-    /// What was kept.
+    /// The kept description.
     pub fn remembered() -> Option<Descriptor> {
         let [fd, device, inode, a, b, filters] =
             REMEMBERED.each_ref().map(|word| word.load(Ordering::Relaxed));
@@ -42,7 +42,7 @@ impl Descriptor {
         Some(Descriptor { fd, device, inode, others: [a as u32, b as u32], filters })
     }
 
-    /// What longpole has written there.
+    /// Parses the variable's value.
     fn parse(mut text: Text) -> Option<Descriptor> {
         let fd = i32::try_from(text.number(b':')?).ok()?;
         let (device, inode) = (text.number(b':')?, text.number(b':')?);
@@ -51,8 +51,8 @@ impl Descriptor {
         Some(Descriptor { fd, device, inode, others: [a, b], filters: text.number(0)? })
     }
 
-    /// Maps the shared memory. The inherited descriptor may have been closed, or be another file's by now: there are
-    /// programs that close what they do not know before they start others.
+    /// Maps the shared memory. The inherited descriptor may have been closed, or belong to another file by now: some
+    /// programs close descriptors that they do not know before they start others. Then another process's is opened.
     pub fn map(self, map: impl Fn(i32, usize) -> Option<SharedLayout>) -> Option<SharedLayout> {
         if let Some(bytes) = self.bytes(self.fd) {
             return map(self.fd, bytes);
@@ -65,7 +65,7 @@ impl Descriptor {
         })
     }
 
-    /// Size of the file, if the descriptor is that file's.
+    /// Size of the file; `None` if the descriptor is another file's.
     fn bytes(self, fd: i32) -> Option<usize> {
         let (device, inode, bytes) = system::status(fd)?;
         if (device, inode) != (self.device, self.inode) {
@@ -75,7 +75,7 @@ impl Descriptor {
     }
 }
 
-/// A NUL-ended text, read byte by byte: what compares and measures texts elsewhere is libc, or allocates.
+/// A NUL-ended text, read byte by byte, since libc's functions for texts must not be called.
 #[derive(Clone, Copy)]
 pub struct Text(*const c_char);
 
@@ -86,7 +86,7 @@ impl Text {
         Text(text)
     }
 
-    /// The next byte; 0 at the end, however often it is asked for.
+    /// The next byte; 0 at the end, also if it is called again.
     pub fn next(&mut self) -> u8 {
         // Volatile, or the compiler makes a call of strlen out of a loop. SAFETY: this is inside the text or
         // its NUL, after which nothing is read.
@@ -97,12 +97,12 @@ impl Text {
         byte
     }
 
-    /// What is after these bytes, if the text begins with them.
+    /// The text after these bytes, if it begins with them.
     pub fn behind(mut self, beginning: &[u8]) -> Option<Text> {
         beginning.iter().all(|&byte| self.next() == byte).then_some(self)
     }
 
-    /// Whether it is this text.
+    /// Whether the text is equal to this one.
     pub fn is(self, text: &[u8]) -> bool {
         self.behind(text).is_some_and(|mut rest| rest.next() == 0)
     }

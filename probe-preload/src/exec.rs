@@ -1,7 +1,7 @@
-//! A program that is started where the library cannot be loaded: its loader would say so on the program's
-//! standard error. There the file is invisible (another root folder, mounts of its own), or the program is
-//! another machine's or has 32 bits. Or one of the program's libraries ends it unless it comes first. So calls that start a program are checked, and pass on an environment
-//! without the library then.
+//! Programs that are started where the library cannot be loaded: their loader would complain on standard error. There the
+//! file is invisible (another root folder, mounts of its own), or the program is for another machine or has 32 bits. Or one
+//! of the program's libraries ends the program unless it comes first. So calls that start a program are checked, and such
+//! a program gets an environment without the library.
 
 use crate::caller::{Memory, Unreadable};
 use crate::executable::refuses_library;
@@ -22,7 +22,7 @@ fn ends(byte: u8) -> bool {
     matches!(byte, 0 | b':' | b' ')
 }
 
-/// Whether this NUL-ended name is the library's. Byte by byte, or the compiler makes a call of libc's out of it.
+/// Whether this NUL-ended name is the library's. Compared byte by byte, or the compiler makes a call of libc's out of it.
 fn has_end(name: &[u8]) -> bool {
     let ended = LIBRARY.iter().chain(&[0]);
     name.len() > LIBRARY.len()
@@ -31,7 +31,7 @@ fn has_end(name: &[u8]) -> bool {
 
 /// A name in `LD_PRELOAD`.
 struct Name<'a> {
-    /// Where it begins, and its length.
+    /// Its address and length.
     place: (usize, usize),
     /// The name itself, NUL-ended; empty if it is too long to be the library's.
     text: &'a [u8],
@@ -40,7 +40,7 @@ struct Name<'a> {
 
 /// Reads the names in `LD_PRELOAD`, one after the other; returns the place of the NUL after them.
 fn each_name(memory: &mut Memory, list: usize, mut take: impl FnMut(&Name<'_>)) -> Result<usize, Unreadable> {
-    // Longer than longpole's names, and small enough to be cleared without a call of memset.
+    // Longer than the library's path, and small enough to be cleared without a call of memset.
     let mut name = [0u8; 128];
     let mut length = 0;
     let mut at = list;
@@ -66,12 +66,12 @@ fn each_name(memory: &mut Memory, list: usize, mut take: impl FnMut(&Name<'_>)) 
     }
 }
 
-/// Whether the library cannot be put before the libraries of the program in this file.
+/// Whether the library must not be put before the libraries of the program in this file.
 fn refuses(memory: &mut Memory, path: usize) -> Result<bool, Unreadable> {
     if path == 0 {
         return Ok(false);
     }
-    // Without a slash it is searched for.
+    // A name without a slash is searched for in PATH, so its file is unknown.
     for at in 0.. {
         match memory.byte(path.wrapping_add(at))? {
             0 => return Ok(false),
@@ -82,17 +82,17 @@ fn refuses(memory: &mut Memory, path: usize) -> Result<bool, Unreadable> {
     Ok(refuses_library(path as *const c_char))
 }
 
-/// The environment to start a program with; `path`: its file, if that is known. What cannot be read is passed
-/// on unchanged: the kernel says what is wrong with it.
+/// The environment to start a program with; `path`: its file, if that is known. An environment that cannot be read is
+/// passed on unchanged, and the kernel returns the error.
 fn environment(list: List, path: *const c_char) -> List {
-    // A filter may forbid to look.
+    // A filter may forbid the system calls for it.
     if list.is_null() || seccomp::is_filtered() {
         return list;
     }
     changed(list as usize, path as usize).ok().flatten().unwrap_or(list)
 }
 
-/// Another environment, if there has to be one.
+/// Another environment, if one is needed.
 fn changed(list: usize, path: usize) -> Result<Option<List>, Unreadable> {
     let mut memory = Memory::new();
     let Some(preload) = memory.find(list, PRELOAD)? else { return Ok(None) };
@@ -107,7 +107,7 @@ fn changed(list: usize, path: usize) -> Result<Option<List>, Unreadable> {
     without(&mut memory, list, preload, end.wrapping_sub(preload))
 }
 
-/// Memory that is filled from its beginning, and never beyond its end.
+/// Memory that is filled from its beginning, never beyond its end.
 struct Filling {
     at: *mut u8,
     left: usize,
@@ -129,8 +129,8 @@ impl Filling {
     }
 }
 
-/// The same environment without the library, in memory of its own, which is never freed: the program that it
-/// is for replaces this one.
+/// The same environment without the library, in new memory. This is never freed: the program for which it is made
+/// replaces this one.
 fn without(
     memory: &mut Memory,
     list: usize,
@@ -141,8 +141,8 @@ fn without(
     while memory.entry(list, count)? != 0 {
         count += 1;
     }
-    // The memory is all 0: what is not written ends the list and the text. Another thread may make either longer
-    // meanwhile; then the last of it is left out.
+    // The memory is all 0, so unwritten parts end the list and the text. Another thread may make either longer
+    // meanwhile; then the excess is left out.
     let (pointers, text) = (count * size_of::<usize>(), PRELOAD.len() + length);
     let bytes = (pointers + size_of::<usize>() + text + 1).next_multiple_of(system::PAGE);
     let Some(new) = system::map_private(bytes) else { return Ok(None) };
@@ -151,7 +151,7 @@ fn without(
     PRELOAD.iter().for_each(|&byte| filling.put(byte));
     let mut others = 0;
     let mut kept = Ok(());
-    // A second pair of eyes: the names are read one by one meanwhile.
+    // A second reader, since `memory` is reading the names meanwhile.
     let mut again = Memory::new();
     each_name(memory, preload, |name| {
         if name.is_ours {
@@ -191,7 +191,7 @@ fn without(
     Ok(Some(new.cast_const().cast()))
 }
 
-/// The program's own environment becomes one without the library if need be.
+/// Replaces the program's own environment by one without the library, if needed.
 fn change_own(path: *const c_char) {
     let Some(place) = real::environment_place() else { return };
     // SAFETY: libc's variable `environ`, a pointer.
@@ -203,7 +203,7 @@ fn change_own(path: *const c_char) {
     }
 }
 
-/// `own!(MODULE = "name" as c"name", PATH)`: starts a program with the environment that this one has.
+/// `own!(MODULE = "name" as c"name", PATH)`: a function that starts a program with the environment of this one.
 macro_rules! own {
     ($($module:ident = $name:literal as $c:literal, $has_path:literal,)+) => {
         $(
@@ -232,7 +232,7 @@ own! {
     pipe = "popen" as c"popen", false,
 }
 
-/// `given!(FUNCTION = "name", REAL = c"name", (ARGUMENTS), ENVIRONMENT, PATH)`: starts a program with this environment.
+/// `given!(FUNCTION = "name", REAL = c"name", (ARGUMENTS), ENVIRONMENT, PATH)`: starts a program with the given environment.
 macro_rules! given {
     ($($function:ident = $name:literal, $real:ident = $c:literal, ($($argument:ident),+), $list:ident, $path:expr;)+) => {
         $(
@@ -314,7 +314,7 @@ mod tests {
             .collect()
     }
 
-    /// A library that is gone, so that everything readable is changed.
+    /// With a library that is gone, every readable environment would be changed.
     #[test]
     fn what_the_kernel_would_refuse_is_handed_on_as_it_is() {
         let bad = 8 as *const c_char;

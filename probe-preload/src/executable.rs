@@ -1,7 +1,7 @@
-//! What a program's file says of itself before it is started: whether this library can be loaded into it.
+//! Examines a program's file before it is started: whether this library can be loaded into the program.
 //!
-//! Read with a few system calls and without memory of its own: this may run in a child of `vfork`. Numbers in the file
-//! are whatever somebody has written there.
+//! It uses a few system calls and no memory of its own, since it may run in a child of `vfork`. Numbers in the file
+//! are not trusted.
 
 use crate::system::Open;
 use core::ffi::c_char;
@@ -13,10 +13,10 @@ const MACHINE: u64 = 62;
 #[cfg(target_arch = "aarch64")]
 const MACHINE: u64 = 183;
 
-/// The runtimes of sanitizers look whether they are the first library, and end the program if not.
+/// The runtimes of sanitizers check whether they are the first library, and end the program if not.
 const INSIST: [&[u8]; 5] = [b"libasan.so", b"libtsan.so", b"liblsan.so", b"libhwasan.so", b"libclang_rt."];
 
-/// Segments and entries of the dynamic section that are looked at, at most.
+/// Most segments, and most entries of the dynamic section, that are examined.
 const MOST_SEGMENTS: u64 = 64;
 const MOST_ENTRIES: u64 = 256;
 
@@ -25,8 +25,8 @@ const DYNAMIC: u64 = 2;
 const NEEDED: u64 = 1;
 const STRINGS: u64 = 5;
 
-/// Whether this library must not be put before the libraries of the program in this file: it is for another kind of
-/// machine, or one of its libraries insists on being the first. A file that is no program is none of these.
+/// Whether this library must not be put before the libraries of the program in this file: the program is for another kind of
+/// machine, or one of its libraries insists on being the first. For a file that is no program it is `false`.
 pub fn refuses_library(path: *const c_char) -> bool {
     let Some(file) = Open::file(path) else { return false };
     let mut head = [0u8; 64];
@@ -40,7 +40,7 @@ pub fn refuses_library(path: *const c_char) -> bool {
     length == head.len() && insists(&file, &head)
 }
 
-/// Whether a library that it names insists on being the first.
+/// Whether a library that the file names insists on being the first.
 fn insists(file: &Open, head: &[u8]) -> bool {
     let segments = Segments { file, at: number(head, 32, 8), count: number(head, 56, 2).min(MOST_SEGMENTS) };
     let Some(dynamic) = segments.find(|segment| segment.kind == DYNAMIC) else { return false };
@@ -97,13 +97,13 @@ impl Segments<'_> {
     }
 }
 
-/// The little-endian number of `size` bytes there; 0 outside.
+/// The little-endian number of `size` bytes at this place; 0 outside.
 fn number(bytes: &[u8], at: usize, size: usize) -> u64 {
     let digits = bytes.iter().skip(at).take(size).rev();
     digits.fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-/// Byte by byte, or the compiler makes a call of libc's out of it.
+/// Compares byte by byte, or the compiler makes a call of libc's out of it.
 fn begins(bytes: &[u8], with: &[u8]) -> bool {
     bytes.len() >= with.len() && bytes.iter().zip(with).all(|(a, b)| core::hint::black_box(a) == b)
 }
@@ -120,7 +120,7 @@ mod tests {
         refuses_library(path.as_ptr())
     }
 
-    /// Such a program ended at its start when it was the child of a recorded command.
+    /// A program with a sanitizer must not end at its start because it is the child of a recorded command.
     #[test]
     fn a_program_with_a_sanitizer_refuses_and_others_do_not() {
         let folder = std::env::temp_dir().join(std::format!("longpole-executable-{}", std::process::id()));
@@ -139,7 +139,7 @@ mod tests {
         std::fs::remove_dir_all(folder).expect("removed");
     }
 
-    /// Whatever numbers the headers hold, the answer comes.
+    /// For any numbers in the headers there is an answer.
     #[test]
     fn damaged_headers_are_no_trouble() {
         let path = std::env::temp_dir().join(std::format!("longpole-damaged-{}", std::process::id()));

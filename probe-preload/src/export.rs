@@ -1,9 +1,9 @@
-//! How libc's names become ours.
+//! Exports our functions under libc's names.
 //!
-//! Each name is a few instructions: the return address becomes one more argument, then the implementation is jumped to,
-//! which returns to the caller itself. Nothing is on the stack meanwhile, so that unwinding goes through.
+//! Each exported function is a few instructions: they pass the return address as one more argument, then jump to the
+//! implementation, which returns to the caller. The stack is unchanged, so unwinding works.
 
-/// `export!(ARGUMENTS, IMPLEMENTATION, ["name", …])` where ARGUMENTS is how many the function has. `"label" as
+/// `export!(ARGUMENTS, IMPLEMENTATION, ["name", …])` where ARGUMENTS is the function's number of arguments. `"label" as
 /// "name@VERSION"` is a name with a symbol version.
 macro_rules! export {
     (0, $to:path, $names:tt) => { $crate::export::export!(@ "rdi", "x0", $to, $names); };
@@ -50,8 +50,8 @@ macro_rules! export {
 }
 pub(crate) use export;
 
-/// A function that does one operation, in a module of its name: the original function, and the
-/// implementation, exported under the names. `result => outcome, flags` defines what is recorded of a result.
+/// A function that does one operation, as a module: the original function, and the implementation, exported under the
+/// names. `result => outcome, flags` gives the recorded outcome and flags for a result.
 macro_rules! operation {
     (
         $(#[$doc:meta])*
@@ -84,9 +84,9 @@ macro_rules! operation {
 }
 pub(crate) use operation;
 
-/// Looks up the originals of the functions that each C library has, so that none is left to a first call from
-/// a signal handler. The others (those of C11 among them) are looked up when they are called: asking for a
-/// function that is not there allocates.
+/// Looks up the originals of the functions that each C library has, so that no look-up is done by a first call in
+/// a signal handler. Others (those of C11 among them) are looked up when they are called, since looking up a
+/// function that does not exist allocates.
 pub fn find_all() {
     crate::mutex::find();
     crate::condition::find();

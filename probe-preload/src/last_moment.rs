@@ -1,6 +1,6 @@
-//! What a program does that would keep the library from coming up later, or make its memory a burden: it
-//! comes up just before. A daemon closes unknown descriptors, leaves the root folder, becomes another user or
-//! gives up the right to open files before it does its first synchronization operation.
+//! Calls that would keep the library from coming up later, or make its memory a burden: it comes up just before them.
+//! A daemon closes unknown descriptors, leaves the root folder, becomes another user or gives up the right to open files
+//! before it does its first synchronization operation.
 
 use crate::real::{self, Real};
 use crate::watch::watch;
@@ -41,7 +41,7 @@ last_moment! {
     from = "closefrom" as c"closefrom",
 }
 
-/// `limits!(MODULE, "name", …)`: what sets a limit for this process, or (`prlimit`) for one that is named first.
+/// `limits!(MODULE, "name", …)`: a call that sets a limit for this process, or (`prlimit`) for the one in its first argument.
 macro_rules! limits {
     ($($module:ident = $name:literal as $c:literal, $names_process:literal,)+) => {
         $(
@@ -68,7 +68,7 @@ limits! {
     limit_of_64 = "prlimit64" as c"prlimit64", true,
 }
 
-/// A limit of this process's addresses counts those of the shared memory, which the program does not know.
+/// A limit on this process's addresses also counts the shared memory, of which the program does not know.
 fn limit_comes(process: u32, resource: u32, limit: usize) {
     const RLIMIT_AS: u32 = 9;
     if resource != RLIMIT_AS || limit == 0 || process != 0 && process != system::pid() {
@@ -76,7 +76,7 @@ fn limit_comes(process: u32, resource: u32, limit: usize) {
     }
     let errno = real::errno();
     let mut soft = [0; 8];
-    // Where the program's numbers cannot be read the call will fail.
+    // If the program's numbers cannot be read, its call will fail.
     if system::read_own(limit, &mut soft) == soft.len() {
         memory::limit_comes(u64::from_ne_bytes(soft));
     }

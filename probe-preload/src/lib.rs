@@ -2,11 +2,11 @@
 //! synchronization functions and writes one [`probe_abi::Operation`] for each call into memory that longpole shares
 //! (see [`probe_abi::interpose`] for the layout and the protocol).
 //!
-//! Every thread of another program comes through here, at any moment. So nothing is allocated, locked or
-//! waited for, and `errno` stays what libc made it. A signal handler may come in between any two
+//! Every thread of the program gets here, at any moment. So nothing is allocated, locked or
+//! waited for, and `errno` keeps the value of libc's function. A signal handler may interrupt between any two
 //! instructions, and may itself call a wrapped function. A call may be left by `longjmp`, an exception or
-//! cancellation. It may come before anything has been set up, and in a child that has just been forked. Where
-//! recording is not possible the call simply goes through.
+//! cancellation. It may come before anything has been set up, and in a child that has just been forked. If
+//! recording is not possible, the call simply goes through.
 
 #![no_std]
 #![cfg_attr(test, expect(dead_code, reason = "tests export nothing, or they would run on it themselves"))]
@@ -46,7 +46,7 @@ mod tls;
 mod watch;
 mod word;
 
-// The prebuilt parts of Rust's core library name this function: unwinding goes on (8 is `_URC_CONTINUE_UNWIND`).
+// The prebuilt parts of Rust's core library need this function. It continues unwinding (8 is `_URC_CONTINUE_UNWIND`).
 #[cfg(all(not(test), panic = "abort"))]
 core::arch::global_asm!(
     ".pushsection .text.longpole.personality,\"ax\",@progbits",
@@ -63,7 +63,7 @@ core::arch::global_asm!(
     ".popsection",
 );
 
-/// Nothing here should panic; if it does, the program must not go on with half a call.
+/// Nothing here should panic; if it does, the program must not continue with half a call.
 #[cfg(all(not(test), panic = "abort"))]
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {

@@ -1,53 +1,53 @@
-//! A program that locks its memory (`mlockall`) would get all of the shared memory, of which hardly anything
-//! is ever used, as real memory: tens of gigabytes; or be refused, since it counts against its limit. So
-//! before that all rings are given up except those of the process's own threads, and a few more where that
-//! cannot matter. Operations of threads that find none of these free are counted, as ever when there is no
+//! Gives up most of the shared memory. A program that locks its memory (`mlockall`) would get all of it as real memory:
+//! tens of gigabytes, of which hardly anything is used. Or it would be refused, since that counts against the limit. So
+//! before that, all rings are unmapped except those of the process's own threads, and a few more if that
+//! cannot matter. Operations of threads that find no free ring among these are counted, as always without a
 //! ring.
 //!
-//! The same before a program limits its addresses (`RLIMIT_AS`), of which the shared memory takes gigabytes: what stays is a
-//! small part of the limit, so that threads and memory can be had as without longpole.
+//! The same is done before a program limits its addresses (`RLIMIT_AS`), of which the shared memory takes gigabytes. It keeps
+//! a small part of the limit, so that the program can have as many threads and as much memory as without longpole.
 
 use crate::process::{self, Shared};
 use crate::system::{self, PAGE};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use probe_abi::interpose::{CONTROL_WORDS, RingWord, SharedWord};
 
-/// Rings for threads to come, of a program that may lock as much as it likes.
+/// Rings for further threads, if the program may lock as much as it likes.
 const MORE: u64 = 16;
-/// Limits above this are as good as none.
+/// A limit above this counts as none.
 const MUCH: u64 = 1 << 30;
-/// Rings that are known apart.
+/// Most rings for which there is a bit.
 const RINGS: usize = 1 << 14;
 
-/// One bit for each ring that is still mapped, once only some are.
+/// One bit for each ring that is still mapped; valid when `FEW` is set.
 static LEFT: [AtomicU64; RINGS / 64] = [const { AtomicU64::new(0) }; RINGS / 64];
 static FEW: AtomicBool = AtomicBool::new(false);
 
-/// The rings that are left.
+/// The rings that are still mapped, when most are not.
 #[derive(Clone, Copy)]
 pub struct Few(());
 
 impl Few {
-    /// Whether this ring is among them.
+    /// Whether this ring is still mapped.
     pub fn is_left(self, ring: usize) -> bool {
         LEFT.get(ring / 64).is_some_and(|word| word.load(Ordering::Relaxed) >> (ring % 64) & 1 == 1)
     }
 }
 
-/// `None`: all are there.
+/// The rings that are still mapped; `None`: all are.
 pub fn few() -> Option<Few> {
     FEW.load(Ordering::Relaxed).then_some(Few(()))
 }
 
-/// A limit of addresses leaves this part of it to the shared memory.
+/// The shared memory may take this fraction of a limit on addresses.
 pub const PART_OF_ADDRESSES: u64 = 64;
 
-/// The program is about to lock its memory.
+/// To be called when the program is about to lock its memory.
 pub fn lock_comes() {
     leave_few(|_| if system::may_lock(MUCH) { MORE } else { 0 });
 }
 
-/// The program is about to limit its addresses to this many bytes.
+/// To be called when the program is about to limit its addresses to this many bytes.
 pub fn limit_comes(bytes: u64) {
     let part = bytes / PART_OF_ADDRESSES;
     let all = process::shared().map_or(0, |shared| shared.layout.words() as u64 * 8);
@@ -56,10 +56,10 @@ pub fn limit_comes(bytes: u64) {
     }
 }
 
-/// Gives up all rings except those of this process's threads, and a few more: their number follows from a
+/// Unmaps all rings except those of this process's threads, and `more`, a number that is computed from a
 /// ring's bytes.
 fn leave_few(more: impl FnOnce(u64) -> u64) {
-    // Its own thread's ring first: then it is among those that stay.
+    // This thread takes its ring first, so that the ring is kept.
     crate::ring::prepare();
     let Some(shared) = process::shared() else { return };
     if FEW.load(Ordering::Relaxed) || shared.layout.rings > RINGS {
@@ -81,8 +81,8 @@ fn leave_few(more: impl FnOnce(u64) -> u64) {
     give_up(&shared, is_kept);
 }
 
-/// Unmaps all rings but some. From then on no thread takes another one; one that is just about to take one has to be
-/// among those that are kept, so the bits come first.
+/// Unmaps the rings that are not kept. From then on no thread takes one of them. A thread that is just about to take a ring
+/// must see which ones are kept, so the bits are set first.
 fn give_up(shared: &Shared, is_kept: impl Fn(usize) -> bool) {
     let rings = shared.layout.rings;
     let keep = |ring: usize| {
@@ -92,11 +92,11 @@ fn give_up(shared: &Shared, is_kept: impl Fn(usize) -> bool) {
     };
     (0..rings).filter(|&ring| is_kept(ring)).for_each(keep);
     FEW.store(true, Ordering::SeqCst);
-    // A thread may have taken a ring since.
+    // A thread may have taken a ring in between.
     (0..rings).filter(|&ring| is_kept(ring)).for_each(keep);
     let (start, bytes) = shared.rings_at();
     unmap_between(start, bytes, rings, |ring| Few(()).is_left(ring));
-    // Control blocks go by the page; the header is the first one.
+    // Control blocks are unmapped by the page; the header is the first page.
     let (start, block) = (start - (shared.layout.ring(0) - shared.layout.control(0)) * 8, CONTROL_WORDS * 8);
     unmap_between(start, PAGE, (rings * block) / PAGE, |page| {
         let rings = page * PAGE / block..=((page + 1) * PAGE - 1) / block;
@@ -104,13 +104,13 @@ fn give_up(shared: &Shared, is_kept: impl Fn(usize) -> bool) {
     });
 }
 
-/// Unmaps stretches of equal parts, but those that are kept.
+/// Unmaps equal parts that are not kept, adjacent ones together.
 fn unmap_between(start: usize, bytes: usize, parts: usize, is_kept: impl Fn(usize) -> bool) {
     let mut from = 0;
     for part in 0..=parts {
         if part == parts || is_kept(part) {
             if part > from {
-                // SAFETY: of rings that no thread of this process has, nor takes from here on.
+                // SAFETY: these are rings that no thread of this process has, or takes from now on.
                 unsafe { system::unmap(start + from * bytes, (part - from) * bytes) };
             }
             from = part + 1;

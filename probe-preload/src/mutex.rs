@@ -30,7 +30,7 @@ operation! {
     destroy = 1 (mutex), Real::new(c"pthread_mutex_destroy"), ["pthread_mutex_destroy", "__pthread_mutex_destroy"],
     MutexDestroy, mutex, 0, result => result, 0
 }
-/// Gives it back. The mutex may be gone when this comes back: it is not looked at.
+/// Releases a mutex. The mutex may be freed when libc's function returns, so it is not read after that.
 pub mod unlock {
     use crate::real::Real;
     use crate::{burst, ring};
@@ -62,7 +62,7 @@ operation! {
     MutexConsistent, mutex, 0, result => result, 0
 }
 
-/// An acquisition: as [`operation`], and it says whether another thread had the mutex; nothing if it is left out.
+/// An acquisition: as [`operation`], with a flag if another thread had the mutex. May be folded or left out.
 macro_rules! acquisition {
     (
         $module:ident = $count:tt ($mutex:ident $(, $argument:ident)*), $real:literal, $names:tt, $operation:ident,
@@ -83,14 +83,14 @@ macro_rules! acquisition {
                 recorded($mutex, $($argument,)* caller)
             }
 
-            // A function of its own, so that skipping it saves no registers.
+            // A separate function, so that no registers are saved if it is skipped.
             #[inline(never)]
             extern "C" fn recorded($mutex: usize, $($argument: usize,)* caller: usize) -> i32 {
                 let begun = crate::ring::begin(probe_abi::SyncOperation::$operation, $mutex, 0, caller);
                 let contended = if begun.is_recorded() { crate::mutex::held_by_another($mutex) } else { 0 };
                 let result = REAL.call([$mutex $(, $argument)*]);
                 let outcome = super::$outcome(result);
-                // Only the holder knows that it is still there.
+                // Only the holder knows that the mutex is still valid.
                 let mine = matches!(outcome, 0 | crate::mutex::EOWNERDEAD);
                 if mine {
                     crate::burst::is_again_mine($mutex);
@@ -109,7 +109,7 @@ macro_rules! acquisition {
 
 pub(crate) use acquisition;
 
-/// pthread functions return the error itself.
+/// The outcome of pthread functions, which return the error itself.
 fn as_it_is(result: i32) -> i32 {
     result
 }
@@ -145,7 +145,7 @@ acquisition!(
 );
 
 // The beginning of glibc's `pthread_mutex_t` on 64 bits (sysdeps/nptl/bits/struct_mutex.h): lock word, count, owner,
-// users, kind. Static initializers are compiled into programs, so that it cannot change.
+// users, kind. Static initializers are compiled into programs, so the layout cannot change.
 const LOCK: usize = 0;
 const OWNER: usize = 8;
 const KIND: usize = 16;
@@ -164,8 +164,8 @@ pub fn is_private(mutex: usize) -> bool {
     process::is_glibc() && mutex != 0 && word(mutex, KIND) & SPECIAL == 0
 }
 
-/// This thread's number without asking the kernel, as far as the C library's layout is known: a recursive
-/// mutex has its owner's number in it, and one that no other thread knows is free.
+/// This thread's number without a system call, if the C library's layout is known: libc writes the owner's number into a
+/// recursive mutex, and one that no other thread knows is free.
 pub fn thread_number() -> Option<u32> {
     if !process::is_glibc() {
         return None;
@@ -191,19 +191,19 @@ pub fn held_by_another(mutex: usize) -> u16 {
     if !process::is_glibc() || mutex == 0 || word(mutex, LOCK) == 0 {
         return 0;
     }
-    // A recursive one that this thread has, or whose owner has died, is not another's.
+    // A recursive mutex that this thread has, or a mutex whose owner has died, is not held by another thread.
     let owner = word(mutex, OWNER);
     if owner == tls().ids.get() as u32 { 0 } else { OperationFlags::CONTENDED }
 }
 
-/// The lock word of glibc's: 0 free, 1 taken, 2 taken and a thread may wait.
+/// The lock word of a glibc mutex: 0 free, 1 taken, 2 taken and a thread may wait.
 #[inline(always)]
 pub fn lock_word(mutex: usize) -> u32 {
     word(mutex, LOCK)
 }
 
-/// Flags of a kind for which trying and locking do the same where the mutex is free, and which no thread
-/// holds twice.
+/// The flags of a mutex if trying and locking do the same when it is free, and no thread can
+/// hold it twice; `None` for other kinds.
 #[inline(always)]
 pub fn plain_kind(mutex: usize) -> Option<u16> {
     match word(mutex, KIND) & 0xff {
@@ -213,7 +213,7 @@ pub fn plain_kind(mutex: usize) -> Option<u16> {
     }
 }
 
-/// What kind of mutex it is, as far as the C library's layout is known. Only for mutexes that are certainly there.
+/// The mutex's kind as flags, if the C library's layout is known. The mutex must be valid.
 #[inline(always)]
 pub fn kind(mutex: usize) -> u16 {
     if !process::is_glibc() {

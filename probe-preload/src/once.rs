@@ -1,5 +1,5 @@
 //! `pthread_once`: to record which of the calling threads runs the initialization, libc gets a function of
-//! ours, which notes it and jumps to the program's. It is not on the stack meanwhile: exceptions pass
+//! ours, which notes that it was called and jumps to the program's. It is not on the stack then, so exceptions pass
 //! through.
 
 use crate::export::export;
@@ -20,7 +20,7 @@ extern "C" fn once(control: usize, routine: usize, caller: usize) -> i32 {
     run_once(control, routine, caller, |control, routine| ONCE.call([control, routine]))
 }
 
-/// Calls `real` with a routine that says whether it has been run.
+/// Calls `real` with a routine that notes whether it has been run.
 #[inline(always)]
 pub fn run_once(
     control: usize,
@@ -43,7 +43,7 @@ pub fn run_once(
     result
 }
 
-/// Notes that it was called and becomes the routine.
+/// Notes that it was called, and jumps to the program's routine.
 #[unsafe(naked)]
 extern "C" fn started() {
     #[cfg(target_arch = "x86_64")]

@@ -6,7 +6,7 @@ use core::sync::atomic::{Ordering, compiler_fence};
 use probe_abi::interpose::{RECORD_WORDS, RingWord, SharedWord, is_short, may_take};
 use probe_abi::{Context, Header, Kind};
 
-/// The place this far ahead is prefetched while one is written: the ring reader has had it in another CPU's
+/// The place this far ahead is prefetched while one is written, since the ring reader has left it in another CPU's
 /// cache.
 const PREPARED: u64 = 4;
 
@@ -30,12 +30,12 @@ impl Own {
             return None;
         }
         let number = add_one(head);
-        // Not before the place is taken: a reader that sees none taken knows that what comes is newer.
+        // The place must be taken before the clock is read: a reader that sees it free knows that its record will be newer.
         compiler_fence(Ordering::SeqCst);
         Some(Place { number })
     }
 
-    /// Gets the memory for this place, with the rest of its piece; `false`: there is none, or the ring is full.
+    /// Gets the memory for the piece that begins with this place; `false`: there is none, or the ring is full.
     #[cold]
     #[inline(never)]
     fn pays_for(&self, place: u64) -> bool {
@@ -64,13 +64,13 @@ impl Own {
             free.fetch_sub(1, Ordering::AcqRel);
         }
         if paid_to.compare_exchange(paid, end, Ordering::Relaxed, Ordering::Relaxed).is_err() {
-            // A signal handler that came in between has paid for the same piece.
+            // A signal handler in between has paid for the same piece.
             free.fetch_add(1, Ordering::AcqRel);
         }
         true
     }
 
-    /// Whether there will soon be no room for operations with a waiter, so that those without are better
+    /// Whether there will soon be no room for operations with a waiter, so that those without one should only be
     /// counted.
     #[inline(never)]
     pub fn is_pressed(&self) -> bool {
@@ -83,7 +83,7 @@ impl Own {
         if layout.nearly_full(used) {
             return true;
         }
-        // The memory for the next record has yet to be found.
+        // The memory for the next record has not been taken yet.
         let (word, bit) = layout.idle(next);
         let free = self.shared.word(SharedWord::FREE).load(Ordering::Relaxed) as i64;
         next >= self.word(RingWord::PAID_TO).load(Ordering::Relaxed)
@@ -91,7 +91,7 @@ impl Own {
             && !may_take(used / layout.piece_records(), free)
     }
 
-    /// Rings if it is time to empty this ring.
+    /// Rings the bell if it is time to empty this ring.
     fn rings_for_room(&self, place: u64, used: u64) {
         let layout = self.shared.layout;
         if !layout.rings_at(place, used) {
@@ -103,19 +103,19 @@ impl Own {
         }
     }
 
-    /// Better left out than lost.
+    /// Lets this thread leave out operations, if that is allowed: it is better than losing them.
     fn leaves_out_if_it_may(&self) {
         if self.shared.word(SharedWord::RATHER_LEAVE_OUT).load(Ordering::Relaxed) == 1 {
             self.word(RingWord::LEAVE_OUT).store(1, Ordering::Relaxed);
         }
     }
 
-    /// Fills it: the record of this kind and number, of this time, with these words after the header.
+    /// Fills a place with the record of this kind, number and time, with these words after the header.
     #[inline(always)]
     pub fn fill(&self, place: &Place, kind: Kind, number: u32, time_ns: u64, words: [u64; RECORD_WORDS - 3]) {
         let at = place.number;
         self.place(at, 1).store(fixed(kind) | u64::from(number), Ordering::Relaxed);
-        // The header has the thread first.
+        // In a header the thread id comes first.
         self.place(at, 2).store(self.tls.ids.get(), Ordering::Relaxed);
         for (index, word) in words.into_iter().enumerate() {
             self.place(at, 3 + index).store(word, Ordering::Relaxed);
@@ -124,7 +124,7 @@ impl Own {
         will_write(self.place(at.wrapping_add(PREPARED), 0));
     }
 
-    /// A record whose time is known already; `false`: there was no room.
+    /// Writes a record whose time is known already; `false`: there was no room.
     pub fn put(&self, kind: Kind, number: u32, time_ns: u64, words: [u64; RECORD_WORDS - 3]) -> bool {
         let place = self.take_place();
         if let Some(place) = &place {

@@ -1,13 +1,13 @@
-//! Coming up in a process: the shared memory, and whose records are wanted.
+//! Coming up in a process: maps the shared memory, and decides whether the process is recorded.
 //!
 //! **The epoch** distinguishes a forked child from its parent without a registered handler, for any way of
-//! forking: it is in a page that the kernel wipes in the child. A thread's ring counts only as long as the
-//! thread's copy of the epoch is the page's. A child that shares its parent's memory (`vfork`) shares the
-//! epoch, too: what it does on its parent's stack counts as its parent's.
+//! forking: it is in a page that the kernel wipes in the child. A thread's ring is valid only while the
+//! thread's copy of the epoch equals the page's. A child that shares its parent's memory (`vfork`) shares the
+//! epoch, too: its operations on its parent's stack count as its parent's.
 //!
 //! **When the library is loaded it only reads one variable**, so that a program without any synchronization operation pays
-//! for the mapping and little else. It comes up with the first operation, or just before the program does what would keep
-//! it from coming up later ([`crate::last_moment`]).
+//! for the mapping and little else. It comes up with the first operation, or just before the program makes a call that would
+//! keep it from coming up later ([`crate::last_moment`]).
 
 use crate::descriptor::Descriptor;
 use crate::{clock, memory, mutex, real, restricted, seccomp, system};
@@ -15,23 +15,23 @@ use core::ffi::c_char;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use probe_abi::interpose::{CONTROL_WORDS, SHARED_MAGIC, SHARED_VERSION, SharedLayout, SharedWord};
 
-/// Epochs below this are no process: 0 is a page just wiped, 1 a process that is not recorded, 2 one that may not be:
-/// its operations are counted.
+/// Epochs below this belong to no recorded process: 0 is a page just wiped, 1 a process that is not recorded, 2 one that may
+/// not be, so its operations are only counted.
 const FIRST_EPOCH: u64 = 3;
 const NOT_RECORDED: u64 = 1;
 const FORBIDDEN: u64 = 2;
 
-/// How far coming up has got.
+/// States of coming up.
 const NEW: u32 = 0;
 const STARTING: u32 = 1;
 const READY: u32 = 2;
 const OFF: u32 = 3;
 static STATE: AtomicU32 = AtomicU32::new(NEW);
 
-/// Before there is a page: nothing is recorded.
+/// The epoch before there is a page: nothing is recorded.
 static NO_EPOCH: AtomicU64 = AtomicU64::new(0);
 
-/// What every operation asks for, in one cache line: between two operations the program has used the caches for itself.
+/// Values that every operation needs, in one cache line: between two operations the program uses the caches for itself.
 #[repr(C, align(64))]
 struct Asked {
     epoch: AtomicPtr<AtomicU64>,
@@ -51,20 +51,20 @@ static ASKED: Asked = Asked {
     glibc: AtomicBool::new(false),
 };
 
-/// Address of the vDSO's clock, 0 as long as it is not known; only for [`clock`].
+/// Address of the vDSO's clock function, 0 while it is not known; only for [`clock`].
 #[inline(always)]
 pub fn clock_function() -> &'static AtomicUsize {
     &ASKED.clock
 }
 
-/// The process, or the one it was forked from, as far as the kernel was asked; 0: it was not.
+/// This process, or the one from which it was forked, according to the kernel; 0: not asked yet.
 static PID: AtomicU32 = AtomicU32::new(0);
-/// Whether that one's numbers and clock are those of the kernel's records.
+/// Whether that process's ids and clock are those of the kernel's records.
 static KNOWN: AtomicBool = AtomicBool::new(false);
 /// Whether the program was started without the time stamp counter.
 static NO_CLOCK: AtomicBool = AtomicBool::new(false);
 
-/// The process's epoch now; 0 or 1 if it is not recorded, or has not yet asked.
+/// The process's present epoch; 0 or 1 if it is not recorded, or not known yet.
 #[inline(always)]
 pub fn epoch() -> u64 {
     let page = ASKED.epoch.load(Ordering::Relaxed);
@@ -77,7 +77,7 @@ pub fn epoch_of(pid: u32) -> u64 {
     FIRST_EPOCH + u64::from(pid)
 }
 
-/// The process of a recorded process's epoch.
+/// The process that an epoch belongs to.
 pub fn process_of(epoch: u64) -> u32 {
     epoch.wrapping_sub(FIRST_EPOCH) as u32
 }
@@ -93,7 +93,7 @@ pub fn is_forbidden(epoch: u64) -> bool {
     epoch == FORBIDDEN
 }
 
-/// From here on this process's operations are only counted.
+/// From now on this process's operations are only counted.
 pub fn forbid() {
     let page = ASKED.epoch.load(Ordering::Relaxed);
     if page.cast_const() != &raw const NO_EPOCH {
@@ -110,11 +110,11 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// A word of it.
+    /// A word of the memory.
     #[inline(always)]
     pub fn word(&self, index: usize) -> &'static AtomicU64 {
         debug_assert!(index < self.layout.words());
-        // SAFETY: `words` is a mapping of the layout's size that is never taken away, and indices come from the layout.
+        // SAFETY: `words` is a mapping of the layout's size that is never removed, and indices come from the layout.
         let word = unsafe { self.words.add(index) };
         // SAFETY: aligned, as the mapping is.
         unsafe { &*word }
@@ -128,7 +128,7 @@ impl Shared {
         unsafe { &*word }
     }
 
-    /// The ring reader should come earlier than it would by itself.
+    /// Rings the bell, so that the ring reader comes before its next turn.
     #[cold]
     #[inline(never)]
     pub fn ring(&self) {
@@ -136,36 +136,36 @@ impl Shared {
             return;
         }
         let bell = self.bell();
-        // The thread that rang before has woken the reader.
+        // If the bell has rung already, that thread has woken the reader.
         if bell.load(Ordering::Relaxed) == 0 && bell.swap(1, Ordering::AcqRel) == 0 {
             system::wake(bell);
         }
     }
 
-    /// A process will not ring from now on: it may be forbidden.
+    /// Notes that a process will not ring the bell any more, since that may be forbidden.
     pub fn falls_silent(&self) {
         self.word(SharedWord::SILENT).store(1, Ordering::Relaxed);
-        // For the last time, so that it is known at once.
+        // It rings for the last time, so that longpole notices at once.
         if self.bell().swap(1, Ordering::AcqRel) == 0 {
             system::wake(self.bell());
         }
     }
 
-    /// The address of the ring whose control block is at this one.
+    /// The address of the ring whose control block is at `control`.
     pub fn ring_of(&self, control: usize) -> Option<usize> {
         let words = control.checked_sub(self.words as usize)? / size_of::<u64>();
         let ring = words.checked_sub(self.layout.control(0))? / CONTROL_WORDS;
         (ring < self.layout.rings).then(|| core::ptr::from_ref(self.word(self.layout.ring(ring))) as usize)
     }
 
-    /// Where the rings are mapped from, and how large each is, in bytes.
+    /// The address of the first ring, and the bytes of each ring.
     pub fn rings_at(&self) -> (usize, usize) {
         let first = self.layout.ring(0);
         let bytes = (self.layout.ring(1) - first) * size_of::<u64>();
         (self.words as usize + first * size_of::<u64>(), bytes)
     }
 
-    /// Whether longpole still listens.
+    /// Whether longpole still wants records.
     #[inline(always)]
     pub fn is_recording(&self) -> bool {
         self.word(SharedWord::RECORDING).load(Ordering::Relaxed) == 1
@@ -186,7 +186,7 @@ pub fn shared() -> Option<Shared> {
     Some(Shared { words, layout })
 }
 
-/// Whether objects are laid out as glibc does it.
+/// Whether the C library is glibc, so that the layouts of its objects are known.
 #[inline(always)]
 pub fn is_glibc() -> bool {
     ASKED.glibc.load(Ordering::Relaxed)
@@ -196,35 +196,35 @@ pub fn is_glibc() -> bool {
 #[inline(always)]
 pub fn has_one_thread() -> bool {
     let place = real::single_threaded();
-    // SAFETY: libc's own `char`, or its copy in the program, which is never taken away.
+    // SAFETY: libc's own `char`, or its copy in the program, which is never removed.
     place != 0 && unsafe { AtomicU8::from_ptr(place as *mut u8) }.load(Ordering::Relaxed) != 0
 }
 
-/// Comes up, if that has not been tried yet, and takes note of a fork. Afterwards [`epoch`] tells.
+/// Comes up, if that has not been tried yet, and notices a fork. Afterwards [`epoch`] has the result.
 #[cold]
 #[inline(never)]
 pub fn look() {
     let environment = real::environment();
     if environment.is_none() && Descriptor::remembered().is_none() {
-        // Before libc itself has come up: sanitizers do things then. It will be asked again.
+        // libc itself has not come up yet: sanitizers call functions then. The next operation tries again.
         return;
     }
     if STATE.load(Ordering::Acquire) == NEW
         && STATE.compare_exchange(NEW, STARTING, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     {
-        // Before a first call from a signal handler, or from a child that was forked while another thread had the
-        // loader's locks.
+        // Functions are looked up before a first call in a signal handler, or in a child that was forked while another thread
+        // had the loader's locks.
         crate::export::find_all();
         let up = start(environment);
         STATE.store(if up { READY } else { OFF }, Ordering::Release);
     }
-    // Others come by while one starts: a signal handler, or threads of a library's constructor. They are let through.
+    // While one thread comes up, others (a signal handler, threads of a library's constructor) pass without a result.
     if STATE.load(Ordering::Acquire) == READY && epoch() == 0 {
         enter();
     }
 }
 
-/// As [`look`], and waits where another test's thread is at it: other threads pass meanwhile, without a
+/// As [`look`], but waits while another test's thread comes up, where other threads pass without a
 /// result.
 #[cfg(test)]
 pub fn look_until_up() {
@@ -234,7 +234,7 @@ pub fn look_until_up() {
     }
 }
 
-/// When the library is loaded: programs change their environment, or write over it. Operations may come before.
+/// Keeps the variable when the library is loaded: programs change or overwrite their environment. Operations may be earlier.
 #[cfg(not(test))]
 extern "C" fn on_load() {
     if let Some(descriptor) = Descriptor::in_environment(real::environment()) {
@@ -247,7 +247,7 @@ extern "C" fn on_load() {
 #[unsafe(link_section = ".init_array")]
 static ON_LOAD: extern "C" fn() = on_load;
 
-/// A new process: the program itself, or a child just forked.
+/// Enters a new process: the program itself, or a child just forked.
 fn enter() {
     let Some(shared) = shared() else { return };
     let first = PID.load(Ordering::Relaxed) == 0;
@@ -259,7 +259,7 @@ fn enter() {
     };
     let is_root = shared.word(SharedWord::ROOT_PID).load(Ordering::Relaxed) == u64::from(pid);
     let wanted = is_root || shared.word(SharedWord::CHILDREN).load(Ordering::Relaxed) == 1;
-    // A child under a filter, which may forbid to ask, is taken to be where its parent was.
+    // A child under a filter, which may forbid the question, is taken to be in its parent's namespaces.
     if first || !seccomp::is_filtered() {
         KNOWN.store(is_known(&shared, wanted, is_root), Ordering::Relaxed);
     }
@@ -275,28 +275,28 @@ fn enter() {
     let entered = unsafe { &*page }.compare_exchange(0, epoch, Ordering::Relaxed, Ordering::Relaxed);
     if wanted && entered.is_ok() {
         shared.word(SharedWord::PROCESSES).fetch_add(1, Ordering::Relaxed);
-        // Until longpole has read in the kernel's rings that there is another program, its functions have no
+        // Until longpole has read in the kernel's rings that there is another program, the program's functions have no
         // probes.
         shared.ring();
     }
 }
 
-/// The number of this process; `None` if it is unknown: the next operation may know it.
+/// The PID of this process; `None` if it is unknown, though the next operation may find it.
 fn own_number(first: bool) -> Option<u32> {
     if seccomp::is_filtered() {
-        // Asking may be forbidden. The C library's fork has noted the only thread's number, another one has left the
-        // parent's there.
+        // The system call may be forbidden. The C library's fork has set the number of the child's only thread; another way
+        // of forking has left the parent's number there.
         let before = [PID.load(Ordering::Relaxed), crate::tls::tls().ids.get() as u32];
         return mutex::thread_number().filter(|number| !before.contains(number));
     }
     if first && mutex::thread_number().is_some_and(|number| number != system::tid()) {
-        // A child that shares its parent's memory (`vfork`): the parent is to come up as itself.
+        // This is a child that shares its parent's memory (`vfork`). The parent must come up as itself.
         return None;
     }
     Some(system::pid())
 }
 
-/// Whether a process's numbers and its clock are those of the kernel's records; says so if not.
+/// Whether the process's ids and clock are those of the kernel's records; counts it if not.
 fn is_known(shared: &Shared, wanted: bool, is_root: bool) -> bool {
     let count = |word: usize| {
         if wanted {
@@ -325,15 +325,15 @@ pub fn is_clock_free(shared: &Shared) -> bool {
         && shared.word(SharedWord::CLOCK).load(Ordering::Relaxed) == 1
 }
 
-/// Maps what is needed. `false`: this process is not recorded.
+/// Maps the memory. `false`: this process is not recorded.
 fn start(environment: Option<*const *const c_char>) -> bool {
     ASKED.glibc.store(real::is_glibc(), Ordering::Relaxed);
     let Some(descriptor) = Descriptor::remembered().or_else(|| Descriptor::in_environment(environment))
     else {
         return false;
     };
-    // A filter that came with the program may forbid what follows: it is asked for with calls that the loader has made
-    // as well. longpole's own filters let everything through.
+    // A filter that came with the program may forbid the next calls. It is looked for by calls that the loader has made, too.
+    // longpole's own filters let everything through.
     if system::filters().is_none_or(|filters| filters > descriptor.filters) {
         return false;
     }
@@ -354,7 +354,7 @@ fn map(fd: i32, bytes: usize) -> Option<SharedLayout> {
     if bytes < system::PAGE {
         return None;
     }
-    // What the program was given is its own.
+    // The address space that the program was given is for itself.
     let has_room = system::most_addresses() / memory::PART_OF_ADDRESSES >= bytes as u64;
     let Some(words) = has_room.then(|| system::map_shared(fd, bytes)).flatten() else {
         says_not_up(fd);
@@ -376,7 +376,7 @@ fn map(fd: i32, bytes: usize) -> Option<SharedLayout> {
     Some(layout)
 }
 
-/// There is no room for all of it: a page will do to say so.
+/// Counts a program without room for the memory. For that it maps only the first page.
 fn says_not_up(fd: i32) {
     let Some(words) = system::map_shared(fd, system::PAGE) else { return };
     // SAFETY: the header is one page, and that much is mapped.

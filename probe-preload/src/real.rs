@@ -1,7 +1,7 @@
-//! libc's own functions, called by ours: found on first use, or all at once when the library comes up.
+//! libc's own functions, which ours call: found on first use, or all at once when the library comes up.
 //!
-//! None of libc is linked: a reference to a symbol's version that the target's libc lacks would keep the
-//! target from starting. The few functions needed to begin with are weak references; missing ones are not
+//! Nothing of libc is linked: a reference to a symbol version that the target's libc lacks would keep the
+//! target from starting. The few functions needed to begin with are weak references; missing functions are not
 //! used.
 
 use core::ffi::{CStr, c_char, c_void};
@@ -37,12 +37,12 @@ macro_rules! weak {
     }};
 }
 
-/// `RTLD_NEXT`: after the library that asks.
+/// `RTLD_NEXT`: look after the library that asks.
 const NEXT: *mut c_void = usize::MAX as *mut c_void;
 const ENOSYS: i32 = 38;
 
-/// A NUL-ended text in place of a pointer to one: every pointer is one more for the loader to relocate, in each program
-/// that starts, and a page of its own that has to be copied for that.
+/// A NUL-ended text itself instead of a pointer to it: the loader would have to relocate each pointer, in each program
+/// that starts, and to copy the page with it.
 #[derive(Clone, Copy)]
 struct Inline<const N: usize>([u8; N]);
 
@@ -70,15 +70,15 @@ impl<const N: usize> Inline<N> {
     }
 }
 
-/// One original function.
+/// One original function, with its address once that is known.
 pub struct Real {
     address: AtomicUsize,
     name: Inline<28>,
-    /// The version of the symbol, where it has several that differ.
+    /// The version of the symbol, if there are several that differ.
     version: Inline<12>,
 }
 
-/// `find_each!(A, B, …)`: looks these up, one after the other. A list of them would have to be relocated.
+/// `find_each!(A, B, …)`: looks these functions up, one after the other. A list of them would have to be relocated.
 macro_rules! find_each {
     ($($real:path),+ $(,)?) => {
         $($real.find();)+
@@ -87,26 +87,26 @@ macro_rules! find_each {
 pub(crate) use find_each;
 
 impl Real {
-    /// The default version, or the only one.
+    /// The function in its default version, or the only one.
     pub const fn new(name: &'static CStr) -> Real {
         Real { address: AtomicUsize::new(0), name: Inline::of(name), version: Inline::EMPTY }
     }
 
-    /// This version; the default one where the C library knows no versions or not this one.
+    /// The function in this version; in the default one if the C library has no versions or not this one.
     #[cfg(any(test, target_arch = "x86_64"))]
     pub const fn of_version(name: &'static CStr, version: &'static CStr) -> Real {
         Real { address: AtomicUsize::new(0), name: Inline::of(name), version: Inline::of(version) }
     }
 
-    /// Its address. A C library that lacks it has no caller for it either, but should there be one it hears `ENOSYS`.
+    /// Its address. If the C library lacks the function, nobody should call it; a caller would get `ENOSYS`.
     #[inline(always)]
     pub fn get(&self) -> usize {
         let address = self.address.load(Ordering::Relaxed);
         if address == 0 { self.find() } else { address }
     }
 
-    /// Calls it: a function with this number of arguments, none larger than a register, that returns an
-    /// `int`. The caller has them from a call of that same function.
+    /// Calls it. It must be a function with this number of arguments, none larger than a register, that returns an
+    /// `int`: the arguments come from a call of that same function.
     #[inline(always)]
     pub fn call<const N: usize>(&self, arguments: [usize; N]) -> i32
     where
@@ -115,8 +115,8 @@ impl Real {
         arguments.pass_to(self.get())
     }
 
-    /// Looks it up. Several threads may do so at once and find the same; a signal handler or a memory allocator that
-    /// dlsym calls may come back here, and finds the same as well.
+    /// Looks it up. Several threads may do so at once, and so may a signal handler, or a memory allocator that
+    /// dlsym calls: all find the same.
     #[cold]
     #[inline(never)]
     pub fn find(&self) -> usize {
@@ -136,7 +136,7 @@ impl Real {
 
 /// Arguments of a C function that returns an `int`.
 pub trait Arguments {
-    /// Calls the function at an address that [`Real::get`] has given.
+    /// Calls the function at an address that [`Real::get`] has returned.
     fn pass_to(self, function: usize) -> i32;
 }
 
@@ -162,8 +162,8 @@ extern "C" fn missing() -> i32 {
     ENOSYS
 }
 
-/// dlsym finds its caller by the return address, so the call must be here and must not be the last thing
-/// done.
+/// dlsym finds its caller by the return address, so the call must be here, and must not be this function's last
+/// action.
 #[inline(never)]
 fn look_up(name: &Inline<28>) -> usize {
     let dlsym = weak!("dlsym");
@@ -187,7 +187,7 @@ fn look_up_version(name: &Inline<28>, version: &Inline<12>) -> usize {
     core::hint::black_box(dlvsym(NEXT, name.text(), version.text()))
 }
 
-/// A value that the kernel has passed to the program, 0 if it has not.
+/// A value that the kernel has passed to the program; 0 if it has not.
 pub fn auxiliary(kind: usize) -> usize {
     let getauxval = weak!("getauxval");
     if getauxval == 0 {
@@ -201,24 +201,24 @@ pub fn auxiliary(kind: usize) -> usize {
     value
 }
 
-/// Whether the C library is glibc: its objects' layouts are known.
+/// Whether the C library is glibc, so that the layouts of its objects are known.
 pub fn is_glibc() -> bool {
     weak!("gnu_get_libc_version") != 0
 }
 
-/// Where libc says whether the process has one thread (glibc 2.32 and later); 0 where it does not.
+/// Address of the byte in which libc notes whether the process has one thread (glibc 2.32 and later); 0 without it.
 #[inline(always)]
 pub fn single_threaded() -> usize {
     weak!("__libc_single_threaded")
 }
 
-/// Where the program's environment is noted.
+/// Address of libc's variable for the program's environment.
 pub fn environment_place() -> Option<*mut *mut c_char> {
     let place = weak!("environ") as *mut *mut c_char;
     (!place.is_null()).then_some(place)
 }
 
-/// The program's environment: NUL-ended strings, ended by a null pointer. `None` before libc knows it.
+/// The program's environment: NUL-ended strings, ended by a null pointer. `None` before libc has set it.
 pub fn environment() -> Option<*const *const c_char> {
     let place = weak!("environ") as *const *const *const c_char;
     if place.is_null() {
@@ -245,7 +245,7 @@ pub fn errno() -> i32 {
     errno_place().map_or(0, |place| unsafe { place.read() })
 }
 
-/// Sets it.
+/// Sets this thread's `errno`.
 pub fn set_errno(value: i32) {
     if let Some(place) = errno_place() {
         // SAFETY: as above.
@@ -262,7 +262,7 @@ mod tests {
         set_errno(4711);
         let real = Real::new(c"pthread_mutex_lock");
         assert_eq!(real.get(), real.get());
-        // An address of a Rust function is not the same in each unit of code, so two missing ones are compared.
+        // A Rust function may have different addresses in different units of code, so two missing functions are compared.
         let none = Real::new(c"longpole_no_such_function");
         assert_eq!(none.get(), Real::new(c"longpole_has_no_function").get());
         assert_ne!(real.get(), none.get());

@@ -1,10 +1,10 @@
-//! Threads that may touch neither the clock nor the kernel any more: strict seccomp leaves four system calls
-//! and takes the time stamp counter away, `PR_SET_TSC` takes that alone. Both are noticed in advance
-//! ([`crate::filter`]); from then on such a thread's operations are counted, and nothing else is done for
+//! Threads that may no longer read the clock or call the kernel: strict seccomp leaves four system calls
+//! and takes the time stamp counter away, `PR_SET_TSC` takes only the counter. Both are noticed in advance
+//! (`seccomp.rs`). From then on such a thread's operations are counted, and nothing else is done for
 //! them.
 //!
-//! A silent thread has an epoch that no process has, so that every operation takes the slow path and no other
-//! thread pays for the check. Its control block stays known, for the count.
+//! A silent thread has an epoch that no process has, so that its operations take the slow path and other
+//! threads do not pay for a check. The address of its control block is kept, for counting.
 
 use crate::process;
 use crate::ring;
@@ -16,8 +16,8 @@ use probe_abi::interpose::{RingWord, SharedWord};
 /// The epoch of a silent thread.
 const SILENT: u64 = u64::MAX;
 
-/// A thread of this process has lost the clock: threads that it starts have lost it, too, and the starter of
-/// a thread is not known.
+/// A thread of this process has lost the clock. Threads that it starts have lost it, too, but the starter of
+/// a thread is unknown.
 static CLOCK_LOST: AtomicBool = AtomicBool::new(false);
 
 /// Whether this thread is silent.
@@ -25,18 +25,18 @@ pub fn is_silent(tls: &Tls) -> bool {
     tls.epoch.get() == SILENT
 }
 
-/// Whether a thread that has no ring yet has to be silent from its first operation on.
+/// Whether a thread that has no ring yet must be silent from its first operation on.
 pub fn is_born_silent(tls: &Tls) -> bool {
     CLOCK_LOST.load(Ordering::Relaxed) && tls.control.get() == 0
 }
 
-/// Another process's thread goes on in a forked child: it does not matter which of its threads lost the clock.
+/// Notes that this process has lost the clock. After a fork the child goes on as one of the threads: any may have lost it.
 pub fn clock_is_lost() {
     CLOCK_LOST.store(true, Ordering::Relaxed);
 }
 
-/// This thread is about to lose what recording takes: says so in the recording, as long as it may, and is silent from
-/// here on. `false`: it was before.
+/// To be called when this thread is about to lose the clock or system calls: records that, while it may, and makes
+/// the thread silent. `false`: it was silent before.
 pub fn begin() -> bool {
     let tls = tls();
     if is_silent(tls) {
@@ -47,9 +47,9 @@ pub fn begin() -> bool {
     true
 }
 
-/// As [`begin`], for a thread that has nothing to say.
+/// As [`begin`], for a thread that has nothing to record.
 pub fn falls_silent(tls: &Tls) {
-    // A signal handler that comes in between counts where the control block is known.
+    // A signal handler in between counts its operations wherever the control block is known.
     tls.epoch.set(SILENT);
     compiler_fence(Ordering::SeqCst);
     tls.ring.set(tls.control.get());
@@ -57,7 +57,7 @@ pub fn falls_silent(tls: &Tls) {
     tls.control.set(0);
 }
 
-/// It has not come to that, or it is over.
+/// Ends the silence: the thread did not lose its rights after all, or has them again.
 pub fn end() {
     let tls = tls();
     if !is_silent(tls) {
@@ -66,7 +66,7 @@ pub fn end() {
     let control = tls.ring.get();
     let ring = process::shared().and_then(|shared| shared.ring_of(control));
     let Some(ring) = ring else {
-        // It has had none: it looks for one, in the process that this is now.
+        // The thread has had no ring: it looks for one, in the process that this is now.
         tls.ring.set(0);
         tls.epoch.set(0);
         return;
@@ -78,7 +78,7 @@ pub fn end() {
     tls.epoch.set(process::epoch_of((tls.ids.get() >> 32) as u32));
 }
 
-/// One operation more that is not recorded.
+/// Counts one operation that is not recorded.
 pub fn count_one(tls: &Tls) {
     let control = match tls.control.get() {
         0 => tls.ring.get(),
@@ -88,13 +88,13 @@ pub fn count_one(tls: &Tls) {
         count_without_ring();
         return;
     }
-    // SAFETY: a control block of the mapping, which is never taken away; the index is one of `RingWord`.
+    // SAFETY: a control block of the mapping, which is never removed; the index is one of `RingWord`.
     let word = unsafe { (control as *const AtomicU64).add(RingWord::FORBIDDEN) };
     // SAFETY: aligned, as the mapping is.
     count(unsafe { &*word });
 }
 
-/// The same of a thread that has never had a ring.
+/// The same for a thread that has never had a ring.
 pub fn count_without_ring() {
     if let Some(shared) = process::shared() {
         shared.word(SharedWord::FORBIDDEN).fetch_add(1, Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! Beginning and ending an operation: the slot that says what this thread is in, and the record in its ring. The
-//! protocol is [`probe_abi::interpose`]'s.
+//! Beginning and ending an operation: the words that describe the operation in progress, and the record in the thread's
+//! ring. The protocol is [`probe_abi::interpose`]'s.
 
 use crate::process::{self, Shared};
 use crate::tls::{Tls, tls};
@@ -11,10 +11,10 @@ use core::sync::atomic::{AtomicU64, Ordering, compiler_fence, fence};
 use probe_abi::interpose::{MOST_COST_NS, MOST_LEFT_OUT_PS, Phase, RECORD_WORDS, RingWord, SharedWord};
 use probe_abi::{Kind, SyncOperation};
 
-/// Operations that a thread without a ring lets pass before it looks for one again.
+/// Operations that a thread without a ring does before it looks for a ring again.
 const PATIENCE: u32 = 1024;
 
-/// Of this many operations of a thread one reports what recording it took. It reads the clock twice more than
+/// The cost of one operation in this many is measured and reported. That one reads the clock twice more than
 /// the others.
 const MEASURED: u32 = 64;
 
@@ -23,15 +23,15 @@ const SLOT_WORDS: usize = RingWord::FRAME - RingWord::BEGAN + 1;
 
 /// An operation that has begun.
 pub struct Begun {
-    /// When it was called, if what recording it takes is measured; else 0.
+    /// When it was called, if its cost is to be measured; else 0.
     called_ns: u64,
     began_ns: u64,
     object: usize,
     second: u64,
     caller: usize,
     operation: SyncOperation,
-    /// Phase and words of the operation that this one came into (a signal handler's, or what `pthread_once` runs); 0
-    /// and nothing if there was none.
+    /// Phase and words of the operation that this one interrupts (in a signal handler, or in the routine of `pthread_once`); 0
+    /// if there is none.
     outer_phase: u64,
     outer: [u64; SLOT_WORDS],
     recorded: bool,
@@ -44,7 +44,7 @@ impl Begun {
         self.recorded
     }
 
-    /// For an object that is known only afterwards.
+    /// Sets an object that is known only afterwards.
     #[inline(always)]
     pub fn object_is(&mut self, object: usize) {
         self.object = object;
@@ -64,7 +64,7 @@ impl Own {
     /// A word of its control block.
     #[inline(always)]
     pub fn word(&self, index: usize) -> &'static AtomicU64 {
-        // SAFETY: a control block of the mapping, which is never taken away; indices are those of `RingWord`.
+        // SAFETY: a control block of the mapping, which is never removed; indices are those of `RingWord`.
         let word = unsafe { self.control.add(index) };
         // SAFETY: aligned, as the mapping is.
         unsafe { &*word }
@@ -140,7 +140,7 @@ fn own_slowly() -> Option<Own> {
 
 /// Takes a free ring for this thread.
 fn claim(tls: &Tls, epoch: u64, shared: Shared) -> bool {
-    // A signal handler came into it. A forked child may inherit the mark: its parent's is not its own.
+    // A signal handler has interrupted this function. A forked child may inherit its parent's mark, which has another epoch.
     if tls.claiming.get() == epoch {
         return false;
     }
@@ -185,19 +185,19 @@ fn numbers(epoch: u64) -> Option<u64> {
     } else if system::pid() == process {
         system::tid()
     } else {
-        // A child between vfork and exec: what it left in its parent's thread would name the child.
+        // A child between vfork and exec: ids left in its parent's thread would be the child's.
         return None;
     };
     Some(u64::from(process) << 32 | u64::from(thread))
 }
 
-/// Writes that this thread records nothing more, if it has recorded something: what it holds is not known from here on.
+/// Records that this thread records nothing more, if it has recorded something: the locks it holds are unknown from then on.
 pub fn says_silent() {
     let begun = begin(SyncOperation::ThreadSilent, 0, 0, 0);
     end_before(begun);
 }
 
-/// Where the frame of the function is that this becomes a part of.
+/// An address in the frame of the function into which this is inlined.
 #[inline(always)]
 fn frame() -> u64 {
     let frame: u64;
@@ -214,8 +214,8 @@ fn frame() -> u64 {
     frame
 }
 
-/// The time, if what recording this operation takes is to be measured; else 0. Only of a thread that has had a ring: the
-/// clock may be a system call, which not every process is allowed.
+/// The time, if the cost of recording this operation is to be measured; else 0. Only for a thread that has had a ring: the
+/// clock may be a system call, which not every process may make.
 #[inline(always)]
 fn called_ns() -> u64 {
     let tls = tls();
@@ -224,9 +224,9 @@ fn called_ns() -> u64 {
     if operations.is_multiple_of(MEASURED) && tls.control.get() != 0 { clock::now_ns() } else { 0 }
 }
 
-/// Whether an operation on this mutex is one more of a stretch that is left out; then it is counted, and nothing else is to
-/// be done. Programs that leave operations out make millions a second, and this is all they pay for each: so it asks for
-/// no more than it must, and [`begin`] decides about the first one of each stretch.
+/// Whether an operation on this mutex continues a stretch that is left out. Then it is counted, and nothing else must
+/// be done. Programs that leave operations out make millions a second, and this is all that each costs. So only the
+/// necessary conditions are checked, and [`begin`] decides about the first operation of each stretch.
 #[inline(always)]
 pub fn passes(mutex: usize) -> bool {
     let left_out = is_passed_over(tls(), mutex);
@@ -236,7 +236,7 @@ pub fn passes(mutex: usize) -> bool {
     left_out.is_some()
 }
 
-/// [`passes`] without counting: gives where to.
+/// As [`passes`] without counting; returns the counter.
 #[inline(always)]
 fn is_passed_over(tls: &Tls, mutex: usize) -> Option<&'static AtomicU64> {
     let control = tls.control.get() as *const AtomicU64;
@@ -245,7 +245,7 @@ fn is_passed_over(tls: &Tls, mutex: usize) -> Option<&'static AtomicU64> {
         return None;
     }
     let word = |index: usize| -> &'static AtomicU64 {
-        // SAFETY: a control block of the mapping, which is never taken away; indices are those of `RingWord`.
+        // SAFETY: a control block of the mapping, which is never removed; indices are those of `RingWord`.
         let word = unsafe { control.add(index) };
         // SAFETY: aligned, as the mapping is.
         unsafe { &*word }
@@ -261,8 +261,8 @@ fn is_passed_over(tls: &Tls, mutex: usize) -> Option<&'static AtomicU64> {
     Some(word(RingWord::LEFT_OUT))
 }
 
-/// Says what this thread begins to do. There is one of it for all operations, and one of [`end`]: a program that uses the
-/// caches itself finds it there from its last operation, where a copy in each function would have to be fetched.
+/// Notes the operation that this thread begins. There is one copy of this function for all operations, and one of [`end`]. A
+/// program that uses the caches itself finds it there from its last operation; copies in each function would be fetched again.
 #[inline(never)]
 pub fn begin(operation: SyncOperation, object: usize, second: u64, caller: usize) -> Begun {
     let mut begun = Begun {
@@ -298,7 +298,7 @@ pub fn begin(operation: SyncOperation, object: usize, second: u64, caller: usize
     }
     let number = (before & !0xff).wrapping_add(0x100);
     phase.store(number | Phase::Filling as u64, Ordering::Relaxed);
-    // From here on a signal handler puts back what it finds.
+    // From here on a signal handler restores the words that it finds.
     fence(Ordering::Release);
     own.word(RingWord::OBJECT).store(object as u64, Ordering::Relaxed);
     own.word(RingWord::SECOND).store(second, Ordering::Relaxed);
@@ -312,7 +312,7 @@ pub fn begin(operation: SyncOperation, object: usize, second: u64, caller: usize
     begun
 }
 
-/// Counts an operation that is to be left out; `false`: it is to be recorded all the same.
+/// Counts an operation that is left out; `false`: it must be recorded all the same.
 #[inline(never)]
 fn leaves_out(own: &Own, mutex: usize) -> bool {
     if !process::has_one_thread() || !mutex::is_private(mutex) {
@@ -324,7 +324,7 @@ fn leaves_out(own: &Own, mutex: usize) -> bool {
         let here = own.word(RingWord::HEAD).load(Ordering::Relaxed) + 1;
         left_at.store(here, Ordering::Relaxed);
         count(own.word(RingWord::STRETCHES));
-        // A number that is missing: what the thread holds is not known from here on.
+        // A missing number shows that the locks the thread holds are unknown from here on.
         count(own.word(RingWord::ATTEMPTS));
     }
     count(own.word(RingWord::LEFT_OUT));
@@ -334,8 +334,8 @@ fn leaves_out(own: &Own, mutex: usize) -> bool {
     true
 }
 
-/// Measures what [`passes`] takes: many times, since once is shorter than a reading of the clock; so
-/// everything is in the caches, as in a program that makes millions a second.
+/// Measures the cost of [`passes`]: many times, since one call is shorter than a reading of the clock. So
+/// everything is in the caches, as in a program that makes millions of calls a second.
 #[cold]
 #[inline(never)]
 fn measure_left_out(own: &Own, mutex: usize) {
@@ -352,7 +352,7 @@ fn measure_left_out(own: &Own, mutex: usize) {
     own.word(RingWord::LEFT_OUT_PS).store(each_ps, Ordering::Relaxed);
 }
 
-/// Keeps the operation that this one came into, unless that has been left without an end: its frame is gone.
+/// Saves the operation that this one interrupts, unless that was left without an end: then its frame is gone.
 #[cold]
 #[inline(never)]
 fn save(own: &Own, phase: u64, frame: u64, begun: &mut Begun) {
@@ -365,13 +365,13 @@ fn save(own: &Own, phase: u64, frame: u64, begun: &mut Begun) {
     }
 }
 
-/// Writes the record of an operation that has come back.
+/// Writes the record of an operation that has returned.
 #[inline(never)]
 pub fn end(begun: Begun, outcome: i32, flags: u16) {
     if !begun.recorded {
         return;
     }
-    // Not the ring from the beginning: a signal handler may have forked, and this be the child.
+    // The ring is looked up again: a signal handler may have forked, and this may be the child.
     let Some(own) = own() else { return };
     let ended_ns = write(&own, &begun, outcome, flags, None);
     leave(&own, &begun);
@@ -380,9 +380,9 @@ pub fn end(begun: Begun, outcome: i32, flags: u16) {
     }
 }
 
-/// Adds what recording an operation took: before it began, and since it ended. Each of the two includes one
-/// reading of the clock, as for all operations. A signal handler that comes in between may get lost; it is
-/// one of many.
+/// Adds the cost of recording an operation: the time before it began, and since it ended. Each of the two includes one
+/// reading of the clock, as for all operations. The addition of a signal handler in between may get lost, which does not
+/// matter.
 #[cold]
 #[inline(never)]
 fn tell_cost(own: &Own, before_ns: u64, ended_ns: Option<u64>) {
@@ -395,7 +395,7 @@ fn tell_cost(own: &Own, before_ns: u64, ended_ns: Option<u64>) {
     }
 }
 
-/// Writes the record of an operation that will not come back.
+/// Writes the record of an operation that will not return.
 pub fn end_before(begun: Begun) {
     if begun.recorded
         && let Some(own) = own()
@@ -405,7 +405,7 @@ pub fn end_before(begun: Begun) {
     }
 }
 
-/// Gives the record's time, if there was room for it.
+/// Writes the record; returns its time, or `None` if there was no room.
 #[inline(always)]
 fn write(own: &Own, begun: &Begun, outcome: i32, flags: u16, at_ns: Option<u64>) -> Option<u64> {
     let number = add_one(own.word(RingWord::ATTEMPTS));
@@ -417,7 +417,7 @@ fn write(own: &Own, begun: &Begun, outcome: i32, flags: u16, at_ns: Option<u64>)
     Some(ended_ns)
 }
 
-/// This thread is where it was before the operation.
+/// Restores the state of the control block from before the operation.
 #[inline(always)]
 fn leave(own: &Own, begun: &Begun) {
     let phase = own.word(RingWord::PHASE);

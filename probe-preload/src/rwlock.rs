@@ -28,7 +28,7 @@ operation! {
     destroy = 1 (lock), Real::new(c"pthread_rwlock_destroy"), ["pthread_rwlock_destroy", "__pthread_rwlock_destroy"],
     RwLockDestroy, lock, 0, result => result, 0
 }
-/// Takes it for reading.
+/// Acquires a read-write lock for reading.
 pub mod read {
     use crate::real::Real;
     use crate::{burst, ring};
@@ -79,7 +79,7 @@ operation! {
     clock_write = 3 (lock, clock, time), Real::new(c"pthread_rwlock_clockwrlock"), ["pthread_rwlock_clockwrlock"],
     RwLockTimedWrite, lock, 0, result => written(lock, result), 0
 }
-/// Gives it back, whichever way it was taken. It may be gone when this comes back: it is not looked at.
+/// Releases a read-write lock, however it was acquired. It may be freed when libc's function returns, so it is not read after.
 pub mod unlock {
     use crate::real::Real;
     use crate::{burst, ring};
@@ -101,7 +101,7 @@ pub mod unlock {
     crate::export::export!(1, wrapped, ["pthread_rwlock_unlock", "__pthread_rwlock_unlock"]);
 }
 
-/// What came of an attempt to take it for writing, noted if that is whose it is.
+/// The result of an attempt to acquire the lock for writing. A success is counted.
 fn written(lock: usize, result: i32) -> i32 {
     if result == 0 {
         crate::burst::is_written(lock);
@@ -110,15 +110,15 @@ fn written(lock: usize, result: i32) -> i32 {
 }
 
 // The beginning of glibc's `pthread_rwlock_t` on 64 bits (sysdeps/nptl/bits/struct_rwlock.h): readers, writers, two words to
-// wait at, two that are not used, the writer, whether processes share it. Static initializers are compiled into programs, so
-// that it cannot change; before glibc 2.25 the second word counts readers, so that nothing is folded.
+// wait at, two unused ones, the writer, whether processes share it. Static initializers are compiled into programs, so
+// it cannot change. Before glibc 2.25 the second word counts readers, so nothing is folded there.
 const READERS: usize = 0;
 const WRITERS: usize = 4;
 const SHARED: usize = 28;
-/// Of the first word: a writer has it, or waits for the readers to go (nptl/pthread_rwlock_common.c).
+/// A bit of the first word: a writer has the lock, or waits for readers to leave it (nptl/pthread_rwlock_common.c).
 const WRITE_LOCKED: u32 = 2;
 
-/// Whether a writer may have the lock or wait for it, or another process may, as far as the C library's layout is known.
+/// Whether a writer may have the lock or wait for it, or another process may share it; `true` if the layout is unknown.
 #[inline(always)]
 pub fn may_have_writer(lock: usize) -> bool {
     // SAFETY: the caller has passed a lock to libc, which reads and writes the same words in the same way.

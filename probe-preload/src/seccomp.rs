@@ -1,14 +1,14 @@
-//! What takes system calls, or the clock, away from a thread: noticed on its way through libc's `prctl` and
-//! `syscall`, so that the library does before what it may not do after.
+//! Calls that take system calls, or the clock, away from a thread. They are noticed on their way through libc's `prctl` and
+//! `syscall`, so that the library does before them what it may not do after.
 //!
-//! - **Filters of system calls** (seccomp, and dispatch of system calls to the program itself): from then on the process
-//!   makes no system call of ours. No bell is rung, and longpole comes by more often instead; threads that come later learn
-//!   their numbers from libc. Where the clock is a system call, operations are only counted.
-//! - **Strict seccomp** and **`PR_SET_TSC`**: of this thread, see [`crate::restricted`].
+//! - **Filters of system calls** (seccomp, and dispatch of system calls to the program itself): from then on the library
+//!   makes no system calls. It rings no bell, so longpole empties the rings more often; threads that come later learn
+//!   their numbers from libc. If reading the clock is a system call, operations are only counted.
+//! - **Strict seccomp** and **`PR_SET_TSC`** concern this thread, see [`crate::restricted`].
 //!
-//! Filters that a program has when it starts come from an ancestor: then it is not recorded from inside at all
-//! ([`crate::process`]). A program that makes these system calls by instructions of its own is not noticed: Go's runtime
-//! does so, and takes no lock of libc's, and so do a few libraries of Rust's.
+//! Filters that a program has when it starts come from an ancestor. Then the program is not recorded from inside at all
+//! ([`crate::process`]). A program that makes these system calls by its own instructions is not noticed. Go's runtime
+//! does so, but takes none of libc's locks, and so do a few libraries for Rust.
 
 use crate::real::{self, Real};
 use crate::watch::watch;
@@ -23,9 +23,9 @@ pub fn is_filtered() -> bool {
     FILTERED.load(Ordering::Relaxed)
 }
 
-/// A filter is about to come: what has to be asked of the kernel is asked before.
+/// To be called when a filter is about to be installed: makes the necessary system calls before that.
 fn comes() {
-    // This thread gets its ring, for which it has to know its number.
+    // This thread takes its ring, for which its number is needed.
     ring::prepare();
     if FILTERED.swap(true, Ordering::Relaxed) {
         return;
@@ -57,17 +57,17 @@ const SYS_SECCOMP: u32 = 277;
 #[cfg(target_arch = "aarch64")]
 const SYS_PRCTL: u32 = 167;
 
-/// What a call is about to do to us.
+/// The effect of a call on this library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Threat {
     None,
-    /// System calls of this process may end it.
+    /// System calls of this process may end it from now on.
     Filter,
-    /// So may system calls and the clock of this thread.
+    /// System calls, and reading the clock, may end this thread from now on.
     Strict,
-    /// So may the clock of this thread, and of threads that it starts.
+    /// Reading the clock may end this thread, and threads that it starts, from now on.
     NoClock,
-    /// The clock of this thread comes back.
+    /// This thread may read the clock again.
     Clock,
 }
 
@@ -92,7 +92,7 @@ fn of_syscall(number: u32, [first, second]: [usize; 2]) -> Threat {
 
 static PRCTL: Real = Real::new(c"prctl");
 static SYSCALL: Real = Real::new(c"syscall");
-/// Where `syscall` goes on, as soon as that is known: there are programs that call it often.
+/// Address at which `syscall` continues, once that is known: some programs call it often.
 static BEHIND_SYSCALL: AtomicUsize = AtomicUsize::new(0);
 
 extern "C" fn before_prctl(option: u32, value: usize) -> usize {
@@ -106,7 +106,7 @@ extern "C" fn before_syscall(number: u32, first: usize, second: usize) -> usize 
     before(of_syscall(number, [first, second]), &SYSCALL, go_on as usize)
 }
 
-/// Gives where to go on: in libc, or in a function that sees what became of it.
+/// Returns the address to continue at: in libc, or in a function of ours that sees the result.
 fn before(threat: Threat, real: &Real, go_on: usize) -> usize {
     let errno = real::errno();
     let address = real.get();
@@ -122,7 +122,7 @@ fn before(threat: Threat, real: &Real, go_on: usize) -> usize {
     to
 }
 
-/// Calls what changes this thread's clock. Between the last step of recording and the change, none of our
+/// Makes a call that changes this thread's clock. Between the last step of recording and the change, none of our
 /// code runs.
 fn change(threat: Threat, real: impl FnOnce() -> isize) -> isize {
     let errno = real::errno();
@@ -153,7 +153,7 @@ extern "C" fn syscall(number: usize, a: usize, b: usize, c: usize, d: usize, e: 
     change(of_syscall(number as u32, [a, b]), || real(number, a, b, c, d, e))
 }
 
-/// Finds both originals, before a first call from a signal handler, or between vfork and exec.
+/// Looks up both originals, before a first call in a signal handler, or between vfork and exec.
 pub fn find() {
     PRCTL.find();
     BEHIND_SYSCALL.store(SYSCALL.get(), Ordering::Relaxed);

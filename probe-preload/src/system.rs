@@ -58,16 +58,16 @@ const MADV_WIPEONFORK: usize = 18;
 const CLOCK_MONOTONIC: usize = 1;
 const FUTEX_WAKE: usize = 1;
 
-/// Bytes of a page, the smallest there are: a mapping may be larger.
+/// Bytes of the smallest page; pages may be larger.
 pub const PAGE: usize = 4096;
 
 /// # Safety
-/// As the system call says.
+/// The requirements of the system call.
 unsafe fn call(number: usize, arguments: [usize; 6]) -> isize {
     let [a, b, c, d, e, f] = arguments;
     let result: isize;
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: the instruction changes what is declared; what the kernel does with memory is the caller's to answer for.
+    // SAFETY: the instruction changes what is declared; the caller is responsible for the kernel's access to memory.
     unsafe {
         asm!(
             "syscall",
@@ -78,7 +78,7 @@ unsafe fn call(number: usize, arguments: [usize; 6]) -> isize {
         );
     }
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: the instruction changes what is declared; what the kernel does with memory is the caller's to answer for.
+    // SAFETY: the instruction changes what is declared; the caller is responsible for the kernel's access to memory.
     unsafe {
         asm!(
             "svc 0",
@@ -91,22 +91,22 @@ unsafe fn call(number: usize, arguments: [usize; 6]) -> isize {
     result
 }
 
-/// This process, in its own PID namespace.
+/// The PID of this process, in its own PID namespace.
 pub fn pid() -> u32 {
-    // SAFETY: getpid takes nothing and touches nothing.
+    // SAFETY: getpid has no arguments and accesses no memory.
     unsafe { call(number::GETPID, [0; 6]) as u32 }
 }
 
-/// This thread, in its own PID namespace.
+/// The id of this thread, in its own PID namespace.
 pub fn tid() -> u32 {
-    // SAFETY: gettid takes nothing and touches nothing.
+    // SAFETY: gettid has no arguments and accesses no memory.
     unsafe { call(number::GETTID, [0; 6]) as u32 }
 }
 
-/// Whether ids are those of the machine's first PID namespace, and the clock that of its first time
-/// namespace; `None` if /proc does not show it, or the kernel does not know such namespaces.
+/// Whether this process is in the machine's first PID namespace, and in its first time namespace; `None` if /proc does not
+/// show it, or the kernel has no such namespaces.
 pub fn in_first_namespaces() -> [Option<bool>; 2] {
-    // The kernel gives those namespaces these inodes (include/linux/proc_ns.h).
+    // The kernel gives the first namespaces these inodes (include/linux/proc_ns.h).
     [is_link(c"/proc/self/ns/pid", b"pid:[4026531836]"), is_link(c"/proc/self/ns/time", b"time:[4026531834]")]
 }
 
@@ -119,25 +119,25 @@ fn is_link(path: &CStr, expected: &[u8]) -> Option<bool> {
     Some(name.len() == expected.len() && name.iter().zip(expected).all(|(a, b)| a == b))
 }
 
-/// Whether reading the time stamp counter ends this thread (`PR_SET_TSC`): programs inherit that.
+/// Whether reading the time stamp counter ends this thread (`PR_SET_TSC`); programs inherit this state.
 pub fn has_lost_the_clock() -> bool {
     const PR_GET_TSC: usize = 25;
     const PR_TSC_SIGSEGV: i32 = 2;
     let mut mode = 0i32;
-    // SAFETY: prctl fills one number, which is there. Kernels that do not know it leave it unchanged.
+    // SAFETY: prctl fills one number, which is there. Kernels without this option leave it unchanged.
     unsafe { call(number::PRCTL, [PR_GET_TSC, (&raw mut mode) as usize, 0, 0, 0, 0]) };
     mode == PR_TSC_SIGSEGV
 }
 
-/// Whether this process may lock this much memory: root may, and processes with such a limit.
+/// Whether this process may lock this much memory: it is root's, or has such a limit.
 pub fn may_lock(bytes: u64) -> bool {
     const RLIMIT_MEMLOCK: usize = 8;
-    // SAFETY: geteuid takes nothing and touches nothing.
+    // SAFETY: geteuid has no arguments and accesses no memory.
     let user = unsafe { call(number::GETEUID, [0; 6]) };
     user == 0 || soft_limit(RLIMIT_MEMLOCK).is_some_and(|limit| limit >= bytes)
 }
 
-/// How many bytes of addresses this process may have; `u64::MAX`: no limit is known.
+/// Most bytes of addresses that this process may have; `u64::MAX`: no limit is known.
 pub fn most_addresses() -> u64 {
     const RLIMIT_AS: usize = 9;
     soft_limit(RLIMIT_AS).unwrap_or(u64::MAX)
@@ -150,17 +150,17 @@ fn soft_limit(resource: usize) -> Option<u64> {
     (failed == 0).then_some(limit[0])
 }
 
-/// Copies memory of this process's own, which may not be there; gives how many bytes that were. The kernel looks, and no
-/// instruction of ours. 0 also where the kernel has no such call, or it is forbidden.
+/// Copies memory of this process, which may not be mapped; returns the number of bytes. The kernel reads it, no
+/// instruction of ours. 0 also if the kernel has no such call, or forbids it.
 pub fn read_own(address: usize, room: &mut [u8]) -> usize {
     let to = [room.as_mut_ptr() as usize, room.len()];
     let from = [address, room.len()];
     let arguments = [pid() as usize, to.as_ptr() as usize, 1, from.as_ptr() as usize, 1, 0];
-    // SAFETY: process_vm_readv fills at most the room given, and reads what it finds to be there.
+    // SAFETY: process_vm_readv fills at most the room given, and reads only memory that is mapped.
     usize::try_from(unsafe { call(number::PROCESS_VM_READV, arguments) }).unwrap_or(0)
 }
 
-/// Whether there is a file of this name that may be read.
+/// Whether there is a readable file of this name.
 pub fn is_readable(path: *const c_char) -> bool {
     const R_OK: usize = 4;
     // SAFETY: faccessat reads a NUL-ended path, or fails.
@@ -171,7 +171,7 @@ pub fn is_readable(path: *const c_char) -> bool {
 pub struct Open(usize);
 
 impl Open {
-    /// Opens it. Never waits: what is no file cannot be read.
+    /// Opens a file. Never waits, since a pipe or device is opened without blocking.
     pub fn file(path: *const c_char) -> Option<Open> {
         const O_NONBLOCK: usize = 0o4000;
         const O_CLOEXEC: usize = 0o2000000;
@@ -180,7 +180,7 @@ impl Open {
         usize::try_from(fd).ok().map(Open)
     }
 
-    /// Fills the room from this offset of the file on; gives how many bytes that are.
+    /// Fills the room from this offset of the file on; returns the number of bytes.
     pub fn read_at(&self, offset: u64, room: &mut [u8]) -> usize {
         let (to, most) = (room.as_mut_ptr() as usize, room.len());
         // SAFETY: pread fills at most the room given.
@@ -195,7 +195,7 @@ impl Drop for Open {
     }
 }
 
-/// Opens another process's descriptor for reading and writing, as far as we may: the same file once more.
+/// Opens the file of another process's descriptor again, for reading and writing, if this process may.
 pub fn open_of(pid: u32, fd: u32) -> Option<i32> {
     const O_RDWR: usize = 2;
     const O_CLOEXEC: usize = 0o2000000;
@@ -239,8 +239,8 @@ pub fn close(fd: i32) {
     unsafe { call(number::CLOSE, [fd as usize, 0, 0, 0, 0, 0]) };
 }
 
-/// How many filters of system calls this thread has; `None` if /proc cannot tell. Only calls that loading a program
-/// takes as well.
+/// Number of seccomp filters of this thread; `None` if /proc does not tell. Makes only system calls that loading a program
+/// makes, too.
 pub fn filters() -> Option<u64> {
     const O_CLOEXEC: usize = 0o2000000;
     let path = c"/proc/self/status".as_ptr() as usize;
@@ -265,16 +265,16 @@ pub fn filters() -> Option<u64> {
     line.number
 }
 
-/// Finds the line with the number of filters, byte by byte.
+/// Finds the line with the number of filters; fed byte by byte.
 #[derive(Default)]
 struct FilterLine {
-    /// This many bytes of the line's beginning, with the end of the line before, have just been read.
+    /// Number of bytes of the line's beginning, after the end of the line before, that have just been read.
     seen: usize,
     number: Option<u64>,
 }
 
 impl FilterLine {
-    /// Whether the number is complete.
+    /// Takes the next byte; whether the number is complete.
     fn take(&mut self, byte: u8) -> bool {
         const BEGINNING: &[u8] = b"\nSeccomp_filters:";
         match BEGINNING.get(self.seen) {
@@ -290,7 +290,7 @@ impl FilterLine {
     }
 }
 
-/// Device, inode and size of an open file; `None` if there is none.
+/// Device, inode and size of an open file; `None` if the descriptor is not open.
 pub fn status(fd: i32) -> Option<(u64, u64, u64)> {
     // `struct stat` has at most 144 bytes; device, inode and size are at the same places on both architectures.
     let mut stat = [0u64; 32];
@@ -299,33 +299,33 @@ pub fn status(fd: i32) -> Option<(u64, u64, u64)> {
     (result == 0).then_some((stat[0], stat[1], stat[6]))
 }
 
-/// Maps a whole file, shared with all others that have it.
+/// Maps a whole file, shared with all other processes that map it.
 pub fn map_shared(fd: i32, bytes: usize) -> Option<*mut u8> {
     let flags = MAP_SHARED | MAP_NORESERVE;
-    // SAFETY: a new mapping at an address of the kernel's choice touches nothing that is there.
+    // SAFETY: a new mapping at an address of the kernel's choice changes no existing one.
     let address = unsafe { call(number::MMAP, [0, bytes, PROT_READ_WRITE, flags, fd as usize, 0]) };
     let address = mapped(address)?;
-    // Not in core dumps of the target. If that does not work, it is there.
+    // Excluded from core dumps of the target. If that fails, it is in them.
     // SAFETY: the range is the mapping just made.
     unsafe { call(number::MADVISE, [address as usize, bytes, MADV_DONTDUMP, 0, 0, 0]) };
     Some(address)
 }
 
-/// Private memory that is all 0.
+/// Maps private memory that is all 0.
 pub fn map_private(bytes: usize) -> Option<*mut u8> {
     let flags = MAP_PRIVATE | MAP_ANONYMOUS;
-    // SAFETY: a new mapping at an address of the kernel's choice touches nothing that is there.
+    // SAFETY: a new mapping at an address of the kernel's choice changes no existing one.
     mapped(unsafe { call(number::MMAP, [0, bytes, PROT_READ_WRITE, flags, usize::MAX, 0]) })
 }
 
 /// # Safety
-/// A mapping of ours, or a part of one, that is not used any more.
+/// The range is a mapping of ours, or a part of one, that is not used any more.
 pub unsafe fn unmap(address: usize, bytes: usize) {
     // SAFETY: by the contract of this function.
     unsafe { call(number::MUNMAP, [address, bytes, 0, 0, 0, 0]) };
 }
 
-/// A page that is all 0 in the child after every fork.
+/// Maps a page that is all 0 in the child after every fork.
 pub fn map_wiped_on_fork() -> Option<*mut u8> {
     let address = map_private(PAGE)?;
     // SAFETY: the range is the mapping just made.
@@ -334,7 +334,7 @@ pub fn map_wiped_on_fork() -> Option<*mut u8> {
 }
 
 fn mapped(result: isize) -> Option<*mut u8> {
-    // The last page of addresses are error numbers.
+    // Numbers in the last page of addresses are errors.
     (result > 0 || result < -(PAGE as isize)).then_some(result as *mut u8)
 }
 
@@ -347,7 +347,7 @@ pub fn clock_ns() -> u64 {
     time[0].wrapping_mul(1_000_000_000).wrapping_add(time[1])
 }
 
-/// Wakes one thread that waits for this number in any process; returns how many were woken.
+/// Wakes one thread, of any process, that waits for this word; returns how many were woken.
 pub fn wake(word: &AtomicU32) -> usize {
     let arguments = [word.as_ptr() as usize, FUTEX_WAKE, 1, 0, 0, 0];
     // SAFETY: FUTEX_WAKE takes the address of a number, which is there, and changes nothing.
@@ -358,7 +358,7 @@ pub fn wake(word: &AtomicU32) -> usize {
 #[cfg(all(not(test), panic = "abort"))]
 pub fn trap() -> ! {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: the instruction raises SIGILL and does not come back.
+    // SAFETY: the instruction raises SIGILL and does not return.
     unsafe {
         asm!("ud2", options(noreturn))
     }

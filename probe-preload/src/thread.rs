@@ -50,7 +50,7 @@ pub fn created(
     let result = real();
     if begun.is_recorded() {
         if result == 0 {
-            // SAFETY: libc has just written there, on behalf of the same caller.
+            // SAFETY: libc has just written there, for the same caller.
             begun.object_is(unsafe { (thread as *const usize).read_unaligned() });
         }
         ring::end(begun, outcome(result), 0);

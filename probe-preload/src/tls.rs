@@ -1,30 +1,30 @@
-//! What a thread knows about itself. Rust's `thread_local!` allocates and has destructors, and `#[thread_local]` is not
-//! stable; so these bytes are reserved in assembly, in the static part of every thread's storage. They are all 0 in
+//! A thread's own words. Rust's `thread_local!` allocates and has destructors, and `#[thread_local]` is not
+//! stable. So these bytes are reserved in assembly, in the static part of every thread's storage. They are all 0 in
 //! a new thread. The library is loaded with the program, never later, so there is room.
 
 use core::arch::{asm, global_asm};
 use core::cell::Cell;
 
-/// One thread's own words. Signal handlers of the same thread share them.
+/// The words. Signal handlers of the same thread share them.
 #[repr(C)]
 pub struct Tls {
-    /// Address of the control block of its ring; 0 = it has none.
+    /// Address of the control block of the thread's ring; 0 = it has none.
     pub control: Cell<usize>,
     /// Address of the ring.
     pub ring: Cell<usize>,
-    /// The process's epoch when it got the ring: see [`crate::process`].
+    /// The process's epoch when the thread got its ring: see [`crate::process`].
     pub epoch: Cell<u64>,
     /// `pid << 32 | tid`
     pub ids: Cell<u64>,
-    /// The epoch in which it looks for a ring, as long as it does.
+    /// The epoch in which the thread is looking for a ring just now; otherwise 0.
     pub claiming: Cell<u64>,
-    /// Operations to let pass before it looks again.
+    /// Number of operations before the thread looks for a ring again.
     pub patience: Cell<u32>,
-    /// Operations that it has begun; it may be any number.
+    /// Number of operations that it has begun; may overflow.
     pub operations: Cell<u32>,
-    /// What `pthread_once` is to run.
+    /// The routine of the `pthread_once` in progress.
     pub routine: Cell<usize>,
-    /// 1 once that has been started.
+    /// 1 if that routine has been started.
     pub ran: Cell<u64>,
 }
 
@@ -46,7 +46,7 @@ global_asm!(
     ".popsection",
 );
 
-/// This thread's.
+/// This thread's words.
 #[inline(always)]
 pub fn tls() -> &'static Tls {
     let address: usize;

@@ -1,9 +1,9 @@
-//! Functions of libc that are checked on their way: their arguments stay where they are, and the original is
-//! jumped to, so that none of our code is on the stack meanwhile.
+//! Functions of libc that are watched: a check runs before each, the arguments stay where they are, and then the original
+//! is jumped to, so that none of our code is on the stack.
 
-/// `watch!("name", BEFORE)`: `BEFORE` is called with the first three arguments and gives the address to go on at.
-/// `watch!("name", BEFORE, if NUMBER or NUMBER, BEHIND)`: only if the first argument is one of these numbers, or as long as
-/// `BEHIND`, where that address is kept, is 0.
+/// `watch!("name", BEFORE)`: `BEFORE` is called with the first three arguments and returns the address to continue at.
+/// `watch!("name", BEFORE, if NUMBER or NUMBER, BEHIND)`: it is called only if the first argument is one of these numbers, or
+/// while `BEHIND`, in which that address is kept, is 0.
 macro_rules! watch {
     ($name:literal, $before:path) => {
         $crate::watch::watch!(@ $name, $before, ["", "", "", "", "", ""], ["", "", "", "", "", "", ""], );
@@ -43,7 +43,7 @@ macro_rules! watch {
             ".cfi_startproc",
             "endbr64",
             $($x86,)*
-            // With the return address that makes eight words: the stack is aligned for the call.
+            // With the return address these are eight words, so the stack is aligned for the call.
             "push rdi", ".cfi_adjust_cfa_offset 8",
             "push rsi", ".cfi_adjust_cfa_offset 8",
             "push rdx", ".cfi_adjust_cfa_offset 8",

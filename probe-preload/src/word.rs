@@ -1,18 +1,18 @@
-//! Words of shared memory that one thread writes, signal handlers of it included.
+//! Words of shared memory that only one thread and its signal handlers write.
 
 use core::arch::asm;
 use core::sync::atomic::AtomicU64;
 #[cfg(not(target_arch = "x86_64"))]
 use core::sync::atomic::Ordering;
 
-/// Adds to a word that only this thread writes, in a way that a signal handler cannot come into; gives what was there.
+/// Adds 1 to a word that only this thread writes, in a way that no signal handler can interrupt; returns the previous value.
 #[inline(always)]
 pub fn add_one(word: &AtomicU64) -> u64 {
     #[cfg(target_arch = "x86_64")]
     {
         let mut one = 1u64;
-        // SAFETY: one instruction on a word that is there; without `lock` it is whole for this CPU, which is all that
-        // matters for a word of one thread.
+        // SAFETY: one instruction on a word that is there. Without `lock` it is atomic for this CPU, which suffices
+        // for a word of one thread.
         unsafe {
             asm!("xadd qword ptr [{0}], {1}", in(reg) word.as_ptr(), inout(reg) one, options(nostack));
         }
@@ -22,7 +22,7 @@ pub fn add_one(word: &AtomicU64) -> u64 {
     word.fetch_add(1, Ordering::Relaxed)
 }
 
-/// As [`add_one`], where the previous value is not needed: a third of its work.
+/// As [`add_one`], if the previous value is not needed: a third of its cost.
 #[inline(always)]
 pub fn count(word: &AtomicU64) {
     #[cfg(target_arch = "x86_64")]
@@ -34,7 +34,7 @@ pub fn count(word: &AtomicU64) {
     word.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Asks for the cache line of a word, to write there soon.
+/// Prefetches the cache line of a word for writing.
 #[inline(always)]
 pub fn will_write(word: &AtomicU64) {
     #[cfg(target_arch = "x86_64")]

@@ -4,19 +4,19 @@ use super::command::{CommandLibrary, InterposeMode, Obstacle, c_library};
 use super::library::has_library;
 use std::path::Path;
 
-/// What was chosen, and why.
+/// Whether a command is recorded from inside, and why not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// From inside. `first`: libraries that insist on coming before all others.
+    /// It is recorded from inside. `first`: libraries that insist on coming before all others.
     Inside {
         /// Names for the front of `LD_PRELOAD`.
         first: Vec<String>,
     },
-    /// Not, because.
+    /// It is not recorded from inside, for this reason.
     Not(String),
 }
 
-/// What to do about a command: `binary` is the ELF file that will run, if known.
+/// Chooses for a command; `binary` is the ELF file that will run, if known.
 pub fn decide(mode: InterposeMode, binary: Option<&Path>) -> Choice {
     let because = |reason: &str| Choice::Not(reason.to_owned());
     match mode {

@@ -7,22 +7,22 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use symbols::Outline;
 
-/// What the user has asked for.
+/// The user's choice (`--interpose`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InterposeMode {
-    /// Where it can be done.
+    /// Record from inside where it is possible.
     #[default]
     Auto,
-    /// An error where it cannot.
+    /// Record from inside, or fail where it is impossible.
     Always,
-    /// No.
+    /// Never record from inside.
     Never,
 }
 
 /// Largest C library that is read.
 const MOST_LIBRARY: u64 = 64 << 20;
 
-/// A C library that is known.
+/// The C library that a command will load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandLibrary {
     /// `glibc` or `musl`.
@@ -31,7 +31,7 @@ pub struct CommandLibrary {
     pub first: Vec<String>,
 }
 
-/// Why not.
+/// Why no library can be put before a command's libc.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Obstacle(pub String);
 
@@ -39,10 +39,10 @@ fn obstacle<T>(reason: impl Into<String>) -> Result<T, Obstacle> {
     Err(Obstacle(reason.into()))
 }
 
-/// Looks at an executable file.
+/// The C library that an executable file will load.
 ///
 /// # Errors
-/// Nothing can be put before its C library, or that is not known.
+/// Nothing can be put before the file's C library, or that library is not known.
 pub fn c_library(binary: &Path) -> Result<CommandLibrary, Obstacle> {
     let unreadable = |error: std::io::Error| Obstacle(format!("the program cannot be read: {error}"));
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
@@ -82,7 +82,7 @@ pub fn c_library(binary: &Path) -> Result<CommandLibrary, Obstacle> {
     Ok(CommandLibrary { name: "glibc", first })
 }
 
-/// The sanitizers' libraries look whether they come first, and end the program if not.
+/// The sanitizers' libraries check whether they come first, and end the program if not.
 fn insists_on_being_first(name: &str) -> bool {
     ["libasan.so", "libtsan.so", "liblsan.so", "libhwasan.so", "libclang_rt."]
         .iter()
@@ -96,7 +96,7 @@ fn threads_are_in_libc(interpreter: &Path) -> Option<bool> {
     let metadata =
         std::fs::metadata(&path).ok().filter(|data| data.is_file() && data.len() <= MOST_LIBRARY)?;
     let bytes = std::fs::read(&path).ok().filter(|bytes| bytes.len() as u64 <= metadata.len())?;
-    // The name of the version that this change has brought.
+    // The symbol version that came with the thread functions in libc.
     const VERSION: &[u8] = b"\0GLIBC_2.34\0";
     Some(bytes.windows(VERSION.len()).any(|window| window == VERSION))
 }

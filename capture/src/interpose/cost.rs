@@ -1,23 +1,23 @@
-//! What recording operations costs their threads. The library samples the cost of one where it was called,
-//! with that state of the caches; the others are assumed to cost the same.
+//! The CPU time that recording operations costs the target's threads. The library measures some operations where they are
+//! called, with the caches as they are there; all others are assumed to cost the same.
 
-/// What an operation takes while none has been measured, nanoseconds: too few to matter.
+/// Assumed cost of an operation while none has been measured, nanoseconds: too little to matter.
 const UNMEASURED_NS: f64 = 100.0;
 
-/// Sums over a ring, or over all.
+/// Sums over one ring, or over all rings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sums {
     /// Records written.
     pub records: u64,
-    /// Of how many it was measured what they took.
+    /// Number of records whose cost was measured.
     pub measured: u64,
-    /// What those took, nanoseconds.
+    /// Summed cost of the measured records, nanoseconds.
     pub took_ns: u64,
 }
 
 impl Sums {
-    /// Moves up to `now`, and says by how much. What the target has written into may be less than before: that does not
-    /// count, and not twice afterwards.
+    /// Moves up to `now` and returns the increase. The target can make a sum smaller than before: a decrease counts as zero,
+    /// and the way back up to the old value counts as zero, too.
     pub fn advance(&mut self, now: Sums) -> Sums {
         let more = Sums {
             records: now.records.saturating_sub(self.records),
@@ -32,7 +32,7 @@ impl Sums {
         more
     }
 
-    /// With those of another ring.
+    /// The sums of two rings together.
     pub fn plus(self, other: Sums) -> Sums {
         Sums {
             records: self.records.saturating_add(other.records),
@@ -42,7 +42,7 @@ impl Sums {
     }
 }
 
-/// The account. It never goes down, so that the difference of two looks is what was spent in between.
+/// The cost account. Its total never decreases, so the difference of two readings is the cost in between.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OperationCosts {
     operations: u64,
@@ -55,7 +55,7 @@ impl OperationCosts {
         OperationCosts { operations: 0, each_ns: UNMEASURED_NS, spent_ns: 0.0 }
     }
 
-    /// So much came since the last time.
+    /// Adds the increase since the last call.
     pub fn add(&mut self, more: Sums) {
         if more.measured > 0 {
             self.each_ns = more.took_ns as f64 / more.measured as f64;
@@ -64,7 +64,7 @@ impl OperationCosts {
         self.spent_ns += more.records as f64 * self.each_ns;
     }
 
-    /// Operations so far, and what they took, nanoseconds.
+    /// Operations so far, and their cost, nanoseconds.
     pub fn total(&self) -> (u64, u64) {
         (self.operations, self.spent_ns as u64)
     }
@@ -89,7 +89,7 @@ mod tests {
         assert_eq!(total(sums(1_000, 2, 400)), (1_010, 201_000));
         // More expensive from here on; earlier costs do not change.
         assert_eq!(total(sums(100, 1, 500)), (1_110, 251_000));
-        // None was measured: as before.
+        // Without a new measurement, the last cost per operation applies.
         assert_eq!(total(sums(10, 0, 0)), (1_120, 256_000));
     }
 

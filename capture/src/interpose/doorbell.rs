@@ -1,8 +1,8 @@
-//! The bell in the shared memory: what wakes the thread that empties the rings before its time.
+//! The doorbell in the shared memory: it wakes the ring reader before its next regular turn.
 //!
-//! The target may misuse it. If it rings without need, that thread wakes for nothing, as often as the waiting
-//! side allows; if it takes the bell away or waits for it itself, its rings are emptied as late as if there
-//! were no bell.
+//! The target may misuse it. If it rings without need, the ring reader wakes for nothing, as often as the waiting
+//! side allows. If it clears the bell or waits for it itself, the rings are emptied at their regular times, as if
+//! there were no bell.
 
 use probe_abi::interpose::SharedWord;
 use rustix::thread::futex;
@@ -12,10 +12,10 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Bytes that are mapped: the header.
+/// Bytes that are mapped: the header of the shared memory.
 const BYTES: usize = 4096;
 
-/// The first page of the shared memory, mapped separately: its owner depends on nothing else.
+/// The first page of the shared memory, in a mapping of its own, so that its owner depends on nothing else.
 #[derive(Debug)]
 pub struct Doorbell {
     page: NonNull<AtomicU64>,
@@ -27,7 +27,7 @@ unsafe impl Send for Doorbell {}
 unsafe impl Sync for Doorbell {}
 
 impl Doorbell {
-    /// Of this file, which cannot become smaller than its first page.
+    /// Maps the first page of the file, which must be sealed against shrinking.
     pub(super) fn of(file: BorrowedFd<'_>) -> io::Result<Doorbell> {
         // SAFETY: a new mapping at an address of the kernel's choice, of a descriptor that is open.
         let page = unsafe {
@@ -57,19 +57,19 @@ impl Doorbell {
     /// Wakes the waiting thread, or the next one to wait.
     pub fn ring(&self) {
         self.word().store(1, Ordering::Release);
-        // It can only fail for an address that is not mapped.
+        // A wake-up can only fail for an address that is not mapped.
         let _ = futex::wake(self.word(), futex::Flags::empty(), 1);
     }
 
-    /// Acknowledges a ring: to be called before doing the work that was rung for.
+    /// Acknowledges a ring. To be called before the rings are emptied, so that a later ring is not lost.
     pub fn silence(&self) {
         self.word().swap(0, Ordering::AcqRel);
     }
 
-    /// Waits until it rings, or has rung since [`Doorbell::silence`], and no longer than this; may come back early without that.
+    /// Waits until the bell rings or has rung since [`Doorbell::silence`], at most this long. May return early for no reason.
     pub fn wait(&self, at_most: Duration) {
         let Ok(limit) = futex::Timespec::try_from(at_most) else { return };
-        // It has rung, the time is over, or a signal came: the caller looks in any case.
+        // The result is ignored: after a ring, a timeout or a signal the caller checks the rings in any case.
         let _ = futex::wait(self.word(), futex::Flags::empty(), 0, Some(&limit));
     }
 }
@@ -103,7 +103,7 @@ mod tests {
         bell.ring();
         bell.wait(LONG);
         bell.wait(LONG);
-        // Any other number will do, too.
+        // Any other value than 0 counts as rung.
         bell.word().store(u32::MAX, Ordering::Release);
         bell.wait(LONG);
         assert!(began.elapsed() < LONG);

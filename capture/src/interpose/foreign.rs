@@ -1,11 +1,11 @@
-//! Processes in which the library stays out of the way although it is loaded: `probe-preload`'s own rules,
+//! Processes in which the library does not record although it is loaded: `probe-preload`'s own rules,
 //! checked from outside.
 
 use super::shared::{MEMORY_NAME, filters_of};
 use std::path::{Path, PathBuf};
 
-/// Whether the library will not record in this process: it came to a filter of system calls that longpole has not, has a
-/// clock of its own, or cannot tell. A filter that came later does not matter: the library is there by then.
+/// Whether the library will not record in this process: the process has more seccomp filters than longpole, has its own
+/// clock, or has no `/proc`. If the shared memory is mapped, filters do not matter: they came after the library.
 pub fn cannot_come_up(pid: u32) -> bool {
     let folder = PathBuf::from(format!("/proc/{pid}"));
     if has_own_clock(&folder) {
@@ -16,13 +16,13 @@ pub fn cannot_come_up(pid: u32) -> bool {
     (more_filters || cannot_tell) && !has_memory(&folder)
 }
 
-/// A time namespace whose clock is not the one of the kernel's records.
+/// Whether the process is in a time namespace whose clock differs from the clock of the kernel's records.
 fn has_own_clock(folder: &Path) -> bool {
-    // The first one's inode (include/linux/proc_ns.h). Kernels without them have no such file.
+    // The inode of the first time namespace (include/linux/proc_ns.h). Kernels without time namespaces lack this file.
     std::fs::read_link(folder.join("ns/time")).is_ok_and(|name| name != Path::new("time:[4026531834]"))
 }
 
-/// Whether it has mapped the shared memory.
+/// Whether the process has mapped the shared memory.
 fn has_memory(folder: &Path) -> bool {
     let maps = std::fs::read(folder.join("maps")).unwrap_or_default();
     let name = format!("/memfd:{MEMORY_NAME}");

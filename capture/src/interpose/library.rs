@@ -1,4 +1,4 @@
-//! The library inside this binary.
+//! The preload library, embedded in this binary.
 
 #[cfg(longpole_preload)]
 const LIBRARY: &[u8] = include_bytes!(env!("LONGPOLE_PRELOAD_LIBRARY"));

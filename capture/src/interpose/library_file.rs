@@ -1,5 +1,5 @@
-//! Where the library's file lies while the command and its children may load it: in a folder of our own that everybody
-//! may read and only we may change, on a file system from which code may be run.
+//! The library's file on disk while the command and its children may load it: in a folder of our own that everybody
+//! may read and only we may change, on a file system that allows running code.
 
 use super::library::library;
 use std::collections::HashSet;
@@ -11,8 +11,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Folders to try. Not the user's `TMPDIR`: the command may run as another user, who may have no access
-/// there.
+/// Folders to try. The user's `TMPDIR` is not among them: the command may run as another user, who may have no
+/// access there.
 const FOLDERS: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 const PREFIX: &str = engine::event::LIBRARY.0;
 const NAME: &str = engine::event::LIBRARY.1;
@@ -29,7 +29,7 @@ impl LibraryFile {
     /// Writes the file.
     ///
     /// # Errors
-    /// None of the folders can be written to and allows running code; the error is the last one's.
+    /// No folder can be written to and allows running code; returns the error of the last folder.
     pub fn new() -> io::Result<LibraryFile> {
         let mut last = io::Error::from(io::ErrorKind::NotFound);
         for folder in FOLDERS {
@@ -45,7 +45,7 @@ impl LibraryFile {
         sweep(parent);
         let name = format!("{PREFIX}{}-{:x}", std::process::id(), crate::target::monotonic_ns());
         let folder = parent.join(name);
-        // Fails if another process has made it before us, so that it is ours.
+        // Fails if another process has made the folder before us, so a folder that we get is ours.
         std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
         let place = LibraryFile { file: folder.join(NAME), folder, left: false };
         let mut file = File::options().write(true).create_new(true).mode(0o600).open(&place.file)?;
@@ -63,7 +63,7 @@ impl LibraryFile {
         &self.file
     }
 
-    /// The file stays: a process may still want to load it.
+    /// Keeps the file when this is dropped: a process may still want to load it.
     pub fn leave(&mut self) {
         self.left = true;
     }
@@ -79,14 +79,14 @@ impl Drop for LibraryFile {
     }
 }
 
-/// Removes files that earlier runs have left for programs that ran on, once no process has them any more.
+/// Removes the files that earlier runs have left for programs that went on, unless a process still maps them.
 fn sweep(parent: &Path) {
     let user = rustix::process::geteuid().as_raw();
     let Ok(entries) = std::fs::read_dir(parent) else { return };
     let left: Vec<PathBuf> = entries
         .filter_map(Result::ok)
         .filter(|entry| entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes()))
-        // Not through a link: in a folder that is ours no other user can put anything.
+        // No links are followed. In a folder that is ours no other user can create files.
         .filter(|entry| entry.metadata().is_ok_and(|data| data.is_dir() && data.uid() == user))
         .map(|entry| entry.path())
         .filter(|folder| folder.join(NAME).exists() && !maker_lives(folder))
@@ -96,13 +96,13 @@ fn sweep(parent: &Path) {
     }
     let mapped = mapped();
     for folder in left.iter().filter(|folder| !mapped.contains(&folder.join(NAME))) {
-        // What cannot be removed does no harm.
+        // A file that cannot be removed does no harm.
         let _ = std::fs::remove_file(folder.join(NAME));
         let _ = std::fs::remove_dir(folder);
     }
 }
 
-/// Whether the longpole whose number is in the folder's name may still be there.
+/// Whether the longpole whose pid is in the folder's name may still run.
 fn maker_lives(folder: &Path) -> bool {
     let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let pid = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next());
@@ -110,7 +110,7 @@ fn maker_lives(folder: &Path) -> bool {
         .is_none_or(|pid| Path::new("/proc").join(pid.to_string()).exists())
 }
 
-/// Every file of this library that some process has loaded.
+/// Paths of all files of this library that some process has mapped.
 pub(super) fn mapped() -> HashSet<PathBuf> {
     let Ok(processes) = std::fs::read_dir("/proc") else { return HashSet::new() };
     let is_number = |name: &OsStr| name.as_encoded_bytes().iter().all(u8::is_ascii_digit);
@@ -125,7 +125,7 @@ pub(super) fn mapped() -> HashSet<PathBuf> {
     paths
 }
 
-/// Whether code may be run from this file: the file system may be mounted `noexec`.
+/// Fails if code may not be run from this file, as on a file system that is mounted `noexec`.
 fn may_run(file: &File) -> io::Result<()> {
     const BYTES: usize = 4096;
     // SAFETY: a new mapping at an address of the kernel's choice, of a descriptor that is open. Nothing in it is run.

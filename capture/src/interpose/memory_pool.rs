@@ -1,50 +1,50 @@
-//! The memory that all rings may use together, and how much that is.
+//! The memory pool that all rings share, and its size.
 
 use super::shared::Shared;
 use crate::target::memory;
 use probe_abi::interpose::SharedWord;
 use std::sync::atomic::Ordering;
 
-/// This part of what is available goes to the rings. The records that have been taken from them and wait for their place in
-/// time may use as much again, and what of the rings may come on top.
+/// The rings get this fraction of the available memory, an eighth. Records that were taken from them and wait for their
+/// place in time order may use as much again, and those still in the rings then come on top.
 const PART: u64 = 8;
-/// With less, hardly anything could be recorded of a few threads.
+/// With less memory, hardly anything could be recorded even of a few threads.
 const LEAST_BYTES: u64 = 1 << 20;
-/// More is no use: it could not be emptied before it is full again. But at least room for [`MOST_FULL_RINGS`]
-/// rings of any size.
+/// More is of no use: it could not be emptied before it is full again. But there is at least room for
+/// [`MOST_FULL_RINGS`] rings of any size.
 const MOST_BYTES: u64 = 256 << 20;
 const MOST_FULL_RINGS: u64 = 32;
 
-/// What rings of this size may use, and what may wait of them, where so much is available, rings included.
+/// Bytes for all rings of this size, and again for records that wait, if `available` bytes are free, rings included.
 pub(super) fn bytes_of(available: u64, ring_bytes: u64) -> u64 {
     let most = MOST_BYTES.max(MOST_FULL_RINGS.saturating_mul(ring_bytes));
     (available / PART).clamp(LEAST_BYTES, most)
 }
 
-/// The same for this machine's present state: what is free, and may be used by this process and that one, and
-/// what rings use already.
+/// The same for the machine's present state: the memory that both this process and `pid` may still use, plus `used`,
+/// the bytes that rings have already.
 pub(super) fn bytes_now(pid: Option<u32>, used: u64, ring_bytes: u64) -> u64 {
     let pids = [std::process::id()].into_iter().chain(pid);
     let available = pids.filter_map(memory::available_bytes).min();
-    // If the kernel does not say, there is enough.
+    // If the kernel does not tell, memory is assumed to suffice.
     bytes_of(available.map_or(u64::MAX, |available| available.saturating_add(used)), ring_bytes)
 }
 
-/// What of it has been put into the memory.
+/// The pool's size. The free part is a word of the shared memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MemoryPool {
     pieces: i64,
 }
 
 impl MemoryPool {
-    /// As much as all rings can use.
+    /// A pool in which every ring can be full.
     pub fn of_all(shared: &Shared) -> MemoryPool {
         let mut pool = MemoryPool { pieces: 0 };
         pool.becomes(shared, u64::MAX);
         pool
     }
 
-    /// From now on it is so much.
+    /// Changes the pool's size to this many bytes.
     pub fn becomes(&mut self, shared: &Shared, bytes: u64) {
         let layout = shared.layout();
         let most = (layout.rings * layout.pieces()) as u64;
@@ -57,18 +57,18 @@ impl MemoryPool {
         shared.word(SharedWord::FREE).load(Ordering::Relaxed) as i64
     }
 
-    /// Bytes of what has been taken out of it. The target may write anything there.
+    /// Bytes that rings have taken. The target may write anything into the free count.
     pub fn used_bytes(self, shared: &Shared) -> u64 {
         let used = self.pieces.saturating_sub(self.free(shared)).max(0);
         (used as u64).saturating_mul(shared.layout().piece_bytes())
     }
 
-    /// Whether memory that has been read must be returned, for any ring that may need it.
+    /// Whether the memory of records that have been read must be returned at once, since any ring may need it.
     pub fn is_short(self, shared: &Shared) -> bool {
         self.free(shared) < self.pieces / 2
     }
 
-    /// Whether what lies idle is to come back, too.
+    /// Whether idle memory of rings must be returned, too.
     pub fn is_nearly_empty(self, shared: &Shared) -> bool {
         self.free(shared) < self.pieces / 4
     }
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
     use probe_abi::interpose::{SharedLayout, is_short, may_take};
 
-    /// Rings of six hundred threads had 1.2 GB, in a container with 512 MB; and one busy thread is to have all of its ring.
+    /// The rings of 600 threads must not need 1.2 GB in a container with 512 MB; but one busy thread may fill its ring.
     #[test]
     fn all_rings_together_have_a_part_of_what_there_is() {
         let ring = 2 << 20;
@@ -90,8 +90,8 @@ mod tests {
         assert_eq!(bytes_of(u64::MAX, u64::MAX), u64::MAX / PART);
     }
 
-    /// Lets `threads` threads take pieces in turn, as many as they can get, up to a ring's; what each has
-    /// then, and what remains.
+    /// Lets `threads` threads take pieces in turn, up to `of_ring` each. Returns each thread's pieces and the pieces that
+    /// remain.
     fn shared_out(pieces: i64, threads: usize, of_ring: u64) -> (Vec<u64>, i64) {
         let (mut each, mut free) = (vec![0u64; threads], pieces);
         while let Some(taker) = each.iter_mut().filter(|own| **own < of_ring && may_take(**own, free)).min() {
@@ -110,7 +110,7 @@ mod tests {
         assert!(each.iter().all(|own| (21..=22).contains(own)) && free >= 21, "{free}: {each:?}");
         let (each, free) = shared_out(100, 16_384, of_ring);
         assert!(free >= 0 && each.iter().sum::<u64>() + free as u64 == 100);
-        // Greedy ones that came first leave something.
+        // Threads that take all they can leave something to those that come later.
         let (mut greedy, mut free) = (0, all);
         while may_take(greedy, free) {
             (greedy, free) = (greedy + 1, free - 1);

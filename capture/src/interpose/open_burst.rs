@@ -1,6 +1,6 @@
-//! What a thread has folded and not yet written into its ring. It is in the ring's control block. As soon as
-//! it cannot continue, its record is certain: then it is reported from here, and the record that the thread
-//! writes later is dropped.
+//! The burst that a thread has open: operations that it has folded into its ring's control block and not yet written as a
+//! record. As soon as a burst can no longer continue, it is final. Then it is reported from the control block, and the
+//! record that the thread writes later is dropped.
 
 use super::shared::Shared;
 use probe_abi::interpose::{BURST_COUNTED, RECORD_WORDS, RingWord};
@@ -10,7 +10,7 @@ use std::sync::atomic::{Ordering, fence};
 /// How often to try for a consistent view of all words.
 const TRIES: usize = 4;
 
-/// What the words of a control block say.
+/// The open burst, as the words of a control block describe it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct OpenBurst {
     object: u64,
@@ -27,18 +27,18 @@ pub(super) struct OpenBurst {
     attempts: u64,
 }
 
-/// The result of a look at them.
+/// The result of a look at a control block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Look {
-    /// There is nothing.
+    /// No burst is open.
     Nothing,
-    /// This is there.
+    /// This burst is open.
     There(OpenBurst),
-    /// They are being changed; the version at which they are.
+    /// The thread is changing the words; their version.
     Changing(u64),
 }
 
-/// What has been reported of the words: the number of its last record, as long as the thread may write it.
+/// The numbers of the burst and lock that were reported from the control block and that the thread may still write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ReportedBurst {
     burst: Option<u32>,
@@ -46,7 +46,7 @@ pub(super) struct ReportedBurst {
 }
 
 impl Look {
-    /// The number of what is there, if that is written at all.
+    /// The number of the record that the open burst would be written with, if it would be written at all.
     pub fn number(&self) -> Option<u32> {
         match self {
             Look::There(open) if open.has_burst() => Some(open.number as u32),
@@ -57,7 +57,7 @@ impl Look {
 }
 
 impl OpenBurst {
-    /// Looks at the control block of a ring. `torn`: its thread is gone, and may have been changing it.
+    /// Reads the control block of a ring. `torn`: its thread is gone, and may have been changing the words.
     pub fn look(shared: &Shared, number: usize, torn: bool) -> Look {
         let control = shared.layout().control(number);
         let word = |word: usize| shared.word(control + word).load(Ordering::Relaxed);
@@ -90,18 +90,18 @@ impl OpenBurst {
         Look::Changing(version)
     }
 
-    /// Since when nothing has come to it: what it will become is no older than that.
+    /// When an operation was added last. The burst's record will not be older than this.
     pub fn last_ns(&self) -> u64 {
         if self.since_ns == 0 { self.ended_ns } else { self.since_ns }
     }
 
-    /// Whether it cannot continue, as of this time: the thread's next operation ends it.
+    /// Whether the burst can no longer continue at this time: the thread's next operation will end it.
     pub fn is_over(&self, now_ns: u64) -> bool {
         let most_ns = if self.since_ns == 0 { MOST_APART_NS } else { MOST_HELD_NS };
         now_ns.saturating_sub(self.last_ns()) > most_ns
     }
 
-    /// Passes on what it is, once. Numbers and times are the target's.
+    /// Passes its burst and its open acquisition to the sink, each once. Numbers and times are those the target wrote.
     pub fn tell(&self, told: &mut ReportedBurst, owner: u64, sink: &mut dyn FnMut(&[u8; RECORD_WORDS * 8])) {
         let (burst, lock) = (self.number as u32, self.lock_number());
         if self.has_burst() && told.burst != Some(burst) {
@@ -114,7 +114,7 @@ impl OpenBurst {
         }
     }
 
-    /// Whether there are pairs that are written: they may only be counted.
+    /// Whether its pairs get a record; otherwise they are only counted.
     fn has_burst(&self) -> bool {
         self.count > 0 && !self.is_counted()
     }
@@ -172,8 +172,8 @@ impl OpenBurst {
 }
 
 impl ReportedBurst {
-    /// Whether this record of the thread's, by its header's number and time and its kind, has been reported
-    /// before it came.
+    /// Whether a record that the thread wrote was already reported from the control block; it is identified by its header's
+    /// kind, number and time.
     pub fn takes_back(&mut self, kind: u8, number: u32, time_ns: u64) -> bool {
         if kind == Kind::Burst as u8 {
             return self.burst.take_if(|told| *told == number).is_some();
@@ -181,8 +181,8 @@ impl ReportedBurst {
         self.lock.take_if(|told| *told == (number, time_ns)).is_some()
     }
 
-    /// Numbers that are final for a thread that is gone: those that it had counted, and whether it used one
-    /// more that it had not counted.
+    /// Corrections for a thread that is gone: numbers it had used whose records were reported but never written, and
+    /// whether the reported acquisition used a further number that the thread had not counted.
     pub fn of_one_gone(&self, open: &OpenBurst) -> (u64, bool) {
         let burst = open.has_burst() && self.burst == Some(open.number as u32);
         let lock = self.lock.is_some_and(|(number, _)| number == open.lock_number());
@@ -214,7 +214,7 @@ mod tests {
         }
     }
 
-    /// A burst of `count` pairs, from 1,000 to the end, and since when the mutex is taken once more.
+    /// Sets up a burst of `count` pairs from 1,000 to `ended_ns`, and a further acquisition at `since_ns`.
     fn holds_burst(shared: &Shared, number: u64, count: u64, ended_ns: u64, since_ns: u64) {
         set(
             shared,
@@ -235,13 +235,13 @@ mod tests {
         );
     }
 
-    /// The thread writes a record of this number at the end of its ring.
+    /// Writes a record of this number at the end of the ring, as the thread would.
     fn writes(shared: &Shared, kind: Kind, number: u32, time_ns: u64) {
         let head = shared.word(shared.layout().control(0) + RingWord::HEAD).fetch_add(1, Ordering::Relaxed);
         let mut words = [0u64; RECORD_WORDS];
         words[0] = time_ns;
         words[1] = u64::from(Header::NO_CPU) << 32 | (kind as u64) << 48 | u64::from(number);
-        // The header has the thread first.
+        // In a header the thread id comes first.
         words[2] = OWNER;
         words[3..].copy_from_slice(&match kind {
             Kind::Burst => [OBJECT, 0x5000, 100 | 20 << 32, 10 | 5 << 32, 0x10 | 2 << 32],
@@ -311,7 +311,7 @@ mod tests {
         assert_eq!(pairs(&turn(&mut ring, &shared, 2_601 + MOST_HELD_NS, false)), [(6, 0)]);
     }
 
-    /// Above a burst's flags is the thread that wrote the lock last, which only that thread uses.
+    /// Above a burst's flags is the thread that wrote the lock last: only the library uses it, and it must be cut off.
     #[test]
     fn a_lock_that_is_held_for_reading_is_told_as_read() {
         let (shared, mut ring) = (shared(), Ring::default());
@@ -356,8 +356,8 @@ mod tests {
         assert_eq!(ring.dropped(&shared, 0), 0);
     }
 
-    /// Pairs that are only counted have no number, so that none is missing; the acquisition after them gets
-    /// the next one.
+    /// Pairs that are only counted have no number, so none is missing. The acquisition after them gets the next
+    /// number.
     #[test]
     fn what_is_only_counted_is_not_told_but_an_acquisition_that_lasts_is() {
         let (shared, mut ring) = (shared(), Ring::default());
@@ -376,7 +376,7 @@ mod tests {
         assert_eq!(ring.dropped(&shared, 0), 0);
     }
 
-    /// As above, for a thread that died while it held the mutex.
+    /// The same for a thread that died while it held the mutex.
     #[test]
     fn an_acquisition_behind_what_is_counted_is_told_of_one_who_is_gone() {
         let (shared, mut ring) = (shared(), Ring::default());

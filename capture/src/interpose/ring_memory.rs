@@ -1,29 +1,29 @@
-//! What becomes of a ring's memory when it has been read: it stays for the same thread, or goes back to the system and into
-//! the pool that all rings take theirs from. The rules are [`probe_abi::interpose`]'s.
+//! The memory of places in a ring that have been read: it stays with the same thread, or returns to the system and to the
+//! pool from which all rings take memory. The rules are [`probe_abi::interpose`]'s.
 
 use super::shared::Shared;
 use super::thread_ring_reader::Turn;
 use probe_abi::interpose::{RECORD_WORDS, RingWord, SharedWord};
 use std::sync::atomic::Ordering;
 
-/// After this many records the writer learns that they have been read: a page of them.
+/// The writer learns after this many records, a page of them, that they have been read.
 const ROOM_EVERY: u64 = 64;
 
-/// This many pieces are returned at once, if as many have been read: returning them interrupts the CPUs that
+/// This many pieces are returned at once, if as many have been read: each return interrupts the CPUs that
 /// the target runs on.
 const TOGETHER: u64 = 16;
 
-/// Up to this many pieces stay with the ring of a thread that has ended: short-lived threads need no more.
+/// The ring of a thread that has ended keeps up to this many pieces: short-lived threads need no more.
 const KEPT: u32 = 4;
 
-/// Places that have been passed on: the thread knows that they have been read.
+/// The place up to which the thread knows that its records have been read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Passed {
     to: u64,
 }
 
 impl Passed {
-    /// Everything before this place has been read: passes it on if it is worth it by now.
+    /// Tells the thread that everything before `tail` has been read, if enough has been read since the last time.
     #[inline]
     pub fn to(&mut self, turn: &Turn<'_>, tail: u64, gives_back: bool) {
         let every = if gives_back { TOGETHER * turn.shared.layout().piece_records() } else { ROOM_EVERY };
@@ -32,11 +32,11 @@ impl Passed {
         }
     }
 
-    /// Passes on everything before this place.
+    /// Tells the thread that everything before `tail` has been read. Whole pieces are returned, or marked as idle.
     pub fn all(&mut self, turn: &Turn<'_>, tail: u64, gives_back: bool) {
         let piece = turn.shared.layout().piece_records();
         let (first, end) = (self.to & !(piece - 1), tail & !(piece - 1));
-        // The writer keeps away from them until it learns that they have been read.
+        // The writer keeps away from these pieces until it learns that they have been read.
         let sane = end.wrapping_sub(first) <= turn.shared.layout().ring_records as u64;
         if sane && !(gives_back && gives(turn.shared, turn.number, first, end)) {
             for place in (first..end).step_by(piece as usize) {
@@ -47,19 +47,19 @@ impl Passed {
         self.over(turn, tail);
     }
 
-    /// The same where it is unknown what lies before this place.
+    /// The same where the content before `tail` is unknown: no piece is returned or marked.
     pub fn over(&mut self, turn: &Turn<'_>, tail: u64) {
         self.to = tail;
         turn.control(RingWord::TAIL).store(tail, Ordering::Release);
     }
 
-    /// The ring's thread is gone and everything has been read: its memory goes into the pool, if it is not just a little.
+    /// Returns the memory of a ring whose thread is gone and whose records have all been read, unless it is very little.
     pub fn end(&mut self, shared: &Shared, number: usize, tail: u64) {
         let layout = shared.layout();
         let word = |word: usize| shared.word(layout.control(number) + word);
         let idle: u32 =
             idle_words(shared).map(|index| word(index).load(Ordering::Relaxed).count_ones()).sum();
-        // It may have been in the middle of a piece.
+        // The thread may have been in the middle of a piece.
         let paid = word(RingWord::PAID_TO).load(Ordering::Relaxed).wrapping_sub(tail);
         let open = paid != 0 && paid <= layout.piece_records();
         if idle + u32::from(open) <= KEPT {
@@ -73,7 +73,7 @@ impl Passed {
     }
 }
 
-/// Returns the memory that a ring does not need now.
+/// Returns the ring's idle memory.
 pub(super) fn give_idle_back(shared: &Shared, number: usize) {
     let layout = shared.layout();
     let control = layout.control(number);
@@ -106,13 +106,13 @@ fn idle_words(shared: &Shared) -> std::ops::Range<usize> {
     RingWord::IDLE..RingWord::IDLE + shared.layout().pieces().div_ceil(64)
 }
 
-/// Returns whole pieces that no thread may touch any more, and puts them into the pool.
+/// Returns whole pieces that no thread may touch any more to the system and the pool; `false`: that failed.
 fn gives(shared: &Shared, number: usize, first: u64, end: u64) -> bool {
     let layout = shared.layout();
     let records = layout.ring_records as u64;
     let mut from = first;
     while from < end {
-        // Up to where the ring begins again.
+        // Up to where the ring wraps around.
         let to = ((from / records + 1) * records).min(end);
         if !shared.give_back(layout.place(number, from), (to - from) as usize * RECORD_WORDS) {
             return false;

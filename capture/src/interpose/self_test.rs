@@ -23,7 +23,7 @@ pub fn check_library() -> Result<(), String> {
     }
 }
 
-/// The loader goes on without a library that it cannot use, and says so.
+/// Starts the program with the library. The loader reports a library that it cannot use and goes on without it.
 fn starts_with(program: &str, library: &Path) -> Result<(), String> {
     let mut command = Command::new(program);
     command.env_clear().env("LD_PRELOAD", library).stdin(Stdio::null()).current_dir("/");

@@ -1,4 +1,4 @@
-//! One interposed command: what it is given, and what comes back.
+//! One interposed command: the environment it gets, and the records it writes.
 
 use super::doorbell::Doorbell;
 use super::library_file::{LibraryFile, mapped};
@@ -14,9 +14,9 @@ use std::io;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Threads alive at the same time that can be recorded.
+/// Most threads that can be recorded at the same time.
 const RINGS: usize = 16_384;
-/// Records of one thread's ring unless asked otherwise: as many as a thread that does nothing else makes in some 8 ms.
+/// Records in a thread's ring unless the user asks otherwise: a thread that only locks makes as many in some 8 ms.
 const RING_RECORDS: usize = 32_768;
 /// How often the available memory is checked.
 const RECKON_EVERY_NS: u64 = 1_000_000_000;
@@ -33,21 +33,21 @@ pub struct Interposed {
     rings: Rings,
     place: LibraryFile,
     first: Vec<String>,
-    /// The command.
+    /// The command's process; 0: not started yet.
     pid: AtomicU32,
-    /// What rings may use, and what may wait of them.
+    /// Most bytes that the rings may use, and that records taken from them and waiting for their order may use.
     most_bytes: u64,
-    /// When that was reckoned last.
+    /// When `most_bytes` was computed last.
     reckoned_ns: u64,
     /// When the rings were emptied last.
     drained_ns: u64,
-    /// Operations that were taken out of rings and thrown away, since too many waited.
+    /// Operations that were taken out of rings and discarded, since too many records waited.
     thrown_away: u64,
 }
 
 impl Interposed {
-    /// Prepares everything; nothing is recorded yet. `ring_bytes`: of one thread's ring; `children`: of the command, too;
-    /// `budget_ppm`: what recording may cost of a thread's time, in millionths.
+    /// Prepares everything; nothing is recorded yet. `ring_bytes`: size of one thread's ring; `children`: child processes
+    /// are recorded, too; `budget_ppm`: what recording may cost of a thread's time, in millionths.
     ///
     /// # Errors
     /// There is no memory, or no folder for the library.
@@ -81,7 +81,7 @@ impl Interposed {
         })
     }
 
-    /// Computes again what rings may use, if it is time.
+    /// Computes again how much memory the rings may use, if the last time is long ago.
     fn reckon(&mut self, now_ns: u64) {
         if now_ns.saturating_sub(self.reckoned_ns) < RECKON_EVERY_NS {
             return;
@@ -93,8 +93,8 @@ impl Interposed {
         self.rings.may_use(self.most_bytes);
     }
 
-    /// Whether the rings are left alone for now: records taken from them earlier already fill too many bytes,
-    /// and leave in time order. Meanwhile the rings fill, and records that do not fit are counted.
+    /// Whether the rings are not to be emptied for now, since `held_bytes` of records taken earlier still wait for their place
+    /// in time order. Meanwhile the rings fill, and records that do not fit are counted.
     pub fn is_throttled(&self, held_bytes: u64) -> bool {
         held_bytes > self.most_bytes
             && self.is_recording()
@@ -115,7 +115,7 @@ impl Interposed {
         self.place.path()
     }
 
-    /// What the command rings when one of its rings fills up.
+    /// The bell that the command rings when one of its rings fills up.
     ///
     /// # Errors
     /// There is no memory for it.
@@ -123,11 +123,11 @@ impl Interposed {
         self.rings.shared.bell()
     }
 
-    /// What the environment of the command, which is this process, must have; `preloaded` is its `LD_PRELOAD` so far. Its own libraries stay in front:
-    /// some insist on it.
+    /// Variables for the environment of the command, which is still this process. `preloaded` is its `LD_PRELOAD` so far: those
+    /// libraries stay in front, since some insist on it.
     ///
     /// # Errors
-    /// The shared memory cannot be asked for its number.
+    /// The shared memory's file cannot be examined.
     pub fn environment(
         &self,
         preloaded: Option<&OsStr>,
@@ -154,12 +154,12 @@ impl Interposed {
         shared.word(SharedWord::RECORDING).store(1, Ordering::Release);
     }
 
-    /// Records nothing more. What has been written can still be drained.
+    /// Stops recording. Records written before can still be drained.
     pub fn end(&self) {
         self.rings.shared.word(SharedWord::RECORDING).store(0, Ordering::Release);
     }
 
-    /// What the user should know about how it went: where nothing was recorded although it was wanted.
+    /// Sentences for the user about operations that were not recorded although that was wanted.
     pub fn shortcomings(&self) -> Vec<String> {
         let word = |word| self.rings.shared.word(word).load(Ordering::Relaxed);
         let mut sentences = Vec::new();
@@ -191,7 +191,7 @@ impl Interposed {
         sentences
     }
 
-    /// Whether a process of the command's fills its rings without ringing.
+    /// Whether a process of the command fills its rings without being able to ring the bell.
     pub fn is_silent(&self) -> bool {
         self.rings.shared.word(SharedWord::SILENT).load(Ordering::Relaxed) != 0
     }
@@ -201,15 +201,15 @@ impl Interposed {
         self.rings.count()
     }
 
-    /// A thread has ended, as the kernel's records say.
+    /// Notes that a thread has ended according to the kernel's records.
     pub fn thread_ended(&mut self, pid: u32, tid: u32) {
         self.rings.thread_ended(pid, tid);
     }
 
-    /// Passes the records that are there to `sink`, with the number of their ring. Never waits. Returns the
-    /// number of records, and up to when all have been passed on, if the rings were emptied. With far too
-    /// many bytes `held` by the receiver, they are only counted: a thread that is stopped while it writes one
-    /// may keep all others from leaving for a while.
+    /// Passes the records in the rings to `sink`, with the number of their ring. Never waits. Returns the
+    /// number of records, and up to when all have been passed on, if the rings were emptied. If the receiver has far too
+    /// many bytes `held`, records are only counted and discarded: a thread that is stopped while it writes a record
+    /// may keep all other records waiting for a while.
     pub fn drain(&mut self, held_bytes: u64, sink: &mut dyn FnMut(usize, &[u8])) -> (usize, Option<u64>) {
         self.drained_ns = now_ns();
         self.reckon(self.drained_ns);
@@ -226,12 +226,12 @@ impl Interposed {
         (records, complete_to_ns)
     }
 
-    /// Records that did not fit, and bytes that were none.
+    /// Records that did not fit or were discarded, and pieces of rings that could not be records.
     pub fn loss(&self) -> (u64, u64) {
         (self.rings.dropped().saturating_add(self.thrown_away), self.rings.undecodable())
     }
 
-    /// Those of the records that did not fit for which there was no memory.
+    /// Those of the lost records for which there was no memory.
     pub fn short(&self) -> u64 {
         self.rings.short().saturating_add(self.thrown_away)
     }
@@ -256,7 +256,7 @@ impl Interposed {
         self.rings.forbidden()
     }
 
-    /// What threads are in the middle of, or were when they ended.
+    /// Operations that threads are in the middle of, or were in when they ended.
     pub fn take_pending(&mut self) -> Vec<PendingOperation> {
         self.rings.take_pending()
     }
@@ -265,8 +265,8 @@ impl Interposed {
 impl Drop for Interposed {
     fn drop(&mut self) {
         self.end();
-        // A process that has the library may still start programs, which inherit the variable that loads it
-        // and would complain.
+        // A process that has the library may still start programs. They inherit the variable that loads it
+        // and would complain about a missing file.
         if mapped().contains(self.place.path()) {
             log::info!("{} stays: the command still has it", self.place.path().display());
             self.place.leave();
@@ -282,7 +282,7 @@ fn operations_of(bytes: &[u8]) -> u64 {
     }
 }
 
-/// Whether a thread is there and not just a zombie.
+/// Whether a thread exists and is not just a zombie.
 fn lives(pid: u32, tid: u32) -> bool {
     let (Ok(process), Ok(thread)) = (libc::pid_t::try_from(pid), libc::pid_t::try_from(tid)) else {
         return false;
@@ -295,7 +295,7 @@ fn lives(pid: u32, tid: u32) -> bool {
     if !found && io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH) {
         return false;
     }
-    // A thread that has ended is gone. Only the leading one stays, as a zombie, until all have ended and its
+    // A thread that has ended disappears. Only a leader stays, as a zombie, until all threads have ended and its
     // parent waits for it.
     pid != tid || leader_lives(pid)
 }

@@ -1,7 +1,7 @@
-//! The memory that is shared with the target, as [`probe_abi::interpose`] lays it out.
+//! The memory that is shared with the target, in the layout of [`probe_abi::interpose`].
 //!
-//! The target may write anything into it, at any time, and is not trusted: what is read here is checked where it is
-//! used. It cannot make it smaller: the file is sealed, so that no access of ours can fail.
+//! The target may write anything into it, at any time, and is not trusted: each value is checked where it is
+//! used. The target cannot make the memory smaller: the file is sealed, so that no access of ours can fail.
 
 use super::doorbell::Doorbell;
 use crate::target::limits::descriptors_of_commands;
@@ -16,7 +16,7 @@ use std::os::unix::fs::MetadataExt;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Descriptors below are what programs use, and close when they tidy up.
+/// Programs use the descriptors below this one, and close them when they tidy up.
 const HIGH_DESCRIPTOR: RawFd = 700;
 
 /// The memory's name in the mappings of its users.
@@ -27,7 +27,7 @@ pub(super) const MEMORY_NAME: &str = "longpole";
 pub(super) struct Shared {
     start: NonNull<AtomicU64>,
     layout: SharedLayout,
-    /// Of the layout: asked for with each access.
+    /// Number of words in the layout, kept since each access needs it.
     words: usize,
     file: File,
 }
@@ -36,7 +36,7 @@ pub(super) struct Shared {
 unsafe impl Send for Shared {}
 
 impl Shared {
-    /// Makes it, with all rings free. Memory is used only where something is written.
+    /// Makes the memory, with all rings free. Physical memory is used only where something is written.
     pub fn new(layout: SharedLayout) -> io::Result<Shared> {
         let file = memory_file()?;
         let bytes = layout.words() * 8;
@@ -57,7 +57,7 @@ impl Shared {
         Ok(shared)
     }
 
-    /// What lies where.
+    /// The layout of the memory.
     pub fn layout(&self) -> SharedLayout {
         self.layout
     }
@@ -81,26 +81,26 @@ impl Shared {
         unsafe { record.as_ref() }
     }
 
-    /// Returns the memory of a number of words from this one on, in whole pages, to the system; they read as
-    /// 0 from then on. `false`: that does not work.
+    /// Returns the memory of `words` words from `first` on, in whole pages, to the system; they read as
+    /// 0 from then on. `false`: the system refused.
     pub fn give_back(&self, first: usize, words: usize) -> bool {
         let [at, bytes] = [first, words].map(|words| words.saturating_mul(8) as u64);
         fallocate(&self.file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, at, bytes).is_ok()
     }
 
-    /// The bell in it.
+    /// The bell in the memory's header.
     pub fn bell(&self) -> io::Result<Doorbell> {
         Doorbell::of(self.file.as_fd())
     }
 
-    /// The same memory, mapped once more: the target's side.
+    /// The same memory, mapped once more, as the target has it.
     #[cfg(test)]
     pub fn again(&self) -> io::Result<Shared> {
         let file = self.file.try_clone()?;
         Ok(Shared { start: map(&file, self.words * 8)?, layout: self.layout, words: self.words, file })
     }
 
-    /// Memory that is in use.
+    /// Bytes of physical memory in use.
     #[cfg(test)]
     pub fn resident_bytes(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.blocks() * 512)
@@ -111,7 +111,7 @@ impl Shared {
         self.file.as_raw_fd()
     }
 
-    /// What the environment of the command, which is this process, says about it.
+    /// The variable by which the library in the command finds the memory. `pid` is the command's process.
     pub fn variable(&self, pid: u32) -> io::Result<String> {
         let (metadata, own) = (self.file.metadata()?, std::process::id());
         let (file, filters) = (self.descriptor(), filters_of("self").unwrap_or(0));
@@ -127,14 +127,14 @@ impl Drop for Shared {
     }
 }
 
-/// How many filters of system calls a process has; `pid` is its number in text, or `self`.
+/// Number of seccomp filters of a process; `pid` is its number in text, or `self`.
 pub(super) fn filters_of(pid: &str) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let number = status.lines().find_map(|line| line.strip_prefix("Seccomp_filters:"))?;
     number.trim().parse().ok()
 }
 
-/// Whether the clock is read without asking the kernel: with these sources the vDSO does it all.
+/// Whether reading the clock needs no system call: with these clock sources the vDSO does it.
 fn clock_is_free() -> bool {
     const FREE: [&str; 4] = ["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"];
     let source = std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource");
@@ -163,8 +163,8 @@ fn memory_file() -> io::Result<File> {
     Ok(memfd_create(MEMORY_NAME, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?.into())
 }
 
-/// Gives the file its length. A limit on the size of files concerns this one, too, and sends a signal that
-/// ends the process: so it is read before, and raised meanwhile as far as that is allowed.
+/// Gives the file its length. The limit on file sizes applies to this file, too, and exceeding it sends a signal that
+/// ends the process. So the limit is checked before, and raised meanwhile as far as that is allowed.
 fn make_room(file: &File, bytes: u64) -> io::Result<()> {
     let limit = getrlimit(Resource::Fsize);
     if limit.current.is_none_or(|current| current >= bytes) {
@@ -179,9 +179,9 @@ fn make_room(file: &File, bytes: u64) -> io::Result<()> {
     made
 }
 
-/// The same file under a descriptor that programs rarely use, if the limit allows it.
+/// Moves the file to a descriptor that programs rarely use, if the limit allows it.
 fn high(file: File) -> File {
-    // A command that closes all descriptors that it may have closes this one, too.
+    // A command that closes all descriptors up to its limit would close this one, too.
     let most =
         descriptors_of_commands().map_or(RawFd::MAX, |most| RawFd::try_from(most).unwrap_or(RawFd::MAX));
     let from = HIGH_DESCRIPTOR.min(most / 2);
@@ -205,7 +205,7 @@ mod tests {
                 && numbers.contains(":7:")
                 && numbers.split(':').count() == 6
         );
-        // The last word is there; the one after it is not touched.
+        // An index beyond the end means the last word; nothing after it is touched.
         shared.word(layout.words() - 1).store(7, Ordering::Relaxed);
         assert_eq!(shared.word(usize::MAX).load(Ordering::Relaxed), 7);
         let last = shared.record(usize::MAX).last().map(|word| word.load(Ordering::Relaxed));

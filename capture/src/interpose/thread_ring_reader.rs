@@ -10,98 +10,98 @@ use probe_abi::{Burst, Context, Header, Kind, Operation};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use zerocopy::FromBytes;
 
-/// What an operation costs in all, in its thread and here, nanoseconds: of the order of what was measured
+/// Cost of an operation, in its thread and in the ring reader together, nanoseconds: about what was measured
 /// (`cargo xtask bench interpose`, and Barnes of SPLASH).
 const OPERATION_NS: f64 = 350.0;
 
-/// The same of one that was folded.
+/// The same for an operation that is folded into a burst.
 const BURST_NS: f64 = 45.0;
 
-/// What a thread's operations may cost beyond their limit: this long at the whole budget. At the usual budget
-/// that is a part of a ring, so that nothing is lost before.
+/// How far the cost of a thread's operations may exceed its budget: by the budget of this time, nanoseconds. At the usual
+/// budget that is less than a full ring, so that nothing is lost before.
 const DEBT_NS: f64 = 250e6;
 
-/// A thread that would fill its ring in this time is busy.
+/// A thread that would fill its ring within this time is busy.
 const BUSY_NS: u64 = 160_000_000;
 
-/// Up to this many rings keep all memory that they have ever used while there is enough; of more rings, only
-/// busy threads' do.
+/// Up to this many rings keep all memory that they have ever used while there is enough. If there are more, only
+/// rings of busy threads keep theirs.
 pub(super) const GENEROUS: usize = 32;
 
-/// What is known of a ring from reading it. Only what lies in our own memory is believed.
+/// The reader's state for one ring. Only values in our own memory are trusted.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Ring {
     /// Its thread: `pid << 32 | tid`; 0 = none yet.
     pub owner: u64,
-    /// Its thread was found for the first time.
+    /// The ring's thread was found since the last turn.
     pub is_new: bool,
     /// Places read.
     tail: u64,
-    /// What its thread knows of that, and what has become of their memory.
+    /// How far its thread knows that places have been read; their memory is returned or marked as idle.
     passed: Passed,
-    /// Places that were taken when the last turn looked.
+    /// The ring's head at the last turn: places before it were taken by then.
     last_head: u64,
-    /// A place is being written, and was not yet taken at this time: its record will be newer.
+    /// A place is being written that was not yet taken at this time: its record will be newer.
     pub writing_since_ns: Option<u64>,
-    /// Bytes that were no record of its thread.
+    /// Pieces of the ring that could not be records of its thread.
     pub undecodable: u64,
     /// Places that were taken and never filled.
     pub torn: u64,
-    /// Something has come since the last turn looked whether it is time to look for the thread.
+    /// The thread has done something since the last check whether it lives.
     pub active: bool,
-    /// When the thread was known to live, or looked for.
+    /// When the thread was known to live, or its life was checked.
     pub looked_ns: u64,
-    /// What its thread's operations have cost beyond what they are allowed to, nanoseconds.
+    /// The cost of its thread's operations beyond their budget, nanoseconds.
     debt_ns: f64,
-    /// When that was reckoned last.
+    /// When the debt was computed last.
     weighed_ns: u64,
-    /// What is known of recording's cost to its threads.
+    /// The sums of its threads' costs that have been taken so far.
     costs: Sums,
-    /// What has been reported of the records that its thread has folded and not written.
+    /// Numbers of folded operations that were reported before their thread wrote them.
     told: ReportedBurst,
-    /// What its thread folds was being changed: at which version, and since when that may have been.
+    /// The control block was being changed: at which version, and since when at the earliest.
     changing: Option<(u64, u64)>,
-    /// Folded and unreported operations of its thread are no older than this; `None`: there are none.
+    /// Folded and unreported operations of its thread are no older than this; `None`: nothing is folded.
     pub burst_since_ns: Option<u64>,
     /// Operations that its threads had folded by the last turn.
     burst_operations: u64,
-    /// Numbers that were reported from the control block and never written.
+    /// Numbers that were reported from the control block and whose records were never written.
     unwritten: u64,
 }
 
-/// One turn at a ring.
+/// Whether a turn emptied a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Emptied {
-    /// Everything that was there when the turn began.
+    /// Everything that was there when the turn began was read.
     Yes,
-    /// There is more.
+    /// The ring still holds records.
     More,
 }
 
-/// How a ring is read.
+/// Parameters of reading one ring in one turn.
 pub(super) struct Turn<'a> {
     pub shared: &'a Shared,
     /// Number of the ring.
     pub number: usize,
     /// The clock before anything of this turn was read.
     pub before_ns: u64,
-    /// The same of the turn before this one.
+    /// The same for the turn before this one.
     pub last_ns: u64,
-    /// At most this many records.
+    /// Most records to read.
     pub most: u64,
-    /// What recording may cost of the thread's time; `None`: no limit.
+    /// The share of the thread's time that recording may cost; `None`: no limit.
     pub share: Option<f64>,
-    /// Memory that has been read is returned, unless the thread is busy ([`BUSY_NS`]) and needs it again at
-    /// once.
+    /// Memory that has been read is returned, unless the thread is busy ([`BUSY_NS`]) and will need it again
+    /// soon.
     pub frugal: bool,
-    /// It is returned in any case: others need it.
+    /// Memory that has been read is returned in any case: others need it.
     pub short: bool,
-    /// Nothing more is recorded: what is folded by now is all.
+    /// Recording has ended: nothing more will be folded.
     pub last: bool,
 }
 
 impl<'a> Turn<'a> {
-    /// Takes nothing: only looks at the ring.
+    /// A turn that only looks at the ring and takes nothing.
     pub fn looking(shared: &'a Shared, number: usize) -> Turn<'a> {
         Turn {
             shared,
@@ -124,17 +124,17 @@ impl Turn<'_> {
 }
 
 impl Ring {
-    /// Passes on what is there. `clock` is asked again for records that are newer than the turn.
+    /// Passes on the ring's records; returns their number. `clock` is read again for records that are newer than the turn.
     pub fn read(
         &mut self,
         turn: &Turn<'_>,
         clock: &mut dyn FnMut() -> u64,
         sink: &mut dyn FnMut(&[u8]),
     ) -> (u64, Emptied) {
-        // Before the ring is read: an operation that is here now and is written meanwhile comes twice, not
-        // never.
+        // The open burst is read before the ring: a burst that the thread writes in between is then seen twice
+        // instead of never.
         let look = OpenBurst::look(turn.shared, turn.number, false);
-        // The thread that has taken a place took the ring before.
+        // A thread takes the ring before it takes a place, so the owner is visible after this load.
         let head = turn.control(RingWord::HEAD).load(Ordering::Acquire);
         self.see_owner(turn);
         let last_head = std::mem::replace(&mut self.last_head, head);
@@ -150,7 +150,7 @@ impl Ring {
             return (self.tell(turn, look, false, sink), Emptied::Yes);
         }
         if taken > turn.shared.layout().ring_records as u64 {
-            // No writer of ours does that: the target has written over it. Nothing there means anything.
+            // No writer of ours takes more places than there are: the target has overwritten the words, so it means nothing.
             self.undecodable = self.undecodable.saturating_add(1);
             self.tail = head;
             self.passed.over(turn, head);
@@ -192,7 +192,7 @@ impl Ring {
             }
         }
         self.passed.all(turn, self.tail, gives_back);
-        // After the place taken by then: it was taken since.
+        // An unfilled place that is not before the last turn's head was taken since that turn.
         let new = self.tail.wrapping_sub(last_head) < 1 << 63;
         self.writing_since_ns = match self.writing_since_ns {
             _ if !waiting => None,
@@ -204,15 +204,15 @@ impl Ring {
         (records, emptied)
     }
 
-    /// Reports what its thread has folded, if that can no longer change and has not been `written` meanwhile;
-    /// how many records.
+    /// Reports the open burst of its thread, if it can no longer change and has not been `written` meanwhile;
+    /// returns the number of records.
     fn tell(&mut self, turn: &Turn<'_>, look: Look, written: bool, sink: &mut dyn FnMut(&[u8])) -> u64 {
         let mut records = 0;
         self.burst_since_ns = None;
         match look {
             Look::Nothing => self.changing = None,
             Look::Changing(version) => {
-                // What is being put there is newer than the last look that did not see it.
+                // The burst in the making is newer than the last look that did not see it.
                 let since_ns = self.changing.filter(|(before, _)| *before == version).map(|(_, since)| since);
                 let since_ns = since_ns.unwrap_or(turn.last_ns);
                 self.changing = Some((version, since_ns));
@@ -238,8 +238,8 @@ impl Ring {
         records
     }
 
-    /// Lets a thread leave out uncontended operations if they cost more than they may. This is never undone:
-    /// it changes nothing for a thread that is not alone.
+    /// Lets a thread leave out uncontended operations if recording them exceeds its budget. This is never undone: the
+    /// permission has no effect on a thread that is not alone in its process.
     fn weigh(&mut self, turn: &Turn<'_>, operations: u64, in_bursts: u64) {
         let Some(share) = turn.share else { return };
         let since_last_ns = turn.before_ns.saturating_sub(self.weighed_ns) as f64;
@@ -253,7 +253,7 @@ impl Ring {
         }
     }
 
-    /// Takes note of the thread that has the ring.
+    /// Reads which thread has the ring, unless it is known.
     pub fn see_owner(&mut self, turn: &Turn<'_>) {
         if self.owner == 0 {
             self.owner = turn.control(RingWord::OWNER).load(Ordering::Acquire);
@@ -261,18 +261,18 @@ impl Ring {
         }
     }
 
-    /// Whether everything that was written has been read, and everything that was folded has been reported.
+    /// Whether all written records have been read, and everything that was folded has been reported.
     pub fn is_empty(&self, turn: &Turn<'_>) -> bool {
         turn.control(RingWord::HEAD).load(Ordering::Acquire) == self.tail && self.burst_since_ns.is_none()
     }
 
-    /// The unfinished burst of its thread, which is gone, is unreliable.
+    /// Reports the open burst of a thread that is gone and may have left it half changed.
     pub fn give_up_folding(&mut self, turn: &Turn<'_>, sink: &mut dyn FnMut(&[u8])) -> u64 {
         let look = OpenBurst::look(turn.shared, turn.number, true);
         self.tell(turn, look, false, sink)
     }
 
-    /// Gives up the place that is being written, if a later place is in use or nothing can fill it any more.
+    /// Skips the place that is being written, if a later place is filled or its thread is gone.
     pub fn give_up(&mut self, turn: &Turn<'_>, owner_is_gone: bool) {
         let head = turn.control(RingWord::HEAD).load(Ordering::Acquire);
         let next = turn.shared.layout().place(turn.number, self.tail.wrapping_add(1));
@@ -292,8 +292,8 @@ impl Ring {
         let head = shared.word(control + RingWord::HEAD).load(Ordering::Acquire);
         let attempts = shared.word(control + RingWord::ATTEMPTS).load(Ordering::Acquire);
         let stretches = shared.word(control + RingWord::STRETCHES).load(Ordering::Acquire);
-        // Between counting the attempt and taking the place it is one too many; a nonsense number is none.
-        // What is folded has its number, and no place.
+        // A thread counts an attempt before it takes the place, so this may be one too many for a moment.
+        // An open burst has a number and no place. Impossible numbers count as 0.
         let open_burst = shared.word(control + RingWord::BURST_OBJECT).load(Ordering::Acquire) != 0
             && shared.word(control + RingWord::BURST_NUMBER).load(Ordering::Relaxed) & BURST_COUNTED == 0;
         let missing = attempts.wrapping_sub(head).wrapping_sub(stretches).wrapping_sub(u64::from(open_burst));
@@ -302,12 +302,12 @@ impl Ring {
         sane(missing.wrapping_sub(unwritten)) + sane(lost)
     }
 
-    /// What its records since the last time took of their threads' time.
+    /// The cost of its records since the last call to its threads.
     pub fn take_costs(&mut self, turn: &Turn<'_>) -> Sums {
         let word = |word: usize| turn.control(word).load(Ordering::Relaxed);
         let records = word(RingWord::HEAD).saturating_add(Ring::burst_operations(turn));
         let (measured, took_ns) = (word(RingWord::COSTS), word(RingWord::COST_NS));
-        // The target may have written anything there; and the sum comes before the number.
+        // The target may have written anything there. The library adds to the sum before it counts the measurement.
         let most_ns = measured.saturating_add(1).saturating_mul(MOST_COST_NS);
         if records < 1 << 48 && measured <= records && took_ns <= most_ns {
             self.costs.advance(Sums { records, measured, took_ns })
@@ -337,7 +337,7 @@ impl Ring {
         Some(counted.load(Ordering::Relaxed)).filter(|&count| count < 1 << 48).unwrap_or(0)
     }
 
-    /// Operations that its threads have folded, written or not: they cost them the same.
+    /// Operations that its threads have folded, written or only counted: both cost the threads the same.
     fn burst_operations(turn: &Turn<'_>) -> u64 {
         let word = |word: usize| turn.control(word).load(Ordering::Relaxed);
         word(RingWord::BURST_OPERATIONS).wrapping_add(word(RingWord::COUNTED))
@@ -350,14 +350,14 @@ impl Ring {
         Some(short.load(Ordering::Relaxed)).filter(|&count| count < 1 << 48).unwrap_or(0)
     }
 
-    /// What that took of its thread's time, nanoseconds.
+    /// The cost of the operations left out to the ring's threads, nanoseconds.
     pub fn left_out_ns(shared: &Shared, number: usize) -> u64 {
         let each_ps = shared.word(shared.layout().control(number) + RingWord::LEFT_OUT_PS);
         let each_ps = each_ps.load(Ordering::Relaxed).min(MOST_LEFT_OUT_PS);
         Ring::left_out(shared, number).saturating_mul(each_ps) / 1_000
     }
 
-    /// Lets another thread have the ring. Its thread must be gone and everything have been read.
+    /// Frees the ring for another thread. Its thread must be gone, and everything must have been read.
     pub fn free(&mut self, shared: &Shared, number: usize) {
         let control = shared.layout().control(number);
         if let Look::There(open) = OpenBurst::look(shared, number, true) {
@@ -382,7 +382,7 @@ impl Ring {
         shared.word(control + RingWord::OWNER).store(0, Ordering::Release);
     }
 
-    /// What its thread is in the middle of.
+    /// The operation that the ring's thread is in the middle of.
     pub fn pending(&self, shared: &Shared, number: usize) -> Option<PendingOperation> {
         let control = shared.layout().control(number);
         let word = |word: usize| shared.word(control + word).load(Ordering::Relaxed);
@@ -402,7 +402,7 @@ impl Ring {
     }
 }
 
-/// Whether this is what the library in that thread can have written by then.
+/// Whether the library in that thread can have written this record by `newest_ns`.
 fn is_record(bytes: &[u8], owner: u64, newest_ns: u64) -> bool {
     let Ok((operation, _)) = Operation::read_from_prefix(bytes) else { return false };
     let header = &operation.header;

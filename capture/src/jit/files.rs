@@ -1,6 +1,6 @@
-//! Where a process may name the code that it makes while it runs: `/tmp/perf-PID.map`, in its own root folder
-//! and under its own number, which differ from ours in a container, and the jitdump file that it has mapped.
-//! Both are held from the first sample in such code on, since some runtimes write theirs when they end.
+//! The files in which a process may name code that it makes at run time: `/tmp/perf-PID.map`, and the jitdump file that it
+//! has mapped. Root folder and PID are the process's own, which differ from ours in a container. The root folder and the
+//! dump stay open from the first sample in such code on, since some runtimes write their file only when they end.
 
 use super::history::JitHistory;
 use super::{jit_dump, perf_map};
@@ -15,19 +15,19 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 use symbols::open_plain;
 
-/// A file's time and a process's are not read from one clock.
+/// A file's time and a process's start time come from different clocks, which may differ by this much.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(5);
 
-/// Most sizes of a map that are remembered.
+/// Most sizes of a map that are kept.
 const MOST_SIZES: usize = 4096;
 
-/// See the module.
+/// The map and the dump of one process.
 #[derive(Debug)]
 pub struct JitFiles {
     pid: u32,
     root: OwnedFd,
     map: PathBuf,
-    /// The process's user, as of the last look.
+    /// The process's user, as last read.
     user: u32,
     start_ticks: Option<u64>,
     began: Option<SystemTime>,
@@ -40,7 +40,7 @@ pub struct JitFiles {
 struct Sizes {
     /// Ascending, each with when it was last seen (`CLOCK_MONOTONIC` nanoseconds).
     all: Vec<(u64, u64)>,
-    /// They are not closer than this, but for the last one.
+    /// Least time between two entries; the last one may be closer.
     step_ns: u64,
 }
 
@@ -50,7 +50,7 @@ impl Sizes {
         let (last, before) = (all.last().copied(), all.iter().rev().nth(1).copied());
         let is_close = before.is_some_and(|(_, before_ns)| now_ns.saturating_sub(before_ns) < *step_ns);
         match last {
-            // Written again from its beginning: when its lines came is not known.
+            // The map was written again from its beginning, so it is unknown when its lines came.
             Some((last, _)) if size < last => all.clear(),
             Some((last, _)) if size == last || is_close => drop(all.pop()),
             _ => {}
@@ -67,18 +67,18 @@ impl Sizes {
         }
     }
 
-    /// When what lies at this place was not there yet; 0: it always was.
+    /// When the map was last seen without this place; 0: it had the place at the first look.
     fn before(&self, place: u64) -> u64 {
         let with_it = self.all.partition_point(|(size, _)| *size <= place);
         with_it.checked_sub(1).and_then(|without| self.all.get(without)).map_or(0, |(_, seen_ns)| *seen_ns)
     }
 }
 
-/// What tells one state of the files from another: sizes and times.
+/// The state of map and dump, to notice changes: bytes, and the modification time in seconds and nanoseconds.
 pub type Stamp = [Option<(u64, i64, i64)>; 2];
 
 impl JitFiles {
-    /// Of a process that is there.
+    /// The files of a running process.
     pub fn of(process: &Process) -> Option<JitFiles> {
         let folder = PathBuf::from(format!("/proc/{}", process.pid));
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -96,7 +96,7 @@ impl JitFiles {
         })
     }
 
-    /// It has a jitdump file among these, which are what it has mapped.
+    /// Opens the process's jitdump file, if its mapped modules include one.
     pub fn hold_dump(&mut self, modules: &[Module]) {
         if self.dump.is_none() {
             let dump = modules.iter().find(|module| is_dump(module.name()));
@@ -104,20 +104,20 @@ impl JitFiles {
         }
     }
 
-    /// What the files are like now.
+    /// The present state of the files.
     pub fn stamp(&self) -> Stamp {
         let of = |file: &File| file.metadata().ok().map(|data| (data.len(), data.mtime(), data.mtime_nsec()));
         [self.open().as_ref().and_then(of), self.dump.as_ref().and_then(of)]
     }
 
-    /// Looks how large the map is now: what is appended to it later is newer.
+    /// Notes how large the map is now: lines appended later are newer than `now_ns`.
     pub fn see_growth(&mut self, now_ns: u64) {
         if let Some(size) = self.open().and_then(|file| file.metadata().ok()).map(|data| data.len()) {
             self.sizes.see(size, now_ns);
         }
     }
 
-    /// The code that it has named at wanted addresses. Names from the dump come before those from the map. `Err`: why
+    /// The names of code at wanted addresses. Names from the dump take precedence over those from the map. `Err`: why
     /// the map is not trusted.
     pub fn read<'a>(&mut self, wanted: &'a BTreeSet<u64>) -> Result<JitHistory<'a>, String> {
         let mut of_map = JitHistory::of(wanted);
@@ -139,7 +139,7 @@ impl JitFiles {
     }
 
     fn believed(&mut self, file: File) -> Result<File, String> {
-        // A server may have given up its rights since.
+        // A server may have changed its user since.
         if let Ok(process) = Process::open(self.pid)
             && process.start_ticks() == self.start_ticks
             && let Ok(folder) = std::fs::metadata(format!("/proc/{}", self.pid))
@@ -156,7 +156,7 @@ impl JitFiles {
         Ok(file)
     }
 
-    /// No link is followed at the end of the path, and none out of the root on the way.
+    /// Opens the map. A link at the end of the path is refused, and links on the way cannot leave the root folder.
     fn open(&self) -> Option<File> {
         let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -164,7 +164,7 @@ impl JitFiles {
     }
 }
 
-/// `jit-PID.dump`
+/// Whether a file's name is `jit-PID.dump`.
 pub fn is_dump(name: &str) -> bool {
     let pid = name.strip_prefix("jit-").and_then(|name| name.strip_suffix(".dump"));
     pid.is_some_and(|pid| !pid.is_empty() && pid.bytes().all(|byte| byte.is_ascii_digit()))
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
     use std::path::Path;
 
-    /// One whose root is this folder.
+    /// The files of a process whose root is this folder.
     fn below(folder: &Path, own: u32, began: Option<SystemTime>) -> JitFiles {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = openat(CWD, folder, flags, Mode::empty()).expect("a folder");
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(made.read(&wanted).expect("a map").at(0x10).len(), 1);
     }
 
-    /// The number may have been another process's before.
+    /// The PID may have been another process's before.
     #[test]
     fn what_is_older_than_the_process_is_another_ones() {
         let folder = tempfile::tempdir().expect("folder");
@@ -225,7 +225,7 @@ mod tests {
         assert!(made.read(&wanted).is_ok());
     }
 
-    /// A map has no times: what was appended between two looks came between them.
+    /// A map has no times: a line that was appended between two looks came between them.
     #[test]
     fn a_line_of_a_map_is_newer_than_the_last_look_without_it() {
         let folder = tempfile::tempdir().expect("folder");

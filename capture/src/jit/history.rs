@@ -1,4 +1,4 @@
-//! What addresses in code that a program made while it ran were called, and since when: addresses are used again.
+//! Names of code that a program made at run time, by address and time: addresses are used again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -6,51 +6,51 @@ use symbols::{Frame, demangled};
 
 /// Most entries taken for wanted addresses.
 const MOST_ENTRIES: usize = 4_000_000;
-/// Largest piece believed: no compiler makes more code at once.
+/// Largest piece of code that is believed: no compiler makes more at once.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// A piece of code.
+/// A piece of code that a program made at run time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Code {
     /// First address.
     pub start: u64,
     /// Address after its last byte.
     pub end: u64,
-    /// Its name, as the program tells it.
+    /// Its name, as the program gives it.
     pub name: String,
     /// Lines, ascending by distance from `start`.
     pub lines: Arc<[CodeLine]>,
 }
 
-/// A line from some distance on: distance, file, number.
+/// A source line: distance of its first byte from the code's start, file, line number.
 pub type CodeLine = (u64, String, u32);
 
-/// A piece of code at an address, and since when it was there (`CLOCK_MONOTONIC` nanoseconds; 0: not known).
+/// A piece of code at an address, and since when it is there (`CLOCK_MONOTONIC` nanoseconds; 0: unknown).
 pub type Version = (u64, Arc<Code>);
 
-/// See the module.
+/// The versions of code at wanted addresses.
 #[derive(Debug)]
 pub struct JitHistory<'a> {
     wanted: &'a BTreeSet<u64>,
     /// By address, in order of time.
     versions: BTreeMap<u64, Vec<Version>>,
     entries: usize,
-    /// Entries that could not be true.
+    /// Entries that were impossible, or too many.
     pub refused: u64,
 }
 
 impl<'a> JitHistory<'a> {
-    /// Of these addresses. Nothing is known yet.
+    /// An empty history of these addresses.
     pub fn of(wanted: &'a BTreeSet<u64>) -> JitHistory<'a> {
         JitHistory { wanted, versions: BTreeMap::new(), entries: 0, refused: 0 }
     }
 
-    /// Whether one of the addresses lies in this range.
+    /// Whether a wanted address lies in this range.
     pub fn wants(&self, start: u64, end: u64) -> bool {
         start < end && self.wanted.range(start..end).next().is_some()
     }
 
-    /// A piece is there from some time on. Entries come in order; one that no program can have is refused and counted.
+    /// Adds a piece of code that is there from `since_ns` on. Entries come in order; impossible ones are refused and counted.
     pub fn add(&mut self, since_ns: u64, code: &Arc<Code>) {
         let size = code.end.saturating_sub(code.start);
         let in_user_space = code.end <= 1 << 56;
@@ -75,7 +75,7 @@ impl<'a> JitHistory<'a> {
         }
     }
 
-    /// What this one knows of an address takes the place of what the other one does.
+    /// Adds the other history's versions for addresses of which this one has none.
     #[must_use]
     pub fn or(mut self, other: JitHistory<'a>) -> JitHistory<'a> {
         for (address, versions) in other.versions {
@@ -85,13 +85,13 @@ impl<'a> JitHistory<'a> {
         self
     }
 
-    /// What an address was, in order of time.
+    /// The code at an address, in order of time.
     pub fn at(&self, address: u64) -> &[Version] {
         self.versions.get(&address).map_or(&[], Vec::as_slice)
     }
 }
 
-/// The name that a program gives code, safe to print. V8 says how far it has compiled a function, which stays the same one.
+/// A program's name for code, safe to print. V8's mark for the compiler's tier is left out: the function is the same.
 pub fn name(raw: &[u8]) -> String {
     let name = demangled(&String::from_utf8_lossy(raw));
     let kinds = ["JS:", "LazyCompile:"];
@@ -103,7 +103,7 @@ pub fn name(raw: &[u8]) -> String {
 }
 
 impl Code {
-    /// The line at an address.
+    /// The source line at an address.
     pub fn frame(&self, address: u64) -> Option<Frame> {
         let distance = address.checked_sub(self.start)?;
         let behind = self.lines.partition_point(|(at, ..)| *at <= distance);
@@ -130,7 +130,7 @@ pub(super) mod tests {
         Arc::new(Code { start, end, name: name.into(), lines: Arc::default() })
     }
 
-    /// Code at an address that was used again was called by the last name all the time.
+    /// An address that is used again has each name only for that code's time.
     #[test]
     fn an_address_is_what_was_there_at_the_time() {
         let wanted = BTreeSet::from([150, 195, 350]);
@@ -148,7 +148,7 @@ pub(super) mod tests {
         assert_eq!(names(&history, 195), [(10, "old"), (40, "over")]);
         assert_eq!(names(&history, 350), [(20, "kept")]);
         assert!(history.wants(350, 351) && !history.wants(351, 400) && history.at(351).is_empty());
-        // Where times are not known, what came later counts.
+        // Where times are unknown, the later entry counts.
         history.add(0, &code(100, 200, "new"));
         assert_eq!(names(&history, 150), [(10, "old"), (30, "new")]);
         let mut other = JitHistory::of(&wanted);
@@ -156,7 +156,7 @@ pub(super) mod tests {
         assert_eq!(names(&JitHistory::of(&wanted).or(other), 350), [(0, "other")]);
     }
 
-    /// Each was a function of its own.
+    /// V8's tiers of a function have one name.
     #[test]
     fn a_function_that_is_compiled_again_is_the_same_one() {
         for tier in ["", "~", "^", "+", "*"] {

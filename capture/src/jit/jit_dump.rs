@@ -1,5 +1,5 @@
-//! jitdump: the binary file in which JIT compilers tell perf of their code, with lines. They map its first page executable,
-//! which is how it is found among a process's mappings.
+//! jitdump: the binary file in which JIT compilers describe their code to perf, with lines. They map its first page
+//! executable, by which the file is found among a process's mappings.
 //!
 //! Layout: the kernel's `tools/perf/Documentation/jitdump-specification.txt`, version 1.
 
@@ -11,16 +11,16 @@ use symbols::safe_bytes;
 
 /// Most bytes read.
 const MOST_BYTES: u64 = 1 << 30;
-/// Largest record: code and all.
+/// Largest record, code included.
 const MOST_RECORD: usize = 64 << 20;
-/// Most pieces remembered, in case they are moved.
+/// Most pieces of code kept, in case they are moved.
 const MOST_PIECES: usize = 4_000_000;
-/// A header's flag: times are the CPU's own, which cannot be compared.
+/// A header's flag: times are the CPU's own and cannot be compared with ours.
 const ARCH_TIMES: u64 = 1;
-/// Most lines kept of all code together.
+/// Most lines kept for all code together.
 const MOST_LINES: usize = 4_000_000;
 
-/// Reads a dump up to the first damage; `None` if it is not one.
+/// Reads a dump up to the first damaged record; `None` if the file is no dump.
 pub fn read(source: impl Read, history: &mut JitHistory<'_>) -> Option<()> {
     let mut source = source.take(MOST_BYTES);
     let mut head = [0u8; 40];
@@ -28,7 +28,7 @@ pub fn read(source: impl Read, history: &mut JitHistory<'_>) -> Option<()> {
     if u32_at(&head, 0)? != 0x4a69_5444 || u32_at(&head, 4)? != 1 {
         return None;
     }
-    // The header may have grown.
+    // A newer version's header may be longer.
     let more = u64::from(u32_at(&head, 8)?).checked_sub(head.len() as u64)?;
     std::io::copy(&mut source.by_ref().take(more), &mut std::io::sink()).ok()?;
     let has_times = u64_at(&head, 32)? & ARCH_TIMES == 0;
@@ -58,7 +58,7 @@ struct Dump<'a, 'b> {
     history: &'a mut JitHistory<'b>,
     /// By first address.
     pieces: HashMap<u64, Arc<Code>>,
-    /// Lines come before the code that they belong to.
+    /// Lines of code that has not come yet: they precede it in the file.
     lines: HashMap<u64, Vec<CodeLine>>,
     line_count: usize,
 }
@@ -100,7 +100,7 @@ impl Dump<'_, '_> {
                     let (place, line) = (u64_at(body, at)?, u32_at(body, at.checked_add(8)?)?);
                     let text = body.get(at.checked_add(16)?..)?.split(|&byte| byte == 0).next()?;
                     at = at.checked_add(16 + text.len() + 1)?;
-                    // A byte 255 stands for the file before.
+                    // A single byte 255 stands for the previous line's file.
                     let file = match (text, lines.last()) {
                         ([0xff], Some((_, before, _))) => before.clone(),
                         _ => safe_bytes(text),

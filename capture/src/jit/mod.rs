@@ -1,5 +1,5 @@
-//! Code that programs make while they run (just-in-time compilers), as they name it themselves: a map (`perf-PID.map`) or
-//! a dump (`jit-PID.dump`). [`JitFiles`] decides what is believed.
+//! Code that programs make at run time (just-in-time compilers), with the names they publish for it: in a map
+//! (`perf-PID.map`) or a dump (`jit-PID.dump`). [`JitFiles`] decides which files are trusted.
 
 mod files;
 mod history;

@@ -1,6 +1,6 @@
 //! `/tmp/perf-PID.map`: the text file in which JIT compilers (Node, Java with an agent, .NET, Python 3.12)
-//! name the code that they make. Any user may write to /tmp, so the file's owner matters, and its content is
-//! not trusted blindly.
+//! name the code that they make. Any user may write to /tmp, so the file's owner is checked, and its content is
+//! not trusted.
 
 use super::history::{self, Code, JitHistory};
 use std::fs::File;
@@ -21,9 +21,9 @@ pub enum MapRefused {
     /// It belongs to neither the process's user nor root.
     #[error("it belongs to user {owner}, the process to user {user}")]
     Owner {
-        /// Of the file.
+        /// User id of the file's owner.
         owner: u32,
-        /// Of the process.
+        /// User id of the process.
         user: u32,
     },
     /// It has a second name, which may belong to another user.
@@ -34,7 +34,7 @@ pub enum MapRefused {
     Writable,
 }
 
-/// Whether a process's map may be used. `user` is the process's.
+/// Checks that a process's map may be trusted. `user` is the process's user.
 pub fn check(file: &File, user: u32) -> Result<(), MapRefused> {
     let Ok(metadata) = file.metadata() else { return Err(MapRefused::NotRegular) };
     if !metadata.is_file() {
@@ -54,14 +54,14 @@ pub fn check(file: &File, user: u32) -> Result<(), MapRefused> {
 }
 
 /// Reads a map: each line has start and size, hexadecimal, and a name that may hold blanks. Other lines are counted as
-/// refused. `since`: when the line at this place of the file was written.
+/// refused. `since` tells when the line at an offset in the file was written.
 pub fn read(source: impl Read, since: &dyn Fn(u64) -> u64, history: &mut JitHistory<'_>) {
     let mut source = BufReader::new(source.take(MOST_BYTES));
     let mut line = Vec::new();
     let mut place = 0u64;
     loop {
         line.clear();
-        // The rest of a line that is longer than any name is skipped.
+        // A line that is longer than any name is cut, and its rest skipped.
         let read = source.by_ref().take(MAX_RAW_BYTES as u64).read_until(b'\n', &mut line).unwrap_or(0);
         if read == 0 {
             return;
@@ -88,7 +88,7 @@ pub fn read(source: impl Read, since: &dyn Fn(u64) -> u64, history: &mut JitHist
     }
 }
 
-/// First address, the one after the last, and the name.
+/// The first address, the address after the last, and the name.
 fn parse(line: &[u8]) -> Option<(u64, u64, &[u8])> {
     let word = |text: &'_ [u8]| text.iter().position(|&byte| byte == b' ');
     let (start, rest) = { line.trim_ascii() }.split_at_checked(word(line.trim_ascii())?)?;

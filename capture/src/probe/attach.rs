@@ -1,4 +1,4 @@
-//! Puts programs on tracepoints, and takes links off.
+//! Attaches kernel programs to tracepoints, and closes links.
 
 use std::thread::JoinHandle;
 
@@ -13,10 +13,10 @@ use super::{
     loading::load_together,
 };
 
-/// Something that ends when it is dropped, however long that takes.
+/// An attachment, which is removed when this is dropped, however long that takes.
 pub(crate) type Link = Box<dyn Send>;
 
-/// Where programs of the same names go. An end comes before its start, so that no pair begins without being ended.
+/// Tracepoints in attaching order, each for the program of its name. Exits precede entries, so every entry's exit is seen.
 const TRACEPOINTS: [&str; 13] = [
     "sched_process_free",
     "sched_process_exit",
@@ -33,21 +33,21 @@ const TRACEPOINTS: [&str; 13] = [
     "sched_switch",
 ];
 
-/// The order where packets are distinguished: what ends the processing of one comes first.
+/// Tracepoints for packets, in attaching order: the one at the end of a packet's processing comes first.
 const NETWORK: [&str; 3] = ["napi_poll", "netif_receive_skb", "net_dev_start_xmit"];
 
-/// Programs that [`attach_kernel`] attaches and that have to be there.
+/// Programs that [`attach_kernel`] attaches, and that must be loaded before.
 pub(crate) fn kernel_programs() -> &'static [&'static str] {
     &TRACEPOINTS
 }
 
-/// Attaches everything that is not a function of the target, but for packets; [`kernel_programs`] have been loaded.
+/// Attaches all tracepoint programs except those for packets. [`kernel_programs`] must have been loaded.
 pub(crate) fn attach_kernel(ebpf: &mut Ebpf) -> Result<Vec<Link>, ProbeError> {
     TRACEPOINTS.iter().map(|name| attach_tracepoint(ebpf, name)).collect()
 }
 
-/// Has packets over the loopback device followed. Without that they come from the network, so a kernel that does not let us is
-/// good enough.
+/// Attaches the programs that follow packets over the loopback device. Without them such packets count as coming from the
+/// network, so a kernel that refuses them is good enough.
 pub(crate) fn attach_network(ebpf: &mut Ebpf, kernel: &KernelLayout) -> Vec<Link> {
     let loaded = load_together(ebpf, kernel, &NETWORK);
     let links = loaded.and_then(|()| NETWORK.iter().map(|name| attach_tracepoint(ebpf, name)).collect());
@@ -57,7 +57,7 @@ pub(crate) fn attach_network(ebpf: &mut Ebpf, kernel: &KernelLayout) -> Vec<Link
     })
 }
 
-/// Puts a program that is loaded on the tracepoint of its name.
+/// Attaches a loaded program to the tracepoint of its name.
 pub(crate) fn attach_tracepoint(ebpf: &mut Ebpf, name: &str) -> Result<Link, ProbeError> {
     let failed = |error: ProgramError| ProbeError::from_cause(format_args!("tracepoint {name}"), &error);
     let program: &mut BtfTracePoint = program(ebpf, name)?;
@@ -79,11 +79,11 @@ where
     })
 }
 
-/// Closes links, each in a thread of its own: the kernel waits in each for all CPUs, and they can wait together.
+/// Closes links, each in a thread of its own: closing one waits for all CPUs, and these waits can overlap.
 pub(crate) fn close_together(links: Vec<Link>) -> Vec<JoinHandle<()>> {
     let mut threads = Vec::new();
     for link in links {
-        // If there is no thread to be had the link is closed here and now.
+        // If no thread can be started, the link is closed here.
         match std::thread::Builder::new().name("longpole-detach".into()).spawn(move || drop(link)) {
             Ok(thread) => threads.push(thread),
             Err(error) => log::debug!("no thread to detach in: {error}"),

@@ -1,7 +1,7 @@
-//! Probes for processes that come while a capture runs, and for functions and C libraries that come to those that it has.
+//! Attaches probes while a capture runs: to new processes, and to further functions and C libraries of known ones.
 //!
-//! Attaching keeps the kernel busy for some hundred milliseconds, and waits for others that attach. So it has
-//! its own handle, for a thread that may wait: the ring reader must not.
+//! Attaching keeps the kernel busy for some hundred milliseconds, and waits for other threads that attach. So a thread
+//! that may wait has this handle; the ring reader must not wait.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::{
     options::{ProbeFunction, Since},
 };
 
-/// See the module. What it does is among [`super::Capture::take_notes`].
+/// A handle to the capture's probes. What it does is among the notes of [`super::Capture::take_notes`].
 pub struct Attacher {
     common: Arc<Common>,
 }
@@ -27,26 +27,26 @@ impl Attacher {
         Attacher { common }
     }
 
-    /// What recording costs is counted from now on.
+    /// From now on the cost of recording is counted.
     pub fn begin(&self) {
         self.common.lock().accounting.begin(now_ns(), OwnTime::now());
     }
 
-    /// Probes functions of a process that is recorded and has come up (a child, or a program after `exec`).
-    /// Since the time of its `Fork` or `Exec` record until now its function calls are missing, which becomes
-    /// a gap among the notes. Probes of an earlier program in the same process are removed; if it is the same
-    /// program again, and its probes still work, they stay.
+    /// Probes functions of a recorded process that has started (a child, or a program after `exec`). Its function calls
+    /// from the time of its `Fork` or `Exec` record until now are missing, which becomes a gap among the notes. Probes
+    /// of an earlier program in the same process are removed. If it is the same program again and its probes still work,
+    /// they stay.
     ///
     /// # Errors
     ///
-    /// If the process is gone (even if another one has its number now), runs yet another program, or cannot
+    /// If the process is gone (even if another one has its PID now), runs yet another program, or cannot
     /// be probed; it is then recorded without function calls.
     pub fn add_process(&self, pid: u32, since: Since, functions: &[ProbeFunction]) -> Result<(), ProbeError> {
         if !self.common.shared.is_tracked(pid) {
             let message = format!("process {pid} is not recorded any more");
             return Err(ProbeError::new(ProbeErrorKind::Target, message, "the process has ended"));
         }
-        // The new probes first: taking the old ones off keeps the kernel busy for long.
+        // The new probes come first: removing the old ones keeps the kernel busy for long.
         let old = {
             let mut probes = self.common.lock();
             self.in_time(&mut probes, pid, since)?;
@@ -64,14 +64,13 @@ impl Attacher {
         Ok(())
     }
 
-    /// Puts probes on functions of a process that has some, or none yet, in addition to existing ones: those
-    /// that have probes already keep them, those that are disabled or were called too often get them back. `wanted`:
-    /// a user wants them from now on; otherwise they have been in the process for a while, and their calls
-    /// are missing.
+    /// Probes further functions of a process. Functions that have probes keep them; functions that were disabled or
+    /// called too often get theirs again. `wanted`: a user wants them from now on. Otherwise the process has had the
+    /// functions for a while, and calls until now become a gap.
     ///
     /// # Errors
     ///
-    /// If the process is gone, runs another program, or cannot be probed; what it had stays.
+    /// If the process is gone, runs another program, or cannot be probed; its present probes stay.
     pub fn add_functions(
         &self,
         pid: u32,
@@ -90,7 +89,7 @@ impl Attacher {
             }
             probed.add_more(ebpf, pid, since.looked_ns, functions.to_vec(), wanted)?;
         }
-        // One time for both: the gap is of these functions, and the process's others have none.
+        // One time for both notes: the gap is only of these functions, and the process's other functions have none.
         let time_ns = now_ns();
         let numbers = self.common.lock().functions.with_probes(pid, &numbers);
         self.common.note(Note { time_ns, kind: NoteKind::ProbesOn { functions: numbers, pid: Some(pid) } });
@@ -115,16 +114,16 @@ impl Attacher {
             probes.functions.disable(&mut probes.ebpf, &numbers)?;
             probes.unwanted.extend(numbers);
         }
-        // Without rates: a user has asked for it.
+        // Without rates, since a user has asked for it.
         let kind = NoteKind::ProbesOff { functions: functions.to_vec(), rates: Vec::new() };
         self.common.note(Note { time_ns, kind });
         Ok(())
     }
 
-    /// Probes the C library of a process that is recorded, unless it is probed already, and notes that its
-    /// operations are missing since `since_ns`, if so; without files this is decided later. Families in
-    /// [`LibcProbes::unfit`] get none, which is noted, too. `executed`: it runs another program than before,
-    /// and whether its leading thread has started it.
+    /// Probes the C library of a recorded process, unless that is done, and notes that its operations are missing
+    /// since `since_ns`. Without files this is decided later. Families in [`LibcProbes::unfit`] get no probes, which is
+    /// noted, too. `executed`: the process runs another program than before, and whether its leading thread has
+    /// started that.
     ///
     /// # Errors
     ///
@@ -148,13 +147,13 @@ impl Attacher {
         Ok(())
     }
 
-    /// Notes what was missing from then until now.
+    /// Notes that records of a process are missing from `since_ns` until now.
     fn missing(&self, pid: u32, since_ns: u64, reason: GapReason) {
         let kind = NoteKind::Gap { pid, cpu: None, until_ns: now_ns(), lost: 0, reason };
         self.common.note(Note { time_ns: since_ns, kind });
     }
 
-    /// Whether what was chosen is of the program that the process runs, whose older probes are given up.
+    /// Fails if the process runs another program than the one that was examined. Removes probes of replaced programs.
     fn in_time(&self, probes: &mut Probes, pid: u32, since: Since) -> Result<(), ProbeError> {
         self.common.drop_replaced_programs(probes);
         if !self.common.programs().is_another_since(pid, since.looked_ns) {
@@ -179,7 +178,7 @@ impl Attacher {
         probes.functions.add(&mut probes.ebpf, pid, chosen_ns, functions)
     }
 
-    /// Whether something is probed that was not.
+    /// Probes a C library; whether anything was attached.
     pub(super) fn attach_libc(
         &self,
         libc: &LibcProbes,

@@ -1,21 +1,21 @@
-//! Putting breakpoints on and taking them off so that the target does not feel it.
+//! Attaching and removing breakpoints without disturbing the target.
 //!
 //! For each breakpoint the kernel takes the target's memory map for writing, for some 15 µs. Threads that map
 //! or unmap memory wait meanwhile, as do page faults that need the map, and the attaching thread uses a CPU.
-//! With 4,096 in one link threads waited 16 ms (50 threads on two CPUs, which mapped memory all the time).
-//! With 64 in a link and a pause after each, their longest waits were those without probes. Closing links had
-//! no effect in any size: the kernel mostly sleeps there.
+//! With 4,096 breakpoints in one link, threads waited up to 16 ms (50 threads on two CPUs that mapped memory all the
+//! time). With 64 in a link and a pause after each link, the longest waits were those without probes. Closing links had
+//! no effect in any size: the kernel mostly sleeps while it closes one.
 
 use std::time::Duration;
 
-/// Breakpoints of one link: less than a millisecond.
+/// Breakpoints in one link: attaching them takes less than a millisecond.
 const POINTS: usize = 64;
-/// Between two links.
+/// Pause between two links.
 const PAUSE: Duration = Duration::from_millis(2);
-/// As for the threads that empty the rings.
+/// Niceness while attaching, as the ring reader's.
 const NICE: i32 = -10;
 
-/// Cuts into groups of so few breakpoints that putting one on is not felt; what has more by itself is alone.
+/// Cuts into groups of at most `POINTS` breakpoints; an item with more is a group of its own.
 pub(crate) fn in_small_groups<T>(all: &[T], points: impl Fn(&T) -> usize) -> impl Iterator<Item = &[T]> {
     let mut rest = all;
     std::iter::from_fn(move || {
@@ -31,20 +31,20 @@ pub(crate) fn in_small_groups<T>(all: &[T], points: impl Fn(&T) -> usize) -> imp
     })
 }
 
-/// Lets the target run before the next link.
+/// Sleeps, so that the target can run before the next link.
 pub(crate) fn pause() {
     std::thread::sleep(PAUSE);
 }
 
-/// Until this is dropped the calling thread comes before others, as far as rights allow: on a full machine it would lose
-/// its CPU while it holds the target's memory map, and the target would wait for its next turn.
+/// Raises the calling thread's priority until this is dropped, as far as rights allow. On a fully used machine the thread
+/// could lose its CPU while it holds the target's memory map, and the target would wait until it has a CPU again.
 pub(crate) fn with_high_priority() -> Option<HighPriority> {
     let before = rustix::process::getpriority_process(None).ok()?;
     rustix::process::setpriority_process(None, before.min(NICE)).ok()?;
     Some(HighPriority(before))
 }
 
-/// See [`with_high_priority`].
+/// Restores the thread's niceness when it is dropped.
 pub(crate) struct HighPriority(i32);
 
 impl Drop for HighPriority {

@@ -20,19 +20,19 @@ const KIND_DECL_TAG: u32 = 17;
 const KIND_TYPE_TAG: u32 = 18;
 const KIND_ENUM64: u32 = 19;
 
-/// Structs inside structs that a search for a member follows at most.
+/// Most nested structs that a search for a member follows.
 const DEEPEST: u32 = 16;
 
-/// What the name of every tracepoint's type begins with.
+/// Prefix of the names of all tracepoint types.
 const TRACEPOINT: &[u8] = b"btf_trace_";
 
-/// Type information that has been looked through once.
+/// Type information with the positions of its types.
 pub(crate) struct Btf<'a> {
     data: &'a [u8],
     strings: (usize, usize),
     /// Where each type starts; index 0 is `void`.
     types: Vec<usize>,
-    /// Ids by name, of the kinds that are asked for.
+    /// Ids by kind and name, of the kinds that are looked up.
     names: FxHashMap<(u32, &'a [u8]), u32>,
 }
 
@@ -43,7 +43,7 @@ struct Type {
     kind: u32,
     count: usize,
     bit_fields: bool,
-    /// Size in bytes, or the id of the type it refers to.
+    /// Size in bytes, or the id of the type that this one refers to.
     size_or_type: u32,
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn of_kernel() -> std::io::Result<Vec<u8>> {
 }
 
 impl<'a> Btf<'a> {
-    /// Looks through type information; `None` if it is damaged or too new to be understood.
+    /// Indexes type information; `None` if it is damaged or of an unknown version.
     pub(crate) fn parse(data: &'a [u8]) -> Option<Btf<'a>> {
         if u16::from_le_bytes(data.get(0..2)?.try_into().ok()?) != 0xeb9f {
             return None;
@@ -82,9 +82,9 @@ impl<'a> Btf<'a> {
         Some(btf)
     }
 
-    /// The same type information with nothing in it but the tracepoints' types, at the numbers that the kernel knows them
-    /// by, and no type after the last of them: reading all of the others takes aya longer than all else that is done before a
-    /// recording begins.
+    /// The type information reduced to the tracepoints' types, which keep their ids. Other types become empty placeholders,
+    /// and those after the last tracepoint are left out: reading all types takes aya longer than everything else before
+    /// a recording begins.
     pub(crate) fn tracepoints(&self) -> Vec<u8> {
         const KIND_FWD: u32 = 7;
         const HEADER: usize = 24;
@@ -120,8 +120,8 @@ impl<'a> Btf<'a> {
         data
     }
 
-    /// Bytes from the start of struct `name` to a member; `path` names members of members with dots. Members of
-    /// unnamed structs and unions count as the outer one's.
+    /// Bytes from the start of struct `name` to a member. `path` separates members of members by dots. Members of
+    /// unnamed structs and unions count as members of the outer struct.
     pub(crate) fn member(&self, name: &str, path: &str) -> Option<u32> {
         let mut id = self.id(KIND_STRUCT, name)?;
         let mut offset = 0u32;
@@ -151,7 +151,7 @@ impl<'a> Btf<'a> {
         let pointer = self.get(self.id(KIND_TYPEDEF, &format!("btf_trace_{name}"))?)?;
         let pointer = self.get(pointer.size_or_type)?;
         let function = self.get(pointer.size_or_type)?;
-        // The first one is the tracepoint's private data.
+        // The first argument is the tracepoint's private data.
         (function.kind == KIND_FUNC_PROTO).then(|| function.count.saturating_sub(1))
     }
 
@@ -182,7 +182,7 @@ impl<'a> Btf<'a> {
         None
     }
 
-    /// The type that names and qualifiers lead to.
+    /// The type behind typedefs and qualifiers.
     fn strip(&self, mut id: u32) -> Option<u32> {
         for _ in 0..DEEPEST {
             let found = self.get(id)?;
@@ -221,7 +221,7 @@ impl<'a> Btf<'a> {
 }
 
 impl Type {
-    /// Bytes that follow the type's first twelve.
+    /// Bytes that follow the twelve that each type begins with.
     fn tail(&self) -> Option<usize> {
         Some(match self.kind {
             1 | KIND_VAR | KIND_DECL_TAG => 4,

@@ -30,10 +30,10 @@ use super::{
     requests::{self, RequestCounter},
 };
 
-/// Between two questions to every program whether the kernel left it out: some thirty system calls.
+/// How often each program is asked for the runs that the kernel left out, which takes some thirty system calls.
 const MISSED_EVERY_NS: u64 = 1_000_000_000;
 
-/// Programs in the kernel, probes in the target. All of it goes when this is dropped, or when the process
+/// Programs in the kernel and probes in the target. They are removed when this is dropped, or when the process
 /// ends in any way.
 pub struct Capture {
     pub(super) rings: Rings,
@@ -47,35 +47,35 @@ pub struct Capture {
     pub(super) idle_asks_by_chance: bool,
     pub(super) ring_bytes: usize,
     pub(super) mappings: Option<Mappings>,
-    /// Runs that the kernel left out, as of the last look.
+    /// Runs of kernel programs that the kernel had left out when it was asked last.
     pub(super) missed: AtomicU64,
-    /// When that was.
+    /// When it was asked last.
     pub(super) looked_ns: AtomicU64,
     pub(super) unprobed: Vec<(u32, ProbeError)>,
     pub(super) without_libc: Vec<(u32, ProbeError)>,
     pub(super) start_ns: u64,
-    /// Nothing is recorded any more.
+    /// Recording has ended; records may still be in the rings.
     pub(super) ended: bool,
 }
 
-/// What is known when a capture has ended.
+/// Results that are known when a capture has ended.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StopSummary {
-    /// What was lost.
+    /// Losses by kind.
     pub loss: LossCounts,
-    /// Notes that [`Capture::take_notes`] had not given yet.
+    /// Notes that [`Capture::take_notes`] has not returned yet.
     pub notes: Vec<Note>,
-    /// Calls that were left out because their function had been called too often, before its probes were gone.
+    /// Calls without a record, since their function was called too often and its probes were not removed yet.
     pub calls_cut: u64,
     /// Records written by the programs, lost ones included.
     pub records: u64,
 }
 
 impl Capture {
-    /// Records that one ring gives at most in one [`Capture::drain`]: fewer in all mean that every ring was emptied.
+    /// Most records of one ring in one [`Capture::drain`]: if all rings together give fewer, every ring was emptied.
     pub const RING_TURN: usize = super::cpu_ring_reader::BATCH;
 
-    /// First instant from which on events are complete (`CLOCK_MONOTONIC` nanoseconds).
+    /// Time from which on records are complete (`CLOCK_MONOTONIC` nanoseconds).
     pub fn start_ns(&self) -> u64 {
         self.start_ns
     }
@@ -85,18 +85,18 @@ impl Capture {
         self.rings.count()
     }
 
-    /// Bytes of each of them, as asked for.
+    /// Size of each ring in bytes, as asked for.
     pub fn ring_bytes(&self) -> usize {
         self.ring_bytes
     }
 
-    /// Descriptors that become readable when a ring is a quarter full. Draining every few milliseconds without
-    /// waiting for them is the usual way.
+    /// Descriptors that become readable when a ring is a quarter full. The usual way is to drain every few milliseconds
+    /// without waiting for them.
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.rings.descriptors()
     }
 
-    /// Passes the records that are there to `sink`, with the number of their ring, and says how many. Never
+    /// Passes the records in the rings to `sink`, with the number of their ring, and returns how many there were. Never
     /// waits, and stops after some 10,000 records per ring; 0 means that all rings were empty. Within a ring
     /// that serves one CPU, records are nearly in time order.
     pub fn drain(&mut self, sink: &mut dyn FnMut(usize, &[u8])) -> usize {
@@ -107,8 +107,8 @@ impl Capture {
             }
             sink(ring, bytes);
         });
-        // Before anything is chosen for the new programs. While another thread is working on the probes it
-        // waits for the next turn.
+        // Probes of replaced programs go before any are chosen for the new programs. While another thread works on the
+        // probes, this waits for the next turn.
         if common.programs().has_news()
             && let Some(mut probes) = common.try_lock()
         {
@@ -117,19 +117,19 @@ impl Capture {
         records
     }
 
-    /// Attaches and removes probes, for a thread that has nothing else to do.
+    /// A handle that attaches and removes probes, for a thread that may wait.
     pub fn attacher(&self) -> Attacher {
         Attacher::new(self.common.clone())
     }
 
-    /// The ring reader never waits: a thread that changes probes may need some hundred milliseconds. After
-    /// [`Capture::end`] there is nothing left to empty.
+    /// The probes, unless another thread is changing them, which may take some hundred milliseconds: the ring reader never
+    /// waits. After [`Capture::end`] there are no rings to empty, so this waits.
     fn probes_now(&self) -> Option<MutexGuard<'_, Probes>> {
         if self.ended { Some(self.common.lock()) } else { self.common.try_lock() }
     }
 
-    /// What was done and noticed since the last call, in time order; what is being done right now comes later. A note's time can lie before records that were
-    /// drained before it: a function's records stop some ten milliseconds before its probes are gone.
+    /// Notes since the last call, in time order; those of work in progress come with a later call. A note may be older than
+    /// records that were drained before it: a function's records stop some ten milliseconds before its probes are gone.
     pub fn take_notes(&mut self) -> Vec<Note> {
         let mut notes = std::mem::take(&mut self.own_notes);
         notes.append(&mut self.common.take_notes());
@@ -140,8 +140,8 @@ impl Capture {
         notes
     }
 
-    /// What was lost so far, as far as the kernel side knows; runs that it left out are up to a second old, until
-    /// [`Capture::end`].
+    /// Losses so far that the kernel side counts. The count of program runs that the kernel left out is up to a second old
+    /// until [`Capture::end`].
     pub fn loss(&self) -> LossCounts {
         let due = now_ns().saturating_sub(self.looked_ns.load(Ordering::Relaxed)) >= MISSED_EVERY_NS;
         if due && let Some(probes) = self.common.try_lock() {
@@ -150,8 +150,8 @@ impl Capture {
         self.common.shared.loss(self.missed.load(Ordering::Relaxed))
     }
 
-    /// Of CPUs whose rings were full: ring, CPU and how many records it has tried to write so far. Each CPU numbers its
-    /// records from 0.
+    /// CPUs that lost records because their ring was full: ring, CPU and how many records the CPU has tried to write so far.
+    /// Each CPU numbers its records from 0.
     pub fn written(&self) -> Vec<(usize, u16, u64)> {
         let rings = self.rings.count().max(1);
         self.common
@@ -161,47 +161,47 @@ impl Capture {
             .collect()
     }
 
-    /// What one hit of a function probe costs, if it could be measured.
+    /// The cost of one hit of a function probe, if it could be measured.
     pub fn hit_costs(&self) -> Option<HitCosts> {
         self.hit_costs
     }
 
-    /// Whether this kernel's idle CPUs ask the others for waiting threads by chance only.
+    /// Whether idle CPUs of this kernel look only by chance for threads that wait on other CPUs.
     pub fn idle_asks_by_chance(&self) -> bool {
         self.idle_asks_by_chance
     }
 
-    /// What recording has cost so far; some tenths of a second old until [`Capture::end`].
+    /// The cost of recording so far; some tenths of a second old until [`Capture::end`].
     pub fn overhead(&self) -> Overhead {
         self.common.overhead()
     }
 
-    /// Functions that got probes in some process, since the last call; once for every process.
+    /// Functions that got probes since the last call, once for every process.
     pub fn take_probed(&mut self) -> Vec<u32> {
         self.probes_now().map(|mut probes| probes.functions.take_probed()).unwrap_or_default()
     }
 
-    /// Functions that the kernel refuses to probe, since the last call: they were given but have no probes.
+    /// Functions that the kernel has refused to probe since the last call.
     pub fn take_refused(&mut self) -> Vec<u32> {
         self.probes_now().map(|mut probes| probes.functions.take_refused()).unwrap_or_default()
     }
 
-    /// Processes of [`CaptureOptions::optional_pids`] that got no function probes, and why.
+    /// Processes of [`CaptureOptions::optional_pids`] without function probes, and why.
     pub fn unprobed(&self) -> &[(u32, ProbeError)] {
         &self.unprobed
     }
 
-    /// Processes of [`CaptureOptions::libc`] whose C library could not be probed, and why.
+    /// Processes of [`CaptureOptions::libc`] without probes on their C library, and why.
     pub fn without_libc(&self) -> &[(u32, ProbeError)] {
         &self.without_libc
     }
 
-    /// Processes whose C library got probes, since the last call.
+    /// Processes whose C library has got probes since the last call.
     pub fn take_libc_probed(&mut self) -> Vec<u32> {
         self.probes_now().map(|mut probes| probes.operations.take_probed()).unwrap_or_default()
     }
 
-    /// The operations of a process are missing from the start on, until [`Attacher::add_libc`] decides about them.
+    /// Notes that a process's operations are missing from the start on until [`Attacher::add_libc`] decides about its library.
     pub fn decide_libc_later(&mut self, pid: u32) {
         self.common.lock().operations.wait_for_trial(pid, self.start_ns);
     }
@@ -212,7 +212,7 @@ impl Capture {
         open_calls::pending(&self.common.lock().ebpf)
     }
 
-    /// How long threads have waited for locks of the kernel so far; `None`: this kernel does not let that be counted.
+    /// How long threads have waited for locks of the kernel so far; `None`: this kernel offers no way to count it.
     pub fn kernel_locks(&self) -> Option<KernelLocks> {
         let probes = self.common.lock();
         if probes.contention.is_empty() {
@@ -222,7 +222,7 @@ impl Capture {
         kernel_locks::counted(&probes.ebpf, missed)
     }
 
-    /// Requests that were answered and sent so far; `None`: this kernel does not let them be counted.
+    /// Requests that were answered and sent so far; `None`: this kernel offers no way to count them.
     pub fn requests(&self) -> Option<Requests> {
         let probes = self.common.lock();
         probes.requests.as_ref()?.counted(&probes.ebpf)
@@ -235,12 +235,12 @@ impl Capture {
         self.own_notes.push(Note { time_ns: since_ns, kind });
     }
 
-    /// How often a function was called so far, folded and cut calls included; `None` for an unknown number.
+    /// Calls of a function so far, including those that were folded or cut; `None` for an unknown number.
     pub fn calls(&self, function: u32) -> Option<u64> {
         self.common.shared.function(function).map(|counters| counters.calls)
     }
 
-    /// Takes the probes off some functions; they are then said to be off from now on.
+    /// Removes the probes of some functions, and notes it.
     ///
     /// # Errors
     ///
@@ -257,18 +257,18 @@ impl Capture {
         Ok(())
     }
 
-    /// Records a process that the programs did not know from its birth on.
+    /// Starts recording a process whose birth the kernel programs did not see.
     pub fn record_process(&mut self, pid: u32) {
         self.track(pid);
     }
 
-    /// Records nothing more, and says from when on (`CLOCK_MONOTONIC` nanoseconds). Records written before are still
-    /// there to be drained.
+    /// Ends recording and returns the time of the end (`CLOCK_MONOTONIC` nanoseconds). Records written before can still
+    /// be drained.
     pub fn end(&mut self) -> u64 {
         self.common.shared.untrack_all();
         let end_ns = now_ns();
         self.ended = true;
-        // What the overhead controller is doing now belongs to the recording: this once its notes are waited for.
+        // What the overhead controller is doing now belongs to the recording, so here its notes are waited for.
         let mut probes = self.common.lock();
         probes.note_packets(end_ns, self.common.shared.cpu_totals().possible_own_packets);
         self.own_notes.append(&mut probes.notes);
@@ -291,7 +291,7 @@ impl Capture {
         self.looked_ns.store(now_ns(), Ordering::Relaxed);
     }
 
-    /// Takes everything off and out of the kernel.
+    /// Removes all probes and kernel programs.
     pub fn stop(mut self) -> StopSummary {
         self.end();
         self.common.lock().warn(&self.common.shared);

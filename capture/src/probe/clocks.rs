@@ -1,4 +1,4 @@
-//! CPU time: of recorded processes, and of longpole's own threads that record them.
+//! CPU time of recorded processes, and of longpole's own threads.
 
 pub use crate::target::monotonic_ns as now_ns;
 use std::collections::BTreeMap;
@@ -8,10 +8,10 @@ use symbols::sandbox::{helpers_cpu_time_ns, own_cpu_time_ns};
 /// CPU-time clocks of longpole's threads whose work is part of recording.
 static OWN: Mutex<Vec<libc::clockid_t>> = Mutex::new(Vec::new());
 
-/// From now on this thread's CPU time counts as a cost of recording.
+/// From now on the calling thread's CPU time counts as a cost of recording.
 pub fn count_this_thread() {
     let mut clock: libc::clockid_t = 0;
-    // SAFETY: has no arguments, and cannot fail.
+    // SAFETY: it has no arguments, and cannot fail.
     let this = unsafe { libc::pthread_self() };
     // SAFETY: the calling thread lives, and one clock id is written, which is there.
     let failed = unsafe { libc::pthread_getcpuclockid(this, &raw mut clock) };
@@ -26,13 +26,13 @@ pub fn this_thread_ns() -> u64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0)
 }
 
-/// How long the calling thread is held up by each of the interrupts that come every `period_ns` right now, nanoseconds:
-/// the middle of the longest gaps between readings of the clock in a loop that does nothing else, of as many as there
-/// should be interrupts. `None` if few come.
+/// How long an interrupt that comes every `period_ns` stops the calling thread right now, nanoseconds. A loop reads the
+/// clock; of its longest gaps, as many as there should be interrupts, the median is returned. `None` if few
+/// gaps are long enough.
 pub(crate) fn interruption_ns(period_ns: u64) -> Option<u64> {
     const ENOUGH: usize = 30;
     const LONGEST_NS: u64 = 50_000_000;
-    // Reading the clock takes less, an interrupt more.
+    // Reading the clock takes less than this, an interrupt more.
     const LEAST_NS: u64 = 600;
     let mut gaps = Vec::new();
     let start = now_ns();
@@ -47,49 +47,49 @@ pub(crate) fn interruption_ns(period_ns: u64) -> Option<u64> {
     middle_of_longest(gaps, ENOUGH)
 }
 
-/// Others are shorter: a hypervisor's, or interrupts that come more often and do less.
+/// The median of the longest gaps. Others are shorter: a hypervisor's, or frequent interrupts that do little.
 fn middle_of_longest(mut gaps: Vec<u64>, count: usize) -> Option<u64> {
     gaps.sort_unstable_by(|a, b| b.cmp(a));
     gaps.truncate(count);
     (gaps.len() >= count / 2).then(|| gaps.get(gaps.len() / 2).copied()).flatten()
 }
 
-/// CPU time of several clocks that may end: what each had last stays in the sum.
+/// The sum of several CPU-time clocks. A clock may end; its last reading stays in the sum.
 #[derive(Debug, Default)]
 pub(crate) struct CpuTime {
-    /// Last reading and the first one, which does not count.
+    /// For each clock, its last reading and its first, from which on it counts.
     clocks: BTreeMap<libc::clockid_t, (u64, u64)>,
 }
 
 impl CpuTime {
-    /// Reads a clock; what it shows the first time was before, unless it began at 0 with the recording (`new`).
+    /// Reads a clock. It counts from its first reading, or from 0 if its process began during the recording (`new`).
     fn read(&mut self, clock: libc::clockid_t, new: bool) {
         if let Some(now) = read(clock) {
             let first = if new { 0 } else { now };
             let (last, _) = self.clocks.entry(clock).or_insert((now, first));
-            // A number that is used again starts from 0; too little is counted then.
+            // A PID that is used again starts from 0; then too little is counted.
             *last = now.max(*last);
         }
     }
 
-    /// Forgets the processes that `gone` names: what they had is counted elsewhere.
+    /// Removes the processes for which `gone` is true: their time is counted elsewhere.
     pub(crate) fn forget_processes(&mut self, gone: impl Fn(u32) -> bool) {
         self.clocks.retain(|clock, _| !gone(process_of(*clock)));
     }
 
-    /// Since the first reading of each, nanoseconds.
+    /// The sum since the first reading of each clock, nanoseconds.
     pub(crate) fn total_ns(&self) -> u64 {
         self.clocks.values().fold(0, |sum, (last, first)| sum.saturating_add(last.saturating_sub(*first)))
     }
 
-    /// Reads the clocks of longpole's threads that count.
+    /// Reads the clocks of longpole's threads that count as recording.
     pub(crate) fn read_own_threads(&mut self) {
         for clock in OWN.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             self.read(*clock, false);
         }
     }
 
-    /// Reads the clocks of these processes; with `new`, of processes that were born while they were recorded.
+    /// Reads the clocks of these processes; `new`: they were born while they were recorded.
     pub(crate) fn read_processes(&mut self, pids: impl Iterator<Item = u32>, new: bool) {
         for pid in pids {
             if let Some(clock) = process_clock(pid) {
@@ -99,8 +99,8 @@ impl CpuTime {
     }
 }
 
-/// What of a process's children has been waited for has used, with what these have waited for, nanoseconds; 0 if the process
-/// is gone. In steps of the kernel's ticks.
+/// CPU time of a process's children that have ended and been waited for, and of their descendants likewise, nanoseconds;
+/// 0 if the process is gone. In steps of the kernel's ticks.
 pub(crate) fn waited_for_ns(pid: u32) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     waited_for_ticks(&text).saturating_mul(NS_PER_TICK)
@@ -109,7 +109,7 @@ pub(crate) fn waited_for_ns(pid: u32) -> u64 {
 /// User space sees ticks of a hundredth of a second on every architecture that we know (`USER_HZ`).
 const NS_PER_TICK: u64 = 10_000_000;
 
-/// `cutime` and `cstime` of a line of /proc/PID/stat. The name in it may contain anything.
+/// The sum of `cutime` and `cstime` in a line of /proc/PID/stat. The name in the line may contain anything.
 fn waited_for_ticks(stat: &str) -> u64 {
     let behind = stat.rsplit_once(')').map_or("", |(_, behind)| behind);
     // The state is the third field.
@@ -125,14 +125,14 @@ fn process_clock(pid: u32) -> Option<libc::clockid_t> {
     Some((!pid << 3) | SCHED)
 }
 
-/// Whose clock that is.
+/// The process that a clock belongs to.
 fn process_of(clock: libc::clockid_t) -> u32 {
     u32::try_from(!(clock >> 3)).unwrap_or(0)
 }
 
 fn read(clock: libc::clockid_t) -> Option<u64> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes one `timespec`, which is there; an unknown clock is an error.
+    // SAFETY: it writes one `timespec`, which is there; an unknown clock is an error.
     let failed = unsafe { libc::clock_gettime(clock, &raw mut time) };
     let seconds = u64::try_from(time.tv_sec).ok()?;
     let nanoseconds = u64::try_from(time.tv_nsec).ok()?;
@@ -143,7 +143,7 @@ fn read(clock: libc::clockid_t) -> Option<u64> {
 #[derive(Clone, Copy)]
 pub(crate) struct OwnTime {
     pub(crate) all_ns: u64,
-    /// Of that, its helpers'.
+    /// The helper processes' part of it.
     pub(crate) helpers_ns: u64,
 }
 
@@ -172,7 +172,7 @@ mod tests {
         burn();
         time.read_processes(std::iter::once(std::process::id()), false);
         assert!(time.total_ns() >= 5_000_000, "{}", time.total_ns());
-        // No such process: nothing changes.
+        // Without such a process nothing changes.
         time.read_processes([u32::MAX, 0x0FFF_FFFF].into_iter(), true);
         assert!(time.total_ns() < 5_000_000_000);
     }

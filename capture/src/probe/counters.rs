@@ -1,4 +1,4 @@
-//! What was lost, by reason, from where the kernel counts it.
+//! Counts of losses, read from where the kernel keeps them.
 
 use std::{
     mem::offset_of,
@@ -19,9 +19,9 @@ pub(crate) struct ProgramCost {
     pub name: String,
     /// How often it ran.
     pub runs: u64,
-    /// Nanoseconds it took in all.
+    /// Total time of the runs, nanoseconds.
     pub total_ns: u64,
-    /// How often it should have run but did not, being at it already on that CPU.
+    /// Runs that the kernel left out, since the program was already running on that CPU.
     pub missed: u64,
 }
 
@@ -34,12 +34,12 @@ impl Shared {
         })
     }
 
-    /// CPUs that lost records, and how many each has tried to write.
+    /// CPUs that lost records, and how many records each has tried to write.
     pub(crate) fn lossy_cpus(&self) -> impl Iterator<Item = (u16, u64)> {
         self.cpus().filter(|(_, one)| one.dropped > 0).map(|(cpu, one)| (cpu, one.sequence))
     }
 
-    /// Something that grows whenever a recorded thread runs on this CPU: what switches it there is recorded.
+    /// A count that grows whenever a recorded thread runs on this CPU, since its switches there are recorded.
     pub(crate) fn seen_on(&self, cpu: u32) -> u64 {
         const WORDS: usize = size_of::<CpuCounters>() / 8;
         let counters: Option<CpuCounters> =
@@ -77,14 +77,14 @@ impl Shared {
         total
     }
 
-    /// Counters of one function; `None` for a number that has none.
+    /// Counters of one function; `None` for an unknown number.
     pub(crate) fn function(&self, number: u32) -> Option<FunctionCounters> {
         const WORDS: usize = size_of::<FunctionCounters>() / 8;
         let words = self.functions.value::<WORDS>(number as usize)?;
         Some(zerocopy::transmute!(words))
     }
 
-    /// A function that was called too often may be called again.
+    /// Lets a function that was cut for being called too often be recorded again.
     pub(crate) fn forgive(&self, number: u32) {
         const WORDS: usize = size_of::<FunctionCounters>() / 8;
         const CUT: usize = std::mem::offset_of!(FunctionCounters, cut_ns) / 8;
@@ -94,7 +94,7 @@ impl Shared {
         }
     }
 
-    /// What the programs know; `late` and `undecodable` are found later.
+    /// The losses that the kernel programs count; `late` and `undecodable` are found later.
     pub(crate) fn loss(&self, missed: u64) -> LossCounts {
         let total = self.cpu_totals();
         LossCounts {
@@ -107,7 +107,7 @@ impl Shared {
     }
 }
 
-/// Runs of all programs that are loaded.
+/// Costs of all loaded programs.
 pub(crate) fn program_costs(ebpf: &Ebpf) -> Vec<ProgramCost> {
     let mut costs = Vec::new();
     for (name, program) in ebpf.programs() {
@@ -124,13 +124,13 @@ pub(crate) fn program_costs(ebpf: &Ebpf) -> Vec<ProgramCost> {
     costs
 }
 
-/// How often the kernel left out one of these programs.
+/// Runs that the kernel left out, of the programs for which `of` is true.
 pub(crate) fn missed(ebpf: &Ebpf, of: fn(&ProgramCost) -> bool) -> u64 {
     let costs = program_costs(ebpf);
     costs.iter().filter(|program| of(program)).fold(0, |sum, program| sum.saturating_add(program.missed))
 }
 
-/// `struct bpf_prog_info` (include/uapi/linux/bpf.h) up to the counter that is read; all 0 is a valid request.
+/// `struct bpf_prog_info` (include/uapi/linux/bpf.h) up to the last counter used; all 0 is a valid request.
 #[repr(C)]
 struct ProgramInfo {
     until_run_time: [u64; 24],

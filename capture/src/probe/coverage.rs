@@ -1,52 +1,52 @@
-//! On which CPUs the clock that samples are taken by has to tick: those that are online and where recorded
-//! threads have run lately. Pure: the online CPUs and the observations come in, changes go out.
+//! Chooses the CPUs on which the sampling clock ticks: those that are online and where recorded threads have run lately.
+//! Pure: the online CPUs and the observations come in, changes go out.
 //!
 //! A tick interrupts the running thread, and wakes a sleeping CPU: a program with two threads on a machine
-//! with sixty-four CPUs has no use for the ticks of the other sixty-two. All of them tick at first. Where no
-//! recorded thread has run for a while, the clock is stopped; it starts again with the first look that finds
-//! one there, and the ticks missed until then are counted. A CPU that went offline and came back has lost its
-//! clock.
+//! with sixty-four CPUs has no use for ticks on the other sixty-two. At first all CPUs tick. Where no
+//! recorded thread has run for a while, the clock stops. It starts again with the first look that finds
+//! a recorded thread there, and the ticks missed until then are counted. A CPU that went offline and came back has
+//! lost its clock.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Ticks go on for this long where no recorded process has run: threads come back to where they were.
+/// The clock of a CPU stops when no recorded thread has run there for this long: threads return to earlier CPUs.
 const REST_AFTER: Duration = Duration::from_secs(10);
-/// And for this long where none has run yet.
+/// The same for a CPU on which no recorded thread has run yet.
 const REST_UNUSED: Duration = Duration::from_secs(2);
 
-/// What is known of one CPU.
+/// The state of one CPU.
 #[derive(Clone, Copy, Debug)]
 struct Cpu {
-    /// What it had counted at the last look.
+    /// Its count of recorded activity at the last look.
     count: u64,
-    /// When it had counted more.
+    /// When the count was last found larger.
     busy_ns: u64,
-    /// Whether it ever had.
+    /// Whether the count was ever found larger.
     used: bool,
     ticks: bool,
 }
 
-/// See the module.
+/// The CPUs that were online at the last look.
 #[derive(Debug, Default)]
 pub(crate) struct Coverage {
     cpus: BTreeMap<u32, Cpu>,
     looked_ns: u64,
 }
 
-/// What to do.
+/// Clocks to start and to stop.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Changes {
-    /// CPUs whose clock is to tick from now on.
+    /// CPUs whose clock must start.
     pub(crate) on: Vec<u32>,
-    /// CPUs whose clock is to be stopped, or is gone with them.
+    /// CPUs whose clock must stop, or which are offline.
     pub(crate) off: Vec<u32>,
     /// CPU time in which recorded threads may have run without a tick, nanoseconds.
     pub(crate) missed_ns: u64,
 }
 
 impl Coverage {
-    /// Takes a look. `counted`: something that grows whenever a recorded thread runs on a CPU.
+    /// Decides about all CPUs. `counted`: a count for each CPU that grows whenever a recorded thread runs there.
     pub(crate) fn look(&mut self, now_ns: u64, online: &[u32], counted: &dyn Fn(u32) -> u64) -> Changes {
         let mut changes = Changes::default();
         let since_look_ns = now_ns.saturating_sub(std::mem::replace(&mut self.looked_ns, now_ns));
@@ -60,7 +60,7 @@ impl Coverage {
         });
         for &cpu in online {
             let count = counted(cpu);
-            // One that has just come may be run on at once.
+            // Recorded threads may run at once on a CPU that has just come online.
             let known =
                 self.cpus.entry(cpu).or_insert(Cpu { count, busy_ns: now_ns, used: false, ticks: false });
             if known.count != count {
@@ -84,7 +84,7 @@ impl Coverage {
         self.cpus.iter().filter(|(_, cpu)| cpu.ticks).map(|(cpu, _)| *cpu).collect()
     }
 
-    /// The clock of these could not be made to tick: the next look tries again.
+    /// Notes that the clocks of these CPUs could not be started: the next look tries again.
     pub(crate) fn not_ticking(&mut self, cpus: &[u32]) {
         for cpu in cpus {
             if let Some(cpu) = self.cpus.get_mut(cpu) {
@@ -110,12 +110,12 @@ mod tests {
         let all: Vec<u32> = (0..64).collect();
         let first = coverage.look(5 * SECOND, &all, &|_| 0);
         assert_eq!((&first.on, first.missed_ns), (&all, 0), "nobody knows yet where it runs");
-        // Two threads stay where they are.
+        // Two threads stay on their CPUs.
         assert_eq!(coverage.look(6 * SECOND, &all, &|cpu| if cpu < 2 { 6 } else { 0 }), Changes::default());
         let changes = coverage.look(7 * SECOND, &all, &|cpu| if cpu < 2 { 7 } else { 0 });
         assert_eq!(on(&changes), (&[][..], &all[2..]));
         assert_eq!(coverage.ticking(), [0, 1]);
-        // One of them moves.
+        // One thread moves to another CPU.
         let at = 16 * SECOND + SECOND / 10;
         coverage.look(16 * SECOND, &all, &|cpu| if cpu < 2 { 15 } else { 0 });
         let changes = coverage
@@ -124,14 +124,14 @@ mod tests {
         let changes = coverage
             .look(at + 1, &all, &|cpu| if [0, 40].contains(&cpu) { 18 } else { 15 * u64::from(cpu == 1) });
         assert_eq!(changes, Changes::default());
-        // What could not be switched on is tried again.
+        // A clock that could not be started is tried again.
         coverage.not_ticking(&[40]);
         let changes = coverage
             .look(at + 2, &all, &|cpu| if [0, 40].contains(&cpu) { 18 } else { 15 * u64::from(cpu == 1) });
         assert_eq!(changes.on, [40]);
     }
 
-    /// A CPU that came online while it was recorded had no clock until the end.
+    /// A CPU that comes online during the recording gets a clock, too.
     #[test]
     fn cpus_that_come_and_go_gain_and_lose_their_clock() {
         let mut coverage = Coverage::default();

@@ -1,8 +1,8 @@
-//! Takes records out of the rings that `cpu_rings` makes and the kernel programs write.
+//! Reads records out of the rings that `cpu_rings` makes and the kernel programs write.
 
 use aya::maps::{MapData, RingBuf};
 
-/// Records that one ring gives in one go, so that a busy CPU cannot keep the reader from everything else.
+/// Most records of one ring in one turn, so that a busy CPU does not keep the reader from everything else.
 pub(crate) const BATCH: usize = 16_384;
 
 /// All rings of a capture.
@@ -15,7 +15,7 @@ impl Rings {
         Rings { rings }
     }
 
-    /// Passes what is there to `sink`, ring by ring, and says how many records that was. Never waits; 0 means
+    /// Passes the records to `sink`, ring by ring, and returns how many there were. Never waits; 0 means
     /// that all rings were empty.
     pub(crate) fn drain(&mut self, sink: &mut dyn FnMut(usize, &[u8])) -> usize {
         let mut total = 0;
@@ -29,13 +29,13 @@ impl Rings {
         total
     }
 
-    /// As [`Rings::drain`], but before each record of any ring `enough` is asked; whether all rings were emptied.
+    /// As [`Rings::drain`], but stops when `enough`, which is called before each record, is true; whether all rings are empty.
     pub(crate) fn drain_until(
         &mut self,
         sink: &mut dyn FnMut(usize, &[u8]),
         enough: &mut dyn FnMut() -> bool,
     ) -> bool {
-        // One of each in turn: no ring waits for another.
+        // One record of each ring in turn, so no ring waits for another.
         loop {
             let mut empty = true;
             for (number, ring) in self.rings.iter_mut().enumerate() {

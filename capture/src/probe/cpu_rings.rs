@@ -1,5 +1,5 @@
-//! The rings that the kernel programs write to: one for each CPU, so that CPUs do not wait for each other, with as much
-//! memory in all as a machine of that size can spare.
+//! The rings that the kernel programs write to: one for each CPU, so that CPUs do not wait for each other. All together
+//! they have as much memory as a machine of that size can spare.
 
 use std::{
     io,
@@ -15,52 +15,52 @@ use aya::{
 use super::error::ProbeError;
 use crate::target::memory;
 
-/// The programs' arrays of rings, by name.
+/// Names of the kernel programs' arrays of rings.
 pub(crate) const RECORDS: &str = "RINGS";
 pub(crate) const SAMPLES: &str = "SAMPLE_RINGS";
 
-/// The smallest and the largest ring: from where it holds some milliseconds of a busy CPU to where it is a mistake.
+/// Least and most bytes of a ring: the least holds some milliseconds of a busy CPU, more than the most is a mistake.
 const EACH: RangeInclusive<usize> = 4096..=1 << 28;
-/// All together, however large the user wants each.
+/// Most bytes of all rings together, whatever size the user wants.
 const MOST_OF_ALL: usize = 2 << 30;
-/// Default: at a million records a second 8 MiB are a sixth of a second, and 1 MiB holds what comes between
-/// two turns at four hundred thousand.
+/// Default size: at a million records a second 8 MiB hold a sixth of a second; 1 MiB holds the records between
+/// two turns at four hundred thousand a second.
 const USUAL: RangeInclusive<usize> = 1 << 20..=8 << 20;
 const USUAL_OF_ALL: usize = 256 << 20;
 
-/// Bytes of a CPU's ring unless asked otherwise.
+/// Bytes of a CPU's ring unless the user asks otherwise.
 pub fn usual_bytes() -> usize {
     let cpus = aya::util::nr_cpus().map_or(1, |cpus| cpus.get() as usize);
     share(cpus.min(probe_abi::MAX_RINGS), at_hand(USUAL_OF_ALL), USUAL)
 }
 
-/// At most `most` bytes for all rings together, but no more than an eighth of what this process may still
-/// take: the kernel allocates all of it at once, and a process over its limit is killed.
+/// Bytes for all rings together: at most `most`, and at most an eighth of the memory that this process may still
+/// take. The kernel allocates all of it at once, and a process over its limit is killed.
 pub(crate) fn at_hand(most: usize) -> usize {
     let available = memory::available_bytes(std::process::id()).map_or(usize::MAX, |bytes| bytes as usize);
     most.min(available / 8)
 }
 
-/// Bytes of each of `rings` rings, where the user asks for a size: a power of two.
+/// Bytes of each of `rings` rings if the user asks for `wanted`: a power of two.
 pub(crate) fn bytes(rings: usize, wanted: usize) -> usize {
     let wanted = wanted.clamp(*EACH.start(), *EACH.end()).next_power_of_two();
     wanted.min(share(rings, MOST_OF_ALL, EACH))
 }
 
-/// The size of each of `rings` rings that share `of` bytes: a power of two within the bounds `each`.
+/// Bytes of each of `rings` rings that share `of` bytes: a power of two within the bounds `each`.
 pub(crate) fn share(rings: usize, of: usize, each: RangeInclusive<usize>) -> usize {
     let share = (of / rings.max(1)).clamp(*each.start(), *each.end());
     1 << share.ilog2()
 }
 
-/// Rings that are to go into one of the programs' arrays.
+/// New rings, to be put into one of the programs' arrays.
 pub(crate) struct Placing {
     array: OwnedFd,
     name: &'static str,
     rings: Vec<OwnedFd>,
 }
 
-/// Makes rings of `bytes` bytes each. They are written to from when they have been put into the programs'
+/// Makes rings of `bytes` bytes each. The programs write to them once they have been put into the programs'
 /// array.
 pub(crate) fn make(
     ebpf: &Ebpf,
@@ -98,8 +98,8 @@ struct Batch {
 }
 
 impl Placing {
-    /// Puts them there, all at once: for each change the kernel waits until no CPU can know the old content any more, on a
-    /// busy machine for a tenth of a second and more.
+    /// Puts all rings into the array with one call: after each change the kernel waits until no CPU can still use the old
+    /// content, on a busy machine for a tenth of a second and more.
     pub(crate) fn put(self) -> Result<(), ProbeError> {
         const UPDATE_BATCH: libc::c_int = 26;
         let keys: Vec<u32> = (0..self.rings.len() as u32).collect();
@@ -114,8 +114,8 @@ impl Placing {
             element_flags: 0,
             flags: 0,
         };
-        // SAFETY: the kernel reads `batch`, whose length it is given, and as many keys and values as it
-        // counts, and writes to its `count` alone; all of them live until it returns.
+        // SAFETY: the kernel reads `batch`, whose length it gets, and the keys and values that `batch` counts. It
+        // writes only to the batch's `count`. All of them live until it returns.
         match unsafe { libc::syscall(libc::SYS_bpf, UPDATE_BATCH, &raw mut batch, size_of::<Batch>()) } {
             0 => Ok(()),
             _ => Err(ProbeError::from_cause(format_args!("map {}", self.name), &io::Error::last_os_error())),
@@ -123,7 +123,7 @@ impl Placing {
     }
 }
 
-/// `union bpf_attr` for `BPF_MAP_CREATE`, as far as a ring needs it.
+/// `union bpf_attr` for `BPF_MAP_CREATE`, up to the last field that a ring needs.
 #[repr(C)]
 struct Wanted {
     kind: u32,
@@ -138,7 +138,7 @@ fn create(bytes: usize) -> io::Result<OwnedFd> {
     const RING: u32 = 27;
     let entries = u32::try_from(bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
     let wanted = Wanted { kind: RING, key_bytes: 0, value_bytes: 0, entries, flags: 0 };
-    // SAFETY: the kernel reads `wanted`, whose length it is given.
+    // SAFETY: the kernel reads `wanted`, whose length it gets.
     let made = unsafe { libc::syscall(libc::SYS_bpf, CREATE, &raw const wanted, size_of::<Wanted>()) };
     let made = i32::try_from(made).map_err(|_| io::ErrorKind::InvalidData)?;
     if made < 0 {
@@ -154,7 +154,7 @@ mod tests {
     use crate::probe::sampling_clock;
     use engine::event::CallGraph;
 
-    /// Eight rings for all CPUs: on a machine with 64 of them eight waited for each other at each record.
+    /// Each CPU has its own ring, since CPUs that share one wait for each other at each record.
     #[test]
     fn every_cpu_has_a_ring_and_all_together_have_their_bounds() {
         for cpus in [1, 2, 3, 8, 16, 17, 64, 128, 192, 256, 1024] {

@@ -2,18 +2,18 @@
 
 use std::fmt;
 
-/// Why capturing is not possible, as one line, and what to do about it, as another. The hint may be empty.
+/// Why capturing is not possible, in one line, and what to do about it, in another. The hint may be empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProbeError {
-    /// What kind of trouble: decides the exit code.
+    /// The kind of error, which decides the exit code.
     pub kind: ProbeErrorKind,
-    /// What is wrong, naming the thing.
+    /// What is wrong, with the name of the thing.
     pub message: String,
     /// What to do.
     pub hint: String,
 }
 
-/// See [`ProbeError::kind`].
+/// Kinds of errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProbeErrorKind {
     /// This binary was built without kernel programs.
@@ -24,7 +24,7 @@ pub enum ProbeErrorKind {
     Unsupported,
     /// The target is gone or cannot be probed.
     Target,
-    /// Something else that should have worked.
+    /// Anything else that should have worked.
     Failed,
 }
 
@@ -37,7 +37,7 @@ impl ProbeError {
         ProbeError { kind, message: message.into(), hint: hint.into() }
     }
 
-    /// An error whose causes decide whether it is a matter of rights.
+    /// An error with the messages of its causes; a system error code among them decides the kind.
     pub(crate) fn from_cause(
         what: impl fmt::Display,
         cause: &(dyn std::error::Error + 'static),
@@ -77,8 +77,8 @@ pub(crate) fn io_code(cause: &(dyn std::error::Error + 'static)) -> Option<i32> 
     None
 }
 
-/// Messages of a chain of causes on one line, without repeating what a message already contains. The verifier's
-/// log, which aya puts into its message, is cut to its last lines' worth.
+/// The messages of a chain of causes in one line, without repeating what a message already contains. Of a long text, such
+/// as the verifier's log in aya's message, only the end is kept.
 fn chain(cause: &(dyn std::error::Error + 'static)) -> String {
     const LONGEST: usize = 600;
     let mut text = String::new();
@@ -100,7 +100,7 @@ fn chain(cause: &(dyn std::error::Error + 'static)) -> String {
     }
 }
 
-/// The programs lack a map that this process knows.
+/// An error: the kernel programs lack a map that this process uses.
 pub(crate) fn no_map(name: &str) -> ProbeError {
     ProbeError::new(
         ProbeErrorKind::Failed,

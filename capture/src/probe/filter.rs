@@ -1,11 +1,11 @@
-//! Which processes are recorded: the user side of the programs' bitmap.
+//! The set of recorded processes: the user side of the programs' bitmap.
 
 use std::sync::atomic::Ordering;
 
 use super::shared_map::Shared;
 
 impl Shared {
-    /// Starts recording a process. An id that no process can have belongs to none.
+    /// Starts recording a process. A PID beyond the kernel's range is ignored.
     pub(crate) fn track(&self, pid: u32) {
         if let Some(word) = self.tracked.word(pid as usize / 64) {
             word.fetch_or(1 << (pid % 64), Ordering::SeqCst);
@@ -25,7 +25,7 @@ impl Shared {
         word.is_some_and(|word| word.load(Ordering::SeqCst) >> (pid % 64) & 1 != 0)
     }
 
-    /// Every recorded process. Cheap enough for every look at the books: nearly all of the bitmap's words are 0.
+    /// Every recorded process. Cheap, since nearly all of the bitmap's words are 0.
     pub(crate) fn tracked_pids(&self) -> impl Iterator<Item = u32> {
         (0u32..)
             .step_by(64)

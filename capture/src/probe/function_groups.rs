@@ -1,4 +1,4 @@
-//! How the functions of a process are spread over groups, each with a slot of its own.
+//! Divides the functions of a process into groups. Each group has a slot for its valid generation.
 
 use std::{num::NonZeroU32, sync::Arc};
 
@@ -13,33 +13,33 @@ use super::{
 
 /// Most groups that the functions of one process are spread over.
 const LINKS_PER_PROCESS: usize = 8;
-/// Functions per group from which on one more is worth while: smaller ones are replaced faster.
+/// From this many functions per group on, one more group is worth while: smaller groups are replaced faster.
 const FUNCTIONS_PER_LINK: usize = 64;
 
-/// A place for a group's valid generation.
+/// The slot of a group.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Slot {
     pub(super) taken: bool,
-    /// The last one that was valid here: links of the group before may still be there.
+    /// The last generation that was valid here: links of an earlier group may still exist.
     pub(super) generation: u16,
 }
 
-/// Functions of one file in one process that share their links.
+/// Functions of one file in one process, with common links.
 pub(crate) struct Group {
     pub(super) pid: NonZeroU32,
-    /// When it was found what the process runs.
+    /// When the process's program was examined.
     pub(super) chosen_ns: u64,
     pub(super) binary: Arc<Binary>,
     pub(super) slot: u8,
     pub(super) generation: u16,
     pub(super) functions: Vec<ProbeFunction>,
-    /// Without probes for now.
+    /// Functions that have no probes for now.
     pub(super) disabled: Vec<ProbeFunction>,
     pub(super) links: Vec<SmallLink>,
 }
 
 impl Group {
-    /// Whether its file is what was read.
+    /// Fails if the group's file is no longer the one that was read.
     pub(super) fn vouch(&self) -> Result<(), ProbeError> {
         let places = self.functions.iter().flat_map(|function| {
             std::iter::once(function.entry_offset).chain(function.exit_offsets.iter().copied())
@@ -50,14 +50,14 @@ impl Group {
     }
 }
 
-/// Most links for one more process: one when few slots are left, since many processes are worth more than quickly
-/// replaced links.
+/// Most groups for one more process: one if few slots are free, since recording many processes matters more than
+/// replacing links quickly.
 pub(super) fn links_for_one(free: usize) -> usize {
     if free > MAX_GROUPS / 4 * 3 { LINKS_PER_PROCESS } else { 1 }
 }
 
-/// Sorts functions by file and cuts each file's into as many groups as are worth while, `links` at most if there are
-/// not more files.
+/// Sorts functions by file and cuts those of each file into as many groups as are worth while: `links` in all at most, but
+/// at least one for each file.
 pub(super) fn split(
     mut functions: Vec<ProbeFunction>,
     links: usize,
@@ -113,7 +113,7 @@ pub(super) mod tests {
         assert_eq!(split(two, 1).len(), 2);
     }
 
-    /// After 32 processes with many functions there was no room for another one.
+    /// Processes with many functions must leave slots for further processes.
     #[test]
     fn many_processes_with_many_functions_have_room() {
         let a = binary("a");

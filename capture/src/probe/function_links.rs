@@ -12,17 +12,17 @@ use super::{
     options::ProbeFunction,
 };
 
-/// A link of few breakpoints.
+/// A link of few breakpoints, and its functions.
 pub(super) struct SmallLink {
-    /// Holds them there.
+    /// Keeps the breakpoints attached.
     #[expect(dead_code, reason = "it is dropped")]
     pub(super) link: HeldLink,
-    /// Whose they are.
+    /// Functions of these breakpoints.
     pub(super) functions: Vec<u32>,
 }
 
-/// Attaches `functions`; where the kernel refuses a link because of one of its instructions, halves are tried, so
-/// that only the refused functions go without.
+/// Attaches `functions` in one link. If the kernel refuses because of one of its instructions, halves are tried, so
+/// that only functions with such an instruction are `refused`.
 pub(super) fn attach_some(
     keeper: &Arc<LinkKeeper>,
     program: BorrowedFd<'_>,
@@ -32,7 +32,7 @@ pub(super) fn attach_some(
     links: &mut Vec<SmallLink>,
     refused: &mut Vec<u32>,
 ) -> Result<(), ProbeError> {
-    // Of an instruction that cannot be probed the kernel says ENOTSUPP, which only it knows, or EINVAL.
+    // For an instruction that cannot be probed the kernel returns EINVAL or ENOTSUPP, which user space does not have.
     const ENOTSUPP: i32 = 524;
     if functions.is_empty() {
         return Ok(());

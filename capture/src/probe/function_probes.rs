@@ -1,10 +1,10 @@
 //! Probes on functions of the target.
 //!
-//! Functions of one process are spread over few groups, and those of a group over links that are small enough
+//! Functions of one process are divided into a few groups, and the functions of a group into links that are small enough
 //! that no thread waits for one (`batched_attach`). Each link has the entries and exits of its functions. A
 //! link is never changed. To remove probes from some functions, new links without them are attached, then the
-//! valid generation of the group's slot is switched, then the old ones are closed. While both exist, the
-//! programs accept hits of the valid ones only.
+//! valid generation of the group's slot is switched, then the old links are closed. While both exist, the
+//! kernel programs accept only hits of links of the valid generation.
 
 use std::{
     collections::BTreeSet,
@@ -27,7 +27,7 @@ use super::{
     shared_map::Shared,
 };
 
-/// The program that a function's entries and exits run.
+/// The kernel program at the entries and exits of functions.
 pub(crate) const PROGRAM: &str = "function_probe";
 
 /// The function probes of all recorded processes.
@@ -38,10 +38,10 @@ pub(crate) struct FunctionProbes {
     pub(super) keeper: Arc<LinkKeeper>,
     refused: Vec<u32>,
     got: Vec<u32>,
-    /// Disabled in any process: see [`FunctionProbes::disable`].
+    /// Functions that are disabled in all processes: see [`FunctionProbes::disable`].
     disabled: BTreeSet<u32>,
     version: u64,
-    /// Functions have counters below this number; others' come after it.
+    /// Functions below this number have counters; the counters after them count other things.
     number_limit: u32,
 }
 
@@ -60,8 +60,8 @@ impl FunctionProbes {
         }
     }
 
-    /// Puts probes on `functions` of process `pid`, as it was at `chosen_ns`, except those that were called
-    /// too often in another one.
+    /// Probes `functions` of process `pid`, as it was at `chosen_ns`, except those that were called too often in
+    /// another process.
     pub(crate) fn add(
         &mut self,
         ebpf: &mut Ebpf,
@@ -78,7 +78,7 @@ impl FunctionProbes {
         let free: Vec<usize> =
             (0..).zip(&self.slots).filter(|(_, slot)| !slot.taken).map(|(slot, _)| slot).collect();
         let groups = split(functions, links_for_one(free.len()));
-        // All or nothing: half of a process's functions would be taken for the whole.
+        // All or nothing: probes on half of a process's functions would be taken for all of them.
         if groups.len() > free.len() {
             return Err(ProbeError::new(
                 ProbeErrorKind::Failed,
@@ -110,8 +110,8 @@ impl FunctionProbes {
         Ok(())
     }
 
-    /// Puts probes on `functions` of process `pid` except those that already have them. `insist`: also on
-    /// those that were called too often, which are counted again.
+    /// Probes `functions` of process `pid` except those that have probes already. `insist`: also those that were called too
+    /// often, which are counted again.
     pub(crate) fn add_more(
         &mut self,
         ebpf: &mut Ebpf,
@@ -137,10 +137,10 @@ impl FunctionProbes {
         self.add(ebpf, pid, chosen_ns, functions)
     }
 
-    /// Attaches new links for the group's functions, makes them the valid ones and closes the old ones.
+    /// Attaches new links for the group's functions, makes their generation valid and closes the old links.
     fn replace(&mut self, ebpf: &mut Ebpf, group: &mut Group) -> Result<(), ProbeError> {
         let program = function_program(ebpf, PROGRAM)?;
-        // 0 is not a generation: an empty slot has it.
+        // 0 is no generation: it marks an empty slot.
         let generation = group.generation.checked_add(1).unwrap_or(1);
         let mut links = Vec::new();
         let mut refused = Vec::new();
@@ -148,7 +148,7 @@ impl FunctionProbes {
         for few in batched_attach::in_small_groups(&group.functions, ProbeFunction::points) {
             attach_some(&self.keeper, program, group, generation, few, &mut links, &mut refused)?;
         }
-        // If the file was written to meanwhile, the breakpoints are in the changed code.
+        // If the file was written to meanwhile, breakpoints may be in changed code.
         group.vouch()?;
         if let Some(valid) = self.shared.generations.word(usize::from(group.slot)) {
             valid.store(u64::from(generation), Ordering::SeqCst);
@@ -161,8 +161,7 @@ impl FunctionProbes {
         Ok(())
     }
 
-    /// Removes the probes of the functions that `hot` names permanently. On an error the old probes stay
-    /// where they are.
+    /// Removes the probes of the functions for which `hot` is true, permanently. On an error the old probes stay.
     pub(crate) fn remove_probes(
         &mut self,
         ebpf: &mut Ebpf,
@@ -176,7 +175,7 @@ impl FunctionProbes {
         })
     }
 
-    /// Takes the probes off these functions for a while, also in processes to come. Errors as in [`FunctionProbes::remove_probes`].
+    /// Removes the probes of these functions, in new processes, too, until they are enabled. Errors as in `remove_probes`.
     pub(crate) fn disable(&mut self, ebpf: &mut Ebpf, numbers: &BTreeSet<u32>) -> Result<(), ProbeError> {
         self.disabled.extend(numbers);
         self.change(ebpf, &mut |group| {
@@ -187,11 +186,11 @@ impl FunctionProbes {
         })
     }
 
-    /// Removes the probes of these functions at once, and of those that share a link with one. New links for
-    /// the others would take seconds with thousands of functions and a program that does nothing but hit
-    /// probes. All of them are disabled, except those in `for_good`; returns all.
+    /// Removes the probes of these functions at once, and of functions that share a link with one of them: attaching new links
+    /// for the others would take seconds, with thousands of functions in a program that does nothing but hit probes.
+    /// Disables all of them; with `for_good` the given ones lose their probes forever. Returns all that lost their probes.
     pub(crate) fn disable_at_once(&mut self, numbers: &BTreeSet<u32>, for_good: bool) -> BTreeSet<u32> {
-        // A function has probes in all processes or in none.
+        // A function has probes in all processes or in none, so this goes on until no link is shared.
         let mut all = numbers.clone();
         loop {
             let before = all.len();
@@ -216,13 +215,13 @@ impl FunctionProbes {
         all
     }
 
-    /// Puts probes back on disabled functions. On an error they stay disabled.
+    /// Attaches probes to disabled functions again. On an error they stay disabled.
     pub(crate) fn enable(&mut self, ebpf: &mut Ebpf, numbers: &BTreeSet<u32>) -> Result<(), ProbeError> {
         self.disabled.retain(|function| !numbers.contains(function));
         self.each(&mut |functions, group| functions.add_links(ebpf, group, numbers))
     }
 
-    /// Gives a group links for those of its disabled functions that are named. Its others stay: none has probes twice.
+    /// Attaches links for those of a group's disabled functions that are in `numbers`. The group's other links stay.
     fn add_links(
         &mut self,
         ebpf: &mut Ebpf,
@@ -259,7 +258,7 @@ impl FunctionProbes {
         Ok(())
     }
 
-    /// Gives every group that `change` has changed new links.
+    /// Attaches new links for every group that `change` changes.
     fn change(
         &mut self,
         ebpf: &mut Ebpf,
@@ -270,7 +269,7 @@ impl FunctionProbes {
         })
     }
 
-    /// Does something to each group. Those of processes that have ended go.
+    /// Calls `work` for each group. Groups of processes that have ended are removed.
     fn each(
         &mut self,
         work: &mut dyn FnMut(&mut FunctionProbes, &mut Group) -> Result<(), ProbeError>,
@@ -293,13 +292,13 @@ impl FunctionProbes {
         result
     }
 
-    /// Takes all probes off the processes that `gone` names.
+    /// Removes all probes from the processes for which `gone` is true.
     pub(crate) fn remove_processes(&mut self, gone: &dyn Fn(u32) -> bool) {
         drop(self.silence(gone));
     }
 
-    /// Gives up the groups of the processes that `gone` names: their probes count no more, but are
-    /// there until the groups are dropped.
+    /// Removes the groups of the processes for which `gone` is true and returns them. Hits of their probes no longer count;
+    /// the probes exist until the groups are dropped.
     pub(crate) fn silence(&mut self, gone: &dyn Fn(u32) -> bool) -> Vec<Group> {
         self.silence_where(&mut |group| gone(group.pid.get()))
     }
@@ -314,13 +313,13 @@ impl FunctionProbes {
         silent
     }
 
-    /// Takes the probes of the groups from this one on off.
+    /// Removes the probes of all groups from this index on.
     fn remove_from(&mut self, first: usize) {
         let groups = self.groups.split_off(first.min(self.groups.len()));
         self.give_up(&groups);
     }
 
-    /// The probes of these groups count no more.
+    /// Makes the probes of these groups invalid and frees their slots.
     fn give_up(&mut self, silent: &[Group]) {
         self.version = self.version.wrapping_add(1);
         for group in silent {
@@ -339,7 +338,7 @@ impl FunctionProbes {
         self.groups.iter().flat_map(|group| &group.functions)
     }
 
-    /// Changes whenever those may have.
+    /// Changes whenever the functions with probes may have changed.
     pub(crate) fn version(&self) -> u64 {
         self.version
     }
@@ -349,7 +348,7 @@ impl FunctionProbes {
         self.groups.iter().map(|group| group.pid.get())
     }
 
-    /// Functions whose instructions the kernel did not want to probe; empties the list.
+    /// Functions with instructions that the kernel refused to probe; empties the list.
     pub(crate) fn take_refused(&mut self) -> Vec<u32> {
         std::mem::take(&mut self.refused)
     }
@@ -360,9 +359,9 @@ impl FunctionProbes {
     }
 }
 
-/// Takes functions out whose number has no counters of its own; their numbers. They would be counted as something else:
-/// operations of a C library would lose their probes for them. Longpole's own, by which the cost of a hit is measured, have
-/// none at all.
+/// Removes the functions whose number has no counters from the list, and returns the numbers. Their hits would be counted
+/// as something else, such as operations of a C library, which would lose its probes for them. Longpole's own functions, by
+/// which the cost of a hit is measured, need no counters.
 fn without_counters(functions: &mut Vec<ProbeFunction>, limit: u32) -> Vec<u32> {
     let others = limit..calibrate::FIRST_NUMBER;
     functions.extract_if(.., |function| others.contains(&function.id)).map(|function| function.id).collect()

@@ -1,4 +1,4 @@
-//! Waits for locks of the kernel: the programs that count them, and what they have counted.
+//! Waits for locks of the kernel: attaches the programs that count them, and reads the sums.
 
 use aya::Ebpf;
 use aya::maps::{MapData, PerCpuArray, PerCpuHashMap};
@@ -11,14 +11,14 @@ use super::counters::ProgramCost;
 use super::layout::KernelLayout;
 use super::loading::load_together;
 
-/// The order in which they are attached: no wait begins without being ended.
+/// The programs in attaching order: every wait that is seen to begin is seen to end.
 const PROGRAMS: [&str; 2] = ["contention_end", "contention_begin"];
 
-/// Most sums that are kept, those of the longest time.
+/// Most sums kept: those with the longest total time.
 const MOST: usize = 256;
 
-/// Has waits for locks of the kernel counted. Without that nothing else is missing, so a kernel that does not let us, or has
-/// no such tracepoints (before Linux 5.19), is good enough: then there are no links.
+/// Attaches the programs that count waits for locks of the kernel. Nothing else depends on them, so a kernel that refuses
+/// them or lacks the tracepoints (before Linux 5.19) is good enough; then there are no links.
 pub(crate) fn attach(ebpf: &mut Ebpf, kernel: &KernelLayout) -> Vec<Link> {
     let loaded = load_together(ebpf, kernel, &PROGRAMS);
     let links = loaded.and_then(|()| PROGRAMS.iter().map(|name| attach_tracepoint(ebpf, name)).collect());
@@ -28,12 +28,12 @@ pub(crate) fn attach(ebpf: &mut Ebpf, kernel: &KernelLayout) -> Vec<Link> {
     })
 }
 
-/// Whether these runs are of a program that writes no records: what it misses is no record.
+/// Whether this program writes no records, so that runs that the kernel leaves out lose none.
 pub(crate) fn counts_only(program: &ProgramCost) -> bool {
     PROGRAMS.contains(&program.name.as_str())
 }
 
-/// What they have counted so far; `None` if that cannot be read. `missed`: times that one of them was left out.
+/// The sums so far; `None` if they cannot be read. `missed`: runs of the programs that the kernel left out.
 pub(crate) fn counted(ebpf: &Ebpf, missed: u64) -> Option<KernelLocks> {
     const KEY: usize = size_of::<ContentionKey>() / 4;
     const WORDS: usize = size_of::<ContentionCounts>() / 8;
@@ -58,7 +58,7 @@ pub(crate) fn counted(ebpf: &Ebpf, missed: u64) -> Option<KernelLocks> {
     Some(longest(sums.into_values().collect(), lost))
 }
 
-/// The longest of them; the others count as lost.
+/// Keeps the sums with the longest time; the waits of the others count as lost.
 fn longest(mut waits: Vec<KernelLockWaits>, mut lost: u64) -> KernelLocks {
     if waits.len() > MOST {
         waits.sort_by_key(|of| std::cmp::Reverse(of.total_ns));

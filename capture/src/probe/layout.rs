@@ -1,4 +1,4 @@
-//! Where the running kernel keeps what the programs read.
+//! Offsets in the running kernel's data that the kernel programs read.
 
 use probe_abi::Settings;
 use zerocopy::{FromBytes as _, IntoBytes as _};
@@ -9,17 +9,17 @@ use super::{
 };
 use crate::boot_cache;
 
-/// Under this name it is kept until the next boot.
+/// The layout's name in the cache, which keeps it until the next boot.
 const KEPT: &str = "kernel-layout";
 
-/// What is known of the running kernel before anything is loaded into it.
+/// Facts about the running kernel that are needed before anything is loaded into it.
 pub(crate) struct KernelLayout {
-    /// Where it keeps what the programs read.
+    /// Offsets for the programs.
     pub(crate) settings: Settings,
-    /// Idle CPUs ask others for waiting threads by chance only (since Linux 6.19, and in stable kernels: "sched/fair:
+    /// Idle CPUs look for threads that wait on other CPUs by chance only (since Linux 6.19, and in stable kernels: "sched/fair:
     /// Proportional newidle balance").
     pub(crate) idle_asks_by_chance: bool,
-    /// Numbers of the tracepoints' types.
+    /// The type ids of the tracepoints.
     pub(crate) tracepoints: aya::Btf,
 }
 
@@ -27,13 +27,13 @@ pub(crate) struct KernelLayout {
 ///
 /// # Errors
 ///
-/// Its type information is missing, cannot be read, or lacks something.
+/// The kernel's type information is missing, cannot be read, or lacks something.
 pub fn check_kernel() -> Result<(), ProbeError> {
     KernelLayout::read().map(|_| ())
 }
 
 impl KernelLayout {
-    /// Reads the running kernel's type information, once for everything and for each boot.
+    /// The layout from the cache, or from the running kernel's type information if this boot's layout is not cached.
     pub(crate) fn read() -> Result<KernelLayout, ProbeError> {
         match boot_cache::read(KEPT).and_then(|bytes| KernelLayout::of_bytes(&bytes)) {
             Some(kept) => Ok(kept),
@@ -41,7 +41,7 @@ impl KernelLayout {
         }
     }
 
-    /// As [`KernelLayout::find`] keeps it.
+    /// Decodes the cached bytes, which [`KernelLayout::find`] has made.
     fn of_bytes(bytes: &[u8]) -> Option<KernelLayout> {
         let (settings, rest) = Settings::read_from_prefix(bytes).ok()?;
         let (&by_chance, tracepoints) = rest.split_first()?;
@@ -142,7 +142,7 @@ fn layout(btf: &Btf<'_>) -> Result<Settings, ProbeError> {
     Ok(settings)
 }
 
-/// How to get from a thread to what its descriptors stand for. Where something is missing their kinds are unknown.
+/// Offsets from a thread to the files of its descriptors. If one is missing, the kinds of descriptors are unknown.
 fn descriptors(settings: &mut Settings, btf: &Btf<'_>) -> Option<()> {
     settings.task_files = btf.member("task_struct", "files")?;
     settings.files_fdt = btf.member("files_struct", "fdt")?;
@@ -158,7 +158,7 @@ fn descriptors(settings: &mut Settings, btf: &Btf<'_>) -> Option<()> {
     Some(())
 }
 
-/// What the programs read of sockets. Where something is missing no requests are counted.
+/// Offsets in sockets. If one is missing, no requests are counted.
 fn sockets(settings: &Settings, btf: &Btf<'_>) -> Option<Settings> {
     Some(Settings {
         sock_ports: btf.member("sock", "__sk_common.skc_portpair")?,
@@ -171,8 +171,8 @@ fn sockets(settings: &Settings, btf: &Btf<'_>) -> Option<Settings> {
     })
 }
 
-/// How to get from a running thread to its CPU's pre-emption counter: two members to follow, and the distance of the
-/// counter from there. Without `CONFIG_FAIR_GROUP_SCHED` there is no way; contexts are then unknown.
+/// Offsets from a running thread to its CPU's pre-emption counter: two members to follow, and the distance of the
+/// counter from the run queue at their end. Without `CONFIG_FAIR_GROUP_SCHED` there is no such path; contexts are then unknown.
 fn context(btf: &Btf<'_>) -> Option<(u32, u32, u32)> {
     let from = btf.per_cpu_offset("runqueues")?;
     let to = match btf.per_cpu_offset("__preempt_count") {
@@ -200,7 +200,7 @@ fn registers(
     Ok(())
 }
 
-/// Other architectures are not supported yet.
+/// On other architectures longpole does not record yet.
 #[cfg(not(target_arch = "x86_64"))]
 fn registers(_: &mut Settings, _: &dyn Fn(&str, &str) -> Result<u32, ProbeError>) -> Result<(), ProbeError> {
     Err(ProbeError::new(ProbeErrorKind::Unsupported, "longpole records on x86-64 only", ""))
@@ -229,7 +229,7 @@ mod tests {
         };
         let btf = Btf::parse(&data).expect("understood");
         let settings = layout(&btf).expect("complete");
-        // Plausible rather than exact: kernels differ, that is the point.
+        // Only plausibility is checked, since offsets differ between kernels.
         assert_ne!(settings.task_pid, settings.task_tgid);
         assert!(settings.task_comm > 0);
         assert_eq!(settings.regs_sp, 152, "part of the kernel's ABI on x86-64");

@@ -1,4 +1,4 @@
-//! What to probe of a process's C library.
+//! The files and functions of a process's C library that get probes.
 
 use std::sync::Arc;
 
@@ -13,27 +13,27 @@ use symbols::binary::Binary;
 pub struct LibcProbes {
     /// The process.
     pub pid: u32,
-    /// Its files.
+    /// The library's files.
     pub files: Vec<LibcFile>,
-    /// Where they are in the process (from, up to), if they are mapped already; the loader first.
+    /// Address ranges of the library's files in the process (from, up to), if they are mapped already; the loader first.
     pub own: Vec<(u64, u64)>,
     /// Device and inode of its PID namespace as `stat` gives them, if that is not the first one.
     pub namespace: Option<(u64, u64)>,
-    /// Families that never get any probes: what a trial has shown.
+    /// Families that must not get probes, each with the trial's result.
     pub unfit: Vec<(SyncFamily, OperationsTried)>,
 }
 
-/// One file of it.
+/// One file of a C library.
 #[derive(Clone, Debug)]
 pub struct LibcFile {
-    /// The same for the same file.
+    /// A number that is the same for the same file.
     pub id: u32,
-    /// Its name, for people.
+    /// The file's name in messages.
     pub name: String,
     /// The file itself.
     pub file: Arc<Binary>,
-    /// What it has.
+    /// The functions in the file.
     pub functions: Arc<LibcFunctions>,
-    /// It is the loader only.
+    /// The file is the loader without the library.
     pub is_loader: bool,
 }

@@ -1,4 +1,4 @@
-//! Where the probes of a C library's file go, and what each of them tells its program.
+//! The places of probes in a C library's file, and the cookie that tells the kernel program what each probe is for.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ use symbols::{CodePlace, ErrnoPlace, LibcCall, LibcFunctions};
 
 use super::{libc_files::LibcFile, lock_probes::COUNTERS_PER_PROCESS};
 
-/// A device number as the kernel has it inside: 12 bits of class, 20 of instance.
+/// A device number as the kernel encodes it: 12 bits of major number, 20 of minor number.
 pub(crate) fn kernel_device(device: u64) -> u64 {
     u64::from(libc::major(device)) << 20 | u64::from(libc::minor(device))
 }
 
-/// What probes of a call belong to: the loader's start first, then all functions; those that are recorded as
-/// a whole have one site for each `ret`.
+/// A file's sites, to which the probes of its calls refer: the loader's start, then one for each function. A function
+/// that is recorded as a whole has one for each `ret`.
 pub(crate) fn sites_of(file: &LibcFile) -> Vec<LibcSite> {
     let functions = &file.functions;
     let (errno_known, errno_slot, errno_distance) = match functions.errno {
@@ -39,7 +39,7 @@ pub(crate) fn sites_of(file: &LibcFile) -> Vec<LibcSite> {
     std::iter::once(site(start)).chain(seen(functions).map(|(_, place)| site(place.address))).collect()
 }
 
-/// Where calls begin, or are recorded as a whole, in order of their sites.
+/// The places with a site: function entries, or the `ret`s of functions that are recorded as a whole.
 fn seen(functions: &LibcFunctions) -> impl Iterator<Item = (&LibcCall, CodePlace)> {
     functions.functions.iter().flat_map(|call| {
         let places = if call.entry_is_closed { call.leaves.clone() } else { vec![call.entry] };
@@ -47,7 +47,7 @@ fn seen(functions: &LibcFunctions) -> impl Iterator<Item = (&LibcCall, CodePlace
     })
 }
 
-/// Offsets in the file, and the argument of the probe there.
+/// Offsets in the file, each with the cookie of its probe.
 pub(crate) fn points(
     slot: usize,
     file: &LibcFile,
@@ -81,7 +81,7 @@ pub(crate) fn points(
         let counters = u16::try_from(slot * COUNTERS_PER_PROCESS + family as usize).unwrap_or(0);
         points.push((place.offset, LibcCookie { part, function: call.function, site, counters }));
         if !call.entry_is_closed {
-            // Functions have some of these in common.
+            // Several functions may share such a place, which must get one probe only.
             shared_places.extend(call.leaves.iter().map(|place| (place.offset, Part::Leave)));
             shared_places.extend(call.ran.iter().map(|place| (place.offset, Part::Ran)));
         }
@@ -90,7 +90,7 @@ pub(crate) fn points(
     points
 }
 
-/// Says that operations of a family are missing from here on; `tried`: they never had probes, because.
+/// A note that operations of a family are missing from here on. `tried`: the family never had probes, for this reason.
 pub(crate) fn off_note(time_ns: u64, pid: u32, family: SyncFamily, tried: Option<OperationsTried>) -> Note {
     let reason = GapReason::OperationsOff { family: family as u8, tried };
     Note { time_ns, kind: NoteKind::Gap { pid, cpu: None, until_ns: u64::MAX, lost: 0, reason } }

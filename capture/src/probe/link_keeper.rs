@@ -1,5 +1,5 @@
-//! Longpole's side of the process that holds links of breakpoints (`link_process`), which is started for the first of
-//! them.
+//! Longpole's side of the process that holds links of breakpoints (`link_process`). The process is started for the first
+//! link.
 
 use std::{
     ffi::OsStr,
@@ -19,12 +19,12 @@ use symbols::sandbox::{Helper, wire};
 
 use super::link_process::{Answer, NAME, SUBCOMMAND, Told};
 
-/// Bytes of an answer: a number.
+/// Most bytes of an answer, which is a number.
 const MOST_ANSWERED: usize = 64;
-/// The message when it has ended.
+/// The message if the process has ended.
 const GONE: &str = "the process that holds the probes (lp-links) has ended, and they with it";
 
-/// See the module.
+/// Starts the process that holds the links, and talks to it.
 pub(crate) struct LinkKeeper {
     /// The program that knows the hidden subcommand.
     program: PathBuf,
@@ -40,24 +40,24 @@ enum State {
 struct Process {
     child: Child,
     socket: UnixStream,
-    /// Counts its CPU time until it is waited for.
+    /// Counts the child's CPU time until the child is waited for.
     helper: Helper,
 }
 
-/// Breakpoints in a process, which are taken off when this is dropped. Nobody waits for that, except [`LinkKeeper::finish`].
+/// A link of breakpoints in a process, which is closed when this is dropped. Only [`LinkKeeper::finish`] waits for that.
 pub(crate) struct HeldLink {
     keeper: Arc<LinkKeeper>,
     number: u32,
 }
 
 impl LinkKeeper {
-    /// Of a process that will run `program`; `None`: longpole's own.
+    /// A keeper whose process will run `program`; `None`: longpole's own program.
     pub(crate) fn new(program: Option<PathBuf>) -> Arc<LinkKeeper> {
         let program = program.unwrap_or_else(|| PathBuf::from("/proc/self/exe"));
         Arc::new(LinkKeeper { program, state: Mutex::new(State::NotYet) })
     }
 
-    /// Lets `program` run at places of `file` in process `pid`, each with its cookie.
+    /// Attaches the kernel program `program` to offsets of `file` in process `pid`, each with its cookie.
     ///
     /// # Errors
     ///
@@ -82,11 +82,11 @@ impl LinkKeeper {
         Ok(HeldLink { keeper: Arc::clone(self), number })
     }
 
-    /// Whether the links are still there.
+    /// Whether the process that holds the links still runs.
     ///
     /// # Errors
     ///
-    /// Why not, for people.
+    /// A message if it has ended.
     pub(crate) fn vouch(&self) -> Result<(), String> {
         let mut state = self.state();
         if let State::Running(process) = &mut *state
@@ -101,7 +101,7 @@ impl LinkKeeper {
         Err(GONE.to_owned())
     }
 
-    /// Takes all breakpoints off that are still there, and waits until those that are being taken off are.
+    /// Removes all breakpoints, and waits until the last one is removed.
     pub(crate) fn finish(&self) {
         let State::Running(process) = std::mem::replace(&mut *self.state(), State::Ended) else { return };
         let Process { mut child, socket, helper } = process;
@@ -129,7 +129,7 @@ impl Process {
             .arg0(NAME)
             .arg(SUBCOMMAND)
             .current_dir("/")
-            // ^C is for longpole.
+            // The process must not get the terminal's ^C.
             .process_group(0)
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::null())
@@ -161,7 +161,7 @@ impl Drop for HeldLink {
 mod tests {
     use super::*;
 
-    /// Attaching would wait for ever, or end longpole by SIGPIPE.
+    /// Attaching must neither wait for ever nor end longpole by SIGPIPE.
     #[test]
     fn one_that_ends_at_once_is_an_error_and_its_links_are_gone() {
         let keeper = LinkKeeper::new(Some(PathBuf::from("/bin/true")));

@@ -1,10 +1,10 @@
 //! The process that holds links of breakpoints: `longpole __links`, started by [`super::link_keeper`] with a socket as its
 //! standard input.
 //!
-//! The kernel stops taking breakpoints off in the middle when the process that does it is killed, and leaves the others
-//! in the target. Nobody kills this process together with longpole: it has a name and a process group of its own, blocks
-//! signals, and is the last one that is chosen when memory runs out. It makes the links itself, so that longpole never
-//! has one, and takes them off when longpole says so or is gone.
+//! If the process that removes breakpoints is killed, the kernel stops halfway and leaves the other breakpoints
+//! in the target. So this process must not be killed together with longpole: it has its own name and process group, blocks
+//! signals, and is the last to be chosen when memory runs out. It makes the links itself, so that longpole never
+//! owns one, and removes them when longpole asks for it or is gone.
 
 use std::{
     collections::BTreeMap,
@@ -27,67 +27,67 @@ use super::{
 
 /// The hidden subcommand.
 pub(super) const SUBCOMMAND: &str = "__links";
-/// What it is called in lists of processes: `killall longpole` does not mean it.
+/// The process's name in process lists: `killall longpole` does not match it.
 pub(super) const NAME: &str = "lp-links";
-/// Bytes of one message: a link of a hundred thousand breakpoints.
+/// Most bytes of one message: a link of a hundred thousand breakpoints.
 const MOST_ASKED: usize = 4 << 20;
 
-/// What longpole says.
+/// Messages from longpole.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Told {
-    /// The kernel program that comes with it is the one that the next link runs.
+    /// The kernel program that comes with the message is the one for the next link.
     Program,
-    /// A link for one process, in the file that comes with it. It is answered.
+    /// Attach a link for one process, in the file that comes with the message. This message is answered.
     Attach {
         /// The process.
         pid: u32,
-        /// Places in the file.
+        /// Offsets in the file.
         offsets: Vec<u64>,
-        /// What the program learns at each of them.
+        /// The cookie of each offset, which the kernel program gets.
         cookies: Vec<u64>,
     },
-    /// The link of that number is taken off.
+    /// Close the link of this number.
     Close(u32),
 }
 
 /// The number of a new link, or the kernel's error code.
 pub(super) type Answer = Result<u32, i32>;
 
-/// What the hidden subcommand does; returns its exit code. 125: it was typed by hand.
+/// Runs the hidden subcommand and returns its exit code. 125: a user typed it by hand.
 pub fn hold_links() -> u8 {
     let Ok(stdin) = io::stdin().as_fd().try_clone_to_owned() else { return 125 };
     let socket = UnixStream::from(stdin);
     if socket.peer_addr().is_err() {
         return 125;
     }
-    // The copy has a number that closing would take: standard input itself is used.
+    // The next call would close this copy of standard input, so it is copied again afterwards.
     drop(socket);
     close_all_but_standard();
     stay_alive();
     let Ok(stdin) = io::stdin().as_fd().try_clone_to_owned() else { return 125 };
     let mut held = Held::default();
-    // Whatever ends the conversation: links are closed in peace.
+    // For any reason that ends the conversation, all links are closed before the process ends.
     let ended = held.serve(&UnixStream::from(stdin));
     held.close_all();
     u8::from(ended.is_err())
 }
 
-/// As far as it can. What fails makes it less safe, and no worse.
+/// Protects the process from being killed, as far as possible. A failure makes it less safe, but is no error.
 fn stay_alive() {
     if let Err(error) = rustix::thread::set_name(c"lp-links") {
         log::debug!("no name of its own: {error}");
     }
     let mut all = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: fills a set that is there.
+    // SAFETY: it fills a set that is there.
     unsafe { libc::sigfillset(all.as_mut_ptr()) };
-    // SAFETY: reads the set that was filled; the threads to come inherit it.
+    // SAFETY: it reads the set that was filled; later threads inherit the mask.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), std::ptr::null_mut()) };
     if let Err(error) = std::fs::write("/proc/self/oom_score_adj", "-1000") {
         log::debug!("not spared when memory runs out: {error}");
     }
 }
 
-/// The links that there are.
+/// The links that the process holds.
 #[derive(Default)]
 struct Held {
     links: BTreeMap<u32, OwnedFd>,
@@ -96,7 +96,7 @@ struct Held {
 }
 
 impl Held {
-    /// Follows what longpole says until the other side is gone.
+    /// Follows longpole's messages until longpole is gone.
     fn serve(&mut self, socket: &UnixStream) -> io::Result<()> {
         let mut program = None;
         while let Some((told, file)) = wire::receive::<Told>(socket, MOST_ASKED, None)? {
@@ -135,7 +135,7 @@ impl Held {
         self.closing.extend(close_together(links.collect()));
     }
 
-    /// Until the last one is off: the end of a process interrupts its threads, too.
+    /// Closes all links and waits for the last one: the end of the process would interrupt the threads that close them.
     fn close_all(&mut self) {
         let links = std::mem::take(&mut self.links);
         self.close(links.into_values());
@@ -145,7 +145,7 @@ impl Held {
     }
 }
 
-/// `union bpf_attr` for `BPF_LINK_CREATE`, as `BPF_TRACE_UPROBE_MULTI` has it (include/uapi/linux/bpf.h).
+/// `union bpf_attr` for `BPF_LINK_CREATE` in the form for `BPF_TRACE_UPROBE_MULTI` (include/uapi/linux/bpf.h).
 #[repr(C)]
 struct CreateLink {
     program: i32,
@@ -162,7 +162,7 @@ struct CreateLink {
     unused: u32,
 }
 
-/// Puts breakpoints on.
+/// Attaches breakpoints in one link.
 fn link(program: &File, file: &File, pid: u32, offsets: &[u64], cookies: &[u64]) -> io::Result<OwnedFd> {
     const BPF_LINK_CREATE: libc::c_int = 28;
     const BPF_TRACE_UPROBE_MULTI: u32 = 48;
@@ -186,7 +186,7 @@ fn link(program: &File, file: &File, pid: u32, offsets: &[u64], cookies: &[u64])
         unused: 0,
     };
     let _quickly = batched_attach::with_high_priority();
-    // SAFETY: the attributes, and the path and the two lists of `count` numbers that they lead to, live until the call
+    // SAFETY: the attributes, and the path and the two lists of `count` numbers that they point to, live until the call
     // returns; the kernel writes to none of them.
     let number = unsafe {
         libc::syscall(libc::SYS_bpf, BPF_LINK_CREATE, &raw const attributes, size_of::<CreateLink>())
@@ -202,7 +202,7 @@ fn link(program: &File, file: &File, pid: u32, offsets: &[u64], cookies: &[u64])
 mod tests {
     use super::*;
 
-    /// The other side of a conversation, which ends when this is dropped.
+    /// Longpole's end of a conversation, which ends when this is dropped, and the thread that serves it.
     fn serving(mut held: Held) -> (UnixStream, JoinHandle<(io::Result<()>, usize)>) {
         let (here, there) = UnixStream::pair().expect("pair");
         let thread = std::thread::spawn(move || {
@@ -245,7 +245,7 @@ mod tests {
             let (answer, _) = wire::receive::<Answer>(&longpole, 99, None).expect("told").expect("open");
             assert!(answer.is_err_and(|code| code > 0), "a file is no kernel program");
         }
-        // What makes no sense ends the conversation.
+        // An impossible message ends the conversation.
         wire::send(&longpole, &attach(), None, None).expect("sent");
         let (ended, _) = thread.join().expect("ended");
         assert!(ended.is_err());

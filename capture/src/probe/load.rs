@@ -1,4 +1,4 @@
-//! Loads the programs and their maps into the kernel. Nothing is attached yet.
+//! Loads the maps of the kernel programs, and then the programs, into the kernel. Nothing is attached yet.
 
 use std::sync::{Arc, atomic::AtomicU64};
 
@@ -26,36 +26,36 @@ use super::{
     shared_map::{Shared, SharedWords},
 };
 
-/// What is decided before loading.
+/// Options that must be known before loading.
 pub(crate) struct LoadOptions {
     pub(crate) children: bool,
     /// Bytes of each ring, see [`cpu_rings::bytes`].
     pub(crate) ring_bytes: usize,
-    /// Calls per second above which a function is cut off; 0 = never.
+    /// Calls per second above which the kernel programs cut a function off; 0 = never.
     pub(crate) max_rate_hz: u64,
-    /// Open calls of a thread below which none is recorded; 0 = no limit.
+    /// Calls nested deeper than this in their thread are not recorded; 0 = no limit.
     pub(crate) max_depth: u32,
-    /// Function numbers below this have counters.
+    /// Number of functions that have counters; function numbers are below it.
     pub(crate) functions: u32,
-    /// How stacks are sampled, if they are.
+    /// How stacks are sampled; `None`: not at all.
     pub(crate) sampling: Option<SamplingFact>,
 }
 
-/// The programs in the kernel, and what this process shares with them.
+/// The loaded maps and programs, and the memory shared with them.
 pub(crate) struct Loaded {
     pub(crate) ebpf: Ebpf,
     pub(crate) placings: Vec<Placing>,
     pub(crate) rings: Vec<RingBuf<MapData>>,
-    /// None if nothing is sampled.
+    /// Empty if nothing is sampled.
     pub(crate) sample_rings: Vec<RingBuf<MapData>>,
     pub(crate) shared: Arc<Shared>,
-    /// Number of the first function counters of C libraries' functions.
+    /// Number of the first counters that belong to C libraries.
     pub(crate) first_libc_counters: u32,
-    /// Warnings of the programs at probes, where there may be some; they go to the `log` crate whenever it is flushed.
+    /// Reader of the function probes' warnings, if functions may get probes. Each flush passes them to the `log` crate.
     pub(crate) logger: Option<EbpfLogger<&'static dyn log::Log>>,
 }
 
-/// Loads everything but the programs themselves, which are loaded as they are attached.
+/// Loads the maps. The programs are loaded later, with `Loaded::programs` or as they are attached.
 pub(crate) fn load(kernel: &KernelLayout, options: &LoadOptions) -> Result<Loaded, ProbeError> {
     let object = object()?;
     let mut settings = kernel.settings;
@@ -85,7 +85,7 @@ pub(crate) fn load(kernel: &KernelLayout, options: &LoadOptions) -> Result<Loade
         loader.map_max_entries(name, rings as u32);
     }
     if options.functions == 0 {
-        // No function ever gets a probe, so no thread has an open call: these two are megabytes.
+        // No function ever gets a probe, so no thread has an open call. These two maps would take megabytes.
         for name in ["THREADS", "OPERATIONS"] {
             loader.map_max_entries(name, 1);
         }
@@ -125,7 +125,7 @@ pub(crate) fn load(kernel: &KernelLayout, options: &LoadOptions) -> Result<Loade
 }
 
 impl Loaded {
-    /// Loads programs, and has rings to write to put into their place.
+    /// Loads programs, and puts the rings into their arrays meanwhile.
     pub(crate) fn programs(&mut self, kernel: &KernelLayout, names: &[&str]) -> Result<(), ProbeError> {
         let placings = std::mem::take(&mut self.placings);
         std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! Gets programs through the kernel's verifier, several at a time: that is most of what starting to record
+//! Loads programs through the kernel's verifier, several at a time, since this is most of the time that starting to record
 //! takes.
 
 use std::{
@@ -19,10 +19,10 @@ use super::{
     layout::KernelLayout,
 };
 
-/// Programs checked at a time, where there are as many CPUs.
+/// Most programs that are verified at the same time.
 const AT_ONCE: usize = 8;
 
-/// The tracepoint whose arguments a program of that name gets: most have its name.
+/// The tracepoint whose arguments a program gets: mostly the one of the same name.
 fn tracepoint(program: &str) -> &str {
     match program {
         "sample_block" => "sched_switch",
@@ -35,7 +35,7 @@ fn tracepoint(program: &str) -> &str {
 ///
 /// # Errors
 ///
-/// The first thing that the kernel refuses. Those after it may be loaded or not.
+/// The first error of the kernel. Other programs may be loaded or not.
 pub(crate) fn load_together(
     ebpf: &mut Ebpf,
     kernel: &KernelLayout,
@@ -61,7 +61,7 @@ pub(crate) fn load_together(
     })
 }
 
-/// A program for functions, loaded.
+/// The descriptor of a program for function probes, which is loaded if it was not.
 pub(crate) fn function_program<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<BorrowedFd<'a>, ProbeError> {
     let failed = |error| ProbeError::from_cause(format_args!("program {name}"), &error);
     let program: &mut UProbe = program(ebpf, name)?;
@@ -84,7 +84,7 @@ fn load(name: &str, program: &mut Program, kernel: &KernelLayout) -> Result<(), 
     Ok(())
 }
 
-/// A thread of this process did not come to its end.
+/// The error for a thread of this process that has panicked.
 pub(crate) fn panicked() -> ProbeError {
     ProbeError::new(ProbeErrorKind::Failed, "a thread that prepares recording failed", "")
 }

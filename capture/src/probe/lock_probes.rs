@@ -1,8 +1,8 @@
-//! Probes on the synchronization functions of the C libraries of processes.
+//! Probes on the synchronization functions in the C libraries of processes.
 //!
-//! Each process has a few links for each file of its C library (`batched_attach`). Operations of one family are counted together and lose their
-//! probes together: a recording with acquisitions and without releases would tell a lie. Links need no generations, since
-//! the program writes a call when it comes back: a probe that is hit twice finds it written.
+//! Each process has a few links for each file of its C library (`batched_attach`). Operations of one family are counted
+//! together and lose their probes together: a recording with acquisitions and without releases would be false. Links need no
+//! generations: a call is written when it returns, so a second hit of the same return finds it written already.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -31,20 +31,20 @@ use super::{
 
 /// Processes that can have probes on their C library at the same time.
 pub(crate) const MOST_PROCESSES: usize = 256;
-/// Counters of one process: one for each family, and one to spare.
+/// Counters of one process: one for each family, and spare ones.
 pub(crate) const COUNTERS_PER_PROCESS: usize = 8;
-/// Counters of all.
+/// Counters of all processes.
 pub(crate) const COUNTERS: usize = MOST_PROCESSES * COUNTERS_PER_PROCESS;
 const _: () = assert!(SyncFamily::ALL.len() <= COUNTERS_PER_PROCESS);
 const _: () = assert!(COUNTERS <= u16::MAX as usize);
 
-/// The program that they run.
+/// The kernel program at these probes.
 pub(crate) const PROGRAM: &str = "operation_probe";
 
 /// All probes on C libraries.
 pub(crate) struct LockProbes {
     shared: Arc<Shared>,
-    /// Number of the first function counters of ours.
+    /// Number of the first function counters that belong to C libraries.
     first_counters: u32,
     pub(super) watched: Vec<Watched>,
     /// File → number of its first site.
@@ -58,7 +58,7 @@ pub(crate) struct LockProbes {
     version: u64,
 }
 
-/// A process.
+/// A process with probes on its C library.
 pub(crate) struct Watched {
     pub(super) pid: NonZeroU32,
     /// Since when it has probes.
@@ -69,12 +69,12 @@ pub(crate) struct Watched {
     off: BTreeMap<SyncFamily, u64>,
 }
 
-/// That a process runs another program than before.
+/// The fact that a process runs another program than before.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Executed {
-    /// Whether its leading thread has started it.
+    /// Whether its leading thread has started the program.
     pub by_leader: bool,
-    /// Since when.
+    /// When it was started.
     pub at_ns: u64,
 }
 
@@ -94,20 +94,20 @@ impl LockProbes {
         }
     }
 
-    /// The operations of a process are missing from then on, until [`LockProbes::add`] decides about them.
+    /// Notes that a process's operations are missing from then on, until [`LockProbes::add`] decides about its library.
     pub(crate) fn wait_for_trial(&mut self, pid: u32, since_ns: u64) {
         self.undecided.insert(pid, since_ns);
     }
 
-    /// The undecided ones, and since when: their operations are unknown.
+    /// The undecided processes, each with the time from which on its operations are missing.
     pub(crate) fn take_undecided(&mut self) -> BTreeMap<u32, u64> {
         std::mem::take(&mut self.undecided)
     }
 
-    /// Puts probes on a process's C library, unless they are there already; whether there was something to
-    /// do. `executed`: it runs another program than before. Probes are on files and also work for the new
-    /// program, except after the exec of another thread. A link knows its process by the thread that led it
-    /// when it was made, and that one is dead.
+    /// Probes a process's C library, unless that is done; whether anything was attached. `executed`: the process runs another
+    /// program than before. Probes are on files and also work for the new program, except after an exec by a thread
+    /// that is not the leader: a link knows its process by the leading thread at the time it was made, and that thread
+    /// is dead then.
     pub(crate) fn add(
         &mut self,
         ebpf: &mut Ebpf,
@@ -117,8 +117,8 @@ impl LockProbes {
         let pid = NonZeroU32::new(probes.pid).ok_or_else(|| {
             ProbeError::new(ProbeErrorKind::Target, "process 0 cannot be probed", "give the PID of a process")
         })?;
-        // A new program does not inherit what the previous one did. Probes removed since then are because of
-        // the new one: this may be reported later than it happened.
+        // A new program starts with probes of all families. Families that lost theirs before the exec did so in the previous
+        // program; later ones did so in this one, since an exec may be reported late.
         let blames_another = |executed: Executed| {
             !executed.by_leader
                 || self.watched.iter().any(|watched| {
@@ -155,7 +155,7 @@ impl LockProbes {
                 }
                 self.clear_counters(slot);
                 let since_ns = super::clocks::now_ns();
-                // Since ever; not what the previous program had.
+                // With this time, an unfit family is never taken for one that lost its probes in a previous program.
                 let off = probes.unfit.iter().map(|(family, _)| (*family, u64::MAX)).collect();
                 self.watched.push(Watched { pid, since_ns, slot, files: Vec::new(), off });
                 self.watched.len() - 1
@@ -187,7 +187,7 @@ impl LockProbes {
         Ok(is_new)
     }
 
-    /// Tells the program about a process.
+    /// Writes the facts about a process that the kernel program needs.
     fn write_process(&mut self, ebpf: &mut Ebpf, probes: &LibcProbes) -> Result<(), ProbeError> {
         let mut process = LibcProcess::default();
         for (slot, &(from, to)) in process.own.iter_mut().zip(probes.own.iter().take(MAX_OWN_RANGES)) {
@@ -200,7 +200,7 @@ impl LockProbes {
         const WORDS: usize = size_of::<LibcProcess>() / 8;
         let words: [u64; WORDS] = zerocopy::transmute!(process);
         let mut map = processes(ebpf)?;
-        // What the loader's start has shown already is not known better here.
+        // Without ranges an existing entry is kept: the kernel program may have set the loader's range in it.
         if probes.own.is_empty() && map.get(&probes.pid, 0).is_ok() {
             return Ok(());
         }
@@ -218,7 +218,7 @@ impl LockProbes {
         }
     }
 
-    /// Number of a file's first site; writes them all if it is new.
+    /// Number of a file's first site. Writes the sites of a file that is new.
     fn first_site(&mut self, file: &LibcFile) -> Result<u16, ProbeError> {
         if let Some(&first) = self.sites.get(&file.id) {
             return Ok(first);
@@ -247,12 +247,12 @@ impl LockProbes {
         Ok(number)
     }
 
-    /// Processes with probes.
+    /// Processes with probes on their C library.
     pub(crate) fn processes(&self) -> impl Iterator<Item = u32> {
         self.watched.iter().map(|watched| watched.pid.get())
     }
 
-    /// Families that have probes: number of their counters, process, family.
+    /// Families that have probes: number of the family's counters, process, family.
     pub(crate) fn families(&self) -> impl Iterator<Item = (u32, u32, SyncFamily)> {
         self.watched.iter().flat_map(|watched| {
             let on = SyncFamily::ALL.into_iter().filter(|family| !watched.off.contains_key(family));
@@ -263,18 +263,18 @@ impl LockProbes {
         })
     }
 
-    /// Whether these are counters of ours.
+    /// Whether counters of this number belong to C libraries.
     pub(crate) fn is_counters(&self, number: u32) -> bool {
         number >= self.first_counters
     }
 
-    /// Changes whenever [`LockProbes::families`] may have.
+    /// Changes whenever [`LockProbes::families`] may have changed.
     pub(crate) fn version(&self) -> u64 {
         self.version
     }
 
-    /// Permanently removes the probes of the families whose counters' number `hot` names, and notes that
-    /// their operations are missing from `time_ns` on. On an error old probes stay where they are.
+    /// Removes the probes of the families for whose counters' number `hot` is true, permanently, and notes that
+    /// their operations are missing from `time_ns` on. On an error old probes stay.
     pub(crate) fn remove_probes(
         &mut self,
         ebpf: &mut Ebpf,
@@ -322,7 +322,7 @@ impl LockProbes {
         result
     }
 
-    /// Gives up the processes that `gone` names: their probes are there until these are
+    /// Removes the processes for which `gone` is true and returns them; their probes exist until the returned values are
     /// dropped.
     pub(crate) fn silence(&mut self, gone: &dyn Fn(u32) -> bool) -> Vec<Watched> {
         let (silent, kept): (Vec<Watched>, _) =
@@ -337,7 +337,7 @@ impl LockProbes {
         silent
     }
 
-    /// Takes the probes of processes that are gone off.
+    /// Removes the probes of processes that have ended.
     pub(crate) fn reap_exited(&mut self, ebpf: &mut Ebpf) {
         let shared = self.shared.clone();
         let gone = |pid: u32| !shared.is_tracked(pid);
@@ -352,7 +352,7 @@ impl LockProbes {
         }
     }
 
-    /// Takes the probes off the families that the programs have cut off; their counters' numbers.
+    /// Removes the probes of families that the kernel program has cut off; returns their counters' numbers.
     pub(crate) fn remove_hot(&mut self, ebpf: &mut Ebpf, notes: &mut Vec<Note>) -> BTreeSet<u32> {
         let shared = self.shared.clone();
         let cut = |number: u32| shared.function(number).map_or(0, |counters| counters.cut_ns);
@@ -367,7 +367,7 @@ impl LockProbes {
         hot.into_keys().collect()
     }
 
-    /// Processes that got probes; empties the list.
+    /// Processes that got probes on their C library; empties the list.
     pub(crate) fn take_probed(&mut self) -> Vec<u32> {
         std::mem::take(&mut self.got)
     }
@@ -386,7 +386,7 @@ fn processes(ebpf: &mut Ebpf) -> Result<Processes<'_>, ProbeError> {
     HashMap::try_from(map).map_err(|error| ProbeError::from_cause("map LIBC_PROCESSES", &error))
 }
 
-/// Attaches everything of one file in one process; a family at a time where the kernel refuses one of the instructions.
+/// Attaches all probes for one file in one process; if the kernel refuses an instruction, one family at a time.
 fn attach(
     ebpf: &mut Ebpf,
     keeper: &Arc<LinkKeeper>,
@@ -429,7 +429,7 @@ fn attach(
             });
         }
     }
-    // If the file was written to meanwhile, the breakpoints are in the changed code.
+    // If the file was written to meanwhile, breakpoints may be in changed code.
     vouched()?;
     Ok(links)
 }
@@ -444,7 +444,7 @@ fn attach_families(
     with_start: bool,
 ) -> io::Result<Vec<HeldLink>> {
     let mut points = points(watched.slot, file, first_site, families, with_start);
-    // Where calls come back first: if a call's beginning is recorded, so is its end.
+    // Returns come first: if the beginning of a call is recorded, so is its end.
     points.reverse();
     let mut links = Vec::new();
     for few in batched_attach::in_small_groups(&points, |_| 1) {

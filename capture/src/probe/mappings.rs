@@ -16,7 +16,7 @@ use super::shared_map::SharedWords;
 /// Pages of data in each buffer; a power of two. Starting a program takes some ten records of 100 bytes.
 const PAGES: usize = 16;
 const PAGE: usize = 4096;
-/// Where the kernel stores how far it has written, and reads how far we have read (`struct
+/// Words in which the kernel stores how far it has written, and we how far we have read (`struct
 /// perf_event_mmap_page`).
 const HEAD_WORD: usize = 1024 / 8;
 const TAIL_WORD: usize = 1032 / 8;
@@ -25,8 +25,8 @@ const DATA_WORDS: usize = PAGES * PAGE / 8;
 /// `PERF_RECORD_MMAP2` and `PERF_RECORD_LOST`.
 const MAPPED: u32 = 10;
 const LOST: u32 = 2;
-/// Words of a mapping's record before its path: header, process and thread, address, length, offset, device, inode, its
-/// generation, rights.
+/// Words in the record of a mapping before its path: header, process and thread, address, length, offset, device, inode,
+/// inode generation, protection.
 const BEFORE_PATH: usize = 9;
 /// Longest path that the kernel writes.
 const MAX_PATH: usize = 4096;
@@ -34,26 +34,26 @@ const MAX_PATH: usize = 4096;
 /// A file that a process has mapped, or memory without a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewMapping {
-    /// The process; 0: some were missed, of any process.
+    /// The process; 0: mappings were missed, of any process.
     pub pid: u32,
     /// When (`CLOCK_MONOTONIC` nanoseconds).
     pub time_ns: u64,
     /// First address.
     pub start: u64,
-    /// First address after it.
+    /// The address after the last one.
     pub end: u64,
-    /// Where it begins in the file.
+    /// Offset in the file at which the mapping begins.
     pub file_offset: u64,
     /// The file's inode; 0: there is no file.
     pub inode: u64,
-    /// Path as the kernel knows it: not cleaned, and only a hint.
+    /// Path as the kernel gives it: unchecked, and only a hint.
     pub path: Vec<u8>,
 }
 
 /// All CPUs' buffers.
 pub(crate) struct Mappings {
     buffers: Vec<Buffer>,
-    /// Until when something may have been missed on a CPU that was not there.
+    /// Mappings may have been missed up to this time, on a CPU that had no buffer; `None`: none since the last `take`.
     missed_ns: Option<u64>,
 }
 
@@ -65,7 +65,7 @@ struct Buffer {
 }
 
 impl Mappings {
-    /// From now on, on these CPUs. One that is offline is left out.
+    /// Watches these CPUs from now on. A CPU that is offline is left out.
     pub(crate) fn watch(cpus: u32) -> io::Result<Mappings> {
         let mut buffers = Vec::new();
         let mut first_error = None;
@@ -82,7 +82,7 @@ impl Mappings {
         }
     }
 
-    /// On CPUs that have come online since, too. What was mapped there until now was missed.
+    /// Watches CPUs that have come online since, too. Mappings made there until now were missed.
     pub(crate) fn keep_up(&mut self, online: &[u32], now_ns: u64) {
         self.buffers.retain(|buffer| online.contains(&buffer.cpu));
         for &cpu in online {
@@ -99,7 +99,7 @@ impl Mappings {
         }
     }
 
-    /// What has come since the last call and `wanted` picks by process.
+    /// Mappings since the last call, of processes for which `wanted` is true.
     pub(crate) fn take(&mut self, wanted: &dyn Fn(u32) -> bool) -> Vec<NewMapping> {
         let missed = self.missed_ns.take();
         let mut taken: Vec<NewMapping> =
@@ -116,7 +116,7 @@ impl Buffer {
         let attributes = attributes();
         let number = i32::try_from(cpu).map_err(|_| io::ErrorKind::InvalidInput)?;
         const CLOSE_ON_EXEC: libc::c_ulong = 8;
-        // SAFETY: the attributes are there, and say how long they are; the rest are numbers.
+        // SAFETY: the attributes are there, and contain their length; the rest are numbers.
         let number = unsafe {
             libc::syscall(libc::SYS_perf_event_open, attributes.as_ptr(), -1, number, -1, CLOSE_ON_EXEC)
         };
@@ -146,7 +146,7 @@ impl Buffer {
             let header = record(0);
             let words = usize::from((header >> 48) as u16) / 8;
             if words == 0 {
-                // Never happens: without a length there is no next one.
+                // Never happens; without a length the next record cannot be found.
                 at = head;
                 break;
             }
@@ -157,7 +157,7 @@ impl Buffer {
     }
 }
 
-/// What a record of `words` words says, if it is one of ours.
+/// Decodes a record of `words` words; `None` if it is no mapping of a wanted process.
 fn mapping(words: usize, record: &dyn Fn(usize) -> u64, wanted: &dyn Fn(u32) -> bool) -> Option<NewMapping> {
     let time_ns = record(words - 1);
     match record(0) as u32 {
@@ -180,12 +180,12 @@ fn mapping(words: usize, record: &dyn Fn(usize) -> u64, wanted: &dyn Fn(u32) -> 
     }
 }
 
-/// `struct perf_event_attr` as of its version 5, which every kernel of ours knows.
+/// `struct perf_event_attr` in its version 5, which every supported kernel knows.
 fn attributes() -> [u8; 112] {
     const SOFTWARE: u32 = 1;
     const NOTHING_COUNTED: u64 = 9;
     const WITH_TIME: u64 = 1 << 2;
-    // Mappings with the right to execute, with their inodes; the time in records that are no samples; a clock of choice.
+    // Executable mappings, with inodes (`mmap`, `mmap2`); `sample_id_all`: times in records that are no samples; `use_clockid`.
     const FLAGS: u64 = 1 << 8 | 1 << 18 | 1 << 23 | 1 << 25;
     let mut attributes = [0; 112];
     let mut put = |at: usize, bytes: &[u8]| attributes[at..at + bytes.len()].copy_from_slice(bytes);
@@ -225,7 +225,7 @@ mod tests {
         assert_eq!(lost.map(|lost| (lost.pid, lost.time_ns)), Some((0, 99)));
     }
 
-    /// Our own process maps a file with the right to execute, and hears of it.
+    /// A mapping that our own process makes with the right to execute is reported.
     #[test]
     fn what_is_mapped_is_told() {
         let mappings = match aya::util::nr_cpus() {
@@ -256,7 +256,7 @@ mod tests {
         let inode = std::os::unix::fs::MetadataExt::ino(&file.metadata().expect("metadata"));
         assert_eq!((ours.start, ours.end - ours.start, ours.inode), (at as u64, PAGE as u64, inode));
         assert_eq!(mappings.take(&|_| true).iter().filter(|one| one.pid == own).count(), 0, "each once");
-        // A CPU that was offline and comes back: what was mapped there meanwhile was missed.
+        // A CPU goes offline and comes back: mappings made there meanwhile were missed.
         let all: Vec<u32> = mappings.buffers.iter().map(|buffer| buffer.cpu).collect();
         mappings.keep_up(&all[1..], 5);
         assert_eq!((mappings.buffers.len(), mappings.missed_ns), (all.len() - 1, None));

@@ -1,15 +1,15 @@
 //! Live capture: the only user of aya, and the user side of the kernel programs in `probe-ebpf`.
 //!
-//! Read in this order: `btf` and `layout` look up the kernel's structs; `object`, `load` and `loading` bring
-//! the programs in. `attach` puts them on tracepoints, `function_probes` on functions, `lock_probes` on C
-//! libraries' functions. The latter two work in small steps (`batched_attach`) so that the program does not
-//! stall; a process of its own holds their links (`link_keeper`, `link_process`). `attacher` uses them while a capture runs. `filter` says which processes count, `coverage` on which
-//! CPUs the sampling clock ticks.
+//! Read in this order: `btf` and `layout` look up the kernel's structs; `object`, `load` and `loading` load
+//! the programs. `attach` attaches them to tracepoints, `function_probes` to functions, `lock_probes` to C libraries'
+//! functions. The latter two work in small steps (`batched_attach`) so that the program does not stall; a separate process
+//! holds their links (`link_keeper`, `link_process`). `attacher` uses them while a capture runs. `filter` keeps the set of
+//! recorded processes, `coverage` chooses the CPUs on which the sampling clock ticks.
 //!
-//! `overhead` measures what recording costs and keeps it to the budget. `cpu_rings` makes the rings,
-//! `cpu_ring_reader` drains them, `counters` knows what was lost, `kernel_locks` how long threads waited for the kernel's own locks, `requests` what was asked over sockets. `programs` and `stale_probes` drop what was chosen
-//! of a program that has ended; `mappings` notices libraries that are loaded later; `trial` counts calls of functions
-//! that may be worth probes.
+//! `overhead` measures the cost of recording and keeps it within the budget. `cpu_rings` makes the rings, `cpu_ring_reader`
+//! drains them. `counters` reads losses, `kernel_locks` waits for the kernel's own locks, `requests` requests over sockets.
+//! `programs` and `stale_probes` drop probes of a program that has ended; `mappings` notices libraries that are loaded
+//! later; `trial` counts calls of functions that may be worth probes.
 //! [`Capture`] is all of it together, and `start` begins it.
 
 mod attach;

@@ -1,4 +1,4 @@
-//! The kernel programs' object file inside this binary.
+//! The kernel programs' object file, embedded in this binary.
 
 use std::sync::OnceLock;
 
@@ -17,16 +17,16 @@ pub const fn has_programs() -> bool {
     cfg!(longpole_probe)
 }
 
-/// Whether the kernel programs in this binary can be used: they are there, and were built with the same `probe-abi`.
+/// Checks that this binary has kernel programs, and that they were built with the same `probe-abi`.
 ///
 /// # Errors
 ///
-/// They are not, or were not.
+/// There are none, or they were built with another version.
 pub fn check_programs() -> Result<(), ProbeError> {
     object().map(|_| ())
 }
 
-/// The object file.
+/// The object file, checked.
 pub(crate) fn object() -> Result<&'static [u8], ProbeError> {
     static CHECKED: OnceLock<Result<(), ProbeError>> = OnceLock::new();
     if has_programs() {
@@ -39,8 +39,8 @@ pub(crate) fn object() -> Result<&'static [u8], ProbeError> {
     ))
 }
 
-/// Programs of another version would be refused by the kernel's verifier with a long story about registers, or would
-/// write records that mean something else.
+/// Checks the version. Programs of another version would be refused by the verifier with a long message about registers, or
+/// would write records that mean something else.
 fn check(object: &[u8]) -> Result<(), ProbeError> {
     let stamp = File::parse(object)
         .ok()
@@ -49,7 +49,7 @@ fn check(object: &[u8]) -> Result<(), ProbeError> {
         return Ok(());
     }
     Err(ProbeError::new(
-        // Not one of those for which tests are skipped: it was built by mistake.
+        // This kind makes tests fail, where others make them skip: such a build is a mistake.
         ProbeErrorKind::Failed,
         "the kernel programs in this longpole were built from other sources than the rest of it",
         "./x embed makes them from the sources, then build again",
@@ -69,7 +69,7 @@ mod tests {
         assert_eq!(check(OBJECT), Ok(()));
     }
 
-    /// An object file from before a change of `probe-abi` gave an error of the verifier, and a hint at the kernel.
+    /// An object file of another version gives this error instead of the verifier's with a hint about the kernel.
     #[test]
     fn programs_of_another_version_are_told_to_be_rebuilt() {
         if !has_programs() {

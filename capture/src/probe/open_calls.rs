@@ -1,11 +1,11 @@
-//! Synchronization operations that have begun and not ended, as the probes on C libraries have noted them.
+//! Synchronization operations that have begun and not ended, as the probes on C libraries see them.
 
 use aya::Ebpf;
 use aya::maps::{HashMap, MapData};
 use engine::event::PendingOperation;
 use probe_abi::{LibcCookie, MAX_OPEN_OPERATIONS, OpenOperations, SyncOperation};
 
-/// Calls in progress now.
+/// The operations in progress now.
 pub(crate) fn pending(ebpf: &Ebpf) -> Vec<PendingOperation> {
     const WORDS: usize = size_of::<OpenOperations>() / 8;
     let map =

@@ -1,51 +1,51 @@
-//! Since when each process runs the program that it runs, as far as records tell. What was chosen for one
-//! program does not apply to the next: a choice that arrives after that is too late.
+//! Since when each process runs its present program, according to the records. Probes chosen for one
+//! program do not fit the next: a choice that arrives after the change is too late.
 
 use std::{collections::HashMap, mem::offset_of};
 
 use probe_abi::{Exec, Fork, Header, Kind, Record};
 
-/// Processes remembered before those that are gone are forgotten.
+/// With more processes than this, those that are gone are forgotten.
 const MANY: usize = 4096;
 
-/// See the module.
+/// The start times of all processes' programs, and recent starts.
 #[derive(Debug, Default)]
 pub(crate) struct Programs {
     since: HashMap<u32, u64>,
     news: Vec<NewProgram>,
 }
 
-/// A process runs another program than before, or was born with a number that another one may have had.
+/// A process runs another program than before, or was born with a PID that another process may have had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NewProgram {
     /// The process.
     pub pid: u32,
-    /// Since when.
+    /// Since when (`CLOCK_MONOTONIC` nanoseconds).
     pub at_ns: u64,
-    /// How it came to it.
+    /// How the program began.
     pub began: Began,
 }
 
 /// How a process came to its program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Began {
-    /// It was born with it.
+    /// The process was born with it.
     Born,
-    /// Its leading thread has started it: links on the same file hold.
+    /// The process's leading thread has started it: links on the same file still work.
     ByLeader,
-    /// Another thread has started it: no link works, since a link knows its process by the thread that led it
-    /// when it was made, and that one is dead.
+    /// Another thread has started it. No link works any more: a link knows its process by the leading thread at the time
+    /// it was made, and that thread is dead.
     ByAnother,
 }
 
 impl Programs {
-    /// Whether a record may start one.
+    /// Whether a record is of a kind that may start a program.
     pub(crate) fn are_told_of_in(bytes: &[u8]) -> bool {
         let kind = bytes.get(offset_of!(Header, kind)).copied().and_then(Kind::from_byte);
         matches!(kind, Some(Kind::Exec | Kind::Fork))
     }
 
-    /// Looks at a record.
+    /// Takes note of a record that may start a program.
     pub(crate) fn see(&mut self, bytes: &[u8]) {
         let new = match Record::decode(bytes) {
             Ok(Record::Exec(Exec { header, old_tid, .. })) => {
@@ -57,18 +57,18 @@ impl Programs {
             }
             _ => return,
         };
-        // Rings of different CPUs tell in any order.
+        // Rings of different CPUs come in any order.
         let since = self.since.entry(new.pid).or_default();
         *since = new.at_ns.max(*since);
         self.news.push(new);
     }
 
-    /// Whether a process has begun another program since then.
+    /// Whether a process has started another program since `chosen_ns`.
     pub(crate) fn is_another_since(&self, pid: u32, chosen_ns: u64) -> bool {
         self.since.get(&pid).is_some_and(|&since_ns| since_ns > chosen_ns)
     }
 
-    /// What is new since the last call, without processes that `is_there` does not know any more.
+    /// Starts since the last call. If many processes are known, those that `is_there` denies are forgotten.
     pub(crate) fn take(&mut self, is_there: &dyn Fn(u32) -> bool) -> Vec<NewProgram> {
         if self.since.len() > MANY {
             self.since.retain(|&pid, _| is_there(pid));
@@ -76,7 +76,7 @@ impl Programs {
         std::mem::take(&mut self.news)
     }
 
-    /// Whether [`Programs::take`] would give something.
+    /// Whether [`Programs::take`] would return anything.
     pub(crate) fn has_news(&self) -> bool {
         !self.news.is_empty()
     }

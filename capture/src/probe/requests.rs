@@ -1,4 +1,4 @@
-//! Requests over sockets: the programs that count them, and what they have counted.
+//! Requests over sockets: attaches the programs that count them, and reads the sums.
 
 use std::{collections::BTreeMap, thread::JoinHandle};
 
@@ -20,28 +20,28 @@ use super::{
 };
 use crate::target::listening;
 
-/// The order in which they are attached: what is listened on is known before anything comes in there, and no request begins
-/// without being ended.
+/// The programs in attaching order: a listening port is known before messages arrive there, and every request that is seen to
+/// begin is seen to end.
 const PROGRAMS: [&str; 4] = ["inet_sock_set_state", "sock_send_length", "sock_recv_length", "sk_data_ready"];
 
-/// What a message of a recorded process is taken to cost of CPU time: the programs also run when it arrives, and for the other
-/// end if that is on this machine. Measured here: 0.2 to 0.3 us.
+/// Assumed cost of a message of a recorded process, nanoseconds of CPU time. The programs also run when the message arrives,
+/// and for the other end if that is on this machine. Measured here: 0.2 to 0.3 µs.
 const MESSAGE_NS: u64 = 400;
 
-/// Most sums that are kept, those of most requests.
+/// Most sums kept: those with the most requests.
 const MOST: usize = 64;
 
-/// The programs, while they are attached, and when they are.
+/// The attached programs, and the times at which they are attached.
 pub(crate) struct RequestCounter {
     links: Vec<Link>,
     watch: RequestWatch,
-    /// What counting had cost by the last look, nanoseconds.
+    /// The cost of counting up to the last look, nanoseconds.
     cost_ns: u64,
 }
 
 impl RequestCounter {
-    /// Has the requests counted that these processes, and others that are recorded later, answer or send. Without that nothing
-    /// else is missing, so a kernel that does not let us, or has no such tracepoints (before Linux 6.3), is good enough: `None`.
+    /// Starts counting requests that these processes, and processes recorded later, answer or send. Nothing else depends on it,
+    /// so a kernel that refuses the programs or lacks the tracepoints (before Linux 6.3) is good enough: `None`.
     pub(crate) fn begin(ebpf: &mut Ebpf, kernel: &KernelLayout, pids: &[u32]) -> Option<RequestCounter> {
         if kernel.settings.sock_ports == 0 {
             return None;
@@ -51,7 +51,7 @@ impl RequestCounter {
             if let Some(map) = ebpf.map_mut("LISTENING")
                 && let Ok(mut map) = HashMap::<&mut MapData, u16, u8>::try_from(map)
             {
-                // Without room its requests count as asked by it.
+                // If there is no room for a port, its requests count as sent by the process.
                 ports.for_each(|port| drop(map.insert(&port, &1, 0)));
             }
             attach(ebpf)
@@ -65,14 +65,14 @@ impl RequestCounter {
         }
     }
 
-    /// Looks at what that costs; what it has cost since the last look, nanoseconds. `is_limited`: ends a stretch if it costs too
-    /// much, and begins another one.
+    /// Returns the cost of counting since the last look, nanoseconds. `is_limited`: ends the stretch if counting costs too
+    /// much, and begins another one later.
     pub(crate) fn look(&mut self, ebpf: &mut Ebpf, is_limited: bool) -> u64 {
         let cost_ns = sum_of_cpus(ebpf, "MESSAGES").saturating_mul(MESSAGE_NS).max(self.cost_ns);
         let before_ns = std::mem::replace(&mut self.cost_ns, cost_ns);
         let change = if is_limited { self.watch.look(now_ns(), cost_ns) } else { None };
         match change {
-            // No thread has to wait until the last CPU has left them.
+            // No thread has to wait until the last CPU has left the programs.
             Some(false) => drop(self.end()),
             Some(true) => {
                 number_stretch(ebpf, self.watch.stretch());
@@ -86,12 +86,12 @@ impl RequestCounter {
         cost_ns.saturating_sub(before_ns)
     }
 
-    /// Takes the programs off; the threads in which that happens.
+    /// Detaches the programs; returns the threads that do it.
     pub(crate) fn end(&mut self) -> Vec<JoinHandle<()>> {
         close_together(std::mem::take(&mut self.links))
     }
 
-    /// What they have counted so far; `None` if that cannot be read.
+    /// The sums so far; `None` if they cannot be read.
     pub(crate) fn counted(&self, ebpf: &Ebpf) -> Option<Requests> {
         let requests = counted(ebpf)?;
         Some(Requests {
@@ -106,7 +106,7 @@ fn attach(ebpf: &mut Ebpf) -> Result<Vec<Link>, ProbeError> {
     PROGRAMS.iter().map(|name| attach_tracepoint(ebpf, name)).collect()
 }
 
-/// Nothing that the programs know of sockets from before holds any more.
+/// Tells the programs that a new stretch begins, so that their knowledge of sockets from before no longer counts.
 fn number_stretch(ebpf: &mut Ebpf, number: u64) {
     if let Some(map) = ebpf.map_mut("STRETCH")
         && let Ok(mut map) = Array::<&mut MapData, u64>::try_from(map)
@@ -116,7 +116,7 @@ fn number_stretch(ebpf: &mut Ebpf, number: u64) {
     }
 }
 
-/// Whether these runs are of a program that writes no records: what it misses is no record.
+/// Whether this program writes no records, so that runs that the kernel leaves out lose none.
 pub(crate) fn counts_only(program: &ProgramCost) -> bool {
     PROGRAMS.contains(&program.name.as_str())
 }
@@ -149,7 +149,7 @@ fn counted(ebpf: &Ebpf) -> Option<Requests> {
     Some(most(sums.into_values().filter(|sum| sum.count > 0).collect(), lost))
 }
 
-/// The sum of a counter that each CPU has; 0 if it cannot be read.
+/// The sum of a per-CPU counter; 0 if it cannot be read.
 fn sum_of_cpus(ebpf: &Ebpf, map: &str) -> u64 {
     let counter = ebpf.map(map).and_then(|map| PerCpuArray::<&MapData, u64>::try_from(map).ok());
     let of_cpus = counter.and_then(|counter| counter.get(&0, 0).ok());
@@ -167,7 +167,7 @@ fn none_of(key: RequestKey) -> RequestSums {
     }
 }
 
-/// Those with most requests; the others are counted as lost.
+/// The sums with the most requests; requests of the others count as lost.
 fn most(mut sums: Vec<RequestSums>, mut lost: u64) -> Requests {
     sums.sort_by_key(|of| std::cmp::Reverse(of.count));
     if sums.len() > MOST {

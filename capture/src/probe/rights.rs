@@ -1,4 +1,4 @@
-//! Whether this process may capture at all, asked before anything is touched, so that the answer names what is
+//! Checks whether this process may capture at all, before anything is attempted, so that the error names what is
 //! missing instead of the first thing that failed.
 
 use super::error::{ProbeError, ProbeErrorKind};
@@ -7,10 +7,10 @@ use std::os::unix::fs::MetadataExt as _;
 
 use crate::rights::{CAP_BPF, CAP_PERFMON, Refusal, Rights};
 
-/// What loading and attaching takes.
+/// Capabilities for loading and attaching programs.
 const NEEDED: [(u32, &str); 2] = [(CAP_BPF, "CAP_BPF"), (CAP_PERFMON, "CAP_PERFMON")];
 
-/// An error that names what is missing, if the rights of this process are known not to suffice.
+/// An error that names the missing capabilities, if the rights of this process are known not to suffice.
 pub fn check_capabilities() -> Result<(), ProbeError> {
     check(&Rights::read())
 }
@@ -27,7 +27,7 @@ fn check(rights: &Rights) -> Result<(), ProbeError> {
     Err(ProbeError::new(ProbeErrorKind::Permission, message, hint(rights)))
 }
 
-/// The programs know processes by their numbers in the first PID namespace only.
+/// Fails in another PID namespace than the first: the programs know processes by their PIDs in the first one only.
 pub(super) fn check_namespace() -> Result<(), ProbeError> {
     // The kernel gives its first PID namespace this inode (include/linux/proc_ns.h).
     const FIRST: u64 = 0xEFFF_FFFC;
@@ -78,7 +78,7 @@ mod tests {
         assert_eq!(check(&Rights { capabilities: None, ..rights(0) }), Ok(()));
     }
 
-    /// It came as far as starting the command, failed with a map's name, and asked root to become root.
+    /// Without this check longpole would start the command, fail with a map's name, and tell root to become root.
     #[test]
     fn root_of_a_user_namespace_is_told_before_anything_is_started() {
         let inside = Rights { root: true, first_user_namespace: Some(false), ..rights(u64::MAX) };

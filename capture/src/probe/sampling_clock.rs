@@ -1,4 +1,4 @@
-//! Sampling: a clock on every CPU, and what the kernel programs know about the processes' code.
+//! Sampling: the clocks of all CPUs, and facts about the processes' code for the kernel programs.
 
 use aya::{
     Ebpf,
@@ -34,16 +34,16 @@ use crate::boot_cache;
 /// many more threads than CPUs, and the same few places come again and again.
 const EVENTS_APART: u32 = 4;
 
-/// The program that a tick runs.
+/// The kernel program that runs at a tick.
 pub(crate) const TICK: &str = "sample_tick";
 
-/// The programs that take stacks at sleeps and wake-ups, and where those that see these find them.
+/// The programs that take stacks at sleeps and wake-ups, and the maps by which the scheduler's programs call them.
 pub(crate) const AT_EVENTS: [(&str, &str); 2] =
     [("sample_block", "BLOCK_SAMPLER"), ("sample_wake", "WAKE_SAMPLER")];
 
-/// Bytes of each of `rings` rings: a CPU that takes a stack of 16 KiB 1,500 times a second (ticks, and sleeps
-/// and wake-ups of many threads) writes 1.2 MB in the longest pause between two turns. Where there are many
-/// CPUs hardly all of them do. `at_hand`: how much of a wanted total is available.
+/// Bytes of each of `rings` rings. With 1,500 stacks of 16 KiB a second (at ticks, and at sleeps and wake-ups of many
+/// threads), a CPU writes 1.2 MB in the longest pause between two turns. If there are many CPUs, not all of them
+/// do. `at_hand`: how much of a wanted total is available.
 pub(crate) fn ring_bytes(call_graph: CallGraph, rings: usize, at_hand: impl Fn(usize) -> usize) -> usize {
     match call_graph {
         CallGraph::Fp => cpu_rings::share(rings, at_hand(32 << 20), 64 << 10..=1 << 20),
@@ -53,7 +53,7 @@ pub(crate) fn ring_bytes(call_graph: CallGraph, rings: usize, at_hand: impl Fn(u
     }
 }
 
-/// What the programs do at a sample.
+/// Sets what the programs do at a sample.
 pub(crate) fn settings(settings: &mut Settings, sampling: Option<SamplingFact>) {
     let Some(SamplingFact { rate_hz, call_graph }) = sampling else { return };
     let sampling = match call_graph {
@@ -66,7 +66,7 @@ pub(crate) fn settings(settings: &mut Settings, sampling: Option<SamplingFact>) 
     settings.copy_pieces = COPY_PIECES as u32;
 }
 
-/// The clock, if wanted, what a tick of it costs its thread, and how slow it has to be.
+/// The clock, if wanted, the cost of a tick to its thread in nanoseconds, and the choice of its rate.
 pub(crate) fn start(
     ebpf: &mut Ebpf,
     shared: &Shared,
@@ -88,7 +88,7 @@ pub(crate) fn start(
     Ok((Some(clock), tick_ns, adaptive))
 }
 
-/// Enables stacks at sleeps and wake-ups, too: until then only scheduler events record these.
+/// Starts taking stacks at sleeps and wake-ups, too; until then only scheduler events record these.
 pub(crate) fn start_at_events(ebpf: &mut Ebpf, kernel: &KernelLayout) -> Result<(), ProbeError> {
     load_together(ebpf, kernel, &AT_EVENTS.map(|(name, _)| name))?;
     for (name, place) in AT_EVENTS {
@@ -106,23 +106,23 @@ pub(crate) fn start_at_events(ebpf: &mut Ebpf, kernel: &KernelLayout) -> Result<
     Ok(())
 }
 
-/// The clocks of CPUs. They stop when this is dropped.
+/// The clocks of all CPUs. They stop when this is dropped.
 pub(crate) struct Clock {
-    /// As asked for.
+    /// The rate that was asked for.
     rate_hz: u32,
-    /// Of two to the power of it ticks one comes.
+    /// One of 2^`skip_shift` ticks comes.
     skip_shift: u32,
     links: BTreeMap<u32, Link>,
     coverage: Coverage,
 }
 
 impl Clock {
-    /// A stopped clock. Its program, [`TICK`], has been loaded.
+    /// A stopped clock. Its program, [`TICK`], must have been loaded.
     pub(crate) fn new(rate_hz: u32) -> Clock {
         Clock { rate_hz, skip_shift: 0, links: BTreeMap::new(), coverage: Coverage::default() }
     }
 
-    /// What a tick costs the interrupted thread, nanoseconds, without taking a stack; `None` if it could not
+    /// The cost of a tick to the interrupted thread, nanoseconds, without taking a stack; `None` if it could not
     /// be measured. On a virtual machine it may be ten times as much as on a real one. Nothing is recorded
     /// meanwhile.
     pub(crate) fn tick_ns(&self, ebpf: &mut Ebpf) -> Option<u64> {
@@ -130,21 +130,21 @@ impl Clock {
         let own = PerfEventScope::CallingProcess { cpu: None };
         let link = tick(ebpf, own, SamplePolicy::Period(PERIOD_NS)).ok()?;
         let median = clocks::interruption_ns(PERIOD_NS);
-        // The kernel waits for all CPUs: no thread here has to.
+        // Closing waits for all CPUs; this thread need not.
         drop(close_together(vec![link]));
         median
     }
 
-    /// Stops it. The threads that do it wait for all CPUs.
+    /// Stops the clocks; returns the threads that do it, which wait for all CPUs.
     pub(crate) fn stop(&mut self) -> Vec<JoinHandle<()>> {
         close_together(std::mem::take(&mut self.links).into_values().collect())
     }
 
-    /// From now on only one of two to the power of `skip_shift` ticks comes.
+    /// Lets only one of 2^`skip_shift` ticks come from now on.
     pub(crate) fn slow(&mut self, ebpf: &mut Ebpf, skip_shift: u32) -> Result<(), ProbeError> {
-        // One after the other, so that no tick comes twice; closing waits for all CPUs.
+        // All clocks stop before they start again, so that no tick comes twice; closing waits for all CPUs.
         for closing in self.stop() {
-            // A panic in there would have been reported.
+            // A panic in the thread would have been reported.
             let _ = closing.join();
         }
         set_skip_shift(ebpf, OF_TICKS, skip_shift)?;
@@ -152,8 +152,8 @@ impl Clock {
         self.tick_on(ebpf, &self.coverage.ticking())
     }
 
-    /// Lets it tick where recorded threads run, on CPUs that have come online since among them, and nowhere
-    /// else. Returns how many ticks did not come where they ran.
+    /// Lets the clocks tick where recorded threads run, also on CPUs that have come online since, and nowhere
+    /// else. Returns the number of ticks that were missing where recorded threads ran.
     pub(crate) fn follow(
         &mut self,
         ebpf: &mut Ebpf,
@@ -164,7 +164,7 @@ impl Clock {
         let off: Vec<Link> = changes.off.iter().filter_map(|cpu| self.links.remove(cpu)).collect();
         if !off.is_empty() {
             log::debug!("no ticks any more on CPUs {:?}", changes.off);
-            // No thread has to wait until they are stopped.
+            // No thread has to wait until these clocks are stopped.
             drop(close_together(off));
         }
         if let Err(error) = self.tick_on(ebpf, &changes.on) {
@@ -186,7 +186,7 @@ impl Clock {
             let scope = PerfEventScope::AllProcessesOneCpu { cpu };
             match tick(ebpf, scope, policy) {
                 Ok(link) => drop(self.links.insert(cpu, link)),
-                // It went offline a moment ago: the next look sees it.
+                // The CPU went offline a moment ago: the next look sees it.
                 Err(error) if !is_online(cpu) => log::debug!("no ticks on CPU {cpu}: {}", error.message),
                 Err(error) => return Err(error),
             }
@@ -195,11 +195,11 @@ impl Clock {
     }
 }
 
-/// Numbers in the programs' map.
+/// Indices in the programs' map of skip shifts.
 const OF_TICKS: u32 = 0;
 const OF_EVENTS: u32 = 1;
 
-/// From now on sleeps and wake-ups of a thread are looked at two to the power of `skip_shift` times as rarely.
+/// Makes samples at sleeps and wake-ups of a thread rarer by a factor of 2^`skip_shift` from now on.
 pub(crate) fn space_events(ebpf: &mut Ebpf, skip_shift: u32) -> Result<(), ProbeError> {
     set_skip_shift(ebpf, OF_EVENTS, skip_shift)
 }
@@ -221,13 +221,13 @@ fn failed(error: aya::programs::ProgramError) -> ProbeError {
 
 fn tick(ebpf: &mut Ebpf, scope: PerfEventScope, policy: SamplePolicy) -> Result<Link, ProbeError> {
     let program: &mut PerfEvent = program(ebpf, TICK)?;
-    // The one clock that every machine has: virtual ones have no counters of cycles.
+    // The only clock that every machine has: virtual machines have no cycle counters.
     let config = PerfEventConfig::Software(SoftwareEvent::CpuClock);
     let link = program.attach(config, scope, policy, false).map_err(failed)?;
     Ok(Box::new(program.take_link(link).map_err(failed)?))
 }
 
-/// Tells the programs what is known of the code of a process; `None`: nothing. If there is no room its stacks are copied.
+/// Gives the programs facts about the code of a process; `None`: removes them. If there is no room, its stacks are copied.
 pub(super) fn tell_code(ebpf: &mut Ebpf, pid: u32, code: Option<&SampledCode>) {
     const WORDS: usize = size_of::<SampledCode>() / 8;
     let Some(map) = ebpf.map_mut("SAMPLED_CODE") else { return };
@@ -238,7 +238,7 @@ pub(super) fn tell_code(ebpf: &mut Ebpf, pid: u32, code: Option<&SampledCode>) {
             map.insert(&pid, &words, 0)
         }
         None => {
-            // It may never have been reported.
+            // There may be no entry.
             let _ = map.remove(&pid);
             Ok(())
         }

@@ -9,7 +9,7 @@ use std::{
 
 use super::overhead::preload_cost::SharedPreloadCost;
 
-/// Memory shared with the programs.
+/// All memory shared with the kernel programs, and some counters shared between threads.
 pub(crate) struct Shared {
     /// One bit per process id.
     pub(crate) tracked: SharedWords,
@@ -22,11 +22,11 @@ pub(crate) struct Shared {
     pub(crate) generations: SharedWords,
     /// [`LibcSite`] per function of a C library.
     pub(crate) libc_sites: SharedWords,
-    /// What making samples of stacks has taken so far, nanoseconds.
+    /// Time spent on making samples of stacks so far, nanoseconds.
     pub(crate) unwinding_ns: AtomicU64,
-    /// Ticks that did not come since recorded threads had only just come to a CPU.
+    /// Ticks that did not come because recorded threads had only just come to a CPU.
     pub(crate) ticks_missed: AtomicU64,
-    /// Operations that the target itself has handled so far.
+    /// Operations that the library in the target has handled so far, and their cost.
     pub(crate) operations: SharedPreloadCost,
 }
 

@@ -1,5 +1,5 @@
-//! Probes that must not stay: on programs that processes do not run now, and in files that have been written
-//! to.
+//! Removes probes that must not stay: those chosen for programs that their processes no longer run, and those in files that
+//! have been written to.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,8 +20,8 @@ use symbols::FileKey;
 use symbols::binary::Binary;
 
 impl FunctionProbes {
-    /// Gives up the groups of programs that these have replaced. Links stay
-    /// valid for another start of the same file.
+    /// Removes the groups that were chosen for programs that `news` replaces, unless the same file was started again by the
+    /// leading thread: links still work then.
     pub(crate) fn remove_stale(&mut self, news: &[NewProgram]) {
         let has_older = |new: &&NewProgram| {
             self.groups.iter().any(|group| group.pid.get() == new.pid && group.chosen_ns < new.at_ns)
@@ -37,7 +37,7 @@ impl FunctionProbes {
         }));
     }
 
-    /// Whether a process runs a file that it has probes on.
+    /// Whether a process runs a file on which it has probes.
     fn is_run_by(&self, pid: u32) -> bool {
         let Ok(found) = std::fs::metadata(format!("/proc/{pid}/exe")) else { return false };
         let run = FileKey::of(&found);
@@ -52,7 +52,7 @@ impl FunctionProbes {
         functions.iter().copied().filter(|function| on.contains(function)).collect()
     }
 
-    /// Whether a process has probes, and all of these among them, except those that were called too often.
+    /// Whether a process has probes on all of these functions, except on those that were called too often.
     pub(crate) fn has_all(&self, pid: u32, functions: &[ProbeFunction]) -> bool {
         let own = || self.groups.iter().filter(|group| group.pid.get() == pid);
         let known: BTreeMap<u32, &Arc<Binary>> = own()
@@ -68,9 +68,8 @@ impl FunctionProbes {
         own().next().is_some() && functions.iter().filter(wanted).all(has)
     }
 
-    /// Removes the probes from files that have been written to: the code at their places is unknown now. All of them if the
-    /// process that holds them has ended.
-    /// Processes that had some, and why.
+    /// Removes the probes from files that have been written to, since the code at their places is unknown now, or all probes if
+    /// the process that holds them has ended. Returns the processes that lost probes, and why.
     pub(crate) fn drop_changed(&mut self) -> Vec<(u32, String)> {
         let mut told: Vec<(u32, String)> = Vec::new();
         for group in self.groups.iter().filter(|group| group.binary.has_just_lost_its_name()) {
@@ -93,7 +92,7 @@ impl FunctionProbes {
 }
 
 impl LockProbes {
-    /// Gives up processes whose numbers others were born with. Processes that run another program go through
+    /// Removes processes whose PID a new process was born with. Processes that run another program go through
     /// [`LockProbes::add`].
     pub(crate) fn remove_stale(&mut self, news: &[NewProgram]) {
         let is_after = |new: &NewProgram, watched: &Watched| {
@@ -110,9 +109,8 @@ impl LockProbes {
         }
     }
 
-    /// Removes the probes from processes whose C library files have been written to, all if the process that holds them has
-    /// ended, and notes that their
-    /// operations are missing from `time_ns` on. Which these are, and why.
+    /// Removes the probes of processes whose C library's files have been written to, or of all if the process that holds the
+    /// links has ended. Notes that operations are missing from `time_ns` on. Returns the processes, and why.
     pub(crate) fn drop_changed(&mut self, time_ns: u64, notes: &mut Vec<Note>) -> Vec<(u32, String)> {
         let mut told = Vec::new();
         let held = self.keeper.vouch();

@@ -1,4 +1,4 @@
-//! How a capture begins: what is loaded, attached and measured, in which order.
+//! Starts a capture: loads, attaches and measures, in this order.
 
 use std::{
     collections::BTreeSet,
@@ -36,7 +36,7 @@ use super::{
     sampling_clock,
 };
 
-/// Tells what each step took, for `LONGPOLE_LOG=debug`.
+/// Logs when each step ended, for `LONGPOLE_LOG=debug`.
 struct Stages(Instant);
 
 impl Stages {
@@ -50,14 +50,14 @@ impl Capture {
     ///
     /// # Errors
     ///
-    /// If this longpole has no programs, rights are missing, the kernel lacks something, or a target is gone. What
-    /// had been attached by then is detached again.
+    /// This longpole has no programs, rights are missing, the kernel lacks something, or a target is gone. Everything
+    /// attached by then is detached again.
     pub fn start(options: CaptureOptions) -> Result<Capture, ProbeError> {
         check_namespace()?;
         let stages = Stages(Instant::now());
         let kernel = Arc::new(KernelLayout::read()?);
         stages.end("kernel's types");
-        // What a program does that runs already is recorded before anything else is done.
+        // A program that runs already is recorded before anything else is done.
         let is_early = options.running && options.functions.is_empty() && options.libc.is_empty();
         let keeper = LinkKeeper::new(options.link_program.clone());
         let mut costs = if is_early { None } else { HitCosting::begin(&options, &kernel, &keeper)? };
@@ -108,7 +108,7 @@ impl Capture {
             unwanted: BTreeSet::new(),
             not_followed: None,
         };
-        // Before the processes are searched: later events are reported.
+        // Before the processes' mappings are read, so that later ones are reported.
         let mappings = watch_mappings(&options, shared.cpu_count);
         let mut capture = Capture {
             rings: Rings::new(rings),
@@ -133,13 +133,13 @@ impl Capture {
             capture.probe_first(&options)?;
         }
         capture.begin(&options, early);
-        // The overhead controller believes that untracked processes are gone, so it comes last.
+        // The overhead controller takes untracked processes for gone, so it starts last.
         capture.start_controller(&options, sampling, is_early.then_some(kernel))?;
         Ok(capture)
     }
 
-    /// From here on the targets are recorded, unless they are `early` already: since then, and with what longpole had
-    /// computed by then.
+    /// Starts recording the targets. If that was done `early`, the recording began at that time, when longpole had used that
+    /// CPU time.
     fn begin(&mut self, options: &CaptureOptions, early: Option<(u64, OwnTime)>) {
         let (start_ns, before) = early.unwrap_or_else(|| {
             options.pids.iter().for_each(|pid| self.track(*pid));
@@ -153,7 +153,7 @@ impl Capture {
         }
     }
 
-    /// Puts the probes on that were chosen before the capture began.
+    /// Attaches the probes that were chosen before the capture began.
     fn probe_first(&mut self, options: &CaptureOptions) -> Result<(), ProbeError> {
         let strict = options.pids.len().saturating_sub(options.optional_pids);
         for (number, pid) in options.pids.iter().enumerate() {
@@ -170,8 +170,8 @@ impl Capture {
         Ok(())
     }
 
-    /// Starts the overhead controller. `later`: it first lets stacks be taken at sleeps and wake-ups, and waits for locks of
-    /// the kernel and requests be counted.
+    /// Starts the overhead controller. `later`: its thread first starts what was postponed: stacks at sleeps and wake-ups, and
+    /// counting waits for locks of the kernel and requests.
     fn start_controller(
         &mut self,
         options: &CaptureOptions,
@@ -197,7 +197,7 @@ impl Capture {
     }
 }
 
-/// Has waits for locks of the kernel, and requests, counted, unless that comes `later`.
+/// Starts counting waits for locks of the kernel, and requests, unless that is done `later`.
 fn count(
     ebpf: &mut Ebpf,
     kernel: &KernelLayout,
@@ -210,7 +210,7 @@ fn count(
     (kernel_locks::attach(ebpf, kernel), RequestCounter::begin(ebpf, kernel, pids))
 }
 
-/// Tells what processes map from now on, if probes or samples need to know.
+/// Starts watching what processes map, if probes or samples depend on it.
 fn watch_mappings(options: &CaptureOptions, cpus: usize) -> Option<Mappings> {
     let is_needed = options.uprobes || options.sampling.is_some();
     let watch = is_needed.then(|| Mappings::watch(u32::try_from(cpus).unwrap_or(0)))?;
@@ -221,11 +221,11 @@ fn watch_mappings(options: &CaptureOptions, cpus: usize) -> Option<Mappings> {
         .ok()
 }
 
-/// The thread that measures what a hit of a probe costs.
+/// The thread that measures the cost of a probe hit.
 struct HitCosting(JoinHandle<Result<HitCosts, ProbeError>>);
 
 impl HitCosting {
-    /// Begins, if probes on functions are wanted.
+    /// Starts it, if probes on functions are wanted.
     fn begin(
         options: &CaptureOptions,
         kernel: &Arc<KernelLayout>,
@@ -237,7 +237,7 @@ impl HitCosting {
         Ok(thread.map(HitCosting))
     }
 
-    /// What it found, if anything.
+    /// The measured cost, if any.
     fn end(self) -> Option<HitCosts> {
         let failed = || ProbeError::new(ProbeErrorKind::Failed, "the thread that measures it failed", "");
         self.0
@@ -251,7 +251,7 @@ impl HitCosting {
 fn load_maps(options: &CaptureOptions, kernel: &KernelLayout) -> Result<Loaded, ProbeError> {
     let highest = options.functions.iter().map(|function| function.id.saturating_add(1)).max();
     let mut functions = highest.unwrap_or(0).min(MOST_NUMBERS);
-    // More may come: of children, and of any program that a process executes.
+    // More functions may come: those of children, and of programs that processes execute.
     if options.uprobes {
         functions = functions.max(number_limit(options.most_functions));
     }
@@ -268,7 +268,7 @@ fn load_maps(options: &CaptureOptions, kernel: &KernelLayout) -> Result<Loaded, 
     )
 }
 
-/// Programs that are needed before recording begins. `is_early`: what tells more than events and ticks may come later.
+/// Programs that are loaded before recording begins. `is_early`: only those for events and ticks.
 fn programs_at_once(options: &CaptureOptions, is_early: bool) -> Vec<&'static str> {
     let mut names = kernel_programs().to_vec();
     if options.sampling.is_some() {

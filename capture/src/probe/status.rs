@@ -1,4 +1,4 @@
-//! The reports of a running capture apart from events, and its controls.
+//! Further outputs and inputs of a running capture: mappings, samples, and facts for the programs.
 
 use super::capture::Capture;
 use super::clocks::{now_ns, this_thread_ns};
@@ -19,12 +19,12 @@ impl Capture {
         mappings.take(&|pid| shared.is_tracked(pid))
     }
 
-    /// Whether [`Capture::take_loaded`] tells anything.
+    /// Whether [`Capture::take_loaded`] can return anything.
     pub fn tells_of_mappings(&self) -> bool {
         self.mappings.is_some()
     }
 
-    /// The budget counts what happens in the target itself, though it cannot reduce it.
+    /// Sets the cost of the library in the target, which the overhead budget counts, though it cannot reduce it.
     pub fn see_operations(&self, seen: &PreloadCost) {
         self.common.shared.operations.store(seen);
     }
@@ -34,8 +34,8 @@ impl Capture {
         self.sample_rings.count()
     }
 
-    /// Passes samples that are there to `sink`, as the programs wrote them ([`probe_abi::RawStack`],
-    /// [`probe_abi::RawCopy`]), until `enough` says so; whether the rings were emptied. Never waits.
+    /// Passes samples to `sink`, as the programs wrote them ([`probe_abi::RawStack`],
+    /// [`probe_abi::RawCopy`]), until `enough` is true; whether the rings were emptied. Never waits.
     pub fn drain_samples(
         &mut self,
         sink: &mut dyn FnMut(usize, &[u8]),
@@ -48,7 +48,7 @@ impl Capture {
         emptied
     }
 
-    /// Tells the programs what is known of the code of processes; `None`: nothing any more. `false`: not now.
+    /// Gives the programs facts about processes' code; `None`: removes them. `false`: not possible now, to be tried again.
     pub fn tell_code(&self, codes: &[(u32, Option<SampledCode>)]) -> bool {
         let Some(mut probes) = self.common.try_lock() else { return false };
         for (pid, code) in codes {
@@ -57,7 +57,7 @@ impl Capture {
         true
     }
 
-    /// Ticks at which no stack was taken, to keep to the budget, or since the clock did not tick on that CPU yet.
+    /// Ticks without a stack: left out to keep to the budget, or missing since the clock did not tick on that CPU yet.
     pub fn samples_left_out(&self) -> u64 {
         let shared = &self.common.shared;
         shared.cpu_totals().ticks_left_out.saturating_add(shared.ticks_missed.load(Ordering::Relaxed))

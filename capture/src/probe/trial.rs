@@ -1,9 +1,9 @@
-//! How often functions are called, found out with a handful of calls: hardware breakpoints that the kernel
-//! itself switches off after a few hits. However often a function is called, trying it costs the program less
-//! than a millisecond, where ordinary probes would slow it until the controller notices.
+//! Counts calls of functions with hardware breakpoints that the kernel itself switches off after a few hits.
+//! However often a function is called, a trial costs the program less than a millisecond, while ordinary probes would
+//! slow the program until the controller notices.
 //!
-//! A breakpoint counts for one thread and only while that runs; a processor has four of them. Debuggers use them, too:
-//! where none is free nothing is known.
+//! A breakpoint counts for one thread and only while that thread runs. A processor has four breakpoints, which debuggers
+//! use, too: if none is free, the calls are unknown.
 
 use std::{
     fs::File,
@@ -12,22 +12,22 @@ use std::{
     time::Duration,
 };
 
-/// Breakpoints of a processor.
+/// Breakpoints that a processor has.
 pub const AT_ONCE: usize = 4;
-/// A function that was called so often has had its trial.
+/// Hits after which the kernel switches a breakpoint off.
 const MOST_HITS: i32 = 32;
 
 /// Calls at one address in one thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Calls {
-    /// How many, at most some thirty.
+    /// Number of calls, at most some thirty.
     pub count: u64,
-    /// In how much of the thread's own running time, nanoseconds.
+    /// The thread's own running time in which they came, nanoseconds.
     pub ran_ns: u64,
 }
 
-/// Counts calls for so long: for each point a thread and the address of a function's first instruction in it, at most
-/// [`AT_ONCE`] for each thread. `None`: the kernel would not, or the thread is gone.
+/// Counts calls for this time. A point is a thread and the address of a function's first instruction, at most
+/// [`AT_ONCE`] for each thread. `None`: the kernel refused, or the thread is gone.
 pub fn count_calls(points: &[(u32, u64)], time: Duration) -> Vec<Option<Calls>> {
     let breakpoints: Vec<io::Result<Breakpoint>> =
         points.iter().map(|(thread, address)| Breakpoint::set(*thread, *address)).collect();
@@ -49,7 +49,7 @@ impl Breakpoint {
         const ANY_CPU: libc::c_int = -1;
         let attributes = attributes(address);
         let thread = i32::try_from(thread).map_err(|_| io::ErrorKind::InvalidInput)?;
-        // SAFETY: the attributes are there, and say how long they are; the rest are numbers.
+        // SAFETY: the attributes are there, and contain their length; the rest are numbers.
         let number = unsafe {
             libc::syscall(
                 libc::SYS_perf_event_open,
@@ -66,7 +66,7 @@ impl Breakpoint {
         }
         // SAFETY: a new descriptor with no other owner.
         let breakpoint = Breakpoint(unsafe { File::from_raw_fd(number) });
-        // `PERF_EVENT_IOC_REFRESH`: on, and off again after this many overflows.
+        // `PERF_EVENT_IOC_REFRESH` enables the event, and disables it after this many overflows.
         const REFRESH: libc::c_ulong = 0x2402;
         // SAFETY: a descriptor of ours; the argument is a number.
         let failed = unsafe { libc::ioctl(breakpoint.0.as_raw_fd(), REFRESH, MOST_HITS) };
@@ -82,16 +82,16 @@ impl Breakpoint {
     }
 }
 
-/// `struct perf_event_attr` as of its version 5, which every kernel of ours knows.
+/// `struct perf_event_attr` in its version 5, which every supported kernel knows.
 fn attributes(address: u64) -> [u8; 112] {
     const BREAKPOINT: u32 = 5;
     const EACH: u64 = 1;
-    // With the time that it was on.
+    // The count is followed by the time for which the event was enabled.
     const READ_FORMAT: u64 = 1;
-    // Off at first; not in the kernel, nor in a hypervisor; gone with an exec: then the address is another program's.
+    // Disabled at first; not in the kernel or a hypervisor; removed on exec, when the address becomes another program's.
     const FLAGS: u64 = 1 | 1 << 5 | 1 << 6 | 1 << 36;
     const EXECUTED: u32 = 4;
-    // For an instruction breakpoint it is the size of a word, independent of the instruction.
+    // For an instruction breakpoint this must be the size of a word, whatever the instruction's length.
     const LENGTH: u64 = size_of::<libc::c_long>() as u64;
     let mut attributes = [0; 112];
     let mut put = |at: usize, bytes: &[u8]| attributes[at..at + bytes.len()].copy_from_slice(bytes);

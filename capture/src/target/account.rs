@@ -1,11 +1,11 @@
-//! What the user database says about the user who called sudo, and becoming that user before a command runs.
+//! The user database's entry for the user who called sudo, and becoming that user before a command runs.
 
 use recording::SudoUser;
 use std::ffi::{CStr, CString, OsString};
 use std::io;
 use std::os::unix::ffi::OsStringExt;
 
-/// What the user database says about a user.
+/// A user's entry in the user database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
     /// Login name.
@@ -19,7 +19,7 @@ pub fn account(user: &SudoUser) -> Option<Account> {
     let mut buffer = vec![0u8; 64 << 10];
     let mut entry = std::mem::MaybeUninit::<libc::passwd>::zeroed();
     let mut found = std::ptr::null_mut();
-    // SAFETY: entry, buffer and found are valid for writing, the buffer as long as said.
+    // SAFETY: entry, buffer and found are valid for writing, the buffer up to its length.
     let result = unsafe {
         libc::getpwuid_r(
             user.uid,
@@ -44,7 +44,7 @@ pub fn account(user: &SudoUser) -> Option<Account> {
     Some(Account { name, home: OsString::from_vec(home) })
 }
 
-/// Permanently makes this process theirs: supplementary groups, group, user. For the gate, just before exec.
+/// Permanently gives this process the user's supplementary groups, group and id. For the gate, just before exec.
 pub fn take_over_process(user: &SudoUser) -> io::Result<()> {
     match account(user) {
         Some(account) => {
@@ -60,7 +60,7 @@ pub fn take_over_process(user: &SudoUser) -> io::Result<()> {
     succeeded(unsafe { libc::setgid(user.gid) })?;
     // SAFETY: setuid only takes a number.
     succeeded(unsafe { libc::setuid(user.uid) })?;
-    // SAFETY: setuid only takes a number; it must fail now.
+    // SAFETY: setuid only takes a number. This call must fail: it checks that root's rights are gone.
     match unsafe { libc::setuid(0) } {
         0 => Err(io::Error::from_raw_os_error(libc::EPERM)),
         _ => Ok(()),

@@ -1,6 +1,6 @@
-//! What longpole was started with and its runtime changes before `main`: a command must find it as if
-//! longpole were not there. Rust's runtime ignores SIGPIPE and opens closed standard streams, and starting a
-//! process by its library puts SIGPIPE's default action and an empty signal mask in place.
+//! The signal mask, SIGPIPE's action and the closed standard streams that longpole was started with, so that a command finds
+//! them as if longpole were not there. Before `main`, Rust's runtime ignores SIGPIPE and opens closed standard streams, and
+//! its way of starting a process sets SIGPIPE's default action and an empty signal mask.
 
 use std::io;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -10,7 +10,7 @@ static BLOCKED: AtomicU64 = AtomicU64::new(0);
 
 const IGNORES_PIPE: u8 = 1;
 
-/// See the module.
+/// The state at the start of the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct AtStart {
     /// Bit 0: SIGPIPE is ignored. Bits 1 to 3: descriptors 0 to 2 are closed.
@@ -19,7 +19,7 @@ pub(super) struct AtStart {
     blocked: u64,
 }
 
-/// The loader calls it before `main`, and so before the runtime has done anything.
+/// The loader calls it before `main`, so before the runtime has changed anything.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static LOOK: extern "C" fn() = look;
@@ -27,7 +27,7 @@ static LOOK: extern "C" fn() = look;
 extern "C" fn look() {
     let mut flags = 0;
     let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: nothing is changed, and there is room for what is.
+    // SAFETY: nothing is changed, and there is room for the present action.
     let asked = unsafe { libc::sigaction(libc::SIGPIPE, std::ptr::null(), action.as_mut_ptr()) };
     // SAFETY: all bytes were 0 before, which is a valid value.
     let action = unsafe { action.assume_init() };
@@ -35,13 +35,13 @@ extern "C" fn look() {
         flags |= IGNORES_PIPE;
     }
     for fd in 0..3 {
-        // SAFETY: a flag is asked for; there may be no such descriptor.
+        // SAFETY: it only reads a flag; there may be no such descriptor.
         if unsafe { libc::fcntl(fd, libc::F_GETFD) } < 0 {
             flags |= 2 << fd;
         }
     }
     let mut set = std::mem::MaybeUninit::<libc::sigset_t>::zeroed();
-    // SAFETY: nothing is changed, and there is room for what is.
+    // SAFETY: nothing is changed, and there is room for the present mask.
     unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), set.as_mut_ptr()) };
     // SAFETY: all bytes were 0 before, which is a valid value.
     let set = unsafe { set.assume_init() };
@@ -57,7 +57,7 @@ extern "C" fn look() {
 }
 
 impl AtStart {
-    /// What this process was started with.
+    /// The state at the start of this process.
     pub fn of_this_process() -> AtStart {
         AtStart { flags: FLAGS.load(Ordering::Relaxed), blocked: BLOCKED.load(Ordering::Relaxed) }
     }
@@ -67,7 +67,7 @@ impl AtStart {
         AtStart { flags: self.flags & !(2 << fd), ..self }
     }
 
-    /// Puts it in place. Makes only calls that are async-signal-safe: it runs just before exec.
+    /// Restores the state. Makes only async-signal-safe calls, since it runs just before exec.
     ///
     /// # Errors
     /// A signal's action or the mask cannot be set.
@@ -91,13 +91,13 @@ impl AtStart {
             return Err(io::Error::from_raw_os_error(error));
         }
         for fd in (0..3).filter(|fd| self.flags & (2 << fd) != 0) {
-            // SAFETY: our code does not use it between here and exec.
+            // SAFETY: our code does not use the descriptor between here and exec.
             unsafe { libc::close(fd) };
         }
         Ok(())
     }
 
-    /// For the way to the gate.
+    /// The state as bytes, to be sent to the gate.
     pub fn to_bytes(self) -> [u8; 9] {
         let mut bytes = [self.flags; 9];
         bytes[1..].copy_from_slice(&self.blocked.to_le_bytes());

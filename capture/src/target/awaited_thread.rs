@@ -1,8 +1,8 @@
-//! The thread that has what another one waits for, from the program's own memory: for a thread that has been waiting since
-//! before a recording began nothing else can tell. The C library keeps the holder of a mutex next to the futex word (glibc,
-//! `struct __pthread_mutex_s`) or in it (musl; priority inheritance, futex(2)), and the word that a join waits for has the
-//! number of the thread that is to end. What lies there may be anything else: the reader believes it only if such waits form
-//! a circle.
+//! Finds the thread that another thread waits for in the program's own memory, since nothing else can tell it if the wait
+//! began before the recording. The C library keeps the holder of a mutex next to the futex word (glibc, `struct
+//! __pthread_mutex_s`) or in it (musl; priority inheritance, futex(2)). The word that a join waits for holds the
+//! number of the thread that is to end. The memory may hold anything else, so the analysis believes it only if such waits
+//! form a circle.
 
 use super::proc_dir::ProcDir;
 use super::proc_text::status_field;
@@ -12,20 +12,20 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// Threads of a process that are looked at: a deadlock has a few.
+/// Most threads of a process that are examined: a deadlock has a few.
 const MOST: usize = 4_096;
 /// `FUTEX_TID_MASK` (include/uapi/linux/futex.h).
 const TID: u32 = 0x3fff_ffff;
 /// `FUTEX_WAITERS` (the same file).
 const WAITERS: u32 = 0x8000_0000;
-/// glibc's value of a mutex with waiters; below it is no thread's number.
+/// glibc's value of a mutex with waiters; no thread has this or a smaller number.
 const LOCKED: u32 = 2;
-/// Bytes of glibc's mutex that are looked at: lock, count, owner, users, kind.
+/// Bytes of glibc's mutex that are read: lock, count, owner, users, kind.
 const BYTES: usize = 20;
 /// `FUTEX_WAIT`, `FUTEX_LOCK_PI`, `FUTEX_WAIT_BITSET`.
 const WAITS: [u32; 3] = [0, 6, 9];
 
-/// Adds it to the threads of one process.
+/// Sets the awaited thread in the facts of a process's sleeping threads.
 pub(super) fn add(folder: &ProcDir, threads: &mut [ThreadFact]) {
     let Ok(memory) = File::open(folder.path("mem")) else { return };
     let numbers = Numbers::of(folder, threads);
@@ -33,7 +33,7 @@ pub(super) fn add(folder: &ProcDir, threads: &mut [ThreadFact]) {
         let Ok(call) = folder.text(&format!("task/{}/syscall", thread.tid)) else { continue };
         let Some(futex) = futex(&call) else { continue };
         let mut bytes = [0; BYTES];
-        // At the end of a mapping there may be less than a mutex.
+        // Near the end of a mapping there may be fewer bytes than a mutex has.
         let length = memory.read_at(&mut bytes, futex.word).unwrap_or(0);
         let inner = bytes.get(..length).and_then(|bytes| holder(bytes, futex.operation));
         let Some(tid) = inner.and_then(|inner| numbers.host(inner)) else { continue };
@@ -41,7 +41,7 @@ pub(super) fn add(folder: &ProcDir, threads: &mut [ThreadFact]) {
     }
 }
 
-/// The futex call without a time limit that a thread sleeps in, from /proc/PID/task/TID/syscall: `202 0x55 0x80 0x2 0x0 0x0 0x0 0x7f 0x7f`.
+/// The futex call without a time limit in a line of /proc/PID/task/TID/syscall: `202 0x55 0x80 0x2 0x0 0x0 0x0 0x7f 0x7f`.
 fn futex(call: &str) -> Option<FutexFact> {
     let mut words = call.split_ascii_whitespace();
     let number = words.next()?.parse().ok()?;
@@ -54,7 +54,7 @@ fn futex(call: &str) -> Option<FutexFact> {
     (futex.words == 0 && WAITS.contains(&futex_operation(futex.operation))).then_some(futex)
 }
 
-/// The number of the thread that has the lock or that is to end, as the process sees it.
+/// The number of the thread that holds the lock or is to end, in the process's own PID namespace.
 fn holder(bytes: &[u8], operation: u32) -> Option<u32> {
     const PRIVATE: u32 = 128;
     let at = |place: usize| {
@@ -62,11 +62,11 @@ fn holder(bytes: &[u8], operation: u32) -> Option<u32> {
         Some(u32::from_ne_bytes(bytes.try_into().ok()?))
     };
     let word = at(0)?;
-    // A join, or a mutex whose word names its holder and says that others wait: counters lie in futex words, too.
+    // A join, or a mutex whose word has holder and waiters' bit. Without that bit the word may be a counter.
     if word & TID > LOCKED {
         return (operation & PRIVATE == 0 || word & WAITERS != 0).then_some(word & TID);
     }
-    // A mutex of glibc has users while it is held, and a kind that is a small number.
+    // A mutex of glibc has users while it is held, and its kind is a small number.
     let is_mutex = operation & PRIVATE != 0
         && word == LOCKED
         && at(3).is_some_and(|users| users > 0)
@@ -74,7 +74,7 @@ fn holder(bytes: &[u8], operation: u32) -> Option<u32> {
     at(2).filter(|owner| is_mutex && *owner > 0)
 }
 
-/// The threads of a process by the numbers that it knows them by: those of its own PID namespace.
+/// The threads of a process by their numbers in its own PID namespace.
 struct Numbers(BTreeMap<u32, u32>);
 
 impl Numbers {
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(holder(&bytes(&[0x8000_1267, 0, 0, 0, 0]), 6 | 128), Some(4711));
         assert_eq!(holder(&bytes(&[4711]), JOIN), Some(4711));
         assert_eq!(holder(&bytes(&[4711, 0, 0, 0, 0]), PRIVATE_WAIT), None, "a counter");
-        // Another lock of three states with its data behind it, and what is cut off.
+        // Another lock with three states and data behind its word, and bytes that were cut off.
         assert_eq!(holder(&bytes(&[2, 0, 4711, 0, 0]), PRIVATE_WAIT), None);
         assert_eq!(holder(&bytes(&[2, 0, 4711, 1, 0x7f00_0000]), PRIVATE_WAIT), None);
         assert_eq!(holder(&bytes(&[1, 0, 4711, 1, 0]), PRIVATE_WAIT), None);

@@ -1,17 +1,17 @@
-//! How busy CPUs are, with any processes.
+//! How busy CPUs are, by any processes.
 
 use super::CpuList;
 use super::clock::tick_ns;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Time that each CPU has not been idle since the machine started (`/proc/stat`, ticks of 10 ms), what the
-/// hypervisor took from it included.
+/// Time that each CPU has not been idle since the machine started (`/proc/stat`, ticks of 10 ms), including the time that
+/// the hypervisor took from it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BusyTimes(BTreeMap<usize, Duration>);
 
 impl BusyTimes {
-    /// Now; empty if /proc does not tell.
+    /// The times now; empty if /proc does not tell.
     pub fn now() -> BusyTimes {
         BusyTimes::parse(&std::fs::read_to_string("/proc/stat").unwrap_or_default(), tick_ns())
     }
@@ -21,7 +21,7 @@ impl BusyTimes {
             let (name, numbers) = line.split_once(' ')?;
             let cpu = name.strip_prefix("cpu")?.parse::<usize>().ok()?;
             let numbers: Vec<u64> = numbers.split_whitespace().map_while(|word| word.parse().ok()).collect();
-            // user, nice, system, idle, iowait, irq, softirq, steal; what follows is part of user and nice.
+            // user, nice, system, idle, iowait, irq, softirq, steal; the fields after these are parts of user and nice.
             let idle = |place: usize| matches!(place, 3 | 4);
             let busy = numbers.iter().take(8).enumerate().filter(|(place, _)| !idle(*place));
             let ticks = busy.fold(0u64, |sum, (_, ticks)| sum.saturating_add(*ticks));
@@ -30,12 +30,12 @@ impl BusyTimes {
         BusyTimes(busy.collect())
     }
 
-    /// How much all CPUs have been busy since `earlier`, summed.
+    /// The sum of the time that all CPUs have been busy since `earlier`.
     pub fn all_since(&self, earlier: &BusyTimes) -> Duration {
         self.0.keys().fold(Duration::ZERO, |sum, cpu| sum.saturating_add(self.of(*cpu, earlier)))
     }
 
-    /// How much these CPUs have been busy since `earlier`, summed.
+    /// The sum of the time that these CPUs have been busy since `earlier`.
     pub fn since(&self, earlier: &BusyTimes, cpus: &CpuList) -> Duration {
         cpus.iter().fold(Duration::ZERO, |sum, cpu| sum.saturating_add(self.of(cpu, earlier)))
     }

@@ -1,4 +1,4 @@
-//! The C library of a process: the files that it has mapped, and those that its program's loader will map.
+//! The C library of a process: the files of it that are mapped, and those that a program's loader will map.
 //!
 //! glibc before 2.34 has its thread functions in a separate library, which is loaded when something needs it.
 //! musl is its own loader. A statically linked program is its own C library.
@@ -10,12 +10,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use symbols::Outline;
 
-/// What a file is.
+/// The kind of a file of a C library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CLibraryKind {
     /// It has functions of libc.
     Library,
-    /// It loads the others, and has none.
+    /// It loads the other files, and has no functions of libc.
     Loader,
     /// A statically linked program.
     Program,
@@ -24,17 +24,17 @@ pub enum CLibraryKind {
 /// A file that belongs to a process's C library.
 #[derive(Debug)]
 pub struct CLibrary {
-    /// The very file, open.
+    /// The mapped file itself, open.
     pub file: File,
     /// File name, safe to print.
     pub name: String,
-    /// What it is.
+    /// Its part in the C library.
     pub kind: CLibraryKind,
     /// Its addresses in the process, from the first instruction up to the last; `None`: it is not mapped yet.
     pub range: Option<(u64, u64)>,
 }
 
-/// What a process has mapped.
+/// The C library's files that a process has mapped, its program included if that is statically linked.
 pub fn mapped_c_libraries(process: &Process) -> Vec<CLibrary> {
     let Ok(modules) = mapped(process) else { return Vec::new() };
     let mut libraries: Vec<CLibrary> = modules.iter().filter_map(library).collect();
@@ -47,15 +47,15 @@ pub fn mapped_c_libraries(process: &Process) -> Vec<CLibrary> {
 fn library(module: &Module) -> Option<CLibrary> {
     let kind = c_library_kind(module.name())?;
     let file = open(&module.open_path)?;
-    // A path that leads elsewhere by now would put probes into another file.
+    // If the path leads to another file by now, that one must get no probes.
     (file.metadata().ok()?.ino() == module.inode).then_some(())?;
     let start = module.ranges.iter().map(|range| range.start).min()?;
     let end = module.ranges.iter().map(|range| range.end).max()?;
     Some(CLibrary { file, name: module.name().to_owned(), kind, range: Some((start, end)) })
 }
 
-/// What the program in `binary` will map when it is started here, before any of it runs. If its libraries are
-/// found elsewhere than in its loader's folder, this is wrong; [`mapped_c_libraries`] shows the truth later.
+/// Files that the program in `binary` will map when it is started here, before any of its code runs. This is wrong if its
+/// libraries are not in its loader's folder; [`mapped_c_libraries`] shows the truth later.
 pub fn c_libraries_to_come(binary: &Path) -> Vec<CLibrary> {
     let Some((_, outline)) = Outline::open(binary) else { return Vec::new() };
     let Some(interpreter) = outline.interpreter else {
@@ -94,9 +94,9 @@ pub fn is_c_library(name: &str) -> bool {
     c_library_kind(name).is_some()
 }
 
-/// What a file of this name is, if it belongs to a C library.
+/// The kind of a file of this name, if it may belong to a C library.
 pub fn c_library_kind(name: &str) -> Option<CLibraryKind> {
-    // glibc's files were named by version before 2.34; links had the names of today.
+    // Before 2.34 glibc's files had names with the version, and today's names were links to them.
     let versioned = |stem: &str| {
         name.strip_prefix(stem).is_some_and(|rest| rest.starts_with("-2.") && rest.ends_with(".so"))
     };

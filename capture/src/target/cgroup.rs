@@ -1,18 +1,18 @@
-//! Control groups that a process is in, of either version, from its own up to the last visible one.
+//! Control groups that a process is in, of both versions, from its own group up to the last visible one.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
-/// How the files of a group are called.
+/// The version of control groups, which decides the names of their files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Version {
     One,
     Two,
 }
 
-/// The folders of the groups that a process is in, as far as they may limit what this controller (`cpu`, `memory`) controls: its own
-/// and those above.
+/// The folders of the process's group and of those above it, as far as they can limit what `controller` (`cpu`, `memory`)
+/// controls.
 pub(super) fn folders(pid: u32, controller: &str) -> Vec<(PathBuf, Version)> {
     let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
     let mounts = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
@@ -21,7 +21,7 @@ pub(super) fn folders(pid: u32, controller: &str) -> Vec<(PathBuf, Version)> {
     groups.lines().flat_map(|line| folders_of(line, controller, &hierarchies)).collect()
 }
 
-/// Where control groups are mounted.
+/// A mounted tree of control groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Hierarchy {
     version: Version,
@@ -31,7 +31,7 @@ struct Hierarchy {
 }
 
 impl Hierarchy {
-    /// A line of `mountinfo`.
+    /// Parses a line of `mountinfo`; `None` if it is not such a tree for the controller.
     fn parse(line: &[u8], controller: &str) -> Option<Hierarchy> {
         let mut fields = line.split(|&byte| byte == b' ');
         let (root, mounted) = (fields.nth(3)?, fields.next()?);
@@ -65,7 +65,7 @@ fn folders_of(line: &str, controller: &str, hierarchies: &[Hierarchy]) -> Vec<(P
     let mut folders = Vec::new();
     for hierarchy in hierarchies.iter().filter(|hierarchy| hierarchy.version == version) {
         let Ok(below) = Path::new(group).strip_prefix(&hierarchy.root) else { continue };
-        // A group above the visible ones.
+        // The group lies above the visible ones.
         if below.components().any(|part| part == Component::ParentDir) {
             continue;
         }

@@ -8,11 +8,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// How much of a file's beginning the kernel looks at for `#!`.
+/// Bytes at a file's beginning in which the kernel looks for `#!`.
 const SCRIPT_LINE: u64 = 256;
 /// How often an interpreter may itself be a script (the kernel's limit is 5).
 const MAX_SCRIPTS: usize = 5;
-/// What execvp(3) searches without PATH.
+/// Folders that execvp(3) searches without PATH.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
 /// The file that exec gets for a command's name: the name itself if it has a `/`, else the first executable file
@@ -64,8 +64,8 @@ fn check(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The ELF file that will hold the instructions when `path` is executed: itself, a script's interpreter, or
-/// what `env` in a script's first line will find. `None` if that is unknown.
+/// The ELF file whose instructions run when `path` is executed: the file itself, a script's interpreter, or the program
+/// that `env` in a script's first line finds. `None` if that is unknown.
 pub fn binary_of(path: &Path, search: Option<&OsStr>) -> Option<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..=MAX_SCRIPTS {
@@ -78,7 +78,7 @@ pub fn binary_of(path: &Path, search: Option<&OsStr>) -> Option<PathBuf> {
                 resolve(&program_of_env(&arguments)?, search).ok()?
             }
             Some((interpreter, _)) => interpreter,
-            // The C library passes a text without `#!` to the shell.
+            // The C library runs a text file without `#!` by the shell.
             None if !start.is_empty() && !start.contains(&0) => PathBuf::from("/bin/sh"),
             None => return None,
         };
@@ -87,7 +87,7 @@ pub fn binary_of(path: &Path, search: Option<&OsStr>) -> Option<PathBuf> {
 }
 
 fn beginning(path: &Path) -> Option<Vec<u8>> {
-    // Not to wait for a pipe, nor to touch a device.
+    // These flags avoid waiting for a pipe, and touching a device.
     let file = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path).ok()?;
     file.metadata().ok()?.is_file().then_some(())?;
     let mut start = Vec::new();
@@ -95,7 +95,7 @@ fn beginning(path: &Path) -> Option<Vec<u8>> {
     Some(start)
 }
 
-/// Interpreter and the rest of a `#!` line.
+/// The interpreter and the rest of a `#!` line.
 fn interpreter(start: &[u8]) -> Option<(PathBuf, Vec<u8>)> {
     let line = start.strip_prefix(b"#!")?.split(|&byte| byte == b'\n').next()?.trim_ascii();
     let end = line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len());

@@ -1,16 +1,16 @@
-//! Which CPUs a command may run on: lists as the kernel writes them, and starting a process on some of them.
+//! Lists of CPUs as the kernel writes them, and starting a process on some CPUs.
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 
-/// Some CPUs, by number: not empty.
+/// A set of CPUs, by number, never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CpuList(BTreeSet<usize>);
 
 impl CpuList {
-    /// `0-3,8` as in `/sys/devices/system/cpu/online`, or `None` if it is not such a list, or empty.
+    /// Parses `0-3,8` as in `/sys/devices/system/cpu/online`; `None` if the text is no such list, or empty.
     pub fn parse(text: &str) -> Option<CpuList> {
         let mut cpus = BTreeSet::new();
         for part in text.trim().split(',') {
@@ -24,13 +24,13 @@ impl CpuList {
         CpuList::of(cpus)
     }
 
-    /// These, unless there are none.
+    /// A list of these CPUs; `None` if there are none.
     pub fn of(cpus: impl IntoIterator<Item = usize>) -> Option<CpuList> {
         let cpus: BTreeSet<usize> = cpus.into_iter().collect();
         (!cpus.is_empty()).then_some(CpuList(cpus))
     }
 
-    /// Those that longpole itself may run on, and so what it starts.
+    /// CPUs on which longpole itself, and so a process that it starts, may run.
     ///
     /// # Errors
     /// The kernel does not tell.
@@ -40,28 +40,28 @@ impl CpuList {
             .ok_or_else(|| io::Error::other("no CPU to run on"))
     }
 
-    /// How many.
+    /// The number of CPUs.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Never: a list has at least one.
+    /// Always false: a list has at least one CPU.
     pub fn is_empty(&self) -> bool {
         false
     }
 
-    /// Their numbers, ascending.
+    /// The CPUs' numbers, ascending.
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
         self.0.iter().copied()
     }
 
-    /// Those of ours that are not among the others.
+    /// The CPUs that are not in `others`.
     pub fn without(&self, others: &CpuList) -> Option<CpuList> {
         CpuList::of(self.0.difference(&others.0).copied())
     }
 
-    /// `count` of them, one of each core before a second one of any: hardware threads of one core share it, and two
-    /// of them are less than two CPUs. All of them if there are not more.
+    /// `count` of the CPUs, or all if there are not more: one of each core before a second one of any, since hardware threads
+    /// share their core, and two of one core are less than two CPUs.
     pub fn spread(&self, count: usize) -> CpuList {
         self.spread_over(count, |cpu| {
             let path = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
@@ -70,7 +70,7 @@ impl CpuList {
     }
 
     fn spread_over(&self, count: usize, siblings: impl Fn(usize) -> Option<CpuList>) -> CpuList {
-        // How many of its core come before it.
+        // The number of smaller CPUs of ours on the same core.
         let rank = |cpu: usize| {
             siblings(cpu)
                 .map_or(0, |core| core.iter().filter(|&other| other < cpu && self.0.contains(&other)).count())
@@ -101,11 +101,11 @@ impl fmt::Display for CpuList {
     }
 }
 
-/// Does this in a thread that may run on these CPUs only: a process that is started there inherits that. The
-/// calling thread keeps its own.
+/// Runs `work` in a thread that may use these CPUs only; a process that it starts inherits that. The
+/// calling thread keeps its own CPUs.
 ///
 /// # Errors
-/// No thread, or none of the CPUs may be used.
+/// No thread can be started, or none of the CPUs may be used.
 pub fn on<T: Send>(cpus: &CpuList, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
     let mut set = CpuSet::new();
     cpus.iter().for_each(|cpu| set.set(cpu));
@@ -147,7 +147,7 @@ mod tests {
         let spread = |count| list("0-4").spread_over(count, siblings).to_string();
         assert_eq!((spread(1), spread(2), spread(3)), ("0".into(), "0,2".into(), "0,2,4".into()));
         assert_eq!((spread(4), spread(9)), ("0-2,4".into(), "0-4".into()));
-        // Its first thread is not ours: the second one has the core to itself.
+        // CPU 0, the core's first thread, is not in the list, so CPU 1 has the core to itself.
         assert_eq!(list("1,2,3").spread_over(2, siblings).to_string(), "1-2");
     }
 

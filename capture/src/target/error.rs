@@ -1,36 +1,36 @@
-//! Why a process cannot be watched: one line each, a hint, and the exit code.
+//! Errors for a process that cannot be watched: a message in one line, and a hint.
 
 use crate::rights::Refusal;
 
 /// A process that cannot be watched.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
-    /// There is none.
+    /// There is no such process.
     #[error("no process with PID {pid}")]
     NoSuchProcess {
         /// The PID asked for.
         pid: u32,
     },
-    /// It has ended, its parent has not yet asked how.
+    /// It has ended, but its parent has not waited for it yet.
     #[error("process {pid} is a zombie: it has already ended")]
     Zombie {
         /// The PID asked for.
         pid: u32,
     },
-    /// It was there a moment ago.
+    /// It ended while longpole was attaching to it.
     #[error("process {pid} ended while longpole was attaching to it")]
     ExitedDuringAttach {
         /// The PID asked for.
         pid: u32,
     },
-    /// The kernel does not let us look into it.
+    /// The kernel refuses access to it.
     #[error("no permission to watch process {pid}: cannot read {what}")]
     NoPermission {
         /// The PID asked for.
         pid: u32,
         /// The file that was refused.
         what: String,
-        /// Why it may be so.
+        /// The kernel's probable reason.
         why: Refusal,
     },
     /// It runs no user code.
@@ -39,18 +39,18 @@ pub enum TargetError {
         /// The PID asked for.
         pid: u32,
     },
-    /// longpole itself.
+    /// It is longpole itself.
     #[error("process {pid} is longpole itself")]
     OwnProcess {
         /// The PID asked for.
         pid: u32,
     },
-    /// The number names a thread that does not lead its process.
+    /// The number is that of a thread that does not lead its process.
     #[error("{tid} is a thread of process {pid}")]
     IsThread {
         /// The number asked for.
         tid: u32,
-        /// Its process.
+        /// The thread's process.
         pid: u32,
     },
     /// /proc holds something that is not understood.
@@ -58,7 +58,7 @@ pub enum TargetError {
     Unreadable {
         /// The PID asked for.
         pid: u32,
-        /// The file, and why.
+        /// The file, and what is wrong with it.
         what: String,
     },
 }

@@ -1,4 +1,4 @@
-//! Threads and processes at attach, for the recording's facts.
+//! Facts about threads and processes, for the recording, when longpole attaches.
 
 use super::clock::{monotonic_ns, tick_ns};
 use super::cpus::CpuList;
@@ -9,20 +9,20 @@ use super::process::{Process, comm, descendants};
 use engine::event::{Facts, ProcessFact, ThreadFact};
 use std::collections::BTreeSet;
 
-/// New threads and children may appear while the lists are read: they are read again until nothing is new,
-/// this often at most. Later threads are in the events, since capture starts before this.
+/// Most rounds of reading the lists of threads and children. They are read again until nothing is new, since new ones may
+/// appear meanwhile. Later ones are in the events, since the capture starts before.
 const MAX_ROUNDS: usize = 16;
 
-/// The processes and threads of `asked` (and its existing descendants, if `children`) as /proc shows them
-/// now; the process asked for comes first. One that has ended since it was opened, or ends meanwhile, is
-/// reported as it was then, with those of its threads that could still be read. `Facts::start_ns` stays 0:
-/// only the capture knows from when on events are complete. Call this after it has started, so that no
-/// thread's birth can be missed.
+/// The process of `asked` (and its existing descendants, if `children`) with all threads as /proc shows them
+/// now; the process asked for comes first. If it has ended since it was opened, or ends meanwhile, it is
+/// reported as it was then, with the threads that could still be read. `Facts::start_ns` stays 0:
+/// only the capture knows from when on events are complete. Must be called after the capture has started, so that no
+/// thread's birth is missed.
 pub fn attach_facts(asked: &Process, children: bool) -> Facts {
     let pid = asked.pid;
     let mut facts = Facts::default();
     match Process::open(pid) {
-        // It may run another program by now.
+        // The process may run another program by now.
         Ok(now) if now.is_same(asked) => add(&mut facts, &now),
         _ => add(&mut facts, asked),
     }
@@ -33,7 +33,7 @@ pub fn attach_facts(asked: &Process, children: bool) -> Facts {
             break;
         }
         for child in new {
-            // A child that has ended meanwhile, or that may not be looked at, does not spoil the rest.
+            // A child that has ended meanwhile, or that may not be read, is left out.
             if let Ok(process) = Process::open(child) {
                 add(&mut facts, &process);
             }
@@ -42,7 +42,7 @@ pub fn attach_facts(asked: &Process, children: bool) -> Facts {
     facts
 }
 
-/// These processes and their threads now. One that has ended is left out; [`Facts::start_ns`] stays 0.
+/// These processes and their threads now. A process that has ended is left out; [`Facts::start_ns`] stays 0.
 pub fn facts_of(pids: &[u32]) -> Facts {
     let mut facts = Facts::default();
     let alive = pids.iter().filter_map(|&pid| Process::open(pid).ok());
@@ -50,13 +50,13 @@ pub fn facts_of(pids: &[u32]) -> Facts {
     facts
 }
 
-/// The living threads of a process now.
+/// The living threads of a process, at least one.
 pub fn threads_of(pid: u32) -> Result<Vec<ThreadFact>, TargetError> {
     let threads = threads(&ProcDir::open(pid)?)?;
     if threads.is_empty() { Err(TargetError::ExitedDuringAttach { pid }) } else { Ok(threads) }
 }
 
-/// The same at the end of a recording, with the threads that they wait for.
+/// The same at the end of a recording, with the threads that each one waits for.
 pub fn threads_at_end(pid: u32) -> Result<Vec<ThreadFact>, TargetError> {
     let mut threads = threads_of(pid)?;
     super::awaited_thread::add(&ProcDir::open(pid)?, &mut threads);
@@ -73,13 +73,13 @@ fn add(facts: &mut Facts, process: &Process) {
     });
 }
 
-/// None if all have ended.
+/// The living threads of a process; empty if all have ended.
 fn threads(folder: &ProcDir) -> Result<Vec<ThreadFact>, TargetError> {
     let mut seen = BTreeSet::new();
     let mut threads = Vec::new();
     for _ in 0..MAX_ROUNDS {
         let now = match folder.numbers("task") {
-            // It has ended since the round before: what that has shown is true.
+            // The process has ended since the round before, whose threads are still true.
             Err(_) if !seen.is_empty() => break,
             now => now?,
         };
@@ -92,13 +92,13 @@ fn threads(folder: &ProcDir) -> Result<Vec<ThreadFact>, TargetError> {
     Ok(threads)
 }
 
-/// The CPUs in /proc/PID/status.
+/// The CPUs allowed according to /proc/PID/status.
 fn allowed_cpus(status: &str) -> Vec<u32> {
     let list = status_field(status, "Cpus_allowed_list").and_then(CpuList::parse);
     list.iter().flat_map(CpuList::iter).filter_map(|cpu| u32::try_from(cpu).ok()).collect()
 }
 
-/// A thread that is gone does not count.
+/// The facts about one thread; `None` if it has ended.
 fn thread(folder: &ProcDir, tid: u32) -> Option<ThreadFact> {
     let read = |name: &str| folder.text(&format!("task/{tid}/{name}")).ok();
     let stat = Stat::parse(&read("stat")?)?;
@@ -187,7 +187,7 @@ mod tests {
         let (stop, wait) = std::sync::mpsc::channel::<()>();
         let named = std::thread::Builder::new().name("a\u{1b}b".into());
         let worker = named.spawn(move || wait.recv().is_err()).unwrap();
-        // The kernel counts a thread's CPU time as it is switched from, or at a tick: this one may not have been yet.
+        // The kernel counts a thread's CPU time at a switch or a tick, and this thread may not have had one yet.
         let counted = |thread: &ThreadFact| {
             thread.state == ThreadState::Running && thread.cpu_time_ns.is_some_and(|ns| ns > 0)
         };

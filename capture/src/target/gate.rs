@@ -1,11 +1,11 @@
-//! The gate: `longpole __gate FD -- CMD…` is a child that waits on a socket until its parent has put every probe
-//! in place, then becomes the command in the same process.
+//! The gate: `longpole __gate FD -- CMD…` is a child that waits on a socket until its parent has attached every probe,
+//! and then becomes the command in the same process.
 //!
 //! A hook between fork and exec cannot wait: `spawn` of the standard library itself waits for the exec. So the
-//! child first becomes longpole again, and that waits.
+//! child first becomes longpole again, which can wait.
 //!
-//! On the socket: the gate says `R`; the parent sends one release message; then either the socket closes because
-//! exec has happened, or the gate sends why not. A parent that dies closes the socket: the command never runs.
+//! On the socket, the gate sends `R`, and the parent answers with one release message. Then the socket closes because
+//! exec has succeeded, or the gate sends the error. If the parent dies, the socket closes, and the command never runs.
 
 use super::account::{account, take_over_process};
 use super::at_start::AtStart;
@@ -22,32 +22,32 @@ use std::process::Command;
 /// The hidden subcommand.
 pub const SUBCOMMAND: &str = "__gate";
 
-/// Sent by the gate when it waits.
+/// The gate's message that it waits.
 pub(super) const READY: u8 = b'R';
 
 /// Longest path accepted, as in the kernel.
 const MAX_PATH: u32 = 4096;
-/// Most variables that are set, and the longest value: that of the kernel.
+/// Most environment variables, and the longest value, which is the kernel's limit.
 const MAX_VARIABLES: u32 = 16;
 const MAX_VALUE: u32 = 128 << 10;
 
-/// What the hidden subcommand does. Returns only if the command could not be run, with longpole's exit code: 127
+/// Runs the hidden subcommand. Returns only if the command could not be run, with longpole's exit code: 127
 /// not found, 126 not executable, 125 anything else.
 pub fn run(fd: i32, command: &[OsString]) -> u8 {
-    // An error here: the parent has died, or this was typed by hand.
+    // An error here means that the parent has died, or that a user typed this by hand.
     wait_and_exec(fd, command).unwrap_or(125)
 }
 
-/// The parent's word to go.
+/// The parent's message that the command may run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Release {
     /// The file to execute; the command's own name stays its first argument.
     pub program: PathBuf,
-    /// Whom to become before that.
+    /// The user to become before that.
     pub user: Option<SudoUser>,
-    /// What to put into its environment. Not into the gate's own: that is longpole.
+    /// Variables to add to the command's environment. The gate itself, which is longpole, does not get them.
     pub environment: Vec<(OsString, OsString)>,
-    /// What it is to find as longpole found it.
+    /// The state that the command must find as longpole found it.
     pub at_start: AtStart,
 }
 
@@ -117,7 +117,7 @@ fn read_text(mut from: impl Read, length: u32, most: u32) -> io::Result<OsString
 /// Why the gate could not become the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Failure {
-    /// Whether it was about the user, not the command.
+    /// Whether becoming the user failed, rather than running the command.
     pub about_user: bool,
     /// The kernel's error number.
     pub errno: i32,
@@ -156,7 +156,7 @@ fn wait_and_exec(fd: i32, command: &[OsString]) -> io::Result<u8> {
     })
 }
 
-/// Takes over the socket that the parent left open for us, closing on exec from now on.
+/// Takes over the socket that the parent left open for us, and makes it close on exec.
 fn adopt(fd: i32) -> io::Result<UnixStream> {
     if fd <= 2 {
         return Err(io::Error::from_raw_os_error(libc::EBADF));
@@ -171,14 +171,14 @@ fn adopt(fd: i32) -> io::Result<UnixStream> {
     Ok(socket)
 }
 
-/// Becomes the command. Comes back only with the reason why not.
+/// Becomes the command. Returns only if that fails, with the error.
 fn exec(release: &Release, command: &[OsString]) -> io::Error {
     let Some((name, arguments)) = command.split_first() else {
         return io::Error::from_raw_os_error(libc::ENOENT);
     };
     let mut program = Command::new(&release.program);
     program.arg0(name).args(arguments);
-    // What sudo has set for root would make the user's program write into root's home.
+    // With the variables that sudo has set for root, the user's program would write into root's home.
     if let Some(account) = release.user.as_ref().and_then(account) {
         let name = OsStr::from_bytes(account.name.as_bytes());
         program.env("HOME", &account.home).env("USER", name).env("LOGNAME", name);

@@ -1,5 +1,5 @@
-//! What waking a thread on an idle CPU takes on this machine: a recording made on one CPU cannot show it, and a
-//! prediction for two needs it.
+//! Measures how long waking a thread on an idle CPU takes on this machine. A recording made on one CPU cannot show it, and a
+//! prediction for two CPUs needs it.
 
 use super::cpus::CpuList;
 use crate::boot_cache;
@@ -10,25 +10,25 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-/// Wake-ups on the other CPU, and on the same one.
+/// Number of wake-ups on another CPU, and on the same one.
 const REMOTE: u32 = 40;
 const LOCAL: u32 = 20;
-/// The other CPU has been idle for so long: a usual wait between threads that work together.
+/// How long the other CPU is idle before a wake-up: a usual wait between threads that work together.
 const IDLE: Duration = Duration::from_micros(300);
-/// The CPUs are not free if it takes longer than that, all in all.
+/// If all wake-ups together take longer than this, the CPUs are not free.
 const LIMIT: Duration = Duration::from_millis(150);
-/// Nor if one wake-up usually takes so long.
+/// If one wake-up usually takes longer than this, the CPUs are not free.
 const MOST: Duration = Duration::from_millis(1);
 
-/// Measures in some 20 ms, if that was not done a short while ago. `None` where there is one CPU only, or others use them.
+/// Measures in some 20 ms, or uses a recent measurement. `None` if there is one CPU only, or other programs use the CPUs.
 pub fn measure() -> Option<IdleWake> {
     let two = CpuList::allowed().ok()?.spread(2);
     let mut each = two.iter();
     between(&CpuList::of(each.next())?, &CpuList::of(each.next())?, Meanwhile::Spin)
 }
 
-/// The same on a CPU that a running program leaves free; of those that it may use this takes less than a millisecond.
-/// `None` where it may use all: its own wake-ups tell.
+/// The same with a CPU that a running program, which may use the CPUs `used`, leaves free. Of the used CPUs it takes less than
+/// a millisecond. `None` if the program may use all CPUs: then its own wake-ups show the latency.
 pub fn measure_beside(used: &CpuList) -> Option<IdleWake> {
     let allowed = CpuList::allowed().ok()?;
     let there = CpuList::of(allowed.without(used)?.iter().next())?;
@@ -36,16 +36,16 @@ pub fn measure_beside(used: &CpuList) -> Option<IdleWake> {
     between(&here, &there, Meanwhile::Sleep)
 }
 
-/// What the waking thread does until the other CPU is idle.
+/// What the waker does until the other CPU is idle.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Meanwhile {
     /// Keeps its CPU awake.
     Spin,
-    /// Leaves it to others.
+    /// Leaves its CPU to others.
     Sleep,
 }
 
-/// Measured a short while ago, or now.
+/// A recent measurement, or a new one.
 fn between(here: &CpuList, there: &CpuList, meanwhile: Meanwhile) -> Option<IdleWake> {
     let [from, to] = [here.iter().next()?, there.iter().next()?];
     let measure = || measure_between(here, there, meanwhile).map(|wake| [wake.latency_ns, wake.cost_ns]);
@@ -56,7 +56,7 @@ fn between(here: &CpuList, there: &CpuList, meanwhile: Meanwhile) -> Option<Idle
 
 fn measure_between(here: &CpuList, there: &CpuList, meanwhile: Meanwhile) -> Option<IdleWake> {
     let remote = rounds(here, there, meanwhile, REMOTE).ok()??;
-    // Sleeper and waker share a CPU, which must be free for both.
+    // Waker and wakee share a CPU, which must be free for both.
     let local = rounds(there, there, Meanwhile::Sleep, LOCAL).ok()??;
     (remote.latency < MOST).then(|| IdleWake {
         latency_ns: ns(remote.latency),
@@ -64,22 +64,22 @@ fn measure_between(here: &CpuList, there: &CpuList, meanwhile: Meanwhile) -> Opt
     })
 }
 
-/// What wake-ups took.
+/// Typical times of a wake-up.
 struct Took {
-    /// From before the call to the woken thread's first instruction.
+    /// From before the call to the wakee's first instruction.
     latency: Duration,
-    /// The call.
+    /// The duration of the call.
     call: Duration,
 }
 
-/// Pins the calling thread.
+/// Pins the calling thread to these CPUs.
 pub(super) fn pin(cpus: &CpuList) -> io::Result<()> {
     let mut set = CpuSet::new();
     cpus.iter().for_each(|cpu| set.set(cpu));
     Ok(sched_setaffinity(None, &set)?)
 }
 
-/// What the two threads tell each other.
+/// Messages between waker and wakee.
 #[derive(Default)]
 struct Shared {
     round: AtomicU32,
@@ -88,8 +88,8 @@ struct Shared {
     over: AtomicBool,
 }
 
-/// Latencies depend on how deeply the CPU sleeps, so the lower quartile is used; a call does not, so a short
-/// one is used. Other work on the CPUs only makes them longer.
+/// Measures wake-ups. Latencies depend on how deeply the CPU sleeps, so their lower quartile is used. The call's time does
+/// not, so its lowest tenth is used. Other work on the CPUs only makes both longer.
 fn rounds(here: &CpuList, there: &CpuList, meanwhile: Meanwhile, count: u32) -> io::Result<Option<Took>> {
     let (began, shared) = (Instant::now(), Shared::default());
     std::thread::scope(|scope| {
@@ -112,7 +112,7 @@ fn sleep_and_answer(shared: &Shared, began: Instant) {
     while !shared.over.load(Ordering::Acquire) {
         let now = shared.round.load(Ordering::Acquire);
         if now == seen {
-            // It may return for no reason.
+            // Parking may end without a reason.
             std::thread::park_timeout(LIMIT);
             continue;
         }
@@ -122,7 +122,7 @@ fn sleep_and_answer(shared: &Shared, began: Instant) {
     }
 }
 
-/// `None`: the CPUs are not free.
+/// The waker's part; `None`: the CPUs are not free.
 fn wake(shared: &Shared, began: Instant, sleeper: &Thread, meanwhile: Meanwhile, count: u32) -> Option<Took> {
     let (mut latencies, mut calls) = (Vec::new(), Vec::new());
     for round in 1..=count {
@@ -154,7 +154,7 @@ fn wake(shared: &Shared, began: Instant, sleeper: &Thread, meanwhile: Meanwhile,
     Some(Took { latency: part(latencies, 4)?, call: part(calls, 10)? })
 }
 
-/// The value that one part in `parts` is below.
+/// The quantile 1/`parts`.
 fn part(mut times: Vec<Duration>, parts: usize) -> Option<Duration> {
     times.sort_unstable();
     times.get(times.len() / parts.max(1)).copied()
@@ -168,7 +168,7 @@ fn ns(time: Duration) -> u64 {
 mod tests {
     use super::*;
 
-    /// Whether the machine is free enough to measure is its own affair; that it ends and what it says must make sense.
+    /// The machine may be too busy to measure, but the measurement must end and its result be plausible.
     #[test]
     fn it_ends_and_a_wake_up_takes_time() {
         let began = Instant::now();
@@ -179,7 +179,7 @@ mod tests {
         assert!(began.elapsed() < Duration::from_secs(20));
     }
 
-    /// A program attached on one CPU was simulated with wake-ups of 10 µs, where they take 40.
+    /// A program attached on one CPU must not be simulated with wake-ups of 10 µs if they take 40.
     #[test]
     fn beside_a_program_that_may_use_all_cpus_its_own_wake_ups_tell() {
         let allowed = CpuList::allowed().unwrap();

@@ -1,5 +1,5 @@
-//! The path that a program was started by, where it is not its file's own: `/usr/bin/redis-server` may be a link to
-//! `redis-check-rdb`, and people know it by the name that they typed.
+//! The path by which a program was started, if it differs from its file's: `/usr/bin/redis-server` may be a link to
+//! `redis-check-rdb`, and people know the program by the name that they typed.
 
 use super::proc_dir::ProcDir;
 use std::ffi::OsStr;
@@ -9,25 +9,25 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use symbols::safe;
 
-/// Largest vector of the kernel's that is read.
+/// Largest auxiliary vector that is read.
 const MOST_BYTES: u64 = 4096;
 /// Longest path.
 const MOST_PATH: usize = 4096;
-/// Of the kernel's vector: where the path is that exec was called with, and its end.
+/// Keys of the auxiliary vector: the address of the path that exec was called with, and the vector's end.
 const AT_EXECFN: u64 = 31;
 const AT_NULL: u64 = 0;
 
-/// The path, safe to print; `None` if it ends as `executable` does, or leads to another file: a script's path
-/// is no name of its interpreter, and a path in the process's memory is only believed if it leads to its
+/// The path, safe to print. `None` if it has the same file name as `executable`, or leads to another file: a script's path
+/// is no name of its interpreter, and a path in the process's memory is trusted only if it leads to the process's
 /// program.
 pub(super) fn path(folder: &ProcDir, executable: &Path) -> Option<String> {
     let comm = folder.text("comm").ok()?;
-    // The kernel calls a program by the first 15 bytes of what it was started by, until it says otherwise.
+    // The kernel calls a program by the first 15 bytes of the name it was started by, unless the program changes that.
     if executable.file_name().is_some_and(|name| name.as_bytes() == comm.trim_end_matches('\n').as_bytes()) {
         return None;
     }
     let typed = started_by(folder)?;
-    // A descriptor has a number, and it is another one's in another process.
+    // A path by descriptor means something else in another process.
     let is_descriptor = ["/dev/fd", "/proc"].iter().any(|folder| typed.starts_with(folder));
     if is_descriptor || typed.file_name()? == executable.file_name()? {
         return None;
@@ -39,7 +39,7 @@ pub(super) fn path(folder: &ProcDir, executable: &Path) -> Option<String> {
     is_program.then(|| safe(&typed.to_string_lossy()))
 }
 
-/// What exec was called with.
+/// The path that exec was called with, from the process's memory.
 fn started_by(folder: &ProcDir) -> Option<PathBuf> {
     let mut vector = Vec::new();
     let file = File::open(folder.path("auxv")).ok()?;
@@ -47,13 +47,13 @@ fn started_by(folder: &ProcDir) -> Option<PathBuf> {
     let address = place(&vector)?;
     let memory = File::open(folder.path("mem")).ok()?;
     let mut text = vec![0; MOST_PATH];
-    // The path lies at the very end of the stack: less than that may follow.
+    // The path lies at the very end of the stack: fewer than `MOST_PATH` bytes may follow.
     let read = memory.read_at(&mut text, address).ok()?;
     let end = text.get(..read)?.iter().position(|&byte| byte == 0).filter(|&end| end > 0)?;
     Some(PathBuf::from(OsStr::from_bytes(text.get(..end)?)))
 }
 
-/// Where the path lies.
+/// The address of the path.
 fn place(vector: &[u8]) -> Option<u64> {
     let (pairs, _) = vector.as_chunks::<16>();
     let number = |bytes: &[u8]| bytes.first_chunk().map(|bytes| u64::from_ne_bytes(*bytes));
@@ -67,7 +67,7 @@ mod tests {
     use std::os::unix::fs::symlink;
     use std::process::Command;
 
-    /// `redis-server` was called `redis-check-rdb`, the file that it is a link to.
+    /// `redis-server` must not be called `redis-check-rdb`, the file to which it is a link.
     #[test]
     fn a_program_is_called_as_it_was_started() {
         let sleep = ["/usr/bin/sleep", "/bin/sleep"].iter().find(|path| std::path::Path::new(path).is_file());
@@ -80,12 +80,12 @@ mod tests {
         symlink(sleep, &nap).expect("linked");
         let name_of = |command: &mut Command| {
             let mut child = command.arg("100").spawn().expect("started");
-            // The kernel fills in what is read here only when exec is nearly done.
+            // The kernel makes this visible only when exec is nearly done.
             let (process, modules) = loop {
                 let process = Process::open(child.id()).expect("it sleeps");
                 let modules = crate::target::mapped(&process).expect("mappings");
                 if modules.iter().any(|module| module.name().starts_with("libc")) {
-                    // The name is read when it is opened, which was before that.
+                    // The name is read in `open`, so the process is opened again now.
                     break (Process::open(child.id()).expect("it sleeps"), modules);
                 }
                 std::thread::yield_now();

@@ -1,4 +1,4 @@
-//! Starting a command so that it is watched from its first instruction.
+//! Starts a command so that it is watched from its first instruction.
 
 use super::at_start::AtStart;
 use super::command;
@@ -17,7 +17,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 use symbols::safe;
 
-/// How long the gate may take to say that it waits.
+/// How long the gate may take to report that it waits.
 const GATE_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Starts commands held at a gate.
@@ -27,21 +27,21 @@ pub struct Launch;
 /// How a command is started.
 #[derive(Debug)]
 pub struct LaunchOptions {
-    /// Under sudo: run it as root, not as the user who called sudo.
+    /// Under sudo: run the command as root, not as the user who called sudo.
     pub keep_root: bool,
     /// The user who called sudo, if there is one.
     pub sudo_user: Option<SudoUser>,
-    /// Its standard input.
+    /// The command's standard input.
     pub stdin: ChildStream,
-    /// Its standard output.
+    /// The command's standard output.
     pub stdout: ChildStream,
-    /// Its standard error.
+    /// The command's standard error.
     pub stderr: ChildStream,
-    /// The only CPUs it may run on; `None`: as longpole.
+    /// The only CPUs that the command may use; `None`: the same as longpole.
     pub cpus: Option<CpuList>,
-    /// The program that knows `__gate`: longpole itself.
+    /// The program that has the subcommand `__gate`: longpole itself.
     pub gate_program: PathBuf,
-    /// Descriptors of ours that the command inherits under the same numbers. They must stay open until then.
+    /// Descriptors of ours that the command inherits under the same numbers. They must stay open until it has started.
     pub inherited: Vec<RawFd>,
 }
 
@@ -63,11 +63,11 @@ impl Default for LaunchOptions {
 /// Where one of the command's standard streams leads.
 #[derive(Debug)]
 pub enum ChildStream {
-    /// To where ours leads.
+    /// The same as ours.
     Inherit,
-    /// Nowhere.
+    /// `/dev/null`.
     Null,
-    /// To an open file (`top` keeps the command off its screen).
+    /// An open file (`top` keeps the command's output off its screen).
     File(File),
 }
 
@@ -84,24 +84,24 @@ impl From<ChildStream> for Stdio {
 /// Why a command could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
-    /// There is no such file, here or in PATH.
+    /// There is no such file, neither by path nor in PATH.
     #[error("cannot find the command {}", safe(&command.to_string_lossy()))]
     NotFound {
-        /// Its name.
+        /// The command's name.
         command: OsString,
     },
-    /// There is one, but it cannot be executed.
+    /// There is such a file, but it cannot be executed.
     #[error("cannot execute {}: {why}", safe(&command.to_string_lossy()))]
     NotExecutable {
-        /// Its name.
+        /// The command's name.
         command: OsString,
         /// Why not.
         why: String,
     },
-    /// The user who called sudo could not be restored.
+    /// Becoming the user who called sudo failed.
     #[error("cannot run the command as user {uid}: {why}")]
     User {
-        /// The user.
+        /// The user's id.
         uid: u32,
         /// Why not.
         why: String,
@@ -130,8 +130,8 @@ impl LaunchError {
     }
 }
 
-/// A child process that waits at the gate, or has passed it. Dropped before [`GatedChild::release`], the command
-/// never runs; dropped after, it runs on.
+/// A child process that waits at the gate, or has passed it. If it is dropped before [`GatedChild::release`], the command
+/// never runs; if it is dropped later, the command runs on.
 #[derive(Debug)]
 pub struct GatedChild {
     child: Child,
@@ -142,7 +142,7 @@ pub struct GatedChild {
 }
 
 impl Launch {
-    /// Starts a process for the command and holds it. Its PID is final: the command runs in it.
+    /// Starts a process for the command and holds it at the gate. The PID is final: the command runs in this process.
     pub fn gated(command: &[OsString], options: LaunchOptions) -> Result<GatedChild, LaunchError> {
         let gate_error = |error: io::Error| LaunchError::Gate { why: error.to_string() };
         let name = command.first().cloned().unwrap_or_default();
@@ -190,8 +190,8 @@ impl GatedChild {
         self.child.id()
     }
 
-    /// The ELF file that will hold the command's instructions after the exec, if that is known: probes can be
-    /// put on it before [`GatedChild::release`].
+    /// The ELF file whose instructions will run after the exec, if that is known: it can be
+    /// probed before [`GatedChild::release`].
     pub fn command_binary(&self) -> Option<&Path> {
         self.binary.as_deref()
     }
@@ -202,7 +202,7 @@ impl GatedChild {
         self.binary.is_some() && program != self.binary
     }
 
-    /// Puts more into the command's environment than is in ours, before [`GatedChild::release`].
+    /// Adds variables to the command's environment, which is ours otherwise. To be called before [`GatedChild::release`].
     pub fn add_to_environment(&mut self, variables: Vec<(OsString, OsString)>) {
         self.release.environment.extend(variables);
     }
@@ -212,18 +212,18 @@ impl GatedChild {
         &self.name
     }
 
-    /// Lets the command run, and returns when exec has happened or failed. Doing it twice does nothing.
+    /// Lets the command run, and returns when exec has succeeded or failed. A second call does nothing.
     pub fn release(&mut self) -> Result<(), LaunchError> {
         let Some(mut socket) = self.socket.take() else { return Ok(()) };
         let mut answer = Vec::new();
-        // A gate that a signal has ended cannot hear us or answer: `wait` tells. Nothing to read otherwise means
+        // A gate that a signal has ended cannot read or answer, and `wait` shows that. Otherwise an empty answer means
         // that exec has closed the socket.
         let heard = self.release.write(&socket).and_then(|()| socket.set_read_timeout(None));
         if heard.and_then(|()| socket.read_to_end(&mut answer)).is_err() {
             return Ok(());
         }
         let Some(failure) = Failure::from_bytes(&answer) else { return Ok(()) };
-        // It ends now; that it failed is already known.
+        // The gate ends now, and its failure is already known.
         let _ = self.child.wait();
         Err(self.failed(failure))
     }
@@ -253,7 +253,7 @@ impl GatedChild {
         self.child.try_wait()
     }
 
-    /// Sends it a signal; does nothing once it has ended.
+    /// Sends the command a signal; does nothing once it has ended.
     pub fn signal(&mut self, signal: i32) -> io::Result<()> {
         if self.child.try_wait()?.is_some() {
             return Ok(());
@@ -278,7 +278,7 @@ impl GatedChild {
 impl Drop for GatedChild {
     fn drop(&mut self) {
         if self.socket.take().is_some() {
-            // Without its socket the gate ends by itself; one that never worked is ended.
+            // Without its socket the gate ends by itself; a gate that never worked must be killed.
             let _ = self.child.kill();
             let _ = self.child.wait();
         }

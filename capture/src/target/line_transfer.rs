@@ -1,5 +1,5 @@
-//! What an atomic change of a cache line takes on this machine, alone and while another CPU wants the line: machines differ by
-//! several times, sockets more than cores.
+//! Measures how long an atomic change of a cache line takes on this machine, alone and while another CPU wants the line.
+//! Machines differ several times over, sockets more than cores.
 
 use super::cpus::CpuList;
 use super::idle_wake::pin;
@@ -8,23 +8,23 @@ use engine::event::LineTransfer;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Changes of a round: a fraction of a millisecond, which hardly any other program falls into.
+/// Changes in a round: a fraction of a millisecond, in which other programs hardly ever interfere.
 const CHANGES: u32 = 5_000;
-/// Steps of work between two changes, some 20 ns.
+/// Steps of work between two changes; together they take some 20 ns.
 const WORK: u32 = 12;
-/// The shortest of these rounds counts for one thread, the middle one for two.
+/// Number of rounds. For one thread the shortest counts, for two the median.
 const ROUNDS: usize = 9;
-/// The CPUs are not free if a change takes longer than this.
+/// If a change takes longer than this, the CPUs are not free.
 const MOST: Duration = Duration::from_micros(2);
-/// Nor if a thread does not start within this.
+/// If a thread does not start within this time, the CPUs are not free.
 const START: Duration = Duration::from_millis(20);
 
-/// Measures in some 5 ms, if that was not done a short while ago. `None` where there is one CPU only, or others use them.
+/// Measures in some 5 ms, or uses a recent measurement. `None` if there is one CPU only, or other programs use the CPUs.
 pub fn measure() -> Option<LineTransfer> {
     of(measure_on)
 }
 
-/// What was measured a short while ago: for a running program, whose CPUs are its own.
+/// A recent measurement, if there is one. For a running program, whose CPUs must be left alone.
 pub fn known() -> Option<LineTransfer> {
     of(|_, _| None)
 }
@@ -58,14 +58,14 @@ fn measure_on(first: &CpuList, second: &CpuList) -> Option<LineTransfer> {
     (service >= ps(alone)).then_some(LineTransfer { alone_ps: ps(alone) as u64, shared_ps: service as u64 })
 }
 
-/// The service of which a visit of one of two threads takes this long, each computing for `think` in between: mean value analysis has
+/// The service time at which a visit takes `visit` if two threads compute for `think` between visits. Mean value analysis gives
 /// `visit = service (1 + service / (think + service))`.
 fn service(think: f64, visit: f64) -> f64 {
     let less = visit - think;
     (less + (less * less + 8.0 * visit.max(0.0) * think).sqrt()) / 4.0
 }
 
-/// How long threads on these CPUs take for their changes of one word, on average; `work`: steps between two of them.
+/// The average time that threads on these CPUs take to change one word; `work`: steps between two changes.
 fn round(cpus: &[&CpuList], work: u32) -> Option<Duration> {
     let (word, ready) = (AtomicU64::new(0), AtomicUsize::new(0));
     let change = |on: &CpuList| {
@@ -105,7 +105,7 @@ fn round(cpus: &[&CpuList], work: u32) -> Option<Duration> {
 mod tests {
     use super::*;
 
-    /// Whether the machine is free enough to measure is its own affair.
+    /// The machine may be too busy to measure, but a result must be plausible.
     #[test]
     fn a_line_that_two_cpus_want_costs_no_less_than_one_alone() {
         if let Some(line) = measure() {
@@ -114,7 +114,7 @@ mod tests {
         }
     }
 
-    /// Measured here with `lock add`: 40 ns of work took 43 ns alone and 65 ns with another CPU, a change 3 ns.
+    /// Numbers measured with `lock add`: 40 ns of work and a change took 43 ns alone and 65 ns with another CPU.
     #[test]
     fn a_service_is_what_a_visit_of_two_threads_is_made_of() {
         let service_ns = service(40.0, 25.0);

@@ -1,16 +1,16 @@
-//! The libraries that a program's loader will map when it is started here, as far as it is clear where they are.
+//! The libraries that a program's loader will map when it is started here, as far as their places can be known.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use symbols::Outline;
 
-/// Most of them.
+/// Most libraries that are returned.
 const MOST: usize = 512;
-/// Where most loaders look last. Distributions have their libraries next to the loader.
+/// Folders that most loaders search last. Distributions also have libraries next to the loader.
 const FOLDERS: [&str; 5] = ["/usr/local/lib", "/usr/lib64", "/usr/lib", "/lib64", "/lib"];
 
-/// See the module: those that it links, those that they link, and what `LD_PRELOAD` names, in this order. One that is not
-/// found where it is looked for here is left out.
+/// Libraries that the program links, those that `LD_PRELOAD` names, and then those that these link. A library that
+/// is not found in the folders searched here is left out.
 pub fn linked_libraries(program: &Path) -> Vec<PathBuf> {
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
     linked(program, &variable("LD_LIBRARY_PATH"), &variable("LD_PRELOAD"))
@@ -46,7 +46,7 @@ fn linked(program: &Path, asked: &str, put_before: &str) -> Vec<PathBuf> {
     found
 }
 
-/// A folder to search, as `file` names it.
+/// The path of a folder in a run path or variable of `file`; `None` if it is not absolute.
 fn folder_of(folder: &str, file: &Path) -> Option<PathBuf> {
     let own = || Some(std::fs::canonicalize(file).ok()?.parent()?.to_owned());
     for origin in ["$ORIGIN", "${ORIGIN}"] {

@@ -1,11 +1,11 @@
-//! The TCP ports that somebody listens on in the network of a process.
+//! The TCP ports on which a process's network namespace listens.
 
 use std::{fs::File, io::Read as _};
 
-/// Listening sockets come first in these files: a machine with a hundred thousand connections has megabytes after them.
+/// Most bytes read of a file. Listening sockets come first; a hundred thousand connections after them would be megabytes.
 const MOST_BYTES: u64 = 256 << 10;
 
-/// Ports that a process, or another one in its network, listens on; none if that cannot be read.
+/// Ports on which any process in the network namespace of `pid` listens; empty if that cannot be read.
 pub(crate) fn ports(pid: u32) -> Vec<u16> {
     let read = |file: &str| {
         let mut text = String::new();
@@ -20,8 +20,8 @@ pub(crate) fn ports(pid: u32) -> Vec<u16> {
     ports
 }
 
-/// Those of a file like `/proc/net/tcp`: its second column ends in the port, its fourth is the state, all hexadecimal
-/// (Linux `net/ipv4/tcp_ipv4.c`, `get_tcp4_sock`).
+/// The listening ports in a file like `/proc/net/tcp`: the second column ends in the port, the fourth is the state, all
+/// hexadecimal (Linux `net/ipv4/tcp_ipv4.c`, `get_tcp4_sock`).
 fn listening(text: &str) -> Vec<u16> {
     const TCP_LISTEN: &str = "0A";
     let port = |line: &str| {

@@ -9,35 +9,35 @@ use std::path::{Path, PathBuf};
 use symbols::Outline;
 use symbols::{BuildId, safe};
 
-/// Most executable files looked at in one process.
+/// Most executable files examined in one process.
 const MAX_MODULES: usize = 4096;
 
-/// An executable file in a process.
+/// An executable file that a process has mapped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Module {
     /// Path as the process sees it, safe to print.
     pub path: String,
-    /// A path that opens the very file that is mapped, also if it is deleted, replaced or in a container; empty
-    /// if there is no such path. Leads nowhere once the process has ended: open it soon.
+    /// A path that opens the mapped file itself, even if that is deleted, replaced or in a container; empty
+    /// if there is no such path. The path is invalid once the process has ended, so it must be opened soon.
     pub open_path: PathBuf,
     /// Device, major and minor number, as the kernel shows it for mappings.
     pub device: (u32, u32),
     /// Inode.
     pub inode: u64,
-    /// Where its instructions lie, in order of address.
+    /// Address ranges of the file's instructions, in order of address.
     pub ranges: Vec<MappedRange>,
     /// Whether it is the program itself, not a library.
     pub is_main: bool,
 }
 
-/// A stretch of instructions.
+/// An executable mapping of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MappedRange {
     /// First address in the process.
     pub start: u64,
     /// Address after the last.
     pub end: u64,
-    /// Where it begins in the file.
+    /// Offset in the file at which the range begins.
     pub file_offset: u64,
 }
 
@@ -47,13 +47,13 @@ impl Module {
         self.path.rsplit('/').next().unwrap_or(&self.path)
     }
 
-    /// The place in the file of an address in the process.
+    /// The offset in the file of an address in the process.
     pub fn file_offset(&self, address: u64) -> Option<u64> {
         let range = self.ranges.iter().find(|range| (range.start..range.end).contains(&address))?;
         range.file_offset.checked_add(address - range.start)
     }
 
-    /// The address in the process of a place in the file.
+    /// The address in the process of an offset in the file.
     pub fn address(&self, file_offset: u64) -> Option<u64> {
         self.ranges.iter().find_map(|range| {
             let address = range.start.checked_add(file_offset.checked_sub(range.file_offset)?)?;
@@ -67,7 +67,7 @@ pub fn mapped(process: &Process) -> Result<Vec<Module>, TargetError> {
     Ok(mapped_in(process, &process.folder().text("maps")?))
 }
 
-/// The same in this text of its mappings.
+/// The same for a given text of /proc/PID/maps.
 fn mapped_in(process: &Process, text: &str) -> Vec<Module> {
     let main_path = std::fs::read_link(process.open_path()).map(|path| safe(&path.to_string_lossy())).ok();
     let main_inode = std::fs::metadata(process.open_path()).map(|metadata| metadata.ino()).ok();
@@ -87,25 +87,25 @@ fn mapped_in(process: &Process, text: &str) -> Vec<Module> {
     modules
 }
 
-/// A stretch of a process's memory with instructions in it: of a file, of the kernel's, or made by itself.
+/// A range of executable memory in a process: of a file, of the kernel, or made by the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Code {
     /// First address in the process.
     pub start: u64,
     /// Address after the last.
     pub end: u64,
-    /// Where it begins in the file.
+    /// Offset in the file at which the range begins.
     pub file_offset: u64,
     /// The file's inode; 0: there is no file.
     pub inode: u64,
-    /// Path as the process sees it, or what the kernel calls it (`[vdso]`), safe to print; empty if it has no name.
+    /// Path as the process sees it, or the kernel's name (`[vdso]`), safe to print; empty if there is no name.
     pub path: String,
     /// A path that opens the file, if it is one; see [`Module::open_path`].
     pub open_path: PathBuf,
 }
 
 impl Code {
-    /// Whether the process made it while it ran: it is in memory, and in no binary.
+    /// Whether the process made the code while it ran: it lies in memory without a file, or in a file that is no binary.
     pub fn is_made(&self) -> bool {
         let in_memory = ["[anon", "//anon", "/dev/zero", "/SYSV", "[heap]", "[stack"];
         self.path.is_empty()
@@ -122,12 +122,12 @@ impl Code {
     }
 }
 
-/// Everything executable in a process, in order of address. No file is opened, unless it may be what memory was copied from.
+/// All executable memory of a process, in order of address. Files are opened only if memory may be a copy of them.
 pub fn code(process: &Process) -> Result<Vec<Code>, TargetError> {
     let text = process.folder().text("maps")?;
     let files = mapped_in(process, &text);
     let lines: Vec<MapLine> = text.lines().filter_map(MapLine::parse).collect();
-    // The one page that only the kernel can execute is at an address of its own.
+    // That page has an address of its own and can only be executed by the kernel.
     let executable = lines.iter().enumerate().filter(|(_, map)| map.executable && map.path != "[vsyscall]");
     let mut all: Vec<Code> = executable
         .take(MAX_MODULES)
@@ -195,13 +195,13 @@ fn grouped(maps: &str) -> Vec<Module> {
     modules
 }
 
-/// The kernel writes a newline in a path of /proc/PID/maps as `\012`, and nothing else so.
+/// Undoes the only escape in paths of /proc/PID/maps: the kernel writes a newline as `\012`.
 fn unescaped(path: &Path) -> String {
     path.to_string_lossy().replace("\\012", "\n")
 }
 
-/// The program by its exe link. A library by `map_files`, which is exactly what is mapped but needs privileges;
-/// else by its path below the process's root, if that still is the same inode.
+/// The path that opens a module. For the program it is the exe link. For a library it is its entry in `map_files`, which is
+/// exact but needs privileges, or else its path below the process's root, if that still has the same inode.
 fn open_path(process: &Process, module: &Module, raw_path: &Path) -> PathBuf {
     if module.is_main {
         return process.open_path();
@@ -256,7 +256,7 @@ mod tests {
         let mut child = std::process::Command::new(&copy).arg("100").spawn().unwrap();
         std::fs::remove_file(&copy).unwrap();
         let process = Process::open(child.id()).unwrap();
-        // The dynamic linker needs a moment to map the C library.
+        // The loader needs a moment to map the C library.
         let modules = loop {
             let modules = mapped(&process).unwrap();
             if modules.iter().any(|module| module.name().starts_with("libc")) {

@@ -1,21 +1,21 @@
 //! How much memory a process may still take: limited by the machine, and by the control groups that it is in,
-//! of either version, from its own up to the last visible one.
+//! of both versions, from its own group up to the last visible one.
 
 use super::cgroup::{self, Version};
 use recording::free_memory;
 use std::path::Path;
 
-/// Limits from here on mean no limit.
+/// Limits of this size and more mean no limit.
 const NO_LIMIT: u64 = 1 << 60;
 
-/// Bytes that this process may still take; `None`: unknown.
+/// Bytes that a process may still take; `None`: unknown.
 pub fn available_bytes(pid: u32) -> Option<u64> {
     let folders = cgroup::folders(pid, "memory").into_iter();
     let left = folders.filter_map(|(folder, version)| left(version, &folder));
     left.chain(free_memory()).min()
 }
 
-/// Bytes that a group may still take. Its pages of files that were not used lately are reclaimed before
+/// Bytes that a group may still take. Its inactive file pages count as free: the kernel reclaims them before
 /// anything else.
 fn left(version: Version, folder: &Path) -> Option<u64> {
     let text = |name: &str| std::fs::read_to_string(folder.join(name)).ok();

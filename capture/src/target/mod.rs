@@ -1,5 +1,5 @@
-//! The program under study, as /proc and exec see it: its identity, what its threads are doing, which files
-//! it runs ([`attach_facts`], [`Process`], [`mapped`]), and starting one held at a gate until it is watched
+//! The program under study, as /proc and exec show it: its identity, the states of its threads and its
+//! files ([`attach_facts`], [`Process`], [`mapped`]), and starting a program held at a gate until it is watched
 //! ([`Launch`]).
 
 mod account;

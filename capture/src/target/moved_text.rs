@@ -1,5 +1,5 @@
-//! Programs that copy their instructions to other memory and map that over them, mostly to have huge pages: the kernel knows
-//! no file for it any more, but what lies next to it tells, and the bytes agree.
+//! Programs that copy their instructions to other memory and map that in place of the file, mostly to have huge pages. The
+//! kernel then shows no file for the instructions, but adjacent mappings of the file do, and the bytes agree.
 
 use super::proc_text::MapLine;
 use super::process::Process;
@@ -8,24 +8,24 @@ use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 use symbols::Outline;
 
-/// Most neighbours without a file that are passed over.
+/// Most adjacent mappings without a file that are skipped.
 const MOST_PIECES: usize = 16;
-/// Bytes compared at each of some places.
+/// Bytes compared at each place, and number of places.
 const COMPARED: usize = 64;
 const PLACES: u64 = 5;
 
-/// The file that memory without one was copied from.
+/// The file from which memory without a file was copied.
 pub(super) struct Origin<'a> {
     /// A mapping of the file.
     pub of: MapLine<'a>,
     /// A path that opens it.
     pub open_path: PathBuf,
-    /// Where in it the memory's first byte lies.
+    /// Offset in the file of the memory's first byte.
     pub file_offset: u64,
 }
 
-/// Where the instructions at `index` among all mappings, which are in order of address, were copied from; `None`: they were
-/// not, or that is not known.
+/// The file from which the instructions in mapping `index` were copied; `None`: they are no copy, or that is unknown. `all`:
+/// the process's mappings in order of address.
 pub(super) fn origin<'a>(process: &Process, all: &[MapLine<'a>], index: usize) -> Option<Origin<'a>> {
     let code = all.get(index)?;
     let near = [before(all, index), after(all, index)];
@@ -41,18 +41,18 @@ pub(super) fn origin<'a>(process: &Process, all: &[MapLine<'a>], index: usize) -
     })
 }
 
-/// The mapping of a file that ends where this one begins, with pieces without a file between them.
+/// The mapping of a file that ends where this mapping begins; mappings without a file may lie between them.
 fn before<'a>(all: &[MapLine<'a>], index: usize) -> Option<MapLine<'a>> {
     let lines = all.get(..index)?.iter().rev();
     neighbour(lines, all.get(index)?.start, |line| (line.end, line.start))
 }
 
-/// The same after it.
+/// The same for a mapping of a file that follows.
 fn after<'a>(all: &[MapLine<'a>], index: usize) -> Option<MapLine<'a>> {
     neighbour(all.iter().skip(index + 1), all.get(index)?.end, |line| (line.start, line.end))
 }
 
-/// The first mapping of a file in a row without holes from `edge` on. `ends`: a mapping's near and far end.
+/// The first mapping of a file in a sequence without holes from `edge` on. `ends`: a mapping's near and far end.
 fn neighbour<'m, 'a: 'm>(
     lines: impl Iterator<Item = &'m MapLine<'a>>,
     mut edge: u64,
@@ -71,7 +71,7 @@ fn neighbour<'m, 'a: 'm>(
     None
 }
 
-/// Whether some places of memory and file are the same; what the file lacks at the end does not count.
+/// Whether memory and file are the same at some places; places beyond the file's end do not count.
 fn agree(file: &File, file_offset: u64, memory: &File, start: u64, size: u64) -> bool {
     let (mut in_file, mut in_memory) = ([0; COMPARED], [0; COMPARED]);
     let mut same = 0;

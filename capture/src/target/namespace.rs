@@ -1,11 +1,11 @@
-//! PID namespaces: what is process 7 inside of a container has another number outside, and longpole takes the outer one.
+//! PID namespaces: process 7 inside a container has another number outside, and longpole takes the outer number.
 
 use super::proc_text::status_field;
 
-/// Most processes that are looked at: this is for a hint.
+/// Most processes that are examined, since this is only for a hint.
 const MOST: usize = 100_000;
 
-/// Host ids of processes that have this number in a PID namespace of their own, in order.
+/// Host PIDs of processes that have this number in a PID namespace of their own, in order.
 pub fn with_inner_pid(inner: u32) -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().take(MOST);
     let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());

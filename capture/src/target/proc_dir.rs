@@ -1,5 +1,5 @@
-//! One process's folder in /proc, held open: everything read through it belongs to exactly this process, even
-//! if its PID is given to another one meanwhile.
+//! A process's folder in /proc, held open: everything read through it belongs to exactly this process, even
+//! if another process gets its PID meanwhile.
 
 use super::error::TargetError;
 use crate::rights::{CAP_SYS_PTRACE, Rights};
@@ -22,7 +22,7 @@ pub struct ProcDir {
 }
 
 impl ProcDir {
-    /// Opens it, and tells a missing process from a hidden one (`hidepid`).
+    /// Opens it, and distinguishes a missing process from a hidden one (`hidepid`).
     pub fn open(pid: u32) -> Result<ProcDir, TargetError> {
         let path = format!("/proc/{pid}");
         let opened = File::options().read(true).custom_flags(libc::O_PATH | libc::O_DIRECTORY).open(&path);
@@ -35,12 +35,12 @@ impl ProcDir {
         }
     }
 
-    /// The process.
+    /// The process's PID.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// A path to a file in it that leads to this process only, for as long as `self` lives.
+    /// A path to a file in the folder that stays valid for this process only, as long as `self` lives.
     pub fn path(&self, name: &str) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}/{name}", self.folder.as_raw_fd()))
     }
@@ -54,12 +54,12 @@ impl ProcDir {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Where a link leads.
+    /// The target of a link.
     pub fn link(&self, name: &str) -> Result<PathBuf, TargetError> {
         std::fs::read_link(self.path(name)).map_err(|error| self.error(name, &error))
     }
 
-    /// Numbers that are names in a folder: threads in `task`.
+    /// The entries of a folder whose names are numbers, such as the threads in `task`; ascending.
     pub fn numbers(&self, name: &str) -> Result<Vec<u32>, TargetError> {
         let entries = std::fs::read_dir(self.path(name)).map_err(|error| self.error(name, &error))?;
         let mut numbers: Vec<u32> =
@@ -68,7 +68,7 @@ impl ProcDir {
         Ok(numbers)
     }
 
-    /// What a failure means for the whole process.
+    /// The error for the whole process if one of its files cannot be read.
     fn error(&self, name: &str, error: &io::Error) -> TargetError {
         let pid = self.pid;
         match error.raw_os_error() {
@@ -83,7 +83,7 @@ fn refused(pid: u32, what: String) -> TargetError {
     TargetError::NoPermission { pid, what, why: Rights::read().refusal(&[CAP_SYS_PTRACE]) }
 }
 
-/// Whether there is such a process, though /proc may hide it.
+/// Whether there is such a process, even if /proc hides it.
 fn exists(pid: u32) -> bool {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     pid.is_some_and(|pid| matches!(test_kill_process(pid), Ok(()) | Err(Errno::PERM)))

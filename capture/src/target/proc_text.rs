@@ -1,11 +1,11 @@
-//! The text forms of /proc: parsing only. Names in them are chosen by the process and can hold anything.
+//! Parses texts of /proc. Names in them are chosen by the process and can hold anything.
 
 use engine::event::ThreadState;
 
 /// `PF_KTHREAD` of the flags in /proc/PID/stat (include/linux/sched.h).
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
-/// What is used of /proc/PID/stat and /proc/PID/task/TID/stat.
+/// The fields of /proc/PID/stat and /proc/PID/task/TID/stat that are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stat {
     /// The state letter.
@@ -23,11 +23,11 @@ pub struct Stat {
 }
 
 impl Stat {
-    /// Reads the line. The name is in parentheses and may itself hold `) R 1 2`, so the last parenthesis
+    /// Parses the line. The name is in parentheses and may itself hold `) R 1 2`, so the last parenthesis
     /// counts.
     pub fn parse(text: &str) -> Option<Stat> {
         let (_, after) = text.rsplit_once(')')?;
-        // Numbered from 3 (the state), as in proc(5).
+        // Fields are numbered as in proc(5); 3 is the state.
         let field = |number: usize| after.split_ascii_whitespace().nth(number - 3);
         Some(Stat {
             state: *field(3)?.as_bytes().first()?,
@@ -39,12 +39,12 @@ impl Stat {
         })
     }
 
-    /// Ended, but still listed.
+    /// Whether it has ended, though it is still listed.
     pub fn is_dead(&self) -> bool {
         matches!(self.state, b'Z' | b'X' | b'x')
     }
 
-    /// The state as the engine knows it.
+    /// The state in the engine's terms.
     pub fn thread_state(&self) -> ThreadState {
         match self.state {
             b'R' => ThreadState::Running,
@@ -55,12 +55,12 @@ impl Stat {
     }
 }
 
-/// The value after a name in /proc/PID/status.
+/// The value of a field in /proc/PID/status.
 pub fn status_field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
 }
 
-/// CPU time in ns: the first number of schedstat.
+/// CPU time in nanoseconds: the first number of schedstat.
 pub fn cpu_time_ns(schedstat: &str) -> Option<u64> {
     schedstat.split_ascii_whitespace().next()?.parse().ok()
 }
@@ -72,9 +72,9 @@ pub struct MapLine<'a> {
     pub start: u64,
     /// Address after the last.
     pub end: u64,
-    /// Whether instructions in it can be executed.
+    /// Whether it may be executed.
     pub executable: bool,
-    /// Where the mapping begins in the file.
+    /// Offset in the file at which the mapping begins.
     pub file_offset: u64,
     /// Device: major and minor number.
     pub device: (u32, u32),
@@ -85,7 +85,7 @@ pub struct MapLine<'a> {
 }
 
 impl<'a> MapLine<'a> {
-    /// Reads a line.
+    /// Parses a line.
     pub fn parse(line: &'a str) -> Option<MapLine<'a>> {
         let mut rest = line;
         let mut next = || {

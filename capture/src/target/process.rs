@@ -1,4 +1,4 @@
-//! One process: its program, its number in its own PID namespace, and what its sandbox means for probes.
+//! One process: its program, its PIDs, and properties of its sandbox that matter for probes.
 
 use super::clock::tick_ns;
 use super::error::TargetError;
@@ -14,38 +14,38 @@ use symbols::{safe_path, safe_within};
 pub struct Process {
     /// Host process id.
     pub pid: u32,
-    /// Its number in each PID namespace, ours first, its own last.
+    /// Its PID in each PID namespace, ours first, its own last.
     pub namespace_pids: Vec<u32>,
     /// Short name, safe to print.
     pub comm: String,
-    /// Path of its program as the process sees it, safe to print: the one that it was started by, which may be a link.
+    /// Path of its program as the process sees it, safe to print: the path by which it was started, which may be a link.
     pub executable: String,
-    /// Its system call filter. Some kernels' return probes make a system call of their own, which a filter can
-    /// punish with death: exits are probed at `ret` instructions instead, which needs none.
+    /// Its system call filter. Return probes of some kernels make a system call, for which a filter may
+    /// kill the process. So exits are probed at `ret` instructions instead, which needs no system call.
     pub seccomp: Seccomp,
-    /// The process that traces its first thread, a debugger for instance: its number and its short name, safe
+    /// The process that traces its first thread, such as a debugger: PID and short name, safe
     /// to print.
     pub tracer: Option<(u32, String)>,
-    /// Whether a shadow stack guards return addresses (`x86_Thread_features: shstk`, of any thread).
+    /// Whether a shadow stack guards return addresses of any thread (`x86_Thread_features: shstk`).
     pub shadow_stack: bool,
     folder: ProcDir,
     first_thread: u32,
     began_ticks: u64,
 }
 
-/// The mode in /proc/PID/status.
+/// The mode of seccomp in /proc/PID/status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seccomp {
-    /// None, or the kernel has no such thing.
+    /// No filter, or the kernel has no seccomp.
     Off,
-    /// read, write, exit only.
+    /// Only read, write and exit are allowed.
     Strict,
     /// A filter program decides.
     Filter,
 }
 
 impl Process {
-    /// Looks at a process, and says why it cannot be watched if so.
+    /// Reads facts about a process; the error tells why it cannot be watched.
     pub fn open(pid: u32) -> Result<Process, TargetError> {
         if pid == std::process::id() {
             return Err(TargetError::OwnProcess { pid });
@@ -65,7 +65,7 @@ impl Process {
             let text = folder.text(&format!("task/{tid}/stat")).unwrap_or_default();
             Stat::parse(&text).is_some_and(|stat| !stat.is_dead())
         };
-        // There may be thousands of threads, and little time.
+        // Only called if needed: there may be thousands of threads, and little time.
         let others = || folder.numbers("task").unwrap_or_default().into_iter().filter(is_alive);
         let Some(first_thread) = foremost(pid, !stat.is_dead(), others) else {
             return Err(TargetError::Zombie { pid });
@@ -108,27 +108,27 @@ impl Process {
         })
     }
 
-    /// A path that opens its program's own file, deleted, replaced or in a container. It leads nowhere once the
+    /// A path that opens its program's file itself, even if that is deleted, replaced or in a container. It is invalid once the
     /// process has ended.
     pub fn open_path(&self) -> PathBuf {
         match self.first_thread == self.pid {
             true => PathBuf::from(format!("/proc/{}/exe", self.pid)),
-            // The leader is gone and has no program any more.
+            // The leader has ended and has no program any more.
             false => PathBuf::from(format!("/proc/{}/task/{}/exe", self.pid, self.first_thread)),
         }
     }
 
-    /// File name of its program, for people.
+    /// File name of its program, for messages.
     pub fn program_name(&self) -> &str {
         self.executable.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(&self.comm)
     }
 
-    /// When it started, in the kernel's ticks since boot: tells it from a later process with the same number.
+    /// When it started, in the kernel's ticks since boot; distinguishes it from a later process with the same PID.
     pub fn start_ticks(&self) -> Option<u64> {
         Stat::parse(&self.folder.text("stat").ok()?).map(|stat| stat.start_ticks)
     }
 
-    /// When it began, by the wall clock, to a second or two.
+    /// When it started, by the wall clock, to a second or two.
     pub fn began(&self) -> Option<SystemTime> {
         let text = std::fs::read_to_string("/proc/stat").ok()?;
         let boot = text.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()?;
@@ -136,7 +136,7 @@ impl Process {
         SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(boot))?.checked_add(since_boot)
     }
 
-    /// Whether this and `other` are one process, and not two that had the same number one after the other.
+    /// Whether this and `other` are the same process, and not two that had the same PID one after the other.
     pub fn is_same(&self, other: &Process) -> bool {
         self.pid == other.pid && self.began_ticks == other.began_ticks
     }
@@ -146,8 +146,8 @@ impl Process {
     }
 }
 
-/// The thread that stands for a process: its leader; or another where that is gone while they run on. It is not the one with
-/// the smallest number: the kernel's numbers start again from small ones when they have run out.
+/// The thread that represents a process: its leader, or another thread if the leader has ended. The leader need not have
+/// the smallest number: the kernel starts again from small numbers when they have run out.
 fn foremost<I: Iterator<Item = u32>>(
     pid: u32,
     leader_lives: bool,
@@ -156,17 +156,17 @@ fn foremost<I: Iterator<Item = u32>>(
     if leader_lives { Some(pid) } else { threads().next() }
 }
 
-/// A name as /proc gives it, safe to print.
+/// A name from /proc, made safe to print.
 pub fn comm(text: &str) -> String {
     safe_within(text.strip_suffix('\n').unwrap_or(text), 64)
 }
 
-/// The kernel marks the path of a program whose file is gone.
+/// Removes the mark that the kernel adds to the path of a program whose file is gone.
 pub fn without_deleted(path: &str) -> String {
     path.strip_suffix(" (deleted)").unwrap_or(path).to_owned()
 }
 
-/// Processes below `pid`: children, their children, …; without longpole itself and what it started for itself.
+/// Descendants of `pid`: children, their children and so on; without longpole itself and its own children.
 pub fn descendants(pid: u32) -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten();
     let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(below(7, 3, &children), [0u32; 0]);
     }
 
-    /// A program whose threads came and went counted as ended when the thread that represented it did.
+    /// A program whose threads come and go must not count as ended when a thread other than the leader ends.
     #[test]
     fn a_leader_stands_for_its_process_whatever_its_number() {
         assert_eq!(foremost(32765, true, || [433, 434, 32765].into_iter()), Some(32765));
@@ -217,7 +217,7 @@ mod tests {
     fn what_cannot_be_watched_says_why() {
         let own = std::process::id();
         assert_eq!(Process::open(own).unwrap_err(), TargetError::OwnProcess { pid: own });
-        // Above the kernel's largest PID.
+        // This PID is above the kernel's largest one.
         assert_eq!(Process::open(4_194_305).unwrap_err(), TargetError::NoSuchProcess { pid: 4_194_305 });
         assert_eq!(Process::open(0).unwrap_err(), TargetError::NoSuchProcess { pid: 0 });
         let kernel = std::fs::read_to_string("/proc/2/stat").unwrap_or_default();

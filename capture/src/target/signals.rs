@@ -1,9 +1,9 @@
-//! What ^C and friends do, for an attached and for a launched target, and ending as the target ended.
+//! Reactions to ^C and other signals, for attached and launched targets, and ending as the target has ended.
 
 use rustix::process::{Resource, Rlimit, setrlimit};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How longpole came by its target.
+/// How longpole got its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
     /// `-p PID`.
@@ -15,24 +15,24 @@ pub enum Relation {
     },
 }
 
-/// What to do about a signal.
+/// A reaction to a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reaction {
-    /// End the recording in an orderly way, now.
+    /// End the recording now, and save it.
     Finish,
-    /// The command has got it too: go on until it ends.
+    /// The command has got the signal, too: go on until it ends.
     WaitForCommand,
-    /// Send it on to the command, then go on until it ends.
+    /// Send the signal to the command, then go on until that ends.
     Forward,
     /// Give up at once.
     Abort,
 }
 
-/// The reaction to SIGINT, SIGTERM, SIGHUP or SIGQUIT; `earlier` is how many of them came before.
+/// The reaction to SIGINT, SIGTERM, SIGHUP or SIGQUIT; `earlier` is the number of such signals before.
 ///
-/// Attached: the first ends the recording in order, the second aborts (SIGTERM never does: it always saves).
+/// Attached: the first signal ends the recording and saves it, the second aborts (SIGTERM never does: it always saves).
 /// Launched: a signal that ends longpole (SIGTERM, SIGHUP) ends the recording, and the command runs on. ^C
-/// and SIGQUIT are the command's, as with `time`: it decides; the second ends the recording though the
+/// and SIGQUIT are for the command, which decides, as with `time`. The second one ends the recording even if the
 /// command runs on, the third aborts.
 pub fn react(signal: i32, relation: Relation, earlier: u32) -> Reaction {
     let patience = match relation {
@@ -52,21 +52,21 @@ pub fn react(signal: i32, relation: Relation, earlier: u32) -> Reaction {
     }
 }
 
-/// Whether this process has a controlling terminal, whose ^C goes to all of its foreground processes.
+/// Whether this process has a controlling terminal, whose ^C goes to all foreground processes.
 pub fn has_terminal() -> bool {
     std::fs::File::open("/dev/tty").is_ok()
 }
 
-/// Whether there is a handler for signals. tokio's handler calls the one that was there before it.
+/// Whether there is a handler for signals. tokio's handler calls the one that was installed before it.
 static LISTENS: AtomicBool = AtomicBool::new(false);
 
-/// From now on there is a handler for signals: they end nothing by themselves.
+/// Notes that there is a handler for signals from now on: they end nothing by themselves.
 pub fn now_listening() {
     LISTENS.store(true, Ordering::Relaxed);
 }
 
-/// From here on, a signal that ends this process before there is a handler leaves a line that says so. A
-/// handler stays installed: a second recording of the same process changes nothing.
+/// From now on, a signal that ends this process before there is a handler prints a line about it. The
+/// handler stays installed: another call, for a second recording in this process, changes nothing.
 pub fn say_if_ended_early() {
     static FIRST: std::sync::Once = std::sync::Once::new();
     FIRST.call_once(say_until_somebody_listens);
@@ -78,16 +78,16 @@ fn say_until_somebody_listens() {
             return;
         }
         const TEXT: &[u8] = b"longpole: ended by a signal before the recording began: nothing is recorded\n";
-        // SAFETY: writes as many bytes as there are; allowed at any instant. A failure cannot be reported
+        // SAFETY: it writes as many bytes as there are, and is async-signal-safe. A failure cannot be reported
         // anywhere.
         unsafe { libc::write(libc::STDERR_FILENO, TEXT.as_ptr().cast(), TEXT.len()) };
-        // SAFETY: no pointer is involved; allowed at any instant.
+        // SAFETY: no pointer is involved, and the call is async-signal-safe.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
-        // SAFETY: as above. The signal comes once this handler is left, and ends the process.
+        // SAFETY: as above. The signal is delivered when this handler returns, and ends the process.
         unsafe { libc::raise(signal) };
     }
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
-        // SAFETY: the handler does what is allowed at any instant.
+        // SAFETY: the handler makes only async-signal-safe calls.
         let before = unsafe { libc::signal(signal, ended as *const () as libc::sighandler_t) };
         if before == libc::SIG_IGN {
             // SAFETY: no pointer is involved.
@@ -96,20 +96,20 @@ fn say_until_somebody_listens() {
     }
 }
 
-/// From now on a file that grows past `ulimit -f` is a write that fails, and not the end of this process. A program that is
-/// executed later finds the signal as this one did.
+/// From now on a write past the file size limit (`ulimit -f`) fails instead of ending this process. A program that is
+/// executed later gets the signal's original action.
 pub fn survive_file_size_limit() {
     survive(libc::SIGXFSZ);
 }
 
-/// From now on SIGUSR2, which saves a ring, does not end this process before there is a ring.
+/// From now on SIGUSR2, the signal to save a ring, does not end this process before there is a ring.
 pub fn survive_early_saves() {
     survive(libc::SIGUSR2);
 }
 
 fn survive(signal: libc::c_int) {
     extern "C" fn nothing(_: libc::c_int) {}
-    // SAFETY: the handler does nothing, which is allowed at any instant; exec puts the default action back.
+    // SAFETY: the handler does nothing, which is async-signal-safe; exec restores the default action.
     let before = unsafe { libc::signal(signal, nothing as *const () as libc::sighandler_t) };
     if before == libc::SIG_IGN {
         // SAFETY: no pointer is involved.
@@ -117,19 +117,19 @@ fn survive(signal: libc::c_int) {
     }
 }
 
-/// From now on ^C is for the other programs of the terminal alone.
+/// From now on this process ignores ^C, which is for the other programs of the terminal.
 pub fn leave_interrupts_to_others() {
     // SAFETY: SIG_IGN runs no code that could do harm.
     unsafe { libc::signal(libc::SIGINT, libc::SIG_IGN) };
 }
 
-/// Ends this process by the signal that ended the command, so that a shell gets the same status as without
-/// us; leaves no core file of our own. Returns if the signal does not kill; then 128 + signal is the exit
+/// Ends this process by the signal that ended the command, so that a shell sees the same status as without
+/// us, but without a core file of our own. Returns if the signal does not kill; then 128 + signal is the exit
 /// code.
 pub fn end_by(signal: i32) {
-    // Failing only means a core file more.
+    // A failure only means one core file more.
     let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
-    // Refused for SIGKILL, whose action is the default already: no reason to give up.
+    // It fails for SIGKILL, whose action is the default already, so the result is ignored.
     // SAFETY: the default action replaces a handler; no pointer is involved.
     unsafe { libc::signal(signal, libc::SIG_DFL) };
     let mut set = std::mem::MaybeUninit::<libc::sigset_t>::zeroed();

@@ -1,9 +1,9 @@
-//! What ended children have used.
+//! CPU time of ended children.
 
 use std::time::Duration;
 
-/// CPU time, in the program and in the kernel, of all children of this process that have ended and been
-/// waited for, with their own. Zero if the kernel refuses, which it does not.
+/// CPU time, user and kernel, of all children of this process that have ended and been
+/// waited for, and of their descendants likewise. Zero if the kernel refuses, which it does not.
 pub fn children_cpu_time() -> Duration {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: `usage` is a valid place for one rusage for the time of the call.

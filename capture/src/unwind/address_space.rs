@@ -1,4 +1,4 @@
-//! Where a process has its code.
+//! The executable mappings of a process, and when they are read again.
 
 use super::told::{self, AllTold, Told};
 use crate::probe::{NewMapping, now_ns};
@@ -7,77 +7,77 @@ use engine::event::{MappingFact, jit_code};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Between two looks at a process in which unknown addresses come up: it has loaded a library, or makes code. Twice as long
-/// each time that nothing was found.
+/// Pause between two looks at a process when unknown addresses come up, since it has loaded a library or makes code. The
+/// pause doubles each time that nothing is found, up to `AGAIN_AT_LAST`.
 const AGAIN_AFTER: Duration = Duration::from_millis(20);
 const AGAIN_AT_LAST: Duration = Duration::from_secs(2);
-/// Where the kernel reports later mappings, looks that find nothing may take one part in this many of the
-/// time: stacks through hand-written machine code have frames that are nowhere, again and again, and a look
-/// at a program of a hundred libraries takes milliseconds (x264: by a profile, a fifth of the ring reader's
+/// If the kernel reports later mappings, looks that find nothing may take one part in this many of the
+/// time. Stacks through hand-written machine code have addresses outside of all code again and again, and a look
+/// at a program with a hundred libraries takes milliseconds (x264: by a profile, a fifth of the ring reader's
 /// time).
 const LOOKS_TAKE: u32 = 2_000;
 const AGAIN_AT_VERY_LAST: Duration = Duration::from_secs(60);
 
-/// One process.
+/// The executable mappings of one process.
 #[derive(Debug, Default)]
 pub struct AddressSpace {
-    /// When it began to run its program (`CLOCK_MONOTONIC` nanoseconds), 0 if before the recording.
+    /// When the process began to run its program (`CLOCK_MONOTONIC` nanoseconds); 0: before the recording.
     pub since_ns: u64,
-    /// Its executable mappings in order of address.
+    /// Its executable mappings as of the last look, in order of address.
     pub code: Arc<Vec<Code>>,
-    /// What was mapped since that was read.
+    /// Mappings that the kernel has reported since then.
     pub told: AllTold,
     read: Option<Instant>,
     pause: Duration,
-    /// The pause before the look that is under way; `None`: it is the first one.
+    /// The pause before the look that is under way; `None`: that is the first look.
     before: Option<Duration>,
 }
 
 impl AddressSpace {
-    /// A process that runs a program since this time.
+    /// A process that has run its program since `since_ns`.
     pub fn new(since_ns: u64) -> AddressSpace {
         AddressSpace { since_ns, pause: AGAIN_AFTER, ..AddressSpace::default() }
     }
 
-    /// It has mapped something to execute: the next unknown address is worth a look.
+    /// Notes a reported executable mapping: a look at the next unknown address is worth while.
     pub fn mapped(&mut self, mapping: &NewMapping) {
         self.pause = self.pause.min(AGAIN_AFTER);
         self.told.hear(mapping, &self.code);
     }
 
-    /// Whether all these addresses lay in known code at a time.
+    /// Whether all these addresses lay in known code at `time_ns`.
     pub fn knows(&self, frames: &[u64], time_ns: u64) -> bool {
         frames.iter().all(|&frame| self.code_at(frame).is_some()) && !self.told.is_stale(frames, time_ns)
     }
 
-    /// Since when its addresses mean what they did at a time, as far as that was told.
+    /// Since when the addresses have had the meaning that they had at `time_ns`, according to the reported mappings.
     pub fn same_since(&self, time_ns: u64) -> u64 {
         self.told.last_change(time_ns).unwrap_or(self.since_ns)
     }
 
-    /// The code that an address lies in.
+    /// The code at an address.
     pub fn code_at(&self, address: u64) -> Option<&Code> {
         let after = self.code.partition_point(|code| code.start <= address);
         self.code.get(after.checked_sub(1)?).filter(|code| address < code.end)
     }
 
-    /// Whether it is time to look at the process again.
+    /// Whether the pause before the next look is over.
     pub fn is_due(&self) -> bool {
         self.read.is_none_or(|read| read.elapsed() >= self.pause)
     }
 
-    /// A look ([`look`]) is under way: no other one is started.
+    /// Notes that a look ([`look`]) is under way, so that no other one is started.
     pub fn begin_look(&mut self) {
-        // Addresses that lie nowhere are mostly no addresses.
+        // The pause is kept: addresses outside of all code are mostly none.
         self.before = self.read.replace(Instant::now()).map(|_| self.pause);
     }
 
-    /// What a look has found; whether there is more now. `is_told`: a caller reports when there is more
-    /// ([`AddressSpace::mapped`]).
+    /// Takes the result of a look; whether there is new code. `is_told`: new mappings are reported by
+    /// [`AddressSpace::mapped`].
     pub fn looked(&mut self, seen: &CodeFound, is_told: bool) -> bool {
         self.pause = pause_after(self.before, if is_told { seen.took } else { Duration::ZERO });
         self.told.looked(seen.at_ns);
-        // One that is gone has nothing mapped: what was known stays.
+        // A process that is gone has no mappings; the known ones stay.
         if seen.now.is_empty() {
             return false;
         }
@@ -90,21 +90,21 @@ impl AddressSpace {
     }
 }
 
-/// What a look at a process has brought.
+/// The result of a look at a process.
 #[derive(Debug, Default)]
 pub struct CodeFound {
-    /// Its executable mappings in order of address; none if it is gone.
+    /// The process's executable mappings in order of address; empty if it is gone.
     pub now: Arc<Vec<Code>>,
-    /// Those that are new, and what came and went between two looks.
+    /// New mappings, and mappings that came and went between two looks.
     pub new: Vec<MappingFact>,
-    /// When it began (`CLOCK_MONOTONIC` nanoseconds).
+    /// When the look began (`CLOCK_MONOTONIC` nanoseconds).
     pub at_ns: u64,
     /// How long it took.
     pub took: Duration,
 }
 
-/// Looks at a process. `since_ns`: since when what is new may have been there, where nothing was `told` of it. Reads of each
-/// new file what it is called.
+/// Reads the executable mappings of a process, and the build-id of each new file. `since_ns`: since when new mappings that
+/// were not reported (`told`) may exist.
 pub fn look(pid: u32, since_ns: u64, known: &[Code], told: &[Told]) -> CodeFound {
     let (began, at_ns) = (Instant::now(), now_ns());
     let now = Process::open(pid).and_then(|process| code(&process)).unwrap_or_default();
@@ -113,7 +113,7 @@ pub fn look(pid: u32, since_ns: u64, known: &[Code], told: &[Told]) -> CodeFound
         since_ns,
         start: code.start,
         end: code.end,
-        // Places in code that the process has made are its addresses.
+        // In code that the process has made, offsets are addresses.
         file_offset: if code.is_made() { code.start } else { code.file_offset },
         path: if code.is_made() { jit_code(pid) } else { code.path.clone() },
         build_id: code.build_id().map(|id| id.to_string()),
@@ -122,7 +122,7 @@ pub fn look(pid: u32, since_ns: u64, known: &[Code], told: &[Told]) -> CodeFound
     let changed: Vec<(&Code, u64)> = told::changed(told, &now).collect();
     let is_changed = |code: &Code| changed.iter().any(|(other, _)| other.start == code.start);
     for code in now.iter().filter(|code| !holds(known, code) && !is_changed(code)) {
-        // What is there at the first look may always have been.
+        // Mappings found by the first look may always have existed.
         let told_ns = told::since(told, code).filter(|_| !known.is_empty());
         new.push(fact(code, told_ns.unwrap_or(since_ns)));
     }
@@ -130,14 +130,14 @@ pub fn look(pid: u32, since_ns: u64, known: &[Code], told: &[Told]) -> CodeFound
     CodeFound { new, now: Arc::new(now), at_ns, took: began.elapsed() }
 }
 
-/// Whether it is among these, which are in order of address.
+/// Whether `known`, which is in order of address, contains this code.
 pub fn holds(known: &[Code], code: &Code) -> bool {
     let at = known.partition_point(|known| known.start < code.start);
     known.get(at).is_some_and(|known| known == code)
 }
 
-/// How long there is no further look after one that found nothing and took this long; `before`: after the
-/// look before it, if there was one.
+/// The pause after a look that found nothing and took this long; `before`: the pause before that look, if it was not
+/// the first one.
 fn pause_after(before: Option<Duration>, took: Duration) -> Duration {
     let Some(before) = before else { return AGAIN_AFTER };
     let affordable = took.saturating_mul(LOOKS_TAKE).clamp(AGAIN_AT_LAST, AGAIN_AT_VERY_LAST);
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_look_tells_what_is_new_and_a_process_that_is_gone_keeps_its_code() {
-        // The process that runs the tests: longpole does not look at itself.
+        // The process that runs the tests is used, since longpole does not look at itself.
         let pid = std::os::unix::process::parent_id();
         let first = look(pid, 7, &[], &[]);
         assert_eq!(first.new.len(), first.now.len());

@@ -14,12 +14,12 @@ use symbols::{Parsers, UnwindRows};
 /// Most binaries whose tables are kept, and most bytes of them together.
 const MOST_BINARIES: usize = 512;
 const MOST_BYTES: usize = 512 << 20;
-/// How long reading one binary's tables may take: stacks wait for it.
+/// How long reading one binary's tables may take, since stacks wait for them.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The kernel's own library, which is in no file.
+/// The kernel's own library, which has no file.
 pub(super) const VDSO: &str = "[vdso]";
 
-/// A binary's tables, and which file offsets lie at which linked addresses.
+/// A binary's tables, and its outline, which maps file offsets to linked addresses.
 #[derive(Debug)]
 pub(super) struct Binary {
     pub rows: UnwindRows,
@@ -40,19 +40,19 @@ impl Default for BinaryTables {
 }
 
 impl BinaryTables {
-    /// None yet.
+    /// An empty collection.
     pub fn reading_with(parsers: Parsers) -> BinaryTables {
         BinaryTables { parsers: parsers.with_patience(PATIENCE), known: FxHashMap::default(), bytes: 0 }
     }
 
-    /// The tables of the binary that lies there, read if they are not known yet.
+    /// The tables of the binary in which the code lies, read if they are not known yet.
     pub(super) fn read(&mut self, code: &Code) -> Option<Arc<Binary>> {
         let known = self.known.get(&key(code)?).cloned();
-        // A file that is replaced between two looks at it is another one.
+        // If the file is replaced in between, the opened file's own key counts.
         known.unwrap_or_else(|| open(code).and_then(|(key, file)| self.read_open(code, key, &file)))
     }
 
-    /// The same of a file that is open.
+    /// The same for a file that is open.
     pub(super) fn read_open(&mut self, code: &Code, key: FileKey, file: &File) -> Option<Arc<Binary>> {
         if let Some(known) = self.known.get(&key) {
             return known.clone();
@@ -69,9 +69,9 @@ impl BinaryTables {
 }
 
 impl Binary {
-    /// The number to add to linked addresses in a process that has it.
+    /// The number to add to linked addresses in a process that has mapped the binary.
     pub fn bias(&self, code: &Code) -> Option<u64> {
-        // The kernel's own library is mapped as a whole.
+        // The kernel's own library is mapped from its first byte.
         if code.path == VDSO { Some(code.start) } else { self.outline.bias(code.start, code.file_offset) }
     }
 }
@@ -87,7 +87,7 @@ pub(super) fn key(code: &Code) -> Option<FileKey> {
     Some(FileKey::of(&found))
 }
 
-/// A binary that lies there, open.
+/// Opens the binary in which the code lies.
 pub(super) fn open(code: &Code) -> Option<(FileKey, File)> {
     if code.path == VDSO {
         return Some((FileKey::VDSO, vdso::copy().ok()?));

@@ -1,4 +1,4 @@
-//! The caller of a frame: by a rule of the unwind tables, by the frame pointer, or where no frame lies between.
+//! Finds the caller of a frame: by a rule of the unwind tables, by the frame pointer, or by the word at the stack pointer.
 
 use probe_abi::REGISTERS;
 use std::cell::Cell;
@@ -8,16 +8,16 @@ use symbols::{FrameAt, Rule, Saved};
 pub(super) struct Stack<'a> {
     from: u64,
     bytes: &'a [u8],
-    /// How many of them were needed.
+    /// Bytes from the first one that were read so far.
     pub(super) reach: Cell<usize>,
-    /// More would have been.
+    /// A word beyond the copied bytes was wanted.
     pub(super) beyond: Cell<bool>,
-    /// General registers in its innermost function, as [`REGISTERS`] has them.
+    /// General registers in the innermost function, in the order of [`REGISTERS`].
     registers: [u64; REGISTERS.len()],
 }
 
 impl<'a> Stack<'a> {
-    /// Bytes that begin at this address, of a function with these registers.
+    /// A copy of the bytes from this address on, with the registers of the innermost function.
     pub(super) fn new(from: u64, bytes: &'a [u8], registers: [u64; REGISTERS.len()]) -> Stack<'a> {
         Stack { from, bytes, reach: Cell::new(0), beyond: Cell::new(false), registers }
     }
@@ -43,17 +43,17 @@ impl<'a> Stack<'a> {
 pub(super) struct Frame {
     pub(super) instruction: u64,
     pub(super) stack_pointer: u64,
-    /// `None`: no longer known.
+    /// `None`: unknown.
     pub(super) frame_pointer: Option<u64>,
-    /// The instruction is the one after a call.
+    /// The instruction is the one after a call, not an interrupted one.
     pub(super) is_return: bool,
-    /// All of its registers are known, since it is the innermost one.
+    /// All registers are known, since it is the innermost frame.
     pub(super) has_registers: bool,
 }
 
 pub(super) enum Caller {
     Is(Frame),
-    /// It is the thread's first function.
+    /// The frame is that of the thread's first function.
     None,
     Lost,
 }
@@ -70,7 +70,7 @@ fn caller_by_rule(at: &Frame, rule: &Rule, stack: &Stack<'_>) -> Option<Caller> 
     let sp = at.stack_pointer;
     let frame = match rule.frame {
         FrameAt::Unknown => return None,
-        // Whatever else the rule says: it has no caller.
+        // Without a return address the function has no caller, whatever the rest of the rule.
         _ if rule.back == Saved::Lost => return Some(Caller::None),
         FrameAt::Stack(distance) => above(sp, distance),
         FrameAt::Pointer(distance) => above(at.frame_pointer?, distance),
@@ -83,7 +83,7 @@ fn caller_by_rule(at: &Frame, rule: &Rule, stack: &Stack<'_>) -> Option<Caller> 
         _ => None,
     };
     let in_register_back = in_register(rule.back);
-    // Stacks grow downwards: else it would not end. A return address that was taken off the stack is the first one only.
+    // Each frame must lie above the last one, or this would not end. Only a return address in a register adds no frame size.
     if frame < sp || frame == sp && in_register_back.is_none() {
         return None;
     }
@@ -95,7 +95,7 @@ fn caller_by_rule(at: &Frame, rule: &Rule, stack: &Stack<'_>) -> Option<Caller> 
     };
     let frame_pointer = match rule.pointer {
         Saved::Same => at.frame_pointer,
-        // A function about to return has taken it back already, which compilers leave out of the table.
+        // A function about to return has restored the pointer already, which compilers leave out of the table.
         saved => match place(saved) {
             Some(place) if place < sp && !at.is_return => at.frame_pointer,
             Some(place) => stack.word(place),
@@ -116,7 +116,7 @@ fn caller_by_rule(at: &Frame, rule: &Rule, stack: &Stack<'_>) -> Option<Caller> 
     }))
 }
 
-/// Nothing lies between the stack pointer and the return address.
+/// The caller of a function without a frame: the return address is at the stack pointer.
 pub(super) fn returning(at: &Frame, stack: &Stack<'_>) -> Caller {
     let Some(instruction) = stack.word(at.stack_pointer) else { return Caller::Lost };
     let stack_pointer = at.stack_pointer.wrapping_add(8);

@@ -1,5 +1,5 @@
-//! Words that several threads may wait for, as the instruction before a clock's tick has used them: changed atomically, or by plain loads
-//! and stores in a line that others use, too.
+//! Words that several threads may wait for, found by the instruction before a tick: it has changed a word atomically, or used
+//! one by a plain load or store in a cache line that other threads use, too.
 
 use super::leaf::Leaf;
 use super::shared_lines::SharedLines;
@@ -7,13 +7,13 @@ use engine::event::Access;
 use probe_abi::{Header, LastInstruction, REGISTERS, SampleFlags, SampleReason};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Words of one instruction that have stacks of their own. One that goes through thousands of words does not wait at one of them, and would
-/// make as many stacks.
+/// Most words of one instruction that get stacks of their own. An instruction that goes through thousands of words does not
+/// wait for one of them, and would make as many stacks.
 const WORDS: usize = 64;
-/// Instructions that are looked at.
+/// Most instructions that are followed.
 const PLACES: usize = 4096;
 
-/// See the module.
+/// The words that were found so far.
 #[derive(Debug, Default)]
 pub(super) struct ChangedWords {
     /// By process and instruction.
@@ -22,7 +22,7 @@ pub(super) struct ChangedWords {
 }
 
 impl ChangedWords {
-    /// Whether a process's thread has used a word before it came to this instruction, and whether it was in the kernel.
+    /// The leaf of a sample: the kernel, or the word that the thread's last instruction has used, or nothing.
     pub fn leaf(
         &mut self,
         header: &Header,
@@ -36,7 +36,7 @@ impl ChangedWords {
         })
     }
 
-    /// The word that it has used, if that is looked at.
+    /// The word that the last instruction has used, if it is followed.
     fn of(
         &mut self,
         header: &Header,
@@ -85,7 +85,7 @@ mod tests {
         last
     }
 
-    /// `movq (%rdi), %rax; addq $1, %rax; movq %rax, (%rdi)` by a thread, which waits behind the first of them.
+    /// `movq (%rdi), %rax; addq $1, %rax; movq %rax, (%rdi)` in a thread that waits after the first of them.
     fn counting_at(address: u64, tid: u32) -> (Header, LastInstruction) {
         let mut last = LastInstruction { code: [0x90; CODE_BYTES], ..adding_at(address) };
         last.code[13..].copy_from_slice(&[0x48, 0x8b, 0x07]);
@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(of(0x18, 0x9000, tick, 0), atomic(0x9000), "another instruction");
     }
 
-    /// Two generators of random numbers whose states lie side by side: 2 CPUs took longer than one, and nothing told why.
+    /// Two random number generators whose states share a line: two CPUs take longer than one, and only these words show why.
     #[test]
     fn words_that_plain_stores_change_count_where_another_thread_uses_their_line() {
         let mut words = ChangedWords::default();

@@ -1,7 +1,7 @@
-//! Copied stack bytes become frames, by the unwind tables of what a process has mapped.
+//! Unwinds copied stacks into frames, by the unwind tables of the binaries that a process has mapped.
 //!
 //! The tables come from a parser without rights, and the binary's maker may put anything into them; the stack
-//! is the program's own. So each step is a total function of both, a caller's frame lies above its callee's,
+//! is written by the program. So each step is a total function of both, a caller's frame lies above its callee's,
 //! and there are at most [`MOST_FRAMES`] steps of two searches each: nothing here can loop, allocate more
 //! than that, or panic.
 
@@ -14,19 +14,19 @@ use probe_abi::{REGISTERS, RawCopy};
 use std::sync::Arc;
 use symbols::{FrameAt, Saved, UnwindRows};
 
-/// Where a binary lies in a process.
+/// A piece of code in a process, with its binary's tables.
 #[derive(Debug)]
 struct Placed {
     code: Code,
     tables: Tables,
 }
 
-/// A binary's unwind tables. They are read when a stack first leads into it: a program may have a hundred libraries mapped
-/// and run in five, and each takes a process of its own to be read.
+/// A binary's unwind tables. They are read when a stack first leads into the binary: a program may map a hundred libraries
+/// and run code in five, and reading each one takes a process of its own.
 #[derive(Debug)]
 enum Tables {
     NotRead,
-    /// They are being read.
+    /// The tables are being read.
     Asked,
     No,
     At {
@@ -52,30 +52,30 @@ impl Placed {
     }
 }
 
-/// The unwinder of one process.
+/// Unwinds the stacks of one process.
 #[derive(Debug, Default)]
 pub struct Unwinding {
-    /// In order of address.
+    /// Code in order of address.
     placed: Vec<Placed>,
     /// Code that keeps frame pointers: first address and length.
     pub keeping: Vec<[u64; 2]>,
 }
 
-/// A stack.
+/// The result of unwinding a stack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unwound {
     /// The innermost frame first.
     pub frames: Vec<u64>,
-    /// It goes up to the thread's first function.
+    /// The frames reach up to the thread's first function.
     pub whole: bool,
-    /// Bytes of the copy that were needed.
+    /// Bytes of the copy that were needed, from its beginning.
     pub reach: usize,
-    /// It would continue after the copy.
+    /// The stack continues after the end of the copy.
     pub beyond: bool,
 }
 
 impl Unwinding {
-    /// The process has this code now, which is in order of address.
+    /// Sets the process's code, in order of address. Tables of code that stays are kept.
     pub fn know(&mut self, code: &[Code]) {
         self.placed.retain(|placed| holds(code, &placed.code));
         let before = self.placed.len();
@@ -101,8 +101,8 @@ impl Unwinding {
         self.placed.get(at).filter(|placed| address < placed.code.end).map(|_| at)
     }
 
-    /// The caller of a function that has not set its frame pointer yet, or not any more, so that frame pointers lead to its
-    /// caller's. `top`: the words at its stack pointer.
+    /// The caller of a function that has not yet set its frame pointer, or no longer has it: following frame pointers would
+    /// skip this caller. `top`: the words at the stack pointer.
     pub fn passed_over(&self, instruction: u64, top: [u64; 2]) -> Option<u64> {
         let placed = self.placed_at(instruction).and_then(|index| self.placed.get(index))?;
         let (rows, bias) = placed.rows()?;
@@ -115,13 +115,13 @@ impl Unwinding {
         (caller != 0).then_some(caller)
     }
 
-    /// The frames of a copied stack. Reads the tables that it needs if they are not read yet; `keeping` may
-    /// be another one afterwards.
+    /// The frames of a copied stack. Reads tables that are needed and not read yet, which may change
+    /// `keeping`.
     pub fn unwind(&mut self, raw: &RawCopy, binaries: &mut BinaryTables) -> Unwound {
         loop {
             match self.follow(&Copied::of(raw)) {
                 Ok(unwound) => return unwound,
-                // Read once; this ends in any case.
+                // Each table is read only once, so this loop ends.
                 Err(NotRead(index)) => {
                     if let Some(placed) = self.placed.get_mut(index) {
                         placed.read(binaries.read(&placed.code));
@@ -132,7 +132,7 @@ impl Unwinding {
         }
     }
 
-    /// Code whose tables are to be read, unless they are being read already; and where it begins.
+    /// The code whose tables must be read, unless that is under way; and the code's first address.
     pub(super) fn ask(&mut self, NotRead(index): NotRead) -> (Option<Code>, u64) {
         let Some(placed) = self.placed.get_mut(index) else { return (None, 0) };
         let is_new = matches!(placed.tables, Tables::NotRead);
@@ -142,7 +142,7 @@ impl Unwinding {
         (is_new.then(|| placed.code.clone()), placed.code.start)
     }
 
-    /// The tables of this code have been read; `None`: it has none. `keeping` may be another one afterwards.
+    /// Sets the tables of this code; `None`: it has none. This may change `keeping`.
     pub(super) fn answer(&mut self, code: &Code, binary: Option<Arc<Binary>>) {
         let at = self.placed.partition_point(|placed| placed.code.start < code.start);
         if let Some(placed) = self.placed.get_mut(at).filter(|placed| placed.code == *code) {
@@ -151,7 +151,7 @@ impl Unwinding {
         }
     }
 
-    /// Tables are not read any more.
+    /// Marks tables that are not read yet as missing, since none will be read any more.
     pub(super) fn give_up(&mut self) {
         for placed in &mut self.placed {
             if matches!(placed.tables, Tables::NotRead | Tables::Asked) {
@@ -160,7 +160,7 @@ impl Unwinding {
         }
     }
 
-    /// The frames of a copied stack, as far as the tables that it needs are there.
+    /// The frames of a copied stack; an error if tables that it needs are not read yet.
     pub(super) fn follow(&self, raw: &Copied<'_>) -> Result<Unwound, NotRead> {
         let stack = Stack::new(raw.from, raw.bytes, raw.registers);
         let mut at = Frame {
@@ -172,7 +172,7 @@ impl Unwinding {
         };
         let mut frames = vec![at.instruction];
         let mut whole = false;
-        // One more than is kept: then it is known to continue.
+        // One frame more than is kept shows that the stack continues.
         while frames.len() <= MOST_FRAMES {
             let address = if at.is_return { at.instruction.wrapping_sub(1) } else { at.instruction };
             let index = self.placed_at(address);
@@ -185,22 +185,22 @@ impl Unwinding {
             let caller = match placed.and_then(Placed::rows) {
                 Some((rows, bias)) => match rows.rule(address.wrapping_sub(bias)) {
                     Some(rule) => by_rule(&at, rule, &stack),
-                    // An assembler's function without information: mostly it has no frame.
+                    // Such a function, written in assembler without unwind information, mostly has no frame.
                     None if !at.is_return => returning(&at, &stack),
-                    // No call returns to the first instruction of a function: `makecontext` has put its address under the first
-                    // function of a fiber, whose stack begins there.
+                    // A call never returns to a function's first instruction. `makecontext` puts such an address below the
+                    // first function of a fiber, so the fiber's stack begins there.
                     None if rows.rule(at.instruction.wrapping_sub(bias)).is_some() => {
                         frames.pop();
                         Caller::None
                     }
                     None => by_frame_pointer(&at, &stack),
                 },
-                // Code that a program has made, or a binary without tables: most of them keep frame pointers.
+                // Code that a program makes, and binaries without tables, mostly keep frame pointers.
                 None => by_frame_pointer(&at, &stack),
             };
             match caller {
                 Caller::Is(frame) if frame.instruction != 0 => {
-                    // Of a frame that is not the innermost one the byte before counts: an interrupted instruction's own.
+                    // Readers look up the byte before an outer frame's address, so one is added to an interrupted instruction.
                     frames.push(frame.instruction.wrapping_add(u64::from(!frame.is_return)));
                     at = frame;
                 }
@@ -215,15 +215,15 @@ impl Unwinding {
     }
 }
 
-/// A stack leads into code, by its index, whose tables have not been read.
+/// A stack leads into code, given by its index, whose tables have not been read.
 pub(super) struct NotRead(usize);
 
-/// A stack as bytes, and where its thread was.
+/// A copied stack, and the registers of its thread.
 pub(super) struct Copied<'a> {
     pub instruction_pointer: u64,
     pub stack_pointer: u64,
     pub frame_pointer: u64,
-    /// Its general registers, as [`REGISTERS`] has them.
+    /// General registers, in the order of [`REGISTERS`].
     pub registers: [u64; REGISTERS.len()],
     /// Address of the first byte.
     pub from: u64,
@@ -292,19 +292,19 @@ mod tests {
             .map(|(n, _)| (CODE + u64::from(n) * 0x100, CODE + u64::from(n) * 0x100 + 0x100, n));
         let rows = UnwindRows::flat(spans.collect(), kinds.to_vec(), false).expect("rows");
         let at = |slot: u64| STACK + slot * 8;
-        // Each frame's words: 0 and 1 of the first, whose return address leads into the next function, and so on.
+        // Each frame's words: words 0 and 1 belong to the first, whose return address leads into the next function, and so on.
         let words = [9, CODE + 0x110, 9, at(9), CODE + 0x20a, CODE + 0x301, at(8), CODE + 0x400, 9, 9];
         let mut raw = copy(&words);
         raw.frame_pointer = at(3);
         let unwound = with(rows).unwind(&raw, &mut BinaryTables::default());
-        // The interrupted instruction is looked up itself: one lower is another function's. So are its names: a reader takes
-        // the byte before.
+        // The interrupted instruction itself is looked up, since another function is one byte lower. In the result it is one
+        // byte higher, since a reader of names looks up the byte before.
         let frames = [CODE, CODE + 0x110, CODE + 0x20a, CODE + 0x301, CODE + 0x401];
         assert_eq!((unwound.frames, unwound.whole), (frames.to_vec(), true));
         assert_eq!((unwound.reach, unwound.beyond), (8 * 8, false));
     }
 
-    /// Of 497 stacks of a program with fibers 496 were called cut off, and the function before `__start_context` their first.
+    /// Below a fiber's first function is the address of `__start_context`: it must not cut the stack off or add a frame.
     #[test]
     fn the_first_function_of_a_fiber_has_no_caller() {
         let spans = [(CODE, CODE + 0x100, 0), (CODE + 0x110, CODE + 0x200, 0)];
@@ -318,11 +318,11 @@ mod tests {
         };
         assert_eq!(frames(CODE + 0x110), (vec![CODE], true));
         assert_eq!(frames(CODE + 0x120), (vec![CODE, CODE + 0x120], true));
-        // Neither is it the first instruction of one.
+        // Nor is this the first instruction of a function.
         assert_eq!(frames(CODE + 0x10f), (vec![CODE, CODE + 0x10f], false));
     }
 
-    /// Tables and stacks that were made to keep us busy.
+    /// Tables and stacks that are made to keep the unwinder busy.
     #[test]
     fn hostile_tables_and_stacks_end() {
         let mut seed = 0xdead_beef_cafe_f00du64;
@@ -380,7 +380,7 @@ mod tests {
         }
     }
 
-    /// `vfork` takes its return address into a register before its system call, and its stacks ended there.
+    /// `vfork` takes its return address into a register before its system call; its stacks must not end there.
     #[test]
     fn a_return_address_in_a_register_is_known_of_the_innermost_function() {
         const RDI: u8 = 5;
@@ -393,13 +393,13 @@ mod tests {
         let unwind = |raw: &RawCopy| with(rows()).unwind(raw, &mut BinaryTables::default());
         let unwound = unwind(&raw);
         assert_eq!((unwound.frames, unwound.whole), (vec![CODE, CODE + 0x150], true));
-        // A caller's registers are not known, and a stack that leads to itself ends.
+        // A caller's registers are unknown, and a stack that leads to itself ends.
         raw.last.registers = [CODE + 0x50; REGISTERS.len()];
         let unwound = unwind(&raw);
         assert_eq!((unwound.frames, unwound.whole), (vec![CODE, CODE + 0x50], false));
     }
 
-    /// A sample in the first instructions of a function had its caller's caller for its caller.
+    /// In a function's first instructions, frame pointers lead to the caller's caller.
     #[test]
     fn a_caller_that_frame_pointers_pass_over_lies_on_the_stack() {
         let spans = vec![(CODE, CODE + 1, 0), (CODE + 1, CODE + 4, 1), (CODE + 4, CODE + 0x100, 2)];
@@ -410,7 +410,7 @@ mod tests {
         assert_eq!(unwinding.passed_over(CODE, [0, 0]), None, "not known");
     }
 
-    /// The deepest stack that fits, whose functions all call themselves.
+    /// The deepest stack that fits, of a function that calls itself.
     #[test]
     fn a_stack_without_an_end_is_cut_off() {
         let rows = UnwindRows::flat(vec![(CODE, CODE + 0x100, 0)], vec![rule(FrameAt::Stack(8))], false);
@@ -435,7 +435,7 @@ mod tests {
         use std::process::{Command, Stdio};
         let child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let mut child = child.expect("cat runs until its input ends");
-        // It answers when its loader is done; before that it may not even be that program.
+        // The program answers when its loader is done; before that, the process may not even run it.
         let mut answer = [0; 2];
         child.stdin.as_mut().expect("a pipe").write_all(b"x\n").expect("written");
         child.stdout.as_mut().expect("a pipe").read_exact(&mut answer).expect("read");

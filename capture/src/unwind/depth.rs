@@ -1,36 +1,36 @@
-//! How much of a process's stacks is worth copying.
+//! Decides how much of a process's stacks is copied.
 //!
-//! Ours. Copying and reading sixteen pieces of a thousand bytes costs more than all else in a sample, and
-//! most stacks need two or three of them. After some whole stacks the programs copy what the deepest of them
-//! needed and a quarter more; when one is cut off because of that, everything is copied again, for twice as
+//! Ours. Copying and reading sixteen pieces of a thousand bytes costs more than all the rest of a sample, and
+//! most stacks need two or three pieces. After some whole stacks, the programs copy as much as the deepest of them
+//! needed and a quarter more. When a stack is cut off because of that, everything is copied again, for twice as
 //! many stacks.
 
 use probe_abi::{COPY_PIECE, COPY_PIECES};
 
-/// This many whole stacks are looked at first.
+/// Number of whole stacks that are examined at first; it doubles each time a stack is cut off.
 const FIRST_LOOK: u64 = 64;
 const MOST_DOUBLINGS: u32 = 12;
 
-/// What is known of one process.
+/// The depth of one process's stacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Depth {
     /// Bytes of the deepest stack that was whole.
     deepest: usize,
-    /// Whole stacks since everything has been copied.
+    /// Whole stacks since everything is copied again.
     whole: u64,
-    /// Pieces that the programs copy; 0: all.
+    /// The present setting: pieces that the programs copy; 0: all.
     told: usize,
-    /// How often that was not enough.
+    /// How often a setting cut a stack off.
     cut: u32,
 }
 
 impl Depth {
-    /// What the programs are to copy, in pieces; 0: as much as they can.
+    /// Number of pieces that the programs must copy; 0: as many as they can.
     pub fn pieces(&self) -> u32 {
         u32::try_from(self.told).unwrap_or(0)
     }
 
-    /// A stack was whole and took this many bytes of its copy; whether the programs need a new setting.
+    /// Notes a whole stack that needed this many bytes of its copy; whether the programs need a new setting.
     pub fn whole(&mut self, bytes: usize) -> bool {
         self.deepest = self.deepest.max(bytes);
         if self.told != 0 {
@@ -42,7 +42,7 @@ impl Depth {
         }
         let enough = self.deepest.saturating_add(self.deepest / 4).div_ceil(COPY_PIECE) + 1;
         if enough >= COPY_PIECES {
-            // Nothing to be gained; checked again after the same number of stacks.
+            // A setting would save nothing; this is checked again after the same number of stacks.
             self.whole = 0;
             return false;
         }
@@ -50,10 +50,10 @@ impl Depth {
         true
     }
 
-    /// A stack continued after its copy of this many bytes; whether the programs need a new setting.
+    /// Notes a stack that continued after its copy of this many bytes; whether the programs need a new setting.
     pub fn cut(&mut self, copied: usize) -> bool {
         if self.told == 0 || copied < self.told * COPY_PIECE {
-            // Where the copy ended, memory ended, or it was copied before the last setting.
+            // The copy ended because memory ended, or it was made before the last setting.
             return false;
         }
         (self.told, self.whole, self.cut) = (0, 0, self.cut.saturating_add(1));
@@ -81,7 +81,7 @@ mod tests {
             let looked = (1..).find(|_| depth.whole(300)).expect("some time");
             assert_eq!(looked, FIRST_LOOK << round);
             assert_eq!(depth.pieces(), 2);
-            // A stack that ended earlier because memory ended is no reason.
+            // A copy that ended earlier, because memory ended, is no reason.
             assert!(!depth.cut(COPY_PIECE));
             assert!(depth.cut(2 * COPY_PIECE));
             assert_eq!(depth.pieces(), 0);

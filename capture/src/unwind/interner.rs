@@ -1,31 +1,31 @@
-//! Numbers for stacks: the same stack comes again and again.
+//! Numbers for stacks, since the same stack comes again and again.
 
 use super::leaf::Leaf;
 use engine::event::STACKS_AT_ONCE;
 use recording::stack_bytes;
 use rustc_hash::FxHashMap;
 
-/// A stack of a process whose addresses mean the same code since some time; behind its frames what else is known of its innermost
-/// place.
+/// The key of a stack: process, since when its addresses mean the same code, and its frames, followed by the leaf's word if
+/// there is one.
 type Key = (u32, u64, Box<[u64]>);
 
-/// See the module.
+/// Gives numbers to stacks.
 #[derive(Debug)]
 pub struct Interner {
     known: FxHashMap<Key, u32>,
     next: u32,
-    /// The smallest number among the known ones.
+    /// The smallest number of a known stack.
     floor: u32,
-    /// Bytes that new stacks may still take; `None`: without end.
+    /// Bytes that new stacks may still take; `None`: without limit.
     room: Option<u64>,
 }
 
-/// What became of a stack.
+/// The result for a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interned {
-    /// It has this number and is known.
+    /// It has this number already.
     Known(u32),
-    /// It has this number, and is new to the recording.
+    /// It is new and gets this number.
     New(u32),
     /// There is no room for it.
     Full,
@@ -37,12 +37,12 @@ impl Interner {
         Interner { known: FxHashMap::default(), next: 1, floor: 1, room }
     }
 
-    /// From now on without end: the consumer forgets old ones.
+    /// Removes the limit, for a consumer that forgets old stacks.
     pub fn without_end(&mut self) {
         self.room = None;
     }
 
-    /// The next number, for a stack whose frames are not known yet ([`Interner::fill`]). `None`: there are no more.
+    /// Takes the next number for a stack whose frames are not known yet ([`Interner::fill`]). `None`: there are no more.
     pub fn reserve(&mut self) -> Option<u32> {
         self.forget_some();
         let number = self.next;
@@ -50,7 +50,7 @@ impl Interner {
         Some(number)
     }
 
-    /// The frames of a stack that has a number already. `false`: there is no room for it.
+    /// Sets the frames of a stack that has a number already. `false`: there is no room for it.
     pub fn fill(&mut self, number: u32, pid: u32, since_ns: u64, frames: &[u64], leaf: Leaf) -> bool {
         let Some(room) = self.room_after(frames) else { return false };
         self.room = room;
@@ -60,7 +60,7 @@ impl Interner {
         true
     }
 
-    /// Numbers that lie far below the next one are not used again.
+    /// Forgets known stacks when numbers get too far apart, so that old numbers are not used again.
     fn forget_some(&mut self) {
         if self.next.saturating_sub(self.floor) >= STACKS_AT_ONCE {
             self.known.clear();
@@ -68,7 +68,7 @@ impl Interner {
         }
     }
 
-    /// The room after one more; `None`: there is not enough.
+    /// The room that remains after one more stack; `None`: there is not enough.
     fn room_after(&self, frames: &[u64]) -> Option<Option<u64>> {
         match self.room {
             Some(room) => room.checked_sub(stack_bytes(frames.len())).map(Some),
@@ -115,7 +115,7 @@ mod tests {
         }
         assert_eq!(interner.number(7, 0, &[1, 2], Leaf::Code), Interned::Known(1));
         assert_eq!(interner.number(9, 0, &[1], Leaf::Code), Interned::New(STACKS_AT_ONCE + 1));
-        // Begun again: only numbers less than [`STACKS_AT_ONCE`] below are used again.
+        // Numbering has begun again: only numbers less than [`STACKS_AT_ONCE`] lower are used again.
         assert_eq!(interner.number(7, 0, &[1, 2], Leaf::Code), Interned::New(STACKS_AT_ONCE + 2));
     }
 

@@ -1,34 +1,34 @@
-//! What is known of the innermost place of a stack besides its address.
+//! Facts about the innermost place of a stack in addition to its address.
 
 use engine::event::{Access, NoteKind};
 use probe_abi::{SampleFlags, SampleReason};
 
-/// No address has the highest bit, and none of user space the one below.
+/// A mark in words that are no frames: no address has the highest bit, and none of user space the bit below.
 const NOT_A_FRAME: u64 = 1 << 63;
 /// Bits of an address of user space.
 const ADDRESS: u64 = (1 << 48) - 1;
 const IN_KERNEL: u64 = NOT_A_FRAME | 1 << 62;
 
-/// See the module.
+/// The last instruction's effect or place, where that is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Leaf {
-    /// Nothing.
+    /// Nothing more is known.
     #[default]
     Code,
-    /// The last instruction had changed or read the word at this address, which several threads may use.
+    /// The last instruction changed or read the word at this address, which several threads may use.
     Changed(u64, Access),
-    /// The thread computed in the kernel, in this system call; `None`: at a page fault or an interrupt.
+    /// The thread computed in the kernel, in this system call; `None`: in a page fault or an interrupt.
     InKernel(Option<u32>),
 }
 
 impl Leaf {
-    /// Of a sample with these fields that was taken in the kernel at a tick; `None`: it was not. `call`: as [`probe_abi::RawCopy::call`].
+    /// The leaf of a sample taken in the kernel at a tick; `None` for others. `call`: as [`probe_abi::RawCopy::call`].
     pub fn of_kernel(reason: u8, flags: u8, call: u16) -> Option<Leaf> {
         let in_kernel = reason == SampleReason::Tick as u8 && flags & SampleFlags::IN_KERNEL != 0;
         in_kernel.then_some(Leaf::InKernel(u32::from(call).checked_sub(1)))
     }
 
-    /// What a stack's key has behind its frames.
+    /// The word that a stack's key has after its frames.
     pub fn key(self) -> Option<u64> {
         match self {
             Leaf::Code => None,
@@ -37,7 +37,7 @@ impl Leaf {
         }
     }
 
-    /// The note about the stack with this number.
+    /// A note about the stack of this number; `None`: there is nothing to say.
     pub fn note(self, stack: u32, pid: u32) -> Option<NoteKind> {
         match self {
             Leaf::Code => None,

@@ -1,4 +1,4 @@
-//! What the kernel programs took of stacks becomes samples: frames, numbered stacks, and where code was mapped.
+//! Makes samples of the stacks that the kernel programs took: frames, numbers of stacks, and the mappings of code.
 
 mod address_space;
 mod binaries;

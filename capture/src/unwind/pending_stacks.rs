@@ -1,4 +1,4 @@
-//! Stacks that wait for an answer of another thread, and are reported when it is there.
+//! Stacks that wait for an answer of the reader threads, and are reported when it has come.
 
 use super::copies::Unwound;
 use super::process::{Kept, On, Waiting, of};
@@ -26,7 +26,7 @@ impl Sampler {
         }
     }
 
-    /// Hears what was found out, and tells the stacks that have waited for it, until `enough` says so.
+    /// Takes the readers' answers, and reports the stacks that have waited for them, until `enough` is true.
     pub fn go_on(&mut self, enough: &mut dyn FnMut() -> bool) {
         loop {
             match self.reader.as_ref().map(Reader::next) {
@@ -50,8 +50,8 @@ impl Sampler {
         }
     }
 
-    /// Waits for the pending answers, but no longer than this; afterwards every stack has been reported as
-    /// far as it is known.
+    /// Waits for the pending answers, but no longer than this. Afterwards every stack has been reported as far as
+    /// it is known.
     pub fn finish_all(&mut self, patience: Duration) {
         let until = Instant::now() + patience;
         self.go_on(&mut || false);
@@ -66,7 +66,7 @@ impl Sampler {
         self.go_on(&mut || false);
     }
 
-    /// There will be no more answers.
+    /// Stops waiting: there will be no more answers.
     fn give_up(&mut self) {
         self.reader = None;
         let past = self.past.iter_mut().map(|(_, process)| process);
@@ -108,10 +108,10 @@ impl Sampler {
         }
     }
 
-    /// Tells a stack that has waited, unless it needs one more answer.
+    /// Reports a stack that has waited, unless it needs one more answer.
     fn tell(&mut self, waiting: Waiting) {
         let Waiting { number, pid, time_ns, since_ns, .. } = waiting;
-        // Its sample is on its way, and cannot say any more that the stack is cut off.
+        // Its sample has been passed on already, so only the note can say that the stack is cut off.
         let (frames, cut) = match waiting.stack.copied() {
             None => match waiting.stack {
                 Kept::Frames(frames) => (frames, false),
@@ -168,7 +168,7 @@ mod tests {
         (sampler, asked, tell)
     }
 
-    /// One frame whose caller is at `CODE + caller`, which has none.
+    /// A copy with one frame, whose caller is at `CODE + caller` and has no caller itself.
     fn copy(time_ns: u64, caller: u64) -> Box<RawCopy> {
         let mut raw = Box::new(RawCopy::new_zeroed());
         raw.header = header(time_ns, RAW_COPY_KIND);
@@ -190,7 +190,7 @@ mod tests {
         ReaderAnswer::Code { pid: PID, since_ns, seen }
     }
 
-    /// Callers are 16 bytes above; a frame at 0x100 or later has none.
+    /// Tables by which callers are 16 bytes higher, and a frame at 0x100 or later has no caller.
     fn tables(since_ns: u64) -> ReaderAnswer {
         let rule = |back| Rule { frame: FrameAt::Stack(16), pointer: Saved::Same, back, is_signal: false };
         let spans = vec![(0, 0x100, 0), (0x100, 0x1000, 1)];
@@ -208,7 +208,7 @@ mod tests {
         notes.filter_map(stack).collect()
     }
 
-    /// The ring reader waited for a parser, ten seconds for a binary.
+    /// The ring reader must not wait for a parser, which may take ten seconds for a binary.
     #[test]
     fn a_sample_does_not_wait_for_tables_and_its_stack_is_told_when_they_are_there() {
         let (mut sampler, asked, tell) = played();
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!((stacks(&mut sampler), sampler.take_mappings().len()), (vec![], 1));
         assert!(matches!(asked.try_iter().collect::<Vec<_>>()[..], [Ask::Tables { pid: PID, .. }]), "once");
         tell.send(tables(0)).expect("it listens");
-        // Not more in one turn than there is time for.
+        // No more stacks are reported in one turn than there is time for.
         let mut turns = 0;
         sampler.go_on(&mut || {
             turns += 1;
@@ -234,18 +234,18 @@ mod tests {
         assert_eq!(stacks(&mut sampler), [told(10, 1, 0x120), told(20, 2, 0x130)]);
         sampler.go_on(&mut || false);
         assert_eq!(stacks(&mut sampler), [told(30, 3, 0x120)], "a sample names this number, too");
-        // From now on it is known.
+        // From now on the stack is known.
         let now = sampler.sample(copy(40, 0x130).as_bytes()).expect("a sample");
         assert_eq!((now.stack, now.flags, stacks(&mut sampler)), (2, 0, vec![]));
         assert_eq!(sampler.counts(0), SampleCounts { taken: 4, ..SampleCounts::default() });
         assert_eq!((sampler.waiting, sampler.waiting_bytes), (0, 0));
     }
 
-    /// That a stack was cut off was counted, but neither it nor its sample said so when it was followed later.
+    /// A stack that is unwound later and is cut off must be counted and marked as such.
     #[test]
     fn a_stack_that_is_cut_off_says_so_when_it_is_told_later() {
         let (mut sampler, _asked, tell) = played();
-        // The caller of the second one lies beyond what was copied.
+        // The caller of the second stack's frame lies beyond the copied bytes.
         let mut beyond = copy(20, 0x20);
         beyond.count = 16;
         for raw in [copy(10, 0x120), beyond] {
@@ -259,7 +259,7 @@ mod tests {
         assert_eq!(sampler.take_notes().iter().map(cut).collect::<Vec<_>>(), [false, true]);
         let counts = SampleCounts { taken: 2, truncated: 1, ..SampleCounts::default() };
         assert_eq!(sampler.counts(0), counts);
-        // What is followed at once says so itself.
+        // A stack that is unwound at once is marked in its sample.
         let mut beyond = copy(30, 0x20);
         beyond.count = 16;
         let now = sampler.sample(beyond.as_bytes()).expect("a sample");
@@ -303,13 +303,13 @@ mod tests {
         assert_eq!(sampler.counts(0), counts);
         drop(tell);
         sampler.finish_all(Duration::from_secs(600));
-        // By frame pointers, but there is none: the innermost frame is known.
+        // Stacks are followed by frame pointers, but there is none, so only the innermost frame is known.
         let told = stacks(&mut sampler);
         assert_eq!((told.len(), &told[0]), (MOST_WAITING, &(10, 1, vec![CODE])));
         assert_eq!((sampler.waiting, sampler.waiting_bytes, sampler.past.len()), (0, 0, 0));
     }
 
-    /// The same, of those that come later.
+    /// A stack that finds no room when it is reported late is counted as such, too.
     #[test]
     fn a_stack_without_room_when_it_is_told_is_counted_as_such() {
         let (mut late, _asked, tell) = played();

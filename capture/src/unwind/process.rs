@@ -1,4 +1,4 @@
-//! What is known of one process whose stacks are sampled, and which of them wait for more.
+//! A process whose stacks are sampled: its code, its unwinder, and its stacks that wait.
 
 use super::address_space::AddressSpace;
 use super::copies::{Copied, Unwinding, Unwound};
@@ -14,40 +14,40 @@ use std::sync::Arc;
 pub(super) struct SampledProcess {
     pub space: AddressSpace,
     pub unwinding: Unwinding,
-    /// What the outermost functions that keep frame pointers return to, and what lies above that.
+    /// For each root, the addresses from where the outermost function with frame pointers returns to, up to the last frame.
     pub roots: Vec<Vec<u64>>,
     pub depth: Depth,
-    /// A look at where it has its code is under way.
+    /// A look at its mappings is under way.
     pub looking: bool,
     pub waiting: Vec<Waiting>,
 }
 
-/// A stack that cannot be reported yet; samples name it already.
+/// A stack that cannot be reported yet, though samples have its number already.
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub number: u32,
     pub pid: u32,
     pub time_ns: u64,
-    /// Since when the process runs the program that it is of.
+    /// Since when the process has run the program in which the stack was taken.
     pub since_ns: u64,
     pub stack: Kept,
-    /// What else is known of its innermost place.
+    /// Further facts about its innermost place.
     pub leaf: Leaf,
     pub on: On,
-    /// The process was looked at for it. Once: a program may make code all the time.
+    /// The process was looked at for this stack. That is done once only, since a program may make code all the time.
     pub looked: bool,
 }
 
-/// What a stack waits for.
+/// The answer that a stack waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum On {
-    /// A look at the process.
+    /// The result of a look at the process.
     Look,
-    /// The unwind tables of the code that begins here.
+    /// The unwind tables of the code that begins at this address.
     Tables(u64),
 }
 
-/// As much of a stack as there is.
+/// The present form of a stack: frames, or copied bytes with registers.
 #[derive(Debug)]
 pub(super) enum Kept {
     Frames(Vec<u64>),
@@ -73,7 +73,7 @@ impl Kept {
         }
     }
 
-    /// Bytes of memory.
+    /// Bytes of memory that it takes.
     pub fn bytes(&self) -> usize {
         let own = match self {
             Kept::Frames(frames) => frames.len() * 8,
@@ -82,7 +82,7 @@ impl Kept {
         own + size_of::<Waiting>()
     }
 
-    /// The copied bytes, if that is what it has.
+    /// The copied stack; `None` if it is frames already.
     pub fn copied(&self) -> Option<Copied<'_>> {
         match self {
             Kept::Frames(_) => None,
@@ -109,7 +109,7 @@ impl SampledProcess {
         self.unwinding.keeping.iter().any(|[start, length]| address.wrapping_sub(*start) < *length)
     }
 
-    /// Learns from a stack; whether the programs need a new setting.
+    /// Learns depth and root from a stack; whether the programs need a new setting.
     pub fn learn(&mut self, unwound: &Unwound, copied: usize) -> bool {
         let new_depth = match unwound {
             Unwound { whole: true, reach, .. } => self.depth.whole(*reach),
@@ -120,14 +120,14 @@ impl SampledProcess {
         new_depth || new_root
     }
 
-    /// A root is where a whole stack finally leaves the code that keeps frame pointers; whether it is a new
-    /// one.
+    /// Learns the root of a whole stack: the address where it finally leaves the code that keeps frame pointers. Whether it
+    /// is a new one.
     fn learn_root(&mut self, frames: &[u64]) -> bool {
         let Some(at) = frames.iter().position(|&frame| !self.keeps(frame)).filter(|&at| at > 0) else {
             return false;
         };
         let above = frames.get(at..).unwrap_or_default();
-        // The very first function of a program is its own again.
+        // The outermost function may again be in such code: that is where a program starts.
         let for_good =
             above.split_last().is_some_and(|(_, rest)| rest.iter().all(|&frame| !self.keeps(frame)));
         let known = self.roots.iter().any(|root| root.first() == above.first());
@@ -138,7 +138,7 @@ impl SampledProcess {
         true
     }
 
-    /// What the programs have to know.
+    /// The facts about the process's code that the programs need.
     pub fn code(&self) -> SampledCode {
         let mut code = SampledCode::default();
         for (to, from) in code.keeping.iter_mut().zip(self.unwinding.keeping.iter().take(MAX_KEEPING)) {
@@ -151,13 +151,13 @@ impl SampledProcess {
         code
     }
 
-    /// Stacks that wait for this no longer.
+    /// Removes and returns the stacks that have waited for this.
     pub fn served(&mut self, on: On) -> impl Iterator<Item = Waiting> + '_ {
         self.waiting.extract_if(.., move |waiting| waiting.on == on)
     }
 }
 
-/// The process while it ran the program that it runs since then.
+/// The process while it ran the program that it began at `since_ns`.
 pub(super) fn of<'a>(
     now: &'a mut FxHashMap<u32, SampledProcess>,
     past: &'a mut [(u32, SampledProcess)],
@@ -169,7 +169,7 @@ pub(super) fn of<'a>(
     now.get_mut(&pid).filter(is_it).or_else(|| past.rev().find(is_it))
 }
 
-/// Starts a look at a process, if it is time to; whether one is under way.
+/// Starts a look at a process, if one is due; whether a look is under way.
 pub(super) fn ask_look(process: &mut SampledProcess, reader: Option<&Reader>, pid: u32, now_ns: u64) -> bool {
     if process.looking {
         return true;

@@ -1,5 +1,5 @@
-//! Two threads that look where processes have code and read unwind tables of binaries: a look takes milliseconds, and a
-//! parser may take ten seconds for one binary, in which the rings have to be emptied.
+//! Two threads that look where processes have code, and read unwind tables of binaries. A look takes milliseconds, and a
+//! parser may take ten seconds for one binary, while the rings must be emptied.
 
 use super::address_space::{CodeFound, look};
 use super::binaries::{self, Binary, BinaryTables};
@@ -17,32 +17,32 @@ use std::time::Duration;
 use symbols::FileKey;
 use symbols::Parsers;
 
-/// Most binaries that are held open until their turn: a process may be gone by then.
+/// Most binaries that are held open until their turn, since a process may be gone by then.
 const MOST_OPEN: usize = 128;
-/// Binaries remembered as passed on.
+/// Most binaries that are remembered as passed on.
 const MOST_SEEN: usize = 4096;
-/// As for the thread that empties the rings: a process that is looked at may end soon.
+/// Niceness, as the ring reader's, since a process that is to be looked at may end soon.
 const NICE: i32 = -10;
 
-/// What to find out about a process that runs a program since `since_ns`.
+/// A question about a process that has run its program since `since_ns`.
 #[derive(Debug)]
 pub enum Ask {
-    /// Where it has code that is not among what is known; new since `new_ns` at the latest, or as `told`.
+    /// Asks for code besides `known`. New code exists since `new_ns` at the latest, or since the reports in `told`.
     Look { pid: u32, since_ns: u64, new_ns: u64, known: Arc<Vec<Code>>, told: Vec<Told> },
-    /// The unwind tables of some of it.
+    /// Asks for the unwind tables of this code.
     Tables { pid: u32, since_ns: u64, code: Code },
 }
 
-/// What was found out about it.
+/// The answer to a question.
 #[derive(Debug)]
 pub enum ReaderAnswer {
-    /// Where it has code.
+    /// Where the process has code.
     Code { pid: u32, since_ns: u64, seen: CodeFound },
     /// The tables; `None`: there are none, or they cannot be read.
     Tables { pid: u32, since_ns: u64, code: Code, binary: Option<Arc<Binary>> },
 }
 
-/// The other end of both threads. They end when it is dropped, after what they are doing.
+/// The asking end of both threads. When it is dropped, they end after their present work.
 pub struct Reader {
     asks: Sender<Ask>,
     told: Receiver<ReaderAnswer>,
@@ -70,12 +70,12 @@ impl Reader {
         (Reader { asks, told }, asked, tell)
     }
 
-    /// Asks something. If the threads are gone, [`Reader::next`] tells.
+    /// Asks a question. If the threads are gone, [`Reader::next`] shows it.
     pub fn ask(&self, ask: Ask) {
         let _ = self.asks.send(ask);
     }
 
-    /// An answer, if there is one. `Err`: there is none and will be none.
+    /// The next answer, if there is one. `Err`: there will be none any more.
     pub fn next(&self) -> Result<Option<ReaderAnswer>, Gone> {
         match self.told.try_recv() {
             Ok(told) => Ok(Some(told)),
@@ -84,7 +84,7 @@ impl Reader {
         }
     }
 
-    /// As [`Reader::next`], but waits for it.
+    /// As [`Reader::next`], but waits for an answer.
     pub fn wait(&self, patience: Duration) -> Result<Option<ReaderAnswer>, Gone> {
         match self.told.recv_timeout(patience) {
             Ok(told) => Ok(Some(told)),
@@ -98,18 +98,18 @@ impl Reader {
 #[derive(Debug)]
 pub struct Gone;
 
-/// A binary on its way to its parser.
+/// A binary on its way to the thread that reads tables.
 struct Opened {
     pid: u32,
     since_ns: u64,
     code: Code,
     /// `None`: it cannot be opened.
     key: Option<FileKey>,
-    /// `None`: another caller has passed it on before.
+    /// `None`: the file was passed on before, or too many are open.
     file: Option<File>,
 }
 
-/// Looks at processes, and opens their binaries as long as they are there.
+/// The first thread: looks at processes, and opens their binaries while the processes exist.
 struct Opener {
     opened: Sender<Opened>,
     open: Arc<AtomicUsize>,
@@ -141,7 +141,7 @@ impl Opener {
         let is_new = key.is_some_and(|key| !self.seen.contains(&key));
         let mut file = None;
         if is_new && self.open.load(Ordering::Relaxed) < MOST_OPEN {
-            // A file that is replaced between two looks at it is another one.
+            // If the file is replaced in between, the opened file's own key counts.
             (key, file) = binaries::open(&code).map_or((None, None), |(key, file)| (Some(key), Some(file)));
             self.open.fetch_add(usize::from(file.is_some()), Ordering::Relaxed);
             if self.seen.len() >= MOST_SEEN {

@@ -1,8 +1,8 @@
-//! Raw samples in, samples out; notes and facts bring everything else that they need.
+//! Makes samples of raw samples, with the notes and facts that describe their stacks.
 //!
-//! The ring reader calls it, so nothing here waits: other threads find out where a process has its code and
-//! what its binaries say ([`super::reader`]). A stack that needs an answer gets its number at once, so that
-//! its sample can be passed on; the stack itself follows with the answer.
+//! The ring reader calls it, so nothing here waits: other threads find out where a process has its code, and
+//! read unwind tables ([`super::reader`]). A stack that needs an answer gets its number at once, so that
+//! its sample can be passed on; the stack itself is reported when the answer is there.
 
 use super::changed_words::ChangedWords;
 use super::copies::{Copied, Unwound};
@@ -23,44 +23,44 @@ use std::mem::offset_of;
 use symbols::Parsers;
 use zerocopy::FromBytes as _;
 
-/// Bytes of memory that the stacks of a recording take at most when it is read: half of what a file has room for.
+/// Most bytes of memory that a recording's stacks take when it is read: half of what a file has room for.
 const ROOM: u64 = Limits::FILE.bytes / 2;
-/// Most processes remembered at once.
+/// Most processes whose code is known at once.
 const MOST_PROCESSES: usize = 4096;
-/// Most mappings in a recording: a program may map without end.
+/// Most mappings in a recording, since a program may map without end.
 const MOST_MAPPINGS: usize = 1 << 16;
 /// User-space addresses are below this (x86-64).
 const USER_END: u64 = 1 << 47;
 
-/// See the module.
+/// Makes samples of raw samples.
 pub struct Sampler {
     pub(super) how: CallGraph,
-    /// A process that has not begun the command that is recorded.
+    /// The process at the gate, which has not begun the command yet.
     at_gate: Option<u32>,
     pub(super) interner: Interner,
     pub(super) spaces: FxHashMap<u32, SampledProcess>,
-    /// Processes that run another program now, or were forgotten, while stacks of them wait.
+    /// Processes as they were before they ran another program or were forgotten, as long as their stacks wait.
     pub(super) past: Vec<(u32, SampledProcess)>,
-    /// Finds answers; `None`: nothing does, so stacks are reported as far as they are known.
+    /// Finds answers; `None`: stacks are reported as far as they are known.
     pub(super) reader: Option<Reader>,
-    /// Stacks that wait, and their bytes, those in `ready` among them.
+    /// Number and bytes of stacks that wait, including those in `ready`.
     pub(super) waiting: usize,
     pub(super) waiting_bytes: usize,
-    /// Stacks that wait no longer.
+    /// Stacks whose answer has come.
     pub(super) ready: VecDeque<Waiting>,
     pub(super) codes: Vec<(u32, Option<SampledCode>)>,
     pub(super) notes: Vec<Note>,
     pub(super) mappings: Vec<MappingFact>,
     pub(super) mappings_told: usize,
     most_mappings: usize,
-    /// The kernel tells what processes map later.
+    /// The caller reports mappings that processes make later.
     pub(super) hears_of_mappings: bool,
     pub(super) counts: SampleCounts,
     undecodable: u64,
     changed_words: ChangedWords,
 }
 
-/// How far a copied stack could be followed.
+/// The result of unwinding a copied stack.
 pub(super) enum Followed {
     To(Unwound),
     /// An answer is needed first.
@@ -68,7 +68,7 @@ pub(super) enum Followed {
 }
 
 impl Sampler {
-    /// For stacks that are read like this. Nothing is found out about processes.
+    /// A sampler without a reader: nothing is found out about processes.
     pub fn new(how: CallGraph) -> Sampler {
         Sampler {
             how,
@@ -92,7 +92,7 @@ impl Sampler {
         }
     }
 
-    /// Finds out where processes have code, and reads its unwind tables, in threads of its own.
+    /// Starts threads that find out where processes have code, and read its unwind tables.
     #[must_use]
     pub fn reading_with(self, parsers: Parsers) -> Sampler {
         let reader = Reader::start(parsers)
@@ -100,31 +100,31 @@ impl Sampler {
         Sampler { reader: reader.ok(), ..self }
     }
 
-    /// For a stream without end, whose listener forgets what is old.
+    /// Removes the limits, for a stream without end whose consumer forgets old stacks.
     pub fn without_end(&mut self) {
         self.interner.without_end();
         self.most_mappings = usize::MAX;
     }
 
-    /// The caller reports later mappings of processes ([`Sampler::mapped`]): they are looked at less often.
+    /// `true`: the caller reports later mappings of processes ([`Sampler::mapped`]), so processes are looked at less often.
     #[must_use]
     pub fn hearing_of_mappings(self, hears_of_mappings: bool) -> Sampler {
         Sampler { hears_of_mappings, ..self }
     }
 
-    /// A process has mapped something to execute; 0: any may have.
+    /// Notes an executable mapping that a process has made; process 0: any process may have made one.
     pub fn mapped(&mut self, mapping: &NewMapping) {
         let all = self.spaces.iter_mut().filter(|(pid, _)| mapping.pid == 0 || **pid == mapping.pid);
         all.for_each(|(_, process)| process.space.mapped(mapping));
     }
 
-    /// What this process does until it runs another program is longpole's own.
+    /// Samples of this process are ignored until it runs another program: it is longpole at the gate.
     #[must_use]
     pub fn launching(self, pid: u32) -> Sampler {
         Sampler { at_gate: Some(pid), ..self }
     }
 
-    /// Looks at a record that is not a sample: processes may have changed.
+    /// Takes note of a record that is no sample, since it may start a program or end a process.
     pub fn record(&mut self, bytes: &[u8]) {
         let kind = bytes.get(offset_of!(Header, kind)).copied().unwrap_or(0);
         if ![Kind::Exec as u8, Kind::Fork as u8, Kind::Exit as u8].contains(&kind) {
@@ -138,7 +138,7 @@ impl Sampler {
             Ok(Record::Fork(Fork { header, child_pid, .. })) if child_pid != header.pid => {
                 self.begin(child_pid, header.time_ns);
             }
-            // What it was is forgotten with its next program: its last samples are still on the way.
+            // The process is only forgotten when its PID runs another program, since its last samples may still come.
             Ok(Record::Exit(Exit { header, last_of_process, .. })) if last_of_process != 0 => {
                 self.codes.push((header.pid, None));
             }
@@ -147,7 +147,7 @@ impl Sampler {
     }
 
     fn begin(&mut self, pid: u32, since_ns: u64) {
-        // Until its code is known its stacks are copied.
+        // Its stacks are copied until its code is known.
         if let Some(before) = self.spaces.insert(pid, SampledProcess::new(since_ns)) {
             self.codes.push((pid, None));
             self.keep_past(pid, before);
@@ -160,7 +160,7 @@ impl Sampler {
         }
     }
 
-    /// The sample for a raw one; `None` if the bytes are not one, or it is longpole's own.
+    /// The sample for a raw one; `None` if the bytes are none, or the sample is of longpole at the gate.
     pub fn sample(&mut self, bytes: &[u8]) -> Option<Sample> {
         if let Some(pid) = self.at_gate
             && Header::read_from_prefix(bytes).is_ok_and(|(header, _)| header.pid == pid)
@@ -199,7 +199,7 @@ impl Sampler {
                 let (pid, time_ns) = (raw.header.pid, raw.header.time_ns);
                 let since_ns = self.process(pid).space.since_ns;
                 if time_ns < since_ns {
-                    // Of the program before, whose code is gone.
+                    // The sample is of the program before, whose code is gone.
                     let flags = raw.flags | SampleFlags::TRUNCATED;
                     return Some(self.finish(&raw.header, (raw.reason, flags), &[], Leaf::Code));
                 }
@@ -217,7 +217,7 @@ impl Sampler {
         }
     }
 
-    /// Follows a stack of a process that runs its program since so long. `may_look`: it may wait for a look at it.
+    /// Unwinds a stack of a process that has run its program since `since_ns`. `may_look`: the stack may wait for a look.
     pub(super) fn unwind(
         &mut self,
         (pid, since_ns): (u32, u64),
@@ -242,7 +242,7 @@ impl Sampler {
                 }
             }
         };
-        // A library that was loaded meanwhile, or the very first look.
+        // Either a library was loaded in between, or this is the first look.
         if !process.space.knows(&unwound.frames, time_ns)
             && ask_look(process, looker, pid, time_ns)
             && may_look
@@ -256,7 +256,7 @@ impl Sampler {
         Followed::To(unwound)
     }
 
-    /// What the programs are to know of a process, if it still runs this program.
+    /// Queues the facts about a process's code for the programs, if it still runs this program.
     pub(super) fn tell_code(&mut self, (pid, since_ns): (u32, u64), code: SampledCode) {
         if self.spaces.get(&pid).is_some_and(|process| process.space.since_ns == since_ns) {
             self.codes.push((pid, Some(code)));
@@ -272,7 +272,7 @@ impl Sampler {
         self.spaces.entry(pid).or_default()
     }
 
-    /// A sample whose stack is reported later, if there is room for it.
+    /// A sample whose stack is reported later, or never if there is no room for it.
     fn keep(&mut self, raw: &RawCopy, since_ns: u64, on: On, leaf: Leaf) -> Sample {
         self.counts.taken += 1;
         let stack = Kept::of(raw);
@@ -292,7 +292,7 @@ impl Sampler {
         Sample { header, stack: number.unwrap_or(0), reason: raw.reason, flags: raw.flags, reserved: 0 }
     }
 
-    /// Gives the stack a number, and reports first what it needs.
+    /// A sample with its stack's number. A new stack is reported first.
     fn finish(
         &mut self,
         header: &Header,
@@ -324,7 +324,7 @@ impl Sampler {
         let (since_ns, is_known) = (space.since_ns, space.knows(frames, time_ns));
         let same_since = space.same_since(time_ns);
         if time_ns < since_ns {
-            // Of the program before, whose code is gone.
+            // The sample is of the program before, whose code is gone.
             return 0;
         }
         let number = match self.interner.number(pid, same_since, frames, leaf) {
@@ -341,50 +341,50 @@ impl Sampler {
         let looking = process.is_some_and(|process| ask_look(process, looker, pid, time_ns));
         let stack = Kept::Frames(frames.to_vec());
         if looking && self.has_room_for(&stack) {
-            // The mappings of its code come before it: the code that names stacks looks at each once.
+            // The mappings of its code must be reported before it, since the namer looks at each stack only once.
             let on = On::Look;
             self.wait(Waiting { number, pid, time_ns, since_ns, stack, leaf, on, looked: false });
         } else {
-            // The sample itself says whether it is cut off.
+            // The sample itself has the mark if the stack is cut off.
             let kind = NoteKind::Stack { id: number, pid, frames: frames.to_vec(), cut: false };
             self.notes.push(Note { time_ns, kind });
         }
         number
     }
 
-    /// The stack with this number has changed a word.
+    /// Reports what is known about the innermost place of a stack.
     fn note_leaf(&mut self, stack: u32, pid: u32, time_ns: u64, leaf: Leaf) {
         self.notes.extend(leaf.note(stack, pid).map(|kind| Note { time_ns, kind }));
     }
 
-    /// Stacks that are new since the last call.
+    /// New stacks since the last call.
     pub fn take_notes(&mut self) -> Vec<Note> {
         std::mem::take(&mut self.notes)
     }
 
-    /// Mappings that are new since the last call.
+    /// New mappings since the last call.
     pub fn take_mappings(&mut self) -> Vec<MappingFact> {
         std::mem::take(&mut self.mappings)
     }
 
-    /// What the kernel programs have to know of processes' code since the last call; `None`: nothing any more.
+    /// New facts about processes' code for the kernel programs since the last call; `None`: the facts are to be removed.
     pub fn take_codes(&mut self) -> Vec<(u32, Option<SampledCode>)> {
         std::mem::take(&mut self.codes)
     }
 
-    /// These could not be sent: later.
+    /// Puts facts back that could not be passed on now.
     pub fn give_back_codes(&mut self, mut codes: Vec<(u32, Option<SampledCode>)>) {
         codes.append(&mut self.codes);
         self.codes = codes;
     }
 
-    /// What became of all samples; `lost` of them did not arrive.
+    /// Counts of all samples by result; `lost` samples did not arrive.
     pub fn counts(&self, lost: u64) -> SampleCounts {
         SampleCounts { lost: lost.saturating_add(self.undecodable), ..self.counts }
     }
 }
 
-/// Frames up to the first that cannot be one.
+/// Frames before the first one that cannot be an address of user space.
 pub(super) fn sane(frames: &[u64]) -> &[u64] {
     let sane = frames.iter().take_while(|&&frame| frame != 0 && frame < USER_END).count();
     frames.get(..sane).unwrap_or_default()
@@ -417,7 +417,7 @@ mod tests {
         assert_eq!(sampler.counts(3), SampleCounts { taken: 2, lost: 3, ..SampleCounts::default() });
     }
 
-    /// Two libraries, one after the other at one address, had one stack, with the first one's names.
+    /// Two libraries that are mapped at one address one after the other must not have one stack with the first one's names.
     #[test]
     fn a_stack_through_code_in_the_place_of_other_code_is_another_one() {
         let mut sampler = Sampler::new(CallGraph::Fp);
@@ -472,7 +472,7 @@ mod tests {
         assert_eq!(sampler.counts(0).lost, 4);
     }
 
-    /// The 128 MiB of a recording's stacks were full, and samples had none without a word.
+    /// Samples without a stack, because the 128 MiB for stacks are full, must be counted.
     #[test]
     fn stacks_without_room_are_counted_as_such() {
         let mut sampler = Sampler::new(CallGraph::Fp);

@@ -1,7 +1,7 @@
-//! Cache lines that several threads of a process have used a short while ago, by plain loads and stores.
+//! Cache lines that several threads of a process have used recently, by plain loads and stores.
 //!
-//! Almost each tick finds such an instruction, and each word would make a stack of its own. So only words of lines count that another
-//! thread has used at the same time, and that one of them has changed.
+//! Almost each tick finds such an instruction, and each word would make a stack of its own. So a word counts only if another
+//! thread has used its line at the same time, and one of them has changed it.
 
 use engine::event::Access;
 use rustc_hash::FxHashMap;
@@ -9,31 +9,31 @@ use symbols::MemoryAccess;
 
 /// Bytes of a line on x86-64.
 const LINE: u64 = 64;
-/// Two threads that use a line within this use it at the same time. Ticks are 2 ms apart.
+/// Uses of a line by two threads within this time count as simultaneous. Ticks are 2 ms apart.
 const TOGETHER_NS: u64 = 50_000_000;
-/// Lines that are known at once.
+/// Most lines that are known at once.
 const LINES: usize = 4096;
 
-/// See the module.
+/// The lines that were used recently.
 #[derive(Debug, Default)]
 pub(super) struct SharedLines {
     /// By process and line.
     known: FxHashMap<(u32, u64), Line>,
 }
 
-/// Who has used a line.
+/// The last uses of a line.
 #[derive(Clone, Copy, Debug, Default)]
 struct Line {
-    /// The last thread, and when.
+    /// The thread that used it last, and when.
     last: (u32, u64),
-    /// The last one that is not this one.
+    /// The last use by another thread than that one.
     other: Option<(u32, u64)>,
-    /// When it was changed.
+    /// When it was last changed.
     written_ns: Option<u64>,
 }
 
 impl SharedLines {
-    /// A thread of a process has used a word. What it did if it waits for the line, and others use and change that now.
+    /// Notes a thread's use of a word. Returns the kind of access if the thread waits for a line that others use and change.
     pub fn used(&mut self, (pid, tid): (u32, u32), time_ns: u64, access: MemoryAccess) -> Option<Access> {
         let key = (pid, access.address / LINE);
         if self.known.len() >= LINES && !self.known.contains_key(&key) {
@@ -57,7 +57,7 @@ impl SharedLines {
     }
 }
 
-/// Rings of CPUs are read in turn, so that times may go back a little.
+/// Rings of CPUs are read in turn, so a time may be a little less than the one before.
 fn is_near(one_ns: u64, other_ns: u64) -> bool {
     one_ns.abs_diff(other_ns) <= TOGETHER_NS
 }
@@ -71,7 +71,7 @@ mod tests {
     const STORE: MemoryAccess = MemoryAccess { address: 0x5010, reads: false, writes: true };
     const MS: u64 = 1_000_000;
 
-    /// What each of these uses by threads gives, 10 ms apart.
+    /// The results of these uses by threads, 10 ms apart.
     fn of(uses: &[(u32, MemoryAccess)]) -> Vec<Option<Access>> {
         let mut lines = SharedLines::default();
         let times = (1u64..).map(|turn| turn * 10 * MS);

@@ -1,5 +1,5 @@
-//! What the kernel has told of a process's mappings since the last look at it: which code took the place of another, when,
-//! and which was gone before anything looked.
+//! Mappings of a process that the kernel has reported since the last look at it: code that replaced other code, and when,
+//! and code that was gone before anything looked.
 
 use crate::probe::NewMapping;
 use crate::target::{Code, without_deleted};
@@ -8,28 +8,28 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use symbols::{Outline, safe};
 
-/// Most mappings kept between two looks, and most changes remembered.
+/// Most mappings kept between two looks, and most changes kept.
 const MOST: usize = 1024;
 
-/// A mapping that was told.
+/// A reported mapping.
 #[derive(Clone, Debug)]
 pub struct Told {
     mapping: NewMapping,
-    /// Something else was there before.
+    /// Other code was there before.
     replaces: bool,
 }
 
-/// All of one process.
+/// All reported mappings of one process.
 #[derive(Debug, Default)]
 pub struct AllTold {
     since_look: Vec<Told>,
-    /// When code took the place of other code, ascending (`CLOCK_MONOTONIC` nanoseconds).
+    /// When code replaced other code, ascending (`CLOCK_MONOTONIC` nanoseconds).
     changes: Vec<u64>,
     looked_ns: u64,
 }
 
 impl AllTold {
-    /// A process has mapped something; `known`: its code as of the last look.
+    /// Notes a mapping; `known`: the process's code as of the last look.
     pub fn hear(&mut self, mapping: &NewMapping, known: &[Code]) {
         if mapping.start >= mapping.end || mapping.time_ns < self.looked_ns {
             return;
@@ -49,7 +49,7 @@ impl AllTold {
         self.since_look.push(Told { mapping: mapping.clone(), replaces });
     }
 
-    /// Whether something took the place of what was known at one of these addresses by then.
+    /// Whether known code at one of these addresses had been replaced by `time_ns`.
     pub fn is_stale(&self, frames: &[u64], time_ns: u64) -> bool {
         let is_at = |told: &Told| {
             let (start, end) = span(&told.mapping);
@@ -60,25 +60,25 @@ impl AllTold {
         self.since_look.iter().any(is_at)
     }
 
-    /// The last change by then: addresses before and after it mean different code.
+    /// The last change up to `time_ns`: addresses before and after it mean different code.
     pub fn last_change(&self, time_ns: u64) -> Option<u64> {
         let after = self.changes.partition_point(|&change| change <= time_ns);
         self.changes.get(after.checked_sub(1)?).copied()
     }
 
-    /// What a look that begins now has to know.
+    /// The mappings since the last look, for a look that begins now.
     pub fn since_look(&self) -> Vec<Told> {
         self.since_look.clone()
     }
 
-    /// A look began then.
+    /// Notes that a look began at `at_ns`.
     pub fn looked(&mut self, at_ns: u64) {
         self.looked_ns = at_ns;
         self.since_look.retain(|told| told.mapping.time_ns >= at_ns);
     }
 }
 
-/// Makes room for one more: the older half goes.
+/// Removes the older half if there is no room for one more.
 fn keep_half<T>(all: &mut Vec<T>) {
     if all.len() >= MOST {
         all.drain(..MOST / 2);
@@ -97,29 +97,29 @@ fn bias(code: &Code) -> u64 {
     code.start.wrapping_sub(code.file_offset)
 }
 
-/// A file, and where its first byte would lie.
+/// The mapping's file, and the address at which the file's first byte would lie.
 fn thing(mapping: &NewMapping) -> (u64, u64) {
     (mapping.inode, mapping.start.wrapping_sub(mapping.file_offset))
 }
 
-/// Whether it is that file at that place, or both are memory without a file.
+/// Whether the mapping is of that file at that place, or both are memory without a file.
 fn is_same(mapping: &NewMapping, (inode, bias): (u64, u64)) -> bool {
     mapping.inode == inode && (inode == 0 || thing(mapping).1 == bias)
 }
 
 impl Told {
-    /// Whether this is what is there now.
+    /// Whether the mapping is of this code.
     fn is(&self, code: &Code) -> bool {
         overlap(&self.mapping, (code.start, code.end)) && is_same(&self.mapping, (code.inode, bias(code)))
     }
 }
 
-/// Since when the code that is there is there, as far as that was told.
+/// Since when this code has existed, if that was reported.
 pub fn since(told: &[Told], code: &Code) -> Option<u64> {
     told.iter().rev().find(|told| told.is(code)).map(|told| told.mapping.time_ns)
 }
 
-/// Code that took another one's place: what of `now` it is, and since when. Each piece comes once, as of its last change.
+/// Present code that replaced other code, each piece once, with the time of its last change.
 pub fn changed<'a>(told: &'a [Told], now: &'a [Code]) -> impl Iterator<Item = (&'a Code, u64)> {
     now.iter().filter_map(|code| {
         let last = told.iter().rev().find(|told| told.replaces && told.is(code))?;
@@ -127,12 +127,12 @@ pub fn changed<'a>(told: &'a [Told], now: &'a [Code]) -> impl Iterator<Item = (&
     })
 }
 
-/// Code that is there no more, as facts.
+/// Reported code that no longer exists, as facts.
 pub fn gone(pid: u32, told: &[Told], now: &[Code]) -> Vec<MappingFact> {
     let is_gone = |(index, one): (usize, &Told)| {
         let later =
             || told.iter().skip(index + 1).filter(|later| overlap(&later.mapping, span(&one.mapping)));
-        // A file that is mapped again at the same place comes once more.
+        // A file that is mapped again at the same place has a later entry.
         let is_again = || later().any(|later| is_same(&later.mapping, thing(&one.mapping)));
         let is_there = || now.iter().any(|code| one.is(code));
         later().any(|later| later.replaces) || one.mapping.inode != 0 && !is_again() && !is_there()
@@ -145,7 +145,7 @@ fn fact(pid: u32, mapping: &NewMapping) -> MappingFact {
     let NewMapping { time_ns, start, end, file_offset, inode, path, .. } = mapping;
     let (since_ns, start, end) = (*time_ns, *start, *end);
     if *inode == 0 {
-        // Places in code that the process has made are its addresses.
+        // In code that the process has made, offsets are addresses.
         return MappingFact {
             pid,
             since_ns,
@@ -164,7 +164,7 @@ fn fact(pid: u32, mapping: &NewMapping) -> MappingFact {
         (file.metadata().ok()?.ino() == *inode).then_some(outline)
     });
     let build_id = outline.as_ref().and_then(|outline| outline.build_id.as_ref()).map(|id| id.to_string());
-    // Another file may lie there by now.
+    // Otherwise another file may have that path by now.
     let path = if outline.is_some() { path } else { format!("{path} (deleted)") };
     MappingFact { pid, since_ns, start, end, file_offset: *file_offset, path, build_id }
 }
@@ -183,7 +183,7 @@ mod tests {
         Code { start, end, file_offset, inode, path: "/a".into(), open_path: PathBuf::new() }
     }
 
-    /// A library that was loaded where another had been was taken for that one.
+    /// A library that is mapped where another one was must not be taken for that one.
     #[test]
     fn code_in_the_place_of_other_code_is_new_from_then_on() {
         let mut all = AllTold::default();
@@ -201,7 +201,7 @@ mod tests {
             changed(&told, &now).map(|(code, since)| (code.inode, since)).collect::<Vec<_>>(),
             [(3, 40)]
         );
-        // The one in between was gone before anything looked.
+        // The mapping in between was gone before anything looked.
         let gone = gone(u32::MAX, &told, &now);
         let gone: Vec<_> = gone.iter().map(|fact| (fact.since_ns, fact.path.as_str())).collect();
         assert_eq!(gone, [(20, "/a (deleted)"), (30, "/b (deleted)")]);

@@ -1,14 +1,14 @@
-//! The vDSO: the kernel's own library in every process. It is the same in all of them, so longpole's own is read.
+//! The vDSO, the kernel's own library. It is the same in every process, so longpole's own copy is read.
 
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 
-/// Larger than any.
+/// More bytes than any vDSO has.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// Its bytes, as a file.
+/// The vDSO's bytes, as a file.
 pub fn copy() -> io::Result<File> {
     let maps = std::fs::read_to_string("/proc/self/maps")?;
     let line = maps.lines().find(|line| line.ends_with("[vdso]")).ok_or(io::ErrorKind::NotFound)?;
@@ -18,7 +18,7 @@ pub fn copy() -> io::Result<File> {
     let (start, end) = (number(start)?, number(end)?);
     let len = end.checked_sub(start).filter(|&len| len <= MOST_BYTES).ok_or(io::ErrorKind::InvalidData)?;
     let mut bytes = vec![0u8; usize::try_from(len).map_err(io::Error::other)?];
-    // In two pieces: the whole name marks programs that change their own code (`symbols::moves_code`).
+    // The path is in two pieces, since its whole text marks programs that change their own code (`symbols::moves_code`).
     File::open(std::path::Path::new("/proc/self").join("mem"))?.read_exact_at(&mut bytes, start)?;
     let mut file = File::from(memfd_create("longpole-vdso", MemfdFlags::CLOEXEC)?);
     file.write_all(&bytes)?;

@@ -1,4 +1,4 @@
-//! What all rings say together.
+//! Sums over all rings.
 
 use super::super::thread_ring_reader::{GENEROUS, Ring};
 use super::{MOST_PENDING, Rings};
@@ -7,7 +7,7 @@ use engine::event::PendingOperation;
 use probe_abi::interpose::SharedWord;
 use std::sync::atomic::Ordering;
 
-/// How often all rings, if there are more than a few, are read for operations that were left out.
+/// How often operations that were left out are summed, if there are more than a few rings.
 const LEFT_OUT_EVERY_NS: u64 = 500_000_000;
 
 impl Rings {
@@ -19,38 +19,38 @@ impl Rings {
         })
     }
 
-    /// Those of them for which there was no memory, though there was room in their ring.
+    /// Those of the dropped records for which there was no memory, although their ring had room.
     pub fn short(&self) -> u64 {
         let short = |number| Ring::short(&self.shared, number);
         (0..self.rings.len()).map(short).fold(0, u64::saturating_add)
     }
 
-    /// Operations of threads alone in their process that were left out, to keep to the budget.
+    /// Operations left out to keep to the budget, of threads that are alone in their process.
     pub fn left_out(&self) -> u64 {
         let left_out = |number| Ring::left_out(&self.shared, number);
         (0..self.rings.len()).map(left_out).fold(0, u64::saturating_add)
     }
 
-    /// Operations of uncontended pairs that were counted, since there was hardly any room for records.
+    /// Operations of uncontended pairs that were counted instead of recorded, since there was hardly any room for records.
     pub fn counted(&self) -> u64 {
         let counted = |number| Ring::counted(&self.shared, number);
         (0..self.rings.len()).map(counted).fold(0, u64::saturating_add)
     }
 
-    /// Operations of threads that may touch neither the clock nor the kernel: they were only counted.
+    /// Operations of threads that may neither read the clock nor call the kernel: they were only counted.
     pub fn forbidden(&self) -> u64 {
         let without = self.shared.word(SharedWord::FORBIDDEN).load(Ordering::Relaxed);
         let forbidden = |number| Ring::forbidden(&self.shared, number);
         (0..self.rings.len()).map(forbidden).fold(without, u64::saturating_add)
     }
 
-    /// Operations recorded so far, and those left out as of a moment ago, with what that took of their threads' time.
+    /// Operations recorded so far, and those left out as of the last sum; both with their cost to the target's threads.
     pub fn cost(&self) -> PreloadCost {
         let (recorded, recorded_ns) = self.costs.total();
         PreloadCost { recorded, recorded_ns, ..self.left_out_inside }
     }
 
-    /// Looks at all rings, so only now and then where there are many.
+    /// Sums the operations left out over all rings; rarely, if there are many rings.
     pub(super) fn see_left_out(&mut self, now_ns: u64) {
         let soon = now_ns.saturating_sub(self.left_out_seen_ns) < LEFT_OUT_EVERY_NS;
         if soon && self.rings.len() > GENEROUS {
@@ -65,12 +65,12 @@ impl Rings {
         };
     }
 
-    /// Bytes that were no records.
+    /// Pieces of a ring that could not be records.
     pub fn undecodable(&self) -> u64 {
         self.rings.iter().fold(0, |sum, ring| sum.saturating_add(ring.undecodable))
     }
 
-    /// What threads are in the middle of, or were when they ended.
+    /// Operations that threads are in the middle of, or were in when they ended.
     pub fn take_pending(&mut self) -> Vec<PendingOperation> {
         let mut pending = std::mem::take(&mut self.pending);
         for (number, ring) in self.rings.iter().enumerate() {

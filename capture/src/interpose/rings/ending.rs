@@ -1,29 +1,29 @@
-//! Rings of threads that have ended: they are found, and others get them.
+//! Rings of threads that have ended: finds them and frees them for other threads.
 
 use super::super::thread_ring_reader::Turn;
 use super::{MOST_PENDING, Rings};
 use probe_abi::interpose::SharedWord;
 use std::sync::atomic::Ordering;
 
-/// A thread that does nothing is looked for so often: the kernel's word that it has ended got lost at most.
+/// How often an idle thread is checked for being alive, in case the kernel's record of its end was lost.
 pub(super) const LOOK_EVERY_NS: u64 = 2_000_000_000;
-/// Threads in one turn that are looked for: each is a system call, or a few.
+/// Threads checked in one turn: each check is a system call or a few.
 const LOOKS: usize = 16;
-/// The same when no unused ring is left.
+/// The same when no unused ring remains.
 const LOOKS_WHEN_SCARCE: usize = 64;
-/// Turns in which a ring of an ended thread is to be freed, before that is left to those looks.
+/// Turns in which freeing the ring of an ended thread is tried, before it is left to those checks.
 pub(super) const TRIES: u32 = 20;
 
 impl Rings {
-    /// A thread has ended, as the kernel's records say: it writes nothing more.
+    /// Notes that a thread has ended according to the kernel's records: it writes nothing more.
     pub fn thread_ended(&mut self, pid: u32, tid: u32) {
         if self.ended.len() < self.shared.layout().rings {
             self.ended.push((u64::from(pid) << 32 | u64::from(tid), 0));
         }
     }
 
-    /// Gives rings of threads that have ended to others. Whether they are gone is looked at all the same: a thread that
-    /// runs a new program has the ids of one that has ended for it, and its own ring.
+    /// Frees rings of threads that have ended. Whether a thread is gone is checked all the same: when a thread other than
+    /// the leader runs a new program, the leader ends and that thread goes on under its ids, with its own ring.
     pub(super) fn free_ended(&mut self, lives: &mut dyn FnMut(u32, u32) -> bool) {
         let mut freed = false;
         for (owner, tries) in std::mem::take(&mut self.ended) {
@@ -31,7 +31,7 @@ impl Rings {
             if !lives((owner >> 32) as u32, owner as u32) && self.free(number) {
                 freed = true;
             } else if tries < TRIES {
-                // It is on its way out, or something is still in there.
+                // The thread has not quite ended, or its ring still has records.
                 self.ended.push((owner, tries + 1));
             }
         }
@@ -40,7 +40,7 @@ impl Rings {
         }
     }
 
-    /// Frees a ring of a thread that is gone, if everything has been read.
+    /// Frees the ring of a thread that is gone, if everything has been read; `false`: not yet.
     fn free(&mut self, number: usize) -> bool {
         let Some(ring) = self.rings.get_mut(number) else { return false };
         let turn = Turn::looking(&self.shared, number);
@@ -57,14 +57,14 @@ impl Rings {
         true
     }
 
-    /// Threads look for free rings from the first one on: they would go round by themselves, this keeps memory together.
+    /// Lets threads look for free rings from the first one on, which keeps the used memory together.
     fn reuse(&mut self) {
         let next = self.shared.word(SharedWord::NEXT_RING).swap(0, Ordering::AcqRel);
         self.notice_new(next);
     }
 
-    /// Looks whether threads live, in case the kernel's word that they have ended got lost. A few each time:
-    /// the others have their turn later.
+    /// Checks whether threads live, in case the kernel's record of an end was lost. A few in each turn; the next turn
+    /// goes on after them.
     pub(super) fn free_some(&mut self, now_ns: u64, lives: &mut dyn FnMut(u32, u32) -> bool) {
         let scarce = self.rings.len() == self.shared.layout().rings;
         let mut looks = if scarce { LOOKS_WHEN_SCARCE } else { LOOKS };
@@ -81,7 +81,7 @@ impl Rings {
                 continue;
             }
             ring.looked_ns = now_ns;
-            // It may have been taken without anything written yet.
+            // A thread may have taken the ring and written nothing yet.
             ring.see_owner(&turn);
             if ring.owner == 0 {
                 continue;

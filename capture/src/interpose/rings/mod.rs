@@ -1,9 +1,9 @@
-//! All rings of the shared memory: further rings in addition to the kernel's.
+//! All rings of the shared memory, which are read in addition to the kernel's rings.
 //!
-//! **What a turn may promise.** The clock is read, then every ring is emptied as far as it was filled. A
-//! thread takes its place before it reads the clock for the record's time, so records that are not yet there
-//! are newer than this turn's clock. The exception are places taken and not yet filled: their times are newer
-//! than the last turn that did not see them. A thread may be pre-empted right there, so the promise waits for
+//! **Up to when a turn is complete.** A turn reads the clock, then empties every ring as far as it is filled. A
+//! thread takes its place in the ring before it reads the clock for the record's time. So records that are not
+//! there yet are newer than the turn's clock. The exception are places taken and not yet filled: their records are
+//! newer than the last turn that did not see them. A thread may be pre-empted right there, so completeness waits for
 //! it, but no longer than [`PATIENCE_NS`]: a stopped process must not hold up all others. A record that comes
 //! later than that is counted as late.
 
@@ -21,46 +21,46 @@ use probe_abi::interpose::SharedWord;
 use rustc_hash::FxHashMap;
 use std::sync::atomic::Ordering;
 
-/// How long a record that is being written holds up the others.
+/// How long a record that is being written may hold up the others.
 pub(super) const PATIENCE_NS: u64 = 1_000_000_000;
-/// A place that is being written for longer is looked at: its thread may be gone.
+/// After this time the thread of a place that is still unfilled is checked: it may be gone.
 const DOUBT_NS: u64 = 20_000_000;
-/// Records of one ring in one turn.
+/// Most records of one ring in one turn.
 const MOST_PER_RING: u64 = 32_768;
-/// Operations of ended threads that are kept.
+/// Most unfinished operations of ended threads that are kept.
 const MOST_PENDING: usize = 10_000;
 
-/// The rings and what is known of them.
+/// The rings, and the reader's state for each.
 #[derive(Debug)]
 pub(super) struct Rings {
     pub shared: Shared,
-    /// The memory that they may use together.
+    /// The memory that the rings share.
     pool: MemoryPool,
-    /// What recording a thread may cost of its time; `None`: no limit.
+    /// The share of a thread's time that recording it may cost; `None`: no limit.
     share: Option<f64>,
     rings: Vec<Ring>,
-    /// Which ring a thread has.
+    /// The ring of each thread, `pid << 32 | tid`.
     by_owner: FxHashMap<u64, usize>,
-    /// Threads that the kernel says have ended, and whose rings have not yet been freed; how often that was tried.
+    /// Threads that have ended according to the kernel and whose rings are not freed yet, with the number of tries.
     ended: Vec<(u64, u32)>,
     /// The clock of the last turn.
     last_ns: u64,
-    /// Where to look next whether threads live.
+    /// The ring whose thread was checked last for being alive.
     next_look: usize,
-    /// What threads that have ended were in the middle of.
+    /// Operations that ended threads were in the middle of.
     pending: Vec<PendingOperation>,
-    /// What recording has cost the threads.
+    /// The recording's cost to the threads.
     costs: OperationCosts,
-    /// Operations left out, and what that took, as of [`Rings::left_out_seen_ns`]; the rest is not used.
+    /// Operations left out and their cost, as of [`Rings::left_out_seen_ns`]; other fields are not used.
     left_out_inside: PreloadCost,
     left_out_seen_ns: u64,
 }
 
-/// What a turn did.
+/// The result of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Turned {
     pub records: usize,
-    /// All records up to here have been passed on; `None`: there are more to take first.
+    /// All records up to here have been passed on; `None`: rings still hold records.
     pub complete_to_ns: Option<u64>,
 }
 
@@ -85,8 +85,8 @@ impl Rings {
         }
     }
 
-    /// All rings together may use this many bytes from now on. If they have more already, it is returned as
-    /// it is read.
+    /// Limits the memory of all rings together to this many bytes. If they use more already, memory is returned as
+    /// records are read.
     pub fn may_use(&mut self, bytes: u64) {
         self.pool.becomes(&self.shared, bytes);
     }
@@ -175,7 +175,7 @@ impl Rings {
         Turned { records: usize::try_from(total).unwrap_or(usize::MAX), complete_to_ns }
     }
 
-    /// Rings that threads have taken since.
+    /// Creates the reader's state for rings that threads have taken since.
     fn notice_new(&mut self, next: u64) {
         let used = usize::try_from(next).unwrap_or(usize::MAX).min(self.shared.layout().rings);
         if used > self.rings.len() {

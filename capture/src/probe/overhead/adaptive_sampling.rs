@@ -1,69 +1,69 @@
-//! How often samples are taken so that recording costs no more than it may. Pure: time and what was spent come in, a
+//! Chooses how many samples are taken, so that recording costs no more than it may. Pure: time and costs come in, a
 //! decision goes out.
 //!
-//! Ours. A sample costs ten times as much as a record, and more on a slow machine or in a deep stack. On a
-//! virtual machine the interrupt of the clock alone costs as much as three stacks. So its rate cannot be
-//! right beforehand. Unless a user asked for a rate, ticks may cost what events and probes leave of the budget,
-//! but no more than three quarters and no less than three eighths: too few samples are useless. The initial rate
-//! follows from the measured cost of a tick. Samples at sleeps and wake-ups, which show what waits are for, have
-//! their own sixteenth: they take nothing from ticks. As for probes, a debt
+//! Ours. A sample costs ten times as much as a record, and more on a slow machine or with a deep stack. On a
+//! virtual machine the clock's interrupt alone costs as much as three stacks. So no rate is
+//! right beforehand. Unless a user asked for a rate, ticks may cost the part of the budget that events and probes do not
+//! use: at most three quarters of it, at least three eighths, since too few samples are useless. The initial
+//! rate follows from the measured cost of a tick. Samples at sleeps and wake-ups, which show the reasons for waits, have
+//! their own sixteenth of the budget, which ticks do not use. As for probes, a debt
 //! grows by what samples cost and shrinks by what they may cost. When it reaches one second's worth of the
 //! budget, one of two ticks is left out, then three of four, and so on. If leaving out half as many would
-//! have been enough for a while, they come back. A rate that was asked for is kept as long as it fits into
-//! the budget with events and probes. Which ticks are left out does not depend on what the program does, so
+//! have been enough for a while, the rate is doubled again. A rate that a user asked for is kept as long as it fits into
+//! the budget with events and probes. Which ticks are left out does not depend on the program's behaviour, so
 //! shares stay right and only their ± grows.
 
 use std::time::Duration;
 
-/// What has been spent since the start, nanoseconds of CPU time. Nothing in it ever falls.
+/// CPU time spent since the start, nanoseconds. No field ever decreases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SampleSpent {
-    /// Clock.
+    /// The clock, nanoseconds.
     pub(crate) now_ns: u64,
-    /// The recorded processes' own.
+    /// CPU time of the recorded processes themselves.
     pub(crate) own_ns: u64,
-    /// On events and probes.
+    /// CPU time spent on events and probes.
     pub(crate) others_ns: u64,
-    /// On samples: taking and reading them.
+    /// CPU time spent on taking and reading samples.
     pub(crate) samples_ns: u64,
 }
 
-/// The excess that may build up before anything is done: this long at the whole budget on one CPU.
+/// The debt at which samples are left out: the whole budget of one CPU for this time.
 const DEBT_TIME: Duration = Duration::from_secs(1);
-/// Costs are compared over this long.
+/// Least time between two decisions.
 const WINDOW: Duration = Duration::from_millis(500);
-/// Samples that are too many become so few that they take this share of their limit.
+/// When samples cost too much, they are made rarer until they cost this share of their limit.
 const ENOUGH: f64 = 0.9;
-/// They come back where that takes less than this share of it, so that the rate does not oscillate.
+/// The rate is doubled if that would cost less than this share of the limit, so that the rate does not oscillate.
 const LEVEL: f64 = 0.7;
-/// Of the budget: the most that ticks may cost if no rate was asked for; 1.5 % of the program's CPU time where the
+/// Share of the budget that ticks may cost at most if no rate was asked for: 1.5 % of the program's CPU time if the
 /// budget is 2 %.
 const TICKS_SHARE: f64 = 0.75;
-/// Of the budget: what ticks may cost then, however much else is spent. A stack takes 15 to 20 µs, so that is 250 a
+/// Share of the budget that ticks may always cost if no rate was asked for. A stack takes 15 to 20 µs, so that is 250 a
 /// second on a busy CPU.
 const LEAST_TICKS_SHARE: f64 = 0.375;
-/// Of the budget: what samples at sleeps and wake-ups may cost, with any requested rate.
+/// Share of the budget that samples at sleeps and wake-ups may cost, with any requested rate.
 const EVENTS_SHARE: f64 = 0.0625;
-/// Of the budget: the remainder for samples if a user asked for a rate, however much else is spent.
+/// Share of the budget that samples may always cost if a user asked for a rate.
 const LEAST_SHARE: f64 = 0.25;
-/// What taking a stack is expected to cost in addition to the tick: the order of magnitude measured on
+/// Expected cost of a stack in addition to the tick, nanoseconds: the order of magnitude measured on
 /// several machines.
 const STACK_NS: u64 = 6_000;
-/// What samples may cost of one CPU although the recorded processes hardly run.
+/// Share of one CPU that samples may always cost, even if the recorded processes hardly run.
 const LEAST_OF_CPU: f64 = 0.001;
-/// Samples that were left out come back one step at a time, this long apart.
+/// Least time between two steps to a higher rate.
 const BACK_EVERY: Duration = Duration::from_secs(5);
-/// At 499 Hz some 15 a second are left on each CPU.
+/// The highest level: at 499 Hz it leaves some 15 ticks a second on each CPU.
 const MOST: u32 = 5;
 
-/// The state between two looks.
+/// The state between two decisions.
 #[derive(Debug)]
 pub(crate) struct AdaptiveSampling {
     /// Share of the processes' own CPU time; `None`: no limit.
     share: Option<f64>,
-    /// The least and the most that these samples may cost of the budget: in between it is what everything else leaves.
+    /// Least and most that these samples may cost, as shares of the budget. In between they may cost what else is left of it.
     limits: (f64, f64),
-    /// Of two to the power of it one is taken.
+    /// One of 2^`level` samples is taken.
     level: u32,
     last: Option<SampleSpent>,
     debt_ns: f64,
@@ -71,7 +71,7 @@ pub(crate) struct AdaptiveSampling {
 }
 
 impl AdaptiveSampling {
-    /// A rate that a user asked for, with this share of the processes' own CPU time, in millionths; `None`:
+    /// For a rate that a user asked for. `ppm`: budget in millionths of the processes' own CPU time; `None`:
     /// no limit.
     pub(crate) fn asked(ppm: Option<u32>) -> AdaptiveSampling {
         let share = ppm.map(|ppm| f64::from(ppm) / 1e6);
@@ -79,7 +79,7 @@ impl AdaptiveSampling {
         AdaptiveSampling { share, limits, level: 0, last: None, debt_ns: 0.0, changed_ns: 0 }
     }
 
-    /// Up to `rate_hz`, where each tick costs a thread `tick_ns`.
+    /// For a rate of at most `rate_hz`. Each tick costs a thread `tick_ns` without the stack.
     pub(crate) fn fitting(ppm: Option<u32>, rate_hz: u32, tick_ns: u64) -> AdaptiveSampling {
         let all = f64::from(rate_hz) * tick_ns.saturating_add(STACK_NS) as f64 / 1e9;
         let limits = (LEAST_TICKS_SHARE, TICKS_SHARE);
@@ -89,17 +89,17 @@ impl AdaptiveSampling {
         AdaptiveSampling { level, ..sampling }
     }
 
-    /// Of samples at sleeps and wake-ups.
+    /// For samples at sleeps and wake-ups.
     pub(crate) fn of_events(ppm: Option<u32>) -> AdaptiveSampling {
         AdaptiveSampling { limits: (EVENTS_SHARE, EVENTS_SHARE), ..AdaptiveSampling::asked(ppm) }
     }
 
-    /// Of two to the power of this one sample is to be taken.
+    /// One of 2^level samples is to be taken.
     pub(crate) fn level(&self) -> u32 {
         self.level
     }
 
-    /// Takes a look; of two to the power of the answer one sample is to be taken from now on. `None`: as before.
+    /// Decides about the level: one of 2^level samples is to be taken from now on. `None`: as before.
     pub(crate) fn look(&mut self, spent: &SampleSpent) -> Option<u32> {
         let share = self.share?;
         let Some(last) = self.last else {
@@ -114,7 +114,7 @@ impl AdaptiveSampling {
         self.last = Some(*spent);
         let budget = share * since(spent.own_ns, last.own_ns);
         let (least, most) = self.limits;
-        // All together may cost a share of one CPU where the processes use less.
+        // If the processes use less than one CPU, all recording together may cost a share of one CPU.
         let rest = budget.max(share * wall) - since(spent.others_ns, last.others_ns);
         let room = rest.min(budget * most).max(budget * least).max(wall * LEAST_OF_CPU);
         let cost = since(spent.samples_ns, last.samples_ns);
@@ -141,13 +141,13 @@ impl AdaptiveSampling {
 mod tests {
     use super::*;
 
-    /// Two threads that compute all the time and are sampled; a fake clock.
+    /// Two threads that compute all the time and are sampled, with a fake clock.
     struct World {
         sampling: AdaptiveSampling,
         spent: SampleSpent,
         level: u32,
         changes: u32,
-        /// Of own time: all samples, and everything else.
+        /// Costs as shares of own time: of all samples, and of everything else.
         samples: f64,
         others: f64,
         own: f64,
@@ -163,7 +163,7 @@ mod tests {
             World { sampling, spent, level, changes: 0, samples, others, own: 2.0 }
         }
 
-        /// What samples cost of own time meanwhile.
+        /// Runs for some seconds; returns the samples' cost as a share of own time.
         fn run(&mut self, seconds: u64) -> f64 {
             let before = self.spent;
             for _ in 0..seconds * 10 {
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_rate_that_nobody_asked_for_begins_where_it_fits() {
-        // Real machines: a microsecond or two. 499 times 28 microseconds are 1.4 %, three quarters of 2 % are 1.5.
+        // On real machines a tick costs 1 to 2 µs. 499 times 28 µs are 1.4 %, three quarters of 2 % are 1.5 %.
         assert_eq!(AdaptiveSampling::fitting(Some(20_000), 499, 2_000).level(), 0);
         assert_eq!(AdaptiveSampling::fitting(Some(20_000), 499, 22_000).level(), 0);
         let dear = AdaptiveSampling::fitting(Some(20_000), 499, 50_000);
@@ -221,7 +221,7 @@ mod tests {
         assert!(world.changes <= 1, "{}", world.changes);
     }
 
-    /// longpole's own threads took 1.2 % of a program's CPU time, and ticks 1.5 %: the budget is 2 %.
+    /// Ticks and the rest of recording together keep to the budget of 2 %, but ticks always have a part of it.
     #[test]
     fn ticks_take_what_the_rest_leaves_but_some() {
         for (others, most, least) in [(0.0, 0.015, 0.012), (0.012, 0.0081, 0.004), (0.3, 0.0076, 0.003)] {
@@ -232,7 +232,7 @@ mod tests {
         }
     }
 
-    /// The stacks of a program that sleeps all the time left 20 of 500 ticks a second to those that compute.
+    /// The stacks of a program that sleeps all the time must not use up the ticks' part of the budget.
     #[test]
     fn sleeps_and_wakes_have_a_share_of_their_own() {
         let mut ticks = World::with(AdaptiveSampling::fitting(Some(20_000), 499, 5_000), 0.007, 0.03);

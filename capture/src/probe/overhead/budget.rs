@@ -1,16 +1,16 @@
-//! The overhead budget: which probes have to go so that recording costs no more than it may, and which can come back.
-//! Pure: time and what was spent come in, decisions go out.
+//! The overhead budget: chooses the probes that must go so that recording costs no more than it may, and those that can come
+//! back. Pure: time and costs come in, decisions go out.
 //!
-//! Ours. A debt grows by what probes cost and shrinks by what they may cost; when it reaches one second's
-//! worth of the budget, the most expensive probes go until the rest fits. So a burst is stopped within
+//! Ours. A debt grows by what probes cost and shrinks by what they may cost. When it reaches one second's
+//! worth of the budget, the most expensive probes are removed until the rest fits. So a burst of hits is stopped within
 //! milliseconds and a slight excess within seconds, and neither costs more than that one debt. The debt stays
-//! until it is worked off; probes that turn out to be expensive after the worst are gone are removed at the
-//! next look. Probes may cost the budget (a share of the recorded processes' own CPU time) less what is spent
-//! without them: scheduler events, and the threads that take them. If that alone is most of the budget, a
+//! until it is worked off: probes that turn out to be expensive once the worst are gone are removed at the
+//! next look. Probes may cost the budget (a share of the recorded processes' own CPU time) less the other costs:
+//! scheduler events, and the threads that read them. If those alone use most of the budget, a
 //! quarter of it stays for probes, so that a busy scheduler does not leave a recording without any function.
 //!
-//! A probe that went is tried again when there is room for it: its last known cost counts for half as much after each
-//! pause, and the pause is four times as long each time that it has to go again. So none comes and goes more than a
+//! A removed probe is tried again when its expected cost fits. That is its last known cost, halved after each
+//! pause; the pause becomes four times as long each time the probe is removed again. So no probe comes and goes more than a
 //! few times an hour.
 
 use super::spending::{ProbeId, Spent};
@@ -18,42 +18,42 @@ use super::spending_window::Window;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// The excess that may build up before anything is done: this long at the whole budget on one CPU.
+/// The debt at which probes are removed: the whole budget of one CPU for this time.
 const DEBT_TIME: Duration = Duration::from_secs(1);
-/// Costs are compared over the last one to two of these.
+/// Costs are compared over the last one to two windows of this length.
 const WINDOW: Duration = Duration::from_millis(500);
-/// Probes go until the rest costs this share of what it may, and come back as long as there is room up to it: between
-/// that and the whole nothing happens.
+/// Probes are removed until the rest costs this share of its limit, and restored as long as there is room up to it. Between
+/// this share and the whole limit nothing happens.
 const LEVEL: f64 = 0.7;
-/// Of that excess: probes that together have cost no more since the window began stay. A hot function is
-/// found within some milliseconds, in which its program has hardly run, and one call of another one is no
+/// Probes that have together cost no more than this share of the debt limit since the window began stay. A hot function is
+/// found within some milliseconds, in which its program has hardly run, and one call of another function is no
 /// sign that it is called often.
 const SMALL: f64 = 0.05;
-/// Of that excess: a probe that has cost at most this is among those, whatever it may cost later.
+/// Only probes that have cost at most this share of the debt limit count among those.
 const FEW: f64 = 0.005;
-/// The first pause before a probe is tried again, and what it is multiplied with each time. At 5 s a Redis whose load
-/// changed every two seconds had two to four functions a second on trial. Later trials are fewer; that its slow-down became
-/// less by it could not be shown (BENCHMARKS.md).
+/// The first pause before a probe is tried again, and the factor by which it grows each time. With 5 s, a Redis whose load
+/// changed every two seconds had two to four functions a second on trial. Longer pauses make trials fewer; a smaller
+/// slow-down could not be shown (BENCHMARKS.md).
 const FIRST_PAUSE: Duration = Duration::from_secs(10);
 const PAUSE_GROWS: u32 = 4;
-/// The pause of those that went along with others.
+/// The pause of probes that were removed along with others.
 const SHORT_PAUSE: Duration = Duration::from_secs(1);
-/// Most that come back at once: each takes the target's memory map for a moment.
+/// Most probes restored at once: each takes the target's memory map for a moment.
 const MOST_BACK: usize = 512;
 const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
-/// Between two tries to give probes back: those that may, come back together.
+/// Time between two decisions about restoring, so that probes come back together.
 const TRY_EVERY: Duration = Duration::from_secs(5);
 
-/// What to do.
+/// Probes to remove and to restore.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Decision {
-    /// Take these off, the most expensive first.
+    /// Probes to remove, the most expensive first.
     pub(crate) remove: Vec<ProbeId>,
-    /// Put these back.
+    /// Probes to restore.
     pub(crate) restore: Vec<ProbeId>,
 }
 
-/// The state between two looks.
+/// The state between two decisions.
 #[derive(Debug)]
 pub(crate) struct Budget {
     /// Share of the processes' own CPU time; `None`: no limit.
@@ -66,18 +66,18 @@ pub(crate) struct Budget {
     tried_ns: u64,
 }
 
-/// A probe that went.
+/// A probe that was removed.
 #[derive(Clone, Copy, Debug)]
 struct Off {
-    /// When; `None` while it is back.
+    /// When it was removed; `None` while it is back.
     since_ns: Option<u64>,
-    /// What it cost of the processes' own CPU time when it went.
+    /// Its cost when it was removed, as a share of the processes' own CPU time.
     share: f64,
     pause: Duration,
 }
 
 impl Budget {
-    /// With this share of the processes' own CPU time, in millionths; `None`: no limit.
+    /// `ppm`: budget in millionths of the processes' own CPU time; `None`: no limit.
     pub(crate) fn new(ppm: Option<u32>) -> Budget {
         Budget {
             share: ppm.map(|ppm| f64::from(ppm) / 1e6),
@@ -89,12 +89,12 @@ impl Budget {
         }
     }
 
-    /// Whether it ever removes or restores anything.
+    /// Whether there is a limit; without one no probe is ever removed or restored.
     pub(crate) fn is_limited(&self) -> bool {
         self.share.is_some()
     }
 
-    /// Takes a look, and says what to do. Looks come every few hundredths of a second.
+    /// Decides from the costs so far; called every few hundredths of a second.
     pub(crate) fn look(&mut self, spent: &Spent) -> Decision {
         let Some(share) = self.share else { return Decision::default() };
         let now_ns = spent.now_ns;
@@ -119,14 +119,14 @@ impl Budget {
         Decision::default()
     }
 
-    /// These went though they cost little, because they shared a link with one that had to go: they come back soon.
+    /// Notes probes that cost little but were removed because they shared a link with an expensive one: they come back soon.
     pub(crate) fn disabled_along(&mut self, innocent: impl Iterator<Item = ProbeId>, now_ns: u64) {
         let recent = self.recent();
         let own_ns = recent.own_ns.max(1) as f64;
         let costs: BTreeMap<ProbeId, u64> = recent.probes.into_iter().collect();
         for probe in innocent {
             let cost = costs.get(&probe).copied().unwrap_or(0) as f64;
-            // A probe that had to be removed before for its own cost is no better now.
+            // A probe that was removed before for its own cost keeps its longer pause.
             let pause = self.off.get(&probe).map_or(SHORT_PAUSE, |off| off.pause);
             self.off.insert(probe, Off { since_ns: Some(now_ns), share: cost / own_ns, pause });
         }
@@ -135,7 +135,7 @@ impl Budget {
         }
     }
 
-    /// Probes that were removed for another reason do not come back.
+    /// Never restores these probes, which were removed for another reason.
     pub(crate) fn forget(&mut self, gone: impl Fn(ProbeId) -> bool) {
         self.off.retain(|&probe, _| !gone(probe));
     }
@@ -163,7 +163,7 @@ impl Budget {
             remove.push(probe);
             let paused = self.off.get(&probe).map(|off| off.pause.saturating_mul(PAUSE_GROWS));
             let pause = paused.unwrap_or(FIRST_PAUSE).min(LONGEST_PAUSE);
-            // Their own time hardly passes while probes take most of it.
+            // The processes' own time hardly passes while probes take most of it.
             let own_ns = recent.own_ns.max(1);
             self.off.insert(probe, Off { since_ns: Some(now_ns), share: cost as f64 / own_ns as f64, pause });
         }
@@ -171,7 +171,7 @@ impl Budget {
         for window in &mut self.windows {
             window.probes.retain(|(probe, _)| !gone.contains(probe));
         }
-        // The rest of the debt has to be worked off: if the remaining probes turn out to be expensive as
+        // The rest of the debt must be worked off. If the remaining probes turn out to be expensive as
         // well, now that the program makes progress, they are removed at the next look.
         self.debt_ns = self.debt_ns.min(excess);
         remove
@@ -216,16 +216,16 @@ mod tests {
     const MS: u64 = 1_000_000;
     const TICK: u64 = 20 * MS;
 
-    /// Some threads that compute all the time and hit probes so often for each second of their own; a fake clock.
+    /// Threads that compute all the time and hit probes at fixed rates of their own time, with a fake clock.
     struct World {
         budget: Budget,
         spent: Spent,
-        /// Calls per second of own time, and cost of a call.
+        /// Calls per second of own time, and the cost of a call in nanoseconds.
         rates: BTreeMap<ProbeId, (f64, f64)>,
         total: BTreeMap<ProbeId, f64>,
         on: BTreeSet<ProbeId>,
         threads: f64,
-        /// Of own time.
+        /// Other costs, as a share of own time.
         fixed: f64,
         own_ns: f64,
         hits_ns: f64,
@@ -287,13 +287,13 @@ mod tests {
             }
         }
 
-        /// Cost of the hits ÷ own time.
+        /// The cost of hits as a share of own time.
         fn share(&self) -> f64 {
             self.hits_ns / self.own_ns
         }
     }
 
-    /// With `--overhead none` functions that went along with one over the rate limit would stay without probes.
+    /// Without a limit nothing is removed and nothing restored, not even functions that were removed along with others.
     #[test]
     fn without_a_limit_nothing_comes_back() {
         let mut budget = Budget::new(None);
@@ -307,7 +307,7 @@ mod tests {
 
     #[test]
     fn within_the_budget_nothing_happens() {
-        // 1.9 % in all.
+        // The two functions cost 1.9 % together.
         let mut world = World::new(20_000, &[(1, 500.0, 17_000.0), (2, 600.0, 17_000.0)]);
         world.run(600.0);
         assert_eq!(world.changes, []);
@@ -341,7 +341,7 @@ mod tests {
         assert_eq!(most, Some(MOST_BACK));
     }
 
-    /// A function called thirty times a second lost its probes for the one call that fell into the first moment.
+    /// A function that is called thirty times a second keeps its probes even if one call falls into the first moment.
     #[test]
     fn one_call_does_not_make_a_function_dear() {
         let mut budget = Budget::new(Some(20_000));
@@ -355,8 +355,8 @@ mod tests {
         assert_eq!(budget.look(&spent).remove, [1]);
     }
 
-    /// Each time that probes had gone another whole debt was free: a program that ran for 0.3 s with 24 hot functions, the
-    /// next one showing when the last was gone, was slowed to half for all of it.
+    /// When the hottest functions are gone and the next ones show, these must not have a new debt for free: a program
+    /// with 24 hot functions that runs for 0.3 s would be slowed to half for all of it.
     #[test]
     fn what_hot_functions_have_hidden_goes_without_another_debt() {
         let rates: Vec<(ProbeId, f64, f64)> =
@@ -369,7 +369,7 @@ mod tests {
 
     #[test]
     fn a_slight_excess_is_ended_too() {
-        // 2.55 %
+        // The two functions cost 2.55 % together.
         let mut world = World::new(20_000, &[(1, 1_000.0, 17_000.0), (2, 500.0, 17_000.0)]);
         world.run(10.0);
         assert_eq!(world.changes[0].1.remove, [1]);
@@ -385,12 +385,12 @@ mod tests {
         let mut world = World::new(20_000, &rates);
         world.run(120.0);
         assert!(world.share() < 0.0201, "{}", world.share());
-        // Those that are left are the ones called least.
+        // The remaining probes are those of the functions called least.
         let dearest_left = world.on.iter().map(|id| id % 97).max().unwrap_or(0);
         assert!(world.on.len() > 200 && dearest_left < 8, "{} {dearest_left}", world.on.len());
     }
 
-    /// Never flapping: a function that is hot for ever is tried again, but ever more rarely.
+    /// A function that is hot for ever is tried again ever more rarely.
     #[test]
     fn what_is_always_hot_is_tried_ever_more_rarely() {
         let mut world = World::new(20_000, &[(1, 50_000.0, 17_000.0)]);
@@ -415,7 +415,7 @@ mod tests {
 
     #[test]
     fn a_busy_scheduler_leaves_a_quarter_for_functions() {
-        // 1.7 % for functions, and more than the budget for costs that cannot be removed.
+        // Functions cost 1.7 %, and costs that cannot be removed exceed the budget.
         let mut world = World::new(20_000, &[(1, 970.0, 17_000.0), (2, 10.0, 17_000.0), (3, 20.0, 17_000.0)]);
         world.fixed = 0.03;
         world.run(60.0);
@@ -425,7 +425,7 @@ mod tests {
 
     #[test]
     fn processes_that_hardly_run_keep_some_probes() {
-        // 1 ms of own time a second, 30 calls in it: half of it again, but 0.05 % of a CPU.
+        // 1 ms of own time a second with 30 calls in it: they cost half of own time, but 0.05 % of a CPU.
         let mut world = World::new(20_000, &[(1, 30_000.0, 17_000.0)]);
         world.threads = 0.001;
         world.run(600.0);

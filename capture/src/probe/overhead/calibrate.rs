@@ -1,5 +1,5 @@
-//! What a hit of a function probe costs on this machine, measured on three small functions of longpole's own, with programs
-//! and maps of its own: a recording can begin meanwhile.
+//! Measures what a hit of a function probe costs on this machine, on three small functions of longpole's own. The kernel
+//! programs and maps are separate ones, so that a recording can begin meanwhile.
 
 use std::arch::naked_asm;
 use std::io;
@@ -24,40 +24,40 @@ use super::super::{
     options::ProbeFunction,
 };
 
-/// Hits of each kind: enough for a steady median, two milliseconds where a hit takes 10 µs. The records of a batch fit
-/// into the smallest ring.
+/// Number of hits of each kind: enough for a steady median, and two milliseconds if a hit takes 10 µs. The records of a
+/// batch fit into the smallest ring.
 const BATCHES: usize = 4;
 const BATCH: usize = 50;
-/// Bytes of each ring: the records of several batches.
+/// Bytes of each ring: enough for the records of several batches.
 const RING_BYTES: usize = 64 << 10;
-/// Their function numbers are beyond all that have counters: no rate limit holds for them.
+/// The functions' first number, beyond all numbers with counters: no rate limit applies to them.
 pub(crate) const FIRST_NUMBER: u32 = u32::MAX - 3;
 
-/// Begins with an instruction that the kernel emulates.
+/// A function whose first instruction the kernel emulates.
 #[unsafe(naked)]
 extern "C" fn emulated() {
     naked_asm!("push rbp", "pop rbp", "ret")
 }
 
-/// Begins with an instruction that the kernel steps over.
+/// A function whose first instruction the kernel must single-step.
 #[unsafe(naked)]
 extern "C" fn stepped() {
     naked_asm!("mov eax, 1", "ret")
 }
 
-/// Its exit is one byte after its entry.
+/// A function whose exit is one byte after its entry.
 #[unsafe(naked)]
 extern "C" fn returning() {
     naked_asm!("nop", "ret")
 }
 
-/// The thread that measures.
+/// Starts the thread that measures.
 pub(crate) fn begin(
     kernel: Arc<KernelLayout>,
     keeper: Arc<LinkKeeper>,
 ) -> io::Result<JoinHandle<Result<HitCosts, ProbeError>>> {
     std::thread::Builder::new().name("longpole-cost".into()).spawn(move || {
-        // All of it lives until the end: what reads the programs' warnings has one of their maps.
+        // `loaded` lives until the end, since the reader of the programs' warnings uses one of their maps.
         let mut loaded = load(
             &kernel,
             &LoadOptions {
@@ -77,7 +77,7 @@ pub(crate) fn begin(
     })
 }
 
-/// Measures. The programs are attached to nothing else.
+/// Measures the three functions. The programs are attached to nothing else.
 fn measure(
     ebpf: &mut Ebpf,
     functions: &mut FunctionProbes,
@@ -91,7 +91,7 @@ fn measure(
     for (kind, id) in kinds.into_iter().zip(FIRST_NUMBER..) {
         let offset = own_offset(kind as *const () as usize)
             .ok_or_else(|| failed("longpole cannot find its own code in memory"))?;
-        // The third has an entry probe on its `ret`: to the kernel they are alike, and to the programs nearly so.
+        // The third function has an entry probe on its `ret`: for the kernel an exit is no different, for the programs hardly.
         let entry_offset = if id == FIRST_NUMBER + 2 { offset + 1 } else { offset };
         probes.push(ProbeFunction {
             id,
@@ -115,7 +115,7 @@ fn measure(
             let timed = time_calls(kind);
             let mut times = Vec::new();
             rings.drain(&mut |_, bytes| times.extend(Record::decode(bytes).map(|r| r.header().time_ns)));
-            // The first ones meet cold caches.
+            // The first batch runs with cold caches and does not count.
             if batch > 0 {
                 calls.extend(timed);
                 records.append(&mut times);
@@ -123,7 +123,7 @@ fn measure(
         }
         (calls, records)
     });
-    // Taking them off takes some ten milliseconds, and no thread has to wait.
+    // Removing the probes takes some ten milliseconds, and no other thread has to wait for it.
     functions.remove_processes(&|_| true);
     let mut costs = [HitCost::default(); 3];
     for ((cost, (calls, mut records)), plain) in costs.iter_mut().zip(measured).zip(plain) {
@@ -143,8 +143,8 @@ fn time_calls(function: extern "C" fn()) -> Vec<(u64, u64)> {
     (0..BATCH).map(time).collect()
 }
 
-/// Computed from when each call began and ended, and the times of the records. A call without a probe takes
-/// `plain` nanoseconds; half of that (reading the clock) lies on each side.
+/// The cost of a hit, from the beginning and end of each call and the times of the records. A call without a probe takes
+/// `plain` nanoseconds; half of that (reading the clock) lies on each side of the record's time.
 fn cost_of(timed: &[(u64, u64)], times: &mut [u64], plain: u64) -> Option<HitCost> {
     times.sort_unstable();
     let (mut before, mut after) = (Vec::new(), Vec::new());
@@ -179,7 +179,7 @@ fn median(mut values: Vec<u64>) -> Median {
     Median { middle: at(2), spread: at(3) - at(1) }
 }
 
-/// Where an address of this process lies in its program file.
+/// The offset in this process's program file of an address.
 fn own_offset(address: usize) -> Option<u64> {
     let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
     let own = std::fs::read_link("/proc/self/exe").ok()?;
@@ -206,7 +206,7 @@ mod tests {
         let mut times: Vec<u64> = timed.iter().map(|(from, _)| from + 400).collect();
         let cost = cost_of(&timed, &mut times, 100).expect("hits");
         assert_eq!((cost.before_ns, cost.after_ns, cost.spread_ns), (350, 150, 0));
-        // A few records are missing; too many are.
+        // With a few records missing there is a cost, with too many there is none.
         assert!(cost_of(&timed, &mut times[..60].to_vec(), 100).is_some());
         assert_eq!(cost_of(&timed, &mut times[..40].to_vec(), 100), None);
         assert_eq!(cost_of(&timed, &mut [], 100), None);

@@ -1,9 +1,9 @@
-//! Takes the probes off functions that are called too often, and keeps the overhead budget.
+//! Removes probes of functions that are called too often, and keeps recording within the overhead budget.
 //!
-//! The programs themselves stop recording a function in the very window in which its calls pass the rate limit, and
-//! note when. Some ten milliseconds later this thread sees the note and takes the probes away, so that the function
-//! runs at its own speed again. What all probes together cost is weighed in `cost_accounting`, and `budget` decides which of
-//! them have to go for a while.
+//! The kernel programs stop recording a function in the very window in which its calls pass the rate limit, and
+//! note when. Some ten milliseconds later this thread sees that and removes the probes, so that the function
+//! runs at its own speed again. `cost_accounting` adds up what all probes together cost, and `budget` decides which of
+//! them must go for a while.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -42,60 +42,60 @@ use super::{
     spending::Spent,
 };
 
-/// How often the counters are read after probes were attached or removed, or while they are hit all the time.
-/// A very hot function passes the limit early in the programs' window of 134 ms; with this and the time of a
-/// new link it is free again within 200 ms. If nothing changes the looks become as rare as [`LOOK_EVERY`]: on
+/// How often the counters are read after probes were attached or removed, or while probes are hit all the time.
+/// A very hot function passes the limit early in the programs' window of 134 ms. With this interval and the time for
+/// attaching a link, its probes are gone within 200 ms. If nothing changes, the interval grows up to [`LOOK_EVERY`]: on
 /// a virtual machine every wake-up of a thread takes some tenths of a millisecond.
 const TICK: Duration = Duration::from_millis(5);
 
-/// As for the threads that empty the rings.
+/// Niceness of this thread, as the ring reader's.
 const NICE: i32 = -10;
 
-/// Looks at the books at least this often: reading the counters of thousands of functions takes a while, too.
+/// Longest time between two looks at costs. Not shorter, since reading the counters of thousands of functions takes a while.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// The same while probes are hardly hit: only samples can become too expensive.
+/// The same while probes are hardly hit: then only samples can become too expensive.
 const LOOK_WHEN_IDLE: Duration = Duration::from_millis(400);
 
-/// At first a command has not begun yet, and its functions are all on trial.
+/// The same for the first half second: the command is about to begin, and all its functions are on trial.
 const LOOK_AT_FIRST: Duration = Duration::from_millis(20);
 const FIRST: Duration = Duration::from_millis(500);
 
-/// With more functions than this new links for all of them take longer than a program that hits them all the time can
-/// wait.
+/// With more functions than this, attaching new links for all of them takes too long for a program that hits them all the
+/// time.
 const MANY: usize = 256;
 
-/// What the capture and its overhead controller both work on.
+/// State that the capture and its overhead controller share.
 pub(crate) struct Probes {
     pub(crate) ebpf: Ebpf,
     pub(crate) functions: FunctionProbes,
     pub(crate) operations: LockProbes,
-    /// What samples are taken by.
+    /// The sampling clock.
     pub(crate) clock: Option<Clock>,
     /// The programs that follow packets over the loopback device, while they are attached.
     pub(crate) network: Vec<Link>,
-    /// The programs that count waits for locks of the kernel; none where it does not let us.
+    /// The programs that count waits for locks of the kernel; empty if the kernel refuses them.
     pub(crate) contention: Vec<Link>,
-    /// The programs that count requests; `None` where it does not let us.
+    /// The programs that count requests; `None` if the kernel refuses them.
     pub(crate) requests: Option<RequestCounter>,
     pub(crate) kernel: Arc<KernelLayout>,
     pub(crate) notes: Vec<Note>,
     pub(crate) logger: Option<EbpfLogger<&'static dyn log::Log>>,
-    /// CPUs of which the log says that their rings were full.
+    /// CPUs with a message in the log that their ring was full.
     pub(crate) full_rings: BTreeSet<u16>,
     pub(crate) accounting: CostAccounting,
     /// Functions whose probes a user has removed: no budget restores them.
     pub(crate) unwanted: BTreeSet<u32>,
-    /// Since when packets are not followed, and how many wake-ups may have been by own ones until then.
+    /// Since when packets are not followed, and how many wake-ups may have been by own packets before that.
     pub(crate) not_followed: Option<(u64, u64)>,
 }
 
 impl Probes {
-    /// A new number whenever probes were attached or removed.
+    /// Changes whenever probes are attached or removed.
     fn version(&self) -> u64 {
         self.functions.version().wrapping_add(self.operations.version())
     }
 
-    /// Passes the programs' warnings on, and says once of each CPU that its ring was full.
+    /// Passes on the programs' warnings, and logs once for each CPU that its ring was full.
     pub(crate) fn warn(&mut self, shared: &Shared) {
         if let Some(logger) = &mut self.logger {
             logger.flush();
@@ -107,7 +107,7 @@ impl Probes {
         }
     }
 
-    /// Notes how many of `possible` wake-ups may have been by own packets while these were not followed.
+    /// Notes the wake-ups that may have been by own packets while packets were not followed; `possible` counts all so far.
     pub(crate) fn note_packets(&mut self, now_ns: u64, possible: u64) {
         let Some((since_ns, before)) = self.not_followed.take() else { return };
         let lost = possible.saturating_sub(before);
@@ -119,15 +119,15 @@ impl Probes {
     }
 }
 
-/// [`Probes`] between two threads.
+/// [`Probes`], shared by several threads.
 pub(crate) struct Common {
     probes: Mutex<Probes>,
     pub(crate) shared: Arc<Shared>,
-    /// As of the overhead controller's last look.
+    /// The cost of recording, as of the controller's last look.
     overhead: Mutex<Overhead>,
-    /// What the attaching thread has done. It has its own lock, because the ring reader takes it.
+    /// Notes of the attaching thread. They have their own lock, because the ring reader takes it.
     notes: Mutex<Vec<Note>>,
-    /// CPUs that are online, if that has changed.
+    /// CPUs that are online, if that has changed since it was last taken.
     online: Mutex<Option<Vec<u32>>>,
     programs: Mutex<Programs>,
 }
@@ -145,12 +145,12 @@ impl Common {
         }
     }
 
-    /// Which program each process runs.
+    /// The program that each process runs.
     pub(crate) fn programs(&self) -> MutexGuard<'_, Programs> {
         self.programs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives up what was chosen of programs that processes do not run any more.
+    /// Removes probes that were chosen for programs that their processes no longer run.
     pub(crate) fn drop_replaced_programs(&self, probes: &mut Probes) {
         let news = self.programs().take(&|pid| self.shared.is_tracked(pid));
         if news.is_empty() {
@@ -160,27 +160,27 @@ impl Common {
         probes.operations.remove_stale(&news);
     }
 
-    /// Tells what was done.
+    /// Adds a note for the ring reader.
     pub(crate) fn note(&self, note: Note) {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).push(note);
     }
 
-    /// What was reported since the last call.
+    /// Notes since the last call.
     pub(crate) fn take_notes(&self) -> Vec<Note> {
         std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Which CPUs are online, if that has changed since the last call.
+    /// CPUs that are online, if that has changed since the last call.
     pub(crate) fn take_online(&self) -> Option<Vec<u32>> {
         self.online.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// What recording has cost, as of the last look.
+    /// The cost of recording, as of the last look.
     pub(crate) fn overhead(&self) -> Overhead {
         *self.overhead.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks at the books.
+    /// Adds up the cost of recording until now.
     pub(crate) fn look(&self, probes: &mut Probes) -> Spent {
         let Probes { ebpf, functions, operations, accounting, .. } = probes;
         let spent = accounting.look(ebpf, &self.shared, functions, operations);
@@ -188,7 +188,7 @@ impl Common {
         spent
     }
 
-    /// `None` while the other thread is at work: replacing links takes some hundred milliseconds, in which
+    /// The probes; `None` while another thread uses them: replacing links takes some hundred milliseconds, and
     /// the ring reader must not wait.
     pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, Probes>> {
         match self.probes.try_lock() {
@@ -198,14 +198,14 @@ impl Common {
         }
     }
 
-    /// A panic elsewhere does not keep the probes from being removed.
+    /// The probes. A panic in another thread does not keep them from being removed.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Probes> {
         self.probes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Stacks of sleeps and wake-ups are taken from here on, too, if there are `samples`, and waits for locks of the kernel
-/// and requests counted: of these processes, which ran already and whose events are recorded meanwhile.
+/// Starts what may begin after events are recorded: counting waits for locks of the kernel, counting requests of these
+/// processes, which ran already, and, with `samples`, taking stacks at sleeps and wake-ups.
 pub(crate) fn begin_later(common: &Common, kernel: &KernelLayout, pids: &[u32], samples: bool) {
     {
         let probes = &mut *common.lock();
@@ -228,7 +228,7 @@ pub(crate) fn run(
     stop: &Receiver<()>,
 ) {
     clocks::count_this_thread();
-    // A program that probes have slowed to a crawl has all its threads waiting for a CPU: this one must come before them.
+    // If probes have slowed a program to a crawl, all its threads wait for CPUs: this thread must come before them.
     if let Err(error) = rustix::process::setpriority_process(None, NICE) {
         log::debug!("no higher priority: {error}");
     }
@@ -267,7 +267,7 @@ pub(crate) fn run(
     }
 }
 
-/// The clock ticks where recorded threads run, and mappings are recorded on CPUs that have come since.
+/// Notes which CPUs are online, and lets the sampling clock tick where recorded threads run.
 fn follow(common: &Common, probes: &mut Probes, online: &mut Vec<u32>) {
     match aya::util::online_cpus() {
         Ok(now) if now != *online => {
@@ -293,8 +293,8 @@ fn reap_exited(common: &Common, probes: &mut Probes) {
     }
 }
 
-/// Removes the probes from files that have been written to, so that the next process that maps them finds no
-/// breakpoint.
+/// Removes the probes from files that have been written to, so that the next process that maps such a file finds no
+/// breakpoint in it.
 fn forget_the_changed(probes: &mut Probes) {
     let time_ns = now_ns();
     let Probes { functions, operations, notes, .. } = probes;
@@ -309,7 +309,7 @@ fn forget_the_changed(probes: &mut Probes) {
     }
 }
 
-/// Takes the probes off the functions that the programs have cut off.
+/// Removes the probes of functions that the kernel programs have cut off.
 fn enforce_rate_limit(common: &Common, probes: &mut Probes, budget: &mut Budget) {
     let Probes { ebpf, functions, operations, notes, .. } = probes;
     let hot = operations.remove_hot(ebpf, notes);
@@ -325,7 +325,7 @@ fn enforce_rate_limit(common: &Common, probes: &mut Probes, budget: &mut Budget)
     if hot.is_empty() {
         return;
     }
-    // Without a limit, nothing restores probes that are removed with others.
+    // Without a limit, nothing would restore the probes that are removed along with others.
     if budget.is_limited() && functions.functions().nth(MANY).is_some() {
         let over_budget = hot.keys().copied().collect();
         disable_at_once(functions, budget, notes, &over_budget, true);
@@ -341,7 +341,7 @@ fn enforce_rate_limit(common: &Common, probes: &mut Probes, budget: &mut Budget)
     }
 }
 
-/// Packets over the loopback device are followed while that may be of use.
+/// Attaches or removes the programs that follow packets over the loopback device, depending on their use.
 fn follow_packets(common: &Common, probes: &mut Probes, watch: &mut PacketWatch) {
     let total = common.shared.cpu_totals();
     let counts = PacketCounts {
@@ -356,7 +356,7 @@ fn follow_packets(common: &Common, probes: &mut Probes, watch: &mut PacketWatch)
             probes.note_packets(time_ns, counts.possible);
         }
         Some(false) => {
-            // No thread has to wait until the last CPU has left them.
+            // No thread has to wait until the last CPU has left the programs.
             drop(close_together(std::mem::take(&mut probes.network)));
             probes.not_followed = Some((time_ns, counts.possible));
         }
@@ -366,14 +366,14 @@ fn follow_packets(common: &Common, probes: &mut Probes, watch: &mut PacketWatch)
     log::debug!("{} programs follow packets; {counts:?}", probes.network.len());
 }
 
-/// Requests are counted while that is cheap, and else in stretches.
+/// Counts requests all the time while that is cheap, else in stretches.
 fn count_requests(probes: &mut Probes) {
     let Probes { ebpf, requests: Some(requests), accounting, .. } = probes else { return };
     accounting.charge(requests.look(ebpf, accounting.has_budget()));
 }
 
 /// Removes probes for a while, the most expensive first, when recording costs more than it may, and restores
-/// some when there is room.
+/// some when there is room. Adjusts the number of samples.
 fn enforce_budget(
     common: &Common,
     probes: &mut Probes,
@@ -404,12 +404,12 @@ fn enforce_budget(
     let (of_libc, remove): (Vec<u32>, Vec<u32>) =
         remove.into_iter().partition(|number| operations.is_counters(*number));
     if !of_libc.is_empty() {
-        // Locks that are recorded now and then would look free in between: these are removed permanently.
+        // A lock that is recorded only at times would look free in between, so these probes are removed permanently.
         operations.remove_probes(ebpf, now_ns(), &|number| of_libc.contains(&number), notes);
         budget.forget(|number| of_libc.contains(&number));
     }
     if !remove.is_empty() {
-        // From now on their calls are incomplete; when the last probe is gone is not known so exactly.
+        // Calls are incomplete from now on; when the last probe is gone is not known as exactly.
         let time_ns = now_ns();
         let over_budget = remove.iter().copied().collect();
         if functions.functions().nth(MANY).is_some() {
@@ -426,13 +426,13 @@ fn enforce_budget(
                 let kind = NoteKind::ProbesOn { functions: restore, pid: None };
                 notes.push(Note { time_ns: now_ns(), kind });
             }
-            // Some may have theirs: their hits are ignored, and samples still show all of them.
+            // Some may have probes again: their hits are ignored, and samples still show all of them.
             Err(error) => log::warn!("functions with room in the budget get no probes: {error}"),
         }
     }
 }
 
-/// Removes probes without attaching new ones to functions that lose theirs along with them: these come back
+/// Removes probes without attaching new links for the other functions on the same links: their probes come back
 /// later.
 fn disable_at_once(
     functions: &mut FunctionProbes,
@@ -456,8 +456,8 @@ fn disable_at_once(
     }
 }
 
-/// Calls per second in the window in which the limit was passed, up to then. At least the limit, since the window had
-/// not ended.
+/// Calls per second from the start of the window in which the limit was passed until it was. At least the limit, since the
+/// window had not ended.
 fn rate_when_cut(counters: &FunctionCounters) -> u64 {
     let start_ns = counters.window << RATE_WINDOW_SHIFT;
     let elapsed_ns = counters.cut_ns.saturating_sub(start_ns).max(1);

@@ -1,5 +1,5 @@
-//! What recording has cost so far, and for which functions: read from the programs' counters, the kernel's statistics
-//! of them, and the CPU-time clocks of everybody concerned.
+//! Adds up what recording has cost so far, and for which functions: from the programs' counters, the kernel's statistics
+//! of the programs, and the CPU-time clocks of the target and of longpole.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
@@ -27,73 +27,73 @@ use super::{
     spending::Spent,
 };
 
-/// The kernel's statistics cost two readings of the clock for each run of any program, so they are on for a moment
-/// only: this long, soon after the start and then this often.
+/// The kernel's statistics cost two readings of the clock for each run of any program. So they are switched on only for
+/// this long, soon after the start and then once in `SAMPLE_EVERY_NS`.
 const SAMPLE_NS: u64 = 100_000_000;
 const SAMPLE_EVERY_NS: u64 = 10_000_000_000;
-/// After a sample that says nothing: not at once, or the statistics would be on all the time where looks are always late.
+/// Pause after a sample without a result. It must be long, or late looks would keep the statistics on all the time.
 const SAMPLE_AGAIN_NS: u64 = 1_000_000_000;
-/// Books kept from the start of a recording.
+/// The costs of a recording from its start on.
 pub(crate) struct CostAccounting {
     budget_ppm: Option<u32>,
     costs: Costs,
     start_ns: u64,
-    /// The recorded processes'. Those of the start may have lived before; later ones are born in it.
+    /// The recorded processes at the start. They may have run before; later processes are born during the recording.
     first_pids: BTreeSet<u32>,
     children: bool,
     target: CpuTime,
     waited_for: WaitedFor,
     own: CpuTime,
-    /// All of longpole's CPU time as of the start, and of that its helpers'.
+    /// CPU time of all of longpole at the start, and its helpers' part of that.
     longpole_before_ns: u64,
     helpers_before_ns: u64,
-    /// How busy the CPUs had been when the recording began.
+    /// How busy the CPUs had been up to the start.
     busy_before: BusyTimes,
     functions: Vec<Line>,
-    /// Calls, as far as they are in the books, of functions that have no probes any more.
+    /// Counted calls of functions that have no probes any more.
     gone: BTreeMap<u32, u64>,
-    /// State of [`FunctionProbes`] that `functions` belongs to.
+    /// The version of the probes that `functions` belongs to.
     version: u64,
     hits: u64,
     hit_ns: u64,
     last: Counted,
-    /// The recorded processes' time, with what hits added to it.
+    /// CPU time of the recorded processes, with hits, but without samples and the library's operations.
     target_ns: u64,
-    /// What the library in the processes has recorded or left out, and what that took of their time.
+    /// Operations that the library in the processes has recorded or left out, and their cost.
     inside: PreloadCost,
     event_ns: f64,
-    /// Of the collector's time, what it spent on scheduler events.
+    /// The part of the collector's time that it spent on scheduler events.
     fixed_collector_ns: f64,
     rates: ProgramRates,
     looked_ns: u64,
-    /// Of the collector's time, what it spent on records of probes.
+    /// The part of the collector's time that it spent on records of probes.
     probe_collector_ns: f64,
     sample: Option<Sample>,
     next_sample_ns: u64,
 }
 
-/// What was measured before.
+/// Costs that were measured before the recording.
 #[derive(Clone, Copy)]
 pub(crate) struct Costs {
-    /// Of probes, if that could be measured.
+    /// The cost of a probe hit, if it could be measured.
     pub(crate) hits: Option<HitCosts>,
     /// A tick of the clock, nanoseconds, without taking a stack.
     pub(crate) tick_ns: u64,
 }
 
-/// Children that are gone, as their parents tell it: most live for less than the time between two looks.
+/// CPU time of children that have ended, from their parents: most children live for less than the time between two looks.
 #[derive(Default)]
 struct WaitedFor {
-    /// What those of the start had waited for before.
+    /// CPU time of ended children of the first processes before the recording.
     before_ns: u64,
     looked_ns: u64,
-    /// All that was used as of the best look so far: between a process's end and its parent's waiting for it its time is
-    /// nowhere.
+    /// The largest sum of all processes' CPU time seen so far. It is kept, since the time of a process that has ended is not
+    /// visible until its parent waits for it.
     used_ns: u64,
 }
 
 impl WaitedFor {
-    /// Of many processes each is a file to be read.
+    /// Computes the sum again. The more processes there are the more rarely, since each is a file to be read.
     fn look(&mut self, now_ns: u64, first: &BTreeSet<u32>, later: &[u32], clocks: &mut CpuTime) {
         const EVERY_NS: u64 = 100_000_000;
         const FEW: usize = 64;
@@ -103,29 +103,29 @@ impl WaitedFor {
         }
         self.looked_ns = now_ns;
         let by_first = sum(first.iter().copied());
-        // An ended process is accounted for by its parent.
+        // The time of an ended process is in its parent's.
         clocks.forget_processes(|pid| !first.contains(&pid) && !later.contains(&pid));
         let waited_for = by_first.saturating_sub(self.before_ns).saturating_add(sum(later.iter().copied()));
         self.used_ns = self.used_ns.max(clocks.total_ns().saturating_add(waited_for));
     }
 }
 
-/// What these processes have waited for, nanoseconds.
+/// CPU time of the ended children of these processes, nanoseconds.
 fn sum(pids: impl Iterator<Item = u32>) -> u64 {
     pids.map(waited_for_ns).fold(0, u64::saturating_add)
 }
 
-/// One function that has probes.
+/// The costs of one function with probes.
 struct Line {
     number: u32,
-    /// Nanoseconds of its thread that a call costs: an entry and its exit.
+    /// The cost of a call to its thread, nanoseconds: an entry and its exit.
     call_ns: u64,
     calls: u64,
-    /// So far, with what the collector spent on its records.
+    /// The cost so far, nanoseconds, with the collector's reading of its records.
     cost_ns: f64,
 }
 
-/// Totals at the last look.
+/// Sums at a look.
 #[derive(Clone, Copy, Default)]
 struct Counted {
     hits: u64,
@@ -134,17 +134,17 @@ struct Counted {
     /// Network interrupts.
     interrupts: u64,
     samples: u64,
-    /// Taking them.
+    /// Time for taking the samples.
     samples_ns: u64,
-    /// Of both, what is of sleeps and wake-ups.
+    /// The parts of both that belong to sleeps and wake-ups.
     event_samples: u64,
     event_samples_ns: u64,
-    /// The ticks that some of them are taken at.
+    /// Time of the clock's ticks in recorded processes.
     ticks_ns: u64,
-    /// Ticks in other processes: they cost the recorded ones no time, but are longpole's doing.
+    /// Time of ticks in other processes, which cost the recorded ones nothing but are longpole's doing.
     elsewhere_ns: u64,
     collector_ns: u64,
-    /// Of that, making samples of what was taken.
+    /// The part of it for making samples of copied stacks.
     unwinding_ns: u64,
 }
 
@@ -179,20 +179,20 @@ impl Counted {
         }
     }
 
-    /// What samples at sleeps and wake-ups have cost, with reading them.
+    /// The cost of samples at sleeps and wake-ups, with reading them.
     fn events_cost_ns(&self) -> u64 {
         let reading = u128::from(self.unwinding_ns) * u128::from(self.event_samples);
         let reading = reading / u128::from(self.samples.max(1));
         self.event_samples_ns.saturating_add(u64::try_from(reading).unwrap_or(u64::MAX))
     }
 
-    /// All that samples take of the recorded threads' time.
+    /// The recorded threads' time that all samples have taken.
     fn sampling_ns(&self) -> u64 {
         self.samples_ns.saturating_add(self.ticks_ns)
     }
 }
 
-/// The kernel's statistics while they are on.
+/// A measurement with the kernel's statistics, while they are on.
 struct Sample {
     _on: OwnedFd,
     from_ns: u64,
@@ -247,14 +247,14 @@ impl CostAccounting {
         accounting
     }
 
-    /// The recording began then, when longpole and of it its helpers had used this CPU time.
+    /// Sets the recording's start. `before`: longpole's CPU time at that moment.
     pub(crate) fn begin(&mut self, start_ns: u64, before: OwnTime) {
         self.start_ns = start_ns;
         (self.longpole_before_ns, self.helpers_before_ns) = (before.all_ns, before.helpers_ns);
         self.busy_before = BusyTimes::now();
     }
 
-    /// How soon the next look is due, by how often probes were hit since the last one.
+    /// How soon costs should be added up, judged by the hits since the last look.
     pub(crate) fn poll_urgency(&self, shared: &Shared) -> PollUrgency {
         let total = shared.cpu_totals();
         let hits = total.entries.saturating_add(total.exits).saturating_add(total.libc_hits);
@@ -263,12 +263,12 @@ impl CostAccounting {
         PollUrgency::of(hits.saturating_mul(each))
     }
 
-    /// Within this the next look is due: what the programs take is being measured.
+    /// Longest time to the next look while the programs' time is being measured.
     pub(crate) fn next_look(&self) -> Option<Duration> {
         self.sample.as_ref().map(|_| Duration::from_nanos(SAMPLE_NS))
     }
 
-    /// Updates the books.
+    /// Adds up all costs until now.
     pub(crate) fn look(
         &mut self,
         ebpf: &Ebpf,
@@ -316,19 +316,19 @@ impl CostAccounting {
             let cost = more.saturating_mul(line.call_ns);
             self.hit_ns = self.hit_ns.saturating_add(cost);
             line.cost_ns += cost as f64;
-            // Their share of the collector's time, by calls: two hits each.
+            // Its share of the collector's time, by calls: each has two hits.
             line.cost_ns += of_functions * more as f64 / since(counted.hits, last.hits).max(1.0) * 2.0;
         }
         self.sample(ebpf, now_ns, &counted);
         let added_ns = counted.sampling_ns().saturating_add(self.inside.took_ns());
-        // The two were not read at the same time.
+        // The two were not read at the same time, so the difference could fall.
         self.target_ns = self.target_ns.max(self.used_ns().saturating_sub(added_ns));
         Spent {
             now_ns,
             target_ns: self.target_ns,
             hits_ns: self.hit_ns,
             probes_ns: self.hit_ns.saturating_add(self.probe_collector_ns as u64),
-            // Ticks of others count in [`CostAccounting::overhead`] only; on a full machine they never end.
+            // Ticks in other processes count in [`CostAccounting::overhead`] only; on a full machine they never end.
             samples_ns: counted.sampling_ns().saturating_add(counted.unwinding_ns),
             event_samples_ns: counted.events_cost_ns(),
             fixed_ns: ((self.event_ns + self.fixed_collector_ns) as u64)
@@ -337,30 +337,30 @@ impl CostAccounting {
         }
     }
 
-    /// By the recorded processes, with what recording does in them.
+    /// CPU time of the recorded processes, with everything that recording does in them.
     fn used_ns(&self) -> u64 {
         self.waited_for.used_ns.max(self.target.total_ns())
     }
 
-    /// Programs were attached or detached: what they take now has to be measured again.
+    /// Makes the programs' time be measured again, since programs were attached or detached.
     pub(crate) fn measure_soon(&mut self) {
         self.sample = None;
         self.next_sample_ns = 0;
     }
 
-    /// Counting requests has cost this, too.
+    /// Adds the cost of counting requests.
     pub(crate) fn charge(&mut self, cost_ns: u64) {
         self.event_ns += cost_ns as f64;
     }
 
-    /// Whether recording may cost only so much.
+    /// Whether the cost of recording is limited.
     pub(crate) fn has_budget(&self) -> bool {
         self.budget_ppm.is_some()
     }
 
-    /// As of the last look.
+    /// The costs as of the last look.
     pub(crate) fn overhead(&self) -> Overhead {
-        // Reading symbols and drawing are no reason to remove probes, but the user sees their cost.
+        // Reading symbols and drawing must not remove probes, but the user sees their cost.
         let now = OwnTime::now();
         let longpole_ns = now.all_ns.saturating_sub(self.longpole_before_ns).max(self.last.collector_ns);
         let reading_ns = now.helpers_ns.saturating_sub(self.helpers_before_ns).min(longpole_ns);
@@ -390,7 +390,7 @@ impl CostAccounting {
         }
     }
 
-    /// Which functions have probes has changed: those that still have keep their lines.
+    /// Adapts the lines to a changed set of functions with probes; functions that keep their probes keep their lines.
     fn renew(&mut self, functions: &FunctionProbes, operations: &LockProbes, shared: &Shared) {
         let costs = self.costs.hits.unwrap_or_default();
         let mut old: BTreeMap<u32, Line> =
@@ -425,7 +425,7 @@ impl CostAccounting {
             });
         }
         self.functions = lines.into_values().collect();
-        // What was still called since the last look, before the probes were gone.
+        // Calls since the last look, before the probes were gone, still count.
         for line in old.values() {
             let calls = shared.function(line.number).map_or(0, |counters| counters.calls);
             let cost = calls.saturating_sub(line.calls).saturating_mul(line.call_ns);
@@ -434,7 +434,7 @@ impl CostAccounting {
         }
     }
 
-    /// Begins or ends a sample of what the scheduler's programs take.
+    /// Begins or ends a measurement of the scheduler programs' time.
     fn sample(&mut self, ebpf: &Ebpf, now_ns: u64, counted: &Counted) {
         let Counted { events, interrupts, samples_ns, .. } = *counted;
         match self.sample.take_if(|sample| now_ns >= sample.until_ns) {
@@ -472,9 +472,9 @@ impl CostAccounting {
     }
 }
 
-/// How much of the collector's time went to records of probes: shared out by records, but none takes longer to be read
-/// than its hit took. What a collector takes that idles is no probe's doing, though the few records that it finds may all
-/// be of probes.
+/// The collector's time for records of probes: its time is divided by numbers of records, but reading a record takes no
+/// longer than its hit. An idle collector's time is no probe's doing, even if the few records that it finds are all
+/// of probes.
 fn reading_ns(collector_ns: f64, of_probes: f64, others: f64, each_hit_ns: f64) -> f64 {
     let share = of_probes / (of_probes + others).max(1.0);
     (collector_ns * share).min(of_probes * each_hit_ns)
@@ -484,9 +484,8 @@ fn reading_ns(collector_ns: f64, of_probes: f64, others: f64, each_hit_ns: f64) 
 mod tests {
     use super::reading_ns;
 
-    /// In a test a function called forty times a second once lost its probes because of a hot one. The
-    /// collector's cost of removing probes was on its account then; that this was the reason follows from the
-    /// accounting and was not reproduced.
+    /// The collector also takes time for other work, such as removing probes. If that were charged to the few records of a
+    /// rarely called function, the function would lose its probes.
     #[test]
     fn what_an_idle_collector_takes_is_no_probes_doing() {
         assert_eq!(reading_ns(7_000_000.0, 80.0, 14.0, 6_500.0), 80.0 * 6_500.0);

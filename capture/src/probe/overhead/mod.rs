@@ -1,10 +1,10 @@
-//! What recording costs, and how it keeps to its budget: one loop, [`controller`], measures what each source costs, compares, and acts.
+//! The cost of recording, and the loop that keeps it within the budget: [`controller`] measures each cost and acts.
 //!
-//! `calibrate` measures beforehand what a hit costs; `cost_accounting` keeps the books, in which `preload_cost` is the part of the library
-//! inside the program and `program_rates` what the kernel programs take (`program_times`); `spending` is what they show at a look,
-//! `spending_window` what lies between looks. From that `budget` decides which functions lose their probes and when they
-//! may come back, `adaptive_sampling` how many ticks are left out, `packet_watch` whether packets over the loopback device are
-//! followed, and `request_watch` when requests are counted. `poll_urgency` is how soon the next look is due. These decisions are pure: time and costs come in, what to do comes out.
+//! `calibrate` measures a hit's cost beforehand. `cost_accounting` adds up all costs: `preload_cost` is the part of the
+//! library in the program, `program_rates` that of the kernel programs (measured by `program_times`). `spending` is the sums
+//! at a look, `spending_window` the differences between looks. From these, `budget` decides which functions lose their
+//! probes and when, `adaptive_sampling` how many ticks are left out, `packet_watch` whether packets over the loopback device
+//! are followed, `request_watch` when requests are counted, and `poll_urgency` how soon the next look is due. These are pure.
 
 pub(super) mod adaptive_sampling;
 pub(super) mod budget;

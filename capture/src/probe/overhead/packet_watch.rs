@@ -1,44 +1,44 @@
-//! When packets are followed. Pure: counts and time come in, a decision goes out.
+//! Decides when packets are followed. Pure: counts and time come in, a decision goes out.
 //!
 //! Ours. Three programs see every packet of the machine, to find those by which one recorded thread wakes another over the
-//! loopback device. A server whose clients are not recorded has no such packet, and the three were more than half of what its
-//! events cost. So where many packets come and none is of use for a while, they are detached, until a recorded thread wakes
-//! another in a network interrupt: that may be by such a packet. If it was not, they stay detached for longer next time.
+//! loopback device. A server whose clients are not recorded has no such packet, and the three can be more than half of the
+//! cost of its events. So if many packets come and none is of use for a while, the programs are detached. They return when
+//! a recorded thread wakes another in a network interrupt, maybe by such a packet. If it was none, the next pause is longer.
 
 use std::time::Duration;
 
-/// Packets are watched for so long before they are given up.
+/// The programs are detached if no packet is of use for this long.
 const WINDOW: Duration = Duration::from_secs(2);
-/// Fewer network interrupts a second cost nothing worth saving: a packet takes the programs some 0.2 µs.
+/// With fewer network interrupts a second, following packets costs too little to matter: some 0.2 µs for a packet.
 const MANY: u64 = 2_000;
-/// After a trial that found nothing the next one waits at least this long, then twice as long each time.
+/// Pause after a trial that found nothing; then it doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// What has been counted since the start. Nothing in it ever falls.
+/// Counts since the start. None ever decreases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PacketCounts {
     /// Network interrupts.
     pub(crate) interrupts: u64,
-    /// Wake-ups of recorded threads by others' packets over the loopback device.
+    /// Wake-ups of recorded threads by packets of other recorded threads over the loopback device.
     pub(crate) own: u64,
-    /// Wake-ups that may have been.
+    /// Wake-ups of recorded threads that may be by such packets.
     pub(crate) possible: u64,
 }
 
-/// The state between two looks. The programs are attached at first.
+/// The state between two decisions. The programs are attached at first.
 #[derive(Debug, Default)]
 pub(crate) struct PacketWatch {
     detached: bool,
     /// When the present window began, nanoseconds, and the counts then.
     window: Option<(u64, PacketCounts)>,
-    /// When they were last attached or detached.
+    /// When the programs were last attached or detached.
     changed_ns: u64,
     pause_ns: u64,
 }
 
 impl PacketWatch {
-    /// Takes a look; `Some(true)`: the programs are to be attached, `Some(false)`: detached.
+    /// Decides from the present counts. `Some(true)`: the programs are to be attached, `Some(false)`: detached.
     pub(crate) fn look(&mut self, now_ns: u64, counts: PacketCounts) -> Option<bool> {
         let (from_ns, before) = *self.window.get_or_insert((now_ns, counts));
         let lasted_ns = now_ns.saturating_sub(from_ns);
@@ -84,7 +84,7 @@ mod tests {
     }
 
     impl World {
-        /// With this many of each in a second.
+        /// Runs for some seconds with these counts in each second.
         fn run(&mut self, seconds: u64, interrupts: u64, possible: u64, own: u64) {
             self.attached_looks = 0;
             for look in 0..seconds * 10 {
@@ -130,7 +130,7 @@ mod tests {
         assert!(world.attached_looks >= 198, "{}", world.attached_looks);
     }
 
-    /// Its threads are interrupted by packets for others of its threads.
+    /// The program's threads are interrupted by packets for others of its threads.
     #[test]
     fn trials_that_find_nothing_become_rare() {
         let mut world = World::default();

@@ -1,16 +1,16 @@
-//! How soon the overhead controller looks again, by what probes may have cost.
+//! How soon the overhead controller looks again, judged by what probes may have cost.
 
-/// How soon costs should be looked at again.
+/// How soon costs are to be added up again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PollUrgency {
-    /// There is next to nothing to remove.
+    /// Hardly anything can be saved by removing probes.
     Idle,
     Usual,
     Urgent,
 }
 
 impl PollUrgency {
-    /// Probes may have cost this much since the last look.
+    /// The urgency if probes may have cost `hits_ns` since the last look.
     pub(super) fn of(hits_ns: u64) -> PollUrgency {
         const FEW_NS: u64 = 500_000;
         const MANY_NS: u64 = 2_000_000;

@@ -1,22 +1,22 @@
-//! What the target records by itself: its part of what recording costs.
+//! The part of the recording's cost that the library in the target causes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Synchronization operations that the library in the target has handled, and what that took of their
-/// threads' time. Sums.
+/// Operations that the library in the target has handled so far, and their cost in their threads'
+/// time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PreloadCost {
     /// Operations recorded.
     pub recorded: u64,
-    /// What recording them took, nanoseconds.
+    /// Cost of recording them, nanoseconds.
     pub recorded_ns: u64,
     /// Operations left out, to keep to the budget.
     pub left_out: u64,
-    /// What leaving them out took, nanoseconds.
+    /// Cost of leaving them out, nanoseconds.
     pub left_out_ns: u64,
 }
 
-/// The same, for several threads.
+/// The same, shared by several threads.
 #[derive(Debug, Default)]
 pub(crate) struct SharedPreloadCost {
     recorded: AtomicU64,
@@ -44,7 +44,7 @@ impl SharedPreloadCost {
 }
 
 impl PreloadCost {
-    /// What all of it took, nanoseconds.
+    /// The cost of all operations, nanoseconds.
     pub(crate) fn took_ns(&self) -> u64 {
         self.recorded_ns.saturating_add(self.left_out_ns)
     }

@@ -1,48 +1,48 @@
-//! What the kernel programs take, by what makes them run. Pure.
+//! The kernel programs' time, divided among the causes of their runs. Pure.
 //!
-//! Ours. The programs' time is measured for a moment now and then, and charged to what they ran for: records of events, and
-//! network interrupts, which may be a hundred times as many. They also run for other programs' switches and packets, which
-//! leave no record. So neither unit is charged more than it can take, and the remainder is a share of the time that passes.
+//! Ours. The programs' time is measured for a moment now and then, and charged to records of events and to
+//! network interrupts, which may be a hundred times as many. The programs also run for switches and packets of other programs,
+//! which leave no record. So neither is charged more than it can take, and the remainder is a share of the passing time.
 
-/// What one record of the scheduler is taken to cost until that has been measured, and where the kernel does not let
-/// us: of the order of what was measured on several machines.
+/// Assumed cost of a scheduler record, nanoseconds, while it has not been or cannot be measured: about what was measured
+/// on several machines.
 pub(super) const ASSUMED_EVENT_NS: f64 = 500.0;
-/// The same of a network interrupt, in which packets come.
+/// The same for a network interrupt that brings packets.
 const ASSUMED_INTERRUPT_NS: f64 = 250.0;
-/// No record takes longer: on the slowest machine so far it was half of that.
+/// No record costs more: on the slowest machine so far it was half of this.
 const MOST_EVENT_NS: f64 = 2_000.0;
-/// No interrupt does: it may bring sixty packets.
+/// No network interrupt costs more, although it may bring sixty packets.
 const MOST_INTERRUPT_NS: f64 = 20_000.0;
-/// With fewer of them a rate is not known.
+/// With fewer records or interrupts, a measurement gives no rate for them.
 const ENOUGH: u64 = 50;
-/// If a measurement took longer than this, longpole was held up, and maybe its target with it: then the
-/// programs have run for others, and nothing follows for the target's events.
+/// If a measurement took longer than this, longpole was stopped, and maybe its target with it. Then the
+/// programs have run for others, and the measurement says nothing about the target's events.
 const LONGEST_NS: u64 = 250_000_000;
 
-/// A measurement.
+/// A measurement of the kernel programs' time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Measured {
     pub(super) lasted_ns: u64,
-    /// Records of events, but of function probes and samples.
+    /// Records of events, without function probes and samples.
     pub(super) events: u64,
     /// Network interrupts.
     pub(super) interrupts: u64,
-    /// What programs took that run for interrupts and packets.
+    /// Time of the programs that run for network interrupts and packets.
     pub(super) network_ns: u64,
-    /// What all others took.
+    /// Time of all other programs.
     pub(super) others_ns: u64,
 }
 
-/// A measurement that says nothing.
+/// The measurement took too long to be of use.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct HeldUp;
 
-/// Nanoseconds for each of these.
+/// Nanoseconds per record, per interrupt, and per nanosecond that passes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct ProgramRates {
     each_event_ns: f64,
     each_interrupt_ns: f64,
-    /// Of each nanosecond that passes.
+    /// Share of the passing time.
     background: f64,
 }
 
@@ -57,7 +57,7 @@ impl Default for ProgramRates {
 }
 
 impl ProgramRates {
-    /// The rates by a new measurement.
+    /// The rates according to a new measurement.
     pub(super) fn measured(&self, by: &Measured) -> Result<ProgramRates, HeldUp> {
         if by.lasted_ns > LONGEST_NS {
             return Err(HeldUp);
@@ -73,7 +73,7 @@ impl ProgramRates {
         Ok(ProgramRates { each_event_ns, each_interrupt_ns, background })
     }
 
-    /// What they took, nanoseconds, while this time passed and so much happened.
+    /// The programs' time, nanoseconds, for this much passed time and these numbers of records and interrupts.
     pub(super) fn cost_ns(&self, passed_ns: f64, events: f64, interrupts: f64) -> f64 {
         events * self.each_event_ns + interrupts * self.each_interrupt_ns + passed_ns * self.background
     }
@@ -89,9 +89,8 @@ mod tests {
         ProgramRates::default().measured(&by).expect("measured")
     }
 
-    /// A server ran in turns with another one, stopped together with longpole for half a second each time.
-    /// Once its overhead was reported as 77 % instead of 5 %. That it got the other's events is a conclusion,
-    /// not an observation.
+    /// A server runs in turns with another one and is stopped together with longpole for half a second each time. Events of
+    /// the other one must not be charged to it.
     #[test]
     fn what_was_measured_while_longpole_was_held_is_not_believed() {
         let held =
@@ -113,8 +112,8 @@ mod tests {
         assert_eq!(rates.cost_ns(WINDOW_NS as f64, 6_000.0, 8_000.0), 5_000_000.0);
     }
 
-    /// nginx had hardly begun when it was measured, the machine was busy, and each of its events got 19.5 µs: 182 % of a
-    /// CPU in all.
+    /// With few events on a busy machine most of the programs' time is other programs' doing: charged to nginx's events, as
+    /// 19.5 µs each, it would make 182 % of a CPU.
     #[test]
     fn what_others_cause_is_charged_to_the_time_that_passes() {
         let by = Measured { lasted_ns: WINDOW_NS, events: 60, others_ns: 1_170_000, ..Measured::default() };

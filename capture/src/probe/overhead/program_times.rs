@@ -1,4 +1,4 @@
-//! How long the kernel programs have run, by the kernel's own statistics.
+//! How long the kernel programs have run, according to the kernel's statistics.
 
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 
@@ -6,14 +6,14 @@ use aya::Ebpf;
 
 use super::super::{counters, requests};
 
-/// Time of the programs that run for network interrupts and packets, and of all others but those on functions, which are
-/// counted by their hits, and those that count requests.
+/// Time of the programs that run for network interrupts and packets, and of all others, nanoseconds. Programs on functions
+/// are left out, since their hits are counted, and so are those that count requests.
 pub(super) fn kernel_programs_ns(ebpf: &Ebpf) -> (u64, u64) {
     let (mut network_ns, mut others_ns) = (0u64, 0u64);
     for program in counters::program_costs(ebpf) {
         match &*program.name {
             "function_probe" | "operation_probe" => {}
-            // They are not there all the time: what they cost is counted by requests.
+            // These are not attached all the time: their cost is computed from the number of messages.
             _ if requests::counts_only(&program) => {}
             "softirq_entry" | "napi_poll" | "netif_receive_skb" | "net_dev_start_xmit" => {
                 network_ns = network_ns.saturating_add(program.total_ns);
@@ -24,7 +24,7 @@ pub(super) fn kernel_programs_ns(ebpf: &Ebpf) -> (u64, u64) {
     (network_ns, others_ns)
 }
 
-/// Makes the kernel count the time of BPF programs until this is dropped; `None` if it does not let us
+/// Makes the kernel count the time of BPF programs until this is dropped; `None` if it refuses
 /// (CAP_SYS_ADMIN is needed).
 pub(super) fn statistics_on() -> Option<OwnedFd> {
     const ENABLE_STATS: libc::c_int = 32;

@@ -1,34 +1,34 @@
-//! When requests are counted: all the time while that is cheap, else in stretches, so that it costs no more than a share of a CPU.
+//! Decides when requests are counted: all the time if that is cheap, else in stretches, so that it costs little.
 
-/// What counting may cost of one CPU.
+/// Share of one CPU that counting requests may cost.
 const SHARE: f64 = 0.004;
-/// The shortest stretch, nanoseconds: longer requests than that are missed in each.
+/// The shortest stretch, nanoseconds. Requests that are longer than a stretch are missed.
 const LEAST_NS: u64 = 1_000_000_000;
 /// The longest pause, nanoseconds.
 const MOST_NS: u64 = 10_000_000_000;
 
-/// Stretches in which requests are counted, and pauses.
+/// The alternation of stretches in which requests are counted, and pauses.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RequestWatch {
-    /// When this stretch, or pause, began (`CLOCK_MONOTONIC` nanoseconds).
+    /// When the present stretch or pause began (`CLOCK_MONOTONIC` nanoseconds).
     since_ns: u64,
-    /// What the programs had cost by then, nanoseconds.
+    /// The cost of counting up to that time, nanoseconds.
     cost_ns: u64,
-    /// How long a pause is; 0: requests are counted.
+    /// The length of the present pause, nanoseconds; 0: requests are being counted.
     pause_ns: u64,
-    /// The length of all stretches before, nanoseconds.
+    /// The length of all earlier stretches, nanoseconds.
     counted_ns: u64,
-    /// How many stretches there were before.
+    /// The number of earlier stretches.
     stretches: u64,
 }
 
 impl RequestWatch {
-    /// Requests are counted from now on.
+    /// Begins the first stretch.
     pub(crate) fn begin(now_ns: u64) -> RequestWatch {
         RequestWatch { since_ns: now_ns, ..RequestWatch::default() }
     }
 
-    /// Whether requests are to be counted from now on, or no longer; `None`: as before. `cost_ns`: what the programs have cost so far.
+    /// Whether requests are to be counted from now on, or no longer; `None`: as before. `cost_ns`: the cost so far.
     pub(crate) fn look(&mut self, now_ns: u64, cost_ns: u64) -> Option<bool> {
         let passed_ns = now_ns.saturating_sub(self.since_ns);
         if self.pause_ns > 0 {

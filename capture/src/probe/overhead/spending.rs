@@ -1,43 +1,43 @@
-//! What recording has cost, as the budget sees it.
+//! The cost of recording, as input for the budget.
 
 use super::adaptive_sampling::SampleSpent;
 
-/// What can be removed: a function number, or another number that the caller counts by.
+/// A probe that can be removed: a function number, or another number that has counters.
 pub(crate) type ProbeId = u32;
 
-/// What has been spent since the start, nanoseconds of CPU time. Nothing in it ever falls.
+/// CPU time spent since the start, nanoseconds. No field ever decreases.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Spent {
-    /// Clock.
+    /// The clock, nanoseconds.
     pub(crate) now_ns: u64,
-    /// The recorded processes', with what probe hits added to it.
+    /// CPU time of the recorded processes, probe hits included.
     pub(crate) target_ns: u64,
-    /// Of that, probe hits: of all probes, those that went included.
+    /// The part of it that probe hits took, including hits of probes that have been removed.
     pub(crate) hits_ns: u64,
-    /// On probes: hits, and reading their records.
+    /// Cost of probes: hits, and reading their records.
     pub(crate) probes_ns: u64,
-    /// On anything that removing probes does not change, except samples.
+    /// Cost of everything that removing probes does not change, except samples.
     pub(crate) fixed_ns: u64,
-    /// On samples: taking and reading them.
+    /// Cost of samples: taking and reading them.
     pub(crate) samples_ns: u64,
-    /// Of that, on those at sleeps and wake-ups.
+    /// The part of it for samples at sleeps and wake-ups.
     pub(crate) event_samples_ns: u64,
-    /// On each probe that is on, since it came (again), in order of their numbers.
+    /// Cost of each attached probe since it was attached last, in order of numbers.
     pub(crate) probes: Vec<(ProbeId, u64)>,
 }
 
 impl Spent {
-    /// On all but probes.
+    /// Cost of everything but probes.
     pub(crate) fn non_probe_ns(&self) -> u64 {
         self.fixed_ns.saturating_add(self.samples_ns)
     }
 
-    /// As samples at ticks see it.
+    /// The costs as input for the sampling at ticks.
     pub(crate) fn on_ticks(&self) -> SampleSpent {
         self.on_samples(self.samples_ns.saturating_sub(self.event_samples_ns))
     }
 
-    /// As samples at sleeps and wake-ups see it.
+    /// The costs as input for the sampling at sleeps and wake-ups.
     pub(crate) fn on_events(&self) -> SampleSpent {
         self.on_samples(self.event_samples_ns)
     }

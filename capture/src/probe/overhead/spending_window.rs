@@ -1,10 +1,10 @@
-//! What was spent within a stretch of time, and what probes were allowed to cost in it.
+//! The costs within a stretch of time, and what probes may cost in it.
 
 use super::spending::{ProbeId, Spent};
 
-/// Of the budget that is left for probes, however much is spent otherwise.
+/// Share of the budget that probes may always use, however high other costs are.
 const LEAST_SHARE: f64 = 0.25;
-/// What probes may cost of one CPU although the recorded processes hardly run.
+/// Share of one CPU that probes may always cost, even if the recorded processes hardly run.
 const LEAST_OF_CPU: f64 = 0.001;
 
 /// A stretch of time.
@@ -13,20 +13,20 @@ pub(super) struct Window {
     pub(super) wall_ns: u64,
     /// The processes' own CPU time.
     pub(super) own_ns: u64,
-    /// Spent on all but probes.
+    /// Cost of everything but probes.
     fixed_ns: u64,
-    /// Of those that cost anything, in order.
+    /// Cost of each probe that cost anything, in order of numbers.
     pub(super) probes: Vec<(ProbeId, u64)>,
 }
 
 impl Window {
-    /// What was spent between two looks.
+    /// The costs between two looks.
     pub(super) fn between(last: &Spent, now: &Spent) -> Window {
         let mut probes = Vec::new();
         let mut before = last.probes.iter().copied().peekable();
         for &(probe, cost) in &now.probes {
             while before.next_if(|&(other, _)| other < probe).is_some() {}
-            // All costs of a probe that came since are new.
+            // All costs of a probe that was attached in between are new.
             let known = before.next_if(|&(other, _)| other == probe).map_or(0, |(_, known)| known);
             let more = cost.saturating_sub(known);
             if more > 0 {
@@ -43,7 +43,7 @@ impl Window {
         }
     }
 
-    /// With what was spent in another one.
+    /// Adds the costs of another window.
     pub(super) fn add(&mut self, more: &Window) {
         self.wall_ns = self.wall_ns.saturating_add(more.wall_ns);
         self.own_ns = self.own_ns.saturating_add(more.own_ns);
@@ -51,21 +51,21 @@ impl Window {
         self.probes = merged(&self.probes, &more.probes);
     }
 
-    /// What probes have cost in it.
+    /// The cost of probes in the window, nanoseconds.
     pub(super) fn cost_ns(&self) -> f64 {
         self.probes.iter().map(|&(_, cost)| cost as f64).sum()
     }
 
-    /// What probes may cost in it.
+    /// What probes may cost in the window, nanoseconds; `share`: the budget.
     pub(super) fn allowed_ns(&self, share: f64) -> f64 {
         let budget = self.own_ns as f64 * share;
-        // All together may cost a share of one CPU where the processes use less; they themselves feel only probes.
+        // If the processes use less than one CPU, all recording may cost a share of one CPU; only probes slow the processes.
         let left = self.own_ns.max(self.wall_ns) as f64 * share - self.fixed_ns as f64;
         left.min(budget).max(budget * LEAST_SHARE).max(self.wall_ns as f64 * LEAST_OF_CPU)
     }
 }
 
-/// Sums of two lists that are in order of their numbers.
+/// Adds two lists that are in order of numbers.
 fn merged(one: &[(ProbeId, u64)], other: &[(ProbeId, u64)]) -> Vec<(ProbeId, u64)> {
     let mut sums = Vec::with_capacity(one.len().max(other.len()));
     let (mut one, mut other) = (one.iter().copied().peekable(), other.iter().copied().peekable());

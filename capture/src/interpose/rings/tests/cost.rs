@@ -1,8 +1,8 @@
-//! What operations cost, and leaving them out.
+//! The cost of operations, and leaving operations out.
 
 use super::*;
 
-/// What the library reports of a few applies to all that came with them; nonsense does not.
+/// The cost measured for a few operations applies to all that came with them; impossible numbers are ignored.
 #[test]
 fn what_operations_take_is_what_was_measured_of_some() {
     let mut rings = rings();
@@ -21,14 +21,14 @@ fn what_operations_take_is_what_was_measured_of_some() {
     assert_eq!(after(&mut rings, 1_000), (10, 1_500));
     says(3, 350);
     assert_eq!(after(&mut rings, 2_000), (20, 2_000));
-    // More of them than there are, and longer than any is.
+    // More measurements than records, and an impossibly long time.
     says(u64::MAX, 400);
     assert_eq!(after(&mut rings, 3_000), (20, 2_000));
     says(4, u64::MAX);
     assert_eq!(after(&mut rings, 4_000), (20, 2_000));
     says(4, 450);
     assert_eq!(after(&mut rings, 5_000), (50, 5_000));
-    // Operations left out count as well, and nonsense is cut off.
+    // Operations left out count as well, and impossible numbers are cut off.
     let left_out = |rings: &mut Rings, now: u64, count: u64, each_ps: u64| {
         writer.control(RingWord::LEFT_OUT).store(count, Ordering::Relaxed);
         writer.control(RingWord::LEFT_OUT_PS).store(each_ps, Ordering::Relaxed);
@@ -41,7 +41,7 @@ fn what_operations_take_is_what_was_measured_of_some() {
     assert_eq!(rings.cost().recorded_ns, 5_000);
 }
 
-/// A thread that makes nothing but operations may leave them out; its successor in the ring is asked again.
+/// A thread that does nothing but operations may leave them out; the ring's next thread starts without that right.
 #[test]
 fn a_thread_whose_operations_cost_too_much_may_leave_them_out() {
     const MS: u64 = 1_000_000;
@@ -76,7 +76,7 @@ fn a_thread_whose_operations_cost_too_much_may_leave_them_out() {
     assert_eq!(rings.left_out(), 0, "nonsense is no number");
 }
 
-/// A thread alone that filled its ring before the first turn lost what it could have left out.
+/// With a budget, a thread alone leaves operations out of a full ring instead of losing them.
 #[test]
 fn with_a_budget_a_full_ring_is_no_reason_to_lose_what_may_be_left_out() {
     for (share, rather) in [(Some(0.02), 1), (None, 0)] {

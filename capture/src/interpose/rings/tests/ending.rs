@@ -10,10 +10,10 @@ fn a_ring_of_a_dead_thread_is_free_again_when_it_is_empty() {
     thread.writes(10);
     thread.control(RingWord::BEGAN).store(12, Ordering::Relaxed);
     thread.control(RingWord::PHASE).store(0x300 | Phase::Inside as u64, Ordering::Release);
-    // Its records are read in the turn in which it turns out to be gone.
+    // The records of a dead thread are read in the turn that finds it gone.
     assert_eq!(turn(&mut rings, 20, &[]).0, [(0, 10)]);
     let owner = |ring: usize| shared.word(shared.layout().control(ring)).load(Ordering::Relaxed);
-    // The kernel reported nothing: the end is checked once it has been quiet for a while, and not before.
+    // The kernel reported no end: whether the thread lives is checked once it has been quiet for a while, not before.
     let later = 20 + LOOK_EVERY_NS;
     turn(&mut rings, later - 1, &[]);
     assert_ne!(owner(0), 0);
@@ -23,12 +23,12 @@ fn a_ring_of_a_dead_thread_is_free_again_when_it_is_empty() {
     next.writes(later + 40);
     assert_eq!(turn(&mut rings, later + 50, &[9]).0, [(0, later + 40)]);
     assert_ne!(owner(0), 0);
-    // What the dead one was in the middle of is known at the end.
+    // The operation that the dead thread was in the middle of is known at the end.
     let pending = rings.take_pending();
     assert_eq!(pending.iter().map(|p| (p.pid, p.tid, p.began_ns)).collect::<Vec<_>>(), [(PID, 7, 12)]);
 }
 
-/// Every look is a system call or more; some ninety a second were made for threads that only waited.
+/// Every check is a system call or more, so threads that only wait are checked rarely.
 #[test]
 fn a_quiet_thread_is_looked_for_now_and_then() {
     let mut rings = rings();
@@ -57,7 +57,7 @@ fn the_kernels_word_frees_a_ring_at_once_but_not_that_of_a_thread_with_the_same_
     rings.thread_ended(PID, 7);
     turn(&mut rings, 20, &[]);
     assert_eq!(owner(0), 0);
-    // A leader that has ended because another thread runs a new program, under its ids.
+    // Another thread runs a new program, so the leader ends and that thread goes on under the leader's ids.
     Writer::claims(&shared, 1, PID).writes(30);
     rings.thread_ended(PID, PID);
     for now in 40..40 + u64::from(TRIES) * 2 {

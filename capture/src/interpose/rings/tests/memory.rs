@@ -1,4 +1,4 @@
-//! What memory rings use.
+//! The memory that rings use.
 
 use super::*;
 
@@ -19,12 +19,12 @@ fn memory_of_many_quiet_threads_is_given_back() {
         read += turn(&mut rings, round * TURN_NS + 50, &alive).0.len();
     }
     assert_eq!(read, 64 * 100 * 20);
-    // 2,000 records of each have been through some 32 pages of it.
+    // 2,000 records of each thread have passed through some 32 pages of its ring.
     let pages = shared.resident_bytes().expect("size") / 4096;
     assert!(pages < 64 * 5, "{pages} pages");
 }
 
-/// Six hundred threads that were all busy now and then kept all their rings: 1.2 GB, in a container with 512 MB.
+/// Threads that are busy now and then must not keep all their rings' memory: for 600 threads that would be 1.2 GB.
 #[test]
 fn memory_of_many_busy_threads_has_a_bound() {
     const TURN_NS: u64 = 5_000_000;
@@ -50,14 +50,14 @@ fn memory_of_many_busy_threads_has_a_bound() {
     assert!(used > OF_ALL / 4, "some keep theirs: {} KiB", used >> 10);
 }
 
-/// What the memory really has, without the header and the control blocks.
+/// Bytes of memory that the rings really use, without the header and the control blocks.
 fn bytes(shared: &Shared) -> u64 {
     let others = shared.layout().ring(0) * 8;
     shared.resident_bytes().expect("size").saturating_sub(others as u64)
 }
 
-/// All of them at once, before the first turn: they share the memory that there is, records that find none
-/// are counted, and all of it is returned when they have ended.
+/// All threads write at once, before the first turn. They share the pool, records that find no memory
+/// are counted, and all memory is returned when the threads have ended.
 #[test]
 fn threads_that_flood_their_rings_at_once_share_what_there_is() {
     const THREADS: usize = 60;
@@ -102,7 +102,7 @@ fn threads_that_flood_their_rings_at_once_share_what_there_is() {
     assert!(rings.used_bytes() <= 4096 * 4 * THREADS as u64 && bytes(&shared) <= rings.used_bytes());
 }
 
-/// A thread that needed much memory once and then only waits has it until others need it.
+/// A thread that needed much memory once and then only waits keeps it until other threads need it.
 #[test]
 fn what_lies_idle_comes_back_when_others_need_it() {
     let layout = SharedLayout::new(3, 4096).expect("layout");
@@ -120,7 +120,7 @@ fn what_lies_idle_comes_back_when_others_need_it() {
     assert_eq!(rings.used_bytes(), 4096 * 63, "the first one keeps it");
     assert_eq!(fills(&mut rings, &threads[0], 2), 4_000);
     assert_eq!(fills(&mut rings, &threads[1], 3), 4_000);
-    // Less from now on.
+    // The pool becomes smaller.
     rings.may_use(4096 * 80);
     turn(&mut rings, 4_000_000, &[100, 101, 102]);
     assert!(rings.used_bytes() <= 4096 * 8 && bytes(&shared) <= rings.used_bytes());

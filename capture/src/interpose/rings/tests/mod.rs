@@ -1,4 +1,4 @@
-//! Rings with a library in them that is played.
+//! Rings with a simulated library as their writer.
 
 mod cost;
 mod ending;
@@ -13,7 +13,7 @@ use zerocopy::IntoBytes;
 
 const PID: u32 = 70;
 
-/// Plays the library in one thread after the other.
+/// Acts as the library in one thread.
 struct Writer<'a> {
     shared: &'a Shared,
     ring: usize,
@@ -32,7 +32,7 @@ impl Writer<'_> {
         writer
     }
 
-    /// Counts an attempt and takes a place, as the library does it; `None`: there is no room.
+    /// Counts an attempt and takes a place, as the library does; `None`: there is no room.
     fn tries(&self) -> Option<(u64, u64)> {
         let layout = self.shared.layout();
         let number = self.control(RingWord::ATTEMPTS).fetch_add(1, Ordering::Relaxed);
@@ -102,12 +102,12 @@ fn rings() -> Rings {
     Rings::new(shared, Some(0.02))
 }
 
-/// Memory that `Rings` owns, for the other side.
+/// The memory that `Rings` owns, mapped again for the writing side.
 fn other_side(rings: &Rings) -> Shared {
     rings.shared.again().expect("mapped again")
 }
 
-/// One turn at this time with these threads alive: (ring, time) of each record, and the promise.
+/// One turn at this time with these threads alive. Returns (ring, time) of each record, and up to when the turn is complete.
 fn turn(rings: &mut Rings, now_ns: u64, alive: &[u32]) -> (Vec<(usize, u64)>, Option<u64>) {
     let mut got = Vec::new();
     let turned = rings.drain(

@@ -1,4 +1,4 @@
-//! What turns hand over, and what they promise.
+//! The records that turns pass on, and the times up to which turns are complete.
 
 use super::*;
 
@@ -24,14 +24,14 @@ fn a_record_being_written_holds_the_promise_back_and_loses_nothing() {
     let thread = Writer::claims(&shared, 0, 7);
     turn(&mut rings, 1_000, &[7]);
     let slow = thread.takes_place();
-    // A signal handler comes in between.
+    // A signal handler writes a record in between.
     thread.writes(1_500);
-    // It was not there at 1,000: its time is later.
+    // The unfilled place was not taken yet at 1,000, so its record is newer than that.
     assert_eq!(turn(&mut rings, 2_000, &[7]), (vec![], Some(1_000)));
     assert_eq!(turn(&mut rings, 3_000, &[7]), (vec![], Some(1_000)));
     thread.fills(slow, 2_500);
     assert_eq!(turn(&mut rings, 4_000, &[7]), (vec![(0, 2_500), (0, 1_500)], Some(4_000)));
-    // The next one holds back again, from then on.
+    // The next unfilled place holds completeness back again, from the last turn that did not see it.
     let next = thread.takes_place();
     assert_eq!(turn(&mut rings, 5_000, &[7]).1, Some(4_000));
     thread.fills(next, 4_500);
@@ -52,7 +52,7 @@ fn a_stopped_thread_holds_back_for_a_while_and_a_dead_one_hardly() {
     let late = 1_000 + PATIENCE_NS;
     assert_eq!(turn(&mut rings, late, &[7]).1, Some(1_000));
     assert_eq!(turn(&mut rings, late + 1, &[7]).1, Some(late + 1));
-    // It was only stopped: the record is still taken.
+    // The thread was only stopped: its record is still taken.
     thread.fills(place, 1_100);
     assert_eq!(turn(&mut rings, late + 2, &[7]).0, [(0, 1_100)]);
     assert_eq!(rings.dropped(), 0);
@@ -88,7 +88,7 @@ fn what_did_not_fit_is_counted_and_room_is_given() {
     thread.control(RingWord::FORBIDDEN).store(u64::MAX, Ordering::Relaxed);
     assert_eq!(rings.forbidden(), 2, "nonsense counts nothing");
     assert_eq!(thread.control(RingWord::TAIL).load(Ordering::Relaxed), 960);
-    // The numbers continue after the missing ones, and the places around the end.
+    // The numbers continue after the missing records, and places wrap around the ring's end.
     thread.writes(2_100);
     thread.writes(2_101);
     assert_eq!(turn(&mut rings, 3_000, &[7]).0, [(2, 2_100), (2, 2_101)]);
@@ -110,7 +110,7 @@ fn a_target_that_writes_nonsense_is_not_believed() {
     thread.writes(13);
     assert_eq!(turn(&mut rings, 100, &[7]).0, [(0, 13)]);
     assert_eq!(rings.undecodable(), 4);
-    // Counters that no writer would leave.
+    // Counters that no writer would produce.
     for nonsense in [u64::MAX, 1 << 40, 0] {
         thread.control(RingWord::HEAD).store(nonsense, Ordering::Relaxed);
         let (got, complete) = turn(&mut rings, 200, &[7]);
