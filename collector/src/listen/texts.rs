@@ -42,7 +42,7 @@ impl Writer {
         Writer { board, last: RefCell::new(None) }
     }
 
-    /// Texts of now, or of less than [`FRESH`] ago.
+    /// Texts of now, or of less than `FRESH` ago.
     pub fn texts(&self) -> Rc<Texts> {
         let mut last = self.last.borrow_mut();
         if let Some((made, texts)) = &*last

@@ -56,7 +56,7 @@ impl AttachResults {
         self.done.try_iter()
     }
 
-    /// Lets other threads add messages to those that [`AttachResults::take`] returns. `finish` does not wait for these threads.
+    /// Lets other threads add messages to those that `AttachResults::take` returns. `finish` does not wait for these threads.
     pub fn sender(&self) -> Sender<WriterMessage> {
         self.more.clone()
     }

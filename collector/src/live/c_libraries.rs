@@ -34,7 +34,7 @@ pub struct CLibraries {
     inside: Option<PathBuf>,
     /// C libraries may get probes.
     are_probed: bool,
-    /// Processes whose C libraries get no probes, since these would end them ([`SPARED`]).
+    /// Processes whose C libraries get no probes, since these would end them (`SPARED`).
     spared: HashSet<u32>,
 }
 

@@ -33,7 +33,7 @@ pub struct LiveSource {
     requests: Option<Requests>,
     /// Unwinds the sampled stacks, if stacks are sampled.
     sampler: Option<Sampler>,
-    /// New mappings that were passed to the sampler and not yet to [`EventSource::take_loaded`].
+    /// New mappings that were passed to the sampler and not yet to `EventSource::take_loaded`.
     loaded: Vec<NewMapping>,
     /// A thread waits for the command's doorbell.
     has_bell: bool,
@@ -92,7 +92,7 @@ impl LiveSource {
         self.loaded.extend(loaded);
     }
 
-    /// Turns copied stacks into samples, for [`SAMPLES_TURN`] at most. Returns whether the rings are empty.
+    /// Turns copied stacks into samples, for `SAMPLES_TURN` at most. Returns whether the rings are empty.
     fn drain_samples(&mut self, records: &mut usize, sink: &mut dyn FnMut(usize, &[u8])) -> bool {
         // A sample's mappings have to be known before it.
         self.hear_of_mappings();

@@ -49,7 +49,7 @@ impl ProbedFunctions {
         self.tried(candidates, hot.cpu, pids)
     }
 
-    /// The candidates that had no trial yet, [`MOST`] at most.
+    /// The candidates that had no trial yet, `MOST` at most.
     pub(super) fn open_of(&self, mut candidates: Vec<Candidate>) -> Vec<Candidate> {
         candidates
             .retain(|candidate| self.trials.is_open(&candidate.seen) && !self.moves_code(candidate.pid));

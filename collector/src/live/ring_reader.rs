@@ -376,7 +376,7 @@ fn namer(
 }
 
 /// The next pause: half the last one after many records, twice the last one after few. It is at most `longest`, and at
-/// least [`SHORTEST`] or a quarter of `longest`.
+/// least `SHORTEST` or a quarter of `longest`.
 fn next_interval(last: Duration, records: usize, longest: Duration) -> Duration {
     let next = if records > TARGET_PER_TURN {
         last / 2

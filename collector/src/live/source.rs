@@ -157,7 +157,7 @@ pub struct Drained {
 }
 
 /// Attaches and removes probes while another thread empties the rings. The notes about it come from the source
-/// ([`EventSource::take_notes`]).
+/// (`EventSource::take_notes`).
 pub trait Attach: Send {
     /// The source's clock, as [`super::EventSource::now_ns`].
     fn now_ns(&self) -> u64;
