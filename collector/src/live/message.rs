@@ -36,7 +36,7 @@ pub enum Message {
     Process(ProcessChange),
     /// The functions to probe in a new process or program were found.
     Chosen(Chosen),
-    /// The outcome of a user's or a sample's request.
+    /// The outcome of a user's request, or of functions found in samples or tallies.
     Granted(Granted),
     /// The C library of a new process or program was found.
     Libc(LibcChosen),

@@ -264,8 +264,8 @@ impl ProbedFunctions {
         found.is_ok_and(|found| !FileKey::of(&found).is_same_inode(key))
     }
 
-    /// The functions chosen for this file before it was renamed, linked or touched, or for another file that has the same
-    /// functions, as when a program is built again while it starts. They keep their numbers.
+    /// The functions chosen for this file before it was renamed, linked or touched, or for another file with the same
+    /// functions. That happens if a program is built again while it starts. They keep their numbers.
     fn chosen_before(
         &self,
         key: &FileKey,

@@ -24,7 +24,7 @@ const MOST_FUNCTIONS: usize = 8_192;
 pub(super) struct Table {
     key: Option<FileKey>,
     functions: Vec<ChosenFunction>,
-    /// Places that are in no function with room for probes.
+    /// Places that are in no function that can be probed.
     elsewhere: BTreeSet<u64>,
 }
 

@@ -433,7 +433,7 @@ fn the_summary_counts_functions_that_have_probes_and_refused_ones_once() {
     assert!(text.contains("the kernel refused 1 function\n"), "{text}");
 }
 
-/// Finds no room for one process; another one is gone.
+/// Refuses probes to all processes but 201, which has ended.
 struct NoRoom;
 
 impl Choose for NoRoom {

@@ -70,7 +70,7 @@ pub struct Point {
 pub struct Document<'a> {
     /// Runs and names.
     pub model: &'a Model<'a>,
-    /// What limits.
+    /// The limits, and the changes.
     pub limits: Limits,
     /// Findings, including doubts about the prediction.
     pub findings: Vec<Finding>,

@@ -21,7 +21,7 @@ const LINES: usize = 2;
 pub struct Frame {
     /// What limits; empty if that was not computed.
     pub limits: Limits,
-    /// What speaks against the prediction.
+    /// Findings that speak against the prediction.
     pub doubts: Vec<Finding>,
     /// The file, as the user gave it; empty for the newest one.
     pub file: String,

@@ -80,7 +80,7 @@ struct ReportJson<'a> {
     by: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stretch: Option<Stretch>,
-    /// What limits, and what to change.
+    /// The limits, and the changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     limit: Option<LimitsJson<'a>>,
     results: Vec<ResultJson<'a>>,

@@ -31,7 +31,7 @@ impl LeftoverProcesses {
         }
         let own = std::fs::metadata("/proc/self/exe").ok().map(|found| file(&found));
         let mut left = LeftoverProcesses { known: BTreeMap::new(), own };
-        // Children that longpole inherited from before its own exec do not count.
+        // Children that longpole has before the first run do not count.
         left.known = left.alive();
         left.known.values_mut().for_each(String::clear);
         left

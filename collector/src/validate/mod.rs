@@ -6,7 +6,7 @@
 //! median of their predictions counts. A run before all others warms up files and memory.
 //!
 //! Errors are separated by cause. A run on N CPUs takes more CPU time than one on a single CPU where caches, memory or
-//! hardware threads are shared (*inflation*), which no recording on one CPU can show. The rest is the error of the
+//! hardware threads are shared (*inflation*). No recording on one CPU can show that. The rest is the error of the
 //! simulation.
 
 mod compare;

@@ -70,8 +70,8 @@ impl Drop for Progress {
     }
 }
 
-/// Remaining time, at the rate of the later half of the steps done since the first round. `None` while few steps are done
-/// or the rate changes.
+/// Remaining time, at the rate of the later half of the steps done since the first round. `None` if few steps are done, few
+/// remain, or the rate changes.
 fn left(done: &[Duration], all: usize, cores: usize) -> Option<Duration> {
     const STEADY: std::ops::Range<f64> = 0.7..1.4;
     let first = cores.clamp(1, all.max(1));

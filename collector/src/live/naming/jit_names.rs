@@ -13,7 +13,7 @@ const MOST_PROCESSES: usize = 256;
 const MOST_WANTED: usize = 1 << 17;
 /// Time between two checks of the maps' sizes, with few maps.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Each further maps, this many, add as much to that time.
+/// Every further group of this many maps adds as much to that time.
 const FEW: u32 = 16;
 
 /// The processes that make code at run time.

@@ -29,7 +29,7 @@ pub enum Ask {
         /// Its pid.
         pid: u32,
     },
-    /// What lies at an address.
+    /// The name of a variable or a call is wanted, by its address.
     Address {
         /// The process.
         pid: u32,
@@ -37,7 +37,7 @@ pub enum Ask {
         since_ns: u64,
         /// The address.
         address: u64,
-        /// What is looked for there.
+        /// Whether it is a variable or a call.
         kind: AddressKind,
     },
 }

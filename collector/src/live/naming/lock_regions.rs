@@ -22,8 +22,8 @@ const MOST_FACTS: usize = 1 << 16;
 /// Stacks of the threads that waited for a word, or of those that woke them; the innermost frame first.
 type Stacks = BTreeSet<Vec<(Function, u64)>>;
 
-/// Finds the frame of a function that takes the lock and ends with a jump to the releasing function instead of a call, as
-/// compilers end a function with a guard. The jump leaves no frame of it: the releasing stack has its caller's frame only.
+/// Finds the frame of a function that takes the lock and ends with a jump to the releasing function, as compilers end a
+/// function with a guard. The jump leaves no frame of it: the releasing stack has its caller's frame only.
 fn leaves_by_releasing(takes: &[(Function, u64)], gives: &Stacks) -> Option<usize> {
     let is_without_it = |caller: &(Function, u64)| {
         gives.iter().any(|stack| {

@@ -90,7 +90,7 @@ impl LockStacks {
     }
 }
 
-/// Most records have no sample: when there are too many, all are forgotten, which is cheaper than the oldest alone.
+/// Adds a record or a sample that waits. Most records have no sample: when there are too many, all are forgotten.
 fn put<T>(pending: &mut FxHashMap<Instant, T>, at: Instant, value: T) {
     if pending.len() >= PENDING {
         pending.clear();
