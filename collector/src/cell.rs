@@ -1,13 +1,13 @@
-//! Names and numbers made fit for a terminal cell. Names come from the target: they may hold anything.
+//! Makes names and numbers fit for a terminal cell. Names come from the target: they may have any characters.
 
 use std::borrow::Cow;
 use symbols::is_unsafe;
 
-/// What stands for a character that must not reach a terminal.
+/// Replaces a character that must not reach a terminal.
 const REPLACEMENT: char = '\u{fffd}';
 
-/// The text without characters that move the cursor, change colours, reverse the writing direction or take no
-/// room: each becomes U+FFFD. A function name can hold an escape sequence; the screen must not obey it.
+/// The text without characters that move the cursor, change colours, reverse the writing direction or have no width: each
+/// becomes U+FFFD. A function's name may contain an escape sequence, which the terminal must not obey.
 pub fn clean(text: &str) -> Cow<'_, str> {
     if text.chars().any(is_unsafe) {
         Cow::Owned(text.chars().map(|c| if is_unsafe(c) { REPLACEMENT } else { c }).collect())
@@ -16,8 +16,8 @@ pub fn clean(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The cleaned text in at most `columns` terminal columns. What does not fit is cut out of the middle, since
-/// both ends of a qualified name tell something; the end (the function itself) keeps the larger part.
+/// The cleaned text in at most `columns` terminal columns. A longer text is cut in the middle, since both ends of a
+/// qualified name are informative; the end (the function itself) gets more room.
 pub fn fit(text: &str, columns: usize) -> String {
     let text = clean(text);
     if width(&text) <= columns {
@@ -51,7 +51,7 @@ pub fn fit(text: &str, columns: usize) -> String {
     format!("{}…{}", &text[..head_end], &text[tail_start..])
 }
 
-/// Terminal columns of a text that has been cleaned.
+/// Terminal columns of a cleaned text.
 pub fn width(text: &str) -> usize {
     text.chars().map(char_width).sum()
 }
@@ -118,7 +118,7 @@ pub fn bytes(count: u64) -> String {
     }
 }
 
-/// `file:line` without the folders, which often fill a line of their own; the JSON has the whole path.
+/// `file:line` without folders, which may be too long; the JSON has the whole path.
 pub fn file_name(location: &str) -> &str {
     location.rsplit('/').next().unwrap_or(location)
 }
@@ -129,14 +129,14 @@ pub fn percent(share: f64) -> String {
     if !percent.is_finite() {
         "?".into()
     } else if percent.abs() < 99.95 {
-        // Never -0.0.
+        // Without a sign for values that round to zero.
         format!("{:.1} %", if percent.abs() < 0.05 { 0.0 } else { percent })
     } else {
         format!("{percent:.0} %")
     }
 }
 
-/// What is appended to a noun for this many: `locks`, `futexes`, `processes`.
+/// The plural ending of a noun for this count: `locks`, `futexes`, `processes`.
 pub fn ending(noun: &str, count: usize) -> &'static str {
     match count {
         1 => "",

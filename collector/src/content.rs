@@ -1,21 +1,21 @@
-//! What a file is, by its first bytes.
+//! Recognizes the kind of a file by its first bytes.
 
 const FOREIGN: &str =
     "give a file made by `longpole record`, or a program JSON ({\"format\":\"longpole-program\",...})";
 
-/// What the first bytes of a file tell.
+/// The kind of a file, by its first bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Content {
     /// A recording.
     Session,
     /// A program JSON.
     Program,
-    /// What it is instead, as the rest of a sentence, and what to do.
+    /// Something else: what it is, as the rest of a sentence, and what to do about it.
     Other(&'static str, &'static str),
 }
 
 impl Content {
-    /// Of a file that begins with these bytes.
+    /// The kind of a file that begins with these bytes.
     pub fn of(start: &[u8]) -> Content {
         const PACKED: &str = "unpack it first";
         if recording::is_session(start) {

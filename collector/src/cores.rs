@@ -1,9 +1,9 @@
-//! Using all cores of this machine.
+//! Uses all cores of this machine.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Work on things that are independent of each other: each core takes the next one. The answers are in the order of the things.
+/// Works on independent things: each core takes the next one. Answers are in the order of the things.
 pub fn on_all_cores<T: Sync, A: Send>(things: &[T], work: impl Fn(&T) -> A + Sync) -> Vec<A> {
     let next = AtomicUsize::new(0);
     let answers: Mutex<Vec<(usize, A)>> = Mutex::new(Vec::with_capacity(things.len()));
@@ -27,8 +27,7 @@ pub fn on_all_cores<T: Sync, A: Send>(things: &[T], work: impl Fn(&T) -> A + Syn
     answers.into_iter().map(|(_, answer)| answer).collect()
 }
 
-/// Two things at once: each may use all cores, and one continues where the other has only one thing left to
-/// do.
+/// Does two things at once. Each may use all cores, so one goes on where the other has work for a single core left.
 pub fn both<A: Send, B>(one: impl FnOnce() -> A + Send, other: impl FnOnce() -> B) -> (A, B) {
     std::thread::scope(|scope| {
         let one = scope.spawn(one);
@@ -37,7 +36,7 @@ pub fn both<A: Send, B>(one: impl FnOnce() -> A + Send, other: impl FnOnce() -> 
     })
 }
 
-/// The first answer by attempt number, of a number of independent attempts: each core makes the next one.
+/// The answer of the first attempt, by number, that has one. Attempts are independent: each core makes the next one.
 pub fn first_on_all_cores<A: Send>(count: usize, attempt: &(dyn Fn(usize) -> Option<A> + Sync)) -> Option<A> {
     let numbers: Vec<usize> = (0..count).collect();
     let best: Mutex<Option<(usize, A)>> = Mutex::new(None);

@@ -1,4 +1,4 @@
-//! Opening what an analysis command is given: a session or a program JSON, distinguished by content.
+//! Opens the input of an analysis command: a session or a program JSON, recognized by content.
 
 use crate::content::Content;
 use crate::cores::first_on_all_cores;
@@ -20,16 +20,16 @@ use std::path::{Path, PathBuf};
 /// A program JSON larger than this is refused: 10 million operations take about 200 MB.
 const MOST_JSON_BYTES: u64 = 4 << 30;
 
-/// Bytes looked at to tell what a file is; leading blanks of a JSON must fit.
+/// Bytes by which a file's kind is recognized; leading blanks of a JSON must fit.
 const START_BYTES: usize = 1 << 16;
 
-/// A file of this size takes a second to read.
+/// Reading a file of this size takes a second.
 const LARGE_BYTES: u64 = 16 << 20;
 
-/// Bytes that are read at once where most of a file is skipped.
+/// Bytes read at once if most of a file is skipped.
 const SMALL_BUFFER: usize = 1 << 16;
 
-/// What a file turned out to be.
+/// The content of a file.
 #[derive(Debug)]
 pub enum Input {
     /// A recording.
@@ -41,29 +41,29 @@ pub enum Input {
 /// A recording, or a part of one.
 #[derive(Debug, Default)]
 pub struct Session {
-    /// What was recorded.
+    /// The recording.
     pub recording: Recording,
-    /// What the file holds.
+    /// What the file contains.
     pub info: SessionInfo,
-    /// What is to be said about the part that it is.
+    /// A finding that tells which part it is.
     pub part: Option<Finding>,
-    /// Its events were not read.
+    /// The events were not read.
     pub without_events: bool,
 }
 
-/// What an input tells.
+/// The stages of an input.
 #[derive(Debug)]
 pub struct Parts {
-    /// What happened.
+    /// What happened; `None` for a program JSON.
     pub timeline: Option<Timeline>,
     /// The program.
     pub program: Program,
-    /// What the file claims to be.
+    /// The file's description of itself.
     pub meta: Option<Meta>,
 }
 
 impl Input {
-    /// Opens and reads it. Every error is one line that names the file.
+    /// Opens and reads an input. Every error is one line that names the file.
     pub fn open(plan: &InputPlan) -> Result<Input, UserError> {
         let source = plan.source.resolved()?;
         match Input::part_of_file(&source, plan.part, MOST_RECORDS)? {
@@ -72,7 +72,7 @@ impl Input {
         }
     }
 
-    /// The same with at most `most` records. `None`: all of the file would have to be read, and it has more than `most_whole`
+    /// The same with at most `most` records. `None`: the whole file would have to be read, and it has more than `most_whole`
     /// events.
     pub fn open_small(
         file: &Path,
@@ -89,7 +89,7 @@ impl Input {
         Input::whole(&source)?.part(Part::default(), most).map(Some)
     }
 
-    /// Everything in a large file but its events, so that it takes no time; a small one as a whole.
+    /// Reads a large file without its events, which is quick; a small one as a whole.
     pub fn open_without_events(source: &Source) -> Result<Input, UserError> {
         let found = match outline(source, LARGE_BYTES)? {
             Some((name, mut outline)) => {
@@ -114,7 +114,7 @@ impl Input {
         }
     }
 
-    /// The same with at most this many records of the part.
+    /// The part of a recording that was read, with at most `most` records.
     pub fn part(self, part: Part, most: usize) -> Result<Input, UserError> {
         match self {
             Input::Session(read) => {
@@ -131,7 +131,7 @@ impl Input {
         }
     }
 
-    /// All of it.
+    /// Reads all of an input.
     fn whole(source: &Source) -> Result<Input, UserError> {
         match source {
             Source::Stdin => {
@@ -167,7 +167,7 @@ impl Input {
         }
     }
 
-    /// A pipe or the like: it can only be read once.
+    /// Reads a pipe or the like, which can only be read once.
     fn from_stream(name: &str, start: Vec<u8>, rest: impl Read) -> Result<Input, UserError> {
         match Content::of(&start) {
             Content::Session => {
@@ -197,7 +197,7 @@ impl Input {
         Ok(Input::Program(Box::new(program)))
     }
 
-    /// The same as it was measured: with the cost of probe hits in its compute time. A program JSON stays what it is.
+    /// The same with compute times as measured: the cost of probe hits is left in. A program JSON is not changed.
     pub fn raw(mut self) -> Input {
         if let Input::Session(read) = &mut self {
             read.recording.facts.hit_costs = None;
@@ -205,12 +205,12 @@ impl Input {
         self
     }
 
-    /// The program, with a finding for everything that is missing from the file.
+    /// The program, with a finding for each thing that is missing from the file.
     pub fn into_program(self) -> Program {
         self.into_parts().program
     }
 
-    /// What happened, and a program with its names that was not simulated; `None`: a program JSON.
+    /// The timeline, and a program with names that was not simulated; `None` for a program JSON.
     pub fn into_unsimulated(self) -> Option<(Timeline, Program)> {
         let Input::Session(read) = self else { return None };
         let Session { recording, info, part, .. } = *read;
@@ -221,14 +221,14 @@ impl Input {
         Some((timeline, program))
     }
 
-    /// The same with what happened, if it was recorded.
+    /// The program with its timeline and the file's description, if it was recorded.
     pub fn into_parts(self) -> Parts {
         match self {
             Input::Program(program) => Parts { timeline: None, program: *program, meta: None },
             Input::Session(read) => {
                 let Session { recording, info, part, .. } = *read;
                 let timeline = engine::timeline::build(&recording);
-                // Recordings are large, and the next stage is, too.
+                // Frees memory: recordings are large, and so is the next stage.
                 drop(recording);
                 let mut program = engine::translation::from_timeline_on(&timeline, &first_on_all_cores);
                 program.findings.splice(0..0, session_findings(&info).into_iter().chain(part));
@@ -239,26 +239,26 @@ impl Input {
     }
 }
 
-/// Opens a regular file, or a pipe that the shell has made for us; with its name.
+/// Opens a regular file, or a pipe that the shell has opened; returns it with its name.
 fn open_file(path: &Path) -> Result<(String, File), UserError> {
     let name = path.display().to_string();
     let fail = |error: io::Error| unreadable(&name, &error);
-    // Opening a pipe waits for a writer, maybe for ever; opening a device may do something.
+    // Checked before opening: opening a pipe may wait forever for a writer, and opening a device may have effects.
     expected(&name, path, &path.metadata().map_err(fail)?)?;
-    // Should it have become a pipe since: do not wait either. A regular file is read as ever.
+    // If it has become a pipe meanwhile, opening still must not wait. The flags do not affect regular files.
     let flags = if is_own_descriptor(path) { 0 } else { libc::O_NONBLOCK | libc::O_NOCTTY };
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(fail)?;
     expected(&name, path, &file.metadata().map_err(fail)?)?;
     Ok((name, file))
 }
 
-/// The name of a file, and what its index lists.
+/// A file's name, and its index.
 type NamedOutline = (String, Outline<BufReader<File>>);
 
-/// That of a session in a regular file of at least this size; `None`: there is none.
+/// The index of a session in a regular file of at least this size; `None`: it is something else.
 fn outline(source: &Source, least_bytes: u64) -> Result<Option<NamedOutline>, UserError> {
     let Source::File(path) = source else { return Ok(None) };
-    // What comes through a pipe can only be read once.
+    // A pipe can only be read once, so it is not opened here.
     if !path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() >= least_bytes) {
         return Ok(None);
     }
@@ -273,7 +273,7 @@ fn outline(source: &Source, least_bytes: u64) -> Result<Option<NamedOutline>, Us
     Ok(outline.map_err(|error| session_error(&name, &error))?.map(|outline| (name, outline)))
 }
 
-/// Refuses what is neither a regular file nor a pipe that the shell has made for us.
+/// Refuses everything but regular files and pipes that the shell has opened.
 fn expected(name: &str, path: &Path, metadata: &Metadata) -> Result<(), UserError> {
     if metadata.is_dir() {
         return Err(UserError::runtime(format!("{name} is a directory"), "give a file in it"));
@@ -287,12 +287,12 @@ fn expected(name: &str, path: &Path, metadata: &Metadata) -> Result<(), UserErro
     ))
 }
 
-/// `<(COMMAND)` of a shell and `/dev/stdin`: open already, so there is a writer.
+/// Whether a path is `<(COMMAND)` of a shell or `/dev/stdin`: it is open already, so there is a writer.
 fn is_own_descriptor(path: &Path) -> bool {
     path == Path::new("/dev/stdin") || path.starts_with("/dev/fd") || path.starts_with("/proc/self/fd")
 }
 
-/// What is wrong with the file itself, as findings for the report.
+/// Findings about the file itself.
 fn session_findings(info: &SessionInfo) -> Vec<Finding> {
     let mut findings = Vec::new();
     if let Some(damage) = &info.damage {
@@ -315,7 +315,7 @@ fn of_damage(damage: &Damage) -> Finding {
 }
 
 impl Source {
-    /// With the name of the newest recording, which is shown.
+    /// The source with the newest recording's name filled in, which is shown to the user.
     pub fn resolved(&self) -> Result<Source, UserError> {
         let Source::Newest = self else { return Ok(self.clone()) };
         let path = newest(Path::new("."))?;
@@ -324,7 +324,7 @@ impl Source {
     }
 }
 
-/// The newest `*.lp` of a folder, by the time of its last change; of two the one whose name comes last.
+/// The newest `*.lp` of a folder, by the time of its last change; of equally new ones, the one whose name comes last.
 pub(super) fn newest(folder: &Path) -> Result<PathBuf, UserError> {
     let entries = std::fs::read_dir(folder).map_err(|error| unreadable("the current folder", &error))?;
     let recordings = entries.filter_map(|entry| {
@@ -393,7 +393,7 @@ mod tests {
     use engine::report::{Cpus, Detail};
     use proptest::prelude::*;
 
-    /// A session was to be split like a program.
+    /// The hint differs: a session cannot be split like a program.
     #[test]
     fn what_is_too_large_for_a_pipe_gets_the_hint_for_its_kind() {
         let hint =
@@ -403,8 +403,8 @@ mod tests {
         assert_eq!(read_at_most(16, "-", b"{".to_vec(), &b"}"[..]).expect("small"), b"{}");
     }
 
-    /// Records as a hostile or broken file holds them: few threads, CPUs and functions, so that they meet, and times
-    /// that mostly go on.
+    /// Records as in a hostile or broken file: few threads, CPUs and functions, so that they interact, and times that mostly
+    /// increase.
     fn record() -> impl Strategy<Value = probe_abi::Record> {
         let kind = proptest::sample::select(probe_abi::Kind::ALL.to_vec());
         let small = || prop_oneof![8 => 0u32..5, 1 => any::<u32>()];

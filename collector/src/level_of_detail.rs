@@ -1,23 +1,23 @@
-//! Level of detail: what is too short to be shown by itself is joined, so that a picture or a file has a size that fits.
+//! Level of detail: items that are too short to be shown by themselves are joined, so that a picture or file gets small enough.
 
 use rustc_hash::FxHashMap;
 use std::io::{self, Write};
 
-/// Something that takes its time.
+/// Something that takes time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Item {
-    /// What it is: a number of a palette.
+    /// Its kind, as a number of a palette.
     pub code: u32,
-    /// How long, nanoseconds.
+    /// Its length, nanoseconds.
     pub ns: u64,
-    /// One more number, 0 for none: for example the thread that ended it.
+    /// A further number, 0 for none: for example the thread that ended it.
     pub more: u32,
 }
 
-/// Passes on items. Items shorter than `quantum` are joined with their neighbours until the group is that
-/// long. The group has one item for each code, in the order in which codes came, with their summed time. So
-/// sums over any longer stretch stay exact; within a group only the order is lost. The number says how many
-/// items such a sum joins; it is 0 for an item that is passed on as it came.
+/// Passes on items, short ones joined: items shorter than `quantum` form a group with their neighbours until it is that
+/// long. A group becomes one item for each code, in order of first appearance, with the summed time. So sums over longer
+/// stretches are exact; only the order within a group is lost. The second argument of `take` is the number of joined
+/// items; 0 for an unchanged item.
 pub fn summed(items: impl Iterator<Item = Item>, quantum: u64, mut take: impl FnMut(Item, u32)) {
     let mut group = Group::default();
     for item in items.filter(|item| item.ns > 0) {
@@ -34,14 +34,14 @@ pub fn summed(items: impl Iterator<Item = Item>, quantum: u64, mut take: impl Fn
     group.flush(&mut take);
 }
 
-/// Codes in a group that are found by looking at all of them.
+/// With up to this many codes in a group, a code is found by a linear search.
 const FEW: usize = 32;
 
 #[derive(Default)]
 struct Group {
-    /// With how many items each joins.
+    /// Summed items, each with the number of items that it joins.
     sums: Vec<(Item, u32)>,
-    /// By code, where there are more than [`FEW`].
+    /// Index in `sums` by code, for groups with more than [`FEW`] codes.
     places: FxHashMap<u32, usize>,
     items: usize,
     ns: u64,
@@ -85,8 +85,8 @@ impl Group {
     }
 }
 
-/// The smallest quantum, 0 or a microsecond doubled again and again, with which `count` gives at most `most` items. If none does:
-/// with which it gives nearly as few as there can be.
+/// The smallest quantum, of 0 and a microsecond times a power of two, for which `count` is at most `most`. If there is
+/// none: one for which it is nearly as small as possible.
 pub fn quantum(most: usize, count: impl Fn(u64) -> usize) -> u64 {
     const LONGEST: u64 = 86_400_000_000_000;
     if count(0) <= most {
@@ -101,11 +101,11 @@ pub fn quantum(most: usize, count: impl Fn(u64) -> usize) -> u64 {
     quantum
 }
 
-/// Room for a number of bytes; what is more than that is an error, which says that the level of detail is too fine.
+/// A writer with limited room. Writing more is an error, which means that the level of detail is too fine.
 pub struct Room<W> {
-    /// Bytes that there is still room for.
+    /// Bytes of room that remain.
     pub left: u64,
-    /// Where they go.
+    /// Where the bytes are written.
     pub out: W,
 }
 
@@ -162,7 +162,7 @@ mod tests {
         let fitting = quantum(100, |quantum| told(&list, quantum).len());
         assert!(fitting > 0 && told(&list, fitting).len() <= 100);
         assert_eq!(quantum(1_000, |quantum| told(&list, quantum).len()), 0);
-        // Some lanes cannot be shorter.
+        // The number of items may have a lower bound.
         assert_eq!(quantum(1, |_| 2), 1_000);
         assert_eq!(quantum(1, |quantum| if quantum < 50_000 { 300 } else { 100 }), 64_000);
     }

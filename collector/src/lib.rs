@@ -1,6 +1,6 @@
-//! longpole itself: the command line, the live loop, and what a person sees.
+//! longpole itself: the command line, the live loop, and all output.
 
-// They panic when their reader is gone; see exit::say.
+// These macros panic when stdout or stderr is closed; exit::say does not.
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 pub mod cell;

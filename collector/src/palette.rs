@@ -1,10 +1,10 @@
-//! Things that are the same again and again, as numbers.
+//! Numbers for values that occur again and again.
 
 use rustc_hash::FxHashMap;
 use serde::{Serialize, Serializer};
 use std::hash::Hash;
 
-/// Each thing once, in the order in which it came.
+/// Each value once, in order of first appearance.
 #[derive(Clone, Debug)]
 pub struct Palette<T> {
     all: Vec<T>,
@@ -18,7 +18,7 @@ impl<T> Default for Palette<T> {
 }
 
 impl<T: Clone + Eq + Hash> Palette<T> {
-    /// The number of a thing.
+    /// The number of a value.
     pub fn number(&mut self, thing: T) -> u32 {
         if let Some(number) = self.numbers.get(&thing) {
             return *number;
@@ -29,12 +29,12 @@ impl<T: Clone + Eq + Hash> Palette<T> {
         number
     }
 
-    /// The thing with this number.
+    /// The value with this number.
     pub fn get(&self, number: u32) -> Option<&T> {
         self.all.get(number as usize)
     }
 
-    /// Takes the things of another palette: the number that each of its numbers becomes.
+    /// Adds the values of another palette. Returns the new number for each of its numbers.
     pub fn take(&mut self, other: &Palette<T>) -> Vec<u32> {
         other.all.iter().map(|thing| self.number(thing.clone())).collect()
     }

@@ -1,4 +1,4 @@
-//! A part of a recording: the one asked for, or of a large one the part that is most like it.
+//! Takes a part of a recording: the one asked for, or, if it is large, the part that is most like the whole.
 
 use crate::exit::UserError;
 use crate::plan::part::{Moment, Part};
@@ -9,8 +9,8 @@ use jiff::{Timestamp, ToSpan, civil::Time, tz::TimeZone};
 use recording::ClockAnchor;
 use std::ops::RangeInclusive;
 
-/// The part of a recording, at most `most` records of it unless all is asked for, and what to say about it; `None`: it is all
-/// of the recording.
+/// A part of a recording, with at most `most` records unless all is asked for, and a finding about it. `None`: the part is
+/// the whole recording.
 ///
 /// # Errors
 /// The recording has no such part.
@@ -46,29 +46,29 @@ pub fn part_of(
     Ok((cut, finding))
 }
 
-/// The part that stands for a recording in memory, unless all of it is to be analysed: from when to when, and
-/// [`engine::timeline::Typical::apart`].
+/// The part that stands for a recording in memory, unless all of it is to be analysed: its start, its end, and how much it
+/// differs ([`engine::timeline::Typical::apart`]).
 pub fn chosen(recording: &Recording, part: Part, most: usize) -> Option<(u64, u64, f64)> {
     let found = if part.whole { None } else { typical(recording, most) };
     found.filter(|(.., unlike)| stands_for_all(*unlike, recording.events.len() as u64))
 }
 
-/// Whether a part of a file is chosen before it is read, where this many records are asked for: a part that is most of it saves
-/// little.
+/// Whether a part of a file is chosen before it is read; `records`: those asked for. Reading a part that is most of them
+/// would save little.
 pub fn is_chosen(part: Part, records: u64, most: usize) -> bool {
     !part.whole && records > (most as u64).saturating_mul(2)
 }
 
-/// Whether a part that differs this much ([`engine::timeline::Typical::apart`]) is taken in place of this many records. A
-/// start with many records and a long computation with few have nothing in common: no part tells what limits both.
+/// Whether a part that differs this much ([`engine::timeline::Typical::apart`]) may stand for this many records. A start
+/// with many records and a long computation with few have nothing in common: no part shows what limits both.
 pub fn stands_for_all(apart: f64, records: u64) -> bool {
     const UNLIKE: f64 = 0.25;
-    // More takes too long in any case.
+    // Analysing more records takes too long in any case.
     const MOST_WHOLE: u64 = 1_000_000;
     apart <= UNLIKE || records > MOST_WHOLE
 }
 
-/// From when to when, on the records' clock, of a recording that took this long.
+/// Start and end of the part asked for, on the records' clock; `recorded`: those of the recording.
 ///
 /// # Errors
 /// The recording has no such part.
@@ -87,7 +87,7 @@ pub fn asked(
     Ok(from_ns.max(begin_ns)..=to_ns.min(end_ns))
 }
 
-/// On the records' clock, nanoseconds; `None`: there is no such time of day while or near when it was recorded.
+/// A moment on the records' clock, nanoseconds; `None`: the recording has no such time of day, not even nearby.
 fn instant(moment: Moment, begin_ns: u64, clock: ClockAnchor) -> Option<u64> {
     let time = match moment {
         Moment::After(after) => return begin_ns.checked_add(u64::try_from(after.as_nanos()).ok()?),
@@ -97,7 +97,7 @@ fn instant(moment: Moment, begin_ns: u64, clock: ClockAnchor) -> Option<u64> {
     let begin = wall(begin_ns, clock)?.to_zoned_datetime(zone);
     let time = Time::midnight().checked_add(time).ok()?;
     let mut asked = begin.with().time(time).build().ok()?;
-    // A time of day before the start is one of the next day.
+    // A time of day before the start is on the next day.
     if asked.timestamp() < begin.timestamp() {
         let next = asked.checked_add(1.day()).ok()?;
         let is_near = |asked: &jiff::ZonedDateTime| {
@@ -111,7 +111,7 @@ fn instant(moment: Moment, begin_ns: u64, clock: ClockAnchor) -> Option<u64> {
 
 const DAY_S: i64 = 86_400;
 
-/// When that was by the calendar.
+/// The calendar time of an instant of the records' clock.
 fn wall(ns: u64, clock: ClockAnchor) -> Option<Timestamp> {
     let realtime = i128::from(clock.realtime_ns) + i128::from(ns) - i128::from(clock.monotonic_ns);
     Timestamp::from_nanosecond(realtime).ok()
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn a_time_of_day_is_one_while_it_was_recorded() {
         let zone = TimeZone::system();
-        // Five minutes before midnight, two hours of uptime.
+        // The recording starts five minutes before midnight, after two hours of uptime.
         let begin = "2026-11-28T23:55:00".parse::<jiff::civil::DateTime>().expect("a date");
         let begin = begin.to_zoned_datetime(zone).expect("a time");
         let realtime_ns = u64::try_from(begin.timestamp().as_nanosecond()).expect("after 1970");
@@ -186,7 +186,7 @@ mod tests {
         );
     }
 
-    /// Of node 600,000 records of locks in 0.1 s and a computation of 2 s only the former was analysed.
+    /// A start of node with 600,000 lock records in 0.1 s must not stand for a computation of 2 s.
     #[test]
     fn a_start_with_most_of_the_records_does_not_stand_for_a_long_run() {
         let events = (0..2_000).chain([SECOND_NS]).map(record).collect();

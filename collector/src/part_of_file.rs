@@ -1,5 +1,5 @@
-//! A part of a recording in a file, read without the rest: it begins at a snapshot of the threads, and the index says where its
-//! events lie.
+//! Reads a part of a recording's file without the rest. The part begins at a snapshot of the threads, and the index tells
+//! where its events are.
 
 use crate::exit::UserError;
 use crate::part::{asked, chosen, is_chosen, stands_for_all};
@@ -14,22 +14,22 @@ use std::ops::{Range, RangeInclusive};
 
 /// A part of a file.
 pub struct PartOfFile {
-    /// As if only that had been recorded.
+    /// The recording, as if only that part had been recorded.
     pub recording: Recording,
-    /// What the file holds.
+    /// What the file contains.
     pub info: SessionInfo,
-    /// Which part it is.
+    /// A finding that tells which part it is.
     pub finding: Finding,
 }
 
-/// Why there is none.
+/// Why no part was read.
 pub enum NoPart {
-    /// It is to be read from its start: it is small, all of it is wanted, it has no snapshots, or something else lies there
-    /// than its index lists.
+    /// The file has to be read from its start: it is small, all of it is wanted, it has no snapshots, or its content is not as
+    /// its index says.
     ReadAll,
     /// Reading failed.
     Io(io::Error),
-    /// There is no such part.
+    /// The recording has no such part.
     User(UserError),
 }
 
@@ -39,7 +39,7 @@ impl From<io::Error> for NoPart {
     }
 }
 
-/// The part asked for, of which at most `most` records are taken unless all of it is wanted.
+/// Reads the part asked for, with at most `most` records unless all of it is wanted.
 ///
 /// # Errors
 /// See [`NoPart`].
@@ -94,7 +94,7 @@ pub fn part_of_file<R: Read + Seek>(
     if count > outline.most_events() {
         return Err(NoPart::User(too_large(count)));
     }
-    // No more than a part has: what an index claims takes no memory.
+    // Reserves no more than a part has: the index's claim must not use up memory.
     recording.events.reserve(usize::try_from(count).unwrap_or(0).min(most.saturating_mul(2)));
     for number in loaded {
         outline.add_records(number, &mut recording.events)?.ok_or(NoPart::ReadAll)?;
@@ -103,7 +103,7 @@ pub fn part_of_file<R: Read + Seek>(
         recording = beginning_at(recording, outline.snapshot(number)?.ok_or(NoPart::ReadAll)?);
     }
     let mut recording = excerpt(recording, *wanted.start(), *wanted.end(), of);
-    // Few records may stand for many operations.
+    // Few records may stand for many operations, which take long to analyse.
     if apart.is_none()
         && let Some((from_ns, to_ns, unlike)) = chosen(&recording, part, most)
     {
@@ -123,14 +123,14 @@ pub fn part_of_file<R: Read + Seek>(
     Ok(PartOfFile { recording, info, finding })
 }
 
-/// The stretches with records between two instants.
+/// The stretches that have records between two instants.
 fn overlapping(stretches: &[Stretch], wanted: &RangeInclusive<u64>) -> Range<usize> {
     let end = stretches.partition_point(|stretch| stretch.first_ns <= *wanted.end());
     let begin = stretches.iter().take(end).position(|stretch| stretch.last_ns >= *wanted.start());
     begin.unwrap_or(end)..end
 }
 
-/// Where a part may begin: the number of a stretch, and the instant of a snapshot in it, or of the recording's start. Ascending.
+/// Where a part may begin: index of a stretch, and instant of a snapshot in it or of the recording's start. Ascending.
 fn starts(
     stretches: &[Stretch],
     snapshots: &[u64],

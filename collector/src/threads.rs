@@ -1,4 +1,4 @@
-//! Threads that tell the loop when they fail.
+//! Threads that tell the main loop when they fail.
 
 use capture::target::take_short_turns;
 use std::io;
@@ -6,18 +6,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::{Builder, JoinHandle};
 use tokio::sync::mpsc::UnboundedSender;
 
-/// A part of longpole that cannot continue.
+/// A thread of longpole that has failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// Which part, for people.
+    /// The thread's name, for people.
     pub part: &'static str,
-    /// What it says.
+    /// The message.
     pub text: String,
 }
 
-/// Starts a named thread. If it panics, the loop gets a message and ends in an orderly way: it restores the
-/// terminal and closes the file. `hold` is dropped after that, so that a thread waiting for its other end
-/// does not take the failure for an ordinary end.
+/// Starts a named thread. If it panics, the main loop gets a message and ends in an orderly way: it restores the terminal
+/// and closes the file. `hold` is dropped only after the message: a thread that waits for the other end of `hold` must not
+/// take the failure for an ordinary end.
 pub fn spawn<T: Send + 'static, M: From<Failure> + Send + 'static>(
     part: &'static str,
     news: UnboundedSender<M>,
@@ -31,7 +31,7 @@ pub fn spawn<T: Send + 'static, M: From<Failure> + Send + 'static>(
             Ok(value) => value,
             Err(panic) => {
                 let text = panic_text(&*panic);
-                // The loop may have left already.
+                // The main loop may have ended already.
                 let _ = news.send(Failure { part, text }.into());
                 std::panic::resume_unwind(panic)
             }
@@ -39,8 +39,8 @@ pub fn spawn<T: Send + 'static, M: From<Failure> + Send + 'static>(
     })
 }
 
-/// Puts the calling thread before ordinary ones (nice −10, as far as rights allow): on a machine that is full, the
-/// rings of a flood fill up within the time that a fair turn takes, and the thread that empties them needs little.
+/// Gives the calling thread priority over ordinary ones (nice −10, if allowed). On a busy machine, rings fill up within an
+/// ordinary thread's wait for a CPU, and the ring reader needs little time.
 pub fn before_others() {
     capture::probe::count_this_thread();
     take_short_turns();
@@ -49,8 +49,8 @@ pub fn before_others() {
     }
 }
 
-/// Lets the recorded program's threads go first, and get their CPU back soon: for a thread that has much to do, which is in no
-/// hurry.
+/// Gives the calling thread lower priority: for much work that is not urgent. The recorded program's threads go first, and
+/// soon get their CPU back.
 pub fn behind_others() {
     take_short_turns();
     if let Err(error) = rustix::process::setpriority_process(None, PATIENT) {
@@ -58,20 +58,20 @@ pub fn behind_others() {
     }
 }
 
-/// For a thread that has much to do and must not fall behind: it has normal priority until it does.
+/// The priority of a thread that has much to do and must not fall behind: normal, and high while it is behind.
 pub struct Urgency {
     hurries: bool,
 }
 
 impl Urgency {
-    /// Of the calling thread, which is in no hurry yet.
+    /// For the calling thread, with normal priority.
     pub fn of_this_thread() -> Urgency {
         capture::probe::count_this_thread();
         take_short_turns();
         Urgency { hurries: false }
     }
 
-    /// Before others from now on, or among them.
+    /// Sets high or normal priority.
     pub fn hurry(&mut self, hurries: bool) {
         if std::mem::replace(&mut self.hurries, hurries) == hurries {
             return;
@@ -82,21 +82,20 @@ impl Urgency {
     }
 }
 
-/// The calling thread comes before others until this is dropped: while it looks at thousands of threads of a program
-/// that has probes already.
+/// High priority for the calling thread until dropped: for reading the threads of a program that has thousands of them, and
+/// probes already.
 pub struct Hurry(i32);
 
 impl Hurry {
-    /// From now on, if that is allowed.
+    /// High priority from now on; `None`: it is not allowed.
     pub fn now() -> Option<Hurry> {
         Hurry::at(NICE)
     }
 
-    /// The other way round: the calling thread has a lower priority than others until this is dropped, if it
-    /// may come back.
+    /// Low priority for the calling thread until dropped; `None`: the thread could not raise its priority afterwards.
     pub fn later() -> Option<Hurry> {
         take_short_turns();
-        // A thread that may raise its priority may come back from a lower one.
+        // Only a thread that may raise its priority can return from a lower one.
         drop(Hurry::now()?);
         Hurry::at(PATIENT)
     }
@@ -117,7 +116,7 @@ impl Drop for Hurry {
 }
 
 const NICE: i32 = -10;
-/// As for the threads that read symbols: a tenth of the share of an ordinary thread.
+/// As for the threads that read symbols: a tenth of an ordinary thread's share.
 const PATIENT: i32 = 10;
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {

@@ -1,16 +1,16 @@
-//! Commands that are asked about the same say the same: what limits, how long the run is, what a function takes and what a change
-//! gains. On twenty recordings of programs of many kinds.
+//! All commands give the same answers to the same questions: what limits, how long the run is, what a function takes and
+//! what a change gains. On twenty recordings of many kinds of programs.
 
 use longpole_tests::{Longpole, data_folder};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// As shares of the time.
+/// Largest difference allowed, as a share of the time.
 const APART: f64 = 0.005;
-/// Functions whose gains are compared.
+/// Number of functions whose gains are compared.
 const FUNCTIONS: usize = 3;
 
-/// All recordings, in `count` parts of about the same size; the one with this number.
+/// Part number `part` of all recordings, which are divided into `count` parts.
 fn recordings(part: usize, count: usize) -> Vec<PathBuf> {
     let folders = ["recordings", "commands"].map(|name| data_folder().join(name));
     let files = folders.iter().flat_map(|folder| std::fs::read_dir(folder).expect("a folder"));
@@ -26,7 +26,7 @@ fn json(arguments: &[&str], files: &[&Path]) -> Value {
     serde_json::from_str(&call.ok().stdout).expect("JSON")
 }
 
-/// What LIMIT says, without the place of a function in its source.
+/// The first sentence of LIMIT.
 fn limit(arguments: &[&str], file: &Path) -> String {
     let text = Longpole::with(arguments).and(file).ok().stdout;
     let lines = text.lines().skip_while(|line| !line.starts_with("LIMIT")).take(1);
@@ -40,7 +40,7 @@ fn number(value: &Value) -> f64 {
     value.as_f64().expect("a number")
 }
 
-/// Own time of functions, nanoseconds, by a command's rows.
+/// Own time of functions, nanoseconds, from the rows of a command's JSON.
 fn own<'v>(rows: &'v Value, name: &str, of: impl Fn(&'v Value) -> &'v Value) -> Vec<(&'v str, f64)> {
     let rows = rows.as_array().expect("rows").iter();
     rows.map(|row| (row[name].as_str().expect("a name"), number(of(row)))).collect()
@@ -92,7 +92,7 @@ fn agree(file: &Path) {
     }
 }
 
-/// A function had 1.3 % in `compare-metrics`, 5 % in `report` and 122 ms in `slack`; `--rank` and `--scale` gained different times.
+/// A function's share must be the same in `compare-metrics`, `report` and `slack`, and its gain in `--rank` and `--scale`.
 mod all_commands_say_the_same {
     use super::{agree, recordings};
 
@@ -121,7 +121,7 @@ mod all_commands_say_the_same {
     }
 }
 
-/// The options of `what-if` for a change of FIX; `None`: it is none that options name.
+/// The options of `what-if` for a change of FIX; `None`: there are no such options.
 fn options(fix: &Value) -> Option<Vec<String>> {
     let text = |key: &str| fix[key].as_str().unwrap_or_default();
     let named =
@@ -138,7 +138,7 @@ fn options(fix: &Value) -> Option<Vec<String>> {
     }
 }
 
-/// FIX had -14 % for a function whose scaling gained nothing.
+/// `what-if` gains with a change of FIX what FIX says.
 #[test]
 fn what_if_gains_what_fix_says() {
     let mut compared = Vec::new();
@@ -164,7 +164,7 @@ fn what_if_gains_what_fix_says() {
     }
 }
 
-/// What a thread did inside `std::call_once` was "spinning": no CPU was busy for 73 % of a run in which one was.
+/// What a thread does inside `std::call_once` is computing, not spinning.
 #[test]
 fn what_is_done_once_is_computed_and_not_waited_for() {
     let file = data_folder().join("commands/once.lp");

@@ -1,5 +1,5 @@
-//! README.md and docs/ say what is true: each screen is what its command prints, and each command works. `LONGPOLE_BLESS=1`
-//! writes the screens again.
+//! README.md and docs/ are true: each screen is what its command prints, and each command works. `LONGPOLE_BLESS=1` writes
+//! the screens again.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ fn commands_that_need_no_root_work() {
         for line in document.commands("longpole ") {
             count += 1;
             let ended = must_run(&mut desk.command(&line), LIMIT);
-            // 3: a rule that the example breaks, 77: what doctor misses where tests have no rights.
+            // Exit code 3: the example breaks a rule. 77: doctor misses rights that tests do not have.
             assert!(
                 matches!(ended.code, Some(0 | 3 | 77)),
                 "{}: {line}\n{}",
@@ -57,7 +57,7 @@ fn commands_that_need_no_root_work() {
     assert!(count >= 20, "{count} commands");
 }
 
-/// A README that is too long to read helps no one.
+/// Nobody reads a long README.
 #[test]
 fn the_readme_is_short() {
     let words = documents()[0].text.split_whitespace().count();

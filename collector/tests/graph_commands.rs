@@ -1,4 +1,4 @@
-//! Commands about the graph of a program: options that make no sense, and programs of which there is little to say.
+//! Commands about a program's graph: options that make no sense, and programs with little to show.
 
 use longpole_tests::{Longpole, data_folder};
 
@@ -38,7 +38,7 @@ fn options_that_make_no_sense_are_refused() {
     fails(&["diff"], 2, "");
     fails(&["check"], 2, "--rules");
     fails(&["check", "--rules", "/no/such/rules.toml"], 1, "/no/such/rules.toml");
-    // An unknown function: suggestions.
+    // An unknown function gives suggestions.
     let (_folder, call) = report_of(&program(r#"["exec","parse_line",5],["exec","hash",7]"#));
     call.ok();
     let (folder, _) = report_of(&program(r#"["exec","parse_line",5],["exec","hash",7]"#));
@@ -47,15 +47,15 @@ fn options_that_make_no_sense_are_refused() {
         let ended = Longpole::with(arguments).and(&file).fails(2, "pars_line");
         assert!(ended.stderr.contains("parse_line") && !ended.stderr.contains("hash"), "{}", ended.stderr);
     }
-    // One path after the other needs standard input for itself.
+    // --next reads answers from standard input, so the program cannot come from there.
     Longpole::with(["paths", "--next", "-"]).fails(2, "--next");
-    // A threshold on a function that neither has would be kept for ever.
+    // A threshold on a function that neither program has would always be kept.
     let ended =
         Longpole::with(["diff", "--fail-on", "pars_line=5%"]).and(&file).and(&file).fails(2, "pars_line");
     assert!(ended.stderr.contains("did you mean parse_line?"), "{}", ended.stderr);
 }
 
-/// More paths than there are, no thread, threads that do nothing: exit 0 and a sentence.
+/// More paths asked for than there are, no thread, threads that do nothing: exit code 0 and a sentence.
 #[test]
 fn few_paths_and_none_are_no_errors() {
     let (folder, _) = report_of(&program(r#"["exec","f",5]"#));
@@ -64,7 +64,7 @@ fn few_paths_and_none_are_no_errors() {
     };
     let one = Longpole::with(["paths", "-k", "1000"]).and(file(&folder)).ok().stdout;
     assert!(one.contains("There is only one path") && one.contains("There is no other path."), "{one}");
-    // A path that is asked for by number and is not there is as wrong as an unknown function.
+    // A path number that does not exist is an error, as an unknown function is.
     let shown = Longpole::with(["paths", "--show", "7"]).and(file(&folder)).fails(2, "there is no path 7");
     assert!(shown.stderr.contains("give --show 1"), "{}", shown.stderr);
     let shown =

@@ -108,7 +108,7 @@ fn what_cannot_run_gives_127_and_126() {
     assert_eq!(code(before_the_gate("/")), Code::NotExecutable);
     assert_eq!(code(before_the_gate(&write("plain", "x", 0o644))), Code::NotExecutable);
 
-    // Only exec itself finds these out: the error comes back through the gate.
+    // Only exec itself finds these errors, which come back through the gate.
     let at_the_gate = |command: &str| gated(&[command]).expect("gated").release().expect_err("refused");
     let missing = at_the_gate(&write("script", "#!/no/such/interpreter\n", 0o755));
     assert!(missing.to_string().contains("interpreter"), "{missing}");
@@ -183,7 +183,7 @@ fn giving_up_root_is_real() {
     let mut child = Launch::gated(&command, options).expect("gated");
     match child.release() {
         Err(error) => assert_eq!(code(error), Code::Launch),
-        // As root it works; the folder is root's, so that the other user cannot touch the file.
+        // As root the release works. The folder belongs to root, so the other user cannot touch the file.
         Ok(()) => assert_eq!(child.wait().expect("waited").code(), Some(1)),
     }
 }

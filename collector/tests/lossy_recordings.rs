@@ -1,5 +1,5 @@
-//! Real recordings that lack any tenth of their records: answers get vaguer, never absurd. The same for
-//! generated ones is in `engine/tests/lock_replay/lossy.rs`.
+//! Real recordings without a random tenth of their records: answers get vaguer, never absurd. The same test for generated
+//! recordings is in `engine/tests/lock_replay/lossy.rs`.
 
 use engine::event::{Merger, Recording};
 use engine::program::Program;
@@ -10,12 +10,12 @@ use probe_abi::{Header, Record};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Times that each recording loses other records.
+/// Number of times that each recording loses records, other ones each time.
 const SEEDS: u64 = 6;
-/// Shares that are no nonsense: what chance and rounding do to 0 and 1.
+/// Plausible shares: 0 to 1, with room for chance and rounding.
 const SHARES: std::ops::RangeInclusive<f64> = -0.05..=1.05;
-/// By what the predicted time of the recorded machine may be off: a tenth of the records decides about more than a tenth of
-/// the time, since what a thread does is not known until its next record.
+/// Largest factor by which the predicted time of the recorded machine may be off: without a tenth of the records, more than
+/// a tenth of the time is uncertain, since a thread's state is unknown until its next record.
 const FACTOR: f64 = 2.0;
 
 fn recordings() -> Vec<PathBuf> {
@@ -28,7 +28,7 @@ fn recordings() -> Vec<PathBuf> {
     paths
 }
 
-/// Numbers that look random (xorshift*, Vigna 2016).
+/// Pseudo-random numbers (xorshift*, Vigna 2016).
 struct Random(u64);
 
 impl Random {
@@ -40,7 +40,7 @@ impl Random {
     }
 }
 
-/// The recording as it would be if each record had been lost with a chance of one in ten: its holes are found by their numbers.
+/// The recording with each record lost with a chance of one in ten: the numbers of the others show the holes.
 fn without_a_tenth(recording: &Recording, seed: u64) -> Recording {
     let mut random = Random(seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let mut rings: BTreeMap<(u16, u32), Vec<Record>> = BTreeMap::new();
@@ -74,7 +74,7 @@ fn answer(recording: &Recording, cpus: u32) -> Report {
     report(&program, &counts(&program), Detail::Functions)
 }
 
-/// What a person would laugh at.
+/// Absurd things in a report.
 fn absurd(report: &Report, whole: &Report) -> Vec<String> {
     let mut found = Vec::new();
     let deadlocks = report.findings.iter().filter(|finding| finding.kind().starts_with("deadlock"));

@@ -1,5 +1,5 @@
-//! What the collector promises, tested from outside: the command line as a user runs it, and its
-//! library on real, compiled, running and hostile programs. Nothing here needs BPF or root.
+//! Tests of the collector from outside: the command line as a user runs it, and the library on real, compiled, running and
+//! hostile programs. No test here needs BPF or root.
 
 mod command_line;
 mod commands_agree;

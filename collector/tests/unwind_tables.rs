@@ -1,4 +1,4 @@
-//! Unwind tables that mean harm: nothing that they say makes longpole panic, hang or read where it must not.
+//! Malicious unwind tables: nothing in them makes longpole panic, hang or read where it must not.
 
 use capture::target::Code;
 use capture::unwind::{BinaryTables, Unwinding};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use symbols::{FrameAt, Parsers, Saved, UnwindRows};
 
-/// A common entry and one for a function at `function`, with these instructions.
+/// A common information entry and an entry for a function at `function`, with these instructions.
 fn frames(at: u64, function: u64, instructions: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut entry = |id: u32, body: &[u8]| {
@@ -25,7 +25,7 @@ fn frames(at: u64, function: u64, instructions: &[u8]) -> Vec<u8> {
         bytes.extend((if id == 0 { 0 } else { start + 4 - (id - 1) }).to_le_bytes());
         bytes.extend(body);
     };
-    // Version 1, "zR", code by 1, data by -8, return address in 16, pointers as 8 bytes; found by rsp + 8.
+    // Version 1, "zR", code alignment 1, data alignment -8, return address in 16, pointers of 8 bytes; frame at rsp + 8.
     entry(0, &[1, b'z', b'R', 0, 1, 0x78, 16, 1, 0x04, 0x0c, 7, 8, 0x90, 1]);
     let mut body = function.to_le_bytes().to_vec();
     body.extend(64u64.to_le_bytes());
@@ -75,7 +75,7 @@ fn an_honest_entry_is_understood() {
     assert!(!rows.keeps_frame_pointers);
     assert_eq!(frame(&rows, 0x4000), Some(FrameAt::Stack(8)));
     assert_eq!([0x3fff, 0x4040].map(|address| frame(&rows, address)), [None; 2]);
-    // push %rbp (16 bytes to the caller's frame), mov %rsp,%rbp (found by %rbp).
+    // push %rbp (16 bytes to the caller's frame), mov %rsp,%rbp (frame by %rbp).
     let rows = scan(&[0x41, 0x0e, 16, 0x86, 2, 0x43, 0x0d, 6]);
     assert!(rows.keeps_frame_pointers);
     let found = [0x4000, 0x4001, 0x4004, 0x403f].map(|address| frame(&rows, address));
@@ -84,7 +84,7 @@ fn an_honest_entry_is_understood() {
     assert_eq!(rows.rule(0x4001).map(|rule| rule.pointer), Some(Saved::Frame(-16)));
 }
 
-/// As compilers and linkers write them, and others, which are not followed.
+/// Expressions as compilers and linkers write them, and others, which give no frame.
 #[test]
 fn some_expressions_are_understood() {
     const EXPRESSION: u8 = 0x0f;
@@ -102,7 +102,7 @@ fn some_expressions_are_understood() {
     assert_eq!(of(&[BREG_7, 0xa0, 1, DEREF]), Some(FrameAt::InStack(160)));
     let calls = [BREG_7, 8, BREG_16, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22];
     assert_eq!(of(&calls), Some(FrameAt::Calls(11)));
-    // One that jumps back to its own beginning, for ever.
+    // An expression that jumps back to its own beginning forever.
     assert_eq!(of(&[SKIP, 0xfd, 0xff]), Some(FrameAt::Unknown));
     assert_eq!(of(&[DEREF; 100]), Some(FrameAt::Unknown));
 }
@@ -113,7 +113,7 @@ fn an_entry_with_many_instructions_ends() {
     assert_eq!(frame(&rows, 0x4000), Some(FrameAt::Stack(8)));
 }
 
-/// This test's own binary, whose tables are real, with some bytes changed.
+/// A copy of `/bin/true`, whose tables are real, with some bytes of them changed.
 fn spoilt(changes: &[(usize, u8)]) -> Option<(tempfile::TempDir, Code)> {
     let folder = tempfile::tempdir().ok()?;
     let path = folder.path().join("spoilt");
@@ -155,7 +155,7 @@ proptest! {
 }
 
 proptest! {
-    // Each is read by a process of its own.
+    // Each case is read by a process of its own, so there are few.
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
@@ -173,7 +173,7 @@ proptest! {
         let unwound = unwinding.unwind(&raw(0x5000_0000 + place, &bytes), &mut binaries);
         prop_assert!(unwound.frames.len() <= MOST_FRAMES + 1);
         prop_assert!(!unwound.frames.is_empty());
-        // Not a question of speed: it terminates.
+        // This is not about speed: it must terminate.
         prop_assert!(began.elapsed() < Duration::from_secs(60));
     }
 }

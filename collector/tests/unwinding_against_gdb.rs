@@ -1,4 +1,4 @@
-//! Stacks of stopped programs, as gdb sees them and as longpole does from the same registers and stack bytes.
+//! Stacks of stopped programs: those of gdb are compared with longpole's from the same registers and stack bytes.
 
 use capture::target::{Process, code};
 use capture::unwind::{BinaryTables, Unwinding};
@@ -113,7 +113,7 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// One line for each thread: registers, stack bytes, and where each frame is.
+/// Prints one line for each thread: registers, stack bytes, and where each frame is.
 const LOOK: &str = r#"
 import gdb
 for thread in gdb.selected_inferior().threads():
@@ -160,7 +160,7 @@ fn compiled(folder: &Path, compiler: &str, name: &str, text: &str) -> Option<std
     }
 }
 
-/// How many stacks were compared, and their frames.
+/// Compares stacks. Returns how many, and the number of their frames.
 fn compare(binary: &Path, scene: &str, look: &Path) -> Option<(usize, usize)> {
     let mut child =
         Running(Command::new(binary).arg(scene).stdout(Stdio::piped()).spawn().expect("the program starts"));
@@ -215,7 +215,7 @@ fn compare(binary: &Path, scene: &str, look: &Path) -> Option<(usize, usize)> {
 fn stacks_are_those_that_gdb_finds() {
     let test = "stacks_are_those_that_gdb_finds";
     let skip = |why: &str| {
-        // A lost line of output does not matter for this test.
+        // An error of standard output does not matter here.
         let _ = writeln!(std::io::stdout(), "SKIP {test}: {why}");
     };
     if Command::new("gdb").arg("--version").output().is_err() {

@@ -1,5 +1,5 @@
-//! The arguments. What can be wrong about one of them is found by clap and [`super::value`]; about several, by those
-//! who read them.
+//! The arguments of commands. Errors in a single argument are found by clap and [`super::value`]; errors of several
+//! together by the code that reads them.
 
 use super::record_args::{RecordArguments, TopArguments, ValidateArguments};
 use super::study::{self, Analyzed, PartArguments, Scheduling};
@@ -137,7 +137,7 @@ pub struct SymbolSources {
 }
 
 impl SymbolSources {
-    /// Whether there is anywhere to look that the recording could not know.
+    /// Whether the user names a place with symbols that the recording could not use.
     pub fn is_given(&self) -> bool {
         self.debuginfod || !self.symbol_dir.is_empty()
     }
@@ -152,7 +152,7 @@ pub struct SymbolizeArguments {
     pub sources: SymbolSources,
 }
 
-/// What has to be known about `predict`.
+/// Help below the options of `predict`.
 const PREDICT_HELP: &str = "\
 Times such as 3ms, 1.5us or 0; a bare number is seconds. What is not given comes from the recording; a program written by \
 hand has no costs. Several FILEs are recordings of the same command: the prediction is their middle, the band their \
@@ -239,7 +239,7 @@ pub struct ExportArguments {
     pub raw: bool,
 }
 
-/// What has to be known about `view`.
+/// Help below the options of `view`.
 const VIEW_HELP: &str = "\
 The page is one file that needs neither network nor server. It holds all names of the recording and, with --sources, lines of \
 the sources: give it to those who may see them.";

@@ -1,5 +1,5 @@
-//! The log: errors and warnings, more if `LONGPOLE_LOG` asks for it, always to stderr (once the live screen is gone).
-//! The kernel programs' own warnings come that way, too.
+//! The log: errors and warnings, and more if `LONGPOLE_LOG` asks for it. It goes to stderr; during a live screen, after it.
+//! Warnings of the kernel programs are in it, too.
 
 use std::io::Write;
 
@@ -9,12 +9,11 @@ use env_logger::{Builder, Target};
 /// warnings are shown.
 pub fn init() {
     let wanted = std::env::var("LONGPOLE_LOG").ok().filter(|text| !text.is_empty());
-    // aya warns about every feature that it tries without success; what that means for the user is in our own
-    // error.
+    // aya warns about each feature that it tries without success; our own errors say what that means for the user.
     let filter = wanted.as_deref().unwrap_or("warn,aya=error,aya_obj=error");
     let mut log = Builder::new();
     log.parse_filters(filter).target(Target::Pipe(Box::new(crate::tui::LogWriter)));
     log.format(|out, record| writeln!(out, "{} {}", record.level(), record.args()));
-    // A second call (tests) leaves the first one in place.
+    // If a logger is set already (in tests), it stays.
     let _ = log.try_init();
 }

@@ -1,5 +1,5 @@
-//! The command line: arguments ([`args`], clap) are read and checked, those of commands that record become a
-//! [`crate::plan`] ([`plan_from_args`]), the command is [`run`], and there is one exit code.
+//! The command line. Arguments ([`args`], clap) are read and checked; those of commands that record become a
+//! [`crate::plan`] ([`plan_from_args`]). Then the command is run ([`run`]), which ends with one exit code.
 
 mod args;
 mod command;

@@ -1,4 +1,4 @@
-//! Arguments → plan, for commands that record: what several arguments together can be wrong about is found here.
+//! Arguments → plan, for commands that record. Errors of several arguments together are found here.
 
 use super::record_args::{CaptureArguments, RecordArguments, TopArguments, ValidateArguments};
 use super::value;
@@ -15,7 +15,7 @@ use capture::target::{self, CpuList};
 use engine::event::SamplingFact;
 use std::time::Duration;
 
-/// `longpole record`.
+/// The plan of `longpole record`.
 pub fn record(mut args: RecordArguments) -> Result<RecordPlan, UserError> {
     args.capture.functions.extend(args.per.iter().cloned());
     let cpu_runs = args.cpus.map(|cpus| CpuRunsPlan { cpus, rounds: args.runs });
@@ -53,7 +53,7 @@ fn keep(
     }
 }
 
-/// `longpole top`.
+/// The plan of `longpole top`.
 pub fn top(args: TopArguments) -> Result<TopPlan, UserError> {
     if args.window < args.refresh {
         return Err(UserError::usage(
@@ -74,7 +74,7 @@ pub fn top(args: TopArguments) -> Result<TopPlan, UserError> {
     })
 }
 
-/// Who sits at the screen may ask for functions.
+/// With a screen, the user may ask for probes while it runs.
 fn on_request(capture: CapturePlan, is_printed: bool) -> CapturePlan {
     match capture.breakpoints {
         Breakpoints::None if !is_printed => CapturePlan { breakpoints: Breakpoints::OnRequest, ..capture },
@@ -82,8 +82,8 @@ fn on_request(capture: CapturePlan, is_printed: bool) -> CapturePlan {
     }
 }
 
-/// The same for a program that runs already and has users: attaching must not slow it. With `--overhead none`
-/// all probes are set at once.
+/// The same as `from_samples` for a program that already runs and serves users: attaching must not slow it down. With
+/// `--overhead none` all probes are set at once.
 fn from_samples_if_attached(capture: CapturePlan) -> CapturePlan {
     match capture.target {
         TargetPlan::Attach { .. } if capture.budget_ppm.is_some() => {
@@ -95,8 +95,8 @@ fn from_samples_if_attached(capture: CapturePlan) -> CapturePlan {
     }
 }
 
-/// Without an option about functions, those of an unknown program are sampled first: probing all at once may
-/// slow it.
+/// Without an option about functions, an unknown program's functions are sampled first: probing all of them at once may
+/// slow it down.
 fn from_samples(capture: CapturePlan) -> CapturePlan {
     let from_samples = capture.breakpoints == Breakpoints::Exact
         && capture.sampling.is_some()
@@ -104,9 +104,9 @@ fn from_samples(capture: CapturePlan) -> CapturePlan {
     CapturePlan { from_samples, ..capture }
 }
 
-/// `longpole validate`.
+/// The plan of `longpole validate`.
 pub fn validate(args: ValidateArguments) -> Result<ValidatePlan, UserError> {
-    // What is measured is the command with its children, so these are recorded, too.
+    // The measured time includes the command's children, so they are recorded, too.
     let capture = CapturePlan { children: true, ..capture("validate", args.capture)? };
     let TargetPlan::Launch { command, cpus: pool, .. } = &capture.target else {
         return Err(UserError::usage(
@@ -138,7 +138,7 @@ pub fn validate(args: ValidateArguments) -> Result<ValidatePlan, UserError> {
     })
 }
 
-/// The processes or the command.
+/// The target: processes or a command.
 fn target(name: &str, args: &mut CaptureArguments) -> Result<TargetPlan, UserError> {
     let pids = value::pids(&args.pid, target::named)?;
     Ok(match (pids.is_empty(), args.command.is_empty()) {
@@ -184,7 +184,7 @@ fn capture(name: &str, mut args: CaptureArguments) -> Result<CapturePlan, UserEr
             "a library can be put before libc only when a program starts: leave out --interpose",
         ));
     }
-    // A prediction needs no stacks, and its recording should be disturbed as little as possible.
+    // A validation needs no stacks, and its recording should disturb the command as little as possible.
     let rate_hz = args.frequency.unwrap_or(if name == "validate" { 0 } else { 499 });
     Ok(CapturePlan {
         children_to_their_end: args.children,
@@ -194,7 +194,7 @@ fn capture(name: &str, mut args: CaptureArguments) -> Result<CapturePlan, UserEr
         },
         target,
         interpose: args.interpose,
-        // Who names a function that takes a lock means locks.
+        // A user who names a lock function wants locks recorded.
         breakpoints: match args.functions.is_empty() {
             _ if args.exact || names_locks(&args.functions) => Breakpoints::Exact,
             true => Breakpoints::None,

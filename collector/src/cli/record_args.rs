@@ -1,4 +1,4 @@
-//! The arguments of commands that record.
+//! Arguments of the commands that record.
 
 use super::value::{self, List, Maybe};
 use crate::plan::trigger::Condition;
@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What scripts have to know about `record`.
+/// Help below the options of `record`, mainly for scripts.
 const RECORD_EXIT_CODES: &str = "\
 ^C goes to COMMAND, too, as to every program of a terminal: mostly it dies of it, and so do its children; the recording \
 ends when COMMAND does. A second ^C ends the recording of a COMMAND that goes on. To end only the recording by ^C, start \
@@ -131,7 +131,7 @@ pub struct RecordArguments {
     pub capture: CaptureArguments,
 }
 
-/// What has to be known about `top`.
+/// Help below the options of `top`.
 const TOP_HELP: &str = "\
 ^C on the screen, as q, is for longpole alone: COMMAND, or what -p names, runs on. With --once and --batch there is no \
 screen, and ^C goes to COMMAND, too: mostly it dies of it. ? on the screen shows its keys.";
@@ -170,7 +170,7 @@ pub struct TopArguments {
     pub capture: CaptureArguments,
 }
 
-/// What scripts have to know about `validate`.
+/// Help below the options of `validate`, mainly for scripts.
 const VALIDATE_HELP: &str = "\
 {cpus} in COMMAND stands for the number of CPUs: for programs that are told how many threads to make. Each number then \
 has its own recording (longpole validate -- ./sort --threads {cpus}). Child processes of COMMAND are always recorded.

@@ -1,4 +1,4 @@
-//! Runs a command, and turns what came of it into the one exit code.
+//! Runs a command, and turns its outcome into the exit code.
 
 use super::args::{Arguments, Command};
 use super::{command, logging, plan_from_args, value};
@@ -10,7 +10,7 @@ use std::error::Error;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// The whole program: parse, check, run, report.
+/// The whole program: parses and checks arguments, runs the command, reports.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     logging::init();
     signals::survive_file_size_limit();
@@ -28,11 +28,11 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// What the system says no to because of a limit of this process, wherever it was, is helped by raising the limit.
+/// Explains errors that a limit of this process caused, wherever they occurred: raising the limit helps.
 fn about_limits(mut error: UserError) -> UserError {
     let says = |number: i32| error.message.contains(&format!("(os error {number})"));
     let hint = if says(libc::EMFILE) {
-        // What the kernel was asked for just then says nothing, and the verifier's log less.
+        // The operation that failed is arbitrary, and the verifier's log does not help either.
         let (most, needed) = (limits::descriptors().unwrap_or(u64::MAX), limits::descriptors_needed());
         const RAISE: &str = "raise the limit (`ulimit -Hn 65536`, as root)";
         let (message, hint) = match most < needed {
@@ -87,10 +87,10 @@ fn run(command: Command) -> Result<Outcome, UserError> {
     }
 }
 
-/// Help and version are no errors; everything else becomes our two lines.
+/// Prints help and version, which are no errors; other errors become our two lines.
 fn refuse(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
-        // The reader is gone: nothing to report.
+        // An error means that stdout is closed: there is nobody to tell.
         let _ = error.print();
         return ExitCode::SUCCESS;
     }
@@ -103,13 +103,13 @@ fn refuse(error: &clap::Error) -> ExitCode {
     ExitCode::from(error.code as u8)
 }
 
-/// A value that is none: in the words of [`value`], or with the words that the option takes.
+/// An error about a value, in the words of [`value`] or with the words that the option accepts.
 fn value_error(error: &clap::Error) -> Option<UserError> {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.as_str()),
         _ => None,
     };
-    // `--top <N>` or `<SHELL>`
+    // `--top <N>` becomes `--top`, `<SHELL>` becomes `SHELL`.
     let option = text(ContextKind::InvalidArg)?.split(' ').next()?.trim_matches(['<', '>']);
     if let Some(UserError { message, hint, code }) = error.source().and_then(|source| source.downcast_ref()) {
         let message = match message.strip_prefix(value::OPTION) {
@@ -131,7 +131,7 @@ fn value_error(error: &clap::Error) -> Option<UserError> {
     Some(UserError::usage(format!("{option} cannot be '{}'", text(ContextKind::InvalidValue)?), hint))
 }
 
-/// clap's text is a paragraph that says what is wrong, tips, and the usage.
+/// Parses clap's text: a paragraph that says what is wrong, tips, and the usage.
 fn usage_error(text: &str) -> UserError {
     let mut message = String::new();
     let mut hint = String::new();
@@ -161,7 +161,7 @@ fn finish(outcome: Outcome) -> ExitCode {
     match outcome {
         Outcome::Done => ExitCode::SUCCESS,
         Outcome::Code(code) => ExitCode::from(code),
-        // A shell shows a command killed by signal n as 128 + n.
+        // Ends by the same signal. If that fails: 128 + n, as a shell has it.
         Outcome::Signal(signal) => {
             capture::target::signals::end_by(signal);
             ExitCode::from(u8::try_from(128 + (signal & 0x7f)).unwrap_or(255))

@@ -1,4 +1,4 @@
-//! Values on the command line: CPU lists, times, sizes, counts, process ids.
+//! Parses values on the command line: CPU lists, times, sizes, counts, process ids.
 
 use crate::exit::UserError;
 use crate::export::{Format, Table};
@@ -16,16 +16,16 @@ use std::str::FromStr;
 use std::time::Duration;
 use strum::VariantNames as _;
 
-/// Where an option's name belongs in the words of an error: a parser of values does not know it.
+/// Stands for the option's name in error messages: a parser of values does not know it.
 pub const OPTION: char = '@';
 
-/// One value that may be none; clap takes a plain `Option` as an option that may be left out.
+/// A value that may be `None`. Clap would take a plain `Option` for an option that may be left out.
 pub type Maybe<T> = Option<T>;
 
-/// One value that is a list; clap takes a plain `Vec` as an option that may be repeated.
+/// A value that is a list. Clap would take a plain `Vec` for an option that may be repeated.
 pub type List<T> = Vec<T>;
 
-/// One of these words. Another one is an error of clap's, which lists them.
+/// One of these words. For other words clap reports an error that lists them.
 pub fn word<T: Clone + Send + Sync + 'static>(
     words: &'static [(&'static str, T)],
 ) -> impl TypedValueParser<Value = T> {
@@ -35,12 +35,12 @@ pub fn word<T: Clone + Send + Sync + 'static>(
     })
 }
 
-/// How threads share CPUs; `None`: as usual for such a program.
+/// How threads share CPUs; `None`: the usual way for the program.
 pub fn model() -> impl TypedValueParser<Value = Option<Scheduler>> {
     word(&[("auto", None), ("eevdf", Some(Scheduler::Eevdf)), ("ideal", Some(Scheduler::Ideal))])
 }
 
-/// A folder that is there.
+/// A folder that exists.
 pub fn folder() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(|folder| match folder.is_dir() {
         true => Ok(folder),
@@ -51,7 +51,7 @@ pub fn folder() -> impl TypedValueParser<Value = PathBuf> {
     })
 }
 
-/// Where a recording goes: a file.
+/// The file for a recording; not standard output.
 pub fn recording() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(|file| match is_dash(&file) {
         true => Err(UserError::usage("a recording cannot go to standard output", "give a file: -o FILE")),
@@ -70,14 +70,14 @@ pub fn format(text: &str) -> Result<Maybe<Format>, UserError> {
     })
 }
 
-/// One of the tables of an export.
+/// A table of an export.
 pub fn table(text: &str) -> Result<&'static Table, UserError> {
     Table::of(text).ok_or_else(|| {
         UserError::usage(format!("there is no table '{text}'"), format!("tables are: {}", table_names()))
     })
 }
 
-/// All tables, for a hint.
+/// Names of all tables, for a hint.
 pub fn table_names() -> String {
     Table::ALL.iter().map(|table| table.name).collect::<Vec<_>>().join(", ")
 }
@@ -103,7 +103,7 @@ pub fn duration(text: &str) -> Result<Duration, UserError> {
     }
 }
 
-/// So long after the start of a recording, or a time of day: `10:32`, `10:32:05.5`.
+/// A time since the start of a recording, or a time of day: `10:32`, `10:32:05.5`.
 pub fn moment(text: &str) -> Result<Moment, UserError> {
     let fields: Vec<&str> = text.trim().split(':').collect();
     if let [_] = fields[..] {
@@ -131,12 +131,12 @@ pub fn moment(text: &str) -> Result<Moment, UserError> {
         })
 }
 
-/// The same in whole nanoseconds.
+/// A time as for `duration`, in whole nanoseconds.
 pub fn longer_ns(text: &str) -> Result<u64, UserError> {
     duration(text).map(|duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// The same, but 0 is allowed.
+/// The same; 0 is allowed.
 pub fn time_ns(text: &str) -> Result<u64, UserError> {
     match text.trim() {
         "0" | "0s" | "0ms" | "0us" | "0ns" => Ok(0),
@@ -144,7 +144,7 @@ pub fn time_ns(text: &str) -> Result<u64, UserError> {
     }
 }
 
-/// `9464`, `:9464` or `localhost:9464`: on this machine alone; `192.168.0.7:9464`, `[::]:9464`. Names are not asked for.
+/// `9464`, `:9464` or `localhost:9464` (this machine only); `192.168.0.7:9464`, `[::]:9464`. Host names are not looked up.
 pub fn address(text: &str) -> Result<SocketAddr, UserError> {
     let text = text.trim();
     let local = text.strip_prefix("localhost").unwrap_or(text);
@@ -156,7 +156,7 @@ pub fn address(text: &str) -> Result<SocketAddr, UserError> {
     })
 }
 
-/// `250%` or `250`: hundredths, at least 1; `none`: no limit.
+/// A quota such as `250%` or `250`, in hundredths of a CPU, at least 1; `none`: no limit.
 pub fn quota(text: &str) -> Result<u32, UserError> {
     if text.trim() == "none" {
         return Ok(NO_QUOTA);
@@ -205,18 +205,18 @@ pub fn count_to<const MOST: u32>(text: &str) -> Result<u32, UserError> {
     }
 }
 
-/// Samples per second. What a kernel allows every user (`kernel.perf_event_max_sample_rate`) is mostly more; a stack takes
-/// microseconds.
+/// Samples per second. The kernel's limit for all users (`kernel.perf_event_max_sample_rate`) is usually higher; a stack
+/// takes microseconds.
 pub fn frequency(text: &str) -> Result<u32, UserError> {
     if text == "0" { Ok(0) } else { count_to::<10_000>(text) }
 }
 
-/// A count, or `each`: none.
+/// A count, or `each` (`None`).
 pub fn count_or_each(text: &str) -> Result<Maybe<u32>, UserError> {
     if text == "each" { Ok(None) } else { count(text).map(Some) }
 }
 
-/// `2%`, `0.5 %`, `2`: millionths; `none` is no limit.
+/// A budget such as `2%`, `0.5 %` or `2`, in millionths; `none`: no limit.
 pub fn budget(text: &str) -> Result<Maybe<u32>, UserError> {
     let trimmed = text.trim();
     if trimmed == "none" {
@@ -245,7 +245,7 @@ fn bytes(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(unit)
 }
 
-/// `2G`, `500M`: bytes of a file, at least [`LEAST_FILE_BYTES`].
+/// Size of a file in bytes, such as `2G` or `500M`; at least [`LEAST_FILE_BYTES`].
 pub fn file_bytes(text: &str) -> Result<u64, UserError> {
     bytes(text).filter(|bytes| *bytes >= LEAST_FILE_BYTES).ok_or_else(|| {
         UserError::usage(
@@ -255,7 +255,7 @@ pub fn file_bytes(text: &str) -> Result<u64, UserError> {
     })
 }
 
-/// What saves a ring: see [`Condition`].
+/// A condition that saves a ring: see [`Condition`].
 pub fn condition(text: &str) -> Result<Condition, UserError> {
     text.parse()
 }
@@ -285,7 +285,7 @@ pub fn cpus_to_run_on(text: &str) -> Result<CpuList, UserError> {
     }
 }
 
-/// `1,2,4-8`: numbers of CPUs that exist, ascending; 1 is always among them, since speed-ups are relative to it.
+/// Numbers of CPUs that exist, such as `1,2,4-8`, ascending. 1 is always among them, since speed-ups refer to it.
 pub fn cpu_counts(text: &str) -> Result<List<u32>, UserError> {
     let mut counts = vec![1];
     for cpus in cpu_list(text)? {
@@ -312,7 +312,7 @@ pub fn share(text: &str) -> Result<f64, UserError> {
     }
 }
 
-/// `12,34`, `redis-server`, possibly given several times; each pid once. `named` finds the processes of a name.
+/// Pids such as `12,34` or names such as `redis-server`, possibly given several times; each pid once. `named` finds processes.
 pub fn pids(given: &[String], named: impl Fn(&str) -> Vec<u32>) -> Result<Vec<u32>, UserError> {
     let mut pids = Vec::new();
     for part in given.iter().flat_map(|text| text.split(',')).map(str::trim) {

@@ -1,30 +1,30 @@
-//! The checks: pure judgements about a [`Machine`].
+//! The checks: pure functions of a [`Machine`].
 
 use super::machine::{Btf, Machine, RING_BUFFER, TRACEPOINTS, UPROBE_MULTI};
 use capture::rights::{CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE, CAP_SYSLOG};
 use serde::Serialize;
 
-/// One thing that longpole needs or would like to have.
+/// Something that longpole needs or can use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
     /// Stable word for machines.
     pub id: &'static str,
-    /// Whether it is there.
+    /// Whether the machine has it.
     pub ok: bool,
-    /// Recording does not work without it.
+    /// Whether recording is impossible without it.
     pub required: bool,
     /// What was found.
     pub found: String,
-    /// What it is for.
+    /// What longpole needs it for.
     pub why: &'static str,
-    /// The command or change that gets it, if it is missing.
+    /// The command or change that provides it; `None` if it is there.
     pub fix: Option<String>,
 }
 
 /// The first kernel with uprobe_multi links.
 const OLDEST_KERNEL: (u32, u32) = (6, 6);
 
-/// Judges a machine; the same checks in the same order on every machine.
+/// Checks a machine. Checks and their order are the same on every machine.
 pub fn check(machine: &Machine) -> Vec<Check> {
     vec![
         programs(machine),
@@ -47,7 +47,7 @@ pub fn check(machine: &Machine) -> Vec<Check> {
     ]
 }
 
-/// A check with its fix, which is dropped where nothing is missing.
+/// A check; its fix is dropped if nothing is missing.
 fn verdict(
     id: &'static str,
     ok: bool,
@@ -134,7 +134,7 @@ fn structures(machine: &Machine) -> Check {
     )
 }
 
-/// A required check of something that the kernel has or has not.
+/// A required check of a kernel feature.
 fn feature(id: &'static str, there: bool, what: &str, why: &'static str, fix: &str) -> Check {
     let found = if there { what.to_owned() } else { format!("no {what}") };
     verdict(id, there, true, found, why, fix)
@@ -244,7 +244,7 @@ fn capability_fix(machine: &Machine, required: bool) -> String {
     } else if machine.no_new_privileges {
         format!("sudo {executable} ... (no_new_privs is set here: capabilities of files are ignored)")
     } else {
-        // Not only their own: the capabilities apply to every user who may run the file.
+        // The text warns: the capabilities apply to every user who may run the file.
         format!(
             "sudo setcap {names}+ep {executable}   (then whoever may run that file can trace everybody's processes; or run \
              it with sudo)"
@@ -275,7 +275,7 @@ fn paranoid(machine: &Machine) -> Check {
         false,
         found,
         "above -1 the kernel lets only CAP_PERFMON sample other processes",
-        // Not lowered for everyone: the capability is enough.
+        // The fix is the capability: lowering the level would affect all users.
         capability_fix(machine, true),
     )
 }
@@ -341,7 +341,7 @@ mod tests {
         }
     }
 
-    /// Ids of the checks that fail, and whether recording still works.
+    /// Ids of the failed checks, and whether recording still works.
     fn missing(machine: &Machine) -> (Vec<&'static str>, bool) {
         let checks = check(machine);
         for check in &checks {
@@ -392,7 +392,7 @@ mod tests {
         }
     }
 
-    /// They were called required without a word about recording without them.
+    /// Function probes need these; the text has to say that recording works without.
     #[test]
     fn what_only_function_probes_need_says_what_works_without() {
         let checks = check(&Machine { uprobes: false, btf: Btf::Names(TRACEPOINTS.to_vec()), ..good() });

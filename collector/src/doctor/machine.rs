@@ -4,11 +4,11 @@ use capture::rights::Rights;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Kernel functions and types that tell what the kernel can do, by their names in its type information.
+/// Names of kernel functions and types that show, by being in the kernel's type information, what the kernel can do.
 pub const UPROBE_MULTI: &str = "bpf_uprobe_multi_link_attach";
 /// See [`UPROBE_MULTI`].
 pub const RING_BUFFER: &str = "bpf_ringbuf";
-/// Tracepoints that the kernel programs are attached to.
+/// Tracepoints that kernel programs are attached to.
 pub const TRACEPOINTS: [&str; 13] = [
     "sched_switch",
     "sched_waking",
@@ -25,7 +25,7 @@ pub const TRACEPOINTS: [&str; 13] = [
     "softirq_entry",
 ];
 
-/// A machine as it matters to longpole.
+/// Properties of a machine that matter to longpole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
     /// `uname -r`.
@@ -34,27 +34,27 @@ pub struct Machine {
     pub architecture: String,
     /// The kernel's type information.
     pub btf: Btf,
-    /// Whether the programs can find their way in this kernel's structures; if not, why.
+    /// Whether kernel programs find the fields of this kernel's structures; if not, why.
     pub structures: Result<(), String>,
-    /// The kernel can set uprobes.
+    /// Whether the kernel has uprobes.
     pub uprobes: bool,
-    /// What this process may do.
+    /// Capabilities of this process.
     pub rights: Rights,
     /// Capabilities that this process could get by setcap or sudo, one bit each.
     pub obtainable: u64,
-    /// In the first PID namespace: in another one most processes are invisible and have other numbers.
+    /// Whether it is in the first PID namespace. In another one most processes are invisible, and pids differ.
     pub first_pid_namespace: Option<bool>,
-    /// `no_new_privs` is set: a file's capabilities are ignored.
+    /// Whether `no_new_privs` is set: then capabilities of files are ignored.
     pub no_new_privileges: bool,
     /// `kernel.perf_event_paranoid`.
     pub perf_event_paranoid: Option<i32>,
     /// Kernel lockdown: `none`, `integrity` or `confidentiality`.
     pub lockdown: Option<String>,
-    /// What kind of container this seems to be.
+    /// The kind of container that this seems to be.
     pub container: Option<String>,
-    /// This binary holds kernel programs that fit it; if not, why.
+    /// Whether this binary contains kernel programs that fit it; if not, why.
     pub programs: Result<(), String>,
-    /// Launched commands take the library that records their operations from inside; if not, why.
+    /// Whether launched commands can preload the library that records their operations; if not, why.
     pub library: Result<(), String>,
     /// Path of this binary, for commands to copy.
     pub executable: PathBuf,
@@ -67,7 +67,7 @@ pub enum Btf {
     Missing,
     /// It is there but cannot be read.
     Unreadable(String),
-    /// Which of the names that matter it holds.
+    /// Those of the names above that it contains.
     Names(Vec<&'static str>),
 }
 
@@ -82,9 +82,9 @@ impl Machine {
             structures: capture::probe::check_kernel().map_err(|error| error.message),
             uprobes: Path::new("/sys/bus/event_source/devices/uprobe").exists(),
             rights: Rights::read(),
-            // A kernel that does not say refuses none.
+            // A kernel without that line limits no capability.
             obtainable: capabilities(&status, "CapBnd:").unwrap_or(u64::MAX),
-            // Inode number that the kernel gives to the first one (include/linux/proc_ns.h).
+            // The first PID namespace's inode number (include/linux/proc_ns.h).
             first_pid_namespace: is_inode("/proc/self/ns/pid", 0xEFFF_FFFC),
             no_new_privileges: field(&status, "NoNewPrivs:") == Some("1"),
             perf_event_paranoid: text("/proc/sys/kernel/perf_event_paranoid").trim().parse().ok(),
@@ -121,7 +121,7 @@ fn btf(path: &Path) -> Btf {
     }
 }
 
-/// Type information holds its names as consecutive C strings: a name that is there is between two NULs.
+/// Which of our names the type information contains. Its names are C strings, so each is between two NULs.
 fn names_in(btf: &[u8]) -> Vec<&'static str> {
     let strings: std::collections::HashSet<&[u8]> = btf.split(|byte| *byte == 0).collect();
     let plain = [UPROBE_MULTI, RING_BUFFER].into_iter().filter(|name| strings.contains(name.as_bytes()));
@@ -143,7 +143,7 @@ fn container() -> Option<String> {
     if Path::new("/.dockerenv").exists() {
         return Some("docker".into());
     }
-    // Only root may read it; systemd-nspawn and LXC say it there.
+    // Only root may read it. systemd-nspawn and LXC name themselves there.
     let environment = std::fs::read("/proc/1/environ").unwrap_or_default();
     environment
         .split(|byte| *byte == 0)

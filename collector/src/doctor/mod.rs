@@ -1,4 +1,4 @@
-//! What works on this machine, and how to fix what does not: the [`machine`] is read, the [`checks`] judge it.
+//! What works on this machine, and how to fix the rest: [`machine`] reads the machine, [`checks`] judges it.
 
 mod checks;
 mod machine;
@@ -6,7 +6,7 @@ mod machine;
 pub use checks::{Check, check};
 pub use machine::{Btf, Machine};
 
-/// Whether everything that recording needs is there.
+/// Whether the machine has everything that recording needs.
 pub fn all_required(checks: &[Check]) -> bool {
     checks.iter().all(|check| check.ok || !check.required)
 }

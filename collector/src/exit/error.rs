@@ -1,11 +1,10 @@
-//! What a user sees when something goes wrong: one line that says what, one line that says what to do.
+//! Errors for users: one line that says what is wrong, one line that says what to do.
 
 use capture::target::{LaunchError, TargetError};
 use std::fmt;
 use symbols::{SymbolError, is_unsafe};
 
-/// Exit codes that mean something. A launched command's own exit code is not among them: see
-/// [`super::Outcome`].
+/// Exit codes of longpole. A launched command's exit code is not among them: see [`super::Outcome`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
     /// Something failed while running.
@@ -29,7 +28,7 @@ pub enum Code {
 /// An error for people: what is wrong, and what to do about it. Both are one line without a full stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserError {
-    /// What is wrong, naming the thing.
+    /// What is wrong, with the name of the file or process.
     pub message: String,
     /// What to do, ideally a command.
     pub hint: String,
@@ -43,17 +42,17 @@ impl UserError {
         UserError { message: message.into(), hint: hint.into(), code }
     }
 
-    /// Exit code 1.
+    /// An error with exit code 1.
     pub fn runtime(message: impl Into<String>, hint: impl Into<String>) -> UserError {
         UserError::new(Code::Runtime, message, hint)
     }
 
-    /// Exit code 2.
+    /// An error with exit code 2.
     pub fn usage(message: impl Into<String>, hint: impl Into<String>) -> UserError {
         UserError::new(Code::Usage, message, hint)
     }
 
-    /// Exit code 77.
+    /// An error with exit code 77.
     pub fn permission(message: impl Into<String>, hint: impl Into<String>) -> UserError {
         UserError::new(Code::Permission, message, hint)
     }
@@ -91,7 +90,7 @@ impl From<TargetError> for UserError {
 }
 
 impl From<LaunchError> for UserError {
-    /// 127, 126 or 125, as `env` and `timeout` use them.
+    /// Exit code 127, 126 or 125, as with `env` and `timeout`.
     fn from(error: LaunchError) -> UserError {
         let code = match &error {
             LaunchError::NotFound { .. } => Code::NotFound,
@@ -103,8 +102,8 @@ impl From<LaunchError> for UserError {
 }
 
 impl fmt::Display for UserError {
-    /// The two lines that go to stderr. File and process names may hold anything: what a terminal would obey is
-    /// shown as `?` and each part stays on one line.
+    /// Writes the two lines for stderr. Names of files and processes may have any characters: those that a terminal would
+    /// obey become `?`, and each part stays on one line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "longpole: {}", one_line(&self.message))?;
         if !self.hint.is_empty() {

@@ -1,21 +1,21 @@
-//! How a command that did not fail ends.
+//! The outcome of a command that did not fail.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
-/// What becomes of longpole's own exit status.
+/// Decides longpole's own exit status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// All went well.
     Done,
-    /// Nothing failed, but this is the answer for scripts (a launched command's code, `doctor`'s 77).
+    /// Nothing failed; the exit code is an answer for scripts (a launched command's code, `doctor`'s 77).
     Code(u8),
-    /// The launched command was killed by this signal: longpole ends the same way.
+    /// A signal killed the launched command: longpole ends by the same signal.
     Signal(i32),
 }
 
 impl From<ExitStatus> for Outcome {
-    /// A launched command's end becomes our own, as with `env` or `timeout`.
+    /// A launched command's exit status becomes longpole's, as with `env` or `timeout`.
     fn from(status: ExitStatus) -> Outcome {
         match (status.code(), status.signal()) {
             (Some(0), _) => Outcome::Done,

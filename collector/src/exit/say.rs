@@ -1,11 +1,11 @@
-//! Words for people, on stderr. `eprintln!` panics when stderr is gone, for example because its terminal is
-//! gone; no message is worth that.
+//! Messages for people, on stderr. `eprintln!` panics when stderr is closed, for example because its terminal is gone;
+//! no message is worth that.
 
 use std::fmt::Display;
 use std::io::Write;
 
 /// Writes one line to stderr, or nothing if its reader is gone.
 pub fn say(line: impl Display) {
-    // An error of stderr cannot be reported anywhere.
+    // An error of stderr cannot be reported.
     let _ = writeln!(std::io::stderr(), "{line}");
 }

@@ -1,17 +1,17 @@
-//! CSV as RFC 4180 has it, with a line of names first. A name that a spreadsheet would take for a formula gets an apostrophe
-//! before it, and control characters become U+FFFD: names come from the recorded program. `ndjson` and `parquet` have them as
-//! they are.
+//! CSV as in RFC 4180, with a line of column names. Names come from the recorded program: a name that a spreadsheet would
+//! take for a formula gets an apostrophe before it, and control characters become U+FFFD. `ndjson` and `parquet` have
+//! names unchanged.
 
 use super::tables::{Cell, Sink, Table};
 use std::io::{self, Write};
 
-/// Rows on their way to a file.
+/// Writes rows as CSV.
 pub struct Csv<'w> {
     out: &'w mut dyn Write,
 }
 
 impl<'w> Csv<'w> {
-    /// With the line of names.
+    /// Writes the line of names.
     pub fn new(table: &Table, out: &'w mut dyn Write) -> io::Result<Csv<'w>> {
         let names: Vec<&str> = table.columns.iter().map(|(name, _)| *name).collect();
         writeln!(out, "{}", names.join(","))?;
@@ -37,11 +37,11 @@ impl Sink for Csv<'_> {
     }
 }
 
-/// Always in quotes: an empty text is not the same as none.
+/// A quoted text: without quotes an empty text would be the same as no value.
 fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 3);
     quoted.push('"');
-    // What spreadsheets begin a formula with (OWASP, "CSV injection").
+    // Characters that begin a formula in spreadsheets (OWASP, "CSV injection").
     if text.starts_with(['=', '+', '-', '@', '\t', '\r', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}']) {
         quoted.push('\'');
     }

@@ -1,6 +1,6 @@
-//! The longest paths of the program on unlimited CPUs as a graph for Graphviz: a node for each stay of a path
-//! in a thread, the critical path thick. Stays that paths share are one node, so that it shows what
-//! near-critical paths have in common.
+//! The program's longest paths on unlimited CPUs as a graph for Graphviz, with a node for each stay of a path in a thread;
+//! the critical path is thick. Stays that paths share are one node, so the graph shows what near-critical paths have in
+//! common.
 
 use super::Model;
 use crate::cell::duration;
@@ -10,11 +10,11 @@ use engine::graph::{PathRow, PathsWanted, Stay, paths_report};
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
-/// Paths that are drawn.
+/// Most paths that are drawn.
 const PATHS: usize = 10;
-/// Longer ones are cut there: a larger picture is unreadable.
+/// Longer paths are cut after this many stays: a larger picture is unreadable.
 const MOST_STAYS: usize = 400;
-/// Functions that a node names.
+/// Most functions in a node.
 const NAMED: usize = 3;
 
 /// Writes the graph.
@@ -22,7 +22,7 @@ pub fn write(model: &Model<'_>, out: &mut dyn Write) -> io::Result<()> {
     let wanted =
         PathsWanted { most: PATHS, within: None, routes: PATHS, shown: None, segments: false, simulated: 0 };
     let owners = Owners::themselves(model.expanded());
-    // It has been checked.
+    // The program was checked before.
     let report = paths_report(model.expanded(), (model.expanded(), &owners), &wanted, model.machine())
         .map_err(io::Error::other)?;
     writeln!(out, "digraph paths {{")?;
@@ -59,9 +59,9 @@ fn title(paths: &[PathRow]) -> String {
 
 struct Graph<'w> {
     out: &'w mut dyn Write,
-    /// By place on its path, and what it is.
+    /// Number of each node, by its place on the path and its label.
     nodes: HashMap<(usize, String), usize>,
-    /// By nodes: the rank of the longest path, and how it continues.
+    /// For each pair of nodes, the rank of the longest path over that edge, and what passes the path on there.
     edges: BTreeMap<(usize, usize), (usize, String)>,
 }
 
@@ -105,7 +105,7 @@ impl Graph<'_> {
     }
 }
 
-/// The thread, what it does longest, and how long all of it takes.
+/// A node's label: the thread, what it does longest, and the length of the stay.
 fn label(stay: &Stay) -> String {
     let mut sums: BTreeMap<String, f64> = BTreeMap::new();
     for part in &stay.parts {
@@ -121,8 +121,8 @@ fn label(stay: &Stay) -> String {
     lines.join("\n")
 }
 
-/// A string of the DOT language. A backslash begins an escape in labels, and control characters and those
-/// that change the direction of text are not allowed in them.
+/// A string of the DOT language. A backslash begins an escape in labels. Control characters and characters that change
+/// the direction of text are not allowed.
 fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
@@ -132,7 +132,7 @@ fn quoted(text: &str) -> String {
             '\\' => quoted.push_str("\\\\"),
             '\n' => quoted.push_str("\\n"),
             c if symbols::is_unsafe(c) => quoted.push(char::REPLACEMENT_CHARACTER),
-            // Graphviz replaces entities in labels.
+            // Graphviz interprets entities in labels.
             '&' => quoted.push_str("&amp;"),
             c => quoted.push(c),
         }

@@ -1,8 +1,7 @@
-//! A profile for the Firefox Profiler (profiler.firefox.com): each thread with its samples and markers for
-//! what it waited for and which locks it had; the critical path of each CPU count as threads of another
-//! process.
+//! A profile for the Firefox Profiler (profiler.firefox.com). Each thread has its samples, and markers for its waits and
+//! locks. The critical path of each CPU count is a thread of another process.
 //!
-//! The one format that is made in memory first: [`Profile`] numbers names and stacks for each thread.
+//! This is the only format that is built in memory first: [`Profile`] numbers names and stacks for each thread.
 
 use super::Model;
 use super::weights::Weight;
@@ -56,7 +55,7 @@ struct Writer<'m, 'a> {
     categories: Categories,
 }
 
-/// What is shown of a stretch of time: what it is, and one more text.
+/// A marker: the name of a stretch of time, and one more text.
 struct Told<const KIND: usize> {
     category: CategoryHandle,
     name: StringHandle,
@@ -146,7 +145,7 @@ impl Writer<'_, '_> {
 
     fn samples(&mut self, measured: &Measured<'_>, thread: &ThreadFacts<'_>, handle: ThreadHandle) {
         let mut states = measured.states(thread).peekable();
-        // Running time up to the last sample, and up to the present one.
+        // Running time until the last sample, and until the present state.
         let (mut before, mut ran_ns) = (0, 0u64);
         for (time, stack) in measured.samples(thread) {
             let mut upto = ran_ns;
@@ -200,11 +199,11 @@ impl Writer<'_, '_> {
             return;
         }
         let none = At::from_nanos_since_reference(0);
-        // No process has this number.
+        // Process 0: no real process has this number.
         let process = self.profile.add_process("critical path, predicted", 0, none);
         for (number, cpus) in (0..).zip(&self.model.cpus) {
             let path = self.model.path(*cpus);
-            // The profiler calls a main thread by the name of its process.
+            // Not a main thread: the profiler would show its process's name instead of its own.
             let handle = self.profile.add_thread(process, number, none, false);
             self.profile.set_thread_name(handle, &Weight::on(*cpus));
             self.profile.set_thread_show_markers_in_timeline(handle, true);

@@ -1,11 +1,11 @@
-//! Folded stacks, one a line, as Brendan Gregg's `flamegraph.pl`, inferno and speedscope read them: `main;work 1200`, in
-//! nanoseconds.
+//! Folded stacks, one per line, as Brendan Gregg's `flamegraph.pl`, inferno and speedscope read them: `main;work 1200`,
+//! in nanoseconds.
 
 use super::Model;
 use super::weights::{Rounded, Weight, by_names};
 use std::io::{self, Write};
 
-/// Writes the stacks of the one CPU count asked for, or their CPU time.
+/// Writes the stacks for the one CPU count asked for, or with CPU time if there is none.
 pub fn write(model: &Model<'_>, out: &mut dyn Write) -> io::Result<()> {
     let stacks = model.stacks();
     let weight = if model.cpus.is_empty() { Weight::Cpu } else { Weight::Owed(0) };
@@ -28,7 +28,7 @@ pub fn write(model: &Model<'_>, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// What would be read as the end of a name or of a line.
+/// Replaces characters that would end a name or a line.
 pub(super) fn plain(c: char) -> char {
     match c {
         ';' => ':',

@@ -1,5 +1,5 @@
-//! A recording in the formats of other tools: one file for each, over one model ([`Model`]) whose numbers are those of a
-//! report. All but `firefox` write as they go: memory does not grow with what they have written.
+//! A recording in the formats of other tools: one file per format, over one model ([`Model`]) with the numbers of a report.
+//! All formats but `firefox` are written as they are made, so memory does not grow with their length.
 
 mod chrome;
 mod csv;
@@ -34,7 +34,7 @@ pub enum Format {
     Perfetto,
     /// A profile for the Firefox Profiler.
     Firefox,
-    /// A profile for pprof and what reads its format.
+    /// A profile for pprof and other tools that read its format.
     Pprof,
     /// Profiles for speedscope.
     Speedscope,
@@ -48,14 +48,14 @@ pub enum Format {
     Dot,
     /// Tables as text.
     Csv,
-    /// Tables as one JSON object a line.
+    /// Tables with one JSON object per line.
     Ndjson,
-    /// Tables for engines.
+    /// Tables for query engines.
     Parquet,
 }
 
 impl Format {
-    /// Its name on the command line; of tables the end of their files' names.
+    /// The format's name on the command line; for tables also the ending of their files' names.
     pub fn name(self) -> &'static str {
         self.into()
     }
@@ -65,34 +65,34 @@ impl Format {
         name.parse().ok()
     }
 
-    /// It shows what happened at which time, which only a recording tells.
+    /// Whether the format shows what happened at which time, which only a recording has.
     pub fn is_of_recordings(self) -> bool {
         matches!(self, Format::Perfetto | Format::Firefox | Format::Chrome) || self.has_tables()
     }
 
-    /// It shows one thing: the critical path on one CPU count, or CPU time.
+    /// Whether the format shows a single thing: the critical path on one CPU count, or CPU time.
     pub fn is_of_one(self) -> bool {
         matches!(self, Format::Folded | Format::Svg)
     }
 
-    /// It is about unlimited CPUs alone.
+    /// Whether the format is about unlimited CPUs only.
     pub fn is_of_unlimited(self) -> bool {
         self == Format::Dot
     }
 
-    /// It has several tables, each a file.
+    /// Whether the format has several tables, each in a file of its own.
     pub fn has_tables(self) -> bool {
         matches!(self, Format::Csv | Format::Ndjson | Format::Parquet)
     }
 
-    /// The CPU counts that it has if none are asked for; none: it shows CPU time.
+    /// The CPU counts if the user names none; empty: the format shows CPU time.
     pub fn usual_cpus(self) -> Vec<Cpus> {
-        // As a report.
+        // The same CPU counts as a report's.
         if self.is_of_one() { Vec::new() } else { Cpus::parse_list("1,2,4,8,16,inf").unwrap_or_default() }
     }
 
-    /// Writes it; of tables this one, or the recording itself. Of `chrome`, what is shorter than what is returned, nanoseconds, is
-    /// joined or left out if all would be more than `most` bytes.
+    /// Writes a recording; for tables, this one or the first. Returns the quantum, nanoseconds: in `chrome`, shorter items are
+    /// joined or left out if the whole would be more than `most` bytes.
     pub fn write(
         self,
         model: &Model<'_>,

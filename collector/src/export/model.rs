@@ -1,4 +1,4 @@
-//! What all formats show: what was measured, and what limits on each CPU count. Nothing is computed before a format asks.
+//! What all formats show: the measured run, and what limits on each CPU count. It is computed when a format asks for it.
 
 use crate::cores::on_all_cores;
 use engine::attribution::{Grouping, with_sampled_calls};
@@ -10,23 +10,23 @@ use engine::timeline::Timeline;
 use engine::view::{CriticalPath, Frame, Measured, StackBuilder, Stacks, Together};
 use std::sync::OnceLock;
 
-/// Which recording it is.
+/// Where a recording comes from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct About {
-    /// File name.
+    /// The file's name.
     pub name: String,
-    /// The command that was recorded.
+    /// The recorded command.
     pub command: Option<String>,
-    /// The host that it was recorded on.
+    /// The host of the recording.
     pub host: Option<String>,
-    /// Version of the longpole that recorded it.
+    /// Version of longpole that made the recording.
     pub longpole: Option<String>,
-    /// One instant on the recording's clock and on the calendar, nanoseconds.
+    /// The same instant on the recording's clock and since 1970, nanoseconds.
     pub clock: Option<(u64, u64)>,
 }
 
 impl About {
-    /// An instant of the recording on the calendar, nanoseconds since 1970.
+    /// An instant of the recording's clock in nanoseconds since 1970.
     pub fn at(&self, time: Timestamp) -> Option<u64> {
         let (monotonic_ns, realtime_ns) = self.clock?;
         Some(realtime_ns.saturating_sub(monotonic_ns).saturating_add(time.0))
@@ -36,15 +36,15 @@ impl About {
 /// See the module.
 #[derive(Debug)]
 pub struct Model<'a> {
-    /// What happened; nothing for a program JSON.
+    /// The measured run; `None` for a program JSON.
     pub measured: Option<Measured<'a>>,
     /// The program, with its samples.
     pub program: &'a Program,
-    /// CPU counts, in the order asked.
+    /// CPU counts, in the order asked for.
     pub cpus: Vec<Cpus>,
-    /// Where it comes from.
+    /// Where the recording comes from.
     pub about: About,
-    /// The same program with functions that only samples know as calls.
+    /// The same program; functions that only samples know are calls.
     expanded: OnceLock<Program>,
     report: OnceLock<Report>,
     machine: predict::Model,
@@ -52,7 +52,7 @@ pub struct Model<'a> {
 }
 
 impl<'a> Model<'a> {
-    /// Of a recording, or a program without one.
+    /// The model of a recording, or of a program without one.
     ///
     /// # Errors
     /// The program fails [`Program::check`].
@@ -77,33 +77,33 @@ impl<'a> Model<'a> {
         })
     }
 
-    /// The program of [`Model::path`]: threads and functions have the same numbers as in [`Model::program`].
+    /// The program that [`Model::path`] runs: threads and functions have the same numbers as in [`Model::program`].
     pub fn expanded(&self) -> &Program {
         self.expanded.get_or_init(|| with_sampled_calls(self.program.clone()))
     }
 
-    /// The path of the predicted run on a number of CPUs.
+    /// The critical path of the predicted run on a number of CPUs.
     pub fn path(&self, cpus: Cpus) -> CriticalPath {
-        // It has been checked, and stays valid when it is spelled out.
+        // The program was checked, and stays valid when sampled functions become calls.
         match Timing::new(self.expanded(), &self.machine) {
             Ok(timing) => engine::view::path(&timing, cpus),
             Err(_) => CriticalPath::default(),
         }
     }
 
-    /// The predicted time on a number of CPUs, nanoseconds: that of a report.
+    /// The predicted time on a number of CPUs, nanoseconds; the same as in a report.
     pub fn time_ns(&self, cpus: Cpus) -> f64 {
         self.timing.time_ns(cpus)
     }
 
-    /// Call stacks with their CPU time and what each owes on each CPU count.
+    /// Call stacks with their CPU time and their share of the predicted time on each CPU count.
     pub fn stacks(&self) -> Stacks {
         let builder = StackBuilder::new(&self.timing);
         let parts = on_all_cores(&self.timing.groups(&self.cpus), |cpus| builder.at(cpus));
         builder.conclude(&self.cpus, parts.into_iter().flatten().collect())
     }
 
-    /// Report, prediction and call stacks in the making: the report is then kept by [`Model::keep`].
+    /// Computes report, prediction and call stacks in one go; [`Model::keep`] then keeps the report.
     ///
     /// # Errors
     /// The program fails [`Program::check`].
@@ -111,13 +111,13 @@ impl<'a> Model<'a> {
         Together::new(&self.timing, &self.cpus, &self.machine)
     }
 
-    /// The report for these CPU counts is this one.
+    /// Keeps a report for these CPU counts.
     pub fn keep(&self, report: Report) {
-        // If it was made already, it is the same.
+        // A report that was made before is the same.
         let _ = self.report.set(report);
     }
 
-    /// What [`Model::path`] runs on.
+    /// The machine model that [`Model::path`] uses.
     pub fn machine(&self) -> &predict::Model {
         &self.machine
     }
@@ -136,13 +136,13 @@ impl<'a> Model<'a> {
         })
     }
 
-    /// What was recorded: the process that it began with.
+    /// Name of the recorded program: that of its first process.
     pub fn title(&self) -> &str {
         let process = self.program.threads.first().and_then(|thread| thread.process.as_deref());
         process.unwrap_or("program")
     }
 
-    /// File and line of a frame, or of its function's first line where samples do not show it.
+    /// File and line of a frame; without a sampled line, where its function begins.
     pub fn source(&self, frame: &Frame) -> (Option<&str>, Option<u64>) {
         let place = frame.place.and_then(|place| self.program.samples.places.get(place.0 as usize));
         match place.and_then(|place| place.line.as_deref()) {
@@ -162,17 +162,17 @@ impl<'a> Model<'a> {
         self.program.threads.get(number as usize).map_or("?", |thread| &thread.name)
     }
 
-    /// The name of a function; of none: what is computed where no function is known.
+    /// A function's name; for `None`, the name for code where no function is known.
     pub fn function(&self, function: Option<FunctionRef>) -> &str {
         let function = function.and_then(|function| self.program.functions.get(function.0 as usize));
         function.map_or(NO_FUNCTION, |function| &function.name)
     }
 }
 
-/// What stands for a function where none is known.
+/// Stands for a function where none is known.
 pub const NO_FUNCTION: &str = "(function not known)";
 
-/// Of `file:line`.
+/// File and line of `file:line`.
 fn file_and_line(location: &str) -> (Option<&str>, Option<u64>) {
     match location.rsplit_once(':').map(|(file, line)| (file, line.parse())) {
         Some((file, Ok(line))) => (Some(file), Some(line)),

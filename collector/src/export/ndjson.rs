@@ -1,16 +1,16 @@
-//! One JSON object a line.
+//! One JSON object per line.
 
 use super::tables::{Cell, Sink, Table};
 use std::io::{self, Write};
 
-/// Rows on their way to a file.
+/// Writes rows as JSON objects.
 pub struct Ndjson<'w> {
     table: &'static Table,
     out: &'w mut dyn Write,
 }
 
 impl<'w> Ndjson<'w> {
-    /// Of this table.
+    /// A writer for this table.
     pub fn new(table: &'static Table, out: &'w mut dyn Write) -> Ndjson<'w> {
         Ndjson { table, out }
     }

@@ -1,5 +1,5 @@
-//! Apache Parquet, by the `parquet` crate without Arrow: row groups have a fixed number of rows, so that
-//! memory does not grow with the number of rows.
+//! Apache Parquet, by the `parquet` crate without Arrow. Row groups have a fixed number of rows, so memory does not grow
+//! with the table.
 
 use super::tables::{Cell, Kind, Sink, Table};
 use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
@@ -11,10 +11,10 @@ use parquet::schema::types::Type;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
-/// Rows in a group: some megabytes.
+/// Rows in a group, which then has some megabytes.
 const ROWS: usize = 1 << 16;
 
-/// Rows on their way to a file.
+/// Writes rows as Parquet.
 pub struct Parquet<'w> {
     out: &'w mut dyn Write,
     written: Bytes,
@@ -23,7 +23,7 @@ pub struct Parquet<'w> {
     rows: usize,
 }
 
-/// What the crate has written and is not taken yet: it wants a writer of its own.
+/// Bytes that the crate has written and that were not yet passed on: the crate wants a writer of its own.
 #[derive(Clone, Default)]
 struct Bytes(Arc<Mutex<Vec<u8>>>);
 
@@ -38,7 +38,7 @@ impl Write for Bytes {
     }
 }
 
-/// Values of a column that are not written yet; levels say which are there.
+/// Values of a column that are not yet written; `levels` has for each row whether it has a value.
 struct Column {
     levels: Vec<i16>,
     values: Values,
@@ -62,7 +62,7 @@ impl Column {
         Column { levels: Vec::new(), values }
     }
 
-    /// A cell of another kind than the column's counts as none.
+    /// Adds a cell. One of another kind than the column's counts as missing.
     fn push(&mut self, cell: &Cell<'_>) {
         let is_there = match (&mut self.values, cell) {
             (Values::Texts(texts), Cell::Text(text)) => {
@@ -102,7 +102,7 @@ fn schema(table: &Table) -> Result<Type, ParquetError> {
 }
 
 impl<'w> Parquet<'w> {
-    /// Of this table.
+    /// A writer for this table.
     pub fn new(table: &Table, out: &'w mut dyn Write) -> io::Result<Parquet<'w>> {
         let written = Bytes::default();
         let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
@@ -112,7 +112,7 @@ impl<'w> Parquet<'w> {
         Ok(Parquet { out, written, file: file.map_err(io::Error::other)?, columns, rows: 0 })
     }
 
-    /// Writes the last rows, and the table of contents.
+    /// Writes the last rows, and the file's index.
     pub fn finish(mut self) -> io::Result<()> {
         self.group()?;
         self.file.finish().map_err(io::Error::other)?;

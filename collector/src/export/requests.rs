@@ -1,12 +1,12 @@
-//! What requests spend as folded stacks with two numbers, as `flamegraph.pl` and inferno take them from `difffolded.pl`: of a fast
-//! request first, then of a slow one, in nanoseconds. The picture is as wide as a slow one, and red where it takes longer.
+//! Time of requests as folded stacks with two numbers, as `difffolded.pl` makes them for `flamegraph.pl` and inferno: first
+//! of a fast request, then of a slow one, in nanoseconds. The picture is as wide as the slow one, and red where it is longer.
 
 use super::folded::plain;
 use crate::present::requests::words;
 use engine::requests::{Means, RowKind, SpentOn};
 use std::io::{self, Write};
 
-/// Writes what does not round to nothing. A wait is one frame in brackets, a lock one below what its holder did.
+/// Writes stacks that do not round to zero. A wait is a frame in brackets; a lock is one below what its holder did.
 pub fn write(stacks: &[(SpentOn, Means)], out: &mut dyn Write) -> io::Result<()> {
     for (spent, means) in stacks {
         let [fast, slow] = means.map(|ns| ns.round().max(0.0) as u64);

@@ -1,5 +1,5 @@
-//! speedscope's own format (`https://www.speedscope.app/file-format-schema.json`): one profile of CPU time, and one of the
-//! critical path for each CPU count, over the same frames.
+//! speedscope's own format (`https://www.speedscope.app/file-format-schema.json`): a profile of CPU time, and for each CPU
+//! count one of the critical path, over the same frames.
 
 use super::model::{Model, NO_FUNCTION};
 use super::weights::{Rounded, Weight, say_left_out};
@@ -74,7 +74,7 @@ fn profile(stacks: &Stacks, frames: &Frames<'_>, weight: Weight, out: &mut dyn W
     out.write_all(b"}")
 }
 
-/// Frames by their numbers. One for each function: speedscope takes two lines of a function for two functions.
+/// Numbered frames, one for each function: speedscope takes two lines of a function for two functions.
 struct Frames<'m> {
     list: Vec<FrameJson<'m>>,
     numbers: HashMap<FunctionRef, usize>,
@@ -83,14 +83,14 @@ struct Frames<'m> {
 
 impl<'m> Frames<'m> {
     fn of(model: &'m Model<'_>, stacks: &Stacks) -> Frames<'m> {
-        // What is on no function at all is on the first one.
+        // Frame 0 stands for code where no function is known.
         let list = vec![FrameJson { name: Cow::Borrowed(NO_FUNCTION), file: None, line: None }];
         let mut frames = Frames { list, numbers: HashMap::new(), waits: HashMap::new() };
         for frame in stacks.stacks.iter().flat_map(|stack| &stack.frames) {
             let function = frame.function;
             if !frames.numbers.contains_key(&function) {
                 frames.numbers.insert(function, frames.list.len());
-                // Where it begins or, if that is not known, its file as samples show it.
+                // Where the function begins; if that is not known, the file that samples show.
                 let (file, line) = match model.declared(function) {
                     (None, _) => (model.source(frame).0, None),
                     known => known,

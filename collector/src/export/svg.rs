@@ -1,5 +1,5 @@
-//! A flame graph as one static SVG: no script, no style that loads anything, names as text only. Pointing at
-//! a function shows its name and share (`<title>`). Functions are above their callers, in order of names.
+//! A flame graph as a static SVG: no script, no style that loads anything, names only as text. Pointing at a function
+//! shows its name and share (`<title>`). Functions are above their callers, sorted by name.
 
 use super::Model;
 use super::weights::{Weight, by_names};
@@ -13,14 +13,14 @@ const WIDTH: f64 = 1200.0;
 const MARGIN: f64 = 10.0;
 const ROW: f64 = 17.0;
 const HEAD: f64 = 44.0;
-/// Narrower frames are no more than a line.
+/// Narrower frames are no more than a line and are left out.
 const NARROWEST: f64 = 0.2;
-/// Of a character, about.
+/// Width of a character, roughly.
 const CHARACTER: f64 = 6.6;
-/// Stacks higher than this are cut: no screen shows more.
+/// Higher stacks are cut: no screen shows more.
 const MOST_ROWS: usize = 600;
 
-/// Writes the flame graph of the one CPU count asked for, or of CPU time.
+/// Writes the flame graph for the one CPU count asked for, or of CPU time if there is none.
 pub fn write(model: &Model<'_>, out: &mut dyn Write) -> io::Result<()> {
     let stacks = model.stacks();
     let weight = if model.cpus.is_empty() { Weight::Cpu } else { Weight::Owed(0) };
@@ -57,9 +57,9 @@ struct Graph<'w, 'n> {
     total: f64,
     /// Upper edge of the lowest row.
     bottom: f64,
-    /// So much is to the left of what comes next.
+    /// Nanoseconds to the left of the next stack.
     at: f64,
-    /// Frames that may continue: name and left edge.
+    /// Frames that may become wider: name and left edge.
     open: Vec<(Cow<'n, str>, f64)>,
 }
 
@@ -73,7 +73,7 @@ impl<'n> Graph<'_, 'n> {
         Ok(())
     }
 
-    /// Draws all frames but the lowest `keep`.
+    /// Draws and removes all open frames but the lowest `keep`.
     fn close(&mut self, keep: usize) -> io::Result<()> {
         while self.open.len() > keep {
             let row = self.open.len();
@@ -117,7 +117,7 @@ impl<'n> Graph<'_, 'n> {
     }
 }
 
-/// The same for the same name: warm for functions, grey for code without names.
+/// Colour of a name: always the same for it, warm for functions, grey for code without names.
 fn colour(name: &str) -> String {
     let mut hasher = DefaultHasher::new();
     name.hash(&mut hasher);
@@ -129,7 +129,7 @@ fn colour(name: &str) -> String {
     format!("#{:02x}{:02x}{:02x}", 215 + a % 36, 130 + b % 90, 60 + c % 50)
 }
 
-/// As the text of an XML element: what XML forbids becomes U+FFFD.
+/// Text for an XML element; characters that XML forbids become U+FFFD.
 pub fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

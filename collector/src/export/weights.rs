@@ -1,4 +1,4 @@
-//! Call stacks with one weight each, as flame graphs have them.
+//! Call stacks with one weight each, for flame graphs.
 
 use super::model::{Model, NO_FUNCTION};
 use crate::exit::say;
@@ -8,17 +8,17 @@ use engine::view::{Stack, Stacks};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// What a stack is as wide as.
+/// The weight of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weight {
     /// Its CPU time.
     Cpu,
-    /// What of the predicted time it owes, on the CPU count with this place in [`Stacks::on`].
+    /// Its share of the predicted time, on the CPU count with this index in [`Stacks::on`].
     Owed(usize),
 }
 
 impl Weight {
-    /// Of a stack, nanoseconds.
+    /// The weight of a stack, nanoseconds.
     pub fn of(self, stack: &Stack) -> f64 {
         match self {
             Weight::Cpu => stack.cpu_ns,
@@ -26,7 +26,7 @@ impl Weight {
         }
     }
 
-    /// What it is, for a title.
+    /// Name of the weight, for a title.
     pub fn title(self, stacks: &Stacks) -> String {
         match self {
             Weight::Cpu => "CPU time".to_owned(),
@@ -34,7 +34,7 @@ impl Weight {
         }
     }
 
-    /// What a critical path is, for a title.
+    /// Name of a critical path, for a title.
     pub fn on(cpus: Cpus) -> String {
         match cpus {
             Cpus::Count(count) if count.get() == 1 => "critical path on 1 CPU".to_owned(),
@@ -43,7 +43,7 @@ impl Weight {
         }
     }
 
-    /// What passes without being computed, in words, and what is owed to it, nanoseconds.
+    /// Waits and hand-overs on the critical path, in words, and their time, nanoseconds.
     pub fn waits(self, stacks: &Stacks) -> Vec<(String, f64)> {
         let Weight::Owed(place) = self else { return Vec::new() };
         let waits = stacks.on.get(place).map_or(&[][..], |on| on.waits.as_slice());
@@ -52,8 +52,8 @@ impl Weight {
     }
 }
 
-/// Stacks as names of functions, the outermost first, each once and in order of names, and time without
-/// computing as stacks of one name. Negative weights cannot be drawn: they are left out, with a note.
+/// Stacks as names of functions, the outermost first, each once and sorted by name. Waits and hand-overs are stacks of one
+/// name. Negative weights cannot be drawn: they are left out, with a note.
 pub fn by_names<'m>(model: &'m Model<'_>, stacks: &Stacks, weight: Weight) -> Vec<(Vec<Cow<'m, str>>, f64)> {
     let mut sums: BTreeMap<Vec<Cow<'m, str>>, f64> = BTreeMap::new();
     for stack in &stacks.stacks {
@@ -76,7 +76,7 @@ pub fn by_names<'m>(model: &'m Model<'_>, stacks: &Stacks, weight: Weight) -> Ve
     kept
 }
 
-/// Says that stacks with a negative weight are missing.
+/// Tells the user that stacks with a negative weight are missing.
 pub fn say_left_out(count: usize, ns: f64) {
     if count > 0 {
         let ns = crate::cell::duration(ns);
@@ -87,7 +87,7 @@ pub fn say_left_out(count: usize, ns: f64) {
     }
 }
 
-/// Whole nanoseconds whose sum is off by half a one at most, however many there are.
+/// Rounds to whole nanoseconds so that their sum is off by half a nanosecond at most.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rounded {
     sum: f64,
@@ -95,10 +95,10 @@ pub struct Rounded {
 }
 
 impl Rounded {
-    /// The next one.
+    /// The next number, rounded.
     pub fn next(&mut self, ns: f64) -> i64 {
         self.sum += ns;
-        // Beyond what fits it stays at the largest there is.
+        // A sum that does not fit becomes the largest number.
         let upto = self.sum.round() as i64;
         let next = upto.saturating_sub(self.given);
         self.given = upto;

@@ -1,4 +1,4 @@
-//! What formats call the same things.
+//! Words that several formats use.
 
 use engine::view::{Doing, Measured};
 use std::borrow::Cow;

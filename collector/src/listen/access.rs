@@ -1,4 +1,4 @@
-//! Which requests may read what.
+//! Which requests are allowed to read what.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -8,10 +8,10 @@ use std::net::{IpAddr, SocketAddr};
 pub struct Token(String);
 
 impl Token {
-    /// The shortest and the longest that a user may choose, in bytes.
+    /// Shortest and longest token that a user may choose, in bytes.
     pub const LENGTHS: std::ops::RangeInclusive<usize> = 16..=256;
 
-    /// 128 random bits.
+    /// A token of 128 random bits.
     ///
     /// # Errors
     /// The kernel has no random numbers yet.
@@ -21,41 +21,41 @@ impl Token {
         Ok(Token(bits.iter().map(|byte| format!("{byte:02x}")).collect()))
     }
 
-    /// A token chosen by the user, if it can be in an address unescaped: letters, digits, `-` and `_`.
+    /// A token chosen by the user, if it needs no escapes in an address: letters, digits, `-` and `_`.
     pub fn chosen(text: &str) -> Option<Token> {
         let text = text.trim();
         let fits = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
         (fits && Token::LENGTHS.contains(&text.len())).then(|| Token(text.to_owned()))
     }
 
-    /// For the user who starts longpole.
+    /// The token's text, for the user who starts longpole.
     pub fn text(&self) -> &str {
         &self.0
     }
 
-    /// Whether it is this one. A wrong one of the same length takes as long as the right one.
+    /// Whether the given token is this one. A wrong token of the same length takes as long to compare as the right one.
     fn is(&self, given: &str) -> bool {
         let differs = self.0.bytes().zip(given.bytes()).fold(0, |all, (a, b)| all | (a ^ b));
         given.len() == self.0.len() && std::hint::black_box(differs) == 0
     }
 }
 
-/// What a request has to show for what it asks.
+/// The rules for requests.
 #[derive(Clone)]
 pub struct Access {
     token: Token,
-    /// Metrics need no token, as Prometheus's own exporters: only this machine can ask.
+    /// The server listens on this machine only. Then metrics need no token, as with Prometheus's own exporters.
     is_local: bool,
 }
 
 impl Access {
-    /// To what listens there.
+    /// Rules for a server that listens on this address.
     pub fn new(address: SocketAddr, token: Token) -> Access {
         Access { token, is_local: address.ip().is_loopback() }
     }
 
-    /// Whether the requested host may be this one. On a loopback address it has to be the number, or
-    /// `localhost`: under any other name, a page of another site could read it (DNS rebinding).
+    /// Whether a request may name this host. On a loopback address it must be an IP address or `localhost`: by another name,
+    /// a page of another site could read the answer (DNS rebinding).
     pub(super) fn is_host(&self, host: &str) -> bool {
         let name = match host.rsplit_once(':') {
             Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
@@ -65,7 +65,7 @@ impl Access {
         !self.is_local || name.eq_ignore_ascii_case("localhost") || bare.parse::<IpAddr>().is_ok()
     }
 
-    /// Whether metrics may be read with this `Authorization`.
+    /// Whether metrics may be read with this `Authorization` header.
     pub(super) fn may_scrape(&self, authorization: Option<&str>) -> bool {
         let given = authorization.and_then(|text| text.split_once(' '));
         let shows = given.is_some_and(|(scheme, token)| {

@@ -1,4 +1,4 @@
-//! What is answered to a request.
+//! The answer to a request.
 
 use super::access::Access;
 use hyper::http::request::Parts;
@@ -11,13 +11,13 @@ pub enum Answer {
     Metrics,
     /// The page.
     Page,
-    /// What the page shows, again and again.
+    /// The page's data, again and again.
     Events,
-    /// No, with a line why.
+    /// A refusal, with a line that gives the reason.
     No(StatusCode, &'static str),
 }
 
-/// Looks at the request alone.
+/// Decides by the request and the rules alone.
 pub fn answer(request: &Parts, access: &Access) -> Answer {
     let text = |name| request.headers.get(name).and_then(|value| value.to_str().ok());
     if !text(header::HOST).is_some_and(|host| access.is_host(host)) {

@@ -1,23 +1,22 @@
-//! What clients can read: the newest report, and nothing older.
+//! The data that clients can read: the newest report, and nothing older.
 
 use crate::present::json::Stretch;
 use crate::tui::{LiveCounts, Snapshot};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-/// Written by the recording loop, read by the server; neither holds it for longer than it takes to copy some
-/// numbers.
+/// Written by the main loop and read by the server. Both hold its lock only while they copy some numbers.
 #[derive(Clone)]
 pub struct Board(Arc<Mutex<Now>>);
 
-/// What is known.
+/// The newest data.
 #[derive(Clone, Default)]
 pub(super) struct Now {
-    /// The subject; not cleaned.
+    /// Name of the target; not yet safe for terminals or HTML.
     pub subject: String,
     /// The newest report and its stretch, once there is one.
     pub report: Option<(Arc<Snapshot>, Stretch)>,
-    /// Reports so far.
+    /// Number of reports so far.
     pub number: u64,
     /// Counts since the start.
     pub counts: LiveCounts,
@@ -26,12 +25,12 @@ pub(super) struct Now {
 }
 
 impl Board {
-    /// An empty one.
+    /// An empty board.
     pub fn new(subject: String) -> Board {
         Board(Arc::new(Mutex::new(Now { subject, ..Now::default() })))
     }
 
-    /// A new report, which was just made.
+    /// Sets the newest report, which was just made.
     pub fn show(&self, snapshot: Arc<Snapshot>) {
         let stretch = stretch(&snapshot);
         self.change(|now| {
@@ -40,12 +39,12 @@ impl Board {
         });
     }
 
-    /// New counts.
+    /// Sets the newest counts.
     pub fn count(&self, counts: LiveCounts) {
         self.change(|now| now.counts = counts);
     }
 
-    /// The target has ended: the last report stays.
+    /// Notes that the target has ended; the last report stays.
     pub fn end(&self) {
         self.change(|now| now.has_ended = true);
     }
@@ -59,7 +58,7 @@ impl Board {
     }
 }
 
-/// Which stretch a report that was just made is of.
+/// The stretch that a report is about; the report was just made.
 pub fn stretch(snapshot: &Snapshot) -> Stretch {
     let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let ended = since_1970.saturating_sub(snapshot.took);

@@ -1,6 +1,6 @@
-//! OpenMetrics 1.0: what `top` shows, as numbers with names. Shares are of the predicted time of the stretch that was looked at.
+//! OpenMetrics 1.0: what `top` shows, as named numbers. Shares are of the predicted time of the analysed stretch.
 //!
-//! Only the largest rows have series, since each name that ever comes up is one more in a database.
+//! Only the largest rows have series, since each new name is another series in a database.
 
 use super::board::Now;
 use crate::tui::{LiveCounts, Snapshot};
@@ -9,10 +9,10 @@ use engine::report::{CpuResult, Report};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-/// Functions, locks and waits that have series: those with the largest share on any number of CPUs.
+/// Most functions, locks and waits that have series: those with the largest share on any number of CPUs.
 const ROWS: usize = 20;
 
-/// All of it, with the mark of its end.
+/// All metrics, with the end mark.
 pub fn text(now: &Now) -> String {
     let mut text = Text::default();
     text.family("longpole", "info", "", "What is watched, by which longpole.");
@@ -182,7 +182,7 @@ fn limits(snapshot: &Snapshot, text: &mut Text) {
     }
 }
 
-/// The name of what limits, where it has one.
+/// Name of the limiting lock, function, thread or device, if there is one.
 fn what(limit: &Limit) -> &str {
     match &limit.kind {
         Kind::Lock { lock, .. } => lock,
@@ -216,7 +216,7 @@ fn what(limit: &Limit) -> &str {
     }
 }
 
-/// Tells the shares of those rows that have the largest on any number of CPUs.
+/// Calls `tell` with the shares of the rows that have the largest share on any number of CPUs.
 fn largest<K: Ord + Clone>(
     report: &Report,
     shares: impl Fn(&CpuResult) -> Vec<(K, f64)>,
@@ -246,12 +246,12 @@ fn seconds(ns: f64) -> f64 {
     ns / 1e9
 }
 
-/// Families of samples, one after the other.
+/// Writes metric families one after the other.
 #[derive(Default)]
 struct Text {
     lines: String,
     family: &'static str,
-    /// Samples of the family so far: two with the same labels would make all of it unreadable.
+    /// Labels of the family's samples so far: two samples with the same labels would make the whole text invalid.
     told: BTreeSet<String>,
 }
 
@@ -264,7 +264,7 @@ impl Text {
         self.told.clear();
     }
 
-    /// A sample of the family, its name with this at the end; nothing if it is not a number.
+    /// Writes a sample of the family, with `end` after the family's name; nothing if the value is not finite.
     fn sample(&mut self, end: &str, labels: &[(&str, &str)], value: f64) {
         let labels: Vec<String> =
             labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
@@ -277,7 +277,7 @@ impl Text {
     }
 }
 
-/// As the value of a label.
+/// A label's value, escaped.
 fn escaped(name: &str) -> String {
     name.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

@@ -1,5 +1,5 @@
-//! The thread that answers. It is bounded in every way: connections, what a request may be, how long one may take, how long a
-//! reader may not read.
+//! The thread that answers requests. All is bounded: connections, a request's size and time, and how long a client may not
+//! read.
 
 use super::access::Access;
 use super::answer::{Answer, answer};
@@ -30,35 +30,35 @@ use tokio::task::{LocalSet, spawn_local};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_io_timeout::TimeoutStream;
 
-/// The page, as it is built from `view/`.
+/// The page, built from `view/`.
 const PAGE: &str = include_str!("../../embedded/page/live.html");
-/// Connections at once; more are closed as they come.
+/// Most connections at once; more are closed as they come.
 const CONNECTIONS: usize = 32;
-/// Pages at once: the other connections are for clients that ask for metrics.
+/// Most pages at once: the other connections are for clients that read metrics.
 const PAGES: usize = 16;
-/// For a request to arrive, and for a reader to read on.
+/// How long a request may take to arrive, and a client not to read.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// For everything that is not a page.
+/// Longest connection, except for pages.
 const MOST: Duration = Duration::from_secs(20);
-/// Bytes of a request, and of an answer that waits in memory.
+/// Most bytes of a request, and of an answer in memory.
 const BUFFER: usize = 16 << 10;
-/// Bytes that the kernel may keep for a reader.
+/// Most bytes that the kernel keeps for a client.
 const UNREAD: usize = 64 << 10;
-/// After the machine had no room for one more connection.
+/// Pause after the machine had no room for one more connection.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// A socket without a connection yet.
+/// A bound socket, before connections are accepted.
 pub struct Socket {
     socket: std::net::TcpListener,
-    /// Where it is.
+    /// The bound address.
     pub address: SocketAddr,
 }
 
 impl Socket {
-    /// Takes an address; port 0 is any that is free.
+    /// Binds an address; port 0 stands for any free port.
     ///
     /// # Errors
-    /// It is in use, not one of this machine, or not allowed.
+    /// The address is in use, not one of this machine, or not allowed.
     pub fn bind(address: SocketAddr) -> io::Result<Socket> {
         let socket = std::net::TcpListener::bind(address)?;
         socket.set_nonblocking(true)?;
@@ -67,7 +67,7 @@ impl Socket {
     }
 }
 
-/// Answers until dropped.
+/// Answers requests until dropped.
 pub struct Listener {
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -77,7 +77,7 @@ impl Listener {
     /// Starts the thread.
     ///
     /// # Errors
-    /// There is no room for a thread.
+    /// The thread or its runtime cannot be started.
     pub fn start<M: From<Failure> + Send + 'static>(
         socket: Socket,
         access: Access,
@@ -108,13 +108,13 @@ impl Drop for Listener {
     fn drop(&mut self) {
         self.stop = None;
         if let Some(thread) = self.thread.take() {
-            // A panic in there has been reported by the thread itself.
+            // The thread itself has reported a panic.
             let _ = thread.join();
         }
     }
 }
 
-/// What all connections have in common.
+/// Data that all connections share.
 struct Shared {
     access: Access,
     writer: Writer,
@@ -138,9 +138,9 @@ async fn accept(listener: TcpListener, shared: Rc<Shared>) {
     }
 }
 
-/// One connection, one request.
+/// Serves one connection with one request.
 async fn serve(stream: TcpStream, shared: Rc<Shared>, _permit: OwnedSemaphorePermit) {
-    // Otherwise megabytes would wait for a reader before it was found that it does not read.
+    // With a large buffer, megabytes would wait for a client before the write timeout notices that it does not read.
     if rustix::net::sockopt::set_socket_send_buffer_size(&stream, UNREAD).is_err() {
         return;
     }
@@ -161,7 +161,7 @@ async fn serve(stream: TcpStream, shared: Rc<Shared>, _permit: OwnedSemaphorePer
         .serve_connection(TokioIo::new(Box::pin(stream)), respond);
     let mut connection = pin!(connection);
     tokio::select! {
-        // What went wrong with a reader is the reader's business.
+        // An error of one connection concerns its client only.
         _ = &mut connection => return,
         () = sleep(MOST) => {}
     }
@@ -210,7 +210,7 @@ fn response(answer: Answer, shared: &Rc<Shared>) -> Response<Body> {
     response
 }
 
-/// Sends a page what is new, each second, until it is gone.
+/// Sends new data to a page each second, until the page is closed.
 async fn tell(shared: Rc<Shared>, mut to: Sender<Bytes>, _permit: OwnedSemaphorePermit) {
     let mut told = 0;
     let mut seconds = interval(Duration::from_secs(1));
@@ -219,7 +219,7 @@ async fn tell(shared: Rc<Shared>, mut to: Sender<Bytes>, _permit: OwnedSemaphore
         seconds.tick().await;
         let texts = shared.writer.texts();
         let is_new = std::mem::replace(&mut told, texts.number) != texts.number;
-        // Waits for the reader. What comes meanwhile is not kept for it.
+        // Waits until the client has read; data that comes meanwhile is skipped.
         if is_new && to.send_data(texts.report.clone()).await.is_err() {
             return;
         }

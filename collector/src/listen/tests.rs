@@ -1,4 +1,4 @@
-//! What each client gets, and its content; no socket here.
+//! Answers to requests, and their content; no sockets.
 
 use super::access::{Access, Token};
 use super::answer::{Answer, answer};
@@ -45,7 +45,7 @@ fn metrics_are_for_this_machine_and_the_page_for_who_has_the_token() {
     {
         assert_eq!(status(get(path)), StatusCode::FORBIDDEN, "{path}");
     }
-    // From elsewhere nothing can be read without it.
+    // From other machines, nothing can be read without the token.
     let open = access("0.0.0.0:9464");
     let bearer = |token: &str| status(ask(&open, "GET", "/metrics", &[HERE, ("authorization", token)]));
     assert_eq!(status(ask(&open, "GET", "/metrics", &[HERE])), StatusCode::UNAUTHORIZED);
@@ -77,7 +77,7 @@ fn nothing_leads_to_a_file_and_nothing_can_be_changed() {
     }
 }
 
-/// A page of another site could have given its own name this address, and then read what is here.
+/// A page of another site could give its own name this address, and then read the answers (DNS rebinding).
 #[test]
 fn a_name_of_somebody_else_is_not_answered() {
     let local = access("[::1]:9464");
@@ -115,7 +115,7 @@ fn report(names: &[&str]) -> Report {
     engine::report::report(&program, &cpus, Detail::Functions)
 }
 
-/// One series twice would make a whole answer unreadable, and a line end in a name another series.
+/// A series that comes twice would make the whole text invalid, and a line end in a name would begin another series.
 #[test]
 fn names_are_labels_and_each_series_is_there_once() {
     let names = ["a\nb", "\"} 1\n# EOF", "\\", "x"];

@@ -1,4 +1,4 @@
-//! What is sent, made of the newest report once for all readers, and once a second at most.
+//! Texts for clients. They are made from the newest report, once for all clients and at most once a second.
 
 use super::board::{Board, Now};
 use super::metrics;
@@ -13,9 +13,9 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// How long texts are good. Less than a second, so that a page that asks each second has new ones each time.
+/// How long texts are reused. Less than a second, so that a page that asks each second gets new ones each time.
 const FRESH: Duration = Duration::from_millis(900);
-/// Functions and locks in the page's tables.
+/// Most functions and locks in the page's tables.
 const ROWS: usize = 100;
 
 /// Texts of one moment.
@@ -26,23 +26,23 @@ pub struct Texts {
     pub report: Bytes,
     /// The event `counts`.
     pub counts: Bytes,
-    /// The report that it is from.
+    /// Number of the report that they are from.
     pub number: u64,
 }
 
-/// Makes them when they are asked for.
+/// Makes texts when they are asked for.
 pub struct Writer {
     board: Board,
     last: RefCell<Option<(Instant, Rc<Texts>)>>,
 }
 
 impl Writer {
-    /// Of what stands there.
+    /// Makes texts of this board.
     pub fn new(board: Board) -> Writer {
         Writer { board, last: RefCell::new(None) }
     }
 
-    /// Texts of now, or of a moment ago.
+    /// Texts of now, or of less than `FRESH` ago.
     pub fn texts(&self) -> Rc<Texts> {
         let mut last = self.last.borrow_mut();
         if let Some((made, texts)) = &*last
@@ -51,7 +51,7 @@ impl Writer {
             return Rc::clone(texts);
         }
         let now = self.board.now();
-        // The same report is the same text.
+        // If the report is the same, so is its text.
         let known = last.take().filter(|(_, texts)| texts.number == now.number);
         let report = match known {
             Some((_, texts)) => texts.report.clone(),
@@ -68,9 +68,9 @@ impl Writer {
     }
 }
 
-/// One event of the page; nothing if there is none, or it cannot be written.
+/// A server-sent event for the page; empty if there is no value, or it cannot be written.
 fn event(name: &str, value: &Option<impl Serialize>) -> Bytes {
-    // JSON has no line ends, so that a name cannot begin another event.
+    // serde_json writes no line ends, so a name cannot begin another event.
     let json = value.as_ref().and_then(|value| serde_json::to_string(value).ok());
     json.map(|json| format!("event: {name}\ndata: {json}\n\n").into()).unwrap_or_default()
 }
@@ -80,7 +80,7 @@ struct ReportEvent<'a> {
     subject: &'a str,
     limit: Words,
     trust: Trust,
-    /// As `top --json` writes it, the longest tables cut.
+    /// The report as `top --json` writes it, with its longest tables cut.
     report: Box<RawValue>,
 }
 
@@ -88,7 +88,7 @@ struct ReportEvent<'a> {
 struct CountsEvent {
     events: u64,
     lost: u64,
-    /// What recording costs of the target's CPU time, lately.
+    /// Cost of recording lately, as a share of the target's CPU time.
     cost: Option<f64>,
     has_ended: bool,
 }
@@ -103,7 +103,7 @@ fn report(now: &Now) -> Option<ReportEvent<'_>> {
     Some(ReportEvent { subject: &now.subject, limit: limit::words(&snapshot.limits), trust, report })
 }
 
-/// With the first rows of each table.
+/// The report with the first rows of each table.
 fn shortened(report: &Report) -> Report {
     let result = |result: &CpuResult| CpuResult {
         functions: result.functions.iter().take(ROWS).cloned().collect(),

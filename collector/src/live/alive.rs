@@ -1,8 +1,8 @@
-//! Whether a process is still there.
+//! Whether a process is still alive.
 
 use capture::target::threads_of;
 
-/// Asks /proc: a process is alive as long as one of its threads is. Its leader may end before the others and is
+/// Whether a process is alive, as /proc has it: one of its threads is. Its leader may end before the others and is
 /// a zombie from then on.
 pub fn is_alive(pid: u32) -> bool {
     let Ok(stat) = std::fs::read(format!("/proc/{pid}/stat")) else { return false };
@@ -15,7 +15,7 @@ pub fn is_alive(pid: u32) -> bool {
     }
 }
 
-/// Says so of a process; if there is a `command` whose end is everybody's, only as long as that is there.
+/// Tells of a process whether it is alive. With a `command`, all processes count as ended when the command has ended.
 pub fn alive_while(command: Option<u32>) -> Box<dyn FnMut(u32) -> bool> {
     match command {
         Some(command) => Box::new(move |pid| is_alive(command) && is_alive(pid)),

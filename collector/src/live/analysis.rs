@@ -1,4 +1,4 @@
-//! From a recording to a report: the same steps for a live window and for a file.
+//! From a recorded window to a report. The steps are the same for a live window and for a file.
 
 use super::hot_functions::{HotFunctions, hot_functions};
 use crate::tui::{CpuWish, Snapshot};
@@ -10,18 +10,18 @@ use engine::predict::Model;
 use engine::report::{Cpus, Detail, report_by};
 use std::time::Instant;
 
-/// How many functions are listed with callers and callees.
+/// Functions of the screen that are listed with their callers and callees.
 const AROUND: usize = 64;
 
-/// How much is asked of a window.
+/// How much of a window is analysed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Depth {
-    /// What `report` asks, as if it were the only window.
+    /// Everything that `report` asks, for a window that is analysed only once.
     #[default]
     Whole,
-    /// All questions about how it is scheduled.
+    /// Simulations on the scheduler's model only, never on ideally shared CPUs.
     Full,
-    /// Few questions of the same.
+    /// The same, with fewer simulations.
     Brief,
 }
 
@@ -30,9 +30,9 @@ pub enum Depth {
 pub struct Asked {
     /// CPU counts to predict for.
     pub cpus: Vec<Cpus>,
-    /// CPUs of the machine that the recording is of, if that is known.
+    /// CPUs of the recorded machine, if known.
     pub recorded_cpus: Option<u32>,
-    /// Another CPU count than the machine's, which is looked at first.
+    /// A CPU count that the user chose instead of the machine's; it is predicted first.
     pub wish: CpuWish,
 }
 
@@ -41,7 +41,7 @@ pub fn snapshot(recording: &Recording, asked: &Asked, cut_by_events: bool) -> Sn
     look(recording, asked, cut_by_events, Depth::Whole).0
 }
 
-/// A report for the screen, and what samples show of functions without probes.
+/// A report for the screen, and the functions without probes that samples found.
 pub(super) fn look(
     recording: &Recording,
     asked: &Asked,
@@ -55,7 +55,7 @@ pub(super) fn look(
         Depth::Full | Depth::Brief => engine::translation::scheduled_from_timeline(&timeline),
     };
     program.recorded_on(asked.recorded_cpus);
-    // One run: the window is looked at again and again.
+    // One run is enough: windows are analysed again and again.
     let model = Model { runs: 1, ..Model::default() };
     let chosen = asked.wish.get().filter(|cpus| program.recorded_cpus.and_then(Cpus::count) != Some(*cpus));
     let parallelism = match chosen {
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
     use engine::limit::Kind;
 
-    /// The screen of a program with a hot lock said that CPUs limit it in one window, and the lock in the next.
+    /// Otherwise a program with a hot lock is limited by CPUs in one window and by the lock in the next.
     #[test]
     fn few_questions_find_the_same_limit_as_all_of_them() {
         for name in ["attached", "forkjoin", "phases", "pipeline", "quicksort", "split", "store", "timers"] {

@@ -1,4 +1,4 @@
-//! The thread that turns windows into reports, one at a time; the screen never waits for it.
+//! The thread that turns windows into reports, one at a time. The screen never waits for it.
 
 use super::analysis::{self, Asked, Depth};
 use super::message::Message;
@@ -11,20 +11,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use tokio::sync::mpsc::UnboundedSender;
 
-/// A window to look at.
+/// A window to analyse.
 #[derive(Debug)]
 pub struct Job {
     /// The window.
     pub recording: Recording,
-    /// It is shorter than asked for, because it holds as many events as it may.
+    /// The window is shorter than asked for, because it reached the limit of events.
     pub cut_by_events: bool,
-    /// How much is asked.
+    /// How much of it is analysed.
     pub depth: Depth,
-    /// The report is awaited; otherwise only what samples show is wanted.
+    /// The screen waits for the report; otherwise only functions without probes in samples are wanted.
     pub reported: bool,
 }
 
-/// The other end of the thread.
+/// Gives jobs to the thread.
 #[derive(Debug)]
 pub struct AnalysisThread {
     jobs: SyncSender<Job>,
@@ -34,13 +34,13 @@ pub struct AnalysisThread {
 }
 
 impl AnalysisThread {
-    /// Starts the thread; reports go to `messages`, with what they were made of if that is to be kept.
+    /// Starts the thread. Reports go to `messages`; if it `keeps` them, each has the recording that it was made from.
     pub fn start(
         asked: Asked,
         keeps: bool,
         messages: UnboundedSender<Message>,
     ) -> std::io::Result<AnalysisThread> {
-        // No room: the thread takes a job, or there is none.
+        // Without room in the channel a send returns only when the thread takes the job.
         let (jobs, inbox) = sync_channel::<Job>(0);
         let busy = Arc::new(AtomicBool::new(false));
         let is_busy = Arc::clone(&busy);
@@ -70,27 +70,27 @@ impl AnalysisThread {
         Ok(AnalysisThread { jobs, busy, spent, thread })
     }
 
-    /// Whether a job would have to wait.
+    /// Whether the thread works on a job, so that another one would have to wait.
     pub fn busy(&self) -> bool {
         self.busy.load(Ordering::Acquire)
     }
 
-    /// What the last job took, once.
+    /// What the last job cost; `None` if that was taken already.
     pub fn take_spent(&self) -> Option<Spent> {
         self.spent.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Passes on a job, after waiting for the one before.
+    /// Gives the thread a job, after waiting for the job before.
     pub fn answer(&self, job: Job) {
-        // If the thread is gone it has said why.
+        // A thread that has ended has reported the reason itself.
         let _ = self.jobs.send(job);
     }
 
-    /// Waits for the last report, unless it is not wanted.
+    /// Waits for the last report, unless `skip`.
     pub fn finish(self, skip: bool) {
         drop(self.jobs);
         if !skip {
-            // A panic in there has been reported by the thread itself.
+            // The thread itself has reported a panic.
             let _ = self.thread.join();
         }
     }

@@ -1,11 +1,10 @@
-//! Getting hold of the target: which processes, which functions, and everything in the order in which nothing can
-//! fall between.
+//! Attaches to the target: chooses processes and functions, in an order that loses no event between two steps.
 //!
-//! 1. The command, if one is started, is held at the gate: it exists, but does not run.
-//! 2. Symbols are read; that may take its time. Of what runs already, and gets no probe at once, they are read after 3.
-//! 3. The capture starts. From the instant it gives on, records are complete.
+//! 1. A command that is to be started is held at the gate: the process exists, but does not run the program.
+//! 2. Symbols are read, which may take long. For running programs that get no probe at once, this comes after step 3.
+//! 3. The capture starts. Records are complete from its `start_ns` on.
 //! 4. Only then are threads read from /proc: threads born meanwhile are in the records.
-//! 5. The command is released, when the thread that empties the rings is running.
+//! 5. The command is released as soon as the ring reader runs.
 
 use super::alive::is_alive;
 use super::c_libraries::CLibraries;
@@ -32,33 +31,33 @@ use std::fs::File;
 use std::path::PathBuf;
 use symbols::Parsers;
 
-/// Calls a second that cost a function its probes unless asked otherwise: a probed call takes 2 µs where hits are
-/// cheap and 20 µs on the virtual machine of our measurements, which makes 2 % and 20 % of a CPU.
+/// A function called more often in a second loses its probes, unless asked otherwise. A probed call takes 2 µs where
+/// hits are cheap and 20 µs on the virtual machine of our measurements, which makes 2 % and 20 % of a CPU.
 const MAX_RATE_HZ: u64 = 10_000;
 
-/// A target that is being recorded; a command is still at the gate.
+/// A target that is being recorded. A launched command is still held at the gate.
 pub struct Attached {
-    /// What it is called, e.g. `quicksort (pid 4242)`; not cleaned.
+    /// The target's name, e.g. `quicksort (pid 4242)`; not yet safe for terminals.
     pub subject: String,
     /// Name and pid of the first process, for file names.
     pub name: String,
-    /// Processes from the start on, the first one first.
+    /// Processes at the start, the first one first.
     pub pids: Vec<u32>,
     /// The kernel side.
     pub source: LiveSource,
-    /// State at the start of the window.
+    /// The target's state at the start of the window.
     pub facts: Facts,
-    /// Chooses functions of processes that come later; `None` without function probes.
+    /// Chooses functions of processes that start later; `None` without function probes.
     pub functions: Option<ProbedFunctions>,
-    /// The command.
+    /// The launched command.
     pub child: Option<GatedChild>,
-    /// The choice and what it leaves out, as one sentence for each program.
+    /// Which functions were chosen and which were left out: a sentence for each program.
     pub remarks: Vec<String>,
     /// How synchronization operations are recorded, or why they are not.
     pub locks: How,
 }
 
-/// Attaches. `output` is where a launched command's output goes: `None` leaves it its own.
+/// Attaches. A launched command's output goes to `output`; `None`: to longpole's own output.
 pub fn attach(plan: &CapturePlan, output: Option<File>) -> Result<Attached, UserError> {
     let mut attached = attach_to(plan, output)?;
     attached.facts.spin.clone_from(&plan.spin);
@@ -74,9 +73,9 @@ fn attach_to(plan: &CapturePlan, output: Option<File>) -> Result<Attached, UserE
         ));
     }
     limits::raise_descriptors();
-    // Before a command is started that could not be recorded.
+    // Checked before a command is started, since it could not be recorded.
     check_programs().map_err(probe_error)?;
-    // Before the target is touched: the answer names the missing capability, not the first file that is closed.
+    // Checked before the target is touched: the error names the missing capability instead of the first unreadable file.
     check_capabilities().map_err(probe_error)?;
     match &plan.target {
         TargetPlan::Attach { pids } => attach_to_processes(plan, pids),
@@ -93,7 +92,7 @@ fn attach_to(plan: &CapturePlan, output: Option<File>) -> Result<Attached, UserE
             }
             let locks = LockRecording::choose(plan, command)?;
             locks.tell(&mut options);
-            // Before the command is there, which must find the CPUs as they are without longpole.
+            // Measured before the command exists: it measures the CPUs as they are without longpole's load.
             let (idle_wake, line_transfer) = (idle_wake::measure(), line_transfer::measure());
             let child = Launch::gated(command, options)?;
             let pid = child.pid();
@@ -120,7 +119,7 @@ fn attach_to_processes(plan: &CapturePlan, asked: &[u32]) -> Result<Attached, Us
         let known: BTreeSet<u32> = asked.iter().copied().collect();
         let below: BTreeSet<u32> = asked.iter().flat_map(|&pid| descendants(pid)).collect();
         for pid in below.difference(&known) {
-            // A child that ends meanwhile, or that may not be looked at, does not spoil the rest.
+            // A child that has ended meanwhile, or that may not be read, must not stop the recording of the others.
             if let Ok(process) = Process::open(*pid) {
                 subjects.push(Subject::running(&process));
             }
@@ -140,12 +139,12 @@ fn attach_to_processes(plan: &CapturePlan, asked: &[u32]) -> Result<Attached, Us
     facts.line_transfer = line_transfer::known();
     facts.cpu_quota = asked.first().and_then(|&pid| cpu_quota(pid));
     remarks.extend(processes.iter().filter_map(target_remarks::ended));
-    // Children born between the list and the start: their parents were not watched yet.
+    // Children born between the list and the start: their parents were not recorded yet.
     let known: BTreeSet<u32> = subjects.iter().map(|subject| subject.pid).collect();
     let late: Vec<u32> =
         facts.processes.iter().map(|process| process.pid).filter(|pid| !known.contains(pid)).collect();
     let attacher = capture.attacher();
-    // No record shows a program that was begun between the choice and the start.
+    // A program executed between the choice of functions and the start has no record.
     let runs_another = |pid: &u32| functions.as_ref().is_some_and(|functions| functions.runs_another(*pid));
     let begun: Vec<u32> = known.iter().copied().filter(runs_another).collect();
     for &pid in late.iter().chain(&begun) {
@@ -183,7 +182,7 @@ fn attach_to_processes(plan: &CapturePlan, asked: &[u32]) -> Result<Attached, Us
     })
 }
 
-/// Puts probes on the C libraries of processes that were born between the list of processes and the start.
+/// Puts probes on the C libraries of processes that were not in the list when the capture started.
 fn probe_libraries(plan: &CapturePlan, functions: &mut ProbedFunctions, capture: &mut Capture, pids: &[u32]) {
     let (attacher, start_ns) = (capture.attacher(), capture.start_ns());
     if plan.breakpoints != Breakpoints::Exact {
@@ -221,7 +220,7 @@ fn attach_to_command(
         How::NotInside(reason) => libraries.how(plan, Some(reason)),
         how => how,
     };
-    // What the gate does until it is opened is not the command's.
+    // What the process does at the gate is not the command's work.
     facts.start_ns = monotonic_ns().max(capture.start_ns());
     merge(&mut facts, attach_facts(&Process::open(pid)?, false));
     for process in facts.processes.iter_mut().filter(|process| process.pid == pid) {
@@ -254,14 +253,13 @@ struct Started {
     functions: Option<ProbedFunctions>,
     facts: Facts,
     remarks: Vec<String>,
-    /// For each process that got no function probes, why.
+    /// Why processes got no function probes, a reason for each.
     unprobed: Vec<String>,
     libraries: InitialLibraries,
 }
 
-/// Chooses functions and starts the capture. A program that cannot be read, or a process that cannot be
-/// probed, is an error for the first `strict` subjects, unless they have ended meanwhile. For the others it
-/// is a remark.
+/// Chooses functions and starts the capture. An unreadable program or a refused probe is an error for the first
+/// `strict` subjects, unless the process has ended meanwhile. For the others it is a remark.
 fn start(
     plan: &CapturePlan,
     subjects: &[Subject],
@@ -273,7 +271,7 @@ fn start(
     let mut functions = may_probe.then(|| functions_of(plan, inside));
     let (mut facts, mut remarks) = (Facts::default(), Vec::new());
     let tries_locks = tries_locks(plan);
-    // What runs already gets no probe at once, so that events and samples need not wait until symbols are read.
+    // Running programs get no probe at once, so that events and samples start before symbols are read.
     let none_at_once = match plan.breakpoints {
         Breakpoints::None | Breakpoints::OnRequest => true,
         Breakpoints::Named => false,
@@ -281,8 +279,8 @@ fn start(
     };
     let is_early = none_at_once && subjects.iter().all(|subject| !subject.held);
     let mut chosen = Chosen::default();
-    // Programs that already run have users, and reading symbols can wait; the choice for the start of a
-    // command cannot.
+    // Running programs serve users and reading symbols can wait, so it runs at low priority. A command at the gate
+    // waits for the choice.
     let patience =
         || subjects.iter().all(|subject| !subject.held).then(crate::threads::Hurry::later).flatten();
     if let Some(functions) = functions.as_mut().filter(|_| !is_early) {
@@ -299,7 +297,7 @@ fn start(
     let mut capture = Capture::start(CaptureOptions {
         libc: libc.clone(),
         pids: subjects.iter().map(|subject| subject.pid).collect(),
-        // A command is held: it cannot be gone.
+        // A command at the gate cannot have ended: a refused probe is an error.
         optional_pids: if strict == 0 { 0 } else { subjects.len() },
         children: plan.children,
         running: is_early,
@@ -349,7 +347,7 @@ fn start(
     Ok(Started { capture, functions, facts, remarks, unprobed, libraries })
 }
 
-/// What chooses functions.
+/// Creates the choice of functions for this plan.
 fn functions_of(plan: &CapturePlan, inside: Option<PathBuf>) -> ProbedFunctions {
     let libraries = CLibraries::new(Parsers::of_longpole(), inside);
     let libraries = if plan.breakpoints == Breakpoints::Exact { libraries } else { libraries.unprobed() };
@@ -360,7 +358,7 @@ fn functions_of(plan: &CapturePlan, inside: Option<PathBuf>) -> ProbedFunctions 
     if plan.breakpoints == Breakpoints::OnRequest { functions.none_unasked() } else { functions }
 }
 
-/// One sentence for all: there may be hundreds.
+/// One sentence for all processes without probes: there may be hundreds.
 fn unprobed_remark(reasons: &[String]) -> Option<String> {
     let first = reasons.first()?;
     let count = reasons.len();
@@ -390,7 +388,7 @@ fn subject(subjects: &[Subject], roots: usize) -> String {
     text
 }
 
-/// What went wrong in the kernel, for the user.
+/// A failure of the capture as an error for the user.
 pub fn probe_error(error: ProbeError) -> UserError {
     let ProbeError { kind, message, hint } = error;
     match kind {

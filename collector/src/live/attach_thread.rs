@@ -1,5 +1,5 @@
-//! The thread that puts probes on while a capture runs: the kernel may need some hundred milliseconds for it, in which the
-//! rings have to be emptied.
+//! The thread that attaches probes while a capture runs. The kernel may need some hundred milliseconds for that, and
+//! the rings must be emptied meanwhile.
 
 use super::decoder::Batch;
 use super::message::{Chosen, LibcChosen, Message, NewFunctions, Placing, Unprobed, UnprobedCounts};
@@ -16,31 +16,31 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use tokio::sync::mpsc::UnboundedSender;
 
-/// What the thread is to do.
+/// A job for the thread.
 #[derive(Debug)]
 pub enum Job {
-    /// Put probes into a process that came later.
+    /// Put function probes into a process.
     Process(Chosen),
     /// Put probes on a process's C library.
     Libc(LibcChosen),
-    /// Take the probes off functions.
+    /// Remove the probes of functions.
     TakeOff(Vec<FunctionId>),
-    /// Do nothing more.
+    /// End the thread.
     End,
 }
 
-/// Where its jobs go.
+/// Sends jobs to the thread.
 #[derive(Clone)]
 pub struct AttachThread(Sender<Job>);
 
 impl AttachThread {
-    /// One that has ended needs no jobs.
+    /// Sends a job; a thread that has ended ignores it.
     pub fn give(&self, job: Job) {
         let _ = self.0.send(job);
     }
 }
 
-/// What comes of them, for the thread that empties the rings.
+/// Results of the jobs, for the ring reader.
 pub struct AttachResults {
     jobs: AttachThread,
     done: Receiver<WriterMessage>,
@@ -50,32 +50,32 @@ pub struct AttachResults {
 }
 
 impl AttachResults {
-    /// What to pass on since the last call. Functions and binaries must come before the first record that
-    /// names them: pass them on after reading the rings, and before the records from them.
+    /// Messages for the writer since the last call. Functions and binaries must come before the first record that
+    /// names them: pass them on after the rings are read, and before the records that came from them.
     pub fn take(&self) -> impl Iterator<Item = WriterMessage> + '_ {
         self.done.try_iter()
     }
 
-    /// Where other threads put what is to be passed on likewise. Nobody waits for them at the end.
+    /// Lets other threads add messages to those that `AttachResults::take` returns. `finish` does not wait for these threads.
     pub fn sender(&self) -> Sender<WriterMessage> {
         self.more.clone()
     }
 
-    /// From now on nothing is attached any more: processes that still wait for probes get none.
+    /// Attaches nothing more: processes that still wait for probes get none.
     pub fn stop(&self) {
         self.over.store(true, Ordering::Release);
         self.jobs.give(Job::End);
     }
 
-    /// The rest. Waits for what is being attached right now.
+    /// The remaining messages. Waits until the job in progress is done.
     pub fn finish(self) -> Vec<WriterMessage> {
-        // A panic in there has been reported by it.
+        // The thread itself has reported a panic.
         let _ = self.thread.join();
         self.done.try_iter().collect()
     }
 }
 
-/// Starts the thread. `attach`: `None` where nothing can get probes.
+/// Starts the thread. `attach` is `None` where nothing can get probes.
 pub fn start(
     attach: Option<Box<dyn Attach>>,
     messages: UnboundedSender<Message>,
@@ -99,7 +99,7 @@ struct Worker {
     done: Sender<WriterMessage>,
     messages: UnboundedSender<Message>,
     over: Arc<AtomicBool>,
-    /// Processes that ended too soon, until they are reported.
+    /// Processes that ended before their probes were attached, until they are reported.
     ended: ShortLived,
 }
 
@@ -121,7 +121,7 @@ impl Worker {
                 Job::Libc(_) | Job::TakeOff(_) if over => Some(()),
                 Job::Libc(chosen) => self.libc(&chosen),
                 Job::TakeOff(functions) => {
-                    // Shows what comes of it: they stay in the table, or go.
+                    // The table of functions shows the outcome: whether they keep their probes.
                     if let Some(Err(why)) = self.attach.as_mut().map(|on| on.rest_functions(&functions)) {
                         log::warn!("functions keep their probes: {why}");
                     }
@@ -137,14 +137,14 @@ impl Worker {
         let _ = self.tell_ended();
     }
 
-    /// Reports the processes that ended too soon. `None`: the receiver is gone.
+    /// Reports processes that ended before their probes were attached. `None`: the receiver is gone.
     fn tell_ended(&mut self) -> Option<()> {
         let Some((count, note)) = self.ended.take() else { return Some(()) };
         self.messages.send(Message::Unprobed(UnprobedCounts::ended(count))).ok()?;
         self.done.send(WriterMessage::Batch(Batch { notes: vec![note], ..Batch::default() })).ok()
     }
 
-    /// `None`: the receiver is gone.
+    /// Attaches the function probes of a process. `None`: the receiver is gone.
     fn process(&mut self, chosen: Chosen, over: bool) -> Option<()> {
         let Chosen { pid, missing_since_ns, functions, placing } = chosen;
         let added = match (functions, &mut self.attach) {
@@ -154,7 +154,7 @@ impl Worker {
                 if !modules.is_empty() {
                     self.done.send(WriterMessage::Modules(modules)).ok()?;
                 }
-                // Even if this process fails, the next one of the same program comes without them.
+                // Sent even if this process fails: the finder sends each program's functions only once.
                 if !facts.is_empty() {
                     self.done.send(WriterMessage::Functions(facts)).ok()?;
                 }
@@ -169,7 +169,7 @@ impl Worker {
         };
         match added {
             Ok(()) => Some(()),
-            // What it had, it has.
+            // The process keeps the probes that it has.
             Err(why) if placing == Placing::Wanted => {
                 log::warn!("process {pid}: these functions get no probes: {why}");
                 Some(())
@@ -185,7 +185,7 @@ impl Worker {
                 if !over {
                     self.messages.send(Message::Unprobed(UnprobedCounts::refused(why))).ok()?;
                 }
-                // Its calls stay missing until its end.
+                // The process's calls stay missing until its end.
                 let reason = GapReason::NotProbed;
                 let kind = NoteKind::Gap { pid, cpu: None, until_ns: u64::MAX, lost: 0, reason };
                 let notes = vec![Note { time_ns: missing_since_ns, kind }];
@@ -201,7 +201,7 @@ impl Worker {
             None => Err(no_probes()),
         };
         match added {
-            // One that has ended needs none.
+            // A process that has ended needs no probes.
             Ok(()) | Err(Unprobed::Ended) => Some(()),
             Err(Unprobed::Refused(why)) => {
                 log::debug!("process {}: no probes on its C library: {why}", probes.pid);
@@ -228,8 +228,8 @@ mod tests {
         Job::Process(Chosen { pid, missing_since_ns: 9, functions: Ok(functions), placing: Placing::Instead })
     }
 
-    /// The functions of a program that a short-lived child was the first to run had no names in the recording, though
-    /// later children of the same program were probed.
+    /// The first process of a program may end before its probes are attached. Later processes of the program still need
+    /// its functions.
     #[test]
     fn functions_are_handed_on_although_their_first_process_is_gone() {
         let fact = FunctionFact { id: 7, name: "work".into(), ..FunctionFact::default() };
@@ -243,11 +243,11 @@ mod tests {
             panic!("{done:?}")
         };
         assert_eq!(*facts, [fact]);
-        // A recording takes no probes: its calls are missing, as when the process is gone.
+        // A recording takes no probes, so the process's calls are missing, as if it had ended.
         assert!(matches!(batch.notes[0].kind, NoteKind::Gap { pid: 5, .. }), "{:?}", batch.notes);
     }
 
-    /// Each of 6,000 processes of four seconds wrote a note of its own, and woke three threads for it.
+    /// A build may start thousands of short processes: a note and three woken threads for each would be too expensive.
     #[test]
     fn processes_that_end_too_soon_share_notes_and_all_are_counted() {
         let (messages, mut told) = tokio::sync::mpsc::unbounded_channel();
@@ -278,7 +278,7 @@ mod tests {
         assert_eq!(counts, UnprobedCounts::ended(3_000));
     }
 
-    /// No process comes after it, and the recording goes on: it is reported all the same, soon.
+    /// The report of a process that ended too soon does not wait for another process.
     #[test]
     fn one_that_ended_too_soon_is_told_while_nothing_else_happens() {
         let (messages, mut told) = tokio::sync::mpsc::unbounded_channel();
@@ -292,7 +292,7 @@ mod tests {
         assert_eq!(attach_results.finish().len(), 1);
     }
 
-    /// For each process it waits until it may go on, and says that it has begun.
+    /// For each process: tells that it has begun, then waits until it may go on.
     struct Slow(SyncSender<u32>, Receiver<()>);
 
     impl Attach for Slow {
@@ -315,7 +315,7 @@ mod tests {
         }
     }
 
-    /// The thread that empties the rings waited while probes were put on.
+    /// The ring reader must not wait while probes are attached.
     #[test]
     fn whoever_waits_for_probes_at_the_end_gets_none_and_that_is_noted() {
         let (begun, beginning) = std::sync::mpsc::sync_channel(8);

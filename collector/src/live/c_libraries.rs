@@ -1,5 +1,5 @@
-//! Which files are the C library of a process, and whether its operations are recorded by probes there at all: a process
-//! that a library was put into records them itself.
+//! Finds the files that are the C library of a process, and decides whether probes there record its operations.
+//! A process with the preloaded library records them itself.
 
 use capture::probe::{LibcFile, LibcProbes};
 use capture::target::{
@@ -14,14 +14,14 @@ use symbols::FileKey;
 use symbols::binary::{Binaries, Binary};
 use symbols::{LibcFunctions, Parsers};
 
-/// Most different files; every container may have its own.
+/// Most different C library files; each container may have its own.
 const MOST_FILES: usize = 128;
 
-/// Why a process gets no probes whose code may be copied or checked.
+/// Why a process that may copy or check its own code gets no probes.
 pub const SPARED: &str = "it may copy, move or check code, and probes would end it";
 
-/// How long the kernel may take from giving up a process's old program to having the new one there: its environment is
-/// nowhere meanwhile. A program without any environment is waited for as long.
+/// Looks, with a pause between them, while the kernel replaces a process's program: meanwhile its environment is empty.
+/// A program that has no environment at all is looked at as often.
 const NEW_PROGRAM_LOOKS: u32 = 50;
 const NEW_PROGRAM_PAUSE: Duration = Duration::from_millis(1);
 
@@ -30,27 +30,27 @@ pub struct CLibraries {
     parsers: Parsers,
     files: HashMap<FileKey, (u32, Arc<LibcFunctions>)>,
     binaries: Binaries,
-    /// The library that programs were started with, if some were.
+    /// The preloaded library's path, if the command is started with one.
     inside: Option<PathBuf>,
-    /// They may get probes.
+    /// C libraries may get probes.
     are_probed: bool,
-    /// Processes that get no probes.
+    /// Processes whose C libraries get no probes, since these would end them (`SPARED`).
     spared: HashSet<u32>,
 }
 
-/// What to do about the operations of a process.
+/// How the synchronization operations of a process are recorded.
 #[derive(Debug)]
 pub enum LibcChoice {
-    /// Probes there.
+    /// By probes on its C library.
     Probes(LibcProbes),
-    /// The process records them itself.
+    /// By the preloaded library inside it.
     Inside,
-    /// It has no C library that could be probed: for people.
+    /// Not at all, since it has no C library that can be probed: the reason, for people.
     None(String),
 }
 
 impl CLibraries {
-    /// `inside`: the library that the command is started with, which records operations in processes that have it.
+    /// `inside`: path of the library that the command preloads and that records the operations of its processes.
     pub fn new(parsers: Parsers, inside: Option<PathBuf>) -> CLibraries {
         CLibraries {
             parsers,
@@ -62,18 +62,18 @@ impl CLibraries {
         }
     }
 
-    /// None of them gets a probe.
+    /// The same, but no C library gets probes.
     #[must_use]
     pub fn unprobed(self) -> CLibraries {
         CLibraries { are_probed: false, ..self }
     }
 
-    /// Whether they may get probes.
+    /// Whether C libraries may get probes.
     pub fn are_probed(&self) -> bool {
         self.are_probed
     }
 
-    /// Whether a process gets no probes, since a copy of its code, or its own check of it, would meet them.
+    /// Sets whether a process gets no probes, because it may copy its own code, or check it, and would meet them.
     pub fn spare(&mut self, pid: u32, is_spared: bool) {
         if is_spared {
             self.spared.insert(pid);
@@ -82,7 +82,7 @@ impl CLibraries {
         }
     }
 
-    /// For a process in its present state, and after its loader is done.
+    /// How a process's operations are recorded, by what it has mapped now and what its loader will map.
     pub fn of_process(&mut self, process: &Process) -> LibcChoice {
         if self.records_itself(process) {
             return LibcChoice::Inside;
@@ -91,18 +91,18 @@ impl CLibraries {
         if has_our_root(process.pid) {
             let mapped: Vec<_> =
                 libraries.iter().map(|library| (key(library), library.name.clone())).collect();
-            // One of a name that is there is another file of it, which the process does not use.
+            // A file with the same name as a mapped one is another file, which the process does not use.
             let new = |library: &CLibrary| {
                 let key = key(library);
                 key.is_some() && !mapped.iter().any(|(known, name)| *known == key || *name == library.name)
             };
-            // A loader maps the others when the program is already there.
+            // The process may have mapped its program, and the loader not yet the libraries.
             libraries.extend(c_libraries_to_come(&process.open_path()).into_iter().filter(new));
         }
         self.choose(process.pid, libraries, namespace(process))
     }
 
-    /// For a process at the start; `binary`: it is a command that is held and will run this program. `None`: it is gone.
+    /// How operations of a process at the start are recorded; `binary`: what a held command will run. `None`: it has ended.
     pub fn choose_for(&mut self, pid: u32, binary: Option<&Path>) -> Option<LibcChoice> {
         match binary {
             Some(binary) => Some(self.of_command(pid, binary)),
@@ -110,7 +110,7 @@ impl CLibraries {
         }
     }
 
-    /// The probes of a process, if it is to get some.
+    /// The probes for a process's C library, if it is to get some.
     pub fn probes_of(&mut self, pid: u32) -> Option<LibcProbes> {
         match self.choose_for(pid, None)? {
             LibcChoice::Probes(probes) => Some(probes),
@@ -118,7 +118,7 @@ impl CLibraries {
         }
     }
 
-    /// For a command that is held: it will run the program in `binary`.
+    /// The same for a held command that will run the program in `binary`.
     fn of_command(&mut self, pid: u32, binary: &Path) -> LibcChoice {
         self.choose(pid, c_libraries_to_come(binary), None)
     }
@@ -128,7 +128,7 @@ impl CLibraries {
             return LibcChoice::None(SPARED.to_owned());
         }
         let (mut files, mut own) = (Vec::new(), Vec::new());
-        // Those that are mapped come first.
+        // The reason is that of the first library that fails; mapped libraries come first.
         let mut why = None;
         for library in libraries {
             if let Some(range) = library.range {
@@ -185,24 +185,24 @@ impl CLibraries {
         Ok(LibcFile { id, name, file, functions, is_loader: kind == CLibraryKind::Loader })
     }
 
-    /// Whether the library that programs were started with is in this process, or will be when its loader is done.
+    /// Whether the preloaded library is in this process, or will be as soon as the loader is done.
     fn records_itself(&self, process: &Process) -> bool {
         let Some(inside) = &self.inside else { return false };
-        // In a PID namespace of its own it does not know the numbers that the kernel's records have, and records nothing.
+        // In a PID namespace of its own the library does not know the pids of the kernel's records, and records nothing.
         if process.namespace_pids.len() > 1 || capture::interpose::cannot_come_up(process.pid) {
             return false;
         }
         let inside = inside.to_string_lossy();
         let folder = PathBuf::from(format!("/proc/{}", process.pid));
         for _ in 0..NEW_PROGRAM_LOOKS {
-            // One look: between two of them a loader may have mapped the library and the C library after it.
+            // Mappings are read once: between two reads a loader may map the preloaded library and then the C library.
             let modules = mapped(process).unwrap_or_default();
             let Ok(environment) = std::fs::read(folder.join("environ")) else { return false };
             match stage(modules.iter().map(|module| module.path.as_str()), &environment, &inside) {
                 Stage::Inside => return true,
                 Stage::Without => return false,
                 Stage::ToCome => return capture::interpose::c_library(&process.open_path()).is_ok(),
-                // One that has ended has no program any more; waiting for it would never end.
+                // An ended process never gets a program: do not wait for one.
                 Stage::Nowhere if std::fs::read_link(process.open_path()).is_err() => return false,
                 Stage::Nowhere => std::thread::sleep(NEW_PROGRAM_PAUSE),
             }
@@ -211,25 +211,25 @@ impl CLibraries {
     }
 }
 
-/// How far a process is with the library that it may have been started with.
+/// How far the loader of a process is with the preloaded library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Inside,
     Without,
-    /// Its loader will map it, if it can.
+    /// The loader will map the library, if it can.
     ToCome,
-    /// The kernel has given up one program and has not got the next one there: a shell that had only just begun runs
-    /// another program.
+    /// The kernel has removed the old program and not yet set up the new one, as when a shell that has just begun
+    /// executes another program.
     Nowhere,
 }
 
-/// By what it has mapped and its environment.
+/// Decides by the files that a process has mapped and by its environment.
 fn stage<'a>(mapped: impl Iterator<Item = &'a str> + Clone, environment: &[u8], inside: &str) -> Stage {
     if mapped.clone().any(|path| path.contains(inside)) {
         return Stage::Inside;
     }
     let file = |path: &'a str| path.rsplit('/').next().unwrap_or(path);
-    // A loader maps what is put before the C library first: now it will not come any more.
+    // A loader maps preloaded libraries before the C library, so the library does not come any more.
     if mapped.clone().any(|path| c_library_kind(file(path)) == Some(CLibraryKind::Library)) {
         return Stage::Without;
     }
@@ -251,14 +251,14 @@ fn key(library: &CLibrary) -> Option<FileKey> {
     library.file.metadata().ok().map(|metadata| FileKey::of(&metadata))
 }
 
-/// Whether a process sees the files that we see.
+/// Whether a process has the same root directory as longpole.
 fn has_our_root(pid: u32) -> bool {
     let id = |path: &str| std::fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
     let own = id("/");
     own.is_some() && id(&format!("/proc/{pid}/root")) == own
 }
 
-/// A process's PID namespace, if it is not the first one.
+/// Device and inode of a process's PID namespace; `None`: it is in the first one.
 fn namespace(process: &Process) -> Option<(u64, u64)> {
     if process.namespace_pids.len() < 2 {
         return None;
@@ -271,8 +271,8 @@ fn namespace(process: &Process) -> Option<(u64, u64)> {
 mod tests {
     use super::*;
 
-    /// A program that was replaced by another one was examined in between, and taken for one without the
-    /// library: its locks got probes in addition to its own records.
+    /// A process seen between two programs must not count as one without the preloaded library: its locks would get
+    /// probes in addition to its own records.
     #[test]
     fn a_program_that_is_not_there_yet_is_looked_at_again() {
         let stage = |mapped: &[&str], environment: &str| {

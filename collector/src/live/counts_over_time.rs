@@ -1,21 +1,21 @@
-//! What had been lost and spent by when: a stretch of a recording has what was lost and spent in it.
+//! Losses and costs over time, so that a part of a recording has only those of its own time.
 
 use engine::event::{LossCounts, Overhead, WindowEnd};
 use std::collections::VecDeque;
 
-/// Counts since the start of the recording, and from when on they had these values.
+/// Counts since the start of the recording, each with the time from which it holds.
 #[derive(Clone, Debug)]
 pub struct CountsOverTime {
-    /// When the recording began.
+    /// Start of the recording (nanoseconds).
     start_ns: u64,
-    /// The first one holds at the start of the stretch; never empty.
+    /// Lost records; the first entry holds at the start of the kept part. Never empty.
     losses: VecDeque<(u64, LossCounts)>,
-    /// The same for what recording has cost.
+    /// Costs of recording, likewise.
     costs: VecDeque<(u64, Overhead)>,
 }
 
 impl CountsOverTime {
-    /// Nothing yet.
+    /// Zero counts.
     pub fn new(start_ns: u64) -> CountsOverTime {
         CountsOverTime {
             start_ns,
@@ -24,7 +24,7 @@ impl CountsOverTime {
         }
     }
 
-    /// This is known at this time; no cost: it was not looked at.
+    /// Adds the counts at a time. `cost` is `None` if it was not read.
     pub fn take(&mut self, time_ns: u64, loss: LossCounts, cost: Option<Overhead>) {
         if self.losses.back().is_none_or(|(_, last)| *last != loss) {
             self.losses.push_back((time_ns, loss));
@@ -36,7 +36,7 @@ impl CountsOverTime {
         }
     }
 
-    /// The stretch never begins before that.
+    /// Forgets counts that only a part with an earlier start would need.
     pub fn forget_before(&mut self, start_ns: u64) {
         while self.losses.get(1).is_some_and(|(from_ns, _)| *from_ns <= start_ns) {
             self.losses.pop_front();
@@ -46,8 +46,8 @@ impl CountsOverTime {
         }
     }
 
-    /// An end with what was lost and spent from `start_ns` on. What is known at the end of the recording alone, for all of it,
-    /// is of no part of it.
+    /// An end with losses and costs from `start_ns` on. Counts that are known only at the end, for the whole recording,
+    /// are left out unless the part is all of it.
     pub fn since(&self, start_ns: u64, end: WindowEnd) -> WindowEnd {
         let loss_before = at(&self.losses, start_ns).unwrap_or_default();
         let cost_before = at(&self.costs, start_ns).unwrap_or_default();
@@ -62,16 +62,16 @@ impl CountsOverTime {
         }
     }
 
-    /// What is known last.
+    /// The latest counts.
     pub fn last(&self) -> (LossCounts, Option<Overhead>) {
         let loss = self.losses.back().map(|(_, loss)| *loss).unwrap_or_default();
-        // The first one is none that was looked at.
+        // The first entry is a default that nobody measured.
         let cost = self.costs.back().map(|(_, cost)| *cost).filter(|cost| *cost != Overhead::default());
         (loss, cost)
     }
 }
 
-/// The value at a time: the last one that held from then or before on, or else the first.
+/// The value that holds at a time; before the first entry, the first value.
 fn at<T: Copy>(all: &VecDeque<(u64, T)>, time_ns: u64) -> Option<T> {
     let last = all.iter().rfind(|(from_ns, _)| *from_ns <= time_ns).or(all.front());
     last.map(|(_, value)| *value)
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(in_stretch(&counts, 39), (5, 5));
     }
 
-    /// Once, five seconds had the waits for locks of the kernel of hours.
+    /// Otherwise a part of five seconds would have the kernel's lock waits of hours.
     #[test]
     fn what_is_known_of_the_whole_recording_is_of_no_part_of_it() {
         let counts = CountsOverTime::new(10);

@@ -1,5 +1,5 @@
-//! `record --cpus 1,2 -- COMMAND`: after the recording, the command runs on each of these numbers of CPUs, and what it costs there
-//! is added to the recording.
+//! `record --cpus 1,2 -- COMMAND`: after the recording, the command runs on each of these numbers of CPUs. What it costs
+//! there is added to the recording.
 
 use super::record::record_silently;
 use crate::exit::{Outcome, UserError, say};
@@ -17,7 +17,7 @@ use std::path::Path;
 use std::time::Duration;
 use symbols::sandbox::own_cpu_time_ns;
 
-/// The plan of the recording itself: on the largest number of CPUs.
+/// The plan of the recording itself, which runs on the largest number of CPUs.
 ///
 /// # Errors
 /// There are fewer CPUs.
@@ -34,8 +34,7 @@ pub fn on_most_cpus(plan: &RecordPlan) -> Result<RecordPlan, UserError> {
     Ok(RecordPlan { capture: on_cpus(&plan.capture, &pool, most, most), ..plan.clone() })
 }
 
-/// Runs the command on each number of CPUs, several times in turn, with nothing recorded but samples, and adds what that shows to the
-/// recording.
+/// Runs the command on each number of CPUs, in several rounds, recording only samples, and adds the results to the recording.
 ///
 /// # Errors
 /// The command fails, or cannot be recorded: the recording stays as it is.
@@ -64,7 +63,7 @@ fn cpu_runs(plan: &RecordPlan, runs: &CpuRunsPlan) -> Result<Vec<CpuRun>, UserEr
     let pool = pool(&plan.capture.target)?;
     let mut all = Vec::new();
     for round in 0..runs.rounds {
-        // What changes slowly on the machine meets all numbers of CPUs alike.
+        // Every second round is in reverse order: slow changes of the machine then affect all CPU counts alike.
         let mut order = runs.cpus.clone();
         if round % 2 == 1 {
             order.reverse();
@@ -90,7 +89,7 @@ fn cpu_runs(plan: &RecordPlan, runs: &CpuRunsPlan) -> Result<Vec<CpuRun>, UserEr
             let on = pool.spread(cpus as usize);
             let (busy, used, own) = (BusyTimes::now(), children_cpu_time(), own_cpu_time_ns());
             let outcome = record_silently(&run)?;
-            // What longpole itself took may be on other CPUs: others have at least so much.
+            // Longpole's own time may be on CPUs outside this set: what is left is the least that other programs took.
             let used = children_cpu_time().saturating_sub(used);
             let own = Duration::from_nanos(own_cpu_time_ns().saturating_sub(own));
             let others = BusyTimes::now().since(&busy, &on).saturating_sub(used).saturating_sub(own);
@@ -104,7 +103,7 @@ fn cpu_runs(plan: &RecordPlan, runs: &CpuRunsPlan) -> Result<Vec<CpuRun>, UserEr
                 }
             }
             all.extend(read(&file, (cpus, round), others)?);
-            // It may be large.
+            // The file may be large.
             let _ = std::fs::remove_file(&file);
         }
     }
@@ -117,7 +116,7 @@ fn read(file: &Path, run: (u32, u32), others: Duration) -> Result<Option<CpuRun>
     Ok(parts.timeline.and_then(|timeline| cpu_run(&timeline, &parts.program, run, others_ns)))
 }
 
-/// The CPUs to choose from.
+/// The CPUs that runs may use.
 ///
 /// # Errors
 /// The kernel does not tell them.
@@ -130,7 +129,7 @@ pub fn pool(target: &TargetPlan) -> Result<CpuList, UserError> {
     }
 }
 
-/// The command that belongs to `setup` CPUs, on `cpus` of them.
+/// A plan with the command's variant for `setup` CPUs, restricted to `cpus` CPUs of the pool.
 pub fn on_cpus(capture: &CapturePlan, pool: &CpuList, setup: u32, cpus: u32) -> CapturePlan {
     let target = match &capture.target {
         TargetPlan::Launch { command, keep_root, .. } => TargetPlan::Launch {

@@ -1,5 +1,5 @@
-//! The one way into the engine, for live, recorded and generated records alike: bytes are decoded, put in order
-//! and released as batches.
+//! The one way into the engine, for live, recorded and generated records alike: decodes bytes, puts records in order
+//! and releases them as batches.
 
 use super::message::{ChangeKind, ProcessChange};
 use super::naming::{Ask, KnownAddresses, LockStack};
@@ -11,43 +11,43 @@ use probe_abi::Record;
 use recording::{Contradiction, EventChunk, EventChunks};
 use std::time::Instant;
 
-/// Records in time order, and what was noticed meanwhile.
+/// Records in time order, and notes about them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Batch {
-    /// Records; later batches hold later ones.
+    /// Records; later batches have later records.
     pub records: Vec<Record>,
-    /// The same for the file, if only the file wants them ([`Decoder::for_the_file`]). Some of what has left
-    /// may still wait for its chunk to be full.
+    /// The records as chunks, if only the file wants them ([`Decoder::for_the_file`]). Released records may wait until
+    /// their chunk is full.
     pub chunks: Vec<EventChunk>,
-    /// The chunk that is not yet full, as it is now.
+    /// A draft of the chunk that is not yet full.
     pub open: Option<EventChunk>,
-    /// Probe changes and gaps, in order of time. One may lie before records that have left already.
+    /// Probe changes and gaps, in order of time. A note may be older than records of earlier batches.
     pub notes: Vec<Note>,
     /// Records are complete up to here (nanoseconds of the source's clock).
     pub complete_to_ns: u64,
-    /// What had been lost by then, as far as it is known: the kernel's counters are read less often.
+    /// Records lost until then, as far as known: the kernel's counters are read less often.
     pub loss: LossCounts,
-    /// What recording had cost by then; it is read as rarely.
+    /// Costs of recording until then; they are read as rarely.
     pub overhead: Option<Overhead>,
-    /// Conditions that have come to hold.
+    /// Conditions that have become true.
     pub fired: Vec<Fired>,
 }
 
-/// Decodes and merges.
+/// Decodes records and merges those of all rings.
 pub struct Decoder {
     merger: Merger,
     chunks: Option<EventChunks>,
     undecodable: u64,
     events: u64,
-    /// Records of the last batch: the next one is about as long.
+    /// Number of records in the last batch: room for the next one.
     usual: usize,
     loss: LossCounts,
-    /// What the next batches say that recording has cost.
+    /// Cost of recording, passed on with the next batches.
     pub overhead: Option<Overhead>,
     changes: Vec<ProcessChange>,
-    /// Addresses to be named, if there is a namer.
+    /// Addresses that need names, if names are looked for.
     seen: Option<KnownAddresses>,
-    /// Where threads run, of a source that can get probes.
+    /// Where threads run, for a source that can get probes.
     tallying: Option<Tallying>,
     /// Conditions that are watched, if there are any.
     triggers: Option<Triggers>,
@@ -66,28 +66,27 @@ impl Decoder {
             overhead: None,
             changes: Vec::new(),
             seen: source.is_live().then(KnownAddresses::default),
-            // Where the records themselves are wanted, they are analysed, which shows more than this.
+            // Full records are analysed by the consumer, which shows more than tallies.
             tallying: source.is_live().then(|| Tallying::new(Instant::now(), false)),
             triggers: None,
         }
     }
 
-    /// The same that watches conditions, too.
+    /// The same, with conditions to watch.
     #[must_use]
     pub fn with_triggers(self, triggers: Option<Triggers>) -> Decoder {
         Decoder { triggers, ..self }
     }
 
-    /// The same where only the session file wants the records: they become its bytes as they leave, while
-    /// they are in the cache. As records by themselves they would be written to memory and read again by
-    /// another CPU.
+    /// The same where only the session file wants the records. They are encoded as they leave, while they are in the
+    /// cache. Passed on as records, they would be written to memory and read again by another CPU.
     #[must_use]
     pub fn for_the_file(self) -> Decoder {
         let tallying = self.tallying.is_some().then(|| Tallying::new(Instant::now(), true));
         Decoder { chunks: Some(EventChunks::default()), tallying, ..self }
     }
 
-    /// One turn of the source: decodes what it passes on, which then waits for its place in time.
+    /// Empties the source's rings once. Each decoded record waits in the merger for its place in time.
     pub fn drain(&mut self, source: &mut dyn EventSource) -> Drained {
         source.set_merge_backlog(self.merger.held_bytes());
         let drained = source.drain(&mut |ring, bytes| match Record::decode(bytes) {
@@ -111,15 +110,15 @@ impl Decoder {
         drained
     }
 
-    /// Processes born, changed and ended in what was drained since the last call, in order of time. At once: while a
-    /// record waits for its place in time, calls of the new program are missing.
+    /// Processes born, changed and ended in what was drained since the last call, in order of time. It does not wait until
+    /// the records are in order: meanwhile calls of a new program would be missing.
     pub fn take_process_changes(&mut self) -> Vec<ProcessChange> {
         let mut changes = std::mem::take(&mut self.changes);
         changes.sort_by_key(|change| change.time_ns);
         changes
     }
 
-    /// Stacks that samples name.
+    /// Notices the stacks that samples name.
     pub fn see_stacks(&mut self, notes: &[Note]) {
         if let Some(seen) = &mut self.seen {
             notes.iter().for_each(|note| seen.note(note));
@@ -129,7 +128,7 @@ impl Decoder {
         }
     }
 
-    /// Where threads ran, if it is time to say so.
+    /// Where threads ran, if the next tally is due.
     pub fn tally(&mut self, now: Instant) -> Option<Tally> {
         self.tallying.as_mut()?.take(now)
     }
@@ -139,19 +138,19 @@ impl Decoder {
         self.seen.as_mut().map(KnownAddresses::take_lock_stacks).unwrap_or_default()
     }
 
-    /// Addresses that are new since the last call.
+    /// Addresses that need names, and are new since the last call.
     pub fn take_asks(&mut self) -> Vec<Ask> {
         self.seen.as_mut().map(KnownAddresses::take).unwrap_or_default()
     }
 
-    /// Threads as they are in the end: what they wait for gets a name.
+    /// Looks at threads at the end: the words that they wait for get names.
     pub fn see_threads(&mut self, threads: &[ThreadFact]) {
         if let Some(seen) = &mut self.seen {
             threads.iter().for_each(|thread| seen.thread(thread));
         }
     }
 
-    /// What may leave now.
+    /// Releases the records that no ring can precede any more.
     pub fn release(&mut self, source: &mut dyn EventSource) -> Batch {
         let mut leaving = BatchBuilder::with(self.chunks.as_mut(), self.triggers.as_mut(), self.usual);
         self.merger.release_to(&mut |record| leaving.take(record));
@@ -170,17 +169,17 @@ impl Decoder {
         batch.chunks.extend(self.chunks.as_mut().and_then(EventChunks::take));
     }
 
-    /// Asks how much there should have been, once everything is drained: what a full ring lost at the end leaves no hole
-    /// before anything.
+    /// Compares with the number of records written by each ring, once all rings are empty. What a full ring lost at the
+    /// end leaves no hole before a later record.
     pub fn compare(&mut self, source: &mut dyn EventSource, end_ns: u64) {
         for (ring, cpu, count) in source.written() {
             self.merger.written(ring, cpu, count, end_ns);
         }
     }
 
-    /// The rest, up to `end_ns`: what was recorded later lies outside the window.
+    /// Releases the rest, up to `end_ns`: later records lie outside the window.
     pub fn finish(&mut self, source: &mut dyn EventSource, end_ns: u64) -> Batch {
-        // At the end there is a file in any case.
+        // No triggers: at the end the file is written in any case.
         let mut leaving = BatchBuilder::with(self.chunks.as_mut(), None, self.usual);
         self.merger.finish_to(&mut |record| {
             if record.header().time_ns <= end_ns {
@@ -209,7 +208,7 @@ impl Decoder {
         self.events
     }
 
-    /// Reads the loss counters. What got lost since the start, here and before.
+    /// Reads the loss counters: records lost since the start, here and in the source.
     pub fn read_loss(&mut self, source: &mut dyn EventSource) -> LossCounts {
         let mut loss = source.loss();
         loss.late = loss.late.saturating_add(self.merger.counts().late);
@@ -219,7 +218,7 @@ impl Decoder {
     }
 }
 
-/// Records on their way into a batch.
+/// Collects the released records of one batch.
 struct BatchBuilder<'a> {
     chunks: Option<&'a mut EventChunks>,
     triggers: Option<&'a mut Triggers>,
@@ -249,7 +248,7 @@ impl<'a> BatchBuilder<'a> {
             None => self.batch.records.push(*record),
             Some(chunks) => match chunks.push(record) {
                 Ok(full) => self.batch.chunks.extend(full),
-                // Nothing that was decoded does that.
+                // Decoded records never contradict themselves.
                 Err(Contradiction) => self.contradictions += 1,
             },
         }
@@ -262,7 +261,7 @@ impl<'a> BatchBuilder<'a> {
     }
 }
 
-/// What a record says about its process as a whole.
+/// The change of a process that a record reports.
 fn process_change(record: &Record) -> Option<ProcessChange> {
     let header = record.header();
     let (pid, kind) = match record {
@@ -285,7 +284,7 @@ mod tests {
     use recording::{ClockAnchor, Meta, Writer, read_from};
     use std::io::Cursor;
 
-    /// The probes of a new program came some 100 ms later than they could: its record waited for its place in time.
+    /// A record waits some 100 ms for its place in time: a new program must get its probes before.
     #[test]
     fn a_new_program_is_told_before_its_record_leaves() {
         let exec = |time_ns: u64, sequence: u32, old_tid: u32| {
@@ -293,7 +292,7 @@ mod tests {
             let header = Header { time_ns, sequence, cpu: 0, kind, context: 0, tid: 7, pid: 7 };
             Record::Exec(Exec { header, old_tid, first_page: 0, comm: [0; 16] })
         };
-        // Swapped, as an interrupt may.
+        // In the wrong order, as an interrupt may write them.
         let events = vec![exec(2_000_000, 1, 9), exec(1_999_999, 0, 7)];
         let recording = Recording { facts: Facts::default(), events, notes: Vec::new() };
         let mut source = Replay::new(recording, Pace::Batches(10));
@@ -306,7 +305,7 @@ mod tests {
         assert_eq!(decoder.take_process_changes(), []);
     }
 
-    /// By the records that have left, and by the time up to which they are complete.
+    /// Conditions advance with released records, and with the time up to which records are complete.
     #[test]
     fn conditions_are_watched_on_the_way() {
         let exit = |sequence: u32| {
@@ -328,7 +327,7 @@ mod tests {
         assert_eq!(fired.iter().map(|fired| fired.time_ns).collect::<Vec<_>>(), [400_000_000]);
     }
 
-    /// The file's bytes are the same whether they are made here or by the writer thread.
+    /// The decoder's chunks are the same bytes as those of the writer thread.
     #[test]
     fn chunks_hold_the_records_that_would_have_left() {
         let exit = |number: u32| {
@@ -355,7 +354,7 @@ mod tests {
                     decoder.flush(&mut batch);
                 }
                 if last {
-                    // The last five lie outside the window.
+                    // The last five records lie outside the window.
                     let rest = decoder.finish(&mut source, 1_000_000_000 + 294 * 20_000_000);
                     batch.records.extend(rest.records);
                     batch.chunks.extend(rest.chunks);

@@ -1,4 +1,4 @@
-//! Where `record` keeps what it records: all of it in a file, its newest part in a file, or its last stretch in memory.
+//! Where `record` keeps records: all in a file, the newest part in a file, or the last stretch in memory.
 
 use super::decoder::Batch;
 use super::message::Message;
@@ -15,29 +15,29 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
 
-/// How often to check whether the file is still there.
+/// Time between checks that the file still has its name.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// See the module.
 pub enum Destination<D: Disk = File> {
-    /// All of it.
+    /// A file with the whole recording.
     Whole(Box<Writer<D>>),
-    /// The newest part, in a file that stays below a size.
+    /// A file with the newest part, which stays below a size.
     Newest(Box<Generations<TwoFiles>>),
-    /// The last stretch.
+    /// The last stretch, in memory.
     Ring(Box<RingFile>),
 }
 
-/// What there is at the end.
+/// What was written, at the end.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Written {
     /// What the file holds.
     pub summary: Summary,
-    /// Its name, if it was not known before.
+    /// The file's name, if it was not known before.
     pub path: Option<PathBuf>,
-    /// How much of the recording that is.
+    /// How much of the recording the file has.
     pub part: Part,
-    /// Where the part before it is, if it is in two files.
+    /// Where the older part is, if the recording is in two files.
     pub older: Older,
 }
 
@@ -51,7 +51,7 @@ pub enum Part {
     Last {
         /// How long it is.
         length: Duration,
-        /// There was no room for all that was asked for.
+        /// It is shorter than asked for, for lack of room.
         is_cut: bool,
     },
 }
@@ -63,7 +63,7 @@ impl<D: Disk> From<Writer<D>> for Destination<D> {
 }
 
 impl<D: Disk> Destination<D> {
-    /// Keeps one item; returns the end, if that is what it was. `looked` is when the file was last looked at.
+    /// Keeps one item. Returns the window's end if the item is the end. `looked`: when the file was last checked.
     pub fn take(
         &mut self,
         item: WriterMessage,
@@ -131,7 +131,7 @@ impl<D: Disk> Destination<D> {
                 batch.notes.iter().try_for_each(|note| generations.note(note))?;
                 batch.chunks.into_iter().try_for_each(|chunk| generations.events(chunk))?;
                 if generations.wants_snapshot() {
-                    // The loop may have left already.
+                    // The main loop may have ended already.
                     let _ = messages.send(Message::SnapshotWanted);
                 }
                 generations.draft(batch.open)
@@ -146,7 +146,7 @@ impl<D: Disk> Destination<D> {
         }
     }
 
-    /// A file without a name cannot be found.
+    /// An error if the file was deleted: nobody could find it any more.
     fn look(&self, looked: &mut Instant) -> io::Result<()> {
         if looked.elapsed() < LOOK_EVERY {
             return Ok(());
@@ -164,7 +164,7 @@ impl<D: Disk> Destination<D> {
         }
     }
 
-    /// Ends the recording in an orderly way.
+    /// Ends the recording.
     pub fn finish(self, end: WindowEnd) -> io::Result<Written> {
         match self {
             Destination::Whole(writer) => Ok(Written { summary: writer.finish(end)?, ..Written::default() }),
@@ -189,7 +189,7 @@ impl<D: Disk> Destination<D> {
         }
     }
 
-    /// What there is after a failure.
+    /// What is in the file after a failure.
     pub fn so_far(&self) -> Written {
         let (summary, older) = match self {
             Destination::Whole(writer) => (writer.summary(), None),

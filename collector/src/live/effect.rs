@@ -1,4 +1,4 @@
-//! What the loop decides to do: an [`Effect`] for each thing.
+//! What the main loop decides to do: an [`Effect`] for each action.
 
 use super::Probed;
 use super::hot_functions::HotFunctions;
@@ -11,46 +11,46 @@ use engine::event::{FunctionId, OperationsTried};
 use probe_abi::SyncFamily;
 use std::sync::Arc;
 
-/// What the loop has to do.
+/// An action of the main loop.
 #[derive(Debug)]
 pub enum Effect {
-    /// Take the rest from the rings, write it, detach.
+    /// Empty the rings, write the rest, detach.
     StopCapture,
-    /// No report of what came last is needed.
+    /// Make no report of the last window.
     SkipLastReport,
-    /// Give the terminal back.
+    /// Restore the terminal.
     CloseScreen,
-    /// Find the functions of a process that is new or runs a new program, or forget one that has ended.
+    /// Find the functions of a new process or program, or forget those of an ended process.
     ChooseFunctions(ProcessChange),
     /// Put probes into a process.
     AddProbes(Chosen),
-    /// Take the probes off functions.
+    /// Remove the probes of functions.
     TakeOff(Vec<FunctionId>),
     /// Find the functions that a user names, in these processes.
     FindFunctions(FunctionRequest, Vec<u32>),
     /// See whether functions that samples have shown are worth probes, in these processes.
     TryFunctions(HotFunctions, Vec<u32>),
-    /// The same for those that are where threads ran, and for families of lock functions.
+    /// The same for functions and families of lock functions that a tally of threads' places shows.
     TryTallied(Tally, Vec<u32>),
-    /// Show only rows with this in their names; empty: all.
+    /// Show only rows whose names contain this text; empty: all.
     Filter(String),
-    /// Show what is being typed, or nothing any more.
+    /// Show the prompt, or none.
     ShowPrompt(Option<Prompt>),
-    /// Show what a request came to.
+    /// Show the outcome of a request.
     ShowAnswer(String),
     /// Put probes on a process's C library.
     AddLibc(LibcChosen),
     /// Remember that the operations of a process are not recorded.
     NoteNoLibc(String),
-    /// Remember that operations of a family have lost their probes in a process, or never had any.
+    /// Remember that operations of a family lost their probes in a process, or never had any after a trial.
     NoteOperationsOff(SyncFamily, Option<OperationsTried>),
-    /// Write the stretch that is shown as a recording.
+    /// Write the window on the screen as a recording.
     WriteWindow,
-    /// Do what a key asks for on the screen.
+    /// Apply a key's action to the screen.
     Act(Action),
     /// Paint again.
     Draw,
-    /// Show a report, or print it with `--once` and `--batch`.
+    /// Show a report, or print it (`--once`, `--batch`).
     ShowReport(Arc<Snapshot>),
     /// Remember that a process got no function probes.
     NoteUnprobed(UnprobedCounts),
@@ -58,24 +58,24 @@ pub enum Effect {
     NoteProbed(Probed),
     /// Remember which functions lost their probes.
     NoteTakenOff(Vec<FunctionId>),
-    /// Remember which have them again.
+    /// Remember which functions have their probes again.
     NoteBackOn(Vec<FunctionId>),
     /// Save the ring.
     Save,
-    /// Say where the ring was saved, or why not, and remember it.
+    /// Tell where the ring was saved, or why not, and remember it.
     NoteSaved(Result<Box<Saved>, UserError>),
     /// Read the threads of these processes now.
     TakeSnapshot(Vec<u32>),
-    /// New counts.
+    /// Show new counts.
     ShowCounts(Box<LiveCounts>),
-    /// The target has ended: say so on the screen.
+    /// Show on the screen that the target has ended.
     ShowEnded,
-    /// See which processes are gone.
+    /// Check which processes have ended.
     CheckAlive,
-    /// Send the signal on to the launched command.
+    /// Send a signal on to the launched command.
     Forward(i32),
     /// Leave the loop.
     Leave,
-    /// Leave now, with unfinished work.
+    /// Leave now, and leave work unfinished.
     Abort,
 }

@@ -1,4 +1,4 @@
-//! Does what [`super::LoopState`] says.
+//! Carries out what [`super::LoopState`] decides.
 
 use super::attach_thread::{AttachThread, Job};
 use super::effect::Effect;
@@ -23,61 +23,61 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
 
-/// Between a process's last record and its exit status there are a few microseconds; an exiting process may
-/// have to free much memory first.
+/// How long to wait for the exit status after a process's last record. That usually takes microseconds, but an exiting
+/// process may have to free much memory first.
 const LAST_MOMENT: Duration = Duration::from_secs(5);
 
-/// What the loop can act on.
+/// The threads, devices and counts that effects act on.
 pub struct Executor {
-    /// To the reader.
+    /// Commands to the ring reader.
     pub commands: ReaderCommands,
-    /// To the thread that puts probes on.
+    /// Jobs for the thread that attaches probes.
     pub attaching: AttachThread,
-    /// To the thread that reads the target's threads.
+    /// Requests to the thread that reads the target's threads from /proc.
     pub snapshots: Option<ThreadSnapshots>,
-    /// To the thread that finds functions.
+    /// Requests to the thread that finds functions.
     pub function_finder: Option<FunctionFinder>,
-    /// To the writer.
+    /// Tells the writer that no last report is wanted.
     pub skip_last_report: Arc<AtomicBool>,
-    /// To the writer, too: the ring is to be saved.
+    /// Tells the writer to save the ring.
     pub save: Arc<AtomicBool>,
-    /// Writes the stretch that is shown, and whom that tells.
+    /// Writes the window on the screen to a file, and sends the outcome.
     pub window_file: Option<(WindowFile, UnboundedSender<Message>)>,
-    /// Says that it was.
+    /// Tells the user where a ring was saved.
     pub saved: Option<TellSaved>,
-    /// Keys and the terminal they are read from: both or none. Dropped in this order.
+    /// Keys and their terminal: both are set or none. Dropped in this order.
     pub keyboard: Option<Keyboard>,
     /// See `keyboard`.
     pub screen: Option<(Guard, State)>,
-    /// Whether a process is still there, as /proc says.
+    /// Whether a process is alive, as /proc has it.
     pub alive: Box<dyn FnMut(u32) -> bool>,
     /// Prints reports.
     pub print: Option<Print>,
-    /// Where reports stand for whom asks.
+    /// Shows reports to clients over the network.
     pub board: Option<Board>,
     /// The command that longpole started.
     pub child: Option<GatedChild>,
-    /// When it began.
+    /// When recording began.
     pub started: Instant,
-    /// How long it captured, once that is over.
+    /// How long recording took, once it is over.
     pub captured: Option<Duration>,
-    /// What was noticed.
+    /// What was noticed for the summary.
     pub observed: Observations,
-    /// The screen does not show the state.
+    /// The state has changed since the screen was painted.
     pub dirty: bool,
 }
 
-/// The way out of the loop.
+/// How the loop is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
-    /// All is done.
+    /// All work is done.
     Leave,
-    /// Undone work stays undone.
+    /// Work in progress is abandoned.
     Abort,
 }
 
 impl Executor {
-    /// Does all of it, and what follows from it.
+    /// Carries out effects, and the effects that follow from them.
     pub fn carry_out(&mut self, effects: Vec<Effect>, loop_state: &mut LoopState) -> Option<Flow> {
         let mut todo = std::collections::VecDeque::from(effects);
         while let Some(effect) = todo.pop_front() {
@@ -86,7 +86,7 @@ impl Executor {
                 Effect::Leave => return Some(Flow::Leave),
                 Effect::Abort => return Some(Flow::Abort),
                 Effect::CheckAlive => {
-                    // Reaps the command: otherwise its zombie would stay.
+                    // Reaps the command: otherwise its zombie would count as a process.
                     if let Some(Ok(Some(status))) = self.child.as_mut().map(GatedChild::try_wait) {
                         loop_state.child_ended(status);
                         self.tell_end(loop_state);
@@ -113,7 +113,7 @@ impl Executor {
         None
     }
 
-    /// For clients over the network.
+    /// Passes reports and counts on to clients over the network.
     fn post(&self, effect: &Effect) {
         let Some(board) = &self.board else { return };
         match effect {
@@ -203,7 +203,7 @@ impl Executor {
         }
     }
 
-    /// What concerns nothing but the screen.
+    /// Effects that only change the screen.
     fn on_screen(&mut self, effect: Effect) {
         match effect {
             Effect::CloseScreen => {
@@ -220,7 +220,7 @@ impl Executor {
                 match effect {
                     Effect::Filter(text) => state.set_filter(text),
                     Effect::ShowPrompt(prompt) => state.prompt = prompt,
-                    // `Quit` never comes this way.
+                    // `Quit` never comes here: leaving the loop is decided before.
                     Effect::Act(action) => {
                         let _ = state.apply(action);
                     }
@@ -259,7 +259,7 @@ impl Executor {
         self.tell_end(loop_state);
     }
 
-    /// Releases a command that was held until now, after informing `meter`. Returns why it cannot run.
+    /// Releases a command held at the gate, after telling `meter`. Returns the reason if it cannot run.
     pub fn release_child(&mut self, meter: Option<Box<dyn Fn() + Send>>) -> Option<LaunchError> {
         let child = self.child.as_mut()?;
         if let Some(begins) = meter {
@@ -270,7 +270,7 @@ impl Executor {
         Some(error)
     }
 
-    /// Looks for the functions that a user names; an empty pattern stands for the chosen row's.
+    /// Finds the functions that a user names; an empty pattern stands for the function of the selected row.
     fn find_functions(&mut self, mut request: FunctionRequest, pids: Vec<u32>) {
         if request.pattern.is_empty() {
             let row = self.screen.as_ref().and_then(|(_, state)| state.chosen_function());
@@ -289,7 +289,7 @@ impl Executor {
         }
     }
 
-    /// Says how it ended, once it has.
+    /// Shows how the command ended, once it has.
     fn tell_end(&mut self, loop_state: &LoopState) {
         if let Some((_, state)) = &mut self.screen
             && let Phase::Ended(text) = &mut state.phase
@@ -299,7 +299,7 @@ impl Executor {
         }
     }
 
-    /// How the command ended, if it has or, since all its threads have, is about to.
+    /// How the command ended. Waits for the exit status if all its threads have ended already.
     pub fn last_status(&mut self, reason: Option<StopReason>) -> Option<ExitStatus> {
         let child = self.child.as_mut()?;
         let deadline = Instant::now() + LAST_MOMENT;

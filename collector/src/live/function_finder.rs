@@ -1,4 +1,4 @@
-//! The thread that finds the functions of processes that came later: reading symbols takes its time.
+//! The thread that finds functions of processes that start later: reading symbols takes long.
 
 use super::hot_functions::HotFunctions;
 use super::message::{Chosen, FunctionRequest, Granted, LibcChosen, Message, ProcessChange};
@@ -11,20 +11,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use tokio::sync::mpsc::UnboundedSender;
 
-/// Knows which functions of a process to probe.
+/// Chooses the functions of processes that get probes.
 pub trait Choose: Send {
-    /// The functions of a process in its present state. `None`: it has ended normally, or its probes are in
-    /// place already.
+    /// The functions of a process in its present state. `None`: it has ended normally, or has its probes already.
     fn choose(&mut self, change: ProcessChange) -> Option<Chosen>;
 
-    /// A process that was not looked at has ended: what its calls are missing for, if that is noted.
+    /// Notes that a process ended before its symbols were read, so its calls are missing. `None`: no note is needed.
     fn too_short(&mut self, change: ProcessChange) -> Option<Chosen> {
         let _ = change;
         None
     }
 
     /// The C library of a process in its present state, if its operations are to be recorded there. `Err`:
-    /// why they cannot be.
+    /// why they cannot be recorded.
     fn choose_libc(&mut self, change: ProcessChange) -> Option<Result<LibcChosen, String>> {
         let _ = change;
         None
@@ -36,13 +35,13 @@ pub trait Choose: Send {
         Granted { sentence: format!("{} cannot be found here", request.pattern), ..Granted::default() }
     }
 
-    /// Functions that samples have shown and that are worth probes, if there are some.
+    /// Which functions found in samples are worth probes; `None`: none.
     fn hot_functions(&mut self, hot: &HotFunctions, pids: &[u32]) -> Option<Granted> {
         let _ = (hot, pids);
         None
     }
 
-    /// The same for a recording, and families of lock functions that a trial has shown to be worth probes, or not.
+    /// The same for a recording, also for families of lock functions, whose calls a trial counts.
     fn tallied(&mut self, tally: &Tally, pids: &[u32]) -> Option<Granted> {
         let _ = (tally, pids);
         None
@@ -56,15 +55,15 @@ enum Order {
     Tallied(Tally, Vec<u32>),
 }
 
-/// The other end of the thread; dropping it ends the thread after what it is doing.
+/// Sends requests to the thread; when it is dropped, the thread ends after the request in progress.
 pub struct FunctionFinder {
     wanted: Sender<Order>,
-    /// The last hot is not done with.
+    /// The thread still works on samples or tallies.
     looking: Arc<AtomicBool>,
 }
 
 impl FunctionFinder {
-    /// Starts the thread; answers go to `messages`. `held`: a command that waits, whose program has been looked at.
+    /// Starts the thread; answers go to `messages`. `held`: pid of a command at the gate, whose program was already read.
     pub fn start(
         choose: Box<dyn Choose>,
         held: Option<u32>,
@@ -84,7 +83,7 @@ impl FunctionFinder {
 
     /// Asks for the functions of a process; the answer comes as a message.
     pub fn ask(&self, change: ProcessChange) {
-        // If the thread is gone it has said why.
+        // A thread that has ended has reported the reason itself.
         let _ = self.wanted.send(Order::Changed(change));
     }
 
@@ -93,15 +92,15 @@ impl FunctionFinder {
         let _ = self.wanted.send(Order::Requested(request, pids));
     }
 
-    /// Says what samples have shown; if functions are worth probes the answer comes as a message. The next hot shows the
-    /// same: while one is looked at, others are left out.
+    /// Passes on functions found in samples. If some are worth probes, the answer comes as a message. Ignored while the
+    /// thread works on earlier ones: the next samples show the same functions.
     pub fn hot_functions(&self, hot: HotFunctions, pids: Vec<u32>) {
         if !self.looking.swap(true, Ordering::AcqRel) {
             let _ = self.wanted.send(Order::HotFunctions(hot, pids));
         }
     }
 
-    /// Says where threads ran, as [`FunctionFinder::hot_functions`].
+    /// Passes on where threads ran, likewise.
     pub fn tallied(&self, tally: Tally, pids: Vec<u32>) {
         if !self.looking.swap(true, Ordering::AcqRel) {
             let _ = self.wanted.send(Order::Tallied(tally, pids));
@@ -118,7 +117,7 @@ struct Work {
 }
 
 impl Work {
-    /// `None`: the receiver is gone, or there are no more requests.
+    /// Serves requests. `None`: the receiver of answers is gone, or there are no more requests.
     fn run(mut self, inbox: &Receiver<Order>) -> Option<()> {
         loop {
             let order = match self.new_processes.next(now_ns()) {
@@ -134,7 +133,7 @@ impl Work {
                     Inspect::Now => self.look(change)?,
                     Inspect::Later => {}
                     Inspect::TooShort(since) => {
-                        // What was known of its former program.
+                        // Forgets what is known of the process's former program.
                         self.look(change)?;
                         if let Some(chosen) = self.choose.too_short(since) {
                             self.messages.send(Message::Chosen(chosen)).ok()?;
@@ -168,7 +167,7 @@ impl Work {
     }
 
     fn look(&mut self, change: ProcessChange) -> Option<()> {
-        // What runs first in a new program are locks: no symbols have to be read for these again.
+        // The C library comes first: a new program locks before anything else, and the library's symbols are known already.
         let libc = self.choose.choose_libc(change).map(|libc| match libc {
             Ok(chosen) => Message::Libc(chosen),
             Err(why) => Message::NoLibc(why),

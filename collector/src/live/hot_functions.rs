@@ -1,21 +1,21 @@
-//! What samples say about functions without probes: which of them matter, and where they were sampled.
+//! Functions without probes in samples: which of them matter, and in which threads they run.
 
 use engine::attribution::sampled_functions;
 use engine::program::{Operation, Program};
 use engine::report::Report;
 use rustc_hash::FxHashMap;
 
-/// Functions that matter less are not worth a look: share of the predicted time, on any number of CPUs.
+/// Least share of the predicted time, on any number of CPUs, for which a function is considered.
 const LEAST_SHARE: f64 = 0.01;
-/// Most functions in one hot.
+/// Most functions in one report.
 const MOST: usize = 64;
-/// Threads named for each.
+/// Most threads named for each function.
 const MOST_THREADS: usize = 4;
 
 /// A function that may be worth probes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HotFunction {
-    /// Its name, as reports have it.
+    /// The function's name, as reports have it.
     pub name: String,
     /// File name of its binary.
     pub module: String,
@@ -25,21 +25,21 @@ pub struct HotFunction {
     pub threads: Vec<u32>,
 }
 
-/// What the samples of a window show.
+/// Functions found in the samples of a window.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HotFunctions {
-    /// Those that make most of the predicted time come first.
+    /// The functions, those with most of the predicted time first.
     pub functions: Vec<HotFunction>,
     /// CPU time per second of all threads.
     pub cpu: f64,
 }
 
-/// Functions of a report that only samples know. `window_ns` long was what it is about.
+/// Functions of a report that are known from samples only. `window_ns`: length of the window.
 pub fn hot_functions(program: &Program, report: &Report, window_ns: u64) -> HotFunctions {
     if program.samples.rate_hz == 0 || window_ns == 0 {
         return HotFunctions::default();
     }
-    // How often samples were taken may have changed meanwhile: what its threads have computed is known exactly.
+    // Not by counts of samples: their rate may have changed. The threads' computing time is exact.
     let cpu_of = |thread: usize| {
         let operations = program.threads.get(thread).map_or(&[][..], |thread| &thread.operations);
         let computed = operations.iter().map(|operation| match operation {
@@ -62,7 +62,7 @@ pub fn hot_functions(program: &Program, report: &Report, window_ns: u64) -> HotF
             let module = seen.function.module.clone().filter(|_| share >= LEAST_SHARE)?;
             let cpu = seen.threads.iter().map(|(thread, _)| cpu_of(thread.0 as usize)).sum();
             let numbers = seen.threads.iter().filter_map(|(thread, _)| {
-                // As `engine::program` names recorded threads.
+                // Recorded threads have names of `engine::program`: `name/tid`.
                 let name = &program.threads.get(thread.0 as usize)?.name;
                 name.rsplit_once('/')?.1.parse().ok()
             });
@@ -132,7 +132,7 @@ mod tests {
         assert_eq!(names, ["more", "less"]);
         let more = &hot.functions[0];
         assert_eq!((more.module.as_str(), &more.threads[..]), ("libmore.so", &[18, 17][..]));
-        // Two threads that compute for a second each, in 2 s: however many samples there are.
+        // Two threads compute for a second each in 2 s, regardless of the number of samples.
         assert!((more.cpu - 1.0).abs() < 1e-9 && (hot.cpu - 1.0).abs() < 1e-9, "{hot:?}");
         assert!((hot.functions[1].cpu - 0.5).abs() < 1e-9);
         assert_eq!(hot_functions(&program, &report, 0), HotFunctions::default());

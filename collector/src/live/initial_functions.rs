@@ -1,4 +1,4 @@
-//! Which functions of the processes at the start are probed from the start on, and the remarks about them.
+//! Chooses the functions that have probes from the start on, and words the remarks about them.
 
 use super::alive::is_alive;
 use super::message::NewFunctions;
@@ -16,11 +16,11 @@ pub(super) struct Subject {
     pub(super) pid: u32,
     pub(super) name: String,
     pub(super) binary: Option<PathBuf>,
-    /// It is a command at the gate: `binary` is what it will run.
+    /// The process is a command at the gate, which will run `binary`.
     pub(super) held: bool,
-    /// `binary` is the interpreter of the script that was named.
+    /// `binary` is the interpreter of the script that the user named.
     pub(super) is_script: bool,
-    /// Its number in its own PID namespace, if that is not the first.
+    /// The process's pid in its own PID namespace, if that is not the first one.
     pub(super) inner: Option<u32>,
 }
 
@@ -37,7 +37,7 @@ impl Subject {
     }
 }
 
-/// What was chosen before anything else.
+/// Functions that were chosen before the capture starts.
 #[derive(Default)]
 pub(super) struct Chosen {
     pub(super) probes: Vec<ProbeFunction>,
@@ -45,8 +45,8 @@ pub(super) struct Chosen {
     pub(super) unread: Vec<u32>,
 }
 
-/// Reads symbols and chooses functions; a program that cannot be read is an error for
-/// the first `strict` subjects, unless they have ended meanwhile, and a remark for the others.
+/// Reads symbols and chooses functions. An unreadable program is an error for the first `strict` subjects, unless
+/// they have ended meanwhile, and a remark for the others.
 pub(super) fn choose(
     functions: &mut ProbedFunctions,
     subjects: &[Subject],
@@ -61,7 +61,7 @@ pub(super) fn choose(
                 .push(format!("{name}: it cannot be told which program this runs, so no function is probed"));
             continue;
         };
-        // A script has no functions, and what its interpreter lacks may be no matter: many run another program.
+        // A script has no symbols, and missing ones of its interpreter may not matter: many scripts run another program.
         let interpreter = binary.file_name().filter(|_| *is_script);
         let name = &interpreter.map_or_else(|| name.clone(), |file| symbols::safe(&file.to_string_lossy()));
         match functions.of_process(*pid, name, binary) {
@@ -87,7 +87,7 @@ pub(super) fn choose(
                 }
             }
             Err(error) if number < strict && is_alive(*pid) => return Err(error.into()),
-            // The user who named it can say which of them, before anything has begun.
+            // An ambiguous name is an error for the first process: the user can say which function is meant before all begins.
             Err(error @ SymbolError::Unclear { .. }) if number == 0 => return Err(error.into()),
             Err(error) => {
                 remarks.push(format!("{name}: no function is probed: {error}"));
@@ -98,8 +98,8 @@ pub(super) fn choose(
     Ok(chosen)
 }
 
-/// Probes functions of processes that are recorded already: their calls are missing until now. `looked_ns`: when they were
-/// looked at.
+/// Attaches function probes to processes that are already recorded, and notes that their calls are missing until now.
+/// `looked_ns`: when their programs were read.
 pub(super) fn probe_later(
     capture: &mut Capture,
     subjects: &[Subject],
@@ -120,7 +120,7 @@ pub(super) fn probe_later(
     }
 }
 
-/// What it costs that functions were named.
+/// A remark on what the probes of named functions cost.
 pub(super) fn named_cost(plan: &CapturePlan, costs: Option<HitCosts>, count: usize) -> Option<String> {
     let asked = !plan.selection.functions.is_empty() && count > 0;
     asked.then_some(())?;

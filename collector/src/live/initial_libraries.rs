@@ -1,4 +1,4 @@
-//! Which C libraries of the target get probes at once, and which families of their functions are tried first.
+//! Which C libraries of the target get probes at the start, and which of their functions are tried first.
 
 use super::c_libraries::{CLibraries, LibcChoice};
 use super::initial_functions::Subject;
@@ -7,19 +7,19 @@ use crate::plan::{Breakpoints, CapturePlan, TargetPlan, names_locks};
 use capture::probe::{Capture, LibcProbes};
 use capture::target::{CLibraryKind, Process, mapped_c_libraries};
 
-/// The C libraries that got probes.
+/// The C libraries that got probes, or are tried first.
 #[derive(Default)]
 pub(super) struct InitialLibraries {
     /// File names, each once.
     pub(super) names: Vec<String>,
-    /// Why one did not.
+    /// Why a library got no probes; the first reason.
     pub(super) why: Option<String>,
-    /// Their functions are tried first.
+    /// Calls of the libraries' functions are counted before these get probes.
     tried: bool,
 }
 
 impl InitialLibraries {
-    /// Those of programs that run: nothing has probes yet.
+    /// The libraries of running programs: they get no probes before a trial.
     pub(super) fn of_running(pids: impl Iterator<Item = u32>) -> InitialLibraries {
         let mut libraries = InitialLibraries { tried: true, ..InitialLibraries::default() };
         for process in pids.filter_map(|pid| Process::open(pid).ok()) {
@@ -32,7 +32,7 @@ impl InitialLibraries {
         libraries
     }
 
-    /// What to probe of the libraries of these processes.
+    /// The probes for the libraries of these processes.
     pub(super) fn choose<'s>(
         &mut self,
         libraries: &mut CLibraries,
@@ -51,7 +51,7 @@ impl InitialLibraries {
         chosen
     }
 
-    /// These were to get probes from this capture.
+    /// Remembers which of the chosen libraries got probes from this capture.
     pub(super) fn got_probes(&mut self, chosen: &[LibcProbes], capture: &Capture) {
         let failed = capture.without_libc();
         if let Some((_, error)) = failed.first() {
@@ -67,7 +67,7 @@ impl InitialLibraries {
         }
     }
 
-    /// How operations are recorded; `instead`: why not from inside.
+    /// How operations are recorded; `instead`: why the preloaded library does not record them.
     pub(super) fn how(self, plan: &CapturePlan, instead: Option<String>) -> How {
         if self.tried && !self.names.is_empty() {
             return How::Tried(self.names);
@@ -83,9 +83,8 @@ impl InitialLibraries {
     }
 }
 
-/// Whether families of lock functions get probes only when a trial has shown that these cost little: in
-/// programs that already run and have users. Not if the user has named such functions, or has set no limit on
-/// the cost.
+/// Whether families of lock functions get probes only if a trial shows that these cost little: in programs that
+/// already run and serve users. Not if the user names such functions or sets no limit on the cost.
 pub(super) fn tries_locks(plan: &CapturePlan) -> bool {
     plan.breakpoints == Breakpoints::Exact
         && matches!(plan.target, TargetPlan::Attach { .. })

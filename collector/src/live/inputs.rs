@@ -1,4 +1,4 @@
-//! What the loop waits for: messages of the threads, signals, and time.
+//! What the main loop waits for: messages of threads, signals, and time.
 
 use super::message::Message;
 use capture::target::signals::now_listening;
@@ -9,10 +9,10 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::time::{Interval, MissedTickBehavior, Sleep};
 
-/// All of it.
+/// All inputs of the main loop.
 pub struct Inputs {
     inbox: UnboundedReceiver<Message>,
-    /// Keeps the inbox open: messages report the end of all threads.
+    /// Keeps the inbox open: the end of all threads is a message, not a closed channel.
     _open: UnboundedSender<Message>,
     signals: [(i32, Signal); 4],
     save: Option<Signal>,
@@ -25,7 +25,7 @@ pub struct Inputs {
 const MOST_IN_A_ROW: u32 = 256;
 
 impl Inputs {
-    /// From here on signals are messages, SIGUSR2 only if something `saves` then, and there is a [`Message::Tick`] this often.
+    /// Turns signals into messages from now on; SIGUSR2 only if something `saves` then. A [`Message::Tick`] comes each `tick`.
     pub fn new(
         inbox: UnboundedReceiver<Message>,
         open: UnboundedSender<Message>,

@@ -1,8 +1,8 @@
-//! The thread that waits for keys.
+//! The thread that reads keys.
 //!
-//! It asks the terminal itself whether anything is there before it lets crossterm read, which does not tell a terminal
-//! that has hung up from a silent one. One that hangs up between the two is the reason for crossterm's `use-dev-tty`:
-//! its other way to read tries an error again and again, for ever and at full speed.
+//! It polls the terminal itself before crossterm reads, because crossterm does not distinguish a terminal that has hung
+//! up from a silent one. A terminal may also hang up between poll and read: hence crossterm's feature `use-dev-tty`,
+//! whose absence would make crossterm retry the failed read forever, at full speed.
 
 use super::message::Message;
 use crossterm::event::{self, Event};
@@ -15,10 +15,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
 
-/// How long leaving may have to wait for this thread.
+/// Longest wait for a key: leaving the screen may have to wait as long for this thread.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// For crossterm to read what is there: with no time at all it does not even look.
+/// Timeout for crossterm's poll: with zero it does not look at all.
 const A_LOOK: Duration = Duration::from_millis(1);
 
 /// Reads keys until dropped.
@@ -34,13 +34,12 @@ impl Keyboard {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = crate::threads::spawn("keys", messages.clone(), (), move || {
-            // Keys that come together (a pasted pattern) are read together: only the first is waited for.
+            // Keys that come together (a pasted pattern) are read together: the thread waits for the first one only.
             let mut patience = PATIENCE;
             let mut size = window_size();
             while !stopped.load(Ordering::Relaxed) {
                 let next = next(patience);
-                // The size is polled: checking for the signal that reports a change takes a hundred times as
-                // long.
+                // The size is polled: checking for SIGWINCH takes a hundred times as long.
                 let is_resized = std::mem::replace(&mut size, window_size()) != size;
                 patience = if matches!(next, Ok(Some(_))) { Duration::ZERO } else { PATIENCE };
                 let message = match next {
@@ -63,7 +62,7 @@ impl Keyboard {
 /// The next event, `None` if there was none for a while, or an error if the terminal is gone.
 fn next(patience: Duration) -> io::Result<Option<Event>> {
     let is_there = wait_for_input(&io::stdin(), patience)?;
-    // Without patience there may be more of what was read before.
+    // Without patience, crossterm may still have bytes in its buffer.
     let may_be_there = is_there || patience.is_zero();
     if may_be_there && event::poll(A_LOOK)? { event::read().map(Some) } else { Ok(None) }
 }
@@ -73,7 +72,7 @@ fn window_size() -> Option<(u16, u16)> {
     rustix::termios::tcgetwinsize(io::stdin()).ok().map(|size| (size.ws_col, size.ws_row))
 }
 
-/// Waits until there is something to read or time is up, and says which; an error if nothing will come any more.
+/// Waits until there is input (`true`) or time is up (`false`). An error means that no input can come any more.
 fn wait_for_input(terminal: &impl AsFd, patience: Duration) -> io::Result<bool> {
     let mut wanted = [PollFd::new(terminal, PollFlags::IN)];
     let patience = Timespec::try_from(patience).map_err(io::Error::other)?;
@@ -92,7 +91,7 @@ impl Drop for Keyboard {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // A panic in there has been reported by the thread itself.
+            // The thread itself has reported a panic.
             let _ = thread.join();
         }
     }
@@ -103,7 +102,7 @@ mod tests {
     use super::*;
     use std::io::Write;
 
-    /// A screen whose terminal had been closed went on at full speed for ever.
+    /// Otherwise the thread of a closed terminal reads at full speed forever.
     #[test]
     fn an_end_that_hung_up_is_told_from_one_that_is_silent() {
         let (mine, mut other) = std::os::unix::net::UnixStream::pair().expect("a pair");

@@ -1,5 +1,5 @@
-//! What gets probes later: processes that come or run another program, libraries that they map, and functions that a user
-//! or samples ask for.
+//! Functions that get probes while recording: those of new processes, programs and libraries, and those that a user or
+//! samples ask for.
 
 use super::c_libraries::{LibcChoice, SPARED};
 use super::function_finder::Choose;
@@ -14,7 +14,7 @@ use capture::probe::{LibcProbes, now_ns};
 use capture::target::Process;
 use symbols::SymbolError;
 
-/// Processes that get function probes; every one of them costs links in the kernel and time to detach.
+/// Most processes with function probes; each one costs links in the kernel and time to detach.
 const MOST_PROCESSES: usize = 256;
 
 impl Choose for ProbedFunctions {
@@ -33,7 +33,7 @@ impl Choose for ProbedFunctions {
         };
         let process = Process::open(pid).ok()?;
         if executed.is_some() {
-            // It may be one that gets probes. The program itself is looked at later, since that takes longer.
+            // The new program may get probes. Whether it moves code is checked later, since that takes longer.
             self.libc.spare(pid, false);
         }
         match self.libc.of_process(&process) {
@@ -45,14 +45,14 @@ impl Choose for ProbedFunctions {
             LibcChoice::Probes(probes) => {
                 Some(Ok(LibcChosen { missing_since_ns: time_ns, probes, executed }))
             }
-            // Its loader may be in the middle of its work.
+            // The loader may not be done yet.
             LibcChoice::None(_) if matches!(kind, ChangeKind::Mapped { .. }) => None,
             LibcChoice::None(why) => Some(Err(why)),
         }
     }
 
     fn too_short(&mut self, change: ProcessChange) -> Option<Chosen> {
-        // Where nothing has probes before samples have shown it, none are missing.
+        // Where functions get probes only after samples show them, no calls count as missing.
         (self.max_functions > 0 && !self.from_samples).then_some(Chosen {
             pid: change.pid,
             missing_since_ns: change.time_ns,
@@ -80,7 +80,7 @@ impl Choose for ProbedFunctions {
             });
         }
         if self.max_functions == 0 {
-            // None are wanted: none are missing, and reading the program's symbols would only take time.
+            // No functions are wanted, so none are missing, and reading symbols would be a waste.
             return None;
         }
         let placing = Placing::Instead;
@@ -138,7 +138,7 @@ impl ProbedFunctions {
             && moving_libraries.of_process(process.pid, &process.open_path(), parsers).is_some()
     }
 
-    /// Another process, or another program: settings of the previous one do not apply to it.
+    /// Queues a new process or program for trials of lock functions: results of the former program do not apply to it.
     fn try_locks_later(&mut self, change: ProcessChange) -> Option<LibcChosen> {
         let ProcessChange { pid, time_ns, kind } = change;
         let executed = match kind {

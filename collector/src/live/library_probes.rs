@@ -1,5 +1,5 @@
-//! Functions in addition to a program's own: those of mapped libraries that patterns name, and those that a
-//! user at the screen asks for while it runs.
+//! Functions outside a program's own file, and later ones: patterns match functions of mapped libraries, and a user at
+//! the screen asks for functions while the program runs.
 
 use super::message::{Chosen, FunctionRequest, Granted, NewFunctions, Placing};
 use super::probed_functions::{ProbedFunctions, clear, probe_of};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use symbols::binary::Binary;
 use symbols::{self, ChosenFunction, NameMatch, SymbolError, listed, match_name};
 
-/// What was found in a file: what matches, and what of that is new to the recording.
+/// Functions found in a file: all that match, and the facts that the recording does not have yet.
 #[derive(Clone, Default)]
 struct Found {
     matching: Vec<ChosenFunction>,
@@ -26,8 +26,8 @@ struct Found {
 struct Whole(bool);
 
 impl ProbedFunctions {
-    /// What patterns name in libraries that a process has mapped, as far as it has no probes there yet. The C library is
-    /// left out: it has probes of its own, and everything calls it.
+    /// Functions that patterns match in libraries that a process has mapped and that have no probes there yet. The C
+    /// library is left out: it has probes of its own, and everything calls it.
     pub(super) fn of_libraries(&mut self, process: &Process) -> NewFunctions {
         let patterns: Vec<String> = self.selection.include.iter().chain(&self.wanted).cloned().collect();
         let mut new = NewFunctions::default();
@@ -65,7 +65,7 @@ impl ProbedFunctions {
         match request.what {
             PromptKind::Probe => self.probe_more(&request.pattern, pids),
             PromptKind::TakeOff => self.take_off(&request.pattern),
-            // That is about rows alone.
+            // A filter concerns rows only.
             PromptKind::Filter => Granted::default(),
         }
     }
@@ -138,13 +138,13 @@ impl ProbedFunctions {
         granted
     }
 
-    /// The file at a path as of now, if there is one.
+    /// Opens the file that is now at a path; `None` if there is none.
     pub(super) fn opened(&mut self, path: &Path, name: &str) -> Option<Arc<Binary>> {
         let opened = self.binaries.open(path, name.rsplit('/').next().unwrap_or(name));
         opened.inspect_err(|error| log::debug!("{name}: {error}")).ok()
     }
 
-    /// What matches in a file; new ones get numbers, and belong to the file from now on.
+    /// Functions of a file that match. New ones get numbers and are remembered for the file.
     fn find(
         &mut self,
         binary: &Binary,
@@ -186,7 +186,7 @@ fn take(new: &mut NewFunctions, pid: u32, binary: &Arc<Binary>, found: Found) {
     new.modules.extend(found.module);
 }
 
-/// Files that a process has mapped to execute, without its program and its C library.
+/// Executable mappings of a process, without its program and its C library.
 fn libraries(process: &Process) -> Vec<Module> {
     let modules = mapped(process).unwrap_or_default();
     let is_library = |module: &Module| !module.is_main && !is_c_library(module.name());
@@ -210,7 +210,7 @@ mod tests {
         let plan = plan::Selection { max_functions: 100, ..plan };
         let mut functions =
             ProbedFunctions::new(&plan, None, CLibraries::new(Parsers::here(), None), Parsers::here());
-        // No process is its own target.
+        // A child, since a process cannot be its own target.
         let mut child = std::process::Command::new("/proc/self/exe")
             .args(["--exact", "live::library_probes::tests::waits_for_the_end_of_its_input", "--ignored"])
             .stdin(std::process::Stdio::piped())

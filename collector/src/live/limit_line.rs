@@ -1,4 +1,4 @@
-//! What limits, in one line: for the summary of a recording.
+//! What limits the program, in one line, for the summary of a recording.
 
 use crate::input::Input;
 use crate::plan::part::{MOST_RECORDS, Part};
@@ -11,11 +11,11 @@ use engine::program::Program;
 use engine::report::Cpus;
 use std::path::Path;
 
-/// A file without snapshots has to be read as a whole: one with more events for longer than a person waits for a summary.
+/// Most events of a file without snapshots, which has to be read whole. More would take longer than a user waits for a summary.
 const MOST_EVENTS: u64 = 4_000_000;
 
-/// What limits the program of this recording on the machine that it was recorded on, or a text that this takes longer; `None`:
-/// unknown. And what recording cost, by what the events show of the time that the program ran before its end.
+/// What limits the program on the recorded machine, or a text that finding it takes too long; `None`: unknown. And the
+/// cost of recording, by what events show of the time from the program's start to its end.
 pub fn limit_and_cost(file: &Path, events: u64) -> (Option<String>, Option<Overhead>) {
     let Ok(input) = Input::open_small(file, (MOST_RECORDS, MOST_EVENTS), events) else { return (None, None) };
     let Some(input) = input else {
@@ -23,18 +23,18 @@ pub fn limit_and_cost(file: &Path, events: u64) -> (Option<String>, Option<Overh
         return (Some(text.to_owned()), None);
     };
     let program = input.into_program();
-    // What a part cost is no more than a share of all of it.
+    // The cost of a part is only a share of the whole cost.
     let cost = program.overhead.filter(|_| part_of(&program).is_none());
     (of_program(&program, events), cost)
 }
 
-/// The same for what is read already.
+/// What limits the program of a recording that was read already.
 pub fn limit_of_input(input: Input, events: u64) -> Option<String> {
     let program = input.part(Part::default(), MOST_RECORDS).ok()?.into_program();
     of_program(&program, events)
 }
 
-/// Without any event only a deadlock is known, from the program's memory.
+/// The same for a program. Without any event only a deadlock is known, from the program's memory.
 fn of_program(program: &Program, events: u64) -> Option<String> {
     let machine = program.recorded_cpus.and_then(Cpus::count)?;
     let search = Search::new(program, &[machine], &Model::default()).ok()?;
@@ -48,7 +48,7 @@ fn of_program(program: &Program, events: u64) -> Option<String> {
     (events > 0 || matches!(first.kind, Kind::Deadlock { .. })).then(sentence)
 }
 
-/// `1.24 s of 60.0 s`; `None`: it is all of the recording.
+/// Length of the analysed part, as `1.24 s of 60.0 s`; `None`: all was analysed.
 fn part_of(program: &Program) -> Option<String> {
     program.findings.iter().find_map(excerpt::lengths)
 }

@@ -1,4 +1,4 @@
-//! The kernel as a source, together with what the target writes about itself.
+//! The kernel's rings and the preloaded library's rings as one source.
 
 use super::poll_backoff::PollBackoff;
 use super::source::Attach;
@@ -18,27 +18,27 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use zerocopy::IntoBytes as _;
 
-/// Samples may take this much of a turn: the other rings fill meanwhile.
+/// Longest time for samples in a turn: the other rings fill meanwhile.
 const SAMPLES_TURN: Duration = Duration::from_millis(10);
 
 /// A capture that is running.
 pub struct LiveSource {
     capture: Capture,
-    /// A launched command's own records; its rings are numbered after the kernel's.
+    /// The preloaded library's records of a launched command; its rings are numbered after the kernel's.
     interposed: Option<Interposed>,
     launched: Option<(u32, PathBuf)>,
-    /// What threads were in the middle of at the end, as far as probes recorded it.
+    /// Operations that threads had begun and not finished at the end, as far as probes recorded them.
     pending: Vec<PendingOperation>,
     kernel_locks: Option<KernelLocks>,
     requests: Option<Requests>,
-    /// Makes samples of what the programs took, if they do.
+    /// Unwinds the sampled stacks, if stacks are sampled.
     sampler: Option<Sampler>,
-    /// Mappings that the sampler has heard of, and nobody else.
+    /// New mappings that were passed to the sampler and not yet to `EventSource::take_loaded`.
     loaded: Vec<NewMapping>,
-    /// A thread waits for the command's bell.
+    /// A thread waits for the command's doorbell.
     has_bell: bool,
     backoff: PollBackoff,
-    /// Bytes of records that wait for their place in time.
+    /// Bytes of records in the merger, which wait for their place in time.
     held_bytes: u64,
 }
 
@@ -68,13 +68,13 @@ impl LiveSource {
         }
     }
 
-    /// Stacks are sampled.
+    /// The same with a sampler of stacks.
     pub fn sampled(self, sampler: Option<Sampler>) -> LiveSource {
         let told = self.capture.tells_of_mappings();
         LiveSource { sampler: sampler.map(|sampler| sampler.hearing_of_mappings(told)), ..self }
     }
 
-    /// The consumer forgets old stacks: they may come without end.
+    /// For a stream without end: the sampler sends stacks again, since the consumer forgets old ones.
     #[must_use]
     pub fn without_end(mut self) -> LiveSource {
         self.sampler.iter_mut().for_each(Sampler::without_end);
@@ -92,9 +92,9 @@ impl LiveSource {
         self.loaded.extend(loaded);
     }
 
-    /// Makes samples of what was taken, for a while at most; whether nothing is left.
+    /// Turns copied stacks into samples, for `SAMPLES_TURN` at most. Returns whether the rings are empty.
     fn drain_samples(&mut self, records: &mut usize, sink: &mut dyn FnMut(usize, &[u8])) -> bool {
-        // What samples lie in has to be known before them.
+        // A sample's mappings have to be known before it.
         self.hear_of_mappings();
         let LiveSource { capture, sampler, interposed, .. } = self;
         let Some(sampler) = sampler else { return true };
@@ -109,7 +109,7 @@ impl LiveSource {
             },
             &mut || began.elapsed() >= SAMPLES_TURN,
         );
-        // Waiting samples use the rest of this time.
+        // The rest of the turn's time is for samples that waited for unwind tables.
         sampler.go_on(&mut || began.elapsed() >= SAMPLES_TURN);
         let codes = sampler.take_codes();
         if !codes.is_empty() && !capture.tell_code(&codes) {
@@ -118,7 +118,7 @@ impl LiveSource {
         emptied
     }
 
-    /// The process at the gate, and the program that it will run.
+    /// Remembers the process at the gate and the program that it will run.
     pub fn launching(self, pid: u32, program: Option<PathBuf>) -> LiveSource {
         LiveSource { launched: program.map(|program| (pid, program)), ..self }
     }
@@ -139,7 +139,7 @@ impl EventSource for LiveSource {
     }
 
     fn first_number(&self) -> Option<u32> {
-        // The counters are made with the capture.
+        // The counters of records are created with the capture, so numbers start at 0.
         Some(0)
     }
 
@@ -275,8 +275,8 @@ impl EventSource for LiveSource {
     }
 
     fn longest_pause(&self) -> Duration {
-        // A thread that does nothing but operations fills its ring in some 8 ms. It rings half-way; if it cannot, it has to
-        // be looked at before.
+        // A thread that only locks and unlocks fills its ring in some 8 ms. It rings the doorbell at half of that; if
+        // it cannot, the ring has to be read before it is full.
         let unheard =
             self.interposed.as_ref().is_some_and(|interposed| !self.has_bell || interposed.is_silent());
         if unheard { Duration::from_millis(5) } else { self.backoff.longest_pause(Instant::now()) }
@@ -302,8 +302,8 @@ impl EventSource for LiveSource {
         }
         let (lost, left_out) = (self.capture.samples_lost(), self.capture.samples_left_out());
         let LiveSource { capture, sampler, .. } = *self;
-        // Notes and losses were taken after the end. The program is free before any thread waits for a
-        // parser.
+        // Notes and losses were taken after the end. Probes go first: the program must not wait until stacks are
+        // unwound.
         let _ = capture.stop();
         let Some(mut sampler) = sampler else { return Late::default() };
         sampler.finish_all(patience);

@@ -1,9 +1,9 @@
-//! Which families of lock functions of a running program get probes: those whose calls, counted for a moment, would cost
-//! little with them. The others never get any.
+//! Decides which families of lock functions of a running program get probes: those whose calls, counted for a moment,
+//! would cost little with probes. The other families never get any.
 //!
-//! A probed call takes microseconds, and a program may make a hundred thousand a second while it serves
-//! others: finding that out by probing would slow it down. So calls are counted like those of functions
-//! ([`count_calls`]), in the threads that run most, a few entry points at a time.
+//! A probed call takes microseconds, and a program that serves others may lock a hundred thousand times a second:
+//! a trial with probes would slow it down. So hardware breakpoints count the calls ([`count_calls`]), as for other
+//! functions: in the threads that run most, at a few entry points at a time.
 
 use super::c_libraries::{CLibraries, LibcChoice};
 use super::message::LibcChosen;
@@ -16,18 +16,18 @@ use probe_abi::SyncFamily;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How long a few entry points are tried.
+/// Length of one trial of a few entry points.
 const TRIAL: Duration = Duration::from_millis(50);
-/// Threads that they are tried in.
+/// Most threads in a trial.
 const MOST_THREADS: usize = 4;
-/// Less running time than this does not show how a program behaves when it runs.
+/// Least running time (seconds) of tried threads that shows how a program behaves when it runs.
 const LEAST_RUN_S: f64 = 0.01;
-/// What probes may cost of one CPU although the program hardly runs.
+/// Share of one CPU that probes may always cost in a program that hardly runs.
 const LEAST_OF_CPU: f64 = 0.001;
-/// So often is looked for a C library: a loader may be in the middle of its work.
+/// How often to look again for a C library that is not there: the loader may not be done.
 const MOST_LOOKS: u8 = 4;
 
-/// Processes whose families will be tried.
+/// Processes whose families of lock functions wait for a trial.
 #[derive(Debug, Default)]
 pub(super) struct LockRateTrials {
     waiting: BTreeMap<u32, Waiting>,
@@ -39,40 +39,40 @@ struct Waiting {
     looks: u8,
 }
 
-/// What became of a process.
+/// The result of a process's trial.
 pub(super) enum Tried {
-    /// These families get probes; [`LibcProbes::unfit`] says which do not.
+    /// The process's families get probes, except those in [`LibcProbes::unfit`].
     Decided(Box<LibcChosen>),
-    /// It has no C library that could be probed: why.
+    /// The process has no C library that can be probed: the reason.
     Without(String),
 }
 
-/// Calls of a family's functions.
+/// Counted calls of a family's functions.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counted {
-    /// In a second of a tried thread's running time.
+    /// Calls in a second of a tried thread's running time.
     each_s: f64,
-    /// In a second, in all threads.
+    /// Calls in a second, in all threads.
     wall_each_s: f64,
     ran_s: f64,
-    /// How many of the points could be counted.
+    /// Entry points whose calls could be counted.
     known: usize,
-    /// It is too expensive already.
+    /// The family is already too expensive; its other entry points need no trial.
     over: bool,
 }
 
 impl LockRateTrials {
-    /// Its operations are missing since then, until it is tried.
+    /// Queues a process for a trial; its operations are missing from `since_ns` on.
     pub(super) fn wait(&mut self, pid: u32, since_ns: u64) {
         self.waiting.insert(pid, Waiting { since_ns, looks: 0 });
     }
 
-    /// It has ended.
+    /// Removes a process that has ended.
     pub(super) fn forget(&mut self, pid: u32) {
         self.waiting.remove(&pid);
     }
 
-    /// Tries those of these processes that wait for it.
+    /// Tries the queued ones of these processes.
     pub(super) fn run(
         &mut self,
         tally: &Tally,
@@ -119,14 +119,14 @@ impl LockRateTrials {
     }
 }
 
-/// Threads that are tried, of how many.
+/// The threads of a trial, and the number of all threads of the process.
 struct Threads {
     tried: Vec<u32>,
     all: usize,
 }
 
 impl Threads {
-    /// Those that ran, or if none did some that are there.
+    /// Picks the busiest threads, then others of the process.
     fn of(pid: u32, busiest: &[u32]) -> Threads {
         let names = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
         let mut all: Vec<u32> = names.filter_map(|name| name.file_name().to_str()?.parse().ok()).collect();
@@ -169,12 +169,12 @@ impl Counted {
         let count = calls.iter().map(|calls| calls.count as f64).sum::<f64>();
         self.each_s += count / ran_s.max(1e-9);
         self.wall_each_s += count / TRIAL.as_secs_f64() * threads_each;
-        // What was switched off soon ran for a moment only, which says a lot: as long as the others.
+        // A point that was switched off soon ran briefly and yet tells much: the longest run of a point counts.
         self.ran_s = self.ran_s.max(ran_s);
         self.known += 1;
     }
 
-    /// What probes would cost of the process's CPU time.
+    /// The rate of calls, and the share of the process's CPU time that probes on them would cost.
     fn told(&self, trials: &Trials) -> OperationsTried {
         if self.known == 0 {
             return OperationsTried { calls: None, cost_ppm: 0 };
@@ -186,7 +186,7 @@ impl Counted {
     }
 }
 
-/// Where calls of each family begin in a process; the operations that are most frequent in programs come first.
+/// Entry addresses of each family's functions in a process; the operations that are most frequent in programs come first.
 fn entries(process: &Process, probes: &LibcProbes) -> Vec<(SyncFamily, u64)> {
     let modules = mapped(process).unwrap_or_default();
     let mut entries: Vec<(u16, SyncFamily, u64)> = Vec::new();
@@ -205,7 +205,7 @@ fn entries(process: &Process, probes: &LibcProbes) -> Vec<(SyncFamily, u64)> {
     entries.into_iter().map(|(_, family, address)| (family, address)).collect()
 }
 
-/// Acquisitions and releases first: one of them usually decides.
+/// Acquisitions and releases come first: one of them usually decides.
 fn order(name: &str) -> u16 {
     match name {
         _ if name.ends_with("_lock") || name.ends_with("lock_rdlock") || name.ends_with("_wait") => 0,

@@ -1,5 +1,5 @@
-//! How a launched command's synchronization operations are recorded: the one place that decides it, so that no
-//! operation is ever recorded in two ways.
+//! Decides how a launched command's synchronization operations are recorded. No other place decides it, so no operation
+//! is recorded twice.
 
 use crate::exit::UserError;
 use crate::plan::CapturePlan;
@@ -12,23 +12,23 @@ use std::ffi::OsString;
 pub enum How {
     /// By a library inside a launched command.
     Inside,
-    /// Not recorded, because; not yet known how.
+    /// Not by the library inside, for this reason; the other way is not chosen yet.
     NotInside(String),
-    /// By probes on these C libraries; and why not from inside, if that was a question.
+    /// By probes on these C libraries.
     Probes {
         /// File names, each once.
         libraries: Vec<String>,
-        /// Why not from inside.
+        /// Why not by the library inside, if the user may have expected that.
         instead: Option<String>,
     },
-    /// By probes on families of functions of these C libraries, as far as a trial shows that they cost little.
+    /// By probes on those families of these C libraries' functions that cost little in a trial.
     Tried(Vec<String>),
-    /// Not at all, because.
+    /// Not at all, for this reason.
     No(String),
 }
 
 impl How {
-    /// One word for files.
+    /// One word for session files.
     pub fn word(&self) -> &'static str {
         match self {
             How::Inside => "inside",
@@ -58,13 +58,13 @@ impl std::fmt::Display for How {
     }
 }
 
-/// The decision about a command.
+/// How a launched command's operations will be recorded.
 pub struct LockRecording {
     how: Result<Interposed, String>,
 }
 
 impl LockRecording {
-    /// Looks at the command and prepares what is needed.
+    /// Chooses by the command's program and the plan, and prepares the preloaded library's rings.
     ///
     /// # Errors
     /// The command does not exist, or `--interpose always` cannot be done.
@@ -90,15 +90,15 @@ impl LockRecording {
         }
     }
 
-    /// Puts what the command has to inherit into the options it is launched with.
+    /// Adds the descriptors that the command has to inherit to its launch options.
     pub fn tell(&self, options: &mut LaunchOptions) {
         options.inherited.extend(self.how.as_ref().map(Interposed::descriptor).ok());
     }
 
-    /// Records from now on in the command, which is still at the gate; says what to tell the user.
+    /// Starts recording in the command, which is still at the gate. Returns the method, for the user.
     ///
     /// # Errors
-    /// The outside world fails.
+    /// The environment of the command cannot be set up.
     pub fn start(self, child: &mut GatedChild) -> Result<(Option<Interposed>, How), UserError> {
         match self.how {
             Ok(interposed) => {

@@ -1,5 +1,5 @@
-//! What a message means: a state machine without clocks, threads or terminals. [`LoopState::handle`] says what to
-//! do, [`super::run`] does it.
+//! What a message means: a state machine without clocks, threads or terminals. [`LoopState::handle`] decides the
+//! effects, [`super::run`] carries them out.
 
 use super::effect::Effect;
 use super::message::{ChangeKind, FunctionRequest, Granted, Message, ProcessChange};
@@ -22,7 +22,7 @@ pub enum Mode {
     Batch,
 }
 
-/// Why capturing ended.
+/// Why recording ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopReason {
     /// `--duration` is over.
@@ -33,15 +33,15 @@ pub enum StopReason {
     User,
     /// SIGTERM or SIGHUP.
     Terminated,
-    /// `--once` has its report.
+    /// `--once` has printed its report.
     Answered,
-    /// A part failed.
+    /// A thread failed.
     Failed,
-    /// The source has ended by itself: a recording was played to its end.
+    /// The source has ended by itself: a replayed recording is at its end.
     SourceEnded,
 }
 
-/// The state.
+/// The state of the main loop.
 #[derive(Debug)]
 pub struct LoopState {
     mode: Mode,
@@ -54,16 +54,16 @@ pub struct LoopState {
     answered: bool,
     relation: Relation,
     signals: u32,
-    /// ^C has reached the launched command, too.
+    /// The launched command has got ^C, too.
     interrupted: bool,
     child_status: Option<ExitStatus>,
     failure: Option<Failure>,
-    /// What is being typed.
+    /// The prompt in which the user types.
     prompt: Option<Prompt>,
 }
 
 impl LoopState {
-    /// Watches these processes.
+    /// Starts with these processes alive.
     pub fn new(mode: Mode, relation: Relation, pids: &[u32], children: bool) -> LoopState {
         LoopState {
             mode,
@@ -83,7 +83,7 @@ impl LoopState {
         }
     }
 
-    /// Why capturing ended, if it has.
+    /// Why recording ended, if it has.
     pub fn stop_reason(&self) -> Option<StopReason> {
         self.stop
     }
@@ -93,12 +93,12 @@ impl LoopState {
         self.child_status
     }
 
-    /// Whether ^C has reached the launched command, too.
+    /// Whether the launched command has got ^C, too.
     pub fn command_was_interrupted(&self) -> bool {
         self.interrupted
     }
 
-    /// What failed, if something did.
+    /// The failure of a thread, if there was one.
     pub fn failure(&self) -> Option<&Failure> {
         self.failure.as_ref()
     }
@@ -108,12 +108,12 @@ impl LoopState {
         self.alive.iter().copied()
     }
 
-    /// The launched command has ended like this.
+    /// Notes how the launched command ended.
     pub fn child_ended(&mut self, status: ExitStatus) {
         self.child_status = Some(status);
     }
 
-    /// What to do about a message.
+    /// Decides what a message makes the loop do.
     pub fn handle(&mut self, message: Message) -> Vec<Effect> {
         match message {
             Message::Signal(signal) => self.signal(signal),
@@ -149,7 +149,7 @@ impl LoopState {
                 vec![Effect::TryTallied(tally, self.alive().collect())]
             }
             Message::HotFunctions(_) | Message::Tallied(_) => vec![],
-            // At the end it is saved in any case.
+            // At the end the ring is saved in any case.
             Message::Save if self.stop.is_none() => vec![Effect::Save],
             Message::Save => vec![],
             Message::Saved(saved) => vec![Effect::NoteSaved(saved)],
@@ -175,14 +175,14 @@ impl LoopState {
                 if self.failure.is_none() {
                     self.failure = Some(failure);
                 }
-                // What this waits for otherwise may be what failed; threads are waited for after the loop.
+                // Does not wait for a last message of the failed thread; threads are joined after the loop.
                 self.finished = true;
                 self.leave(StopReason::Failed)
             }
         }
     }
 
-    /// The process is gone, as /proc says: its `Exit` record may have been lost.
+    /// Removes a process that /proc does not have any more: its `Exit` record may have been lost.
     pub fn gone(&mut self, pid: u32) -> Vec<Effect> {
         if !self.alive.remove(&pid) || !self.alive.is_empty() {
             return vec![];
@@ -198,7 +198,7 @@ impl LoopState {
         let earlier = self.signals;
         self.signals = self.signals.saturating_add(1);
         let relation = match self.mode {
-            // Keys go to the screen, not to the command: what comes here is for longpole.
+            // On the screen, keys go to longpole and not to the command, so these signals are for longpole.
             Mode::Screen => Relation::Attached,
             // A command that has ended cannot react.
             Mode::Record | Mode::Once | Mode::Batch if self.stop.is_some() => Relation::Attached,
@@ -234,7 +234,7 @@ impl LoopState {
         effects
     }
 
-    /// A key while a pattern is typed.
+    /// Handles a key while a pattern is typed.
     fn typed(&mut self, mut prompt: Prompt, key: crossterm::event::KeyEvent) -> Vec<Effect> {
         let shown = match prompt.typed(key) {
             Typed::Goes => Some(prompt),
@@ -286,14 +286,14 @@ impl LoopState {
                 self.choose(change)
             }
             ChangeKind::Executed { .. } if self.alive.contains(&change.pid) => self.choose(change),
-            // Missed: for an unknown process.
+            // A mapping whose record was lost: any process may have made it.
             ChangeKind::Mapped { .. } if change.pid == 0 => {
                 let all: Vec<u32> = self.alive().collect();
                 all.into_iter().flat_map(|pid| self.choose(ProcessChange { pid, ..change })).collect()
             }
             ChangeKind::Mapped { .. } if self.alive.contains(&change.pid) => self.choose(change),
             ChangeKind::Executed { .. } | ChangeKind::Mapped { .. } => vec![],
-            // The record comes a moment before the process is gone, but it will not come back.
+            // The record comes a moment before the process is gone from /proc.
             ChangeKind::Ended => {
                 let mut effects = self.gone(change.pid);
                 if self.children {
@@ -323,14 +323,14 @@ impl LoopState {
         }
     }
 
-    /// Stops capturing, and leaves as soon as nothing is left to wait for.
+    /// Stops recording, and leaves as soon as all work is done.
     fn leave(&mut self, reason: StopReason) -> Vec<Effect> {
         let mut effects = self.stop(reason);
         if self.mode == Mode::Screen && !self.leaving {
-            // No further report will be shown; detaching needs no screen.
+            // The screen shows no further report, and detaching needs no screen.
             effects.splice(0..0, [Effect::SkipLastReport, Effect::CloseScreen]);
         } else if self.mode == Mode::Batch && reason == StopReason::Terminated {
-            // A service manager waits for its end, and nobody for one more report.
+            // After SIGTERM a service manager waits for longpole to end; nobody wants one more report.
             effects.insert(0, Effect::SkipLastReport);
         }
         self.leaving = true;
@@ -338,7 +338,7 @@ impl LoopState {
         effects
     }
 
-    /// A file must be whole and `--once` needs its answer; a screen only has to be detached.
+    /// Leaves when the file is complete and `--once` has its report; a screen only waits until probes are detached.
     fn leave_if_ready(&self) -> Vec<Effect> {
         let ready = self.finished || (self.detached && (self.mode == Mode::Screen || self.answered));
         if self.leaving && ready { vec![Effect::Leave] } else { vec![] }

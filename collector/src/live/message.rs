@@ -1,5 +1,5 @@
-//! Everything that can happen while longpole watches: one closed list. A thread that notices something sends
-//! one of these; one loop reads them.
+//! Everything that can happen while longpole records: one closed list. A thread that notices something sends
+//! a message; one loop reads all messages.
 
 use super::Probed;
 use super::hot_functions::HotFunctions;
@@ -26,7 +26,7 @@ pub enum Message {
     TerminalGone,
     /// `--duration` is over.
     TimeUp,
-    /// Time to look whether processes are alive, and to paint the clock.
+    /// Time to check whether processes are alive, and to paint the clock.
     Tick,
     /// A key on the live screen.
     Key(KeyEvent),
@@ -34,83 +34,83 @@ pub enum Message {
     Resized,
     /// A process was born, changed its program or ended, as the kernel's records say.
     Process(ProcessChange),
-    /// What to probe in a new process or program is known.
+    /// The functions to probe in a new process or program were found.
     Chosen(Chosen),
-    /// The result of a request.
+    /// The outcome of a user's request, or of functions found in samples or tallies.
     Granted(Granted),
-    /// The C library of a process that came later, or runs another program, is known.
+    /// The C library of a new process or program was found.
     Libc(LibcChosen),
-    /// The operations of a process are not recorded: why.
+    /// The operations of a process are not recorded, for this reason.
     NoLibc(String),
-    /// Operations of this family have no probes in a process any more, since they were called too often; or never had any,
-    /// because of what a trial has shown.
+    /// Operations of this family lost their probes in a process because they were called too often, or never got any
+    /// because of a trial's result.
     OperationsOff(SyncFamily, Option<OperationsTried>),
     /// Up-to-date counts.
     Counts(Box<LiveCounts>),
-    /// Processes that came later got no function probes.
+    /// New processes got no function probes.
     Unprobed(UnprobedCounts),
     /// These functions got probes, or did not.
     Probed(Probed),
     /// These functions lost their probes: they were called too often.
     TakenOff(Vec<FunctionId>),
-    /// Functions that have probes again.
+    /// These functions have their probes again.
     BackOn(Vec<FunctionId>),
-    /// What a key asked for is done, or cannot be: a sentence.
+    /// The outcome of what a key asked for: a sentence.
     Answer(String),
     /// A new report.
     Report(Arc<Snapshot>),
-    /// What samples show of functions without probes.
+    /// Functions without probes that samples found.
     HotFunctions(HotFunctions),
-    /// Where threads ran of late.
+    /// Where threads ran lately.
     Tallied(Tally),
-    /// SIGUSR2: the ring is to be saved.
+    /// SIGUSR2: save the ring.
     Save,
-    /// The ring was saved; `Err`: it could not be, and goes on.
+    /// The ring was saved. `Err`: it could not be saved, and recording goes on.
     Saved(Result<Box<Saved>, UserError>),
-    /// It is time for a snapshot of the threads.
+    /// The file needs a snapshot of the threads.
     SnapshotWanted,
-    /// The probes are gone and every record is where it belongs.
+    /// Probes are detached, and every record is in the file or the window.
     Detached,
-    /// The last report is made, too.
+    /// The last report is made.
     Finished,
-    /// A part failed: what it says.
+    /// A thread failed.
     Failed(Failure),
 }
 
-/// A process of the target in the kernel's records.
+/// A change of a target's process, as the kernel's records have it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessChange {
-    /// Its pid (tgid).
+    /// The process's pid (tgid).
     pub pid: u32,
-    /// When (`CLOCK_MONOTONIC` nanoseconds).
+    /// Time of the change (`CLOCK_MONOTONIC` nanoseconds).
     pub time_ns: u64,
-    /// What.
+    /// The kind of change.
     pub kind: ChangeKind,
 }
 
 /// See [`ProcessChange`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeKind {
-    /// It was forked from this process.
+    /// It was forked.
     Forked {
         /// The parent's pid.
         parent: u32,
     },
     /// It runs a new program.
     Executed {
-        /// Its leading thread did it. Otherwise the thread that did it became the leader.
+        /// The leading thread executed it. Otherwise the executing thread became the leader.
         by_leader: bool,
     },
     /// It has mapped a file to execute.
     Mapped {
-        /// By its name it may be a C library.
+        /// The file may be a C library, by its name.
         libc: bool,
     },
     /// Its last thread has ended.
     Ended,
 }
 
-/// What a user at the screen wants done.
+/// A request of a user at the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionRequest {
     /// What to do.
@@ -119,51 +119,51 @@ pub struct FunctionRequest {
     pub pattern: String,
 }
 
-/// What came of a [`FunctionRequest`].
+/// The outcome of a [`FunctionRequest`], or of functions found in samples.
 #[derive(Clone, Debug, Default)]
 pub struct Granted {
     /// Functions to probe.
     pub chosen: Vec<Chosen>,
-    /// Families of lock functions to probe, or not.
+    /// C libraries whose families of lock functions were tried.
     pub libc: Vec<LibcChosen>,
     /// For each process without a C library that could be probed, why.
     pub without_libc: Vec<String>,
-    /// Functions to take the probes off.
+    /// Functions that lose their probes.
     pub off: Vec<FunctionId>,
-    /// For people; empty: nothing was asked.
+    /// The outcome, for people; empty: no user asked.
     pub sentence: String,
 }
 
-/// What to probe in a process that came later.
+/// Functions to probe in a process.
 #[derive(Clone, Debug)]
 pub struct Chosen {
-    /// Whose functions.
+    /// The process.
     pub pid: u32,
     /// Since when its function calls are missing (`CLOCK_MONOTONIC` nanoseconds).
     pub missing_since_ns: u64,
-    /// `Err`: none, and why. Its calls stay missing.
+    /// The functions. `Err`: why there are none; the process's calls stay missing.
     pub functions: Result<NewFunctions, Unprobed>,
-    /// What becomes of those that it has.
+    /// Whether the process keeps the probes that it has.
     pub placing: Placing,
 }
 
 /// See [`Chosen::placing`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placing {
-    /// They were of another program: they go.
+    /// The process runs another program: earlier probes go.
     Instead,
-    /// They stay: these are of a library that it has loaded.
+    /// Earlier probes stay; the new ones are on a library that the process has loaded.
     Beside,
-    /// They stay: a user wants these from now on, whatever happened to them before.
+    /// Earlier probes stay; a user wants the new ones, even if they were removed before.
     Wanted,
 }
 
 /// Why a process has no function probes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unprobed {
-    /// It ended before they were in place.
+    /// It ended before its probes were attached.
     Ended,
-    /// For people.
+    /// It was refused: the reason, for people.
     Refused(String),
 }
 
@@ -179,26 +179,26 @@ impl std::fmt::Display for Unprobed {
 /// Processes without function probes, counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UnprobedCounts {
-    /// Those that ended before.
+    /// Processes that ended before their probes were attached.
     pub ended: usize,
-    /// The others.
+    /// Processes that were refused probes.
     pub refused: usize,
-    /// The reason for the first of the others.
+    /// Why the first of these was refused.
     pub why: Option<String>,
 }
 
 impl UnprobedCounts {
-    /// Processes that ended before they got probes.
+    /// Counts processes that ended before they got probes.
     pub fn ended(ended: usize) -> UnprobedCounts {
         UnprobedCounts { ended, ..UnprobedCounts::default() }
     }
 
-    /// One with this reason.
+    /// Counts one refused process.
     pub fn refused(why: String) -> UnprobedCounts {
         UnprobedCounts { refused: 1, why: Some(why), ..UnprobedCounts::default() }
     }
 
-    /// Further ones.
+    /// Adds counts; the first reason stays.
     pub fn add(&mut self, more: UnprobedCounts) {
         self.ended += more.ended;
         self.refused += more.refused;
@@ -206,29 +206,29 @@ impl UnprobedCounts {
     }
 }
 
-/// The C library to probe in a process that came later, or runs another program.
+/// The C library to probe in a new process or program.
 #[derive(Clone, Debug)]
 pub struct LibcChosen {
-    /// Since when its operations are missing, if it has no probes yet (`CLOCK_MONOTONIC` nanoseconds).
+    /// Since when the process's operations are missing, if it has no probes yet (`CLOCK_MONOTONIC` nanoseconds).
     pub missing_since_ns: u64,
-    /// Where its probes go; no files: that is decided later.
+    /// The library's files and functions; without files, probes are decided on later.
     pub probes: LibcProbes,
-    /// It runs another program than before, and whether its leading thread has started it.
+    /// Set if the process runs another program than before: whether its leading thread executed that.
     pub executed: Option<bool>,
 }
 
-/// How the synchronization operations of processes without a library of ours inside are recorded.
+/// How operations of processes without the preloaded library are recorded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LibcCounts {
     /// Processes whose C library has, or had, probes.
     pub probed: BTreeSet<u32>,
     /// Processes whose C library has none.
     pub without: usize,
-    /// The reason for the first of those.
+    /// Why the first of these has none.
     pub why: Option<String>,
     /// Families that lost their probes in some process.
     pub off: BTreeSet<SyncFamily>,
-    /// Families that never had any in some process, and the most expensive of what trials have shown.
+    /// Families that never had probes in some process, with the most expensive result of trials.
     pub unfit: BTreeMap<SyncFamily, OperationsTried>,
 }
 
@@ -241,7 +241,7 @@ pub struct NewFunctions {
     pub facts: Vec<FunctionFact>,
     /// Binaries not yet in the recording.
     pub modules: Vec<ModuleFact>,
-    /// When the process was looked at (`CLOCK_MONOTONIC` nanoseconds): what it runs later is another program.
+    /// When the process was read (`CLOCK_MONOTONIC` nanoseconds): a program executed later is another one.
     pub looked_ns: u64,
 }
 

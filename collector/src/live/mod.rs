@@ -7,14 +7,14 @@
 //!                                                   keys, signals, time, /proc ─► LoopState ─► Effects ─► Executor
 //! ```
 //!
-//! If only the session file wants them, records leave the decoder as the file's chunks.
+//! If only the session file wants the records, the decoder releases them as the file's chunks.
 //!
-//! Slow work is done in other threads: the thread "attach" puts probes on, "symbols" chooses what to probe,
-//! and those of [`capture::unwind`] read what stacks need.
+//! Slow work has threads of its own: "attach" attaches probes, "symbols" chooses what to probe, and the threads of
+//! [`capture::unwind`] read what unwinding needs.
 //!
 //! Bulk data flows through bounded channels between plain threads; one loop on the main thread reads
-//! [`message::Message`]s and decides. If a stage falls behind, the one before waits, at last the kernel's rings
-//! fill, and what does not fit is counted there.
+//! [`message::Message`]s and decides. If a stage falls behind, the stage before waits. In the end the kernel's rings
+//! fill, and lost records are counted there.
 
 mod alive;
 mod analysis;

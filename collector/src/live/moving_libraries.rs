@@ -1,5 +1,5 @@
-//! Libraries that may put hooks into functions: a hook runs a copy of a function's first instructions, and with a
-//! breakpoint in it the copy ends the process. Processes that have one get no probes unless a user names functions.
+//! Libraries that may hook functions. A hook runs a copy of a function's first instructions, and a copy with a
+//! breakpoint in it ends the process. Processes with such a library get no probes unless a user names functions.
 
 use capture::target::{Process, is_c_library, linked_libraries, mapped};
 use std::collections::HashMap;
@@ -7,17 +7,17 @@ use std::path::Path;
 use symbols::binary::Binary;
 use symbols::{FileKey, Parsers};
 
-/// What is called the mover if it is the program and no library.
+/// The name that stands for the program itself, if the program and no library may move code.
 pub(super) const ITSELF: &str = "";
 
-/// Which of the libraries seen so far make memory executable.
+/// Whether each library seen so far makes memory executable.
 #[derive(Default)]
 pub(super) struct MovingLibraries {
     known: HashMap<FileKey, bool>,
 }
 
 impl MovingLibraries {
-    /// The name of one that a process has mapped, or that the loader of the program in `binary` will map.
+    /// The name of such a library that a process has mapped, or that the loader of the program in `binary` will map.
     pub(super) fn of_process(&mut self, pid: u32, binary: &Path, parsers: &Parsers) -> Option<String> {
         let process = Process::open(pid).ok();
         let modules = process.and_then(|process| mapped(&process).ok()).unwrap_or_default();
@@ -26,7 +26,7 @@ impl MovingLibraries {
         paths.find_map(|path| self.moves(&path, parsers))
     }
 
-    /// Its name, if it does. One that cannot be read counts as one that does not.
+    /// The library's name, if it may move code. A library that cannot be read counts as harmless.
     fn moves(&mut self, path: &Path, parsers: &Parsers) -> Option<String> {
         let name = path.file_name().map(|name| symbols::safe(&name.to_string_lossy()))?;
         if is_c_library(&name) {
@@ -41,7 +41,7 @@ impl MovingLibraries {
     }
 }
 
-/// What it may do, for people.
+/// What the library may do, for people.
 pub(super) fn may_move(mover: &str) -> String {
     match mover {
         ITSELF => "may copy or move its own code, or check it".to_owned(),
@@ -49,7 +49,7 @@ pub(super) fn may_move(mover: &str) -> String {
     }
 }
 
-/// The remark about a program that a probe may end.
+/// A remark on a program that a probe may end.
 pub(super) fn remark(mover: &str) -> String {
     format!(
         "{}, and a copy with a probe in it would end it (SIGTRAP): functions are known from samples (±) only; --functions \

@@ -1,31 +1,31 @@
-//! Which new programs are worth a look. A program that lives for less than [`NEW_PROCESS_DELAY`], as most
-//! that `make`, `configure` and shells start, would be gone before its symbols are read, and would pay for
-//! probes without a benefit. Pure: changes and the time come in, those that are due go out.
+//! Decides when the program of a new process is read. Most programs that `make`, `configure` and shells start live for
+//! less than [`NEW_PROCESS_DELAY`]: they would end before their symbols are read, and pay for probes without a benefit.
+//! Pure: changes and the time come in, due processes go out.
 
 use super::message::{ChangeKind, ProcessChange};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How long a program has to have run before its functions and its C library are looked at.
+/// How long a program has to run before its functions and its C library are read.
 pub const NEW_PROCESS_DELAY: Duration = Duration::from_millis(200);
 
-/// What to do about a change.
+/// What to do after a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inspect {
-    /// Look at it at once.
+    /// Read the process now.
     Now,
-    /// Nothing yet, or nothing at all.
+    /// Read it later, or never.
     Later,
-    /// It has ended without having been looked at; since when it was there.
+    /// It ended before it was read; the change that began its program.
     TooShort(ProcessChange),
 }
 
-/// The programs that have begun a moment ago.
+/// Programs that began a moment ago.
 #[derive(Debug, Default)]
 pub struct NewProcessDelay {
-    /// By process: what to look at, and when that is due.
+    /// By process: the change, and when the process is to be read.
     waiting: BTreeMap<u32, Waiting>,
-    /// A command that is held: its program is known, and its probes are in place before it runs.
+    /// The command at the gate: its program is already read, and gets its probes before it runs.
     held: Option<u32>,
 }
 
@@ -36,18 +36,18 @@ struct Waiting {
 }
 
 impl NewProcessDelay {
-    /// `held`: a command whose first program has been looked at already.
+    /// `held`: pid of a command at the gate, whose first program is already read.
     pub fn new(held: Option<u32>) -> NewProcessDelay {
         NewProcessDelay { waiting: BTreeMap::new(), held }
     }
 
-    /// Takes note of a change. A program that takes the place of one that still waits starts its wait again.
+    /// Takes a change. If a waiting process runs another program, its delay starts again.
     pub fn changed(&mut self, change: ProcessChange) -> Inspect {
         let ProcessChange { pid, time_ns, kind } = change;
         let due_ns = time_ns.saturating_add(u64::try_from(NEW_PROCESS_DELAY.as_nanos()).unwrap_or(u64::MAX));
         match kind {
             ChangeKind::Forked { .. } => {
-                // A number that is used again: the end of the one before got lost.
+                // A pid that is used again: the record of the former process's end was lost.
                 self.waiting.insert(pid, Waiting { change, due_ns });
                 Inspect::Later
             }
@@ -64,7 +64,7 @@ impl NewProcessDelay {
                 self.waiting.insert(pid, Waiting { change, due_ns });
                 Inspect::Later
             }
-            // All that it has mapped is looked at when it is due.
+            // When the process is due, all its mappings are read.
             ChangeKind::Mapped { .. } if self.waiting.contains_key(&pid) => Inspect::Later,
             ChangeKind::Mapped { .. } => Inspect::Now,
             ChangeKind::Ended => match self.waiting.remove(&pid) {
@@ -74,7 +74,7 @@ impl NewProcessDelay {
         }
     }
 
-    /// Those that are due, in order of time.
+    /// Changes of processes that are due, in the order in which they became due.
     pub fn due(&mut self, now_ns: u64) -> Vec<ProcessChange> {
         let due = self.waiting.extract_if(.., |_, waiting| waiting.due_ns <= now_ns);
         let mut due: Vec<Waiting> = due.map(|(_, waiting)| waiting).collect();
@@ -82,7 +82,7 @@ impl NewProcessDelay {
         due.into_iter().map(|waiting| waiting.change).collect()
     }
 
-    /// How long until the next one is due; `None`: none is waiting.
+    /// How long until the next process is due; `None`: none waits.
     pub fn next(&self, now_ns: u64) -> Option<Duration> {
         let due_ns = self.waiting.values().map(|waiting| waiting.due_ns).min()?;
         Some(Duration::from_nanos(due_ns.saturating_sub(now_ns)))
@@ -107,7 +107,7 @@ mod tests {
         change(pid, at_ms, ChangeKind::Executed { by_leader: true })
     }
 
-    /// `make -j2` of a small project took ten times as long: each of its compilers got probes.
+    /// Otherwise `make -j2` of a small project takes ten times as long: each of its compilers gets probes.
     #[test]
     fn a_process_is_looked_at_once_its_program_has_run_for_a_while() {
         let mut new_processes = NewProcessDelay::new(None);
@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(new_processes.changed(forked(8, 260)), Inspect::Later);
         assert_eq!(new_processes.due(300 * MS), [], "another program runs since");
         assert_eq!(new_processes.next(300 * MS), Some(Duration::from_millis(150)));
-        // Its calls have been missing since it was forked.
+        // The process's calls are missing since it was forked.
         let whole = ProcessChange { time_ns: 100 * MS, ..executed(7, 250) };
         assert_eq!(new_processes.due(460 * MS), [whole, forked(8, 260)]);
         assert_eq!((new_processes.due(900 * MS), new_processes.next(900 * MS)), (vec![], None));

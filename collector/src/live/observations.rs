@@ -1,4 +1,4 @@
-//! What the loop has learned about a capture, kept for its end.
+//! What the main loop learns about a capture, kept for the summary at its end.
 
 use super::Probed;
 use super::effect::Effect;
@@ -20,11 +20,11 @@ pub struct Observations {
     pub refused: BTreeSet<FunctionId>,
     /// Functions that lost their probes, because they were called too often.
     pub taken_off: BTreeSet<FunctionId>,
-    /// Processes that came later and got no function probes.
+    /// Processes that started later and got no function probes.
     pub unprobed: UnprobedCounts,
     /// Probes on C libraries.
     pub libc: LibcCounts,
-    /// Functions of processes that came later.
+    /// Functions of processes that started later.
     pub more_functions: Vec<FunctionFact>,
     /// Files that a ring was saved to before the end.
     pub saved: Vec<PathBuf>,
@@ -33,7 +33,7 @@ pub struct Observations {
 }
 
 impl Observations {
-    /// Keeps what an effect says, if that is all there is to it.
+    /// Keeps what an effect reports, for effects that do nothing else.
     pub fn note(&mut self, effect: Effect) {
         match effect {
             Effect::NoteNoLibc(why) => {

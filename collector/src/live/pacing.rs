@@ -1,42 +1,40 @@
-//! How much of the window is analysed, how deeply, and when: analysing takes a small share of the program's CPU time, however
-//! many events come and however expensive each of them is. What an analysis took decides when the next one may begin, and what
-//! it gets: few questions about a long stretch rather than all of them about a short one.
+//! How much of the window is analysed, how deeply, and when. Analyses take a small share of the program's CPU time, no
+//! matter how many events come and how expensive each event is. The cost of an analysis decides when the next one may
+//! begin, and how many events it gets: few questions about a long stretch rather than all questions about a short one.
 
 use super::analysis::Depth;
 use engine::event::Overhead;
 
-/// What analysing may take of the budget, a share of the program's own CPU time: recording needs the rest.
+/// Share of the overhead budget that analyses may take; recording needs the rest.
 const OF_BUDGET: f64 = 0.5;
-/// Of one CPU, however much the program computes.
+/// Most that analyses take of one CPU, even if the program computes much.
 const MOST_OF_CPU: f64 = 0.02;
-/// Of one CPU, though the program hardly runs: its screen would stand still otherwise.
+/// What analyses may always take of one CPU: otherwise the screen of a program that hardly runs would stand still.
 const LEAST_OF_CPU: f64 = 0.002;
-/// Numbers get this old before the next analysis gets fewer events instead of coming even later.
+/// Longest time between analyses: if they cost more, they get fewer events instead of coming later.
 const LONGEST_NS: u64 = 3_000_000_000;
-/// An analysis that took this part of what can be paid tells what more events cost. The window grows at first, and one of ten
-/// seconds took twice what could be paid.
+/// Only an analysis that took this share of what it may cost shows what more events would cost. The cost of a cheaper one
+/// is mostly fixed, and the window still grows at first.
 const TELLING: f64 = 0.25;
-/// All questions take this many times as long as few of them, at most.
+/// All questions take at most this many times as long as few questions.
 const ALL_QUESTIONS: f64 = 3.0;
-/// All of them are asked if that can be paid for so much of the program, which is enough for steady numbers.
+/// All questions are asked if the budget pays for a window of this length, which is enough for steady numbers.
 const ENOUGH_NS: f64 = 3e9;
-/// And for this many times as much where few were asked before: not now these and now those.
+/// Factor for that length if the last analysis asked few questions: otherwise the depth would go back and forth.
 const CLEARLY: f64 = 1.3;
-/// Fewer events are not worth an analysis: a program that switches 100,000 times a second is covered for 20
-/// ms.
+/// Fewest events of an analysis: they cover 20 ms of a program that switches 100,000 times a second.
 const FEWEST: usize = 2_048;
-/// How many the first analysis gets. Their cost is unknown yet; the time until the next analysis depends on
-/// it.
+/// Events of the first analysis. Their cost is still unknown, and decides when the next one comes.
 const FIRST: usize = 4_096;
 
-/// What an analysis took.
+/// The cost of an analysis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
-    /// Its events.
+    /// Events analysed.
     pub events: usize,
-    /// How long its window was, nanoseconds.
+    /// Length of the window, nanoseconds.
     pub window_ns: u64,
-    /// CPU time of its thread, nanoseconds.
+    /// CPU time of the analysis thread, nanoseconds.
     pub cpu_ns: u64,
 }
 
@@ -44,19 +42,19 @@ pub struct Spent {
 #[derive(Clone, Copy, Debug)]
 pub struct Pacing {
     refresh_ns: u64,
-    /// Between two analyses in the long run.
+    /// Longest time between two analyses.
     longest_ns: u64,
     most: usize,
     events: usize,
     depth: Depth,
-    /// When the last one began, and what recording had cost by then.
+    /// When the last analysis began, and what recording had cost until then.
     began_ns: u64,
     before: Overhead,
     last: Spent,
 }
 
 impl Pacing {
-    /// The first analysis after `refresh_ns`, later ones no sooner after each other, each of `most` events at most.
+    /// The first analysis is due after `refresh_ns`, which is also the least time between two. Each has `most` events at most.
     pub fn new(start_ns: u64, refresh_ns: u64, most: usize) -> Pacing {
         let refresh_ns = refresh_ns.max(1);
         Pacing {
@@ -71,8 +69,8 @@ impl Pacing {
         }
     }
 
-    /// Whether it is time, when recording has cost this since its start: the last analysis has been its share of the time.
-    /// The next one gets as many events as that share pays for within the longest pause.
+    /// Whether the next analysis is due, given the cost of recording so far: the last analysis must not exceed its share of
+    /// the time since. If so, plans as many events as that share pays for within the longest time between analyses.
     pub fn is_due(&mut self, now_ns: u64, cost: Option<&Overhead>) -> bool {
         let since_ns = now_ns.saturating_sub(self.began_ns);
         let share = share_of_cpu(cost.map(|cost| cost.since(&self.before)).as_ref());
@@ -87,9 +85,9 @@ impl Pacing {
         true
     }
 
-    /// What the next one gets, when the last one, of `events` in `window_ns`, took `cpu_ns` and `paid_ns` can be paid.
+    /// Plans the next analysis: the last one, of `events` in `window_ns`, took `cpu_ns`; the next one may take `paid_ns`.
     fn plan(&mut self, events: usize, window_ns: u64, cpu_ns: f64, paid_ns: f64) {
-        // How much of the program all questions can be asked of.
+        // What all questions about this window would take, and the length of window for which the budget has to pay.
         let (all_ns, enough_ns) = match self.depth {
             Depth::Brief => (cpu_ns * ALL_QUESTIONS, ENOUGH_NS * CLEARLY),
             Depth::Full | Depth::Whole => (cpu_ns, ENOUGH_NS),
@@ -101,36 +99,36 @@ impl Pacing {
         };
         self.depth = depth;
         let affordable = ((events as f64 * paid_ns / cpu_ns) as usize).clamp(FEWEST, self.most.max(FEWEST));
-        // Few events in a cheap analysis say nothing about many: most of its cost may be there without any.
+        // A cheap analysis of few events does not show what many cost: most of its cost may be fixed.
         let is_telling = cpu_ns > paid_ns * TELLING;
         self.events = if is_telling { affordable } else { affordable.max(self.events) }.min(self.most);
     }
 
-    /// Events of the next analysis at most.
+    /// Most events of the next analysis.
     pub fn events(&self) -> usize {
         self.events
     }
 
-    /// How much the next analysis is asked.
+    /// Depth of the next analysis.
     pub fn depth(&self) -> Depth {
         self.depth
     }
 
-    /// One begins, when recording has cost this since its start.
+    /// Notes that an analysis begins, and what recording has cost so far.
     pub fn begins(&mut self, now_ns: u64, cost: Option<&Overhead>) {
         self.began_ns = now_ns;
         self.before = cost.copied().unwrap_or_default();
         self.last = Spent::default();
     }
 
-    /// What the one that began last took.
+    /// Notes what that analysis took.
     pub fn took(&mut self, spent: Spent) {
         self.last = spent;
     }
 }
 
-/// What analyses may take of one CPU, by what a program did meanwhile: 0.01 is 10 ms a second. Without a budget, or if what
-/// the program did is not known, it is the most that they ever may.
+/// Share of one CPU that analyses may take (0.01 is 10 ms a second), by what the program took lately. The most that they
+/// may ever take if there is no budget or the program's CPU time is not known.
 fn share_of_cpu(recent: Option<&Overhead>) -> f64 {
     let of_program = |cost: &Overhead| {
         let budget = f64::from(cost.budget_ppm?) / 1e6;
@@ -155,14 +153,14 @@ mod tests {
         all_asked: u32,
     }
 
-    /// What recording has cost a program that keeps this many CPUs busy, at the budget of 2 %.
+    /// Cost of recording a program that keeps this many CPUs busy, with a budget of 2 %.
     fn cost(cpus: f64, now_ns: u64) -> Overhead {
         let target_ns = (cpus * now_ns as f64) as u64;
         Overhead { budget_ppm: Some(20_000), wall_ns: now_ns, target_ns, ..Overhead::default() }
     }
 
-    /// An hour of analysing a program that keeps `cpus` busy with `per_second` events, which cost `each_ns` each, and
-    /// `fixed_ns` for any analysis.
+    /// An hour of analyses of a program that keeps `cpus` busy. It has `per_second` events, which cost `each_ns` each, and
+    /// each analysis costs `fixed_ns` more.
     fn hour(cpus: f64, per_second: u64, each_ns: u64, fixed_ns: u64) -> Hour {
         let mut pacing = Pacing::new(0, SECOND, 1_000_000);
         let mut hour = Hour::default();
@@ -189,8 +187,7 @@ mod tests {
         hour
     }
 
-    /// `top` of a Redis at full load took 29 % of a CPU at first and 141 % after a minute. Later it took 2 % of a CPU, of
-    /// programs on one CPU their whole budget.
+    /// Analyses keep to their share of the CPU, even for a busy server with many expensive events.
     #[test]
     fn an_hour_takes_its_share_whatever_events_cost() {
         for (cpus, share) in [(0.0, 0.002), (0.7, 0.007), (1.0, 0.01), (16.0, 0.02)] {
@@ -201,7 +198,7 @@ mod tests {
                             format!("{cpus} CPUs, {per_second}/s, {each_ns} ns each, {fixed_ns} ns for any");
                         let hour = hour(cpus, per_second, each_ns, fixed_ns);
                         let (total_ns, last_ns) = (hour.total_ns as f64, hour.last_third_ns as f64);
-                        // The last one has not been waited for yet.
+                        // The hour may end with an analysis whose share of the time has not passed yet.
                         let (budget_ns, dearest_ns) = (share * 3.6e12, hour.dearest_ns as f64);
                         assert!(total_ns <= budget_ns + dearest_ns, "{total_ns}: {what}");
                         assert!(
@@ -226,8 +223,7 @@ mod tests {
         assert!(hour.all_asked > 3_590, "{}", hour.all_asked);
     }
 
-    /// 10,000 events a second with a hot lock: windows of less than a second, which were up to eight seconds old, and said now this
-    /// and now that.
+    /// 10,000 events a second with a hot lock. Windows of less than a second would give other answers each time.
     #[test]
     fn few_questions_are_asked_of_a_long_stretch_rather_than_all_of_a_short_one() {
         let hour = hour(1.5, 10_000, 5_000, 1_000_000);

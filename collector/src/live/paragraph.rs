@@ -1,9 +1,8 @@
-//! Sentences in lines as wide as the terminal.
+//! Wraps sentences at the terminal's width.
 
 use crate::cell::width;
 
-/// A sentence in lines of at most `columns`, the second and later ones indented; in one line without a
-/// number.
+/// A sentence in lines of at most `columns`, the second and later ones indented; without a number, in one line.
 pub fn paragraph(text: &str, columns: Option<usize>) -> Vec<String> {
     let room = columns.map(|columns| columns.saturating_sub(2));
     let mut lines = folded(&text.split(' ').collect::<Vec<_>>(), room, "");

@@ -1,4 +1,4 @@
-//! The threads that records go through: one reads the rings, one writes and keeps the window, one puts probes on.
+//! The threads that records pass through: ring reader, writer and the thread that attaches probes.
 
 use super::EventSource;
 use super::attach_thread::{self, AttachThread};
@@ -23,13 +23,13 @@ pub(super) struct Pipeline {
     writer: JoinHandle<Option<Written>>,
 }
 
-/// How others reach it.
+/// Channels to the pipeline's threads.
 pub(super) struct Started {
-    /// To the thread that reads the rings.
+    /// Commands to the ring reader.
     pub commands: ReaderCommands,
-    /// To the thread that puts probes on.
+    /// Jobs for the thread that attaches probes.
     pub attaching: AttachThread,
-    /// To the thread that reads the target's threads.
+    /// Requests to the thread that reads the target's threads.
     pub snapshots: Option<ThreadSnapshots>,
     /// See [`EventSource::meter`].
     pub meter: Option<Box<dyn Fn() + Send>>,
@@ -64,9 +64,9 @@ impl Pipeline {
         Ok((Pipeline { reader, writer }, Started { commands, attaching, snapshots, meter }))
     }
 
-    /// Waits until all that was read is written. Returns what the file holds.
+    /// Waits until all records are written. Returns what the file has.
     pub fn finish(self, is_recording: bool) -> Option<Written> {
-        // A panic in a thread has been reported by it.
+        // The threads themselves have reported a panic.
         let _ = self.reader.join();
         if is_recording { self.writer.join().ok().flatten() } else { None }
     }

@@ -1,25 +1,24 @@
-//! How long the rings of a running capture may be left alone. A turn costs the target more than its own time:
-//! it starts with cold caches and evicts the target's data. So there are half as many where little happens.
+//! How long the rings of a running capture may be left alone. A turn costs the target more than its own time: it starts
+//! with cold caches and evicts the target's data. So there are half as many turns where little happens.
 
 use probe_abi::Kind;
 use std::time::{Duration, Instant};
 
-/// The pause where threads or programs come and go, or much is recorded.
+/// The pause while threads or programs come and go, or much is recorded.
 const USUAL: Duration = Duration::from_millis(50);
-/// The pause where neither is the case.
+/// The pause otherwise.
 const QUIET: Duration = Duration::from_millis(100);
-/// How long after threads or programs have begun or ended, or code was mapped, more of that is expected: new
-/// code should soon get probes, and rings should be free for the next threads.
+/// How long the usual pause is kept after threads or programs have begun or ended, or code was mapped. More of that is
+/// expected: new code should soon get probes, and rings should have room for the next threads.
 const STIRRED: Duration = Duration::from_secs(1);
-/// A turn with more records than this is not a quiet one,
+/// Most records of a quiet turn.
 const RECORDS: usize = 4_096;
-/// nor is one with more than a ring of this many bytes for each has room for: small rings are the user's
-/// choice.
+/// Bytes of a ring for each record of a quiet turn: with small rings, which a user may choose, fewer records are quiet.
 const ROOM_BYTES: usize = 32 * 64;
-/// The same for samples: each may be a stack of 16 KiB, a ring holds four times as many, and all of them may lie in one.
+/// Most samples of a quiet turn: each may be a stack of 16 KiB. A ring holds four times as many, and all may be in one ring.
 const SAMPLES: usize = 128;
 
-/// What the last turns of a capture were like.
+/// Whether the last turns of a capture were quiet.
 #[derive(Debug)]
 pub struct PollBackoff {
     /// Most records of a quiet turn.
@@ -29,7 +28,7 @@ pub struct PollBackoff {
 }
 
 impl PollBackoff {
-    /// Of a capture that begins now, with rings of this size.
+    /// For a capture that begins now, with rings of this size.
     pub fn beginning(now: Instant, ring_bytes: usize) -> PollBackoff {
         PollBackoff { records: RECORDS.min(ring_bytes / ROOM_BYTES), stirred: now, little: false }
     }
@@ -39,12 +38,12 @@ impl PollBackoff {
         matches!(kind, Kind::Fork | Kind::Exec | Kind::Exit)
     }
 
-    /// Threads or programs have begun or ended, or code was mapped.
+    /// Notes that threads or programs have begun or ended, or code was mapped.
     pub fn stir(&mut self, now: Instant) {
         self.stirred = now;
     }
 
-    /// A turn brought so much.
+    /// Notes how many records and samples a turn read.
     pub fn turn(&mut self, records: usize, samples: usize) {
         self.little = records <= self.records && samples <= SAMPLES;
     }

@@ -1,6 +1,6 @@
-//! Which functions that samples have shown get probes: those that matter and are called so rarely that probes cost next
-//! to nothing. How often a function is called, samples cannot tell: one long call looks as thousands of short ones in a
-//! row. So it is tried, with some thirty calls at most (see [`count_calls`]).
+//! Which functions found in samples get probes: those that matter and are called so rarely that probes cost next to
+//! nothing. Samples do not show how often a function is called: one long call looks like thousands of short ones. So a
+//! trial counts some thirty calls at most (see [`count_calls`]).
 
 use super::hot_functions::{HotFunction, HotFunctions};
 use super::message::{Chosen, Granted, NewFunctions, Placing};
@@ -16,23 +16,23 @@ use symbols::FileKey;
 use symbols::binary::Binary;
 use symbols::{ChosenFunction, SymbolError};
 
-/// Functions tried in one go.
+/// Most functions tried in one go.
 const MOST: usize = 2 * AT_ONCE;
-/// How long they are tried.
+/// Length of a trial.
 const TRIAL: Duration = Duration::from_millis(100);
 
-/// A function that is tried, in the first process that has it.
+/// A function to try, in the first process that has it.
 pub(super) struct Candidate {
     pub(super) seen: HotFunction,
     pub(super) chosen: ChosenFunction,
     pub(super) key: FileKey,
     pub(super) pid: u32,
-    /// Of its first instruction in that process.
+    /// Address of the function's first instruction in that process.
     pub(super) address: u64,
 }
 
 impl ProbedFunctions {
-    /// Probes for functions that samples have shown, if some are worth it.
+    /// Chooses which functions found in samples get probes; `None`: none is worth them.
     pub(super) fn select_probes(&mut self, hot: &HotFunctions, pids: &[u32]) -> Option<Granted> {
         let open: Vec<&HotFunction> =
             hot.functions.iter().filter(|seen| self.trials.is_open(seen)).take(MOST).collect();
@@ -42,14 +42,14 @@ impl ProbedFunctions {
         let candidates = self.candidates(&open, pids);
         for seen in &open {
             if !candidates.iter().any(|candidate| candidate.seen == **seen) {
-                // No such symbol, or probes would not hold there: that does not change.
+                // There is no such symbol, or probes would not hold there: a later look would find the same.
                 self.trials.decided(seen);
             }
         }
         self.tried(candidates, hot.cpu, pids)
     }
 
-    /// Those of them that have not had their trial.
+    /// The candidates that had no trial yet, `MOST` at most.
     pub(super) fn open_of(&self, mut candidates: Vec<Candidate>) -> Vec<Candidate> {
         candidates
             .retain(|candidate| self.trials.is_open(&candidate.seen) && !self.moves_code(candidate.pid));
@@ -57,7 +57,7 @@ impl ProbedFunctions {
         candidates
     }
 
-    /// Tries functions, and gives probes to those that are worth it.
+    /// Tries functions, and chooses those that are worth probes.
     pub(super) fn tried(&mut self, candidates: Vec<Candidate>, cpu: f64, pids: &[u32]) -> Option<Granted> {
         let mut accepted: BTreeMap<usize, Vec<Candidate>> = BTreeMap::new();
         let mut files: Vec<FileKey> = Vec::new();
@@ -80,7 +80,7 @@ impl ProbedFunctions {
         (!accepted.is_empty()).then(|| self.granted_to(accepted, pids))
     }
 
-    /// Those of them that can be probed.
+    /// Those of these functions that can be probed.
     fn candidates(&mut self, open: &[&HotFunction], pids: &[u32]) -> Vec<Candidate> {
         let mut found: Vec<(usize, Candidate)> = Vec::new();
         let mut looked: Vec<FileKey> = Vec::new();
@@ -97,7 +97,7 @@ impl ProbedFunctions {
                 }
                 let Some(binary) = self.opened(&path, &module.path) else { continue };
                 let key = binary.key();
-                // Another program by now: its addresses are others.
+                // The file at that path is another one by now, with other addresses.
                 if looked.contains(&key) || key.inode() != module.inode {
                     continue;
                 }
@@ -112,7 +112,7 @@ impl ProbedFunctions {
                 };
                 for (rank, seen) in here {
                     let mut same = all.iter().filter(|chosen| chosen.fact.name == seen.name);
-                    // Two of one name: which of them samples have shown is not known.
+                    // Two functions have that name: nobody knows which one the samples were in.
                     let (Some(chosen), None) = (same.next(), same.next()) else { continue };
                     if chosen.unsure.is_some() {
                         continue;
@@ -127,7 +127,7 @@ impl ProbedFunctions {
         found.into_iter().map(|(_, candidate)| candidate).collect()
     }
 
-    /// The functions of these very names.
+    /// The functions with exactly these names.
     fn named(
         &mut self,
         name: &str,
@@ -142,7 +142,7 @@ impl ProbedFunctions {
         Ok(choice.chosen)
     }
 
-    /// Gives numbers to those that are new, and probes in every process.
+    /// Numbers the new functions, and has all processes that have them probed.
     fn granted_to(&mut self, accepted: BTreeMap<usize, Vec<Candidate>>, pids: &[u32]) -> Granted {
         let mut facts: Vec<FunctionFact> = Vec::new();
         let mut chosen: HashMap<FileKey, Vec<ChosenFunction>> = HashMap::new();
@@ -182,8 +182,8 @@ impl ProbedFunctions {
     }
 }
 
-/// Where a function is tried: in threads of its process that were sampled in it, or if these are gone, in
-/// some that live now.
+/// Where a function is tried: in threads of its process that were sampled in it, or, if these have ended, in others of the
+/// process.
 fn points(candidate: &Candidate) -> Vec<(u32, u64)> {
     let tasks = PathBuf::from(format!("/proc/{}/task", candidate.pid));
     let lives = |thread: &u32| tasks.join(thread.to_string()).exists();
@@ -201,7 +201,7 @@ pub(super) struct Loaded {
     pub(super) path: PathBuf,
 }
 
-/// Its program and libraries. The C library is left out: everything calls it, and it has probes of its own.
+/// The program and libraries of a process. The C library is left out: everything calls it, and it has probes of its own.
 pub(super) fn loaded(pid: u32) -> Vec<Loaded> {
     let Ok(process) = Process::open(pid) else { return Vec::new() };
     let modules = mapped(&process).unwrap_or_default();

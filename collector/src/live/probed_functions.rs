@@ -1,5 +1,4 @@
-//! Which functions of which process get probes, and under which numbers: those at the start and those that come
-//! later share one table.
+//! Which functions of which process get probes, and their numbers. Functions at the start and later ones share one table.
 
 use super::c_libraries::CLibraries;
 use super::lock_rate_trials::LockRateTrials;
@@ -21,63 +20,63 @@ use symbols::{self, ChosenFunction, MovesCode, Parser, Parsers, Summary, SymbolE
 /// The remark about a program whose functions have no probes yet.
 const SEEN_FIRST: &str = "functions are known from samples (±) until some are found to be worth probes (--functions '*' probes all at once)";
 
-/// A program with at least this many functions gets no probes before samples show which functions matter. A
-/// browser or a language's runtime calls a great number of them while it starts, and makes no progress until
-/// the probes are removed (node with four workers did 21 rounds in its first second instead of 12,000).
+/// A program with more functions than this gets no probes before samples show which functions matter. A browser or a
+/// runtime calls very many functions while it starts, and hardly gets on until the probes are removed: node with four
+/// workers did 21 rounds in its first second instead of 12,000.
 const MOST_AT_ONCE: usize = 1_024;
-/// The same where no samples are taken.
+/// The same remark where no samples are taken.
 const NEVER_SEEN: &str =
     "no function gets probes: without samples none is found to be worth them (--functions 'GLOB' names some)";
 
-/// The table of functions while it grows.
+/// The table of functions, which grows while recording.
 pub struct ProbedFunctions {
     pub(super) parsers: Parsers,
     pub(super) selection: symbols::Selection,
-    /// As many as one program may have if it is the only one.
+    /// Most functions of one program, if it is the only one.
     pub(super) max_functions: usize,
-    /// Numbers are below this: the size of the table of counters.
+    /// Numbers of functions are less than this: the size of the kernel's table of counters.
     number_limit: u32,
     pub(super) files: HashMap<FileKey, Arc<[ChosenFunction]>>,
     pub(super) binaries: Binaries,
-    /// Which program's probes a process has.
+    /// The program whose functions were chosen for each process.
     pub(super) probed: HashMap<u32, FileKey>,
-    /// Which libraries of a process have been looked through.
+    /// Libraries of each process whose functions were already searched.
     pub(super) beside: HashMap<u32, HashSet<FileKey>>,
-    /// Patterns that a user has asked for since.
+    /// Patterns that a user has asked for while recording.
     pub(super) wanted: Vec<String>,
     /// C libraries.
     pub libc: CLibraries,
-    /// Programs whose functions get no probes unless a user names them, and whether those of their C libraries get none.
+    /// Programs that may copy their code: functions get probes only if a user names them. `true`: nor does the C library.
     moving: HashMap<FileKey, bool>,
-    /// See there.
+    /// Libraries that may copy code.
     pub(super) moving_libraries: MovingLibraries,
-    /// No function has probes until samples show that it is worth them.
+    /// Functions get probes only after samples show that they are worth it.
     pub(super) from_samples: bool,
-    /// The same holds for programs with more functions than [`MOST_AT_ONCE`].
+    /// The same, for programs with more functions than [`MOST_AT_ONCE`] only.
     pub(super) few_at_once: bool,
-    /// The remark about that.
+    /// The remark on functions without probes.
     seen_first: &'static str,
-    /// Of files that samples fell into.
+    /// Functions of files that samples fell into.
     pub(super) tables: Tables,
-    /// See there.
+    /// Results of trials.
     pub(super) trials: Trials,
-    /// Families of lock functions get probes only when a trial has shown what they cost.
+    /// Families of lock functions get probes only after a trial shows what they cost.
     pub(super) tries_locks: bool,
     pub(super) lock_trials: LockRateTrials,
 }
 
-/// Functions of one process at the start.
+/// The chosen functions of one process at the start.
 #[derive(Debug, Default)]
 pub struct First {
-    /// For the capture.
+    /// Probes for the capture.
     pub probes: Vec<ProbeFunction>,
-    /// For the recording's table; empty if they are in it already.
+    /// Functions for the recording's table; empty if they are in it already.
     pub facts: Vec<FunctionFact>,
     /// The program's binary; `None` if it is in the recording already.
     pub module: Option<ModuleFact>,
-    /// What the choice leaves out, for people.
+    /// Which functions the choice leaves out, for people.
     pub sentence: Option<String>,
-    /// What can be done about it, if much was left out.
+    /// What the user can do about it, if many were left out.
     pub hint: Option<&'static str>,
 }
 
@@ -125,7 +124,7 @@ impl ProbedFunctions {
         self.probed.get(&pid).is_some_and(|key| self.moving.contains_key(key))
     }
 
-    /// The number of one more function; `None`: there are no more.
+    /// A number for one more function; `None`: all numbers are used.
     pub(super) fn next_number(&mut self) -> Option<u32> {
         let number = Some(self.selection.first_id).filter(|number| *number < self.number_limit)?;
         self.selection.first_id = number.saturating_add(1);
@@ -133,51 +132,51 @@ impl ProbedFunctions {
         Some(number)
     }
 
-    /// How many functions get numbers at most.
+    /// Numbers of functions are less than this.
     pub fn number_limit(&self) -> u32 {
         self.number_limit
     }
 
-    /// Functions get probes when samples, if there are some, show that they are worth it, and not before.
+    /// The same, but with `from_samples`, functions get probes only after samples, if any, show that they are worth it.
     #[must_use]
     pub fn only_selected(self, from_samples: bool, are_taken: bool) -> ProbedFunctions {
         let seen_first = if are_taken { SEEN_FIRST } else { NEVER_SEEN };
         ProbedFunctions { from_samples, seen_first, ..self }
     }
 
-    /// Families of lock functions of processes that run, and of what comes later in them, get probes when a trial has shown
-    /// that these cost little.
+    /// The same, but lock functions of processes that run, and of their later programs and children, get probes only after a
+    /// trial shows that these cost little.
     #[must_use]
     pub fn trying_locks(self, tries_locks: bool) -> ProbedFunctions {
         ProbedFunctions { tries_locks, ..self }
     }
 
-    /// The operations of a process are missing since then, until its families are tried.
+    /// Queues a process for a trial of its lock functions; its operations are missing from `since_ns` on.
     pub fn will_try_locks(&mut self, pid: u32, since_ns: u64) {
         self.lock_trials.wait(pid, since_ns);
     }
 
-    /// No function gets probes until a user asks for it.
+    /// The same, but functions get probes only if a user asks for them.
     #[must_use]
     pub fn none_unasked(self) -> ProbedFunctions {
         ProbedFunctions { max_functions: 0, ..self }
     }
 
-    /// Programs with very many functions begin without probes, unless the user has said which functions or
-    /// how many. `sampled`: samples show them instead.
+    /// The same, but programs with very many functions begin without probes, unless the user has named functions or their
+    /// number. Only if stacks are `sampled`, so that samples show the functions instead.
     #[must_use]
     pub fn few_at_once(self, sampled: bool) -> ProbedFunctions {
         let asked = !self.selection.include.is_empty() || self.max_functions != plan::MOST_FUNCTIONS;
         ProbedFunctions { few_at_once: sampled && !asked, ..self }
     }
 
-    /// What probes may cost, and what a hit does.
+    /// Sets what probes may cost, and what a hit costs.
     pub fn may_cost(&mut self, budget_ppm: Option<u32>, hit_costs: Option<HitCosts>) {
         self.trials = Trials::new(budget_ppm, hit_costs);
     }
 
-    /// Chooses the functions of the program `name` in `binary` for a process. `binary` opens the very file that the
-    /// process runs or will run.
+    /// Chooses the functions of the program `name` for a process. `binary` opens exactly the file that the process runs or
+    /// will run.
     pub fn of_process(&mut self, pid: u32, name: &str, binary: &Path) -> Result<First, SymbolError> {
         if self.max_functions == 0 {
             return Ok(First::default());
@@ -237,7 +236,7 @@ impl ProbedFunctions {
         Ok(self.first(pid, key, &chosen, binary, first))
     }
 
-    /// No function of a program has probes yet, with a sentence that says why.
+    /// Chooses no function of a program for now, with a sentence that gives the reason.
     fn none_at_first(
         &mut self,
         pid: u32,
@@ -265,9 +264,8 @@ impl ProbedFunctions {
         found.is_ok_and(|found| !FileKey::of(&found).is_same_inode(key))
     }
 
-    /// The functions chosen for this file before it was renamed, linked or touched, or for another file that
-    /// is the same in all that matters, as when a program is built again while it starts. They keep their
-    /// numbers.
+    /// The functions chosen for this file before it was renamed, linked or touched, or for another file with the same
+    /// functions. That happens if a program is built again while it starts. They keep their numbers.
     fn chosen_before(
         &self,
         key: &FileKey,
@@ -291,7 +289,7 @@ impl ProbedFunctions {
                 fact.offset,
             )
         };
-        // More may have been asked for since.
+        // The earlier choice may have more functions, which a user asked for.
         let mut earlier = earlier.into_iter().filter(|chosen| {
             let first = chosen.iter().take(now.chosen.len());
             !now.chosen.is_empty() && first.map(place).eq(now.chosen.iter().map(place))
@@ -310,7 +308,7 @@ impl ProbedFunctions {
         let places = chosen.iter().flat_map(|chosen| {
             std::iter::once(chosen.entry_offset).chain(chosen.exit_offsets.iter().copied())
         });
-        // Remembers the bytes there. If they have changed since the file was read, it gets no probes, with a
+        // Remembers the bytes at these places. If they change after the file was read, the function gets no probes, with a
         // remark.
         let _ = binary.vouch(places);
         first.probes = chosen.iter().map(|chosen| probe_of(chosen, pid, binary)).collect();
@@ -319,7 +317,7 @@ impl ProbedFunctions {
     }
 }
 
-/// Unless a name may be one of several functions.
+/// The choice, or an error if a name may mean several functions.
 pub(super) fn clear(mut choice: symbols::Choice) -> Result<symbols::Choice, SymbolError> {
     match choice.unclear.pop() {
         Some(symbols::Unclear { name, may_be }) => Err(SymbolError::Unclear { name, may_be }),
@@ -327,7 +325,7 @@ pub(super) fn clear(mut choice: symbols::Choice) -> Result<symbols::Choice, Symb
     }
 }
 
-/// For the capture.
+/// A chosen function as the capture wants it.
 pub(super) fn probe_of(chosen: &ChosenFunction, pid: u32, binary: &Arc<Binary>) -> ProbeFunction {
     ProbeFunction {
         id: chosen.fact.id,
@@ -340,7 +338,7 @@ pub(super) fn probe_of(chosen: &ChosenFunction, pid: u32, binary: &Arc<Binary>) 
     }
 }
 
-/// The binary's path as people know it.
+/// The binary's path, for people.
 fn path_of(pid: u32, binary: &Path) -> String {
     match Process::open(pid) {
         Ok(process) if binary == process.open_path() => process.executable,
@@ -360,7 +358,7 @@ fn too_many(functions: usize) -> String {
 /// `missing`: the message about the program's missing symbols.
 fn hint(is_go: bool, total: usize, missing: Option<&str>) -> Option<&'static str> {
     if total == 0 {
-        // Who installs a package does not build it.
+        // A user who installed a package does not build it.
         let is_packaged = missing.is_some_and(|missing| missing.contains("-dbgsym"));
         (!is_packaged)
             .then_some("function names come from the symbol table: build it without -s and do not strip it")
@@ -377,7 +375,7 @@ fn hint(is_go: bool, total: usize, missing: Option<&str>) -> Option<&'static str
 mod tests {
     use super::*;
 
-    /// The hint for `gzip` was to build it without -s.
+    /// A user who installed a packaged program gets no hint to build it without -s.
     #[test]
     fn a_packages_program_is_not_to_be_built() {
         let install =
@@ -390,7 +388,7 @@ mod tests {
         );
     }
 
-    /// The functions of a program that was renamed between its start and its exec were listed twice.
+    /// A program may be renamed between its start and its exec: its functions must not be listed twice.
     #[test]
     fn a_program_that_was_renamed_keeps_its_functions() {
         let folder = tempfile::tempdir().expect("folder");
@@ -404,7 +402,7 @@ mod tests {
         let renamed = folder.path().join("renamed");
         let key = |path: &Path| FileKey::of(&std::fs::metadata(path).expect("metadata"));
         let first_key = key(&path);
-        // The clock of files goes in steps of some milliseconds.
+        // Times of files have a resolution of some milliseconds.
         for _ in 0..1_000 {
             std::fs::rename(&path, &renamed).expect("renamed");
             std::fs::rename(&renamed, &path).expect("renamed");
@@ -420,8 +418,7 @@ mod tests {
         assert_eq!(ids(&after), ids(&before));
     }
 
-    /// A program was built again between its start and its exec: each function was in the report twice, one of them as
-    /// `UnderTheLock (convoy+0x1400)#2`.
+    /// A program may be built again between its start and its exec: otherwise each function is in the report twice.
     #[test]
     fn a_copy_of_a_program_has_the_same_functions() {
         let folder = tempfile::tempdir().expect("folder");
@@ -440,7 +437,7 @@ mod tests {
         assert_eq!(ids(&other), ids(&before), "it is known by now");
     }
 
-    /// A function with the number 65,536 shared the counters of mutexes.
+    /// A function's number beyond the table would share the counters of mutexes.
     #[test]
     fn numbers_end_where_counters_do() {
         let plan = |max_functions| plan::Selection { max_functions, ..plan::Selection::default() };

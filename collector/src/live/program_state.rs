@@ -1,5 +1,5 @@
-//! How many of the program's threads run, and how many wait for locks, from record to record: enough for a
-//! condition, at a hash look-up or two for each record. No timeline is built.
+//! How many of the program's threads run, and how many wait for locks, after each record. That is enough for conditions,
+//! and takes a hash look-up or two for each record. No timeline is built.
 
 use engine::event::{ThreadFact, ThreadState, futex_of_sleeper};
 use probe_abi::{Record, Switch, SwitchFlags};
@@ -19,18 +19,18 @@ enum Doing {
     Other,
 }
 
-/// The program's threads now.
+/// The program's threads at present.
 #[derive(Debug, Default)]
 pub struct ProgramState {
     threads: FxHashMap<u32, (u32, Doing)>,
-    /// Who has which CPU.
+    /// The thread on each CPU.
     cpus: FxHashMap<u16, u32>,
     running: u32,
     waiting: u32,
 }
 
 impl ProgramState {
-    /// As /proc showed the threads at the start. Until its first record, one that /proc calls running has a CPU.
+    /// Threads at the start, as /proc has them. A thread that runs there counts as on a CPU until its first record.
     pub fn new(threads: &[ThreadFact]) -> ProgramState {
         let mut state = ProgramState::default();
         for thread in threads {
@@ -40,17 +40,17 @@ impl ProgramState {
         state
     }
 
-    /// Threads there are.
+    /// Number of threads.
     pub fn threads(&self) -> u32 {
         u32::try_from(self.threads.len()).unwrap_or(u32::MAX)
     }
 
-    /// Those that have a CPU.
+    /// Threads that have a CPU.
     pub fn running(&self) -> u32 {
         self.running
     }
 
-    /// Those that sleep in a futex call.
+    /// Threads that sleep in a futex call.
     pub fn waiting(&self) -> u32 {
         self.waiting
     }
@@ -59,7 +59,7 @@ impl ProgramState {
     pub fn record(&mut self, record: &Record) {
         match record {
             Record::Switch(switch) => self.switch(switch),
-            // A waking of a thread that does not sleep ends no wait.
+            // Waking a thread that does not sleep ends no wait.
             Record::Waking(waking) if self.doing(waking.wakee_tid) == Some(Doing::Runs) => {}
             Record::Waking(waking) => self.set(waking.wakee_pid, waking.wakee_tid, Doing::Other),
             Record::Fork(fork) => self.set(fork.child_pid, fork.child_tid, Doing::Other),
@@ -77,7 +77,7 @@ impl ProgramState {
 
     fn switch(&mut self, switch: &Switch) {
         let (cpu, pid, tid) = (switch.header.cpu, switch.header.pid, switch.header.tid);
-        // The thread that was there by the records before is gone: a record was lost.
+        // Another thread was on that CPU, by earlier records: the record of its switch was lost.
         if let Some(there) = self.cpus.remove(&cpu).filter(|there| *there != tid)
             && self.doing(there) == Some(Doing::Runs)
         {
@@ -108,7 +108,7 @@ impl ProgramState {
     }
 
     fn set(&mut self, pid: u32, tid: u32, doing: Doing) {
-        // Idle is no thread.
+        // Thread 0 is idle and does not count.
         if tid != 0 {
             let before = self.threads.insert(tid, (pid, doing));
             self.count(before.map(|(_, doing)| doing), Some(doing));

@@ -1,5 +1,5 @@
-//! What the loop asks of the thread that empties the rings, and what else wakes that thread: a target that rings because
-//! one of its rings fills up.
+//! Commands of the main loop to the ring reader, and the doorbell that also wakes it: the target rings when one of its
+//! rings fills up.
 
 use super::ring_reader::Command;
 use capture::interpose::Doorbell;
@@ -7,22 +7,22 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
-/// A target that rings all the time is answered after this long: no ring of ours fills up to the half any faster.
+/// Least time between turns for a target that rings all the time: no ring of the preloaded library is half full sooner.
 const ANSWER: Duration = Duration::from_millis(2);
 
-/// The loop's end.
+/// The main loop's end.
 pub struct ReaderCommands {
     commands: Sender<Command>,
     bell: Option<Arc<Doorbell>>,
 }
 
-/// The other end.
+/// The ring reader's end.
 pub struct CommandReceiver {
     commands: Receiver<Command>,
     bell: Option<Arc<Doorbell>>,
 }
 
-/// Both ends; `bell`: the target's, if it has one.
+/// Creates both ends; `bell`: the target's doorbell, if it has one.
 pub fn reader_commands(bell: Option<Doorbell>) -> (ReaderCommands, CommandReceiver) {
     let (sender, receiver) = channel();
     let bell = bell.map(Arc::new);
@@ -30,7 +30,7 @@ pub fn reader_commands(bell: Option<Doorbell>) -> (ReaderCommands, CommandReceiv
 }
 
 impl ReaderCommands {
-    /// One that has ended by itself needs no commands.
+    /// Sends a command; a reader that has ended ignores it.
     pub fn give(&self, command: Command) {
         let _ = self.commands.send(command);
         if let Some(bell) = &self.bell {
@@ -40,15 +40,15 @@ impl ReaderCommands {
 }
 
 impl CommandReceiver {
-    /// The rings are about to be emptied: what has been rung so far is heard.
+    /// Silences the bell, since the rings are about to be emptied.
     pub fn begin_turn(&self) {
         if let Some(bell) = &self.bell {
             bell.silence();
         }
     }
 
-    /// The next command; [`RecvTimeoutError::Timeout`]: it is time for another turn, since this pause is over
-    /// or the bell rang.
+    /// The next command. [`RecvTimeoutError::Timeout`]: it is time for another turn, since the pause is over or the bell
+    /// rang.
     pub fn next(&self, pause: Duration) -> Result<Command, RecvTimeoutError> {
         let Some(bell) = &self.bell else { return self.commands.recv_timeout(pause) };
         let began = Instant::now();
@@ -58,7 +58,7 @@ impl CommandReceiver {
         if pause.is_zero() {
             return Err(RecvTimeoutError::Timeout);
         }
-        // A command rings, too: after it was sent, so that it is there when this comes back.
+        // A command rings after it was sent, so it is in the channel when the wait returns.
         bell.wait(pause);
         if let Some(done) = self.given() {
             return done;
@@ -91,7 +91,7 @@ mod tests {
         (waiter.next(pause), began.elapsed())
     }
 
-    /// With a bell and without one.
+    /// A pair of ends without a bell, and one with a bell.
     fn both() -> Vec<(ReaderCommands, CommandReceiver)> {
         let interposed = Interposed::new(Vec::new(), None, false, None).expect("memory");
         vec![reader_commands(None), reader_commands(Some(interposed.bell().expect("a bell")))]
@@ -136,7 +136,7 @@ mod tests {
             assert!(matches!(got, Err(RecvTimeoutError::Timeout)) && took < LONG);
         }
         assert!(began.elapsed() >= ANSWER * 20);
-        // It does not keep this thread from ending.
+        // A target that rings does not keep the thread from ending.
         target.ring();
         commands.give(stop());
         assert!(matches!(waiter.next(LONG), Ok(Command::Stop { .. })));

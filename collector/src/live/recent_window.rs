@@ -6,11 +6,11 @@ use super::naming::{PLACES_AT_ONCE, forget_mappings};
 use engine::event::{AddressFact, CodeFact, Facts, FunctionFact, MappingFact, Recording, WindowEnd};
 use engine::timeline::Window;
 
-/// A stretch with the maximum number of records drops one part in this many, the oldest: moving its start
-/// record by record would take too long.
+/// A window with the maximum number of records drops its oldest records, one part in this many: moving the start record by
+/// record would take too long.
 const GIVE_UP: usize = 8;
 
-/// Mappings of sampled processes, and names of places in them, that are kept.
+/// Most mappings of sampled processes, and most names of places in them, that are kept.
 const MOST_MAPPINGS: usize = 1 << 16;
 const MOST_CODE: usize = 4 * PLACES_AT_ONCE;
 
@@ -20,14 +20,14 @@ pub struct RecentWindow {
     span_ns: u64,
     max_events: usize,
     complete_to_ns: u64,
-    /// Where the start had to move for the number of records, if it had to.
+    /// Where the window had to start because of the number of records, if it had to.
     cut_to_ns: Option<u64>,
     /// Losses and costs since the start of the recording.
     counts: CountsOverTime,
 }
 
 impl RecentWindow {
-    /// Begins with the facts; at most `span_ns` long, at most `max_events` records.
+    /// A window that begins with these facts, is at most `span_ns` long and has at most `max_events` records.
     pub fn new(facts: Facts, span_ns: u64, max_events: usize) -> RecentWindow {
         let start_ns = facts.start_ns;
         RecentWindow {
@@ -44,7 +44,7 @@ impl RecentWindow {
     pub fn take(&mut self, batch: &Batch) {
         for record in &batch.records {
             if record.header().time_ns < self.window.start_ns() {
-                // Of the very instant at which the start was cut.
+                // A record of the very instant after which the window was cut.
                 continue;
             }
             self.window.push(*record);
@@ -60,7 +60,7 @@ impl RecentWindow {
         self.counts.forget_before(self.window.start_ns());
     }
 
-    /// More functions have probes from now on; one with a known number takes the earlier one's place.
+    /// Adds functions that have probes from now on. A function with a known number replaces the earlier one.
     pub fn add_functions(&mut self, functions: &[FunctionFact]) {
         let known = &mut self.window.facts_mut().functions;
         for function in functions {
@@ -71,16 +71,15 @@ impl RecentWindow {
         }
     }
 
-    /// More code of sampled processes is known; some is forgotten when there is too much.
+    /// Adds mappings of sampled processes, and forgets some when there are too many.
     pub fn add_mappings(&mut self, mappings: &[MappingFact]) {
         let known = &mut self.window.facts_mut().mappings;
         known.extend_from_slice(mappings);
         forget_mappings(known, MOST_MAPPINGS);
     }
 
-    /// Code of sampled stacks has names. Names of places that no stack of the stretch contains are forgotten
-    /// when there are too many: a program may make code without end. The last ones stay, since they are not
-    /// sent again soon ([`PLACES_AT_ONCE`]).
+    /// Adds names of sampled code. When there are too many, names are forgotten that no stack of the window has, since a
+    /// program may make code without end. The last ones stay, since they are not sent again soon ([`PLACES_AT_ONCE`]).
     pub fn add_code(&mut self, code: &[CodeFact]) {
         self.window.facts_mut().code.extend_from_slice(code);
         if self.window.facts_mut().code.len() > MOST_CODE {
@@ -88,13 +87,12 @@ impl RecentWindow {
         }
     }
 
-    /// More addresses have names; each comes once.
+    /// Adds names of addresses; each name comes once.
     pub fn add_addresses(&mut self, addresses: &[AddressFact]) {
         self.window.facts_mut().addresses.extend_from_slice(addresses);
     }
 
-    /// The stretch as a recording of the last `most` records that ends here; what happened later is not in it. Losses are
-    /// those inside.
+    /// The window's last `most` records up to this end, as a recording. Losses are those inside.
     pub fn ending(&mut self, end: WindowEnd, most: usize) -> Recording {
         let end_ns = end.end_ns;
         self.move_start(end_ns.saturating_sub(self.span_ns));
@@ -103,12 +101,12 @@ impl RecentWindow {
         self.window.ending(end)
     }
 
-    /// Its first instant.
+    /// The window's first instant.
     pub fn start_ns(&self) -> u64 {
         self.window.start_ns()
     }
 
-    /// Whether it is shorter than asked for, because it holds as many records as it may.
+    /// Whether the window is shorter than asked for, because it has as many records as it may.
     pub fn is_cut(&self) -> bool {
         let wanted_ns = self.complete_to_ns.saturating_sub(self.span_ns);
         self.cut_to_ns.is_some_and(|cut_ns| cut_ns == self.window.start_ns() && cut_ns > wanted_ns)
@@ -119,7 +117,7 @@ impl RecentWindow {
         self.counts.forget_before(self.window.start_ns());
     }
 
-    /// Gives up the oldest records of more than `most`, and those of the same time as the last of them.
+    /// Drops the oldest records so that `most` stay at most, with all records of the last dropped one's time.
     fn keep(&mut self, most: usize) {
         let Some(last_gone) = self.window.len().checked_sub(most.saturating_add(1)) else { return };
         let Some(last) = self.window.events().get(last_gone) else { return };
@@ -205,9 +203,8 @@ mod tests {
         assert_eq!(recent.ending(end(200, 9), usize::MAX).facts.end.map(|end| end.loss.dropped), Some(2));
     }
 
-    /// `top` of a program that generates code all the time: after an hour it had a million names, copied with
-    /// every report, and had forgotten where the program itself is mapped. Each report went through up to
-    /// 65,536 stacks that no sample in it named, so that reports took longer and longer.
+    /// A program may generate code all the time. Its names and stacks must not accumulate, since each report copies them,
+    /// and the mapping of the program itself must not be forgotten.
     #[test]
     fn an_hour_of_new_code_takes_no_more_memory_than_some_minutes() {
         use engine::event::{Note, NoteKind};
@@ -250,7 +247,7 @@ mod tests {
                 let kind = NoteKind::Stack { id, pid: 1, frames, cut: false };
                 notes.push(Note { time_ns: second * SECOND, kind });
             }
-            // A process that was to go without probes, and has ended since.
+            // A process that got no probes, and has ended since.
             let kind = NoteKind::Gap {
                 pid: 1_000 + second as u32,
                 cpu: None,
@@ -278,7 +275,7 @@ mod tests {
         assert!(most.0 <= MOST_MAPPINGS && most.1 <= MOST_CODE && most.2 <= (1 << 16) + 1_000, "{most:?}");
         assert!(most.1 > MOST_CODE / 2, "there was enough to forget: {most:?}");
         assert!(most.2 > 1 << 16, "there were stacks enough: {most:?}");
-        // The samples and stacks of ten seconds, and what was noted in each of them.
+        // Samples and stacks of ten seconds, and the notes in them.
         assert_eq!(work, BTreeSet::from([(401, 401 + 11)]), "each report is of as much as the first one");
     }
 }

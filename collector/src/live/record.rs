@@ -26,13 +26,13 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-/// Records until the target ends, the time is over or the user has enough; says on stderr what there is.
+/// Records until the target ends, the time is over or the user stops it. Writes a summary to stderr.
 pub fn record(plan: &RecordPlan) -> Result<Outcome, UserError> {
     record_with(&on_most_cpus(plan)?, Silence::Speaking)
 }
 
-/// The same without messages; the command has no input and its output is dropped. It is over when the command
-/// ends, even if that leaves a daemon, which never ends.
+/// The same without messages. The command has no input, and its output is dropped. Recording ends when the command ends,
+/// even if a daemon that it started runs on forever.
 pub fn record_silently(plan: &RecordPlan) -> Result<Outcome, UserError> {
     record_with(plan, Silence::Silent)
 }
@@ -49,7 +49,7 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
         Silence::Silent => Some(nowhere()?),
     };
     let overwrite = if plan.force { Overwrite::AnyFile } else { Overwrite::Nothing };
-    // Before anything is started or probed for nothing.
+    // Checked before anything is started or probed.
     if let Some(path) = &plan.output {
         check_file(path, overwrite)?;
     }
@@ -68,12 +68,12 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
         announce(plan, &subject, &remarks, child.is_some());
     }
     let mut functions_known = facts.functions.clone();
-    // Of a program that runs, events are recorded from before its symbols are read.
+    // Events of a running program are recorded before its symbols are read: that time counts for --duration.
     let before = match child {
         Some(_) => Duration::ZERO,
         None => Duration::from_nanos(capture::target::monotonic_ns().saturating_sub(facts.start_ns)),
     };
-    // A daemon that it starts never ends.
+    // Recording ends with the command: a daemon that it starts would never end.
     let ends_all = silence == Silence::Silent || !plan.capture.children_to_their_end;
     let command = child.as_ref().map(GatedChild::pid).filter(|_| ends_all);
     let before_others = CpuTimes::now();
@@ -107,7 +107,7 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
     if let Some(outcome) = failed(&mut ended, (&plan.keep, &path), &subject)? {
         return Ok(outcome);
     }
-    // Only of a command that did what it should is it known what it costs elsewhere.
+    // Runs on other CPU counts make sense only for a command that succeeds.
     if ended.child_status.is_some_and(|status| status.success())
         && let Err(error) = add_cpu_runs(plan, &path)
     {
@@ -128,33 +128,33 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
             overhead: cost.or(usual.overhead),
             ..usual
         };
-        // A user who has closed stderr does not want to know.
+        // If stderr is closed, nobody wants the summary.
         let _ = summary.write(&style::for_stderr(), style::columns_of_stderr(), io::stderr().lock());
     }
     Ok(outcome(&ended))
 }
 
-/// What the next command needs to show requests.
+/// Options that the next command needs to show requests.
 fn words_about_requests(plan: &RecordPlan) -> String {
     plan.per.as_ref().map_or(String::new(), |name| format!(" --per {}", shell_word(Path::new(name))))
 }
 
-/// These processes and their threads now.
+/// Facts about these processes and their threads now.
 fn snapshot(pids: &[u32]) -> Facts {
-    // Before: a thread that ends meanwhile ends in the events from then on.
+    // The time is read first: a thread that ends during the reading then ends in the events after it.
     let start_ns = capture::target::monotonic_ns();
     Facts { start_ns, ..facts_of(pids) }
 }
 
-/// What there is instead of a summary: the error of a command that did not start or of a part that failed, or the
-/// outcome of a recording that the user broke off. `None`: all went well.
+/// What replaces the summary: the error of a command that did not start or of a thread that failed, or the outcome of a
+/// recording that the user broke off. `None`: all went well.
 fn failed(
     ended: &mut Ended,
     (keep, path): (&Keep, &Path),
     subject: &str,
 ) -> Result<Option<Outcome>, UserError> {
     if let Some(error) = ended.launch_error.take() {
-        // It contains nothing from the command. A ring may not have got as far as a file: then another one's may have the name.
+        // The file has nothing of the command. A ring may have written no file yet: the name may be another one's.
         if ended.file.is_some() {
             let _ = std::fs::remove_file(path);
         }
@@ -179,14 +179,14 @@ fn failed(
     Ok(None)
 }
 
-/// Where the output of a command goes that is not to be shown.
+/// The file that drops a command's output.
 fn nowhere() -> Result<File, UserError> {
     File::options().read(true).write(true).open("/dev/null").map_err(|error| {
         UserError::runtime(format!("cannot open /dev/null: {error}"), "see whether /dev is mounted")
     })
 }
 
-/// The remarks before it begins.
+/// Prints the remarks before recording begins.
 fn announce(plan: &RecordPlan, subject: &str, remarks: &[String], is_launched: bool) {
     let style = style::for_stderr();
     for line in remarks.iter().flat_map(|remark| paragraph(&style.text(remark), style::columns_of_stderr())) {
@@ -200,11 +200,11 @@ fn announce(plan: &RecordPlan, subject: &str, remarks: &[String], is_launched: b
     say(style.text(&format!("recording {subject}{until}")));
 }
 
-/// A launched command's exit is ours, however the recording ended: its children may have outlived it.
-/// Otherwise all went well.
+/// The exit code is that of the launched command, however the recording ended: its children may have outlived it. Without
+/// a command all went well.
 pub fn outcome(ended: &Ended) -> Outcome {
-    // Without a status it runs on: time was over, or the user left. That was asked for, so it is no failure, and there
-    // is no exit code to pass on; the summary says that it runs on.
+    // A command without a status still runs: time was over, or the user left. That was asked for, so it is no failure, and
+    // there is no exit code to pass on; the summary says that the command runs on.
     ended.child_status.map_or(Outcome::Done, Outcome::from)
 }
 
@@ -254,7 +254,7 @@ pub(super) fn summary(
     }
 }
 
-/// How synchronization operations were recorded, in the processes at the start and in those that came later.
+/// How synchronization operations were recorded, in processes at the start and in later ones.
 fn locks_text(how: &How, libc: &LibcCounts) -> String {
     let mut text = how.to_string();
     let LibcCounts { probed, without, why, off, unfit } = libc;

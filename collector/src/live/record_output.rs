@@ -1,4 +1,4 @@
-//! The file that `record` writes, and what it takes to save a ring.
+//! The file that `record` writes to, and how a ring is saved.
 
 use super::destination::{Destination, Part, Written};
 use super::ring_file::{Names, RingFile};
@@ -20,18 +20,18 @@ use std::sync::atomic::AtomicBool;
 
 /// See the module.
 pub struct Output {
-    /// Where what is recorded goes.
+    /// Where records go.
     pub destination: Destination,
-    /// What has it saved, if it is a ring.
+    /// What makes a ring save itself; `None` without a ring.
     pub saving: Option<Saving>,
-    /// The file; of a ring the one that comes first.
+    /// The file; for a ring, the first file.
     pub path: PathBuf,
 }
 
-/// Begins with the description and the facts. Without a name in the plan the file has `usual`, or the next name that is free.
+/// Creates the file and writes description and facts. If the plan has no name, the file has `usual` or the next free name.
 ///
 /// # Errors
-/// The file cannot be made, or there is no room for what it begins with.
+/// The file cannot be created, or there is no room for these.
 pub fn open(plan: &RecordPlan, meta: Meta, facts: &Facts, usual: PathBuf) -> Result<Output, UserError> {
     let overwrite = if plan.force { Overwrite::AnyFile } else { Overwrite::Nothing };
     if let Keep::Ring(ring) = &plan.keep {
@@ -44,7 +44,7 @@ pub fn open(plan: &RecordPlan, meta: Meta, facts: &Facts, usual: PathBuf) -> Res
         None => create_unused(&usual)?,
     };
     let destination = begun(plan, file, &path, &meta, facts).map_err(|error| {
-        // It is new and holds nothing, and would be in the way of the next try.
+        // The new file is empty, and would be in the way of the next try.
         let _ = std::fs::remove_file(&path);
         let hint = match (&plan.keep, error.kind()) {
             (Keep::Newest { .. }, io::ErrorKind::FileTooLarge) => "give a larger --max-size",
@@ -75,7 +75,7 @@ fn ring_in_memory(ring: &RingPlan, meta: Meta, facts: &Facts, names: Names) -> R
     Ok(Output { destination: Destination::Ring(Box::new(file)), saving: Some(saving), path })
 }
 
-/// A ring was saved before the end, or was not: it goes on.
+/// Reports that a ring was saved before the end, or why not; the ring goes on.
 fn tell(saved: &Result<Box<Saved>, UserError>) {
     let style = style::for_stderr();
     match saved {
@@ -93,7 +93,7 @@ fn tell(saved: &Result<Box<Saved>, UserError>) {
     }
 }
 
-/// What there is of a recording that the user broke off, if that may be more than one file.
+/// Which files there are of a recording that the user broke off, if there may be more than one.
 pub fn broken_off_text(keep: &Keep, path: &Path) -> Option<String> {
     let Keep::Newest { .. } = keep else { return None };
     let file = path.display();
@@ -102,7 +102,7 @@ pub fn broken_off_text(keep: &Keep, path: &Path) -> Option<String> {
     ))
 }
 
-/// What the summary says about how much was kept. `None`: all of it.
+/// How much of the recording was kept, for the summary. `None`: all of it.
 pub fn kept_text(keep: &Keep, written: &Written, saved: &[PathBuf]) -> Option<String> {
     let Part::Last { length, is_cut } = written.part else { return None };
     let mut text = format!("the last {}", duration(length.as_nanos() as f64));

@@ -1,4 +1,4 @@
-//! A recording as a source: what a session file or a generator holds, played through the live pipeline.
+//! A recording as a source: plays a session file or a generated recording through the live pipeline.
 
 use super::source::Late;
 use super::{Drained, EventSource, Probed};
@@ -30,14 +30,14 @@ struct Ring {
 /// How fast a recording is played.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pace {
-    /// This many records of each ring each turn, regardless of their times.
+    /// This many records of each ring in each turn, regardless of their times.
     Batches(usize),
-    /// Each record when its time has come: 1.0 is as it was recorded, 2.0 twice as fast.
+    /// Each record at its time: 1.0 is as recorded, 2.0 twice as fast.
     Times(f64),
 }
 
 impl Replay {
-    /// Plays a recording, one ring for each CPU and for each thread that wrote records itself.
+    /// Plays a recording, with a ring for each CPU and for each thread that wrote records itself.
     pub fn new(recording: Recording, pace: Pace) -> Replay {
         let mut rings = Vec::<Vec<Record>>::new();
         let mut numbers = HashMap::new();
@@ -53,7 +53,7 @@ impl Replay {
         Replay::of(&recording.facts, rings, recording.notes, pace)
     }
 
-    /// Plays what a generator made, its rings as they are.
+    /// Plays the rings of a generated recording.
     #[cfg(test)]
     pub fn generated(generated: &engine::synth::Generated, pace: Pace) -> Replay {
         let first_number = generated.first_sequence;
@@ -66,8 +66,8 @@ impl Replay {
             let (first, last) = cpus.entry(header.cpu).or_insert((header.time_ns, header.time_ns));
             (*first, *last) = (header.time_ns.min(*first), header.time_ns.max(*last));
         }
-        // Holes in the numbering are found again on the way; what is missing before a CPU's first record or after its
-        // last one is not.
+        // Gaps between records are found again by holes in the numbers. Gaps before a CPU's first record or after its last one
+        // are not, so their notes stay.
         notes.retain(|note| match note.kind {
             NoteKind::Gap { reason: GapReason::RingFull, cpu: Some(cpu), until_ns, .. } => {
                 !cpus.get(&cpu).is_some_and(|(first, last)| *first <= note.time_ns && until_ns <= *last)
@@ -91,7 +91,7 @@ impl Replay {
         }
     }
 
-    /// The recording's time by now, if it has a pace.
+    /// The recording's time now, if it is played at its own pace.
     fn clock_ns(&mut self) -> Option<u64> {
         let Pace::Times(speed) = self.pace else { return None };
         let passed_ns = self.started.get_or_insert_with(Instant::now).elapsed().as_nanos() as f64 * speed;
@@ -140,7 +140,7 @@ impl EventSource for Replay {
         self.loss
     }
 
-    /// The time up to which everything has been passed on.
+    /// The time up to which all records were passed on.
     fn now_ns(&self) -> u64 {
         let next = self.rings.iter().filter_map(|ring| ring.records.get(ring.next));
         next.map(|record| record.header().time_ns.saturating_sub(1)).min().unwrap_or(self.end_ns)

@@ -13,12 +13,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Where a ring is saved.
+/// Names of the files that a ring is saved to.
 #[derive(Clone, Debug)]
 pub struct Names {
     /// The first file.
     pub file: PathBuf,
-    /// What the first file may replace; `None`: it has the first name that is free, as all others.
+    /// What the first file may replace; `None`: the first file has the next free name, as all others.
     pub first: Option<Overwrite>,
 }
 
@@ -28,9 +28,9 @@ pub struct RingFile {
     span_ns: u64,
     meta: Meta,
     names: Names,
-    /// Somebody wants it saved.
+    /// Set by another thread to have the ring saved.
     wanted: Arc<AtomicBool>,
-    /// Up to when the ring was at the last time that a condition had it saved.
+    /// Conditions that had the ring saved, and up to when the ring was complete then.
     heard: Vec<(Condition, u64)>,
     counts: CountsOverTime,
     complete_to_ns: u64,
@@ -38,7 +38,7 @@ pub struct RingFile {
 }
 
 impl RingFile {
-    /// A ring that begins with the facts. It is saved when `wanted` is set.
+    /// A ring that begins with these facts. It is saved when `wanted` is set.
     pub fn new(
         facts: &Facts,
         (span, most_bytes): (Duration, u64),
@@ -60,31 +60,31 @@ impl RingFile {
         })
     }
 
-    /// More facts.
+    /// Adds facts.
     pub fn facts(&mut self, facts: &Facts) {
         self.ring.facts(facts);
     }
 
-    /// The processes and threads of an instant.
+    /// Adds the processes and threads of an instant.
     pub fn snapshot(&mut self, seen: &Facts) {
         self.ring.snapshot(seen);
     }
 
-    /// Takes records and notes. Returns what they are a reason to save it for.
+    /// Adds records and notes. Returns the reason to save the ring, if there is one.
     pub fn batch(&mut self, batch: Batch) -> io::Result<Option<Reason>> {
         let Batch { records: _, chunks, open, notes, complete_to_ns, loss, overhead, fired } = batch;
         notes.iter().for_each(|note: &Note| self.ring.note(note));
         for chunk in chunks {
             self.ring.events(chunk)?;
         }
-        // Notes alone come from another thread, which knows nothing of the rest.
+        // A batch of notes alone comes from another thread, and has neither times nor losses.
         if complete_to_ns > 0 {
             self.open = open;
             self.complete_to_ns = self.complete_to_ns.max(complete_to_ns);
             self.counts.take(self.complete_to_ns, loss, overhead);
             self.counts.forget_before(self.ring.start_ns(self.complete_to_ns));
         }
-        // One file has both.
+        // If there are two reasons, one file serves both.
         let wanted = self.wanted.swap(false, Ordering::Relaxed);
         let fired = fired.into_iter().find(|fired| self.is_new(fired));
         if let Some(Fired { condition, .. }) = &fired {
@@ -94,23 +94,23 @@ impl RingFile {
         Ok(fired.map(Reason::Trigger).or(wanted.then_some(Reason::Signal)))
     }
 
-    /// Whether a ring has passed since this condition had it saved: one that comes and goes would fill the disk.
+    /// Whether a whole ring has passed since this condition had it saved: otherwise one that comes and goes fills the disk.
     fn is_new(&self, fired: &Fired) -> bool {
         let last = self.heard.iter().find(|(condition, _)| *condition == fired.condition);
         last.is_none_or(|(_, saved_ns)| fired.time_ns >= saved_ns.saturating_add(self.span_ns))
     }
 
-    /// Saves what there is now; the ring goes on.
+    /// Saves the ring as it is now; it goes on.
     ///
     /// # Errors
-    /// With the file, if one was begun.
+    /// The file cannot be created or written.
     pub fn save(&mut self, reason: Reason) -> Result<Saved, CreateError> {
         let (loss, overhead) = self.counts.last();
         let end_ns = self.complete_to_ns;
         self.save_until(reason, WindowEnd { end_ns, loss, overhead, ..WindowEnd::default() })
     }
 
-    /// Saves the last of it.
+    /// Saves the ring at the end.
     ///
     /// # Errors
     /// As [`RingFile::save`].
@@ -147,7 +147,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Records every 10 ms of this stretch, one chunk, and what was lost by then.
+    /// A chunk with a record every 10 ms from `from_ms` to `to_ms`, and the losses so far.
     fn batch(from_ms: u64, to_ms: u64, dropped: u64) -> Batch {
         let mut chunks = EventChunks::default();
         for time_ms in (from_ms..to_ms).step_by(10) {
@@ -189,7 +189,7 @@ mod tests {
         let saved = ring.save(reason).expect("saved");
         assert_eq!((saved.path, saved.length), (folder.path().join("a.lp"), Duration::from_millis(300)));
         assert_eq!((saved.summary.events, saved.is_cut), (30, false));
-        // Another one while it was written.
+        // The signal may come again while the ring is written.
         wanted.store(true, Ordering::Relaxed);
         let reason = ring.batch(batch(1_000, 1_100, 3)).expect("taken").expect("wanted again");
         assert_eq!(ring.save(reason).expect("saved").path, folder.path().join("a-2.lp"));
@@ -198,7 +198,7 @@ mod tests {
         assert_eq!((saved.path.clone(), saved.reason), (folder.path().join("a-3.lp"), Reason::End));
         let (recording, info) = read(&saved.path).expect("read");
         assert_eq!((info.damage, recording.facts.start_ns, info.events), (None, 900 * MS, 30));
-        // What was lost before it, by the last look, is none of its.
+        // Records that were lost before the saved part do not count for it.
         assert_eq!(recording.facts.end.map(|end| end.loss.dropped), Some(8));
     }
 
@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(recording.facts.end.map(|end| end.end_ns), Some(500 * MS));
     }
 
-    /// Once, a condition that came and went filled the disk.
+    /// Otherwise a condition that comes and goes fills the disk.
     #[test]
     fn a_condition_is_heard_once_in_the_time_of_the_ring() {
         let folder = tempfile::tempdir().expect("folder");
@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(saves(one, 1_020), Some(Reason::Signal));
     }
 
-    /// A file that is in the way costs nothing of the ring.
+    /// A file that exists costs nothing of the ring.
     #[test]
     fn a_file_that_cannot_be_made_is_an_error_and_the_next_one_has_another_name() {
         let folder = tempfile::tempdir().expect("folder");

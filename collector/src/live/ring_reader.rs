@@ -1,5 +1,5 @@
-//! The thread that empties the rings: by the clock, never by a wake-up for each event (a wake-up costs the target
-//! fifty times as much as the record itself).
+//! The thread that empties the rings. It wakes by the clock, never for each event: a wake-up costs the target fifty
+//! times as much as the record itself.
 
 use super::attach_thread::AttachResults;
 use super::decoder::{Batch, Decoder};
@@ -22,67 +22,66 @@ use std::sync::mpsc::{RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
 
-/// What the loop asks of this thread.
+/// A command of the main loop.
 pub enum Command {
-    /// Take the rest, and detach.
+    /// Read the rest and detach.
     Stop {
         /// Processes that are still alive.
         pids: Vec<u32>,
     },
 }
 
-/// What this thread passes on.
+/// A message to the writer thread.
 #[derive(Debug)]
 pub enum WriterMessage {
     /// Records and notes.
     Batch(Batch),
-    /// More functions have probes from now on.
+    /// Functions that have probes from now on.
     Functions(Vec<FunctionFact>),
-    /// More binaries have functions with probes.
+    /// Binaries of functions with probes.
     Modules(Vec<ModuleFact>),
-    /// More code of sampled processes is known.
+    /// Mappings of sampled processes.
     Mappings(Vec<MappingFact>),
-    /// More addresses have names.
+    /// Names of addresses.
     Addresses(Vec<AddressFact>),
-    /// Code of sampled stacks has names.
+    /// Names of code of sampled stacks.
     Code(Vec<CodeFact>),
     /// The processes and threads of an instant.
     Snapshot(Box<Facts>),
-    /// Nothing more comes.
+    /// The end: nothing more comes.
     End(WindowEnd),
 }
 
-/// Reads the threads of processes that are still alive at the end, and what others used of the CPUs; called once, right after the
-/// end.
+/// Reads the threads of processes that are alive at the end, and what others used of the CPUs; called once, right after the end.
 pub type AtEnd = Box<dyn FnOnce(&[u32]) -> (Vec<ThreadFact>, Option<OtherPrograms>) + Send>;
 
-/// Records in one turn that make the next one come sooner, or later if there were fewer.
+/// With more records than this in a turn the next turn comes sooner; with less than a quarter, later.
 const TARGET_PER_TURN: usize = 8_192;
 const SHORTEST: Duration = Duration::from_millis(10);
-/// Few records wait for each other this long: rings may have to be emptied more often than it is worth waking
-/// the writer thread. A record leaves its ring after at most 100 ms, and the order of records is known after
-/// as much again: what a killed longpole loses is less than 250 ms old.
+/// How long few records are collected before they are passed on: waking the writer for each turn is not worth it. A record
+/// leaves its ring after at most 100 ms, and its place in time is known after as much again. So a killed longpole loses
+/// less than the last 250 ms.
 const HAND_ON_EVERY: Duration = Duration::from_millis(90);
-/// The cost of recording is reported for the last 10 seconds.
+/// The reported cost of recording is that of the last 10 seconds.
 const RECENT_NS: u64 = 10_000_000_000;
-/// A source that delivers records faster than they can be taken is cut off after this long.
+/// How long a source that writes records faster than they are read is read at the end.
 const LONGEST_STOP: Duration = Duration::from_secs(2);
 
-/// How long the end waits for unfinished stacks: a file should be complete, and a live screen has shown most
-/// of it.
+/// How long the end waits for unfinished stacks, for a file, which should be complete, and for a live screen, which has
+/// shown most of them.
 const LAST_WAIT: Duration = Duration::from_secs(15);
 const LAST_WAIT_OF_A_VIEW: Duration = Duration::from_millis(500);
 
-/// What becomes of the records.
+/// Who consumes the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// A live screen shows them as they come.
+    /// A live screen, as they come.
     Records,
-    /// They go to the session file and nowhere else.
+    /// The session file only.
     Chunks,
 }
 
-/// The thread's whole life: until [`Command::Stop`], the source's own end, or the receiver is gone.
+/// The thread's body: runs until [`Command::Stop`], the source's own end, or the receiver is gone.
 pub fn run(
     mut source: Box<dyn EventSource>,
     (poll_intervals, wanted, triggers): (PollIntervals, Wanted, Option<Triggers>),
@@ -115,7 +114,7 @@ pub fn run(
         else {
             break;
         };
-        // With more to take, only look whether there is a command.
+        // If the rings have more, do not pause, but see whether there is a command.
         let pause = if turn == Turn::More { Duration::ZERO } else { reader.interval };
         match commands.next(pause) {
             Ok(Command::Stop { pids }) => {
@@ -133,11 +132,11 @@ struct RingReader {
     decoder: Decoder,
     namer: Option<Namer>,
     code: Option<CodeNamer>,
-    /// What recording had cost at the last looks, from the beginning or some seconds ago on.
+    /// Costs of recording at the last reads, the oldest from some seconds ago.
     costs: VecDeque<Overhead>,
     counted: Option<Instant>,
     counts_every: Duration,
-    /// When records were passed on last, and how many have come since.
+    /// When records were passed on last, and how many have been read since.
     handed_on: Instant,
     waiting: usize,
     interval: Duration,
@@ -149,14 +148,14 @@ struct RingReader {
 enum Turn {
     /// The rings are empty.
     Empty,
-    /// There is more.
+    /// The rings have more.
     More,
-    /// Nothing more will come.
+    /// The source has ended.
     Ended,
 }
 
 impl RingReader {
-    /// Drains once and passes on what may leave. `None`: the receiver is gone.
+    /// Empties the rings once, and passes on records that may leave. `None`: the receiver is gone.
     fn turn(
         &mut self,
         source: &mut dyn EventSource,
@@ -212,7 +211,7 @@ impl RingReader {
         })
     }
 
-    /// `None`: the receiver is gone.
+    /// Passes on new mappings. `None`: the receiver is gone.
     fn hand_on_mappings(&self, source: &mut dyn EventSource, feed: &SyncSender<WriterMessage>) -> Option<()> {
         self.hand_on_these(source.take_mappings(), feed)
     }
@@ -247,7 +246,7 @@ impl RingReader {
             recent_overhead: overhead.map(|now| self.recent(now)),
         };
         self.decoder.overhead = overhead;
-        // The loop may have left already: then this is not wanted.
+        // The main loop may have ended already: then nobody needs this.
         if probed != Probed::default() {
             let _ = messages.send(Message::Probed(probed));
         }
@@ -255,7 +254,7 @@ impl RingReader {
         loss
     }
 
-    /// What the last seconds cost.
+    /// The cost of recording in the last seconds.
     fn recent(&mut self, now: Overhead) -> Overhead {
         let from_ns = now.wall_ns.saturating_sub(RECENT_NS);
         while self.costs.get(1).is_some_and(|next| next.wall_ns <= from_ns) {
@@ -283,14 +282,14 @@ impl RingReader {
         let started = Instant::now();
         loop {
             let drained = self.decoder.drain(&mut *source);
-            // Before the stacks that lie in them.
+            // Mappings come before the stacks that lie in them.
             let _ = self.hand_on_mappings(&mut *source, feed);
             if drained.ended || drained.complete_to_ns.is_some_and(|to| to >= end_ns) {
                 self.decoder.compare(&mut *source, end_ns);
                 break;
             }
             if started.elapsed() > LONGEST_STOP {
-                // Complete only as far as the slowest ring has come.
+                // Records are complete only up to where the slowest ring was read.
                 end_ns = end_ns.min(self.decoder.watermark_ns());
                 break;
             }
@@ -305,12 +304,12 @@ impl RingReader {
         let (pending, kernel_locks) = (source.take_pending(), source.take_kernel_locks());
         let requests = source.take_requests();
         let overhead = source.overhead();
-        // Reading symbols may take its time: the program is free before.
+        // Probes are removed first: reading symbols may take long.
         let Late { notes, mappings, samples } = source.stop(self.last_wait);
         let _ = self.hand_on_these(mappings, feed);
         batch.notes.extend(notes);
         self.see_stacks(&batch);
-        // A receiver that is gone has its own reason.
+        // A receiver that is gone reports the reason itself.
         if hand_on(batch, feed, messages).is_some() {
             if let Some(namer) = self.namer {
                 namer.ask(self.decoder.take_asks());
@@ -337,7 +336,7 @@ impl RingReader {
     }
 }
 
-/// Only sampling needs names for stacks; the thread sleeps without them.
+/// Starts the thread that names code if the source is live.
 fn code_namer(
     source: &dyn EventSource,
     poll_intervals: PollIntervals,
@@ -347,13 +346,13 @@ fn code_namer(
     started.inspect_err(|error| log::warn!("sampled code gets no names: {error}")).ok()
 }
 
-/// One change for each process, from its first mapping on.
+/// One change for each process, with the time of its first mapping.
 fn mapped(mappings: Vec<NewMapping>) -> Vec<ProcessChange> {
     let mut changes: BTreeMap<u32, (u64, bool)> = BTreeMap::new();
     for NewMapping { pid, time_ns, path, .. } in mappings {
         let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
-        // A mapping without a file, as of code made by the program itself, is not a library. Process 0:
-        // anything may have been missed.
+        // A mapping without a file is code that the program made itself, not a library. Process 0 stands for lost
+        // records: any process may have mapped anything.
         let is_file = path.starts_with(b"/") && !path.starts_with(b"//") && !path.starts_with(b"/memfd:");
         if pid != 0 && !is_file {
             continue;
@@ -377,7 +376,8 @@ fn namer(
     started.inspect_err(|error| log::warn!("locks are called by their addresses: {error}")).ok()
 }
 
-/// From ten milliseconds, or a quarter of what is too long for the source, to that: shorter while much comes, so that rings do not fill; longer while little does.
+/// The next pause: half the last one after many records, twice the last one after few. It is at most `longest`, and at
+/// least `SHORTEST` or a quarter of `longest`.
 fn next_interval(last: Duration, records: usize, longest: Duration) -> Duration {
     let next = if records > TARGET_PER_TURN {
         last / 2
@@ -408,7 +408,7 @@ fn hand_on(
             _ => {}
         }
     }
-    // Waits while the other side is behind: memory stays bounded, and the kernel counts what does not fit.
+    // Waits while the writer is behind: memory stays bounded, and the kernel counts records that find no room.
     feed.send(WriterMessage::Batch(batch)).ok()
 }
 
@@ -437,7 +437,7 @@ mod tests {
         assert_eq!(next_interval(short / 4, 1_000_000, short), short / 4);
     }
 
-    /// Functions that had their probes back were still reported as off.
+    /// Functions that have their probes again must not be reported as off.
     #[test]
     fn who_lost_probes_and_who_got_them_back_is_told() {
         let (messages, mut inbox) = tokio::sync::mpsc::unbounded_channel();

@@ -1,4 +1,4 @@
-//! The loop: reads [`Message`]s, asks [`LoopState`] what they mean, and does it.
+//! The main loop: reads [`Message`]s, asks [`LoopState`] what they mean, and carries out the effects.
 
 use super::EventSource;
 use super::analysis::Asked;
@@ -36,23 +36,23 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-/// Everything that is measured and where it goes.
+/// Everything that a recording or a live screen needs.
 pub struct Setup<D: Disk = File> {
-    /// How it is used.
+    /// The command: `record` or a kind of `top`.
     pub mode: Mode,
     /// Where records come from.
     pub source: Box<dyn EventSource>,
     /// State at the start of the window.
     pub facts: Facts,
-    /// Processes whose end ends it; empty: the source ends by itself.
+    /// Processes whose end ends the recording; empty: the source ends by itself.
     pub pids: Vec<u32>,
-    /// Children of them count, too.
+    /// Children of these processes count, too.
     pub children: bool,
-    /// Stop after this long.
+    /// Time after which recording ends.
     pub duration: Option<Duration>,
-    /// The session file, or what there is in its place.
+    /// The session file or ring.
     pub destination: Option<Destination<D>>,
-    /// What has the ring saved, if there is one.
+    /// What makes the ring save itself, if there is one.
     pub saving: Option<Saving>,
     /// The sliding window.
     pub window: Option<WindowPlan>,
@@ -60,17 +60,17 @@ pub struct Setup<D: Disk = File> {
     pub screen: Option<(Guard, State)>,
     /// Prints every report, for [`Mode::Batch`].
     pub print: Option<Print>,
-    /// Other receivers of reports.
+    /// Serves reports over the network.
     pub listen: Option<Listen>,
-    /// Whether a process is still there, as /proc says.
+    /// Whether a process is alive, as /proc has it.
     pub alive: Box<dyn FnMut(u32) -> bool>,
-    /// Reads the threads alive at the end.
+    /// Reads the threads that are alive at the end.
     pub at_end: AtEnd,
-    /// Reads the threads meanwhile, for the session file.
+    /// Reads the threads regularly, for the session file.
     pub snapshots: Option<TakeSnapshot>,
-    /// Finds the functions of processes that come later.
+    /// Finds functions of processes that start later.
     pub choose: Option<Box<dyn Choose>>,
-    /// The command at the gate; it is released when all is in place.
+    /// The command at the gate; it is released when all threads run.
     pub child: Option<GatedChild>,
 }
 
@@ -79,11 +79,11 @@ pub type Print = Box<dyn FnMut(&Snapshot) -> io::Result<()>>;
 
 /// See [`Setup::saving`].
 pub struct Saving {
-    /// Set when SIGUSR2 comes: then [`Setup::destination`] saves it.
+    /// Set by SIGUSR2; then [`Setup::destination`] saves the ring.
     pub wanted: Arc<AtomicBool>,
-    /// The conditions.
+    /// Conditions that have the ring saved.
     pub triggers: Triggers,
-    /// Says that it was saved, or why not.
+    /// Tells the user that the ring was saved, or why not.
     pub tell: TellSaved,
 }
 
@@ -92,59 +92,59 @@ pub type TellSaved = Box<dyn FnMut(&Result<Box<Saved>, UserError>)>;
 
 /// See [`Setup::listen`].
 pub struct Listen {
-    /// Where.
+    /// The listening socket.
     pub socket: Socket,
-    /// Which requests may read.
+    /// Which requests are allowed.
     pub access: Access,
-    /// What they read.
+    /// The reports that requests read.
     pub board: Board,
 }
 
 /// See [`Setup::window`].
 #[derive(Clone, Debug)]
 pub struct WindowPlan {
-    /// Length.
+    /// Length of the window.
     pub span: Duration,
     /// Recorded time between two reports.
     pub refresh: Duration,
-    /// At most this many records: memory is bounded.
+    /// Most records in the window: memory is bounded.
     pub max_events: usize,
-    /// What to ask of it.
+    /// What to ask of each window.
     pub asked: Asked,
-    /// Whether locks can be recorded is being tried at the beginning.
+    /// At the start, a trial decides whether locks can be recorded.
     pub tries_locks: bool,
-    /// Where a screen's stretch goes if a key asks for it.
+    /// Where a key writes the window on the screen.
     pub file: Option<WindowFile>,
 }
 
-/// How it went.
+/// How a recording or a live screen ended.
 #[derive(Debug)]
 pub struct Ended {
-    /// Why it ended.
+    /// Why recording ended.
     pub reason: Option<StopReason>,
     /// How the launched command ended, if it has.
     pub child_status: Option<ExitStatus>,
-    /// There is a launched command, and it has not ended.
+    /// There is a launched command, and it still runs.
     pub child_runs_on: bool,
-    /// Processes of the target that have not ended, as far as is known.
+    /// Processes of the target that have not ended, as far as known.
     pub alive: Vec<u32>,
-    /// ^C has reached the launched command, too.
+    /// The launched command has got ^C, too.
     pub child_was_interrupted: bool,
-    /// Why the launched command could not be run after all.
+    /// Why the launched command could not be run.
     pub launch_error: Option<LaunchError>,
-    /// What failed, if something did.
+    /// The failure of a thread, if there was one.
     pub failure: Option<Failure>,
-    /// What was noticed meanwhile.
+    /// What was noticed for the summary.
     pub observed: Observations,
-    /// What the session file holds.
+    /// What the session file has.
     pub file: Option<Written>,
-    /// Left without finishing, because the user insisted.
+    /// The user insisted on leaving before all was finished.
     pub aborted: bool,
-    /// How long it captured.
+    /// How long recording took.
     pub elapsed: Duration,
 }
 
-/// Runs until the end. Fails only if threads, signals or the terminal cannot be had.
+/// Runs until the end. An error means that threads, signals or the terminal are not available.
 pub fn run<D: Disk + Send + 'static>(setup: Setup<D>) -> io::Result<Ended> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(run_loop(setup))
 }
@@ -227,7 +227,7 @@ async fn run_loop<D: Disk + Send + 'static>(setup: Setup<D>) -> io::Result<Ended
     })
 }
 
-/// The loop itself, up to its end; whether that came before everything was finished.
+/// Runs the loop until its end. Returns whether that came before everything was finished.
 async fn is_aborted(
     inputs: &mut Inputs,
     loop_state: &mut LoopState,

@@ -1,5 +1,5 @@
-//! Functions that the stacks of a tally show: which of them matter, found by their places in the file. For recordings, where
-//! nothing is analysed while they are made.
+//! Finds functions by the places on a tally's stacks, and which of them matter. For recordings, which are not analysed
+//! while they are made.
 
 use super::hot_functions::HotFunction;
 use super::message::Granted;
@@ -12,14 +12,14 @@ use symbols::FileKey;
 use symbols::binary::Binary;
 use symbols::{ChosenFunction, Selection, SymbolError};
 
-/// Functions on fewer of the samples are not worth a look.
+/// Least share of the samples for which a function is considered.
 const LEAST_SHARE: f64 = 0.01;
-/// So few samples say nothing.
+/// Fewer samples say nothing.
 const FEW_SAMPLES: u32 = 10;
-/// Functions of one file that can be found: the largest.
+/// Most functions of one file that are found, the largest first.
 const MOST_FUNCTIONS: usize = 8_192;
 
-/// Those of a file's functions that samples fell into, in order of their places.
+/// Functions of a file that samples fell into, in order of their places.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Table {
     key: Option<FileKey>,
@@ -38,12 +38,12 @@ impl Table {
         self.elsewhere.extend(unknown);
     }
 
-    /// Whether a place has been asked for, or is in a function that is known.
+    /// Whether a place is in a known function, or was already asked for.
     fn knows(&self, place: u64) -> bool {
         self.elsewhere.contains(&place) || self.at(place).is_some()
     }
 
-    /// Number of the function at a place.
+    /// Index of the function at a place.
     fn at(&self, offset: u64) -> Option<usize> {
         let next = self.functions.partition_point(|function| function.entry_offset <= offset);
         let number = next.checked_sub(1)?;
@@ -52,7 +52,7 @@ impl Table {
     }
 }
 
-/// A function in a process's binary, and the samples that it is on.
+/// Samples of a function of a process, and their threads.
 #[derive(Default)]
 struct On {
     samples: u32,
@@ -60,7 +60,7 @@ struct On {
 }
 
 impl ProbedFunctions {
-    /// Probes for functions that stacks show, if some are worth it.
+    /// Chooses which functions on a tally's stacks get probes; `None`: none is worth them.
     pub(super) fn seen_in(&mut self, tally: &Tally, pids: &[u32]) -> Option<Granted> {
         let all: u32 = tally.0.values().flatten().map(|sampled| sampled.count).sum();
         if all < FEW_SAMPLES {
@@ -95,12 +95,12 @@ impl ProbedFunctions {
         }
         found.sort_by(|(a, one), (b, other)| b.cmp(a).then_with(|| one.seen.name.cmp(&other.seen.name)));
         let open = self.open_of(found.into_iter().map(|(_, candidate)| candidate).collect());
-        // What all of them take is the whole.
+        // Costs are shares of the CPU time of all samples, so the whole is 1.
         self.tried(open, 1.0, pids)
     }
 
-    /// The functions of a file that samples fell into, of `all`. Only these are decoded: that of all functions takes a tenth
-    /// of a second.
+    /// The functions of a file that samples fell into; `all`: number of all samples. Only these functions are decoded, since
+    /// decoding all takes a tenth of a second.
     fn table_if_hit(&mut self, loaded: &Loaded, sampled: &[SampledPlace], all: u32) -> Arc<Table> {
         let Loaded { module, path } = loaded;
         let offsets = |sampled: &SampledPlace| {
@@ -111,7 +111,7 @@ impl ProbedFunctions {
         }
         let Some(binary) = self.opened(path, &module.path) else { return Arc::default() };
         let key = binary.key();
-        // Another program by now: its addresses are others.
+        // The file at that path is another one by now, with other addresses.
         if key.inode() != module.inode {
             return Arc::default();
         }
@@ -123,7 +123,7 @@ impl ProbedFunctions {
             samples = samples.saturating_add(if unknown.is_empty() { 0 } else { sampled.count });
             new.extend(unknown);
         }
-        // With fewer no function among them is worth a look, and the file is read again each time.
+        // With fewer samples no function here can reach the share, and the file would be read again each time.
         if f64::from(samples) >= LEAST_SHARE * f64::from(all) && !new.is_empty() {
             let new: Vec<u64> = new.into_iter().collect();
             let found = self.read_table(&module.path, &binary, new.clone()).unwrap_or_else(|error| {
@@ -150,15 +150,15 @@ impl ProbedFunctions {
     }
 }
 
-/// Threads named for each.
+/// Most threads named for each function.
 const MOST_THREADS: usize = 4;
 
-/// Where a stack is: its innermost instruction, and the calls that its return addresses come from.
+/// Places of a stack's frames: its innermost instruction, and the calls before its return addresses.
 fn places(frames: &[u64]) -> impl Iterator<Item = u64> + '_ {
     frames.iter().enumerate().map(|(depth, &frame)| if depth == 0 { frame } else { frame.saturating_sub(1) })
 }
 
-/// Which functions are on how many samples, recursion counted once.
+/// Functions on the stacks, each with the samples that it is on; recursion counts once.
 fn on_stacks(
     loaded: &[Loaded],
     tables: &[Arc<Table>],

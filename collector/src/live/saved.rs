@@ -1,4 +1,4 @@
-//! What comes of saving a ring.
+//! The result of saving a ring.
 
 use super::trigger::Fired;
 use recording::Summary;
@@ -11,7 +11,7 @@ use std::time::Duration;
 pub enum Reason {
     /// SIGUSR2.
     Signal,
-    /// A condition came to hold.
+    /// A condition has become true.
     Trigger(Fired),
     /// The recording has ended.
     End,
@@ -20,13 +20,13 @@ pub enum Reason {
 /// A file that a ring was saved to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Saved {
-    /// Where.
+    /// The file's path.
     pub path: PathBuf,
-    /// Why.
+    /// Why it was saved.
     pub reason: Reason,
-    /// What it holds.
+    /// What the file has.
     pub summary: Summary,
-    /// How long it is.
+    /// Length of the saved part.
     pub length: Duration,
     /// It is shorter than asked for, because there was no room for more.
     pub is_cut: bool,

@@ -1,4 +1,4 @@
-//! What a session file says of itself: whom it is of, on which machine, with which options.
+//! A session file's description of itself: which program, on which machine, with which options.
 
 use crate::plan::{Breakpoints, CapturePlan, TargetPlan};
 use recording::{ClockAnchor, Meta};
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// Bytes of a command line that a recording keeps.
 const MOST_COMMAND: usize = 64 << 10;
 
-/// Of a recording of these processes, which began at `clock`.
+/// The description of a recording of these processes, which began at `clock`.
 pub fn session_meta(capture: &CapturePlan, pids: &[u32], clock: ClockAnchor) -> Meta {
     let mut meta = Meta::of_this_machine(clock);
     let mut cpu_list = None;
@@ -24,7 +24,7 @@ pub fn session_meta(capture: &CapturePlan, pids: &[u32], clock: ClockAnchor) -> 
     };
     meta.pids = pids.to_vec();
     if let TargetPlan::Launch { cpus: Some(cpus), .. } = &capture.target {
-        // That is the machine it was recorded on.
+        // The command's CPUs are the machine that it was recorded on.
         meta.cpu_count = u32::try_from(cpus.len()).unwrap_or(meta.cpu_count);
         cpu_list = Some(cpus.to_string());
     }
@@ -51,7 +51,7 @@ pub fn session_meta(capture: &CapturePlan, pids: &[u32], clock: ClockAnchor) -> 
     meta
 }
 
-/// What a process was started with; it may have overwritten it since.
+/// The command line of a process, as it is now: the process may have overwritten it.
 fn command_line(pid: u32) -> Vec<String> {
     let mut bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     bytes.truncate(MOST_COMMAND);

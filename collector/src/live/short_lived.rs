@@ -1,29 +1,29 @@
-//! Processes that ended before they got function probes: a shell's loop has thousands of them in a second, and nothing
-//! tells one from another.
+//! Processes that ended before they got function probes. A shell's loop may have thousands of them in a second, so they
+//! share a note.
 
 use engine::event::{Note, NoteKind};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// They are reported together, no later than this after the first: what is not reported yet is lost when
-/// longpole is killed.
+/// They are reported together, at the latest this long after the first one: processes that are not yet reported are lost
+/// when longpole is killed.
 const TOGETHER: Duration = Duration::from_millis(100);
-/// This many fill a note.
+/// A note is full with this many processes.
 const MOST: usize = 1_000;
 
-/// Those that are not reported yet.
+/// Processes that are not reported yet.
 #[derive(Debug, Default)]
 pub struct ShortLived {
-    /// A process may come twice: when it was forked, and when it ran its program.
+    /// Pids. A process may be added twice: when it was forked, and when it ran its program.
     pids: BTreeSet<u32>,
     since_ns: u64,
     until_ns: u64,
-    /// When the first of them came.
+    /// When the first of them was added.
     first: Option<Instant>,
 }
 
 impl ShortLived {
-    /// One more: since when its calls are missing, and when it was found to have ended (`CLOCK_MONOTONIC` nanoseconds).
+    /// Adds a process: since when its calls are missing, and when it was found to have ended (`CLOCK_MONOTONIC` nanoseconds).
     pub fn add(&mut self, pid: u32, since_ns: u64, until_ns: u64) {
         if self.first.is_none() {
             (self.since_ns, self.until_ns) = (since_ns, until_ns);
@@ -33,13 +33,13 @@ impl ShortLived {
         (self.since_ns, self.until_ns) = (since_ns.min(self.since_ns), until_ns.max(self.until_ns));
     }
 
-    /// When to report them; `None`: there are none.
+    /// How long until they are reported; `None`: there are none.
     pub fn due_in(&self) -> Option<Duration> {
         let first = self.first?;
         Some(if self.pids.len() >= MOST { Duration::ZERO } else { TOGETHER.saturating_sub(first.elapsed()) })
     }
 
-    /// How many there are, and the note that reports them.
+    /// Their number, and the note that reports them.
     pub fn take(&mut self) -> Option<(usize, Note)> {
         let ShortLived { pids, since_ns, until_ns, first } = std::mem::take(self);
         first?;

@@ -1,4 +1,4 @@
-//! The sliding window: when the next report is due, and what it is made of.
+//! The sliding window: when the next report is due, and which records it is about.
 
 use super::analysis::Depth;
 use super::analysis_thread::{AnalysisThread, Job};
@@ -9,18 +9,18 @@ use super::ring_reader::WriterMessage;
 use engine::event::{Facts, GapReason, Note, NoteKind, WindowEnd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether a program's locks can be recorded is known after so long, or the first report comes without that.
+/// How long the first report waits for the trial that decides whether locks can be recorded.
 const LONGEST_TRIAL_NS: u64 = 3_000_000_000;
 
-/// When there is a report.
+/// When reports are due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
-    /// Always after this many nanoseconds of recorded time, or less often and for fewer events if that takes
-    /// too much ([`Pacing`]).
+    /// After each interval of this many nanoseconds of recorded time. Less often and for fewer events if that costs too much
+    /// ([`Pacing`]).
     Every(u64),
     /// Once, when the window is full for the first time.
     WhenFull {
-        /// Until then samples are looked at after every `look_ns` of recorded time, or less often.
+        /// Until then samples are analysed after each `look_ns` of recorded time, or less often.
         look_ns: u64,
     },
 }
@@ -29,17 +29,17 @@ pub enum Due {
 pub struct Sliding {
     recent: RecentWindow,
     pacing: Pacing,
-    /// Where the only window ends, if there is only one and it has not come yet.
+    /// End of the only window, if there is only one and it is not full yet.
     full_ns: Option<u64>,
-    /// There are no more reports but the last.
+    /// Only the last report is still to come.
     is_over: bool,
-    /// Until then no report comes unless what is tried has been decided.
+    /// The trial that the first report waits for.
     trial: Option<Trial>,
     analysis: AnalysisThread,
 }
 
-/// Whether locks can be recorded is being tried. Until that is decided nothing says that they are missing: a program with a hot
-/// lock was first said to be limited by its CPUs.
+/// A trial decides whether locks can be recorded. Until then no note says that they are missing, so a report would name
+/// CPUs as the limit of a program with a hot lock.
 #[derive(Clone, Copy, Debug)]
 struct Trial {
     until_ns: u64,
@@ -50,7 +50,7 @@ impl Trial {
         Trial { until_ns: start_ns.saturating_add(LONGEST_TRIAL_NS) }
     }
 
-    /// Whether it goes on after these notes, at this time.
+    /// Whether the trial is still undecided after these notes, at this time.
     fn goes_on(self, notes: &[Note], now_ns: u64) -> bool {
         let decides = |note: &Note| {
             let decided =
@@ -62,7 +62,7 @@ impl Trial {
 }
 
 impl Sliding {
-    /// A window of `span_ns` and at most `max_events` records after `facts`.
+    /// A window of `span_ns` and at most `max_events` records, which begins with `facts`.
     pub fn new(facts: Facts, span_ns: u64, max_events: usize, due: Due, analysis: AnalysisThread) -> Sliding {
         let start_ns = facts.start_ns;
         let (every_ns, full_ns) = match due {
@@ -80,13 +80,13 @@ impl Sliding {
         }
     }
 
-    /// The same where the first report waits until locks have been tried.
+    /// The same, but the first report waits for the trial of locks.
     pub fn after_trial_of_locks(self) -> Sliding {
         let trial = Some(Trial::new(self.recent.start_ns()));
         Sliding { trial, ..self }
     }
 
-    /// Takes what the reader delivers.
+    /// Takes a message of the ring reader.
     pub fn take(&mut self, item: &WriterMessage, skip_last: &AtomicBool) {
         match item {
             WriterMessage::Batch(batch) => {
@@ -94,7 +94,7 @@ impl Sliding {
                 self.report_if_due(batch);
             }
             WriterMessage::Functions(functions) => self.recent.add_functions(functions),
-            // Where binaries lay matters to a file that is read elsewhere, snapshots to one that is read in parts.
+            // Only files need these: binaries when a file is read on another machine, snapshots when it is read in parts.
             WriterMessage::Modules(_) | WriterMessage::Snapshot(_) => {}
             WriterMessage::Mappings(mappings) => self.recent.add_mappings(mappings),
             WriterMessage::Addresses(addresses) => self.recent.add_addresses(addresses),
@@ -119,7 +119,7 @@ impl Sliding {
         }
         let end = |end_ns| WindowEnd { end_ns, loss, overhead, ..WindowEnd::default() };
         if let Some(full_ns) = self.full_ns.filter(|full_ns| complete_to_ns >= *full_ns) {
-            // The first full window, to the nanosecond, with any batches.
+            // The first full window ends at the same nanosecond with any batches.
             self.is_over = true;
             self.hand_over(end(full_ns), true);
         } else if (self.full_ns.is_some() || self.trial.is_none())
@@ -131,7 +131,7 @@ impl Sliding {
     }
 
     fn hand_over(&mut self, end: WindowEnd, reported: bool) {
-        // The only window is analysed as a whole, whatever it costs.
+        // The only window is analysed with all its records, whatever that costs.
         let (most, depth) = match self.full_ns {
             Some(_) if reported => (usize::MAX, Depth::Whole),
             Some(_) => (usize::MAX, self.pacing.depth()),
@@ -142,7 +142,7 @@ impl Sliding {
         self.analysis.answer(Job { recording, cut_by_events: self.recent.is_cut(), depth, reported });
     }
 
-    /// Waits for the last report, unless it is not wanted.
+    /// Waits for the last report, unless `skip`.
     pub fn finish(self, skip: bool) {
         self.analysis.finish(skip);
     }
@@ -152,7 +152,7 @@ impl Sliding {
 mod tests {
     use super::*;
 
-    /// `top -p` of a program with a hot lock said after one second that CPUs limit it.
+    /// Otherwise the first report of `top -p` names CPUs as the limit of a program with a hot lock.
     #[test]
     fn the_first_report_waits_until_locks_have_been_tried_but_not_for_long() {
         let note = |reason| {

@@ -1,4 +1,4 @@
-//! What `record` says on stderr when it is done.
+//! The summary that `record` writes to stderr at the end.
 
 use super::message::UnprobedCounts;
 use super::paragraph::folded;
@@ -13,64 +13,64 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 
-/// In front of what goes on under a line: as wide as its label.
+/// Put before continuation lines: as wide as a label.
 const INDENT: &str = "          ";
 
-/// If more than this many samples were left out for each one that was taken, the summary says so.
+/// With more than this many samples left out for each one taken, the summary says so.
 const FEW_LEFT: u64 = 3;
 
-/// Everything the summary tells.
+/// The facts of the summary.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RecordSummary {
-    /// What limits, if known.
+    /// The limit, if known.
     pub limit: Option<String>,
-    /// Further words of the next command.
+    /// Options of the next command.
     pub per: String,
     /// The recorded subject, e.g. `quicksort (pid 4242)`.
     pub subject: String,
-    /// For how long.
+    /// Length of the recording.
     pub elapsed: Duration,
-    /// How long what was kept of it is.
+    /// Length of the part that was kept.
     pub kept_for: Duration,
-    /// How much of it was kept, if not all.
+    /// How much was kept, in words, if not all.
     pub kept: Option<String>,
     /// Records in the file.
     pub events: u64,
     /// Size of the file.
     pub file_bytes: u64,
-    /// Where it is.
+    /// The file's path.
     pub file: std::path::PathBuf,
-    /// What got lost.
+    /// Lost records.
     pub loss: LossCounts,
-    /// What the file had no room for.
+    /// Facts that the file had no room for.
     pub left_out: LeftOut,
     /// Functions that got probes, in any process.
     pub probed: usize,
-    /// Names of those that lost them again because they were called too often.
+    /// Names of functions that lost their probes again because they were called too often.
     pub taken_off: Vec<String>,
     /// Functions that the kernel would not probe in any process.
     pub refused: usize,
-    /// Processes that came later and got no probes.
+    /// Processes that started later and got no probes.
     pub unprobed: UnprobedCounts,
     /// Where breakpoints could be written.
     pub breakpoints: Breakpoints,
     /// How synchronization operations were recorded, or why they were not.
     pub locks: String,
-    /// How stacks were sampled, and what became of the samples.
+    /// How stacks were sampled, and counts of samples by what became of them.
     pub samples: Option<(SamplingFact, SampleCounts)>,
-    /// What recording cost.
+    /// The cost of recording.
     pub overhead: Option<Overhead>,
     /// Children were recorded, too.
     pub children: bool,
     /// The command that longpole started and that has not ended, e.g. `quicksort (pid 4242)`.
     pub runs_on: Option<String>,
-    /// The command that longpole started and that has ended after ^C reached it, too.
+    /// The command that longpole started and that has ended after it got ^C, too.
     pub interrupted: Option<String>,
 }
 
 impl RecordSummary {
-    /// Writes the summary: one fact a line, the next command last. Lines longer than `columns` are wrapped
-    /// between words and indented; without a number every fact is one line, however long.
+    /// Writes the summary: one fact per line, the next command last. Lines longer than `columns` are wrapped between words
+    /// and indented; without a number each fact is one line, however long.
     pub fn write(&self, style: &Style, columns: Option<usize>, mut out: impl Write) -> io::Result<()> {
         let room = columns.map(|columns| columns.saturating_sub(INDENT.len()));
         let mut put = |label: &str, paint: Paint, words: &[&str], where_cut: &str| {
@@ -109,7 +109,7 @@ impl RecordSummary {
             line("cost", Paint::Plain, &crate::present::cost(cost))?;
         }
         line("locks", Paint::Plain, &self.locks_text())?;
-        // A name stays as it is.
+        // A path is never wrapped.
         let file = style.text(&format!("{},", self.file.display()));
         put("file", Paint::Plain, &[&file, &bytes(self.file_bytes)], "")?;
         let mut line = |label: &str, paint: Paint, text: &str| {
@@ -137,15 +137,15 @@ impl RecordSummary {
         Ok(())
     }
 
-    /// What the recording lacks so that it kept its budget, apart from probes of functions, whose calls are
-    /// still in the samples. Without this line a reader would take the recording for complete.
+    /// What the recording lacks because it kept to its budget. Function probes do not count: samples still have these calls.
+    /// Without this line a reader would take the recording for complete.
     fn left_out_text(&self) -> Option<String> {
         let mut parts = Vec::new();
         if self.loss.operations_left_out > 0 {
             parts.push(format!("{} lock operations", grouped(self.loss.operations_left_out)));
         }
-        // With half of the ticks the shares are the same, with a wider ±; few samples show little in any
-        // case.
+        // With half of the ticks the shares are the same, with a wider ±. So few samples left out are not worth a
+        // line.
         if let Some((_, counts)) = self.samples
             && counts.left_out > FEW_LEFT.saturating_mul(counts.taken)
         {
@@ -155,7 +155,7 @@ impl RecordSummary {
         (!parts.is_empty()).then(|| format!("left out to keep to the budget: {}", parts.join(" and ")))
     }
 
-    /// What to do about a recording without a single event.
+    /// A hint for a recording without a single event.
     fn empty_hint(&self) -> &'static str {
         if self.loss.lost() > 0 {
             "every event was lost: try a larger --ring-size or fewer --functions"
@@ -265,12 +265,12 @@ impl RecordSummary {
     }
 }
 
-/// What becomes of a command that longpole started and that has not ended, e.g. `quicksort (pid 4242)`.
+/// A sentence on a command that longpole started and that has not ended, e.g. `quicksort (pid 4242)`.
 pub fn runs_on_text(command: &str) -> String {
     format!("{command} has not ended: it runs on without longpole")
 }
 
-/// What ^C has done to a command that longpole started.
+/// A sentence on a command that longpole started and that ended by ^C.
 fn interrupted_text(command: &str) -> String {
     format!(
         "{command} has ended: ^C goes to it, too; to end a recording only, start the program yourself and attach with -p"
@@ -359,7 +359,7 @@ mod tests {
         assert_eq!(said.lines().nth(3), Some(line), "{said}");
     }
 
-    /// The terminal cut the lines anywhere.
+    /// Otherwise the terminal cuts the lines anywhere.
     #[test]
     fn long_lines_go_on_under_their_beginning() {
         let mut summary = summary();
@@ -402,7 +402,7 @@ mod tests {
         ));
     }
 
-    /// Where memory was short, larger rings were recommended.
+    /// Where memory is short, larger rings are no remedy.
     #[test]
     fn tells_operations_without_memory_from_those_that_came_too_fast() {
         let said = |operations, operations_short| {
@@ -420,7 +420,7 @@ mod tests {
         assert!(!said(9, 0).contains("found no memory"));
     }
 
-    /// Processes beyond the limit got no probes, without any message.
+    /// Processes beyond the limit get no probes: the summary has to say so.
     #[test]
     fn tells_which_processes_got_no_probes() {
         let mut unprobed = UnprobedCounts::default();

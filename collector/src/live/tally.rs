@@ -1,5 +1,5 @@
-//! What samples say while a recording is written: which threads run, and where. No names are read for it, and
-//! nothing is analysed; it is counted as the records come.
+//! A tally of samples while a recording is written: which threads run, and where. Samples are counted as they come; no
+//! names are read, and nothing is analysed.
 
 use engine::event::{Note, NoteKind};
 use probe_abi::{Record, SampleReason};
@@ -8,16 +8,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The first one comes soon: until then nothing has probes. Later ones are rarer: decisions are not revised.
+/// Times to the first tally (soon: nothing has probes before), to the next ones, and to later ones: decisions are final.
 const FIRST: Duration = Duration::from_millis(300);
 const EVERY: Duration = Duration::from_secs(1);
 const LATER: Duration = Duration::from_secs(5);
-/// After this many they are later ones.
+/// Tallies before the later ones.
 const MANY: u32 = 20;
-/// Stacks kept: further ones are counted for their threads only.
+/// Most stacks kept: samples with further stacks count for their threads only.
 const MOST_STACKS: usize = 16_384;
 
-/// What the samples of the last second show, by process. A process without samples is not in it.
+/// Samples since the last tally, by process. A process without samples is not in it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tally(pub BTreeMap<u32, Vec<SampledPlace>>);
 
@@ -28,14 +28,14 @@ pub struct SampledPlace {
     pub thread: u32,
     /// Its frames, innermost first; empty if they are not known.
     pub frames: Arc<[u64]>,
-    /// Samples.
+    /// Number of samples.
     pub count: u32,
 }
 
-/// Counts.
+/// Counts samples.
 #[derive(Debug)]
 pub struct Tallying {
-    /// By number; `None`: not wanted.
+    /// Stacks by number; `None`: stacks are not wanted.
     stacks: Option<FxHashMap<u32, Arc<[u64]>>>,
     counts: FxHashMap<(u32, u32, u32), u32>,
     due: Instant,
@@ -43,7 +43,7 @@ pub struct Tallying {
 }
 
 impl Tallying {
-    /// From now on.
+    /// Counts from now on.
     pub fn new(now: Instant, with_stacks: bool) -> Tallying {
         Tallying {
             stacks: with_stacks.then(FxHashMap::default),
@@ -53,7 +53,7 @@ impl Tallying {
         }
     }
 
-    /// Counts a record if it is a sample of a thread that runs.
+    /// Counts a record if it is a sample of a running thread.
     pub fn record(&mut self, record: &Record) {
         if let Record::Sample(sample) = record
             && sample.reason == SampleReason::Tick as u8
@@ -63,7 +63,7 @@ impl Tallying {
         }
     }
 
-    /// Remembers stacks.
+    /// Remembers the stacks among these notes.
     pub fn notes(&mut self, notes: &[Note]) {
         let Some(stacks) = &mut self.stacks else { return };
         for note in notes {
@@ -75,7 +75,7 @@ impl Tallying {
         }
     }
 
-    /// What was counted since the last one, if it is time.
+    /// The tally since the last one, if it is due.
     pub fn take(&mut self, now: Instant) -> Option<Tally> {
         if now < self.due {
             return None;
@@ -96,7 +96,7 @@ impl Tallying {
 }
 
 impl Tally {
-    /// The threads of a process that ran most, the first one first.
+    /// The threads of a process with the most samples, the first one first.
     pub fn busiest(&self, pid: u32) -> Vec<u32> {
         let mut threads: BTreeMap<u32, u32> = BTreeMap::new();
         for sampled in self.0.get(&pid).into_iter().flatten() {

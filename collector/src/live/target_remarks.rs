@@ -1,9 +1,9 @@
-//! Remarks about a program before it is recorded: another tracer, and whether its file is still there.
+//! Remarks on a program before it is recorded: whether it is traced, has ended, or was replaced on disk.
 
 use super::alive::is_alive;
 use capture::target::Process;
 
-/// A debugger's stops are time of the program that no other machine would be rid of.
+/// A remark if a debugger traces the process: its stops would count as waiting, on other machines, too.
 pub(super) fn traced(process: &Process) -> Option<String> {
     let (pid, name) = process.tracer.as_ref()?;
     Some(format!(
@@ -13,9 +13,9 @@ pub(super) fn traced(process: &Process) -> Option<String> {
     ))
 }
 
-/// It was there when it was asked for.
+/// A remark if the process has ended since it was looked up.
 pub(super) fn ended(process: &Process) -> Option<String> {
-    // One that is ending has no program any more, but its threads may take a while to go.
+    // A process that is ending has no program any more, but its threads may live on for a while.
     let program = std::fs::read_link(process.open_path());
     let is_ending = program.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
     (is_ending || !is_alive(process.pid)).then(|| {
@@ -28,10 +28,10 @@ pub(super) fn ended(process: &Process) -> Option<String> {
     })
 }
 
-/// A file of that name now would be another one.
+/// A remark if the program's file was replaced or deleted: a file at its path now is another one.
 pub(super) fn replaced(process: &Process) -> Option<String> {
     let path = std::fs::read_link(process.open_path()).ok()?;
-    // A file that never had a name has not lost it.
+    // A memfd never had a name on disk.
     let gone = path.to_string_lossy().ends_with(" (deleted)") && !path.starts_with("/memfd:");
     gone.then(|| {
         format!(

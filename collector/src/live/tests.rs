@@ -19,8 +19,8 @@ fn cpus() -> Vec<Cpus> {
     [1, 2, 4].into_iter().filter_map(Cpus::count).chain([Cpus::Infinite]).collect()
 }
 
-/// A pipeline of three threads with uneven stages, nested and recursive calls, sleeps and a device: what it does
-/// depends on the seed.
+/// A pipeline of three threads with uneven stages, nested and recursive calls, sleeps and a device. Its lengths depend on
+/// the seed.
 fn pipeline(seed: u64) -> Program {
     let mut numbers = Numbers::new(seed);
     let mut length = |most: u64| 1_000 + numbers.below(most);
@@ -45,7 +45,7 @@ fn pipeline(seed: u64) -> Program {
     engine::program::json::read(&text).expect("program")
 }
 
-/// Executed on one to three CPUs, with swapped neighbours in the rings and wake-ups that end no sleep.
+/// Recordings on one to three CPUs, with swapped neighbours in the rings and wake-ups that end no sleep.
 fn generated() -> Vec<Generated> {
     let execution = |seed| Execution {
         seed,
@@ -134,7 +134,7 @@ fn what_goes_in_comes_out_of_the_file_whatever_the_batches() {
     }
 }
 
-/// A saved ring begins as the window of `top` does that has moved on to there.
+/// A saved ring begins at the same instant as a window of `top` that has moved on to there.
 #[test]
 fn a_ring_is_the_last_stretch_of_the_recording() {
     let dir = tempfile::tempdir().expect("dir");
@@ -211,7 +211,7 @@ fn losses_reach_file_and_report() {
     assert_eq!(live.report, offline(&generated.recording()).1);
 }
 
-/// What a CPU had lost before its first record was not noted; a recording played again keeps it missing.
+/// Records lost before a CPU's first record are noted, and a replay of the recording has them missing, too.
 #[test]
 fn losses_before_the_first_record_of_a_cpu_reach_file_and_replay() {
     let dir = tempfile::tempdir().expect("dir");
@@ -244,7 +244,7 @@ fn losses_before_the_first_record_of_a_cpu_reach_file_and_replay() {
     assert_eq!(recording::read(&again).expect("session").0.notes, read.notes);
 }
 
-/// So slow that it would take hours.
+/// A pace so slow that a recording takes hours.
 const SLOW: Pace = Pace::Times(1e-5);
 
 #[test]
@@ -272,7 +272,7 @@ fn a_target_that_is_gone_ends_a_recording() {
     assert_eq!(run(setup).expect("run").reason, Some(StopReason::TargetEnded));
 }
 
-/// A disk with so much room, which others may look at.
+/// A disk with limited room, shared with the test.
 #[derive(Clone, Default)]
 struct Small {
     bytes: Arc<Mutex<Vec<u8>>>,
@@ -308,7 +308,7 @@ fn a_full_disk_is_told_and_what_was_written_stays() {
         writer.push(event).expect("pushed");
     }
     writer.flush().expect("flushed");
-    // No room for all that comes now.
+    // The disk has no room for all further records.
     *disk.room.lock().expect("unharmed") = Some(disk.bytes.lock().expect("unharmed").len() + 200);
     setup.destination = Some(writer.into());
     let ended = run(setup).expect("run");
@@ -323,7 +323,7 @@ fn a_full_disk_is_told_and_what_was_written_stays() {
     assert_eq!(read.facts.functions, generated.facts.functions);
 }
 
-/// A source that breaks.
+/// A source that panics.
 struct Broken;
 
 impl EventSource for Broken {
@@ -362,7 +362,7 @@ fn a_thread_that_panics_ends_the_run_in_an_orderly_way() {
     assert_eq!(ended.failure.map(|failure| failure.text), Some("broken on purpose".to_owned()));
 }
 
-/// With --children, a command that ended with code 3 while its children went on until -d gave 0.
+/// With --children, a command may end with code 3 while its children go on until -d ends the recording.
 #[test]
 fn a_commands_exit_code_is_ours_whatever_ended_the_recording() {
     use crate::exit::Outcome;
@@ -410,7 +410,7 @@ impl EventSource for Picky {
     }
 }
 
-/// Functions that the kernel refused counted as probed, and as refused once for every process.
+/// Functions that the kernel refused do not count as probed, and count as refused once for all processes.
 #[test]
 fn the_summary_counts_functions_that_have_probes_and_refused_ones_once() {
     let generated = generated().remove(0);
@@ -433,7 +433,7 @@ fn the_summary_counts_functions_that_have_probes_and_refused_ones_once() {
     assert!(text.contains("the kernel refused 1 function\n"), "{text}");
 }
 
-/// Finds no room for one process; another one is gone.
+/// Refuses probes to all processes but 201, which has ended.
 struct NoRoom;
 
 impl Choose for NoRoom {
@@ -444,13 +444,13 @@ impl Choose for NoRoom {
     }
 }
 
-/// Neither the session nor the report of 300 processes showed that 44 of them had no probes.
+/// Processes without probes must be in the session and in the report.
 #[test]
 fn processes_without_probes_reach_summary_file_and_report() {
     let dir = tempfile::tempdir().expect("dir");
     let path = dir.path().join("crowd.lp");
     let mut generated = generated().remove(0);
-    // On a CPU of their own, so that nothing has to be numbered again.
+    // The forks are on a CPU of their own, so that other records need no new numbers.
     let forks = (0..).zip([200, 201, 202]).map(|(sequence, child)| {
         let header = probe_abi::Header {
             time_ns: generated.facts.start_ns + 1,
@@ -471,7 +471,7 @@ fn processes_without_probes_reach_summary_file_and_report() {
     });
     let forks = forks.collect();
     generated.rings.push(forks);
-    // Records leave once they are older than the disorder allowed in a ring; then there must be time to ask.
+    // Records leave once they are older than the disorder allowed in a ring. After that the loop needs time to ask.
     if let Some(end) = &mut generated.facts.end {
         end.end_ns += 700_000_000;
     }

@@ -1,5 +1,5 @@
-//! The processes and threads of the target, read regularly while it is recorded: a reader of a long recording begins at one of
-//! these snapshots and needs nothing that lies before it.
+//! Snapshots of the target's processes and threads, taken regularly while recording. A reader of a part of a long recording
+//! begins at a snapshot and needs nothing before it.
 
 use super::message::Message;
 use super::ring_reader::WriterMessage;
@@ -10,14 +10,14 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
 
-/// Reads processes and threads as they are now; their instant is [`Facts::start_ns`].
+/// Reads the processes and threads as they are now; [`Facts::start_ns`] is the time.
 pub type TakeSnapshot = Box<dyn FnMut(&[u32]) -> Facts + Send>;
 
-/// A snapshot after this many events: as many as a part of a recording has, which begins at one.
+/// Events between two snapshots: as many as a part of a recording has, which begins at one.
 const EVENTS: u64 = 250_000;
-/// Or after this long, if there were any.
+/// Time between two snapshots, if there were events.
 const EVERY: Duration = Duration::from_secs(10);
-/// Reading them may take one part in this many of the time: of a target with very many threads there are fewer.
+/// Snapshots take at most one part in this many of the time: there are fewer for a target with very many threads.
 const SHARE: u32 = 200;
 
 /// Asks for snapshots when they are due.
@@ -28,7 +28,7 @@ pub struct ThreadSnapshots {
 }
 
 impl ThreadSnapshots {
-    /// They go to the thread that empties the rings, from one of their own: with thousands of threads /proc takes its time.
+    /// Starts a thread that sends snapshots to the ring reader: with thousands of threads, reading /proc takes long.
     pub fn start(
         take: TakeSnapshot,
         feed: Sender<WriterMessage>,
@@ -39,19 +39,19 @@ impl ThreadSnapshots {
         Ok(ThreadSnapshots { asks, events: 0, asked: Instant::now() })
     }
 
-    /// This many events have come, from these processes.
+    /// Asks for a snapshot if one is due after this many events, of these processes.
     pub fn look(&mut self, events: u64, pids: impl FnOnce() -> Vec<u32>) {
         let new = events.saturating_sub(self.events);
         if new < EVENTS && (new == 0 || self.asked.elapsed() < EVERY) {
             return;
         }
-        // While one is being taken no other is waited for.
+        // While a snapshot is being taken, no other one is queued.
         if self.asks.try_send(pids()).is_ok() {
             (self.events, self.asked) = (events, Instant::now());
         }
     }
 
-    /// One is wanted whether it is due or not.
+    /// Asks for a snapshot, due or not.
     pub fn take_now(&mut self, pids: Vec<u32>) {
         if self.asks.try_send(pids).is_ok() {
             self.asked = Instant::now();

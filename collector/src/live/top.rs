@@ -25,7 +25,7 @@ use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-/// Records in the window at most: some hundred megabytes with all that is made of them.
+/// Most records in the window: some hundred megabytes with all that is derived from them.
 const MAX_EVENTS: usize = 1_000_000;
 
 /// Shows the live screen until the user leaves, or prints one window.
@@ -65,7 +65,7 @@ pub fn top(plan: &TopPlan) -> Result<Outcome, UserError> {
     } else {
         let mut state = State::new(subject.clone(), plan.window);
         asked.wish = state.wish();
-        // Where the output is, is reported in the end, too.
+        // At the end the place of the command's output is printed, too.
         state.remark = page.or_else(|| output.as_ref().map(OutputFile::sentence));
         let guard = Guard::take().map_err(|error| {
             UserError::runtime(
@@ -113,28 +113,28 @@ pub fn top(plan: &TopPlan) -> Result<Outcome, UserError> {
     finish(plan, &subject, ended, output)
 }
 
-/// Where the screen's stretch goes if a key asks for it.
+/// Where a key writes the window on the screen.
 fn window_file(plan: &TopPlan, name: &str, pids: &[u32]) -> WindowFile {
     let clock = ClockAnchor::now(monotonic_ns());
     let file = default_name(name, pids.first().copied().unwrap_or(0), clock.realtime_ns);
     WindowFile { meta: session_meta(&plan.capture, pids, clock), name: file }
 }
 
-/// The subject of reports.
+/// What reports are asked.
 fn asked(plan: &TopPlan) -> Asked {
     let mut asked =
         Asked { cpus: plan.cpus.clone(), recorded_cpus: Some(online_cpus()), wish: CpuWish::default() };
     if let Some(machine) = Cpus::count(online_cpus())
         && !asked.cpus.contains(&machine)
     {
-        // What limits there is what the screen begins with.
+        // The screen begins with what limits the program on this machine.
         asked.cpus.push(machine);
         asked.cpus.sort_unstable();
     }
     asked
 }
 
-/// How it is used, and what prints its reports.
+/// The mode, and the printer of reports.
 fn mode(plan: &TopPlan, subject: &str, is_printed: bool) -> (Mode, Option<Print>) {
     match (plan.once, plan.batch) {
         (true, _) => (Mode::Once, None),
@@ -148,7 +148,7 @@ fn mode(plan: &TopPlan, subject: &str, is_printed: bool) -> (Mode, Option<Print>
     }
 }
 
-/// Takes the address, before anything is begun.
+/// Binds the address, before anything else is started.
 fn listen(plan: &ListenPlan) -> Result<(Socket, Token), UserError> {
     let token = match &plan.token {
         None => Token::random().map_err(|error| {
@@ -219,7 +219,7 @@ fn finish(
     Ok(result)
 }
 
-/// One report, written at once and whole, for readers that take lines.
+/// Prints one report, written in one go, for readers of lines.
 fn print(plan: &TopPlan, subject: &str, snapshot: &Snapshot) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let Snapshot { report, limits, .. } = snapshot;
@@ -242,12 +242,12 @@ fn print(plan: &TopPlan, subject: &str, snapshot: &Snapshot) -> io::Result<()> {
     out.flush()
 }
 
-/// Where the output of a launched command goes: the terminal belongs to the screen, and standard output to
-/// the report. If nothing was written, no file remains, however `top` ends.
+/// The file for a launched command's output: the terminal is the screen's, and standard output the report's. An empty file
+/// is removed, however `top` ends.
 struct OutputFile {
     path: PathBuf,
     file: File,
-    /// The command runs on, and may write yet.
+    /// The command runs on, and may still write.
     in_use: bool,
 }
 
@@ -272,7 +272,7 @@ impl OutputFile {
         format!("the program's output goes to {}", self.path.display())
     }
 
-    /// Says where the output is, if there is some or may come.
+    /// Prints the place of the output, if there is some or may come.
     fn finish(mut self, runs_on: bool) {
         self.in_use = runs_on;
         if !self.is_useless() {
@@ -297,7 +297,7 @@ impl Drop for OutputFile {
 mod tests {
     use super::*;
 
-    /// An empty log remained when the terminal could not be had.
+    /// Otherwise an empty log remains when the terminal is not available.
     #[test]
     fn only_a_log_with_something_in_it_stays() {
         let folder = tempfile::tempdir().expect("folder");

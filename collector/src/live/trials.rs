@@ -1,28 +1,28 @@
-//! What trials of functions have shown, and what probes may still cost.
+//! Results of trials of functions, and what probes may still cost.
 
 use super::hot_functions::HotFunction;
 use capture::probe::Calls;
 use engine::event::{FunctionFact, HitCosts, OperationsTried};
 use std::collections::HashMap;
 
-/// Less running time than this, and fewer calls, say nothing.
+/// A trial with less running time (seconds) and fewer calls than this says nothing.
 const LEAST_RUN_S: f64 = 0.02;
 const FEW_CALLS: f64 = 8.0;
-/// A function is tried so often before it is given up.
+/// Most trials of a function that say nothing; then it never gets probes.
 const MOST_TRIALS: u8 = 20;
-/// What probes on functions may cost if there is no limit: of the processes' CPU time.
+/// Share of the processes' CPU time that probes on functions may cost if there is no limit.
 const COST_WITHOUT_LIMIT: f64 = 0.02;
-/// A call with probes costs so much if it could not be measured, nanoseconds: the slowest machine that we know.
+/// Cost of a call with probes (nanoseconds) where it was not measured: that of the slowest machine that we know.
 const CALL_NS: f64 = 20_000.0;
 
-/// What is known of functions that samples have shown.
+/// Functions that were tried, and the cost of those that got probes.
 #[derive(Debug, Default)]
 pub(super) struct Trials {
-    /// What all may cost, and what those that were chosen do: of the processes' CPU time.
+    /// Share of the processes' CPU time that recording may cost (`limit`), and that chosen functions cost (`spent`).
     limit: f64,
     spent: f64,
     hit_costs: Option<HitCosts>,
-    /// Trials that said nothing, by binary and name; [`MOST_TRIALS`]: it is decided.
+    /// Number of trials that said nothing, by binary and name; [`MOST_TRIALS`]: decided.
     tried: HashMap<(String, String), u8>,
 }
 
@@ -41,8 +41,8 @@ impl Trials {
         self.tried.insert((seen.module.clone(), seen.name.clone()), MOST_TRIALS);
     }
 
-    /// Whether a function with these calls gets probes. All of them take at most half of what is allowed, one a quarter of
-    /// that: calls that become more frequent must not cost others their probes.
+    /// Whether a function with these calls gets probes. All together take at most half of the limit, and one a quarter
+    /// of that: calls that become more frequent must not cost other functions their probes.
     pub(super) fn accepts(
         &mut self,
         seen: &HotFunction,
@@ -56,7 +56,7 @@ impl Trials {
             *self.tried.entry((seen.module.clone(), seen.name.clone())).or_default() += 1;
             return false;
         }
-        // One more than was counted: the next may have been about to come.
+        // Counts one call more: the next one may have been about to come.
         let each_s = (count + 1.0) / ran_s.max(1e-9);
         let cost = each_s * seen.cpu * self.call_ns(fact) / 1e9 / cpu.max(1e-9);
         if cost > self.limit / 8.0 || self.spent + cost > self.limit / 2.0 {
@@ -74,12 +74,12 @@ impl Trials {
         tried.calls.is_some() && cost <= self.limit / 4.0 && self.spent + cost <= self.limit / 2.0
     }
 
-    /// It has got them.
+    /// Adds the cost of a family that gets probes.
     pub(super) fn spend(&mut self, tried: &OperationsTried) {
         self.spent += tried.cost_ppm as f64 / 1e6;
     }
 
-    /// What a probed call of a lock function costs, nanoseconds: some begin with an instruction that is stepped over.
+    /// Cost of a probed call of a lock function, nanoseconds. Some begin with an instruction that is stepped over.
     pub(super) fn operation_ns(&self) -> f64 {
         self.call_ns(&FunctionFact { entry_stepped: true, ..FunctionFact::default() })
     }
@@ -108,7 +108,7 @@ mod tests {
     fn rare_calls_are_accepted_frequent_ones_never_and_what_did_not_run_is_tried_again() {
         let mut trials = Trials::new(Some(20_000), None);
         let fact = FunctionFact::default();
-        // 20 µs each: 0.25 % are 125 a second.
+        // A call costs 20 µs: 125 calls a second are 0.25 %.
         assert!(trials.accepts(&seen("long", 1.0), 1.0, &fact, &calls(1, 100)));
         assert!(!trials.is_open(&seen("long", 1.0)), "it has probes");
         let hot = seen("hot", 1.0);
@@ -130,7 +130,7 @@ mod tests {
         let accepted = (0..100)
             .filter(|number| trials.accepts(&seen(&format!("f{number}"), 1.0), 1.0, &fact, &calls(4, 100)))
             .count();
-        // 50 calls a second each: 0.1 % of the 1 % that is half of the limit.
+        // 50 calls a second cost 0.1 % each; half of the limit is 1 %.
         assert!((9..=10).contains(&accepted), "{accepted}");
     }
 }

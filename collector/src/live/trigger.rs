@@ -1,20 +1,20 @@
-//! When a condition has held long enough: a state machine over the records, in their order of time. Every 100 ms of
-//! recorded time it compares the mean of the last 100 ms.
+//! Decides when a condition has held long enough: a state machine over the records in their order of time. It compares the
+//! mean of each 100 ms of recorded time with the condition.
 
 use super::program_state::ProgramState;
 use crate::plan::trigger::{Condition, Measure};
 use engine::event::Facts;
 use probe_abi::Record;
 
-/// Recorded time that is averaged, in nanoseconds.
+/// Recorded time of one mean value, in nanoseconds.
 const SAMPLE_NS: u64 = 100_000_000;
 
-/// A condition that has just come to hold long enough.
+/// A condition that has just held long enough.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fired {
-    /// Which.
+    /// The condition.
     pub condition: Condition,
-    /// Since when it has held long enough (`CLOCK_MONOTONIC` nanoseconds).
+    /// When it had held long enough (`CLOCK_MONOTONIC` nanoseconds).
     pub time_ns: u64,
 }
 
@@ -23,14 +23,14 @@ pub struct Fired {
 pub struct Triggers {
     state: ProgramState,
     phases: Vec<Phase>,
-    /// Up to here the sums are complete.
+    /// Time up to which the sums are complete.
     now_ns: u64,
-    /// Where the sample ends that is being summed up.
+    /// Where the current sample ends.
     due_ns: u64,
     sums: Sums,
 }
 
-/// Thread time of a sample, in nanoseconds.
+/// Sums of thread time in a sample, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     running_ns: u64,
@@ -38,18 +38,18 @@ struct Sums {
     threads_ns: u64,
 }
 
-/// For how long a condition has held.
+/// How long a condition has held.
 #[derive(Debug)]
 struct Phase {
     condition: Condition,
-    /// 0: the last sample did not meet it.
+    /// 0: the last sample did not meet the condition.
     held_ns: u64,
-    /// It has fired, and has held since.
+    /// The condition has fired, and has held since.
     has_fired: bool,
 }
 
 impl Triggers {
-    /// From the start of a recording on.
+    /// Watches conditions from the start of a recording on.
     pub fn new(conditions: &[Condition], facts: &Facts) -> Triggers {
         let phase =
             |condition: &Condition| Phase { condition: condition.clone(), held_ns: 0, has_fired: false };
@@ -62,19 +62,19 @@ impl Triggers {
         }
     }
 
-    /// Takes the next record; adds to `fired` what came to hold before it.
+    /// Takes the next record, and adds to `fired` the conditions that fired before it.
     pub fn record(&mut self, record: &Record, fired: &mut Vec<Fired>) {
         self.advance(record.header().time_ns, fired);
         self.state.record(record);
     }
 
-    /// Records are complete up to here: a program that does nothing meets conditions, too. A time before the last
+    /// Advances to the time up to which records are complete: without records, conditions may hold, too. A time before the last
     /// one changes nothing.
     pub fn advance(&mut self, to_ns: u64, fired: &mut Vec<Fired>) {
         while to_ns >= self.due_ns {
             self.pass(self.due_ns);
             self.sample(SAMPLE_NS, fired);
-            // Nothing changes in the samples between two records that are far apart: they are one.
+            // Between two records that are far apart nothing changes, so their whole samples count as one.
             let whole_ns = (to_ns - self.due_ns) / SAMPLE_NS * SAMPLE_NS;
             if whole_ns > 0 {
                 self.pass(self.due_ns.saturating_add(whole_ns));
@@ -89,7 +89,7 @@ impl Triggers {
         self.pass(to_ns);
     }
 
-    /// Sums up to here.
+    /// Adds the time up to `to_ns` to the sums.
     fn pass(&mut self, to_ns: u64) {
         let length_ns = to_ns.saturating_sub(self.now_ns);
         let of = |threads: u32| length_ns.saturating_mul(u64::from(threads));
@@ -100,7 +100,7 @@ impl Triggers {
         self.now_ns = self.now_ns.max(to_ns);
     }
 
-    /// A sample of this length ends at `due_ns`.
+    /// Ends a sample of this length at `due_ns`.
     fn sample(&mut self, length_ns: u64, fired: &mut Vec<Fired>) {
         let Sums { running_ns, waiting_ns, threads_ns } = std::mem::take(&mut self.sums);
         let end_ns = self.due_ns;
@@ -119,8 +119,8 @@ impl Triggers {
 }
 
 impl Phase {
-    /// A sample of this mean, length and end; since when the condition has held long enough, if it now does for the
-    /// first time in this phase.
+    /// Takes a sample's mean, length and end. Returns since when the condition has held long enough, if it fires: once in
+    /// each phase in which it holds.
     fn sample(&mut self, value: f64, length_ns: u64, end_ns: u64) -> Option<u64> {
         if !self.condition.is_met(value) {
             (self.held_ns, self.has_fired) = (0, false);
@@ -152,7 +152,7 @@ mod tests {
         Header { time_ns: time_ms * MS, sequence: 0, cpu, kind: kind as u8, context: 0, tid, pid }
     }
 
-    /// A CPU goes from one thread to another; 0 is idle. The first one sleeps in this system call.
+    /// A CPU goes from one thread to another; 0 is idle. The thread that leaves sleeps in this system call.
     fn switch(time_ms: u64, cpu: u16, from: u32, to: u32, call: u32) -> Record {
         let tracked = |tid: u32, bit: u32| if tid == 0 { 0 } else { bit };
         Record::Switch(Switch {
@@ -189,7 +189,7 @@ mod tests {
         Facts { threads: tids.iter().map(thread).collect(), ..Facts::default() }
     }
 
-    /// When a condition fires, in milliseconds.
+    /// Times at which a condition fires, in milliseconds.
     fn fires(condition: &str, facts: &Facts, records: &[Record], end_ms: u64) -> Vec<u64> {
         let mut triggers = Triggers::new(&[condition.parse().expect("a condition")], facts);
         let mut fired = Vec::new();
@@ -205,7 +205,7 @@ mod tests {
         let records = [
             switch(0, 0, 0, 1, READ),
             switch(0, 1, 0, 2, READ),
-            // One thread for 2 s, two for 1 s, one for 500 ms, two, one for 4 s.
+            // Running threads after 1 s: one for 2 s, two for 1 s, one for 500 ms, two for 500 ms, one for 4 s.
             switch(1_000, 1, 2, 0, READ),
             switch(3_000, 1, 0, 2, READ),
             switch(4_000, 1, 2, 0, READ),
@@ -224,15 +224,15 @@ mod tests {
         let facts = asleep(&[1, 2, 3, 4]);
         let all_run = |time| (1..5u32).map(move |tid| switch(time, tid as u16, 0, tid, READ));
         let mut records: Vec<Record> = all_run(0).collect();
-        // A read is no lock.
+        // Sleeping in `read` is not waiting for a lock.
         records.push(switch(500, 1, 1, 0, READ));
         records.push(switch(1_000, 2, 2, 0, FUTEX_CALL));
         assert_eq!(fires("lock_wait>20% for 1s", &facts, &records, 3_000), [2_000]);
         assert_eq!(fires("lock_wait>30% for 1s", &facts, &records, 3_000), [0u64; 0]);
-        // Woken, it waits for a CPU.
+        // After its wake-up the thread waits for a CPU, not for the lock.
         records.push(waking(1_500, 2));
         assert_eq!(fires("lock_wait>20% for 1s", &facts, &records, 3_000), [0u64; 0]);
-        // Two of the four end: one of two waits.
+        // Two of the four threads end: then one of two waits.
         records.pop();
         records.extend([exit(1_500, 3, 3), exit(1_500, 4, 4)]);
         assert_eq!(fires("lock_wait>45% for 1s", &facts, &records, 3_000), [2_500]);
@@ -249,12 +249,12 @@ mod tests {
 
     #[test]
     fn a_lost_record_does_not_keep_a_cpu_for_ever() {
-        // That thread 1 left CPU 0 was lost.
+        // The switch of thread 1 away from CPU 0 is missing.
         let records = [switch(0, 0, 0, 1, READ), switch(1_000, 0, 2, 0, READ)];
         assert_eq!(fires("parallelism<0.5 for 1s", &asleep(&[1, 2]), &records, 5_000), [2_000]);
     }
 
-    /// Nothing depends on how far apart records are, or in which order they come.
+    /// Gaps between records, and their order, do not matter.
     #[test]
     fn clocks_may_jump() {
         let back = [switch(5_000, 0, 0, 1, READ), switch(4_000, 0, 1, 0, READ)];
@@ -270,7 +270,7 @@ mod tests {
     }
 
     proptest! {
-        /// However the watermark goes on between the records.
+        /// The result does not depend on when the watermark advances between records.
         #[test]
         fn the_batches_do_not_matter(
             steps in proptest::collection::vec((0u64..400, 0u16..3, 1u32..5, any::<bool>(), any::<bool>()), 0..60),

@@ -1,4 +1,4 @@
-//! The stretch that a live screen shows, as a recording: `longpole report` says the same of it, and more.
+//! Writes the window on the live screen as a recording: `longpole report` then shows the same, and more.
 
 use super::message::Message;
 use crate::cell::{counted, duration};
@@ -10,17 +10,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedSender;
 
-/// Where such recordings go.
+/// Where windows are written.
 #[derive(Clone, Debug)]
 pub struct WindowFile {
-    /// What they say of themselves.
+    /// The recordings' description.
     pub meta: Meta,
-    /// The first one's name; others get a number.
+    /// Name of the first file; later ones get a number.
     pub name: PathBuf,
 }
 
 impl WindowFile {
-    /// Writes the recording in a thread of its own, which tells when it is done: a slow disk does not stop the screen.
+    /// Writes the recording in a thread of its own, which sends a message at the end: a slow disk does not stop the screen.
     pub fn write(&self, recording: Arc<Recording>, messages: &UnboundedSender<Message>) {
         let (file, tell) = (self.clone(), messages.clone());
         let written = spawn("window", messages.clone(), (), move || {
@@ -29,7 +29,7 @@ impl WindowFile {
                 Ok(path) => sentence(&path, &recording),
                 Err(error) => format!("not written: {error} ({})", error.hint()),
             };
-            // The loop may have left already.
+            // The main loop may have ended already.
             let _ = tell.send(Message::Answer(text));
         });
         if let Err(error) = written {

@@ -1,4 +1,4 @@
-//! The thread that keeps what the reader delivers: in the session file, in the sliding window, or in both.
+//! The thread that keeps what the ring reader delivers: in the session file, in the sliding window, or in both.
 
 use super::destination::{Destination, Written};
 use super::message::Message;
@@ -14,24 +14,24 @@ use std::sync::mpsc::Receiver;
 use std::time::Instant;
 use tokio::sync::mpsc::UnboundedSender;
 
-/// Batches between the reader and the writer: a hiccup of the disk of about a second.
+/// Batches between ring reader and writer: room for about a second in which the disk does not respond.
 pub(super) const BATCHES: usize = 64;
 
-/// More waiting items than this are too many: the kernel's rings fill up when there is no room for more.
+/// With more waiting items than this the writer is behind; with no room for more, the kernel's rings fill up.
 const BEHIND: usize = BATCHES / 4;
 
-/// Where the reader's feed goes.
+/// The writer thread, with the places where it keeps records.
 pub struct WriterThread<D: Disk> {
-    /// The session file or what there is in its place, for `record`.
+    /// The session file or ring, for `record`.
     pub destination: Option<Destination<D>>,
     /// The window and its analysis, for `top`.
     pub sliding: Option<Sliding>,
-    /// No last report is wanted: the user is leaving.
+    /// The user is leaving and wants no last report.
     pub skip_last_report: Arc<AtomicBool>,
 }
 
 impl<D: Disk> WriterThread<D> {
-    /// The thread's whole life. Returns what the file holds, if there is one and it could be finished.
+    /// The thread's body. Returns what the file has, if there is one and it could be finished.
     pub fn run(
         mut self,
         feed: &Receiver<WriterMessage>,
@@ -56,7 +56,7 @@ impl<D: Disk> WriterThread<D> {
                         match destination.finish(end) {
                             Ok(done) => written = Some(done),
                             Err(error) => {
-                                // What is in another file is known from nowhere else.
+                                // Only this tells of an older part in another file.
                                 written = Some(so_far).filter(|so_far| so_far.older != Older::Joined);
                                 tell(messages, &error);
                             }
@@ -69,7 +69,7 @@ impl<D: Disk> WriterThread<D> {
                 }
             }
         }
-        // The loop may have left already.
+        // The main loop may have ended already.
         let _ = messages.send(Message::Detached);
         if let Some(sliding) = self.sliding {
             sliding.finish(self.skip_last_report.load(Ordering::Relaxed));

@@ -3,7 +3,7 @@
 use recording::varint::put;
 use std::collections::BTreeMap;
 
-/// A column in the making.
+/// A column to which numbers are added.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Column(Vec<u8>);
 
@@ -14,7 +14,7 @@ impl Column {
     }
 }
 
-/// Finished columns, and where each lies: first byte and length.
+/// Finished columns, and the place of each: first byte and length.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Columns {
     bytes: Vec<u8>,
@@ -28,12 +28,12 @@ impl Columns {
         self.bytes.extend_from_slice(&column.0);
     }
 
-    /// Where each column lies.
+    /// Place of each column.
     pub fn places(&self) -> &BTreeMap<String, (usize, usize)> {
         &self.places
     }
 
-    /// All of them.
+    /// Bytes of all columns.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }

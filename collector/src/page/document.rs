@@ -1,4 +1,4 @@
-//! All that the page shows.
+//! All data of the page.
 
 use super::colours::{PathColour, StateColour};
 use super::columns::Columns;
@@ -19,7 +19,7 @@ use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-/// JSON documents of other commands, as they print them; null for those that there are none of.
+/// JSON documents of other commands, as they print them; null for those that do not apply.
 #[derive(Debug, Serialize)]
 pub struct Tables {
     /// `report --json`.
@@ -34,14 +34,14 @@ pub struct Tables {
     pub paths: Box<RawValue>,
 }
 
-/// What a change gains, step by step.
+/// Predicted times for several steps of a change.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Curve {
     /// `function` or `lock`.
     pub kind: &'static str,
-    /// Its name.
+    /// Name of the function or lock.
     pub name: String,
-    /// The first is the unchanged program.
+    /// The steps; the first is the unchanged program.
     pub stops: Vec<Stop>,
 }
 
@@ -54,41 +54,41 @@ pub struct Stop {
     pub times_ns: Vec<f64>,
 }
 
-/// How long a recording took.
+/// Length of a recording.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Point {
-    /// Its file.
+    /// The recording's file.
     pub file: String,
-    /// CPUs that it was recorded on.
+    /// CPUs of the recording.
     pub cpus: u32,
-    /// Nanoseconds.
+    /// Its time, nanoseconds.
     pub time_ns: u64,
 }
 
 /// See the module.
 #[derive(Debug)]
 pub struct Document<'a> {
-    /// Its runs and names.
+    /// Runs and names.
     pub model: &'a Model<'a>,
-    /// What limits.
+    /// The limits, and the changes.
     pub limits: Limits,
-    /// What was noticed, what speaks against the prediction with it.
+    /// Findings, including doubts about the prediction.
     pub findings: Vec<Finding>,
-    /// Its tables.
+    /// Tables of other commands.
     pub tables: Tables,
-    /// Its call stacks.
+    /// Call stacks.
     pub stacks: Stacks,
-    /// The run on each CPU count of the model.
+    /// The predicted run on each CPU count of the model.
     pub simulated: Vec<Simulated>,
-    /// Changes and what they bring.
+    /// Changes and their times.
     pub curves: Vec<Curve>,
-    /// With source lines.
+    /// Whether source lines are included.
     pub has_sources: bool,
     /// Other recordings of the same command.
     pub measured: Vec<Point>,
 }
 
-/// Call stacks that are whole, at most.
+/// Most call stacks that are complete.
 const FLAMES: usize = 100_000;
 
 #[derive(Serialize)]
@@ -122,7 +122,7 @@ struct About<'a> {
     longpole: Option<&'a str>,
     recorded_cpus: Option<u32>,
     start_ns: u64,
-    /// Since 1970.
+    /// Nanoseconds since 1970.
     recorded_at_ns: Option<u64>,
 }
 
@@ -133,7 +133,7 @@ struct Names<'a> {
     objects: &'a [String],
     /// Function and line of each place.
     places: Vec<(u32, Option<&'a str>)>,
-    /// Places of each stack that samples saw, the innermost first.
+    /// Places of each sampled stack, the innermost first.
     stacks: Vec<Vec<u32>>,
 }
 
@@ -150,7 +150,7 @@ struct FunctionName<'a> {
     location: Option<&'a str>,
 }
 
-/// A call stack of all threads, as functions; the outermost first.
+/// A call stack, summed over threads, as functions; the outermost first.
 #[derive(Serialize)]
 struct Flame {
     functions: Vec<u32>,
@@ -159,11 +159,11 @@ struct Flame {
 }
 
 impl Document<'_> {
-    /// Writes the JSON with its length before it (32 bits, lowest byte first), and the columns after it; `coarser` times less of
-    /// what was measured than usual.
+    /// Writes the length of the JSON (32 bits, lowest byte first), the JSON, and the columns. The measured run has `coarser`
+    /// times less detail than usual.
     ///
     /// # Errors
-    /// What writing says; a JSON of more than 4 GiB.
+    /// Writing fails, or the JSON is longer than 4 GiB.
     pub fn write(&self, coarser: usize, out: &mut dyn Write) -> io::Result<()> {
         let model = self.model;
         let mut columns = Columns::default();
@@ -215,7 +215,7 @@ fn about<'a>(model: &'a Model<'_>) -> About<'a> {
     }
 }
 
-/// Samples are the program's; calls that were made of them have names, too.
+/// Names of threads, functions, objects and samples. Functions that samples have turned into calls have names, too.
 fn names<'a>(program: &'a Program, expanded: &'a Program) -> Names<'a> {
     let threads = program.threads.iter();
     let functions = expanded.functions.iter();
@@ -233,7 +233,7 @@ fn names<'a>(program: &'a Program, expanded: &'a Program) -> Names<'a> {
     }
 }
 
-/// The stacks with the most CPU time are whole; of more than `most` the others end at their outermost function.
+/// Summed stacks. The `most` ones with the most CPU time are complete; others are cut to their outermost function.
 fn flames(stacks: &Stacks, most: usize) -> Vec<Flame> {
     let mut sums: BTreeMap<Vec<u32>, (f64, Vec<f64>)> = BTreeMap::new();
     let mut all: Vec<&Stack> = stacks.stacks.iter().collect();

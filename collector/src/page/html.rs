@@ -1,5 +1,5 @@
-//! The file: the page as it is built from `view/`, and in it the document, compressed and as base64. No name of a recording is
-//! anywhere else in it, so that none can be taken for markup.
+//! The file: the page, built from `view/`, with the compressed document in it as base64. Names of the recording are nowhere
+//! else, so none can be taken for markup.
 
 use super::document::Document;
 use crate::level_of_detail::Room;
@@ -13,22 +13,22 @@ use std::io::{self, Write};
 const PAGE: &str = include_str!("../../embedded/page/page.html");
 /// The placeholder for the document.
 const PLACE: &str = "@document@";
-/// What each page begins with.
+/// The beginning of each page.
 const BEGINNING: &str = "<!DOCTYPE html><!-- longpole view -->";
 
-/// Whether this is how a page begins.
+/// Whether a file begins like a page.
 pub fn is_page(bytes: &[u8]) -> bool {
     bytes.starts_with(BEGINNING.as_bytes())
 }
 
-/// A page is no larger than this: browsers open that within a second.
+/// Most bytes of a page: browsers open that within a second.
 pub const MOST_BYTES: u64 = 30_000_000;
 
-/// Writes the whole file, as much of what was measured as fits into `most` bytes. What remains at the coarsest, names above
-/// all, is written however large it is.
+/// Writes the whole file, with as much detail of the measured run as fits into `most` bytes. With the least detail it is
+/// written even if it is larger, mostly by names.
 ///
 /// # Errors
-/// What writing says.
+/// Writing fails.
 pub fn write(document: &Document<'_>, most: u64, out: &mut dyn Write) -> io::Result<()> {
     const COARSEST: usize = 1 << 12;
     let mut coarser = 1;
@@ -75,7 +75,7 @@ mod tests {
         std::iter::from_fn(|| take(&mut left)).collect()
     }
 
-    /// Nanoseconds of each state by thread, and how many samples there are with those that one stands for.
+    /// Nanoseconds of each state by thread, and the number of samples, counting those that a shown sample stands for.
     fn sums(page: &[u8]) -> (BTreeMap<(usize, String), u64>, f64) {
         let (before, after) = PAGE.split_once(PLACE).expect("a place");
         let packed = STANDARD.decode(&page[before.len()..page.len() - after.len()]).expect("base64");
@@ -146,7 +146,7 @@ mod tests {
         for outside in ["https://", "src=", "@import", "url(", "import("] {
             assert!(!PAGE.contains(outside), "{outside}");
         }
-        // The name of a namespace, which is never fetched.
+        // The only address is the name of a namespace, which is never fetched.
         assert_eq!(PAGE.matches("http://").count(), PAGE.matches("http://www.w3.org/2000/svg").count());
     }
 }

@@ -1,10 +1,10 @@
-//! Lanes: what follows one thing after the other in time, at a level of detail that fits.
+//! Lanes: items that follow each other in time, with a level of detail that fits.
 
 use super::columns::{Column, Columns};
 use crate::level_of_detail::{Item, summed};
 
-/// Lanes in the making: for each its number of items and where it begins, for each item its code (doubled, plus one for a sum),
-/// length and further number.
+/// Lanes to which items are added. Each lane has its number of items and its start; each item its code (doubled, plus one
+/// for a sum), its length and a further number.
 #[derive(Debug, Default)]
 pub struct Lanes {
     counts: Column,
@@ -28,11 +28,11 @@ impl Lanes {
         self.counts.push(count);
     }
 
-    /// Keeps them under this name; `number` gives each code the number that it has in the page.
+    /// Stores the lanes' columns under this name; `number` translates codes into those of the page.
     pub fn finish(&self, name: &str, number: impl Fn(u32) -> u32, columns: &mut Columns) {
         let mut codes = Column::default();
         for &code in &self.codes {
-            // What was encoded fits.
+            // A code that `coded` made fits into 32 bits.
             codes.push(coded(number((code >> 1) as u32), code & 1 != 0));
         }
         let parts = [

@@ -11,19 +11,19 @@ use engine::view::{Doing, Measured, ThreadFacts};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-/// States, samples, calls and lock sections of all threads at most: 3 million states have about 10 bytes each in the file.
+/// Most states, samples, calls and lock sections of all threads. A state takes some 10 bytes in the file.
 const STATES: usize = 1_500_000;
 const SAMPLES: usize = 1_000_000;
 const CALLS: usize = 400_000;
 const SECTIONS: usize = 250_000;
 
-/// The run, and how coarse it is. Times are nanoseconds from its beginning.
+/// The run, and its level of detail. Times are nanoseconds from its start.
 #[derive(Debug, Serialize)]
 pub struct MeasuredRun<'a> {
     length_ns: u64,
-    /// Shorter states are summed up; 0: none are.
+    /// States shorter than this are summed up; 0: none are.
     quantum_ns: u64,
-    /// Of this number of samples one is shown.
+    /// One of this many samples is shown.
     samples_per_shown: usize,
     threads: Vec<ThreadJson<'a>>,
     functions: Vec<&'a str>,
@@ -35,7 +35,7 @@ pub struct MeasuredRun<'a> {
 
 #[derive(Debug, Serialize)]
 struct ThreadJson<'a> {
-    /// By its place among the names of threads.
+    /// Index among the names of threads.
     thread: u32,
     process: &'a str,
     tid: u32,
@@ -45,7 +45,7 @@ struct ThreadJson<'a> {
     created_by: Option<u32>,
 }
 
-/// Adds its columns, with this part of what there is room for.
+/// Adds the run's columns, with detail divided by `coarser`.
 pub fn run<'a>(
     measured: &'a Measured<'a>,
     coarser: usize,
@@ -54,7 +54,7 @@ pub fn run<'a>(
 ) -> MeasuredRun<'a> {
     let (start, end) = measured.window();
     let since = |time: Timestamp| time.0.saturating_sub(start.0);
-    // How much is shown of them depends on how many there are.
+    // The level of detail depends on the number of states.
     let mut items: Vec<Item> = Vec::new();
     let mut ends: Vec<usize> = Vec::with_capacity(measured.threads().len());
     for thread in measured.threads() {
@@ -128,8 +128,8 @@ fn waker(measured: &Measured<'_>, doing: &Doing) -> u32 {
     waker.map_or(0, |waker| waker.number.saturating_add(1))
 }
 
-/// For each thread how many, then when (from the one before) and which stack. Of more than `most` every second is shown, or
-/// every third and so on.
+/// Stores for each thread the number of samples, then each sample's time (after the one before) and stack. With more than
+/// `most`, only each second one is shown, or each third and so on. Returns that step.
 fn samples(measured: &Measured<'_>, start: Timestamp, most: usize, columns: &mut Columns) -> usize {
     let all: usize = measured.threads().iter().map(|thread| measured.samples(thread).count()).sum();
     let per_shown = all.div_ceil(most.max(1)).max(1);
@@ -170,8 +170,8 @@ fn calls_of<'a>(measured: &'a Measured<'_>, thread: &ThreadFacts<'_>, take: &mut
     }
 }
 
-/// For each thread how many, then in order of time: from when, how long, how deep, which function. The
-/// shortest are left out: how many, below which length; and the names of functions.
+/// Stores for each thread the number of calls, then by time each call's start, length, depth and function. The shortest
+/// are left out. Returns how many, the least length shown, and the names of functions.
 fn calls<'a>(
     measured: &'a Measured<'_>,
     start: Timestamp,
@@ -224,8 +224,8 @@ fn calls<'a>(
     (all - kept, least, names)
 }
 
-/// For each thread how many, then in order of time: from when, how long held, how long waited for before,
-/// which object (doubled, plus one for reading). The shortest are left out: how many, below which length.
+/// Stores for each thread the number of lock sections, then by time each one's start, length, wait before, and object
+/// (doubled, plus one for reading). The shortest are left out. Returns how many, and the least length shown.
 fn sections(measured: &Measured<'_>, start: Timestamp, most: usize, columns: &mut Columns) -> (usize, u64) {
     let length =
         |section: &LockSection| section.waited_ns.saturating_add(section.to.0.saturating_sub(section.from.0));

@@ -1,6 +1,6 @@
-//! The page: a recording as one HTML file that needs nothing else, neither network nor server. Its tables are
-//! the unchanged JSON documents of the other commands. Its pictures are states, calls, lock sections and
-//! critical paths ([`engine::view`]), coarse enough to stay below a size limit.
+//! The page: a recording as one HTML file that needs no other file, no network and no server. Its tables are the unchanged
+//! JSON documents of other commands. Its pictures show states, calls, lock sections and critical paths
+//! ([`engine::view`]), with as much detail as the size limit allows.
 
 mod colours;
 mod columns;

@@ -9,23 +9,23 @@ use crate::present::delays;
 use engine::view::{CriticalPath, Stretch, StretchKind};
 use serde::Serialize;
 
-/// Stretches at most, on one of [`USUAL`] CPU counts; of more, all have this together.
+/// Most stretches for one of [`USUAL`] CPU counts; with more CPU counts, all share the room of [`USUAL`].
 const STRETCHES: usize = 100_000;
 
 /// See [`CriticalPath`].
 #[derive(Clone, Debug, Serialize)]
 pub struct PathJson {
-    /// One lane, stretch after stretch; otherwise a lane for each thread, whose stretches have weights.
+    /// All stretches are in one lane; otherwise each thread has a lane, and stretches have weights.
     is_one: bool,
-    /// Shorter stretches of one path are summed up; 0: none are.
+    /// Stretches of a single path shorter than this are summed up; 0: none are.
     quantum_ns: u64,
-    /// Of these is the weight of each stretch that is on no single path: its further number.
+    /// Weights; if there is no single path, a stretch's further number is an index into these.
     weights: Vec<f64>,
-    /// Stretches without room.
+    /// Stretches left out for lack of room.
     left_out: usize,
 }
 
-/// As lanes, with what their codes are.
+/// A critical path as lanes, with the meaning of their codes.
 pub fn path(path: &CriticalPath, threads: usize, runs: usize) -> (PathJson, Lanes, Palette<PathColour>) {
     let most = STRETCHES * USUAL / runs.max(USUAL);
     let mut colours = Palette::default();

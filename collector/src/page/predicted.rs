@@ -1,4 +1,4 @@
-//! A predicted run: what threads do on a number of CPUs, and its critical path.
+//! A predicted run: the states of threads on a number of CPUs, and the critical path.
 
 use super::colours::{PathColour, StateColour};
 use super::columns::Columns;
@@ -13,20 +13,20 @@ use engine::schedule::{Doing, Interval, Why};
 use engine::view::path_and_run;
 use serde::Serialize;
 
-/// States of all threads at most, on one of [`USUAL`] CPU counts; of more, all have this together.
+/// Most states of all threads for one of [`USUAL`] CPU counts; with more CPU counts, all share the room of [`USUAL`].
 const STATES: usize = 150_000;
-/// As many CPU counts are usual.
+/// Usual number of CPU counts.
 pub const USUAL: usize = 6;
 
-/// How coarse it is. Times are nanoseconds from its beginning.
+/// Length and level of detail. Times are nanoseconds from the run's start.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct PredictedRun {
     length_ns: f64,
-    /// Shorter states are summed up; 0: none are.
+    /// States shorter than this are summed up; 0: none are.
     quantum_ns: u64,
 }
 
-/// What the page shows of one CPU count, in numbers of its own.
+/// Data of one CPU count, with codes of its own.
 #[derive(Debug)]
 pub struct Simulated {
     run: PredictedRun,
@@ -38,7 +38,7 @@ pub struct Simulated {
 }
 
 impl Simulated {
-    /// One of this number of runs, of a program with functions that only samples know as calls.
+    /// Runs a program on these CPUs; `runs` is the number of all runs. Functions that only samples know are calls in it.
     pub fn on(timing: &Timing<'_>, cpus: Cpus, runs: usize) -> Simulated {
         let threads = timing.program().threads.len();
         let mut lives = Lives::of(timing.program(), cpus != Cpus::Infinite);
@@ -53,7 +53,7 @@ impl Simulated {
         Simulated { run, lanes, states: lives.states, path, path_lanes, path_colours }
     }
 
-    /// Adds its columns, under names with this number.
+    /// Adds the run's columns, under names with this number.
     pub fn finish(
         &self,
         number: usize,
@@ -69,22 +69,22 @@ impl Simulated {
     }
 }
 
-/// A thread's states as they come.
+/// States of a thread, added in order.
 #[derive(Debug, Default)]
 struct Life {
     items: Vec<Item>,
     until: u64,
 }
 
-/// All threads'.
+/// States of all threads.
 #[derive(Debug)]
 struct Lives {
     lives: Vec<Life>,
     states: Palette<StateColour>,
     none: u32,
-    /// Which of unlimited CPUs it is says nothing.
+    /// CPUs are finite; on unlimited CPUs, a CPU's number means nothing.
     has_cpus: bool,
-    /// By object.
+    /// Whether each object is a lock.
     is_lock: Vec<bool>,
 }
 

@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Lines before and after a place.
 const AROUND: usize = 6;
-/// Bytes of all lines together, at most.
+/// Most bytes of all lines together.
 const MOST_BYTES: usize = 4 << 20;
 
-/// For each file the lines around what functions and samples name, by number; as far as the files are there and there is room.
+/// Lines around the places of functions and samples, by file and number, if the files exist and there is room.
 pub fn lines(program: &Program) -> BTreeMap<String, BTreeMap<usize, String>> {
     let functions = program.functions.iter().filter_map(|function| function.location.as_deref());
     let places = program.samples.places.iter().filter_map(|place| place.line.as_deref());

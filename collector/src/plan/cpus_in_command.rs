@@ -1,4 +1,4 @@
-//! Which command runs on how many CPUs.
+//! Commands that depend on the number of CPUs.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -6,12 +6,12 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 /// Stands for the number of CPUs in a command's arguments.
 pub const PLACEHOLDER: &str = "{cpus}";
 
-/// Whether the command is another one for each number of CPUs: then each has its own recording.
+/// Whether the command differs by number of CPUs: then each number has a recording of its own.
 pub fn depends_on_cpus(command: &[OsString]) -> bool {
     command.iter().any(|word| find(word.as_bytes()).is_some())
 }
 
-/// The command for that many CPUs.
+/// The command for this many CPUs.
 pub fn command_for(command: &[OsString], cpus: u32) -> Vec<OsString> {
     command.iter().map(|word| filled(word, cpus)).collect()
 }
@@ -32,7 +32,7 @@ fn find(bytes: &[u8]) -> Option<usize> {
     bytes.windows(PLACEHOLDER.len()).position(|window| window == PLACEHOLDER.as_bytes())
 }
 
-/// 1, 2, 4, 8 … and the number itself.
+/// 1, 2, 4, 8 … and `most` itself.
 pub fn doubling(most: u32) -> Vec<u32> {
     let mut counts: Vec<u32> = std::iter::successors(Some(1u32), |count| count.checked_mul(2))
         .take_while(|&count| count < most)

@@ -3,15 +3,15 @@
 use super::trigger::Condition;
 use std::time::Duration;
 
-/// Which part of what is recorded a file gets.
+/// The part of a recording that its file gets.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Keep {
-    /// All of it.
+    /// All of the recording.
     #[default]
     All,
-    /// The last stretch, which is in memory until it is saved.
+    /// The last stretch, which stays in memory until it is saved.
     Ring(RingPlan),
-    /// The last part, as much of it as fits into a file of this size.
+    /// The newest part, as much as fits into a file of this size.
     Newest {
         /// Most bytes of the file; at least [`LEAST_FILE_BYTES`].
         most_bytes: u64,
@@ -21,14 +21,14 @@ pub enum Keep {
 /// `record --ring`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RingPlan {
-    /// How long it is; longer than 0.
+    /// Length of the ring; longer than 0.
     pub span: Duration,
-    /// Each of them saves it.
+    /// Conditions that save the ring.
     pub triggers: Vec<Condition>,
 }
 
-/// Most memory of a ring, in bytes of packed records and all that belongs to them.
+/// Most memory of a ring, in bytes: packed records and the facts for them.
 pub const MOST_RING_BYTES: u64 = 256 << 20;
 
-/// A file that may be this large holds the names of a large program and some records.
+/// Least size limit of a file, bytes: room for the names of a large program and some records.
 pub const LEAST_FILE_BYTES: u64 = 1 << 20;

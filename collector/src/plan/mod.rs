@@ -1,4 +1,4 @@
-//! What the modules below the command line need to know of it, checked and without a trace of clap.
+//! What other modules need to know of the command line: checked, and independent of clap.
 
 pub mod cpus_in_command;
 pub mod keep;
@@ -16,7 +16,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The watched subject.
+/// The target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TargetPlan {
     /// Running processes. Not empty, no pid is 0, no pid twice.
@@ -30,7 +30,7 @@ pub enum TargetPlan {
         command: Vec<OsString>,
         /// Under sudo: run it as root instead of as the invoking user.
         keep_root: bool,
-        /// The only CPUs it may run on; `None`: as longpole.
+        /// The CPUs that it may run on; `None`: the same as longpole.
         cpus: Option<CpuList>,
     },
 }
@@ -42,7 +42,7 @@ pub struct Selection {
     pub functions: Vec<String>,
     /// Never functions whose name matches one of these globs.
     pub exclude: Vec<String>,
-    /// At most this many, the largest first.
+    /// Most functions, the largest first.
     pub max_functions: usize,
 }
 
@@ -56,11 +56,11 @@ pub enum Breakpoints {
     OnRequest,
     /// Into the functions that `--functions` names.
     Named,
-    /// Into functions, and into those of the C library whose calls cannot be recorded otherwise.
+    /// Into functions, and into C library functions whose calls cannot be recorded otherwise.
     Exact,
 }
 
-/// Functions of C libraries that take locks. A user who names one of them with `--functions` means locks.
+/// Functions of C libraries that take locks. A user whose `--functions` names one of them wants locks recorded.
 const LOCK_FUNCTIONS: [&str; 6] = [
     "pthread_mutex_lock",
     "pthread_mutex_unlock",
@@ -75,7 +75,7 @@ pub fn names_locks(patterns: &[String]) -> bool {
     LOCK_FUNCTIONS.iter().any(|name| patterns.iter().any(|glob| symbols::glob_matches(glob, name)))
 }
 
-/// Most functions with probes unless something else is asked for.
+/// Default for the largest number of functions with probes.
 pub const MOST_FUNCTIONS: usize = 4096;
 
 impl Default for Selection {
@@ -84,25 +84,24 @@ impl Default for Selection {
     }
 }
 
-/// What `record` and `top` have in common: whom and what to capture.
+/// What `record` and `top` have in common: which target, and what is recorded of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CapturePlan {
-    /// The subject.
+    /// The target.
     pub target: TargetPlan,
-    /// Child processes, too.
+    /// Child processes are recorded, too.
     pub children: bool,
-    /// A command's children that outlive it are waited for; else the recording ends when the command does.
+    /// Recording goes on until a command's children have ended; else it ends when the command does.
     pub children_to_their_end: bool,
     /// Where breakpoints may be written.
     pub breakpoints: Breakpoints,
-    /// Which functions.
+    /// Which functions get probes.
     pub selection: Selection,
-    /// Functions that only wait: patterns of names.
+    /// Functions that only wait, as patterns of names.
     pub spin: Vec<String>,
-    /// Functions get probes only when samples show that they are worth it.
+    /// Functions get probes only after samples show that they are worth it.
     pub from_samples: bool,
-    /// A function hit more often than this per second loses its probes; at least 1. `None`: the default of the
-    /// overhead controller.
+    /// A function called more often than this in a second loses its probes; at least 1. `None`: the default.
     pub max_rate_hz: Option<u64>,
     /// What recording may cost, in millionths of the target's own CPU time; `None`: no limit.
     pub budget_ppm: Option<u32>,
@@ -112,7 +111,7 @@ pub struct CapturePlan {
     pub interpose: InterposeMode,
     /// How stacks are sampled; `None`: not at all.
     pub sampling: Option<SamplingFact>,
-    /// The default rate: as many samples as a share of the budget pays for.
+    /// The sampling rate is the default: as many samples as a share of the budget pays for.
     pub fitting_samples: bool,
     /// Bytes of one ring buffer: a power of two of at least one page. `None`: the default of the probes.
     pub ring_bytes: Option<u32>,
@@ -121,35 +120,35 @@ pub struct CapturePlan {
 /// `longpole record`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordPlan {
-    /// Whom and what.
+    /// Target and what is recorded of it.
     pub capture: CapturePlan,
     /// Where to write; `None`: `longpole-NAME-PID-TIME.lp` in the current directory.
     pub output: Option<PathBuf>,
-    /// Replace a file that exists.
+    /// An existing file may be replaced.
     pub force: bool,
-    /// Stop after this long; `None`: when the target ends or on ^C.
+    /// Recording ends after this time; `None`: when the target ends or on ^C.
     pub duration: Option<Duration>,
-    /// Run the command again, on several numbers of CPUs.
+    /// Runs of the command on several numbers of CPUs, after the recording.
     pub cpu_runs: Option<CpuRunsPlan>,
-    /// How much of it is kept.
+    /// How much of the recording is kept.
     pub keep: Keep,
     /// The function whose calls are requests.
     pub per: Option<String>,
 }
 
-/// On how many CPUs a command is run in addition to its recording.
+/// Runs of a command on several numbers of CPUs, in addition to its recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CpuRunsPlan {
     /// Numbers of CPUs, ascending; at least two.
     pub cpus: Vec<u32>,
-    /// Runs on each.
+    /// Runs on each number of CPUs.
     pub rounds: u32,
 }
 
 /// `longpole top`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopPlan {
-    /// Whom and what.
+    /// Target and what is recorded of it.
     pub capture: CapturePlan,
     /// CPU counts, in the order of the columns; not empty.
     pub cpus: Vec<Cpus>,
@@ -157,45 +156,45 @@ pub struct TopPlan {
     pub refresh: Duration,
     /// Length of the sliding window; at least `refresh`.
     pub window: Duration,
-    /// How long; `None`: until the user leaves.
+    /// How long to show it; `None`: until the user leaves.
     pub duration: Option<Duration>,
-    /// One window, then the end; no terminal needed.
+    /// One window, then the end; needs no terminal.
     pub once: bool,
-    /// One screen after the other as text; no terminal needed.
+    /// One screen after the other as text; needs no terminal.
     pub batch: bool,
     /// With `once` and `batch`: JSON instead of text.
     pub json: bool,
-    /// Where to serve it, too.
+    /// Where to serve reports over HTTP, too.
     pub listen: Option<ListenPlan>,
 }
 
 /// `longpole top --listen`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenPlan {
-    /// Where.
+    /// The address.
     pub address: SocketAddr,
-    /// The file with the token; `None`: a new one.
+    /// The file with the token; `None`: a random token.
     pub token: Option<PathBuf>,
 }
 
 /// `longpole validate`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValidatePlan {
-    /// What to record; the command's CPUs are those to choose from.
+    /// What to record; runs use the command's CPUs.
     pub capture: CapturePlan,
     /// Numbers of CPUs to measure, ascending; the first is 1.
     pub cpus: Vec<u32>,
-    /// Runs of each.
+    /// Measured runs on each number of CPUs.
     pub runs: usize,
-    /// Recordings of each command; the middle of what they predict counts.
+    /// Recordings of each command; the median of their predictions counts.
     pub recordings: usize,
-    /// CPUs that the recording is made on; `None`: a recording for each number of CPUs, on that many.
+    /// Number of CPUs of the recording; `None`: a recording on each number of CPUs.
     pub record_on: Option<u32>,
     /// Errors above this share are a failure.
     pub max_error: Option<f64>,
-    /// Keep the recording here.
+    /// Where to keep the recording.
     pub output: Option<PathBuf>,
-    /// Replace a file that exists.
+    /// An existing file may be replaced.
     pub force: bool,
     /// JSON instead of a table.
     pub json: bool,
@@ -204,9 +203,9 @@ pub struct ValidatePlan {
 /// What an analysis command reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputPlan {
-    /// From where.
+    /// Where it reads from.
     pub source: Source,
-    /// How much of it.
+    /// How much of the recording it analyses.
     pub part: Part,
 }
 
@@ -215,14 +214,14 @@ pub struct InputPlan {
 pub enum Source {
     /// A session or a program, distinguished by content.
     File(PathBuf),
-    /// `-`
+    /// Standard input: `-`.
     Stdin,
-    /// Nothing was given: the newest recording of the current folder.
+    /// The newest recording of the current folder, if no file was named.
     Newest,
 }
 
 impl InputPlan {
-    /// What FILE means.
+    /// The source that the argument FILE stands for.
     pub fn of(file: Option<PathBuf>, part: Part) -> InputPlan {
         let source = match file {
             None => Source::Newest,
@@ -232,13 +231,13 @@ impl InputPlan {
         InputPlan { source, part }
     }
 
-    /// All of a file.
+    /// A whole file.
     pub fn whole(file: PathBuf) -> InputPlan {
         InputPlan { source: Source::File(file), part: Part { whole: true, ..Part::default() } }
     }
 }
 
-/// `-` in place of a file: standard input or output.
+/// Whether a file's name is `-`: standard input or output.
 pub fn is_dash(file: &Path) -> bool {
     file.as_os_str() == "-"
 }

@@ -5,23 +5,23 @@ use std::time::Duration;
 /// A part of a recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Part {
-    /// Where it begins; `None`: where the recording does.
+    /// Where it begins; `None`: at the recording's start.
     pub from: Option<Moment>,
-    /// Where it ends; `None`: where the recording does.
+    /// Where it ends; `None`: at the recording's end.
     pub to: Option<Moment>,
-    /// All of that, however many records it has. Else the part of it that is most like it, if it has more than twice
-    /// [`MOST_RECORDS`].
+    /// All of that is analysed. Otherwise, with more than twice [`MOST_RECORDS`] records, only the stretch that is most like
+    /// all of it.
     pub whole: bool,
 }
 
-/// As many records are analysed within seconds. Records that stand for many lock operations count as more.
+/// This many records are analysed within seconds. Records that stand for many lock operations count as more.
 pub const MOST_RECORDS: usize = 250_000;
 
 /// A moment of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
-    /// So long after its start.
+    /// Time since the recording's start.
     After(Duration),
-    /// A time of day in the time zone of this machine, as long after midnight.
+    /// A time of day in this machine's time zone, as time since midnight.
     Clock(Duration),
 }

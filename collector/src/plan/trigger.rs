@@ -1,20 +1,20 @@
-//! When a ring is saved by itself: a condition on what the program does, and how long it has to hold.
+//! Conditions that save a ring: a value of the running program, a limit, and how long the condition has to hold.
 
 use crate::exit::UserError;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// What is compared.
+/// The value that is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
-    /// How many of the program's threads have a CPU, on average.
+    /// Number of the program's threads that have a CPU, on average.
     Parallelism,
-    /// The share of its threads' time that they sleep in a futex call, 0 to 1: locks, condition variables, joins.
+    /// Share of the threads' time that they sleep in futex calls, 0 to 1: locks, condition variables, joins.
     LockWait,
 }
 
-/// How.
+/// How it is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
     /// `<`
@@ -23,27 +23,27 @@ pub enum Comparison {
     Above,
 }
 
-/// `parallelism<1.5 for 2s`
+/// A condition such as `parallelism<1.5 for 2s`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Condition {
-    /// What is compared.
+    /// The value that is compared.
     pub measure: Measure,
-    /// How.
+    /// How it is compared.
     pub comparison: Comparison,
-    /// With what, in the measure's unit.
+    /// The limit that it is compared with, in the measure's unit.
     pub limit: f64,
-    /// How long it has to hold without a break.
+    /// How long the condition has to hold without a break.
     pub lasting: Duration,
 }
 
-/// How long a condition has to hold that does not say so.
+/// How long a condition has to hold by default.
 const USUALLY_LASTING: Duration = Duration::from_secs(1);
 
-/// What good ones look like.
+/// A hint with two valid conditions.
 const HINT: &str = "give a condition such as @ 'parallelism<1.5 for 2s' or @ 'lock_wait>20% for 5s'";
 
 impl Condition {
-    /// Whether a value meets it.
+    /// Whether a value meets the condition.
     pub fn is_met(&self, value: f64) -> bool {
         match self.comparison {
             Comparison::Below => value < self.limit,
@@ -55,10 +55,10 @@ impl Condition {
 impl FromStr for Condition {
     type Err = UserError;
 
-    /// `MEASURE<VALUE for TIME`; without a time it has to hold for a second.
+    /// Reads `MEASURE<VALUE for TIME`; without a time, a second.
     ///
     /// # Errors
-    /// A usage error with two good conditions as a hint. `@` in it stands for the option's name.
+    /// A usage error with two valid conditions as a hint. `@` in it stands for the option's name.
     fn from_str(text: &str) -> Result<Condition, UserError> {
         let wrong = |why: &str| UserError::usage(format!("@ '{text}': {why}"), HINT);
         let Some((at, sign)) = text.char_indices().find(|(_, sign)| matches!(sign, '<' | '>')) else {
@@ -102,19 +102,19 @@ impl FromStr for Condition {
     }
 }
 
-/// A finite number of at least 0.
+/// A finite number that is not negative.
 fn number(text: &str) -> Option<f64> {
     text.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0)
 }
 
 impl fmt::Display for Condition {
-    /// As it is written on the command line.
+    /// Writes the condition as on the command line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Condition { measure, comparison, limit, lasting } = self;
         let sign = if *comparison == Comparison::Below { '<' } else { '>' };
         match measure {
             Measure::Parallelism => write!(f, "parallelism{sign}{limit}")?,
-            // A share that was given in percent: what division left behind is not shown.
+            // The share was given in percent: rounding removes what the division has added.
             Measure::LockWait => write!(f, "lock_wait{sign}{}%", (limit * 1e6).round() / 1e4)?,
         }
         write!(f, " for {}", humantime::format_duration(*lasting))

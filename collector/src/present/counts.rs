@@ -1,9 +1,9 @@
-//! CPU counts in words, and those on which a time is the same.
+//! CPU counts in words, and groups of CPU counts with the same time.
 
 use super::style::Style;
 use engine::report::Cpus;
 
-/// Times less than this share apart are the same.
+/// Times that differ by less than this share count as the same.
 const EQUAL: f64 = 0.005;
 
 /// `4`, `∞`
@@ -30,7 +30,7 @@ pub(super) fn on(cpus: &[Cpus], style: &Style) -> String {
     format!("{} CPU{plural}", range(cpus, style))
 }
 
-/// Neighbours on which the times are the same, together.
+/// Groups of neighbouring items whose times are the same.
 pub(super) fn alike<T>(items: impl IntoIterator<Item = T>, times: impl Fn(&T) -> Vec<f64>) -> Vec<Vec<T>> {
     let mut all: Vec<Vec<T>> = Vec::new();
     for item in items {

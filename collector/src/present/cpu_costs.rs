@@ -1,4 +1,4 @@
-//! What the command took on several numbers of CPUs, as measured: a table below the predicted times, and JSON.
+//! Measured times and costs of the command on several numbers of CPUs: a table below the predicted times, and JSON.
 
 use super::cpu_words::cpus as cpu_words;
 use super::screen::clip;
@@ -11,15 +11,15 @@ use engine::report::Cpus;
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// Columns of a name and of a number of CPUs.
+/// Widths of a name's column and of the column of a CPU count.
 const NAME: usize = 22;
 const COLUMN: usize = 9;
-/// Functions shown.
+/// Most functions shown.
 const FUNCTIONS: usize = 4;
-/// Numbers of CPUs shown: the largest ones, and the smallest.
+/// Most CPU counts shown: the smallest, and the largest ones.
 const COUNTS: usize = 4;
 
-/// Writes the table, below an empty line.
+/// Writes the table after an empty line.
 pub(super) fn write(costs: &CpuCosts, style: &Style, out: &mut impl Write) -> io::Result<()> {
     let Some((few, many)) = costs.ends() else { return Ok(()) };
     let skipped = costs.counts.len().saturating_sub(COUNTS);

@@ -1,14 +1,14 @@
-//! Threads that wait for ever, in sentences.
+//! Sentences about threads that wait forever.
 
 use engine::program::quoted;
 use engine::report::{Holder, Stuck, StuckThread, WaitsFor};
 
-/// Threads that wait for ever: when, and who for what.
+/// When nothing more happens, and which threads wait forever for what.
 pub(super) fn deadlock(stuck: &Stuck) -> String {
     format!("nothing more happens after {} ns (the result is up to there): {}", stuck.end_ns, waiting(stuck))
 }
 
-/// Who waits for what.
+/// Which threads wait for what.
 pub(crate) fn waiting(stuck: &Stuck) -> String {
     let mut cases: Vec<String> = stuck.threads.iter().map(case).collect();
     if stuck.more > 0 {

@@ -1,4 +1,4 @@
-//! What passes without being computed: how much of the predicted time is owed to it.
+//! The table of waits and hand-overs: their shares of the predicted time.
 
 use super::style::{Paint, Style};
 use super::table::{self, Layout};
@@ -7,9 +7,9 @@ use engine::report::{CpuResult, WaitKind};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-/// Below this share on all CPU counts a row says nothing.
+/// A row with a smaller share on all CPU counts is left out.
 const WORTH_A_ROW: f64 = 0.005;
-/// Rows shown; the JSON has them all.
+/// Most rows shown; the JSON has them all.
 const ROWS: usize = 6;
 
 /// Writes the table, if anything is worth a row.

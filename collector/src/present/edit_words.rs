@@ -1,4 +1,4 @@
-//! A change in words: those of FIX and of `what-if`.
+//! Changes in words, for FIX and `what-if`.
 
 use super::cpu_words::cpus;
 use super::short::short;
@@ -7,14 +7,14 @@ use engine::experiment::Edit;
 use engine::program::system_call_name;
 use engine::report::Cpus;
 
-/// What a change is about, by the names that a reader sees.
+/// Names for a change, as a reader sees them.
 #[derive(Clone, Copy, Debug)]
 pub struct About<'a> {
-    /// The function; empty if the change is about none.
+    /// The changed function; empty if there is none.
     pub function: &'a str,
-    /// The lock, or `the lock` where one was named before.
+    /// The lock's name, or `the lock` if it was named before.
     pub lock: &'a str,
-    /// The CPU count before.
+    /// The CPU count without the change.
     pub now: Cpus,
 }
 

@@ -1,4 +1,4 @@
-//! A part of a recording, in words.
+//! Which part of a recording was analysed, in words.
 
 use crate::cell::{duration, grouped};
 use engine::report::Finding;
@@ -13,7 +13,7 @@ pub(crate) fn lengths(finding: &Finding) -> Option<String> {
     }
 }
 
-/// The note about it, without a full stop.
+/// The note about that part, without a full stop.
 pub(crate) fn sentence(finding: &Finding) -> Option<String> {
     let Finding::Excerpt { from_ns, length_ns, whole_ns, records, of, apart, sampled } = finding else {
         return None;

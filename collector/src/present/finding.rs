@@ -1,4 +1,4 @@
-//! What was noticed, in sentences.
+//! Findings as sentences.
 
 use super::deadlock::{case, deadlock, waiting};
 use super::excerpt;
@@ -10,13 +10,13 @@ use engine::report::{
     Finding, Names, ReplayReason, ReplayedObject, SeenWaiting, Yielded, is_delay_by_others,
 };
 
-/// One sentence, without a full stop. Names are as they are: they may hold anything.
+/// One sentence, without a full stop. Names are not made safe for terminals: they may have any characters.
 pub fn sentence(finding: &Finding) -> String {
     let found = of_recording(finding).or_else(|| of_run(finding)).or_else(|| of_locks(finding));
     found.unwrap_or_else(|| of_program(finding))
 }
 
-/// What is missing in a recording.
+/// Findings about what is missing in a recording.
 fn of_recording(finding: &Finding) -> Option<String> {
     Some(match finding {
         Finding::Loss { records } => format!("{} were lost", plural(*records, "record", "records")),
@@ -92,7 +92,7 @@ fn of_recording(finding: &Finding) -> Option<String> {
     })
 }
 
-/// What makes the recorded run unlike the program's own.
+/// Findings about how recording made the run unlike the program's own.
 fn of_run(finding: &Finding) -> Option<String> {
     Some(match finding {
         Finding::Stopped { stopped_ns } => format!(
@@ -163,7 +163,7 @@ fn of_run(finding: &Finding) -> Option<String> {
     })
 }
 
-/// What is not known of locks.
+/// Findings about what is not known of locks.
 fn of_locks(finding: &Finding) -> Option<String> {
     Some(match finding {
         Finding::LocksLate { missing_ns, recorded_ns } if *missing_ns > recorded_ns / 100 * 95 => {
@@ -265,7 +265,7 @@ fn put_back(locks: usize, seen: u64, added: u64, each_stands_for: u64) -> String
     )
 }
 
-/// What a program or its simulation does.
+/// Findings about a program or its simulation.
 fn of_program(finding: &Finding) -> String {
     let cases = |more: &u64| match more {
         0 => String::new(),
@@ -314,7 +314,7 @@ fn of_program(finding: &Finding) -> String {
         }
         Finding::InvalidProgram { error } => error.clone(),
         Finding::Other { text, .. } => text.clone(),
-        // All other kinds are of a recording or of locks.
+        // All other kinds of findings have their sentences above.
         other => other.kind().to_owned(),
     }
 }
@@ -381,7 +381,7 @@ fn operations_off(
     }
 }
 
-/// What a trial of lock functions has shown.
+/// The result of a trial of lock functions.
 pub fn operations_tried(tried: &OperationsTried) -> String {
     match tried.calls {
         Some(calls) => format!(
@@ -440,7 +440,7 @@ pub fn left_running(left: &Names) -> String {
     )
 }
 
-/// A list of what is missing, e.g. `3 stacks of samples and 1 note about gaps and probes`; empty if nothing is.
+/// A list of what a file had no room for, e.g. `3 stacks of samples and 1 note about gaps and probes`; empty if nothing.
 pub fn missing(left_out: &LeftOut) -> String {
     let LeftOut { facts, notes, stacks, end } = *left_out;
     let all = [

@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 pub(crate) struct Findings<'a>(pub(crate) &'a [Finding]);
 
 impl Findings<'_> {
-    /// Whether there are none.
+    /// Whether the list is empty.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -26,7 +26,7 @@ struct FindingJson<'a> {
     #[serde(flatten)]
     finding: &'a Finding,
     severity: &'static str,
-    /// Of a kind that is not known it is among the numbers.
+    /// `None` if the finding's own numbers have the text: for a kind that is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! What findings say.
+//! Sentences of findings.
 
 use super::*;
 use engine::program::json;

@@ -1,5 +1,5 @@
-//! What surrounds every command's own table: above it what limits, below it how far all that can be trusted,
-//! and what to do next. The same words everywhere.
+//! What every command has around its own table: above it the limit, below it how far the answer can be trusted, and the
+//! next command. The words are the same everywhere.
 
 use super::finding::sentence;
 use super::screen::limit;
@@ -11,24 +11,24 @@ use engine::report::{Finding, Severity};
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// Notes that are shown; `longpole notes` has all.
+/// Most notes shown; `longpole notes` has all.
 const NOTES: usize = 2;
-/// Lines of a note that only may change the answer.
+/// Most lines of a note that does not make the answer wrong.
 const LINES: usize = 2;
 
-/// What is known of a recording, independent of the command.
+/// Facts about a recording that do not depend on the command.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Frame {
-    /// What limits; nothing if it was not looked for.
+    /// What limits; empty if that was not computed.
     pub limits: Limits,
-    /// What speaks against the prediction.
+    /// Findings that speak against the prediction.
     pub doubts: Vec<Finding>,
     /// The file, as the user gave it; empty for the newest one.
     pub file: String,
 }
 
 impl Frame {
-    /// LIMIT and, if they were looked for, FIX; a line without anything below.
+    /// Writes LIMIT, FIX if changes were tried, and an empty line.
     pub fn head(&self, style: &Style, out: &mut dyn Write) -> io::Result<()> {
         if self.limits.at.is_empty() {
             return Ok(());
@@ -38,7 +38,7 @@ impl Frame {
         writeln!(out)
     }
 
-    /// What can change the answer, how sure it is, and the next command, e.g. `what-if --rank`.
+    /// Writes what can change the answer, how sure it is, and the next command, e.g. `what-if --rank`.
     pub fn foot(
         &self,
         findings: &[Finding],
@@ -59,7 +59,7 @@ impl Frame {
         style: &Style,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        // What a command does with samples is no note about the recording: `longpole notes` does not have it.
+        // A finding about what a command does with samples is no note about the recording: `longpole notes` lacks it, too.
         let mut findings = [&self.doubts, findings].concat();
         findings.retain(|finding| !matches!(finding, Finding::SpelledOut { .. }));
         let notes = command("notes", &self.file, style);
@@ -70,16 +70,16 @@ impl Frame {
 /// How far an answer can be trusted, as texts.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Trust {
-    /// In a word or two.
+    /// One or two words.
     pub(crate) sure: &'static str,
     /// What can change the answer, the worst first.
     pub(crate) doubts: Vec<String>,
-    /// How much was noticed.
+    /// Number of notes.
     pub(crate) notes: usize,
 }
 
 impl Trust {
-    /// Of what limits.
+    /// For the answer of these limits.
     pub(crate) fn of(limits: &Limits, findings: &[Finding]) -> Trust {
         let doubts = weighty(findings).map(sentence).collect();
         Trust { sure: sure(findings, computes(limits)), doubts, notes: findings.len() }
@@ -100,7 +100,7 @@ pub(super) fn weighty(findings: &[Finding]) -> impl Iterator<Item = &Finding> {
     weighty.into_iter().take(NOTES)
 }
 
-/// The same without a frame; `computes`: the recording contains enough for an answer.
+/// Writes the same without a frame; `computes`: the recording contains enough for an answer.
 pub fn foot(
     findings: &[Finding],
     computes: bool,
@@ -114,7 +114,7 @@ pub fn foot(
     closing(findings, computes, &command("notes"), &next, style, out)
 }
 
-/// A command about this file; of the newest one it is not named.
+/// A command about this file; the newest file needs no name.
 pub(super) fn command(words: &str, file: &str, style: &Style) -> String {
     format!("longpole {words} {}", style.text(file)).trim_end().to_owned()
 }
@@ -139,7 +139,7 @@ pub(super) fn closing(
     if next.is_empty() { Ok(()) } else { table::wrap(&mut out, style, Paint::Plain, "", &next, "  ") }
 }
 
-/// How sure it is, how much was noticed, and what shows that.
+/// How sure the answer is, the number of notes, and the command that shows them.
 pub(super) fn trust(findings: &[Finding], computes: bool, shown_by: &str) -> String {
     let notes = match findings.len() {
         0 => String::new(),
@@ -149,13 +149,13 @@ pub(super) fn trust(findings: &[Finding], computes: bool, shown_by: &str) -> Str
     format!("{}{notes}", sure(findings, computes))
 }
 
-/// What can change the answer, in a few lines.
+/// Writes what can change the answer, in a few lines.
 pub(super) fn doubts(findings: &[Finding], style: &Style, out: &mut dyn Write) -> io::Result<()> {
     let mut out = out;
     for finding in weighty(findings) {
         let mut text = style.text(&format!("! {}", sentence(finding)));
         let room = LINES * style.width.saturating_sub(2);
-        // What makes the answer wrong is shown in full.
+        // A finding that makes the answer wrong is shown in full.
         if finding.severity() != Severity::Wrong && width(&text) > room {
             text = clip(&text, room.saturating_sub(16), style);
         }
@@ -167,7 +167,7 @@ pub(super) fn doubts(findings: &[Finding], style: &Style, out: &mut dyn Write) -
 /// How far the answer can be trusted, in a word or two.
 pub(super) fn sure(findings: &[Finding], computes: bool) -> &'static str {
     if !computes {
-        // The recording contains nothing for an answer.
+        // Without an answer there is nothing to trust.
         return "not known";
     }
     match findings.iter().map(Finding::severity).min() {
@@ -200,7 +200,7 @@ pub(super) fn more(out: &mut dyn Write, rest: usize, what: &str, how: &str, styl
     if rest == 0 {
         return Ok(());
     }
-    // `functions with less`
+    // Only the noun gets a plural ending, as in `functions with less`.
     let (noun, of) = what.split_at(what.find(' ').unwrap_or(what.len()));
     let text = format!("({rest} more {noun}{}{of}: {how})", ending(noun, rest));
     let mut out = out;

@@ -1,4 +1,4 @@
-//! What a session or a program holds, as text and as JSON (schema `longpole-info/1`).
+//! What a session or a program contains, as text and as JSON (schema `longpole-info/1`).
 
 use super::finding::missing;
 use super::style::{Paint, Style};
@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::time::{Duration, UNIX_EPOCH};
 
-/// What there is to say about a file. Fields may be added.
+/// Facts about a file. Fields may be added.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Facts {
     schema: &'static str,
@@ -38,24 +38,24 @@ struct SessionFacts {
     events: u64,
     unknown_chunks: u64,
     unknown_records: u64,
-    /// Its events were not read: that they are whole is what its index says.
+    /// The events were not read: the index alone says that they are complete.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     events_unread: bool,
     duration_ns: u64,
     processes: usize,
-    /// Processes that are not in the first PID namespace → their ids in those below it, the own one last.
+    /// Pids of processes outside the first PID namespace → their pids in the namespaces below it, the innermost one last.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     inner_pids: BTreeMap<u32, Vec<u32>>,
     threads: usize,
     functions: usize,
     probes_off: usize,
-    /// Binaries whose functions are probed, with what of their symbols was missing.
+    /// Binaries with probed functions, and which of their symbols were missing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     modules: Vec<ModuleFact>,
     gaps: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     loss: Option<LossCounts>,
-    /// What the file had no room for.
+    /// Facts that the file had no room for.
     #[serde(skip_serializing_if = "LeftOut::is_nothing")]
     left_out: LeftOut,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -93,14 +93,14 @@ struct ProgramFacts {
 
 const SCHEMA: &str = "longpole-info/1";
 
-/// Binaries shown.
+/// Most binaries shown.
 const MODULES: usize = 4;
 
 impl Facts {
-    /// A session's.
+    /// Facts about a session.
     pub fn of_session(recording: &Recording, info: &SessionInfo) -> Facts {
         let times = || recording.events.iter().map(|event| event.header().time_ns);
-        // The window, as far as its edges are known.
+        // The window's start and end, or the first and last event if they are not known.
         let start = Some(recording.facts.start_ns).filter(|start| *start != 0).or_else(|| times().min());
         let end = recording.facts.end.as_ref().map(|end| end.end_ns).or_else(|| times().max());
         let duration_ns = start.zip(end).map_or(0, |(start, end)| end.saturating_sub(start));
@@ -160,7 +160,7 @@ impl Facts {
         Facts { schema: SCHEMA, kind: "session", session: Some(session), program: None }
     }
 
-    /// The same of a session whose events were not read, or were.
+    /// The same facts, marked by whether the events were left unread.
     pub fn unread(mut self, events_unread: bool) -> Facts {
         if let Some(session) = &mut self.session {
             session.events_unread = events_unread;
@@ -173,7 +173,7 @@ impl Facts {
         self.session.as_ref().map_or(0, |session| session.events)
     }
 
-    /// A program's.
+    /// Facts about a program.
     pub fn of_program(program: &Program) -> Facts {
         let facts = ProgramFacts {
             threads: program.threads.len(),
@@ -191,7 +191,7 @@ pub fn json(facts: &Facts, mut out: impl Write) -> io::Result<()> {
     out.write_all(b"\n")
 }
 
-/// What is known in addition to what the file holds.
+/// Facts that are not in the file.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Beside<'a> {
     /// What limits, if known.
@@ -200,7 +200,7 @@ pub struct Beside<'a> {
     pub file: &'a str,
 }
 
-/// A few lines for people.
+/// A few lines of text.
 pub fn text(facts: &Facts, beside: Beside<'_>, style: &Style, mut out: impl Write) -> io::Result<()> {
     let out = &mut out;
     if let Some(session) = &facts.session {
@@ -246,7 +246,7 @@ fn session_text(session: &SessionFacts, style: &Style, out: &mut impl Write) -> 
         line(out, style, "on", &machine)?;
         line(out, style, "by", &format!("longpole {}", meta.longpole_version))?;
     }
-    // A command's own run is shorter: it was held until everything was ready.
+    // A launched command ran for less time: it was held at the gate until all was ready.
     line(out, style, "duration", &format!("{} of recording", duration(session.duration_ns as f64)))?;
     let unread = if session.events_unread { ", by its index: they are not read for this" } else { "" };
     let events = format!("{} in {} bytes{unread}", grouped(session.events), grouped(session.file_bytes));
@@ -284,10 +284,10 @@ fn session_text(session: &SessionFacts, style: &Style, out: &mut impl Write) -> 
     line(out, style, "lost", &lost)
 }
 
-/// Most of them that have a line.
+/// Most endpoints that have a line.
 const ENDPOINTS: usize = 8;
 
-/// What was served and asked, a line each; nothing where that was not counted.
+/// Requests that were served and asked, a line for each endpoint; empty if they were not counted.
 fn requests(session: &SessionFacts) -> Vec<String> {
     let Some(requests) = &session.requests else { return Vec::new() };
     let ends = endpoints(Some(requests));
@@ -328,7 +328,7 @@ fn kernel_locks(locks: Option<&KernelLocks>) -> String {
     }
 }
 
-/// How many records, of which kinds.
+/// Lost records, by kind.
 fn lost(loss: &LossCounts) -> String {
     let mut left_out = match loss.operations_left_out {
         0 => String::new(),

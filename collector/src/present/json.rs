@@ -19,23 +19,23 @@ use std::io::{self, Write};
 /// The schema's name and version.
 pub const SCHEMA: &str = "longpole-report/1";
 
-/// What is written in addition to the functions.
+/// Choices of what is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// `segments` in every result.
+    /// Whether each result has `segments`.
     pub segments: bool,
-    /// The kind of the rows in `functions`.
+    /// What the rows in `functions` are.
     pub by: Grouping,
-    /// Of a program that is watched: which stretch this is.
+    /// Which stretch of a live program this is.
     pub live: Option<Stretch>,
 }
 
-/// The field `stretch`: what a report of a program that is watched is of.
+/// The field `stretch`: the part of a live program's run that the report is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Stretch {
-    /// When it ended, milliseconds since 1970.
+    /// Its end, milliseconds since 1970.
     pub end_unix_ms: u64,
-    /// How long it is, nanoseconds.
+    /// Its length, nanoseconds.
     pub length_ns: u64,
     /// Threads in it.
     pub threads: usize,
@@ -75,16 +75,16 @@ pub fn write(report: &Report, limits: &Limits, options: Options, mut out: impl W
 #[derive(Serialize)]
 struct ReportJson<'a> {
     schema: &'static str,
-    /// What rows in `functions` are, if they are not functions.
+    /// What the rows in `functions` are; absent for functions.
     #[serde(skip_serializing_if = "Option::is_none")]
     by: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stretch: Option<Stretch>,
-    /// What limits, and what to change.
+    /// The limits, and the changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     limit: Option<LimitsJson<'a>>,
     results: Vec<ResultJson<'a>>,
-    /// Independent of the number of CPUs. Unknown values are left out.
+    /// Locks. Their values do not depend on the number of CPUs; unknown values are left out.
     #[serde(skip_serializing_if = "<[LockRow]>::is_empty")]
     locks: &'a [LockRow],
     /// Synchronization objects and the threads that waited for them, as recorded.
@@ -101,10 +101,10 @@ struct ReportJson<'a> {
     findings: Findings<'a>,
 }
 
-/// What the recording cost.
+/// The cost of recording.
 #[derive(Serialize)]
 pub(super) struct OverheadJson {
-    /// While the processes ran, of the larger of their own CPU time and one CPU.
+    /// Cost while the processes ran, as a share of their own CPU time or of one CPU, whichever is larger.
     share: Option<f64>,
     budget: Option<f64>,
     #[serde(flatten)]
@@ -127,7 +127,7 @@ struct ResultJson<'a> {
     functions: &'a [FunctionRow],
     #[serde(skip_serializing_if = "Vec::is_empty")]
     locks: Vec<LockShareJson<'a>>,
-    /// What passes without being computed.
+    /// Waits and hand-overs on the critical path.
     #[serde(skip_serializing_if = "<[WaitRow]>::is_empty")]
     waits: &'a [WaitRow],
     #[serde(skip_serializing_if = "Option::is_none")]

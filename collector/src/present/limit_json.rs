@@ -14,19 +14,19 @@ pub(super) struct LimitsJson<'a> {
     at: Vec<LimitJson<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     fixes: Vec<FixJson<'a>>,
-    /// In the predicted run on the first CPU count.
+    /// Locks in the predicted run on the first CPU count.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     locks: Vec<LockUseJson<'a>>,
     #[serde(skip_serializing_if = "<[ThreadUse]>::is_empty")]
     threads: &'a [ThreadUse],
-    /// System time by function, where ticks found any.
+    /// Share of CPU time in the kernel by function, where ticks found any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     in_kernel: Vec<KernelJson<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     more_threads: Option<MoreThreadsJson>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cpu_runs: Option<CpuCostsJson<'a>>,
-    /// Requests over sockets, what is served first.
+    /// Requests over sockets, served ones first.
     #[serde(skip_serializing_if = "<[Endpoint]>::is_empty")]
     requests: &'a [Endpoint],
     /// Programs that were not recorded and had CPUs meanwhile.
@@ -36,7 +36,7 @@ pub(super) struct LimitsJson<'a> {
     asleep: Option<AsleepJson>,
 }
 
-/// Of a program that sleeps for most of its recording: how long it is awake, and how long the recording is.
+/// A program that sleeps for most of its recording: how long it is awake, and how long the recording is.
 #[derive(Serialize)]
 struct AsleepJson {
     #[serde(serialize_with = "number")]
@@ -45,11 +45,11 @@ struct AsleepJson {
     wall_ns: f64,
 }
 
-/// One more of the threads that do the same and most of what is computed.
+/// The effect of one more thread of the group that computes most and whose threads do the same.
 #[derive(Serialize)]
 struct MoreThreadsJson {
     threads: usize,
-    /// The share of the predicted time that goes.
+    /// The share of the predicted time that is gained.
     gain: f64,
 }
 
@@ -84,7 +84,7 @@ struct LimitJson<'a> {
     kind: &'static str,
     #[serde(serialize_with = "number")]
     time_ns: f64,
-    /// Predicted time without it.
+    /// Predicted time without the limit.
     #[serde(serialize_with = "number")]
     without_ns: f64,
     evidence: &'static str,
@@ -95,11 +95,11 @@ struct LimitJson<'a> {
     others: Vec<RowJson<'a>>,
 }
 
-/// A cause that may limit, too.
+/// Another cause that may limit.
 #[derive(Serialize)]
 struct RowJson<'a> {
     kind: &'static str,
-    /// Shares of the predicted time that go without it.
+    /// Least and most that is gained without it, as shares of the predicted time.
     least: f64,
     most: f64,
     evidence: &'static str,
@@ -107,7 +107,7 @@ struct RowJson<'a> {
     of: Of<'a>,
 }
 
-/// What belongs to one kind or another.
+/// Fields that only some kinds have.
 #[derive(Default, Serialize)]
 struct Of<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -122,35 +122,35 @@ struct Of<'a> {
     thread: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     threads: Option<usize>,
-    /// Threads that wait for it, or want a CPU, on average.
+    /// Threads that wait for the object, or want a CPU, on average.
     #[serde(skip_serializing_if = "Option::is_none")]
     waiting: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     function: Option<&'a str>,
-    /// Its share of what is computed there.
+    /// The function's share of what is computed there.
     #[serde(skip_serializing_if = "Option::is_none")]
     function_share: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     length_ns: Option<f64>,
-    /// What its control groups let the program use of CPUs, hundredths.
+    /// How many CPUs control groups let the program use, in hundredths.
     #[serde(skip_serializing_if = "Option::is_none")]
     quota_percent: Option<u32>,
     /// CPUs in use on average.
     #[serde(skip_serializing_if = "Option::is_none")]
     busy: Option<f64>,
-    /// Whether the object is used as a lock is.
+    /// Whether the object is used like a lock.
     #[serde(skip_serializing_if = "Option::is_none")]
     is_lock: Option<bool>,
-    /// Operations were recorded, but many were lost.
+    /// Lock operations were recorded, but many were lost.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     is_lost: bool,
-    /// The share of the program's CPU time that recording its locks would cost.
+    /// The share of the program's CPU time that recording the locks would cost.
     #[serde(skip_serializing_if = "Option::is_none")]
     cost: Option<f64>,
     /// CPU time on the largest number of CPUs that the command was run on, divided by that on the smallest.
     #[serde(skip_serializing_if = "Option::is_none")]
     growth: Option<f64>,
-    /// How often threads were woken, and how often for nothing.
+    /// How often threads were woken in all.
     #[serde(skip_serializing_if = "Option::is_none")]
     wakings: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -218,7 +218,7 @@ impl<'a> Of<'a> {
                 length_ns: Some(*every_ns),
                 ..Of::default()
             },
-            // How many requests are open is in `requests`.
+            // The numbers of open requests are in `requests`.
             Kind::OpenRequests { busy, .. } => Of { busy: Some(*busy), ..Of::default() },
             Kind::SpunWaits { waiting } => Of { waiting: Some(*waiting), ..Of::default() },
             Kind::Turns { threads, .. } => Of { threads: Some(*threads), ..Of::default() },
@@ -274,12 +274,12 @@ impl<'a> Of<'a> {
 #[derive(Serialize)]
 struct KernelLocksJson {
     waits: u64,
-    /// CPU time.
+    /// Spinning: CPU time.
     spun_ns: u64,
-    /// Asleep, or wanting a CPU.
+    /// Asleep, or runnable.
     slept_ns: u64,
     longest_ns: u64,
-    /// Of the threads' time.
+    /// Share of the threads' time.
     share: f64,
 }
 
@@ -308,14 +308,14 @@ struct FixJson<'a> {
     function: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     location: Option<&'a str>,
-    /// The remaining part of the function.
+    /// The part of the function that remains.
     #[serde(skip_serializing_if = "Option::is_none")]
     factor: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cpus: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     threads: Option<usize>,
-    /// A change that gains this much at best.
+    /// The gain is the most that the change can bring.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     at_best: bool,
     gain: f64,

@@ -1,5 +1,4 @@
-//! The report by source line, file or binary: what limits on the recorded machine, and the source next to it
-//! where the file exists.
+//! The report by source line, file or binary: shares on the recorded machine, and the source text where the file exists.
 
 use super::frame::{clip, more};
 use super::source::Sources;
@@ -10,12 +9,12 @@ use engine::limit::Limits;
 use engine::report::{CpuResult, Cpus, FunctionRow, Report};
 use std::io::{self, Write};
 
-/// Smaller shares are no row.
+/// Smaller shares have no row.
 const LEAST: f64 = 0.01;
-/// Columns of a name.
+/// Width of a name's column.
 const NAME: usize = 28;
 
-/// Writes the `shown` first rows, for `result` and the largest CPU count that the limits are about.
+/// Writes the first `shown` rows, with shares for `result` and for the largest CPU count of the limits.
 pub(super) fn write(
     out: &mut dyn Write,
     report: &Report,
@@ -79,7 +78,7 @@ pub(super) fn write(
             cell(row.tetid_ns, row.tetid_error_ns, 10),
             there.unwrap_or_default()
         );
-        // Visible columns: a link takes none.
+        // Counts columns on the screen: a link's address takes none.
         let used = columns + 34;
         let source = if by == By::Line { sources.line(&row.function) } else { None };
         if let Some(text) = source {
@@ -95,7 +94,7 @@ pub(super) fn write(
     foot(out, rest, by, result.cpus, style)
 }
 
-/// How many rows are not shown, and what the shares are of.
+/// Writes how many rows are not shown, and what the shares refer to.
 fn foot(out: &mut dyn Write, rest: usize, by: By, cpus: Cpus, style: &Style) -> io::Result<()> {
     let what = match by {
         By::File => "file",
@@ -112,7 +111,7 @@ fn foot(out: &mut dyn Write, rest: usize, by: By, cpus: Cpus, style: &Style) -> 
     writeln!(out, "{}", style.paint(Paint::Dim, &clip(&note, style.width, style)))
 }
 
-/// `src/a.c:3` of `/home/u/p/src/a.c:3`.
+/// The last two parts of a path: `src/a.c:3` of `/home/u/p/src/a.c:3`.
 fn last_parts(path: &str) -> &str {
     let cut = path.rmatch_indices('/').nth(1).map_or(0, |(at, _)| at + 1);
     path.get(cut..).unwrap_or(path)

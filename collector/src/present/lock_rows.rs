@@ -1,5 +1,5 @@
-//! The rows of the report by lock. A lock with a name of its own has one; many that were first used on one
-//! line, as those of a table's buckets, have one together, which names the worst of them.
+//! The rows of the report by lock. A lock with a name of its own has a row of its own. Locks that were first used on
+//! the same line, as those of a table's buckets, share a row, which names the worst of them.
 
 use crate::cell::percent;
 use crate::cell::{duration, grouped};
@@ -9,20 +9,20 @@ use engine::program::{ObjectKind, Queue, RecordedObject};
 use engine::report::{CpuResult, LockRow, Report};
 use std::collections::HashMap;
 
-/// One row.
+/// One row: a lock, or several that share it.
 pub(super) struct Row<'a> {
-    /// What it is called.
+    /// The row's name.
     pub(super) name: String,
     /// The function that takes it most often.
     pub(super) holder: Option<&'a str>,
-    /// Places in [`Report::locks`], the worst one first.
+    /// The row's locks, by their places in [`Report::locks`], the worst one first.
     members: Vec<(usize, &'a LockRow)>,
     queue: Option<&'a Queue>,
-    /// Uses without a wait were put back from samples: their number is estimated.
+    /// Uses without a wait were put back from samples, so their number is an estimate.
     pub(super) is_estimated: bool,
 }
 
-/// All rows, the largest share of the predicted time at any CPU count first, then the longest wait.
+/// All rows. Those with the largest share of the predicted time on any CPU count come first, then those with the longest wait.
 pub(super) fn rows(report: &Report) -> Vec<Row<'_>> {
     let known: HashMap<&str, &RecordedObject> =
         report.recorded.objects.iter().map(|object| (object.name.as_str(), object)).collect();
@@ -59,7 +59,7 @@ pub(super) fn rows(report: &Report) -> Vec<Row<'_>> {
             row.name = format!("{} {} {place}", grouped(row.members.len() as u64), many(kind));
         }
     }
-    // Those in a group come after the worst one: as a whole they may be worse than what is before them.
+    // Sorted after grouping: a group may be worse than a lock that is worse than each of the group's locks.
     let share = |row: &Row<'_>| {
         let shares = report.results.iter().filter(|result| result.time_ns > 0.0);
         shares.map(|result| row.held(result) / result.time_ns).fold(f64::NEG_INFINITY, f64::max)
@@ -82,32 +82,32 @@ fn many(kind: &ObjectKind) -> String {
 }
 
 impl Row<'_> {
-    /// Time on the critical path that is computed with one of them held.
+    /// Time on the critical path that is computed with one of the locks held.
     pub(super) fn held(&self, result: &CpuResult) -> f64 {
         self.members.iter().filter_map(|(number, _)| result.locks_held_ns.get(*number)).sum()
     }
 
-    /// `None` if it is not known of all.
+    /// The sum over the row's locks; `None` if a value is not known.
     fn sum(&self, pick: impl Fn(&LockRow) -> Option<f64>) -> Option<f64> {
         self.members.iter().map(|(_, lock)| pick(lock)).sum()
     }
 
-    /// How often one of them was not free; `None` if that is not known of all.
+    /// How often an acquisition had to wait; `None` if that is not known for all locks.
     pub(super) fn contended(&self) -> Option<f64> {
         self.sum(|lock| lock.contended.map(|count| count as f64))
     }
 
-    /// How long threads waited for them, nanoseconds.
+    /// How long threads waited for the locks, nanoseconds.
     pub(super) fn waited(&self) -> Option<f64> {
         self.sum(|lock| lock.wait_ns)
     }
 
-    /// How long threads had them, nanoseconds.
+    /// How long threads held the locks, nanoseconds.
     pub(super) fn held_for(&self) -> Option<f64> {
         self.sum(|lock| lock.hold_ns)
     }
 
-    /// Whether somebody waited for one of them, in the recording or in the predicted run, or may have: not all is known.
+    /// Whether a thread waited for one of the locks, recorded or predicted, or may have: unknown counts as yes.
     pub(super) fn is_waited_for(&self, limits: &Limits) -> bool {
         let is_predicted =
             |lock: &LockRow| limits.locks.iter().any(|used| used.lock == lock.lock && used.waits > 0);
@@ -116,12 +116,12 @@ impl Row<'_> {
             || self.members.iter().any(|(_, lock)| is_predicted(lock))
     }
 
-    /// How often they were taken.
+    /// How often the locks were taken.
     pub(super) fn taken(&self) -> u64 {
         self.members.iter().fold(0, |sum, (_, lock)| sum.saturating_add(lock.acquisitions))
     }
 
-    /// The same for each side of a read-write lock that was read: a writer waits for all readers, a reader for none.
+    /// Uses of each side of a read-write lock that was read: a writer waits for all readers, a reader for no other reader.
     fn sides(&self) -> Option<[String; 2]> {
         let reading = |lock: &LockRow| lock.reading.unwrap_or_default();
         let sum =
@@ -152,7 +152,7 @@ impl Row<'_> {
         ])
     }
 
-    /// Further lines: which one of several is the worst, and the longest queue.
+    /// Further lines: uses of each side, the worst of several locks, and the longest queue.
     pub(super) fn more(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.sides().into_iter().flatten().collect();
         let longest = self
@@ -205,7 +205,7 @@ fn queue(queue: &Queue) -> String {
         Some(holder) => {
             text.push_str(&format!(", behind {holder}, who had it for {}", duration(queue.held_ns as f64)));
         }
-        // All of them may wait: who gave it back asks for it again before another one runs.
+        // All threads may wait while the lock is free: the thread that released it asks for it again before another one runs.
         None => text.push_str(", when nobody had it"),
     }
     if threads > 1 {

@@ -1,4 +1,4 @@
-//! The report by lock: which threads delay which, and what is computed under each lock on the critical path.
+//! The report by lock: which threads delay which others, and what is computed under each lock on the critical path.
 
 use super::frame::{clip, more};
 use super::lock_rows::rows;
@@ -13,12 +13,12 @@ use engine::program::{ObjectKind, RecordedObject, bare_name};
 use engine::report::{CpuResult, Report};
 use std::io::{self, Write};
 
-/// Columns of a name.
+/// Width of a name's column.
 const NAME: usize = 20;
-/// How many locks get more than a row.
+/// How many locks get more lines than their row.
 const DETAILS: usize = 3;
 
-/// Writes the `shown` first locks, their shares for `result`; says what is missing if there are none. Locks for which nobody
+/// Writes the first `shown` locks, with shares for `result`; without locks, why there are none. Locks for which no thread
 /// waited are only counted, unless `all` are asked for.
 pub(super) fn write(
     out: &mut dyn Write,
@@ -104,7 +104,7 @@ pub(super) fn write(
     futex_rows(out, &words, shown.min(5), style)
 }
 
-/// Words that no recorded operation is about, the one with the longest waits first.
+/// Futex words without recorded operations, those with the longest waits first.
 fn futexes(report: &Report) -> Vec<&RecordedObject> {
     let mut words: Vec<&RecordedObject> =
         report.recorded.objects.iter().filter(|object| object.kind == ObjectKind::Futex).collect();

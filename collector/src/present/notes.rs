@@ -1,11 +1,11 @@
-//! What was noticed of a recording, and how much it can change the answer.
+//! All notes on a recording, and how much they can change the answer.
 
 use super::style::Style;
 use super::text;
 use engine::report::{Finding, Report, Severity};
 use std::io::{self, Write};
 
-/// All notes: those that can change the answer first.
+/// Writes all notes, those that can change the answer first.
 pub fn write(report: &Report, style: &Style, mut out: impl Write) -> io::Result<()> {
     let out = &mut out;
     type Of = fn(Severity) -> bool;

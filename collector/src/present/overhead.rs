@@ -1,15 +1,15 @@
-//! What recording costs, in a few words and in one sentence with its parts: `overhead 0.7 % (budget 2 %): 1,200 hits/s × 0.9 µs + 14,000 events/s ×
-//! 0.3 µs + collector 2.1 ms/s`.
+//! The cost of recording, in a few words and in one sentence with its parts:
+//! `overhead 0.7 % (budget 2 %): 1,200 hits/s × 0.9 µs + 14,000 events/s × 0.3 µs + collector 2.1 ms/s`.
 
 use crate::cell::{duration, grouped};
 use engine::event::Overhead;
 use std::cmp::Reverse;
 
-/// A share of a shorter recording says nothing: reading the rings once is most of it.
+/// In a shorter recording a share would mislead: reading the rings once is most of the cost.
 const TELLING_NS: u64 = 100_000_000;
 
-/// How much while the program ran, how much it may be, and how much once: `0.7 % (goal 2 %), and 0.08 s once`. Of a short
-/// recording the time itself: `3.50 ms in a run of 5.00 ms, and 0.08 s once`.
+/// The share while the program ran, the goal, and the cost that comes once: `0.7 % (goal 2 %), and 0.08 s once`. For a short
+/// recording, times: `3.50 ms in a run of 5.00 ms, and 0.08 s once`.
 pub fn cost(cost: &Overhead) -> String {
     let goal = cost.budget().map_or("no goal".to_owned(), |budget| format!("goal {}", percent(budget)));
     let share = match cost.share() {
@@ -34,12 +34,12 @@ fn in_a_run(cost: &Overhead) -> String {
     format!("{spent} in a run of {length}")
 }
 
-/// CPU time that is spent once, however long the recording is: `0.08 s once`.
+/// CPU time spent only once, regardless of the recording's length: `0.08 s once`.
 pub fn once(cost: &Overhead) -> Option<String> {
     (cost.once_ns > 0).then(|| format!("{:.2} s once", cost.once_ns as f64 / 1e9))
 }
 
-/// The sentence, without a full stop.
+/// The sentence with all parts, without a full stop.
 pub fn overhead(cost: &Overhead) -> String {
     let budget = match cost.budget() {
         Some(budget) => format!("budget {}", percent(budget)),
@@ -77,8 +77,8 @@ pub fn overhead(cost: &Overhead) -> String {
     text
 }
 
-/// What takes more than the budget although it is due to no probe and no sample, the most expensive first: as
-/// few parts as do it together.
+/// The parts that alone exceed the budget, apart from probes and samples: as few parts as possible, the most expensive
+/// first.
 fn too_expensive(cost: &Overhead, budget: f64) -> String {
     let mut parts = [
         (cost.event_ns, "the events"),
@@ -108,7 +108,7 @@ fn per_second(count: u64, seconds: f64) -> String {
     if rate < 9.95 { format!("{rate:.1}") } else { grouped(rate.round() as u64) }
 }
 
-/// Two significant digits, and no more zeros than there are.
+/// A percentage with two significant digits, without trailing zeros.
 fn percent(share: f64) -> String {
     let percent = 100.0 * share;
     match percent {
@@ -158,7 +158,7 @@ mod tests {
         let sampled = Overhead { samples: 9_980, sample_ns: 99_800_000, unwinding_ns: 60_000_000, ..COST };
         let text = overhead(&sampled);
         assert!(text.contains(" + 998 samples/s × 10.0 µs + collector"), "{text}");
-        // They are no events, which stay at any cost.
+        // Samples do not count as events, which cannot be reduced.
         let dear = Overhead { sample_ns: 500_000_000, ..sampled };
         assert!(!overhead(&dear).contains("more than the budget"), "{}", overhead(&dear));
     }
@@ -178,7 +178,7 @@ mod tests {
         assert!(text.ends_with(named), "{text}");
     }
 
-    /// It was always the events, even where they took 0.04 %.
+    /// The text names the expensive part, not always the events.
     #[test]
     fn what_is_too_dear_is_named() {
         let own = Overhead { collector_ns: 7_000_000_000, event_ns: 8_000_000, ..COST };
@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(cost(&Overhead::default()), "not known (no goal)");
     }
 
-    /// "cost 70 %" stood over the recording of a command of 5 ms.
+    /// A share such as "cost 70 %" would mislead for a command of 5 ms.
     #[test]
     fn of_a_short_recording_the_time_is_told() {
         let short =
@@ -237,12 +237,12 @@ mod tests {
             "overhead 0.7 % (no budget): 14,000 events/s × 300 ns + collector 8.72 ms/s"
         );
         assert_eq!(overhead(&Overhead::default()), "overhead not known (no budget)");
-        // The recording of a program that slept all the time was reported to cost more than the budget.
+        // A program that sleeps all the time must not seem to cost more than the budget.
         let asleep = Overhead { target_ns: 0, hits: 0, events: 0, event_ns: 0, hit_ns: 0, ..COST };
         assert_eq!(overhead(&asleep), "overhead 0.87 % (budget 2 %): collector 8.72 ms/s");
     }
 
-    /// The recording of a server that waited for work was reported to cost 341 %.
+    /// Otherwise recording a server that waits for work seems to cost several times its CPU time.
     #[test]
     fn of_a_program_that_hardly_runs_the_cost_is_a_share_of_one_cpu() {
         let idle = Overhead { target_ns: 40_000_000, once_ns: 250_000_000, ..COST };

@@ -1,12 +1,12 @@
-//! A curve over CPU counts in plain characters.
+//! A plot over CPU counts, in text characters.
 
 use super::style::Style;
 use std::io::{self, Write};
 
-/// A point of the curve: its label, its value, the ends of its band, and what it would ideally be.
+/// A point of the curve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
-    /// Label of its place on the axis.
+    /// Label on the axis.
     pub label: String,
     /// Its value.
     pub value: f64,
@@ -14,16 +14,16 @@ pub struct Point {
     pub low: f64,
     /// The upper end of its band.
     pub high: f64,
-    /// The value in an ideal world, if there is one.
+    /// The ideal value, if there is one.
     pub ideal: Option<f64>,
 }
 
-/// Rows of the plot without its axis.
+/// Rows of the plot, without its axis.
 const ROWS: usize = 12;
-/// Columns before the plot: the numbers of the axis.
+/// Columns before the plot, for the numbers of the axis.
 const MARGIN: usize = 8;
 
-/// Writes the curve, one column or more for each point: as many points as there is room for, the last one among them.
+/// Writes the curve with at least one column for each point: as many points as fit, the first and the last one included.
 pub fn write(out: &mut impl Write, style: &Style, points: &[Point]) -> io::Result<()> {
     let room = style.width.saturating_sub(MARGIN + 1).max(8);
     let points = thinned(points, room);
@@ -63,7 +63,7 @@ pub fn write(out: &mut impl Write, style: &Style, points: &[Point]) -> io::Resul
     writeln!(out, "{}", labels(&points, pitch).trim_end())
 }
 
-/// At most `most` of the points, evenly, with the first and the last one.
+/// At most `most` of the points, evenly spaced, with the first and the last one.
 fn thinned(points: &[Point], most: usize) -> Vec<Point> {
     if points.len() <= most || most < 2 {
         return points.iter().take(most.max(points.len().min(1))).cloned().collect();
@@ -71,7 +71,7 @@ fn thinned(points: &[Point], most: usize) -> Vec<Point> {
     (0..most).filter_map(|place| points.get(place * (points.len() - 1) / (most - 1)).cloned()).collect()
 }
 
-/// The labels under the points, as many as there is room for; the last one among them.
+/// The labels under the points, as many as fit, the last one included.
 fn labels(points: &[Point], pitch: usize) -> String {
     let mut line: Vec<char> = vec![' '; MARGIN + points.len() * pitch];
     let mut free_from = MARGIN - 1;
@@ -96,7 +96,7 @@ fn labels(points: &[Point], pitch: usize) -> String {
     line.into_iter().collect()
 }
 
-/// 1, 2, 2.5 or 5 times a power of ten, not below `least`.
+/// The smallest of 1, 2, 2.5 and 5 times a power of ten that is not below `least`.
 fn nice(least: f64) -> f64 {
     let power = 10_f64.powf(least.log10().floor());
     let factors = [1.0, 2.0, 2.5, 5.0, 10.0];

@@ -1,4 +1,4 @@
-//! A prediction as text for people: what limits, the times, the curve, what it was made with.
+//! A prediction as text: what limits, the times, the curve, and the model's assumptions.
 
 use super::counts::{self, alike};
 use super::frame::Frame;
@@ -10,11 +10,11 @@ use engine::predict::{Assumptions, CpuPrediction, Known, Prediction, Scheduler};
 use engine::report::Cpus;
 use std::io::{self, Write};
 
-/// Rows shown; the JSON has them all.
+/// Most rows shown; the JSON has them all.
 const ROWS: usize = 16;
-/// Sentences about functions that take the lead.
+/// Most sentences about functions that overtake others.
 const TURNS: usize = 2;
-/// Speed-ups that differ by less than this share are a flat line.
+/// With speed-ups that differ by less than this share, no curve is drawn.
 const FLAT: f64 = 0.1;
 /// Widths of the columns before the last one: CPUs, time, speed-up, used.
 const COLUMNS: [usize; 4] = [10, 10, 10, 12];
@@ -76,7 +76,7 @@ fn rows(out: &mut impl Write, prediction: &Prediction, style: &Style) -> io::Res
         };
         let quota = if first.throttled { "  (the quota)" } else { "" };
         let percent = |result: &CpuPrediction| format!("{:.0}", result.used() * 100.0);
-        // Of unlimited CPUs it is a share of something else.
+        // The share used of unlimited CPUs has another meaning and does not belong here.
         let last = group.iter().rfind(|result| result.cpus != Cpus::Infinite).unwrap_or(last);
         let used = match (percent(first), percent(last)) {
             (one, two) if one == two => format!("{one} %"),
@@ -98,7 +98,7 @@ fn rows(out: &mut impl Write, prediction: &Prediction, style: &Style) -> io::Res
 
 type Group<'g, 'p> = &'g [&'p CpuPrediction];
 
-/// All, or those that tell most: powers of two, the first and the last, and where more CPUs stop helping.
+/// All groups, or the most informative: powers of two, the first and the last, and where more CPUs stop helping.
 fn shown<'g, 'p>(groups: Vec<Group<'g, 'p>>, prediction: &Prediction) -> Vec<Group<'g, 'p>> {
     if groups.len() <= ROWS {
         return groups;
@@ -115,7 +115,7 @@ fn shown<'g, 'p>(groups: Vec<Group<'g, 'p>>, prediction: &Prediction) -> Vec<Gro
     groups.into_iter().enumerate().filter(telling).map(|(_, group)| group).collect()
 }
 
-/// Cells right-aligned in their columns; the last one takes what remains of the line.
+/// Writes cells right-aligned in their columns; the last cell takes the rest of the line.
 fn line(out: &mut impl Write, style: &Style, cells: &[String; 5], paint: Paint) -> io::Result<()> {
     let mut line = String::new();
     let columns = if style.width < 60 { NARROW } else { COLUMNS };

@@ -3,7 +3,7 @@
 use crate::cell::grouped;
 use engine::event::{CallGraph, SampleCounts, SamplingFact};
 
-/// The sentence, without a full stop; without counts the recording has no end.
+/// The sentence, without a full stop. `counts` is `None` if the recording has no end.
 pub fn samples(sampling: &SamplingFact, counts: Option<&SampleCounts>) -> String {
     let how = match sampling.call_graph {
         CallGraph::Auto => "auto",
@@ -48,7 +48,7 @@ mod tests {
         let missing = "12 cut off, 3 lost, 1,000 left out to keep to the budget";
         assert_eq!(text, format!("4,990 stacks at up to 499 Hz (unwind tables), {missing}"));
 
-        // More than 128 MiB of different stacks: the rest had none, without any message.
+        // Stacks beyond the limit of different ones (128 MiB) are missing: the text has to say so.
         let counts =
             SampleCounts { taken: 9, without_stack: 6, no_room: 3, unread: 1, ..SampleCounts::default() };
         let text = samples(&sampling, Some(&counts));

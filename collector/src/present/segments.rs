@@ -1,4 +1,4 @@
-//! The table of segments: every compute operation with its weight for each CPU count.
+//! The table of segments: each computation with its weight for each CPU count.
 
 use super::style::{Paint, Style};
 use super::table::{self, Layout};
@@ -9,10 +9,10 @@ use std::io::{self, Write};
 const CELL: usize = 9;
 const THREAD: usize = 12;
 const FUNCTION: usize = 16;
-/// `thread op function start length`, a space between each.
+/// Width of `thread op function start length`, a space between each.
 const LABEL: usize = THREAD + 1 + 7 + 1 + FUNCTION + 1 + 8 + 1 + 8;
 
-/// Writes one line per segment: where it is on the schedule with unlimited processors, and its weights.
+/// Writes one line per segment: its place in the schedule on unlimited CPUs, and its weights.
 pub fn write(out: &mut impl Write, report: &Report, style: &Style) -> io::Result<()> {
     let Some(first) = report.results.first() else {
         return Ok(());
@@ -31,7 +31,7 @@ pub fn write(out: &mut impl Write, report: &Report, style: &Style) -> io::Result
             let weights: Vec<String> = block
                 .iter()
                 .map(|&column| {
-                    // Every result lists the same segments in the same order.
+                    // All results list the same segments in the same order.
                     let same = report.results[column].segments.get(i).filter(|other| is_same(segment, other));
                     same.map_or("-".into(), |segment| weight(segment.weight))
                 })

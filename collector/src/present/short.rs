@@ -1,4 +1,4 @@
-//! Names as a person says them: without template arguments, parameters and all but the last two parts of their path.
+//! Short names: without template arguments, parameters and all but the last two parts of their path.
 
 use engine::program::is_unnamed;
 
@@ -8,7 +8,7 @@ pub fn short(name: &str) -> String {
     if let Some(name) = of_runtime(name) {
         return name;
     }
-    // A binary without names; a method of Go's.
+    // A binary without names, or a method of Go's.
     if is_unnamed(name) || name.contains(".(") {
         return name.to_owned();
     }
@@ -27,12 +27,12 @@ pub fn short(name: &str) -> String {
     }
 }
 
-/// The function in a name that a runtime gives code that it made: Node's `JS:*render /srv/app.js:12:3` (and older words for
-/// it), Python's `py::work:/srv/app.py`. A function without a name is called by its place.
+/// The function in a name that a runtime gives to code that it makes: Node's `JS:*render /srv/app.js:12:3` (and older
+/// prefixes), Python's `py::work:/srv/app.py`. A function without a name is called by its place.
 fn of_runtime(name: &str) -> Option<String> {
     let of_node = ["JS:", "LazyCompile:", "Function:", "Script:", "Eval:"];
     if let Some(code) = of_node.iter().find_map(|kind| name.strip_prefix(kind)) {
-        // How far it was compiled.
+        // These signs say how far Node has compiled the code.
         let code = code.trim_start_matches(['*', '~', '^', '+', '\'']);
         let (function, place) = code.split_once(' ').unwrap_or((code, ""));
         let file = place.rsplit('/').next().unwrap_or(place);
@@ -49,7 +49,7 @@ fn of_runtime(name: &str) -> Option<String> {
     }
 }
 
-/// A return type comes before a template's name.
+/// Drops the return type before a template's name.
 fn last_word(part: &str) -> &str {
     if part.contains("operator") || part.contains('{') {
         return part;
@@ -57,8 +57,7 @@ fn last_word(part: &str) -> &str {
     part.rsplit(' ').next().unwrap_or(part)
 }
 
-/// Removes what is in `<>` and `()`, except at the beginning of a name: of `<u64 as Trait>::method` the type
-/// stays.
+/// Removes what is in `<>` and `()`, except at the beginning of a name: `<u64 as Trait>::method` keeps its type.
 fn without_arguments(name: &str) -> String {
     let name = name.split("::h").next().filter(|_| has_hash(name)).unwrap_or(name);
     let (head, rest) = match name.strip_prefix('<').and_then(own_type) {
@@ -72,7 +71,7 @@ fn without_arguments(name: &str) -> String {
     let mut depth = 0u32;
     let mut rest = rest;
     while let Some(c) = rest.chars().next() {
-        // Operators are names, not brackets.
+        // Brackets of an operator belong to its name.
         let operators =
             ["operator()", "operator<=>", "operator<<", "operator>>", "operator<", "operator>", "->"];
         let operator = operators.iter().find(|operator| rest.starts_with(**operator));
@@ -93,7 +92,7 @@ fn without_arguments(name: &str) -> String {
         }
         rest = &rest[taken..];
     }
-    // `[clone .isra.0]`: a copy that the compiler made.
+    // `[clone .isra.0]` marks a copy that the compiler made.
     if let Some((name, _)) = out.split_once(" [clone ") {
         out.truncate(name.len());
     }
@@ -123,7 +122,7 @@ fn own_type(inner: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// Rust's names end with a hash.
+/// Whether a name ends with the hash of a Rust symbol.
 fn has_hash(name: &str) -> bool {
     name.rsplit_once("::h")
         .is_some_and(|(_, hash)| hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit()))

@@ -1,23 +1,23 @@
-//! Lines of source files, as far as they are there. Their names come from the recorded program: only regular files of a usual
-//! size whose names end as those of sources do are read.
+//! Lines of source files, if the files exist. File names come from the recorded program, so only regular files of a usual
+//! size with a source file's ending are read.
 
 use std::collections::HashMap;
 use std::path::Path;
 
 /// A larger file is not a source that a person wrote.
 const MOST_BYTES: u64 = 8 << 20;
-/// What names of sources end with.
+/// File name endings of sources.
 const ENDINGS: [&str; 22] = [
     "c", "cc", "cpp", "cxx", "h", "hh", "hpp", "hxx", "inc", "inl", "rs", "go", "s", "S", "asm", "py",
     "java", "js", "ts", "f90", "zig", "d",
 ];
 
-/// Files that were looked at.
+/// Files already read, or found to be missing.
 #[derive(Debug, Default)]
 pub(crate) struct Sources(HashMap<String, Option<String>>);
 
 impl Sources {
-    /// The line of `file:line` without what it begins with; `None` if the file is not there or has no such line.
+    /// The trimmed line of `file:line`; `None` if there is no such file or line.
     pub(super) fn line(&mut self, place: &str) -> Option<String> {
         let (file, line) = place.rsplit_once(':')?;
         let line: usize = line.parse().ok()?;
@@ -25,7 +25,7 @@ impl Sources {
         (!line.is_empty()).then(|| line.replace('\t', " "))
     }
 
-    /// All of a file; `None` if it is not there.
+    /// The text of a file; `None` if it does not exist or is no source.
     pub(crate) fn text(&mut self, file: &str) -> Option<&str> {
         self.0.entry(file.to_owned()).or_insert_with(|| read(Path::new(file))).as_deref()
     }

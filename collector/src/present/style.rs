@@ -1,4 +1,4 @@
-//! What a stream can show: colour, width, characters beyond ASCII.
+//! What an output stream can show: colour, width, characters beyond ASCII.
 
 use crate::cell::{clean, fit};
 use engine::report::Cpus;
@@ -11,7 +11,7 @@ pub struct Style {
     pub colour: bool,
     /// Characters beyond ASCII may be used.
     pub unicode: bool,
-    /// Columns.
+    /// Width in columns.
     pub width: usize,
 }
 
@@ -20,28 +20,28 @@ pub struct Style {
 pub enum Paint {
     /// None.
     Plain,
-    /// What to read first.
+    /// To read first.
     Bold,
-    /// What may be skipped.
+    /// May be skipped.
     Dim,
-    /// What to worry about.
+    /// To worry about.
     Warning,
-    /// The row that keys are about.
+    /// The selected row, which keys act on.
     Selected,
 }
 
-/// What [`Style::paint`] puts before a text.
+/// Codes before a painted text.
 const CODES: [(Paint, &str); 4] = [
     (Paint::Bold, "\u{1b}[1m"),
     (Paint::Dim, "\u{1b}[2m"),
     (Paint::Warning, "\u{1b}[33m"),
     (Paint::Selected, "\u{1b}[7m"),
 ];
-/// And after it.
+/// The code after it.
 const END: &str = "\u{1b}[0m";
 
-/// What [`Style::paint`] has put together, split again: for a screen that paints by itself. Texts that were
-/// made fit for a terminal hold no other codes.
+/// Splits a line that [`Style::paint`] made, for a screen that paints by itself. Texts made safe for terminals have no
+/// other codes.
 pub fn spans(line: &str) -> Vec<(Paint, &str)> {
     let mut spans = Vec::new();
     let mut rest = line;
@@ -62,7 +62,7 @@ pub fn spans(line: &str) -> Vec<(Paint, &str)> {
 }
 
 impl Style {
-    /// The text in colour, if this stream has any. The text has been made fit for a terminal before.
+    /// The text with its code, if this stream has colour. The text must be safe for terminals already.
     pub fn paint(&self, paint: Paint, text: &str) -> String {
         let code = CODES.iter().find(|(other, _)| *other == paint);
         match code.filter(|_| self.colour && !text.is_empty()) {
@@ -71,8 +71,8 @@ impl Style {
         }
     }
 
-    /// The text, in a terminal that is known for it a link to the file of `place` (`file`, `line`). The text has been made fit for
-    /// a terminal before.
+    /// The text as a link to the file of `place` (`file`, `line`), in terminals that are known to have links. The text must be
+    /// safe for terminals already.
     pub fn link(&self, text: &str, place: Option<(&str, &str)>) -> String {
         match place {
             Some((file, _))
@@ -86,12 +86,12 @@ impl Style {
         }
     }
 
-    /// The text made fit for a terminal, and for one without UTF-8 if need be.
+    /// The text made safe for terminals, in ASCII if the terminal has no UTF-8.
     pub fn text(&self, text: &str) -> String {
         self.ascii(clean(text).into_owned())
     }
 
-    /// The same in at most `columns` columns: what is too long is cut in the middle.
+    /// The same in at most `columns` columns; a longer text is cut in the middle.
     pub fn fit(&self, text: &str, columns: usize) -> String {
         self.ascii(fit(text, columns))
     }
@@ -119,7 +119,7 @@ impl Style {
     }
 }
 
-/// A path as written in a URL (RFC 3986, section 2.3): no character of it ends the link.
+/// A path as in a URL (RFC 3986, section 2.3): no character of it can end the link.
 fn encoded(path: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
     let each = path
@@ -128,7 +128,7 @@ fn encoded(path: &str) -> String {
     each.collect()
 }
 
-/// What the user's environment says.
+/// Settings of the user's environment.
 struct Environment {
     no_color: bool,
     force_color: bool,
@@ -137,20 +137,20 @@ struct Environment {
     columns: Option<usize>,
 }
 
-/// For standard output.
+/// The style of standard output.
 pub fn for_stdout() -> Style {
     let terminal = std::io::stdout().is_terminal();
     decide(terminal, terminal_columns(terminal), &environment())
 }
 
-/// For standard error.
+/// The style of standard error.
 pub fn for_stderr() -> Style {
     let terminal = std::io::stderr().is_terminal();
     decide(terminal, terminal_columns(terminal), &environment())
 }
 
-/// How wide standard error is, where it is something with a width: a terminal, or `COLUMNS` says so.
-/// Elsewhere a line may have any length, and is better whole for searching.
+/// Columns of standard error, if it is a terminal or `COLUMNS` is set. Elsewhere lines may have any length, and whole
+/// lines are easier to search.
 pub fn columns_of_stderr() -> Option<usize> {
     let terminal = std::io::stderr().is_terminal();
     let columns = terminal_columns(terminal).or(environment().columns).or(terminal.then_some(80))?;
@@ -167,7 +167,7 @@ fn terminal_columns(terminal: bool) -> Option<usize> {
 fn environment() -> Environment {
     let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let text = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
-    // The first that is set decides (POSIX, "Environment Variables", LC_ALL).
+    // The first variable that is set decides (POSIX, "Environment Variables", LC_ALL).
     let locale = text("LC_ALL").or_else(|| text("LC_CTYPE")).or_else(|| text("LANG"));
     let utf8 = locale.map(|name| name.to_ascii_lowercase().replace('-', "").ends_with("utf8"));
     Environment {
@@ -179,8 +179,8 @@ fn environment() -> Environment {
     }
 }
 
-/// Colour: `NO_COLOR` wins, then `CLICOLOR_FORCE`, then whether it is a real terminal. Width: the terminal's,
-/// else `COLUMNS`, else 80.
+/// Colour: `NO_COLOR` wins, then `CLICOLOR_FORCE`, then whether the stream is a terminal that is not dumb. Width: the
+/// terminal's, else `COLUMNS`, else 80.
 fn decide(terminal: bool, terminal_columns: Option<usize>, environment: &Environment) -> Style {
     Style {
         colour: !environment.no_color && (environment.force_color || (terminal && !environment.dumb)),
@@ -189,7 +189,7 @@ fn decide(terminal: bool, terminal_columns: Option<usize>, environment: &Environ
     }
 }
 
-/// `1 CPU`, `8 CPUs`, `∞ CPUs`; a large number alone.
+/// `1 CPU`, `8 CPUs`, `∞ CPUs`; a large number without the word.
 pub fn cpu_title(cpus: Cpus, style: &Style) -> String {
     match cpus {
         Cpus::Count(count) if count.get() == 1 => "1 CPU".into(),

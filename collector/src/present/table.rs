@@ -1,29 +1,29 @@
-//! Columns of one width each after a label, in as many blocks as the screen needs.
+//! Columns of equal width after a label, in as many blocks as the screen's width requires.
 
 use super::style::{Paint, Style};
 use crate::cell::width;
 use std::io::{self, Write};
 
-/// What comes before the cells.
+/// Widths of a table's parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// Columns of the label.
     pub label: usize,
-    /// Columns of each cell, the space before it included.
+    /// Columns of each cell, including the space before it.
     pub cell: usize,
     /// Cells that fit next to the label; at least 1.
     pub cells_per_block: usize,
 }
 
 impl Layout {
-    /// Cells of this width next to a label, as many as fit but not more than `cells`.
+    /// A layout with as many cells next to a label as fit, at most `cells`.
     pub fn new(style: &Style, cells: usize, cell: usize, label: usize) -> Layout {
         let cells_per_block = (style.width.saturating_sub(label) / cell).clamp(1, cells.max(1));
         Layout { label, cell, cells_per_block }
     }
 }
 
-/// One line: `label` left, `cells[..]` right-aligned under each other.
+/// Writes one line: `label` on the left, then right-aligned `cells`.
 pub fn line(
     out: &mut impl Write,
     layout: &Layout,
@@ -40,7 +40,7 @@ pub fn line(
     for cell in cells {
         target += layout.cell;
         let room = target.saturating_sub(width(cell));
-        // A cell that is too wide shifts the rest of its line rather than being cut.
+        // A cell that is too wide shifts the rest of its line: it is not cut.
         let spaces = room.saturating_sub(columns).max(1);
         line.extend(std::iter::repeat_n(' ', spaces));
         line.push_str(cell);
@@ -49,7 +49,7 @@ pub fn line(
     writeln!(out, "{}", line.trim_end())
 }
 
-/// `first`, then words in lines of at most the style's width; lines after the first begin with `indent`.
+/// Writes `first`, then words in lines of at most the style's width; further lines begin with `indent`.
 pub fn wrap(
     out: &mut impl Write,
     style: &Style,

@@ -1,4 +1,4 @@
-//! A report as text for people: what to do first, predicted times, functions × CPU counts, trust, findings.
+//! A report as text: limits, predicted times, functions × CPU counts, trust, findings.
 
 use super::frame::Frame;
 use super::segments;
@@ -13,17 +13,17 @@ use std::io::{self, Write};
 /// What to show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// What a row of the table is.
+    /// What the rows of the table are.
     pub by: By,
     /// Rows in the table; `None`: [`FUNCTIONS`].
     pub top: Option<usize>,
-    /// Locks for which nobody waited, too.
+    /// Whether locks that no thread waited for are shown, too.
     pub all: bool,
-    /// A table of all segments, too.
+    /// Whether a table of all segments is shown, too.
     pub segments: bool,
 }
 
-/// What a row of the table is.
+/// What the rows of the table are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum By {
     /// A function.
@@ -39,12 +39,12 @@ pub enum By {
     Module,
     /// A kind of wait.
     Wait,
-    /// A thread, or several that do the same.
+    /// A thread, or several threads that do the same.
     Thread,
 }
 
 impl By {
-    /// What the rows of the report itself are.
+    /// What the report's own rows have to be.
     pub fn grouping(self) -> Grouping {
         match self {
             By::Function | By::Lock | By::Wait | By::Thread => Grouping::Function,
@@ -54,7 +54,7 @@ impl By {
         }
     }
 
-    /// A row, in words.
+    /// The word for a row.
     fn noun(self) -> &'static str {
         match self {
             By::Function => "function",
@@ -68,10 +68,10 @@ impl By {
     }
 }
 
-/// Rows shown unless asked otherwise.
+/// Rows shown by default.
 pub const FUNCTIONS: usize = 10;
 
-/// Findings shown; the JSON has them all.
+/// Most findings shown; the JSON has them all.
 const FINDINGS: usize = 20;
 
 /// Writes the long table.
@@ -113,15 +113,15 @@ struct Line<'a> {
     rows: Vec<Option<&'a FunctionRow>>,
 }
 
-/// What comes after a function's name.
+/// Remarks after a function's name.
 #[derive(Clone, Copy, Debug, Default)]
 struct Marks {
     probes_removed: bool,
     sampled: bool,
     inlined: bool,
-    /// Its calls were counted.
+    /// The function's calls were counted.
     counted: bool,
-    /// For a part of the time.
+    /// Calls were counted for a part of the time only.
     partly: bool,
 }
 
@@ -145,7 +145,7 @@ fn share(ns: f64, result: &CpuResult) -> f64 {
     if result.time_ns > 0.0 { ns / result.time_ns } else { 0.0 }
 }
 
-/// Largest share of its own at any CPU count first: that is where time can be gained.
+/// Functions, those with the largest share of their own on any CPU count first: there most time can be gained.
 fn lines(report: &Report) -> Vec<Line<'_>> {
     let mut by_name: BTreeMap<&str, Line<'_>> = BTreeMap::new();
     for (column, result) in report.results.iter().enumerate() {
@@ -182,7 +182,7 @@ fn functions(out: &mut impl Write, report: &Report, options: Options, style: &St
         return Ok(());
     }
     let count = report.results.len();
-    // Shares and times next to each other where that fits.
+    // Shares and times are next to each other if there is room.
     let wide = LABEL + count * WIDE_CELL <= style.width;
     let cell = if wide { WIDE_CELL } else { NARROW_CELL };
     let layout = Layout::new(style, count, cell, LABEL);
@@ -216,7 +216,7 @@ fn functions(out: &mut impl Write, report: &Report, options: Options, style: &St
     Ok(())
 }
 
-/// Which of the numbers are not exact, if any are.
+/// Says which of the numbers are not exact, if any.
 fn how_exact(lines: &[Line<'_>]) -> String {
     let mut rows = lines.iter().flat_map(|line| line.rows.iter().flatten());
     let with_error = rows.any(|row| row.tet_error_ns.is_some() || row.tetid_error_ns.is_some());
@@ -337,7 +337,7 @@ fn function(
     Ok(())
 }
 
-/// Never wider than a narrow cell: `1,023`, `1.23 M`. Of a function that had its probes for a part of the time: `≥ 1,023`.
+/// Calls, never wider than a narrow cell: `1,023`, `1.23 M`; `≥ 1,023` if the function had its probes only a part of the time.
 fn calls(row: &FunctionRow, style: &Style) -> String {
     let count = match row.calls {
         count @ ..100_000 => grouped(count),
@@ -368,7 +368,7 @@ pub(super) fn trust(out: &mut impl Write, trust: &Trust, style: &Style) -> io::R
     table::wrap(out, style, Paint::Plain, "", &text, "       ")
 }
 
-/// What the samples are.
+/// Writes how many samples there are, and what they divide.
 fn samples(out: &mut impl Write, facts: &SampleFacts, style: &Style) -> io::Result<()> {
     let rate = if facts.rate_hz > 0 {
         format!(" at up to {} Hz", grouped(facts.rate_hz.into()))

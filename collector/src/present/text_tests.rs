@@ -1,4 +1,4 @@
-//! What the report looks like at 80 and 160 columns.
+//! The report's layout at 80 and 160 columns.
 
 use super::*;
 use engine::program::{LockSide, RecordedWait, Share};
@@ -198,7 +198,7 @@ fn by_lock_the_rows_are_locks() {
     assert!(words.ends_with("25 % 1,009 10 % 3.20 ms 1.00 s take_job"), "{text}");
     assert!(text.lines().all(|line| width(line) <= 80), "{text}");
 
-    // A third of a program's rows were locks that were always free.
+    // Locks that were always free are counted, not listed.
     let free = |lock: &str| LockRow { lock: lock.into(), contended: Some(0), ..report.locks[0].clone() };
     let free = [free("mutex 0x55d1"), free("mutex 0x55d2")];
     report.locks.extend(free);
@@ -214,7 +214,7 @@ fn by_lock_the_rows_are_locks() {
     assert!(text.contains("No lock operations"), "{text}");
 }
 
-/// Readers and writers of one lock were one number: it did not show whether the lock is worth its price.
+/// Readers and writers of a lock have separate numbers: they show whether a read-write lock is worth its price.
 #[test]
 fn a_read_write_lock_says_what_reading_and_writing_cost() {
     let mut report = report();

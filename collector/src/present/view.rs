@@ -1,4 +1,4 @@
-//! The report by lock, wait, source line, file or binary: the same limit above, the same notes below.
+//! The report by lock, wait, source line, file or binary, between the same limit and notes as other commands.
 
 use super::frame::Frame;
 use super::style::Style;
@@ -7,7 +7,7 @@ use super::{lines, locks, screen, waits};
 use engine::report::{CpuResult, Cpus, Report};
 use std::io::{self, Write};
 
-/// Writes it.
+/// Writes the report.
 pub fn write(
     report: &Report,
     frame: &Frame,
@@ -30,7 +30,7 @@ pub fn write(
     frame.foot(&report.findings, Some("what-if --rank"), style, out)
 }
 
-/// The result that it is about: on the recorded machine, else on the largest finite CPU count.
+/// The result that the rows are about: on the recorded machine, else on the largest finite CPU count.
 fn main_result<'r>(report: &'r Report, frame: &Frame) -> Option<&'r CpuResult> {
     let cpus = frame.limits.at.first().map(|limit| limit.cpus);
     let found = report.results.iter().find(|result| Some(result.cpus) == cpus);

@@ -9,10 +9,10 @@ use engine::program::{RecordedWait, Share};
 use engine::report::Report;
 use std::io::{self, Write};
 
-/// Columns of a name.
+/// Width of a name's column.
 const NAME: usize = 18;
 
-/// Writes the `shown` longest kinds of waits, and what was idle below them.
+/// Writes the `shown` longest kinds of waits, and idle waits below them.
 pub(super) fn write(out: &mut dyn Write, report: &Report, shown: usize, style: &Style) -> io::Result<()> {
     let waits = &report.recorded.waits;
     if waits.is_empty() {
@@ -84,7 +84,7 @@ fn part(
     more(out, waits.len().saturating_sub(shown), "kind of wait", "--json has all", style)
 }
 
-/// What ended a wait: there is no room for all of `another process`.
+/// What ended a wait, shortened: the column has no room for `another process`.
 fn cause(name: &str) -> String {
     name.strip_prefix("another ").unwrap_or(name).to_owned()
 }

@@ -1,19 +1,19 @@
-//! What a rule is about.
+//! The numbers that rules are about.
 
 use engine::report::Cpus;
 
 /// One rule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
-    /// What it is called in the outcome.
+    /// The rule's name in the outcome.
     pub name: String,
-    /// What is measured.
+    /// The number that is checked.
     pub measure: Measure,
-    /// On which CPU counts; empty for what has nothing to do with them.
+    /// CPU counts; empty if the number does not depend on them.
     pub cpus: Vec<Cpus>,
-    /// At least.
+    /// Least value allowed.
     pub min: Option<Limit>,
-    /// At most.
+    /// Largest value allowed.
     pub max: Option<Limit>,
 }
 
@@ -24,43 +24,43 @@ pub enum Measure {
     Time,
     /// Predicted speed-up.
     Speedup,
-    /// Share of the critical path in functions of this name or matching it, themselves.
+    /// Share of the critical path in functions with this name or matching it, without the functions that they call.
     Own(String),
-    /// The same with all that they call.
+    /// The same with the functions that they call.
     Total(String),
     /// Calls on the critical path.
     Calls(String),
-    /// Share of the critical path that is computed with locks of this name or matching it held.
+    /// Share of the critical path that is computed with locks held that have this name or match it.
     Held(String),
     /// Records lost.
     Lost,
-    /// Waits whose end is not explained.
+    /// Waits without a recorded wake-up.
     Unmatched,
-    /// Thread time about which nothing is known.
+    /// Thread time for which nothing is known.
     Unknown,
-    /// Findings of this kind, or of any.
+    /// Number of findings of this kind, or of any kind.
     Findings(Option<String>),
 }
 
-/// What a number is counted in.
+/// The unit of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Nanoseconds.
     Nanoseconds,
-    /// Of the predicted time.
+    /// Share of the predicted time.
     Share,
-    /// How many.
+    /// A count.
     Count,
-    /// How many times as fast.
+    /// A factor, as for a speed-up.
     Times,
 }
 
-/// A number that must not be passed, in the measure's unit.
+/// A limit, in the measure's unit.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Limit(pub f64);
 
 impl Measure {
-    /// What it is counted in.
+    /// The measure's unit.
     pub fn unit(&self) -> Unit {
         match self {
             Measure::Time | Measure::Unknown => Unit::Nanoseconds,
@@ -70,12 +70,12 @@ impl Measure {
         }
     }
 
-    /// Whether it differs from one CPU count to the other.
+    /// Whether the number depends on the CPU count.
     pub fn depends_on_cpus(&self) -> bool {
         !matches!(self, Measure::Lost | Measure::Unmatched | Measure::Unknown | Measure::Findings(_))
     }
 
-    /// In words: `self of parse`.
+    /// The measure in words: `self of parse`.
     pub fn text(&self) -> String {
         match self {
             Measure::Time => "time".to_owned(),
@@ -94,7 +94,7 @@ impl Measure {
 }
 
 impl Unit {
-    /// A number of this unit for people.
+    /// A number of this unit, for people.
     pub fn text(self, number: f64) -> String {
         match self {
             Unit::Nanoseconds => crate::cell::duration(number),

@@ -1,4 +1,4 @@
-//! Rules compared with a report.
+//! Compares rules with a report.
 
 use super::measure::{Limit, Measure, Rule};
 use super::parse::{Rules, RulesError};
@@ -7,16 +7,16 @@ use engine::report::{CpuResult, Cpus, FunctionRow, Report};
 use std::collections::BTreeSet;
 use symbols::{NameMatch, listed, match_name};
 
-/// What came of a rule, or of one CPU count of it.
+/// The outcome of a rule, or of one of its CPU counts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// The rule's name, and the CPU count if it has several.
+    /// The rule's name, with the CPU count if it has several.
     pub name: String,
-    /// What was measured, in words.
+    /// The measure in words.
     pub measure: String,
     /// Kept or broken.
     pub verdict: Verdict,
-    /// One sentence: what was measured and what the limits are.
+    /// One sentence: the number and its limits.
     pub text: String,
 }
 
@@ -25,15 +25,15 @@ pub struct Outcome {
 pub enum Verdict {
     /// The number is within its limits.
     Kept,
-    /// It is not, or there is no number.
+    /// The number is outside its limits, or there is none.
     Broken,
 }
 
 impl Rules {
-    /// The outcome of every rule on each of its CPU counts. The report is one for [`Rules::cpus`].
+    /// The outcome of every rule on each of its CPU counts. `report` must be one for [`Rules::cpus`].
     ///
     /// # Errors
-    /// A rule's function or lock may be one of several.
+    /// A rule's name may mean several functions or locks.
     pub fn outcomes(&self, report: &Report) -> Result<Vec<Outcome>, RulesError> {
         let mut all = Vec::new();
         for (number, rule) in self.rules.iter().enumerate() {
@@ -71,7 +71,7 @@ fn outcomes(rule: &Rule, report: &Report) -> Result<Vec<Outcome>, (String, Strin
     Ok(rule.cpus.iter().map(outcome).collect())
 }
 
-/// The functions or locks that a measure is about, as the report calls them.
+/// The functions or locks that a measure is about, by their names in the report.
 fn named(measure: &Measure, report: &Report) -> Result<BTreeSet<String>, (String, String)> {
     let (name, all): (_, BTreeSet<&str>) = match measure {
         Measure::Own(name) | Measure::Total(name) | Measure::Calls(name) => {
@@ -84,7 +84,7 @@ fn named(measure: &Measure, report: &Report) -> Result<BTreeSet<String>, (String
     let is_lock = matches!(measure, Measure::Held(_));
     let all: Vec<&str> = all.into_iter().collect();
     let chosen = |places: Vec<usize>| places.into_iter().filter_map(|place| all.get(place).copied());
-    // A lock is also known without what it is: `cache` for `mutex cache`.
+    // A lock may be named without its kind: `cache` for `mutex cache`.
     let found = match match_name(name, all.iter()) {
         NameMatch::Nothing | NameMatch::Several(_) if is_lock => {
             match_name(name, all.iter().map(|lock| bare_name(lock)))
@@ -102,7 +102,7 @@ fn named(measure: &Measure, report: &Report) -> Result<BTreeSet<String>, (String
     }
 }
 
-/// The measure with the name that the report has, where it is one.
+/// The measure, with the function's name in the report if it is about a single one.
 fn told(measure: &Measure, names: &BTreeSet<String>) -> Measure {
     let Some(name) = names.first().filter(|_| names.len() == 1) else { return measure.clone() };
     match measure {
@@ -126,7 +126,7 @@ fn judged(rule: &Rule, measure: &Measure, name: String, on: String, number: Opti
             let verdict = if low || high { Verdict::Broken } else { Verdict::Kept };
             (verdict, unit.text(number))
         }
-        // What is not there is not too much.
+        // A number that is missing is not too large.
         None if rule.min.is_none() => (Verdict::Kept, "nothing".to_owned()),
         None => (Verdict::Broken, "nothing".to_owned()),
     };
@@ -159,7 +159,7 @@ fn on_cpus(measure: &Measure, names: &BTreeSet<String>, report: &Report, result:
         Measure::Time => Some(result.time_ns),
         Measure::Speedup => Some(result.speedup),
         Measure::Own(_) => report.own_ns(result, names).map(share),
-        // Functions may call each other: the largest, not the sum.
+        // The largest, not the sum: functions may call each other.
         Measure::Total(_) => rows().map(|row| row.tetid_ns).reduce(f64::max).map(share),
         Measure::Calls(_) => sum(&|row| row.calls as f64),
         Measure::Held(_) => {
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(one("measure=\"lost\"\nmax=0").0, Verdict::Kept);
     }
 
-    /// A pattern that matches a standard function and its user had 140 %: each row counts once.
+    /// Each row counts once, even if a pattern matches both a standard function and its caller: the sum must not exceed 100 %.
     #[test]
     fn what_a_standard_function_computes_for_its_user_counts_once() {
         let text = r#"{"format":"longpole-program","version":1,"threads":[{"name":"T","ops":[["exec",1000]]}],
@@ -230,7 +230,7 @@ mod tests {
         assert!(self_of("<u64>::lt").contains("is 40.0 %"), "{}", self_of("<u64>::lt"));
     }
 
-    /// A recording whose recorder was killed: it is unknown what was lost.
+    /// If the recorder was killed, the number of lost records is unknown.
     #[test]
     fn what_is_not_known_to_be_lost_breaks_its_rule() {
         let report = |lost| Report {

@@ -1,4 +1,4 @@
-//! Rules from TOML.
+//! Parses rules from TOML.
 
 use super::measure::{Limit, Measure, Rule, Unit};
 use engine::report::Cpus;
@@ -8,26 +8,26 @@ use std::fmt;
 /// A rules file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rules {
-    /// In the order of the file; not empty.
+    /// The rules in the order of the file; not empty.
     pub rules: Vec<Rule>,
 }
 
 /// Why a text is not a rules file. `Display` is one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RulesError {
-    /// The rule's number, from 1, or nothing if the text is not TOML.
+    /// The rule's number, from 1; `None` if the text is not TOML.
     rule: Option<usize>,
     problem: String,
     hint: String,
 }
 
 impl RulesError {
-    /// Something is wrong with the rule of this number, from 1.
+    /// An error in the rule with this number, from 1.
     pub(super) fn of_rule(number: usize, problem: String, hint: String) -> RulesError {
         RulesError { rule: Some(number), problem, hint }
     }
 
-    /// What to do about it; one line.
+    /// What to do about it, in one line.
     pub fn hint(&self) -> &str {
         &self.hint
     }
@@ -83,14 +83,14 @@ enum NumberToml {
 const MEASURES: &str =
     "measures are time, speedup, self, total, calls, held, lost, unmatched, unknown and findings";
 
-/// CPU counts of rules that name none: those of a report.
+/// CPU counts of rules that name none, as in a report.
 const CPUS: [Cpus; 1] = [Cpus::Infinite];
 
 impl Rules {
     /// Reads a rules file.
     ///
     /// # Errors
-    /// It is not TOML, or a rule makes no sense.
+    /// The text is not TOML, or a rule makes no sense.
     pub fn parse(text: &str) -> Result<Rules, RulesError> {
         let file: FileToml = toml::from_str(text).map_err(|error| {
             let line = error.span().map(|span| text.bytes().take(span.start).filter(|byte| *byte == b'\n').count() + 1);
@@ -114,7 +114,7 @@ impl Rules {
         Ok(Rules { rules: rules.collect::<Result<_, _>>()? })
     }
 
-    /// The CPU counts that any of them is about, each once; one if none is.
+    /// The CPU counts of all rules, each once; the default one if there are none.
     pub fn cpus(&self) -> Vec<Cpus> {
         let mut all: Vec<Cpus> = self.rules.iter().flat_map(|rule| rule.cpus.iter().copied()).collect();
         all.sort_unstable();
@@ -123,7 +123,7 @@ impl Rules {
     }
 }
 
-/// What is wrong, and what to do.
+/// What is wrong, and what to do about it.
 type Problem = (String, String);
 
 impl RuleToml {
@@ -182,7 +182,7 @@ impl RuleToml {
 }
 
 impl CpusToml {
-    /// `8`, `"1,2,4-8,inf"`, or several of them.
+    /// CPU counts from `8`, `"1,2,4-8,inf"`, or several of them.
     fn list(self) -> Result<Vec<Cpus>, Problem> {
         let problem = |text: &str, hint: &str| (format!("cpus: {text}"), hint.to_owned());
         match self {
@@ -218,7 +218,7 @@ impl NumberToml {
                 .and_then(|text| text.trim().parse::<f64>().ok())
                 .map(|percent| percent / 100.0),
             (NumberToml::Text(text), Unit::Times | Unit::Count) => text.trim().parse().ok(),
-            // A bare number of seconds or percent is ambiguous.
+            // Whether a bare number would be seconds or percent is not clear.
             (_, Unit::Nanoseconds | Unit::Share) => None,
             (NumberToml::Whole(number), _) => Some(*number as f64),
             (NumberToml::Fraction(number), _) => Some(*number),

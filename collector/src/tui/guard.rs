@@ -1,4 +1,4 @@
-//! The terminal, taken for as long as the guard lives.
+//! Holds the terminal as long as the guard lives.
 
 use super::{State, last_picture, log, picture};
 use crate::present::style::{self, Paint, Style, spans};
@@ -14,22 +14,22 @@ use std::mem::ManuallyDrop;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether the terminal is taken. Restoring it twice would put the cursor back to where it was before a panic
-/// printed its reason, and the next line would overwrite that.
+/// Whether the screen has the terminal. A second restore would put the cursor back to where it was before a panic printed
+/// its message, and the next line would overwrite that.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// Holds the terminal in raw mode on its alternate screen. Dropping it restores the terminal, and so does a
-/// panic of any thread (before its message is printed).
+/// Holds the terminal in raw mode, on its alternate screen. Dropping the guard restores the terminal; so does a panic of
+/// any thread, before its message is printed.
 #[derive(Debug)]
 pub struct Guard {
-    /// Never dropped: on a terminal that is gone, ratatui's own drop panics when its complaint cannot be printed,
-    /// either. Showing the cursor again, all that it does, is done by [`give_back`].
+    /// Never dropped: on a terminal that is gone, ratatui's drop panics when its error message cannot be printed, either.
+    /// All that the drop does is show the cursor, which [`give_back`] does, too.
     terminal: ManuallyDrop<Terminal<CrosstermBackend<Stdout>>>,
     style: Style,
 }
 
 impl Guard {
-    /// Takes the terminal. Fails where stdout is not one.
+    /// Takes the terminal. Fails if standard output is no terminal.
     pub fn take() -> io::Result<Guard> {
         static HOOK: Once = Once::new();
         HOOK.call_once(|| {
@@ -52,14 +52,14 @@ impl Guard {
         }
     }
 
-    /// Draws the state, after telling it how many rows there are.
+    /// Draws the state, which learns the number of rows.
     pub fn draw(&mut self, state: &mut State) -> io::Result<()> {
         if !TAKEN.load(Ordering::SeqCst) {
-            // A thread has panicked: its message stays readable.
+            // A thread has panicked: its message has to stay readable.
             return Ok(());
         }
         let size = self.terminal.size()?;
-        // Painted in any case: text without colour is distinguished by weight.
+        // Always painted: without colours, texts differ by weight.
         let style = Style { colour: true, width: size.width.into(), ..self.style };
         let lines = picture(state, &style, size.height.into());
         let lines: Vec<Line<'_>> = lines.iter().map(|line| self.line(line)).collect();
@@ -83,14 +83,14 @@ impl Guard {
         spans(line).into_iter().map(|(paint, text)| Span::styled(text, look(paint))).collect()
     }
 
-    /// Restores the terminal, with the last screen in it.
+    /// Restores the terminal, and leaves the last screen in it.
     pub fn leave(self, state: &mut State) {
         let size = self.terminal.size().unwrap_or_default();
         let style = Style { width: usize::from(size.width).clamp(40, 400), ..self.style };
         drop(self);
         let mut out = stdout().lock();
         for line in last_picture(state, &style, size.height.into()) {
-            // Nothing can be done about a terminal that is gone.
+            // A write error means that the terminal is gone.
             let _ = writeln!(out, "{line}");
         }
     }
@@ -104,14 +104,14 @@ impl Drop for Guard {
 
 fn give_back() {
     if TAKEN.swap(false, Ordering::SeqCst) {
-        // Nothing can be done about a terminal that is gone.
+        // Errors mean that the terminal is gone.
         let _ = disable_raw_mode();
         let _ = crossterm::execute!(stdout(), LeaveAlternateScreen, Show);
         log::show_kept();
     }
 }
 
-/// Whether the terminal belongs to the screen now.
+/// Whether the screen has the terminal now.
 pub(super) fn is_taken() -> bool {
     TAKEN.load(Ordering::SeqCst)
 }

@@ -1,4 +1,4 @@
-//! What the screen showed in the last minutes, and how many CPUs were busy.
+//! Reports of the last minutes, and the number of busy CPUs over time.
 
 use super::state::Snapshot;
 use engine::event::Overhead;
@@ -6,12 +6,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How far back it goes.
+/// How far back reports are kept.
 const SPAN: Duration = Duration::from_secs(600);
-/// Between two screens that are kept, and between two levels: memory is bounded.
+/// Time between two kept reports, and between two levels of busy CPUs: memory is bounded.
 const APART: Duration = Duration::from_secs(5);
 
-/// A report, and when it came.
+/// A report, and when it was made.
 pub type Shown = (Arc<Snapshot>, Duration);
 
 /// The reports of the last ten minutes.
@@ -21,7 +21,7 @@ pub struct History {
 }
 
 impl History {
-    /// A report has come. One in five seconds is kept, without what it was made of.
+    /// Adds a report. One in five seconds is kept, without its recording.
     pub fn add(&mut self, (snapshot, came): &Shown) {
         let is_soon = self.kept.back().is_some_and(|(_, last)| came.saturating_sub(*last) < APART);
         if is_soon {
@@ -33,28 +33,28 @@ impl History {
         }
     }
 
-    /// The last one that came before this.
+    /// The last kept report before this time.
     pub fn before(&self, came: Duration) -> Option<Shown> {
         self.kept.iter().rfind(|(_, at)| *at < came).cloned()
     }
 
-    /// The first one that came after this.
+    /// The first kept report after this time.
     pub fn after(&self, came: Duration) -> Option<Shown> {
         self.kept.iter().find(|(_, at)| *at > came).cloned()
     }
 }
 
-/// How many CPUs the program kept busy, measured by the kernel's clocks over all of the time, whatever part of it is analysed.
+/// Number of CPUs that the program kept busy, by the kernel's clocks, for all of the time, analysed or not.
 #[derive(Clone, Debug, Default)]
 pub struct BusyCpus {
-    /// Each over [`APART`], the newest last.
+    /// Means over [`APART`], the newest last.
     levels: VecDeque<f64>,
     since: Overhead,
     latest: Option<f64>,
 }
 
 impl BusyCpus {
-    /// What the program has computed since the start of the recording.
+    /// Adds the program's CPU time since the start of the recording.
     pub fn count(&mut self, now: &Overhead) {
         let part = now.since(&self.since);
         if part.wall_ns == 0 {
@@ -74,13 +74,13 @@ impl BusyCpus {
         }
     }
 
-    /// The last five seconds; `None`: nothing is known yet.
+    /// The mean of the last five seconds; `None`: not yet known.
     pub fn latest(&self) -> Option<f64> {
         self.latest
     }
 
-    /// At most `columns` characters, the newest last, each as high as its part of `most`; and for how long that is. Where there
-    /// are fewer columns, each is the mean of several levels.
+    /// A bar chart of at most `columns` characters, the newest last, with heights relative to `most`, and the time that it
+    /// covers. With too few columns, each character is the mean of several levels.
     pub fn line(&self, columns: usize, most: f64, unicode: bool) -> (String, Duration) {
         let glyphs: &[char] = if unicode {
             &['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']

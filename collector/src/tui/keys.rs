@@ -1,20 +1,20 @@
-//! Keys and the actions they stand for.
+//! Keys and their actions.
 
 use super::view::View;
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-/// What a key asks for.
+/// The action of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Leave; the target runs on.
     Quit,
     /// The CPU count to the left or right.
     Cpus(Direction),
-    /// Freeze what is shown, or show the newest again.
+    /// Freeze the screen, or go on with the newest report.
     Pause,
-    /// What was shown before, or after that.
+    /// Show an earlier or a later report.
     Time(Direction),
-    /// Write the stretch that is shown as a recording.
+    /// Write the window on the screen as a recording.
     Write,
     /// Show or hide the help.
     Help,
@@ -22,32 +22,32 @@ pub enum Action {
     Notes,
     /// Back from the help, the notes or a row, or to all rows.
     Back,
-    /// Show what is around the chosen row.
+    /// Show the page about the selected row.
     Open,
-    /// The next table, or the one before.
+    /// Show the next table, or the one before.
     Turn(Direction),
-    /// This table.
+    /// Show this table.
     Show(View),
     /// Type a pattern.
     Ask(PromptKind),
-    /// Go down by this many rows.
+    /// Move down by this many rows.
     Scroll(isize),
-    /// Go by a page.
+    /// Move by a page.
     Page(Direction),
-    /// To the first row.
+    /// Move to the first row.
     Top,
-    /// To the last row.
+    /// Move to the last row.
     Bottom,
 }
 
-/// What to do with what is typed.
+/// What a typed pattern is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PromptKind {
-    /// Show rows with it only.
+    /// Show only rows that contain it.
     Filter,
-    /// Probe functions that match.
+    /// Attach probes to functions that match.
     Probe,
-    /// Take their probes off.
+    /// Remove the probes of functions that match.
     TakeOff,
 }
 
@@ -67,7 +67,7 @@ pub fn action_of(key: KeyEvent) -> Option<Action> {
     }
     if key.modifiers.contains(KeyModifiers::CONTROL) {
         return match key.code {
-            // A raw terminal sends ^C as a key.
+            // A terminal in raw mode sends ^C as a key.
             KeyCode::Char('c') => Some(Action::Quit),
             _ => None,
         };

@@ -3,13 +3,13 @@
 use crate::present::style::Style;
 use std::io;
 
-/// For questions about rows in which it does not matter how they look.
+/// A style for tables whose look does not matter.
 pub(super) const ANY: Style = Style { colour: false, unicode: true, width: 80 };
 
-/// What is written, as lines.
+/// The written text as lines.
 pub(super) fn written(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Vec<String> {
     let mut bytes = Vec::new();
-    // Memory takes everything.
+    // Writing to memory cannot fail.
     let _ = write(&mut bytes);
     String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect()
 }

@@ -1,16 +1,16 @@
-//! Log lines while the screen is up: kept, and shown when the terminal is restored.
+//! Keeps log lines while the screen has the terminal, and prints them when the terminal is restored.
 
 use super::guard;
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
 
-/// Lines kept at most, the newest.
+/// Most lines that are kept: the newest.
 const MOST_LINES: usize = 100;
 
 static KEPT: Mutex<VecDeque<String>> = Mutex::new(VecDeque::new());
 
-/// Where the log goes: to stderr, or to the side while the terminal belongs to the screen.
+/// Writes the log to stderr, or keeps it while the screen has the terminal.
 #[derive(Debug)]
 pub struct LogWriter;
 
@@ -36,11 +36,11 @@ fn keep(kept: &mut VecDeque<String>, bytes: &[u8]) {
     kept.push_back(String::from_utf8_lossy(bytes).into_owned());
 }
 
-/// Shows what was kept.
+/// Prints the kept lines.
 pub(super) fn show_kept() {
     let kept = std::mem::take(&mut *KEPT.lock().unwrap_or_else(PoisonError::into_inner));
     for line in kept {
-        // The receiver is gone.
+        // An error means that nobody reads stderr.
         let _ = io::stderr().write_all(line.as_bytes());
     }
 }

@@ -1,6 +1,6 @@
-//! The live screen of `longpole top`: what it shows ([`State`]), what keys do ([`Action`]), what that looks
-//! like ([`picture()`]: lines of the same text as `report`), and the guard that restores the terminal. Only
-//! [`Guard`] knows ratatui.
+//! The live screen of `longpole top`: its state ([`State`]), the actions of keys ([`Action`]), its picture
+//! ([`picture()`]: lines of the same text as `report`), and the guard that restores the terminal. Only [`Guard`] uses
+//! ratatui.
 
 mod guard;
 mod history;

@@ -1,22 +1,22 @@
-//! Rows that stay where they are: one passes another only if it weighs clearly more, and for longer than one analysis.
+//! Keeps rows in their places: a row passes another one only if it weighs clearly more, for more than one analysis.
 
 use std::collections::HashMap;
 
 /// A row moves up past another if it weighs this many times as much.
 const CLEARLY: f64 = 1.2;
-/// What the newest weight counts for; the rest is what it was before.
+/// Share of the newest weight in the smoothed one; the rest is the weight before.
 const NEWEST: f64 = 0.5;
 
-/// The order of rows from one analysis to the next.
+/// The order of rows over several analyses.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Order {
-    /// What rows are about, the first on top.
+    /// Keys of the rows, the first one on top.
     keys: Vec<String>,
     weights: HashMap<String, f64>,
 }
 
 impl Order {
-    /// The rows of another analysis, with their weights.
+    /// Takes the rows of the next analysis, with their weights.
     pub fn update<'a>(&mut self, rows: impl Iterator<Item = (&'a str, f64)> + Clone) {
         let before = std::mem::take(&mut self.weights);
         for (key, weight) in rows.clone() {
@@ -25,7 +25,7 @@ impl Order {
         }
         self.keys.retain(|key| self.weights.contains_key(key));
         let weight = |key: &str| self.weights.get(key).copied().unwrap_or(0.0);
-        // Those that stay, then those that are new, each up to where it belongs.
+        // Known rows keep their order and new ones follow; then each row moves up to its place.
         let mut new: Vec<&str> = rows.map(|(key, _)| key).filter(|key| !before.contains_key(*key)).collect();
         new.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
         let known = self.keys.len();
@@ -41,7 +41,7 @@ impl Order {
         }
     }
 
-    /// The place of a row; those that are not known come last.
+    /// The place of a row; unknown rows come last.
     pub fn place(&self, key: &str) -> usize {
         self.keys.iter().position(|other| other == key).unwrap_or(usize::MAX)
     }
@@ -73,7 +73,7 @@ mod tests {
     fn what_weighs_clearly_more_goes_up_and_what_is_gone_goes() {
         let mut order = Order::default();
         told(&mut order, &[("a", 3.0), ("b", 1.0), ("c", 0.5)]);
-        // Once may be chance.
+        // A single large weight may be chance.
         assert_eq!(told(&mut order, &[("a", 3.0), ("b", 1.0), ("c", 5.0)]), "a c b");
         assert_eq!(told(&mut order, &[("a", 3.0), ("b", 1.0), ("c", 5.0)]), "c a b");
         assert_eq!(told(&mut order, &[("b", 1.0), ("new", 2.0), ("c", 5.0)]), "c new b");

@@ -1,4 +1,4 @@
-//! What can be in the table's place: a row's callers and callees, holders and waiters; all notes; the help.
+//! Pages that replace the table: a row's callers and callees, holders and waiters; all notes; the help.
 
 use super::lines::written;
 use super::state::{Snapshot, State};
@@ -11,12 +11,12 @@ use crate::present::style::{Paint, Style};
 use crate::present::{notes, table};
 use engine::program::Share;
 
-/// Which one.
+/// A page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Page {
     Help,
     Notes,
-    /// Around what a row is about.
+    /// Facts about the function, lock, thread or wait of a row.
     Row(View, String),
 }
 
@@ -46,7 +46,7 @@ const HELP: [&str; 23] = [
     "A row passes another only if it weighs clearly more for some analyses.",
 ];
 
-/// Its lines.
+/// The lines of a page.
 pub(super) fn lines(state: &State, page: &Page, style: &Style) -> Vec<String> {
     match (page, state.shown()) {
         (Page::Help, _) => written(|out| {
@@ -70,7 +70,7 @@ pub(super) fn lines(state: &State, page: &Page, style: &Style) -> Vec<String> {
     }
 }
 
-/// A page in the making.
+/// A page to which lines are added.
 struct Lines<'s> {
     lines: Vec<String>,
     style: &'s Style,
@@ -90,7 +90,7 @@ impl Lines<'_> {
             .extend(written(|out| table::wrap(out, style, Paint::Plain, "  ", &style.text(text), "  ")));
     }
 
-    /// Names with a number each.
+    /// Adds a list of names, each with a number.
     fn list<'n>(&mut self, title: &str, rows: impl Iterator<Item = (String, &'n str)>) {
         let mut rows = rows.peekable();
         if rows.peek().is_none() {

@@ -1,6 +1,6 @@
-//! What the screen looks like: lines of text, painted like those of `report`, as many as the screen has.
+//! The picture of the screen: as many lines of text as the screen has, painted like those of `report`.
 //!
-//! Where there is little room, what is worth least goes first: empty lines, how sure all that is, the curve, the changes.
+//! Where there is little room, the least important lines go first: empty lines, how sure all is, the curve, the changes.
 
 use super::keys::PromptKind;
 use super::lines::written;
@@ -13,27 +13,27 @@ use crate::present::study::parallelism::table as parallelism;
 use crate::present::style::{Paint, Style, spans};
 use engine::limit::Kind;
 
-/// Lines that the table keeps, with its head; and with the lines about the chosen row below it.
+/// Least lines of the table with its head; the second number includes the lines about the selected row.
 const TABLE: usize = 7;
 const TABLE_WITH_ROW: usize = 14;
-/// Changes shown.
+/// Most changes shown.
 const FIXES: usize = 2;
-/// Numbers get a word about their age from then on, seconds.
+/// From this age on, in seconds, the age of numbers is shown.
 const OLD: u64 = 1;
 
-/// Lines that belong together.
+/// Lines that are shown or left out together.
 struct Block {
-    /// What is worth least goes first.
+    /// Importance: the block with the least goes first.
     worth: u8,
     lines: Vec<String>,
 }
 
-/// A block that always stays.
+/// Importance of a block that is never left out.
 const ALWAYS: u8 = u8::MAX;
 
 /// The screen in `height` lines.
 pub fn picture(state: &mut State, style: &Style, height: usize) -> Vec<String> {
-    // The help takes the whole of a small screen.
+    // The help may use the whole screen.
     let (mut above, mut below) = match state.page {
         Some(Page::Help) => (Vec::new(), Vec::new()),
         _ => (above(state, style), below(state, style)),
@@ -54,7 +54,7 @@ pub fn picture(state: &mut State, style: &Style, height: usize) -> Vec<String> {
     }
     let mut picture = all(above);
     let below = all(below);
-    // However small the screen is, some of the table stays.
+    // Even a very small screen keeps some of the table.
     picture.truncate(height.saturating_sub(below.len() + TABLE.min(height / 2)));
     let room = height.saturating_sub(picture.len() + below.len());
     picture.extend(body(state, style, room));
@@ -64,7 +64,7 @@ pub fn picture(state: &mut State, style: &Style, height: usize) -> Vec<String> {
     picture.iter().map(|line| clipped(line, style)).collect()
 }
 
-/// A painted line in the screen's columns.
+/// A painted line, cut at the screen's width.
 fn clipped(line: &str, style: &Style) -> String {
     let mut room = style.width;
     let mut clipped = String::new();
@@ -80,7 +80,7 @@ fn clipped(line: &str, style: &Style) -> String {
     clipped
 }
 
-/// What stays in the terminal when the screen is gone: all of it except keys, and as many rows as fit.
+/// The lines that stay in the terminal after the screen: all except keys, with as many rows as fit.
 pub fn last_picture(state: &mut State, style: &Style, height: usize) -> Vec<String> {
     if state.shown().is_none() {
         return Vec::new();
@@ -101,7 +101,7 @@ fn all(blocks: Vec<Block>) -> Vec<String> {
     blocks.into_iter().flat_map(|block| block.lines).collect()
 }
 
-/// What is known of the program in addition to its report.
+/// Facts about the program that are not in its report.
 fn about(state: &State, snapshot: &Snapshot) -> About {
     let mut stretch = format!("last {}", duration(snapshot.window_ns as f64));
     let age = state.age().as_secs();
@@ -112,7 +112,7 @@ fn about(state: &State, snapshot: &Snapshot) -> About {
     About { name: state.subject.clone(), threads: snapshot.threads, live: Some(live), ..About::default() }
 }
 
-/// Above the table: the subject, what limits, what to change, the curve.
+/// Blocks above the table: name and facts, LIMIT, FIX, the curve.
 fn above(state: &State, style: &Style) -> Vec<Block> {
     let Some(snapshot) = state.shown() else {
         let what = match state.phase {
@@ -146,19 +146,19 @@ fn above(state: &State, style: &Style) -> Vec<Block> {
     blocks
 }
 
-/// How many CPUs the program has kept busy, over all of the time and not only what was analysed.
+/// The number of CPUs that the program kept busy, for all of the time, analysed or not.
 fn busy(state: &State, style: &Style) -> Option<String> {
     let now = state.busy.latest()?;
     let machine = state.shown()?.report.recorded_cpus?;
     let of = format!("busy   {now:.2} of {} ", counted(machine as usize, "CPU"));
-    // The time that it covers needs some columns at its end.
+    // Leaves some columns for the covered time.
     let room = style.width.saturating_sub(width(&of) + 10);
     let (line, long) = state.busy.line(room, f64::from(machine), style.unicode);
     let long = if line.is_empty() { String::new() } else { format!(" {}", duration(long.as_nanos() as f64)) };
     Some(screen::clip(&format!("{of}{line}{long}"), style.width, style))
 }
 
-/// Below the table: notes, how sure all that is, remarks.
+/// Blocks below the table: notes, how sure all is, remarks.
 fn below(state: &State, style: &Style) -> Vec<Block> {
     let mut blocks = Vec::new();
     if let Some(snapshot) = state.shown() {
@@ -166,7 +166,7 @@ fn below(state: &State, style: &Style) -> Vec<Block> {
         let about = about(state, snapshot);
         let shown_by = about.live.as_ref().map_or("", |live| live.notes);
         let sure = vec![screen::clip(&screen::sure(report, limits, shown_by), style.width, style)];
-        // Where all of them are shown, no first lines of some are needed.
+        // The page of notes has all of them.
         let doubts = if state.page == Some(Page::Notes) { Vec::new() } else { screen::doubts(report, style) };
         blocks.extend([Block { worth: 2, lines: doubts }, Block { worth: 3, lines: sure }]);
     }
@@ -180,7 +180,7 @@ fn below(state: &State, style: &Style) -> Vec<Block> {
     blocks
 }
 
-/// What is typed, or which keys there are.
+/// The prompt, or the keys.
 fn bottom(state: &State, style: &Style) -> String {
     if let Some(prompt) = &state.prompt {
         let question = prompt.question();
@@ -213,7 +213,7 @@ fn bottom(state: &State, style: &Style) -> String {
     format!("{}  {}", style.paint(Paint::Selected, badge), style.paint(Paint::Dim, &keys))
 }
 
-/// The table, or what replaces it.
+/// The table, or the page that replaces it.
 fn body(state: &mut State, style: &Style, lines: usize) -> Vec<String> {
     if let Some(page) = state.page.clone() {
         let page = pages::lines(state, &page, style);
@@ -231,7 +231,7 @@ fn body(state: &mut State, style: &Style, lines: usize) -> Vec<String> {
     };
     let rows = lines.saturating_sub(2 + about.len());
     state.page_rows = rows;
-    // The chosen row is always in sight.
+    // The selected row is always visible.
     let most = table.rows.len().saturating_sub(rows);
     state.scroll = state.scroll.min(selected).max((selected + 1).saturating_sub(rows)).min(most);
     let mut body = vec![tabs(state, &table, style)];
@@ -248,7 +248,7 @@ fn body(state: &mut State, style: &Style, lines: usize) -> Vec<String> {
     body
 }
 
-/// Which tables there are, which rows are in sight, which have to match what.
+/// The line above the table: names of all tables, which rows are visible, the filter.
 fn tabs(state: &State, table: &Table, style: &Style) -> String {
     let names = View::ALL.iter().zip(1..).map(|(view, number)| {
         let name = view.name();
@@ -270,7 +270,7 @@ fn tabs(state: &State, table: &Table, style: &Style) -> String {
     style.paint(Paint::Dim, &screen::clip(&line, style.width, style))
 }
 
-/// Why there are no rows.
+/// Why a table has no rows.
 fn nothing(state: &State) -> String {
     let why = match state.view {
         _ if !state.filter().is_empty() => "no row has that in its name (Esc: all rows)",
@@ -286,14 +286,14 @@ fn nothing(state: &State) -> String {
     why.to_owned()
 }
 
-/// Whether threads wait for what may be a lock that nothing is known of.
+/// Whether threads wait for what may be a lock that was not recorded.
 fn locks_are_unknown(state: &State) -> bool {
     let first = state.shown().and_then(|shown| shown.limits.at.first());
     first.is_some_and(|limit| matches!(limit.kind, Kind::LocksNotRecorded { .. }))
 }
 
 impl State {
-    /// All rows of a table, what weighs most first.
+    /// All rows of a table, by weight, the largest first.
     pub(super) fn whole_table(&self, view: View, style: &Style) -> Option<Table> {
         let Snapshot { report, limits, parallelism, .. } = self.shown()?;
         Some(match view {
@@ -305,7 +305,7 @@ impl State {
         })
     }
 
-    /// The table in sight: rows that pass the filter, where they were before.
+    /// The table on the screen: rows that pass the filter, each in the place that it had before.
     pub(super) fn table(&self, style: &Style) -> Option<Table> {
         let mut table = self.whole_table(self.view, style)?;
         let filter = self.filter().to_lowercase();

@@ -1,4 +1,4 @@
-//! A line that is being typed.
+//! The prompt in which a user types a pattern.
 
 use super::keys::PromptKind;
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
@@ -6,23 +6,23 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 /// Longest pattern that can be typed, in characters.
 const LONGEST: usize = 200;
 
-/// What is typed, and what for.
+/// The typed text and its purpose.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prompt {
-    /// What for.
+    /// Its purpose.
     pub what: PromptKind,
-    /// So far.
+    /// The text so far.
     pub text: String,
 }
 
-/// What a key has done to it.
+/// The effect of a key on the prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Typed {
-    /// It goes on.
+    /// Typing goes on.
     Goes,
-    /// It is complete.
+    /// The text is complete.
     Done,
-    /// It was given up.
+    /// The user gave up.
     GivenUp,
 }
 
@@ -36,7 +36,7 @@ impl Prompt {
         }
     }
 
-    /// A key was pressed.
+    /// Handles a key.
     pub fn typed(&mut self, key: KeyEvent) -> Typed {
         if key.kind == KeyEventKind::Release {
             return Typed::Goes;
@@ -45,7 +45,7 @@ impl Prompt {
         match key.code {
             KeyCode::Char('c') if with_control => return Typed::GivenUp,
             KeyCode::Esc => return Typed::GivenUp,
-            // Nothing typed: the chosen row is meant.
+            // An empty filter filters nothing. For other prompts an empty text stands for the selected row.
             KeyCode::Enter if self.text.trim().is_empty() && self.what == PromptKind::Filter => {
                 return Typed::GivenUp;
             }

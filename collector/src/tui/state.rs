@@ -1,4 +1,4 @@
-//! What the screen shows, and how keys and news change it. It is independent of terminals.
+//! The state of the screen, and how keys and news change it. It does not depend on terminals.
 
 use super::history::{BusyCpus, History, Shown};
 use super::keys::{Action, Direction, PromptKind};
@@ -17,37 +17,37 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Everything the screen shows.
+/// The state of the screen.
 #[derive(Clone, Debug)]
 pub struct State {
-    /// The subject, e.g. `quicksort (pid 1234)`; not cleaned.
+    /// The target's name, e.g. `quicksort (pid 1234)`; not yet safe for terminals.
     pub subject: String,
-    /// How far it is.
+    /// Whether the target still runs.
     pub phase: Phase,
-    /// How many CPUs the program kept busy.
+    /// Number of CPUs that the program kept busy.
     pub(super) busy: BusyCpus,
-    /// Since the window was open for the first time.
+    /// Time since recording began.
     pub elapsed: Duration,
-    /// The full window asked for.
+    /// The length of window asked for.
     pub window: Duration,
-    /// One line about something that the user should know, e.g. where the program's output goes; not cleaned.
+    /// A line for the user, e.g. where the program's output goes; not yet safe for terminals.
     pub remark: Option<String>,
-    /// What is being typed.
+    /// The prompt, while the user types.
     pub prompt: Option<Prompt>,
-    /// The table.
+    /// The kind of table.
     pub(super) view: View,
-    /// What replaces it.
+    /// The page that replaces it.
     pub(super) page: Option<Page>,
-    /// The CPU count that keys chose; `None`: the recorded machine's.
+    /// The CPU count that the user chose; `None`: the recorded machine's.
     pub(super) chosen: Option<Cpus>,
-    /// Rows must have this in their names.
+    /// Text that names of rows must contain.
     pub(super) filter: String,
-    /// First line shown of the table or page.
+    /// First visible line of the table or page.
     pub(super) scroll: usize,
-    /// Lines of it that the screen has room for.
+    /// Number of its lines that fit on the screen.
     pub(super) page_rows: usize,
     tables: [Chosen; View::ALL.len()],
-    /// With when it came.
+    /// The report on the screen, and when it came.
     shown: Option<Shown>,
     waiting: Option<Shown>,
     history: History,
@@ -55,19 +55,19 @@ pub struct State {
     wish: CpuWish,
 }
 
-/// A table's rows from one analysis to the next.
+/// Order and selection of a table's rows, kept from one analysis to the next.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Chosen {
     pub order: Order,
-    /// What the chosen row is about; `None`: the first row, or the one to change first.
+    /// Key of the selected row; `None`: the first row, or the row to change first.
     pub row: Option<String>,
 }
 
-/// The CPU count that the next analysis begins with: the screen sets it, the analysis asks.
+/// The CPU count that the next analysis begins with: the screen sets it, the analysis reads it.
 #[derive(Clone, Debug)]
 pub struct CpuWish(Arc<AtomicU32>);
 
-/// The recorded machine's.
+/// Stands for the recorded machine's CPU count.
 const MACHINE: u32 = u32::MAX;
 
 impl Default for CpuWish {
@@ -77,7 +77,7 @@ impl Default for CpuWish {
 }
 
 impl CpuWish {
-    /// `None`: the recorded machine's.
+    /// The CPU count; `None`: the recorded machine's.
     pub fn get(&self) -> Option<Cpus> {
         match self.0.load(Ordering::Relaxed) {
             MACHINE => None,
@@ -94,50 +94,50 @@ impl CpuWish {
     }
 }
 
-/// How far the measurement is.
+/// Whether the target still runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Events come.
+    /// It runs.
     Running,
-    /// The target has ended, with this explanation. The last report stays.
+    /// It has ended, with this explanation. The last report stays on the screen.
     Ended(String),
 }
 
-/// Counts that are up to date on every refresh, however long the analysis takes.
+/// Counts that are updated regularly, even during a long analysis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LiveCounts {
     /// Records read since the start.
     pub events: u64,
-    /// What got lost since the start.
+    /// Records lost since the start.
     pub loss: LossCounts,
-    /// What recording cost since the start, if that is known.
+    /// Cost of recording since the start, if known.
     pub overhead: Option<Overhead>,
-    /// The same in the last seconds.
+    /// Cost of recording in the last seconds.
     pub recent_overhead: Option<Overhead>,
-    /// What became of samples since the start, if there are any.
+    /// Counts of samples since the start, by what became of them; `None`: nothing is sampled.
     pub samples: Option<SampleCounts>,
 }
 
-/// A report and what it was made of.
+/// A report for the screen, with facts about its window.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snapshot {
-    /// The answer.
+    /// The report.
     pub report: Report,
-    /// What limits and what to change.
+    /// What limits, and the changes.
     pub limits: Limits,
-    /// Callers and callees of the functions that are on most stacks.
+    /// Callers and callees of the functions on most stacks.
     pub neighbours: Vec<Neighbours>,
-    /// Where the parallelism goes: of the measured run, or of the one predicted for the CPU count that keys chose.
+    /// The parallelism of the measured run, or of the run predicted for the CPU count that the user chose.
     pub parallelism: Parallelism,
     /// Threads in the window.
     pub threads: usize,
-    /// Length of its window, nanoseconds.
+    /// Length of the window, nanoseconds.
     pub window_ns: u64,
-    /// How long making the report took, once it had its turn.
+    /// How long the analysis took, without waiting for its turn.
     pub took: Duration,
     /// The window is shorter than asked for: analysing more events would take too much.
     pub cut_by_events: bool,
-    /// What the report was made of, if that is kept.
+    /// The recording that the report was made from, if it is kept.
     pub recording: Option<Arc<Recording>>,
 }
 
@@ -167,12 +167,12 @@ impl State {
         }
     }
 
-    /// What the analysis asks for.
+    /// The CPU count that analyses read.
     pub fn wish(&self) -> CpuWish {
         self.wish.clone()
     }
 
-    /// A new report has come. While paused it waits.
+    /// Takes a new report. While the screen is paused, the report waits.
     pub fn show(&mut self, snapshot: Arc<Snapshot>) {
         let came = (snapshot, self.elapsed);
         self.history.add(&came);
@@ -185,14 +185,14 @@ impl State {
         }
     }
 
-    /// New counts have come.
+    /// Takes new counts.
     pub fn count(&mut self, counts: &LiveCounts) {
         if let Some(overhead) = &counts.overhead {
             self.busy.count(overhead);
         }
     }
 
-    /// What the report on the screen was made of, if that is kept.
+    /// The recording of the report on the screen, if it is kept.
     pub fn recording(&self) -> Option<Arc<Recording>> {
         self.shown.as_ref()?.0.recording.clone()
     }
@@ -202,7 +202,7 @@ impl State {
         self.shown.as_ref().map(|(snapshot, _)| &**snapshot)
     }
 
-    /// How long the window of the report on the screen has been over.
+    /// Age of the report on the screen: time since the end of its window.
     pub fn age(&self) -> Duration {
         let age = |(snapshot, came): &(Arc<Snapshot>, Duration)| {
             self.elapsed.saturating_sub(*came).saturating_add(snapshot.took)
@@ -215,7 +215,7 @@ impl State {
         self.paused
     }
 
-    /// The CPU count that tables are about: that chosen by keys, else the recorded machine's.
+    /// The CPU count of the tables: the one that the user chose, else the recorded machine's.
     pub fn cpus(&self) -> Option<Cpus> {
         let report = &self.shown()?.report;
         let has = |cpus: &Cpus| report.results.iter().any(|result| result.cpus == *cpus);
@@ -225,13 +225,13 @@ impl State {
         chosen.or(largest.max()).or(report.results.first().map(|result| result.cpus))
     }
 
-    /// What was predicted for it.
+    /// The prediction for that CPU count.
     pub(super) fn result(&self) -> Option<&CpuResult> {
         let cpus = self.cpus()?;
         self.shown()?.report.results.iter().find(|result| result.cpus == cpus)
     }
 
-    /// The rows of a new analysis, or of another CPU count, get their places.
+    /// Gives the rows of a new analysis, or of another CPU count, their places.
     fn reorder(&mut self) {
         for (number, view) in View::ALL.into_iter().enumerate() {
             let Some(table) = self.whole_table(view, &super::lines::ANY) else { continue };
@@ -245,7 +245,7 @@ impl State {
         self.tables.get(self.view as usize)
     }
 
-    /// Where the chosen row is.
+    /// Index of the selected row.
     pub(super) fn selected(&self, table: &Table) -> usize {
         let chosen = self.table_state().and_then(|of| of.row.clone());
         let first = || match (self.view, self.shown()) {
@@ -256,7 +256,7 @@ impl State {
         chosen.or_else(first).and_then(place).unwrap_or(0)
     }
 
-    /// The function that the keys `f` and `u` are about if no other one is typed.
+    /// The function that keys `f` and `u` act on if the user types no other one.
     pub fn chosen_function(&self) -> Option<String> {
         if let Some(Page::Row(View::Functions, of)) = &self.page {
             return Some(of.clone());
@@ -265,7 +265,7 @@ impl State {
         table.rows.get(self.selected(&table)).map(|row| row.of.clone())
     }
 
-    /// The filter that rows have to pass: what is typed counts at once.
+    /// The filter for rows; while the user types, the text so far.
     pub(super) fn filter(&self) -> &str {
         match &self.prompt {
             Some(Prompt { what: PromptKind::Filter, text }) => text,
@@ -273,13 +273,13 @@ impl State {
         }
     }
 
-    /// A filter was typed.
+    /// Sets the filter that the user has typed.
     pub fn set_filter(&mut self, text: String) {
         self.filter = text;
         self.page = None;
     }
 
-    /// Does what a key asks for. `false` means: leave.
+    /// Carries out a key's action. `false` means: leave.
     #[must_use]
     pub fn apply(&mut self, action: Action) -> bool {
         match action {
@@ -313,7 +313,7 @@ impl State {
                 self.view = view;
                 self.turn_to(None);
             }
-            // The loop does.
+            // The main loop carries these out.
             Action::Ask(_) | Action::Write => {}
             Action::Scroll(rows) => self.go(rows),
             Action::Page(Direction::Back) => self.go(-self.a_page()),
@@ -324,7 +324,7 @@ impl State {
         true
     }
 
-    /// The newest report is shown from now on.
+    /// Shows the newest report from now on.
     fn go_on(&mut self) {
         self.paused = false;
         if let Some(newest) = self.waiting.take() {
@@ -333,7 +333,7 @@ impl State {
         }
     }
 
-    /// To a report before or after the one on the screen, which then stays; after the last one to the newest again.
+    /// Shows an earlier or a later report, which stays on the screen. After the last one it goes on with the newest.
     fn go_in_time(&mut self, direction: Direction) {
         let Some((_, came)) = self.shown else { return };
         let other = match direction {
@@ -343,7 +343,7 @@ impl State {
         match (other, direction) {
             (Some(other), _) => {
                 let left = self.shown.replace(other);
-                // While paused a newer one waits, or the one that was left is the newest.
+                // If no newer report waits, the one that leaves the screen is the newest.
                 if self.waiting.is_none() {
                     self.waiting = left;
                 }
@@ -369,7 +369,7 @@ impl State {
         self.scroll = 0;
     }
 
-    /// The chosen row moves; a page moves as a whole.
+    /// Moves the selected row; a page is scrolled instead.
     fn go(&mut self, rows: isize) {
         if self.page.is_some() {
             self.scroll = self.scroll.saturating_add_signed(rows);

@@ -1,4 +1,4 @@
-//! What the screen looks like, of recordings that are kept, and what keys do to it.
+//! Pictures of kept recordings, and the effects of keys.
 
 use super::*;
 use crate::cell::width;
@@ -18,14 +18,14 @@ fn asked() -> Asked {
     Asked { cpus: counts.collect(), recorded_cpus: Some(2), wish: CpuWish::default() }
 }
 
-/// As `top` would show what was recorded.
+/// A recording as `top` would show it.
 fn recorded(name: &str) -> Snapshot {
     let path = format!("{}/../tests/data/recordings/{name}.lp", env!("CARGO_MANIFEST_DIR"));
     let (recording, _) = recording::read(path.as_ref()).expect("a session");
     Snapshot { took: Duration::ZERO, ..snapshot(&recording, &asked(), false) }
 }
 
-/// The same, with one function that limits and one that hardly does, to the nanosecond.
+/// The same, with one function that limits and one that hardly does, with exact shares.
 fn two_functions() -> Snapshot {
     let mut snapshot = recorded("store");
     for result in &mut snapshot.report.results {
@@ -61,7 +61,7 @@ fn press(state: &mut State, key: KeyCode) {
     assert!(state.apply(action), "{key:?} leaves");
 }
 
-/// What the row that keys are about begins with.
+/// First word of the selected row.
 fn chosen(state: &mut State) -> String {
     let lines = picture(state, &Style { colour: true, ..PLAIN }, 40);
     let mut rows = lines.iter().flat_map(|line| spans(line));
@@ -90,7 +90,7 @@ fn kept_recordings_on_the_screen() {
     }
 }
 
-/// The guide shows what a person sees.
+/// The guide shows the same screen.
 #[test]
 fn the_guide_has_this_screen() {
     let screen = text(&mut showing(recorded("store")), 80, 24);
@@ -121,7 +121,7 @@ fn other_tables_and_pages() {
     assert!(help.contains("The same screen") && help.contains("A row passes another"), "all of it: {help}");
 }
 
-/// The lock that held three of four threads up was nowhere: "No lock operation in this window".
+/// The lock that three of four threads wait for is in the first lines.
 #[test]
 fn it_says_what_report_says() {
     let mut state = showing(recorded("store"));
@@ -164,7 +164,7 @@ fn arrows_choose_the_cpu_count_and_the_next_analysis_is_asked_for_it() {
         press(&mut state, KeyCode::Left);
     }
     assert_eq!(state.wish().get(), Some(Cpus::ONE));
-    // The next analysis is labelled with that count.
+    // The next analysis is for that CPU count.
     let path = format!("{}/../tests/data/recordings/store.lp", env!("CARGO_MANIFEST_DIR"));
     let (recording, _) = recording::read(path.as_ref()).expect("a session");
     state.show(Arc::new(snapshot(&recording, &Asked { wish: state.wish(), ..asked() }, false)));
@@ -199,7 +199,7 @@ fn the_chosen_row_stays_chosen_wherever_it_goes() {
     assert_eq!(chosen(&mut state), "digest_row");
 }
 
-/// Of the measured run where nothing else is asked for, and of the run on the CPU count that keys chose.
+/// It shows the measured run by default, and the predicted run on the CPU count that the user chose.
 #[test]
 fn the_parallelism_table_has_the_run_that_the_keys_chose() {
     let mut state = showing(recorded("store"));
@@ -367,7 +367,7 @@ fn a_stretch_without_anything_is_no_empty_table() {
     text(&mut showing(snapshot(&asleep, &asked(), false)), 80, 24);
 }
 
-/// Names that attack the terminal, or are too long for it.
+/// Names that attack the terminal or are too long.
 fn hostile() -> State {
     let evil = "evil\u{1b}[2J\u{1b}]0;owned\u{7}name\r\n\u{202e}".to_owned();
     let mut snapshot = recorded("store");

@@ -1,27 +1,27 @@
-//! What the table on the screen can be of.
+//! Kinds of tables on the screen.
 
-/// What a row of the table is.
+/// A kind of table, by what its rows are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum View {
-    /// A function.
+    /// Functions.
     #[default]
     Functions,
-    /// A lock.
+    /// Locks.
     Locks,
-    /// Threads that do the same.
+    /// Groups of threads that do the same.
     Threads,
     /// What threads slept for.
     Waits,
-    /// A function, lock or thread, by the CPUs that were busy meanwhile.
+    /// Functions, locks and threads, by the number of CPUs that were busy meanwhile.
     Parallelism,
 }
 
 impl View {
-    /// All, in the order of their numbers.
+    /// All kinds, in the order of their numbers.
     pub const ALL: [View; 5] = [View::Functions, View::Locks, View::Threads, View::Waits, View::Parallelism];
 
-    /// Its name.
+    /// The kind's name.
     pub fn name(self) -> &'static str {
         self.into()
     }

@@ -1,56 +1,56 @@
-//! Compares predicted with measured: pure arithmetic.
+//! Compares predicted with measured times: pure arithmetic.
 
 use super::measure::{Measurement, Run};
 
 /// A prediction for one number of CPUs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Predicted {
-    /// How many CPUs.
+    /// The number of CPUs.
     pub cpus: u32,
     /// Predicted time, ns.
     pub time_ns: f64,
-    /// The same with the CPU time that this many CPUs really took ([`Row::inflation`]), ns.
+    /// The same, scaled by the CPU time that a run on this many CPUs really took ([`Row::inflation`]), ns.
     pub inflated_ns: f64,
 }
 
-/// One number of CPUs.
+/// Comparison for one number of CPUs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Row {
-    /// How many.
+    /// The number of CPUs.
     pub cpus: u32,
-    /// Middle of the measured times, the shortest and the longest, ns.
+    /// Median, shortest and longest measured time, ns.
     pub measured_ns: [f64; 3],
-    /// Predicted time, ns; with several recordings, the middle.
+    /// Predicted time, ns; with several recordings, the median.
     pub predicted_ns: f64,
     /// Measured time on one CPU ÷ measured time here.
     pub measured_speedup: f64,
-    /// The smallest and largest of single rounds: how sure that number is.
+    /// Smallest and largest speed-up of single rounds: how reliable the measured one is.
     pub measured_range: [f64; 2],
-    /// Predicted time on one CPU ÷ predicted time here; with several recordings, the middle.
+    /// Predicted time on one CPU ÷ predicted time here; with several recordings, the median.
     pub predicted_speedup: f64,
-    /// Its smallest and largest value over the recordings.
+    /// Smallest and largest predicted speed-up over the recordings.
     pub predicted_range: [f64; 2],
-    /// |measured − predicted| ÷ measured, of the speed-ups (1999, section 5.1).
+    /// |measured − predicted| ÷ measured, for speed-ups (1999, section 5.1).
     pub error: f64,
-    /// CPU time here ÷ CPU time on one CPU, run by run, the middle of that.
+    /// Median over rounds of: CPU time here ÷ CPU time on one CPU.
     pub inflation: f64,
-    /// The error that is left if the prediction is given that CPU time: what is due to the simulation.
+    /// The error that remains with the prediction scaled by that CPU time: the simulation's share.
     pub scheduling_error: f64,
 }
 
-/// All of them.
+/// Comparison for all numbers of CPUs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// In order of the CPU counts; the first is one CPU, to which the others are compared.
+    /// Rows by CPU count; the first is one CPU, which speed-ups refer to.
     pub rows: Vec<Row>,
-    /// Middle of the errors of all rows but the first.
+    /// Median error of all rows but the first.
     pub median_error: f64,
-    /// The largest of them.
+    /// Largest error of these rows.
     pub worst_error: f64,
 }
 
-/// CPU time on each number of CPUs ÷ that on the first, in the same round: rounds of one machine that is shared
-/// with others differ more than CPU counts do.
+/// CPU time on each number of CPUs ÷ CPU time on the first one, in the same round: on a shared machine, rounds differ more
+/// than CPU counts do.
 pub fn inflation(measured: &[Measurement]) -> Vec<f64> {
     let Some(one) = measured.first() else { return Vec::new() };
     measured
@@ -68,14 +68,13 @@ pub fn inflation(measured: &[Measurement]) -> Vec<f64> {
         .collect()
 }
 
-/// Puts them side by side: the measurements and, for each recording, the predictions from it begin with one
-/// CPU and have the same CPU counts.
+/// Compares. The measurements and each recording's predictions begin with one CPU and have the same CPU counts.
 pub fn compare(measured: &[Measurement], predicted: &[Vec<Predicted>]) -> Comparison {
     let inflation = inflation(measured);
     let times: Vec<[f64; 3]> = measured.iter().map(|here| spread(&here.runs)).collect();
     let mut rows = Vec::new();
     for (place, ((here, time), inflation)) in measured.iter().zip(&times).zip(inflation).enumerate() {
-        // Speed-ups are taken recording by recording: what was slow in both of a pair does not count.
+        // Speed-ups are computed for each recording: what slowed both of its times down cancels out.
         let pairs: Vec<(Predicted, Predicted)> = predicted
             .iter()
             .filter_map(|by_count| Some((*by_count.first()?, *by_count.get(place)?)))
@@ -116,7 +115,7 @@ pub fn compare(measured: &[Measurement], predicted: &[Vec<Predicted>]) -> Compar
     }
 }
 
-/// Share of the CPUs' time that others took during the measurement: with much of it no figure is reliable.
+/// Share of the CPUs' time that other programs took during the measurement. If it is large, no number is reliable.
 pub fn taken_by_others(measured: &[Measurement]) -> f64 {
     let runs = measured.iter().flat_map(|here| here.runs.iter().map(move |run| (here.cpus, run)));
     let (mut others, mut all) = (0.0, 0.0);
@@ -127,12 +126,12 @@ pub fn taken_by_others(measured: &[Measurement]) -> f64 {
     if all > 0.0 { others / all } else { 0.0 }
 }
 
-/// Smallest and largest.
+/// Smallest and largest value.
 fn range(values: impl Iterator<Item = f64>) -> [f64; 2] {
     values.fold([f64::INFINITY, 0.0], |[low, high], value| [low.min(value), high.max(value)])
 }
 
-/// Middle, shortest and longest wall time, ns.
+/// Median, shortest and longest wall time, ns.
 fn spread(runs: &[Run]) -> [f64; 3] {
     let times: Vec<f64> = runs.iter().map(|run| run.wall.as_secs_f64() * 1e9).collect();
     let shortest = times.iter().copied().fold(f64::INFINITY, f64::min);
@@ -167,7 +166,7 @@ mod tests {
 
     #[test]
     fn errors_are_relative_to_the_measured_speedup_of_the_middle_run() {
-        // Speed-up 100/50 = 2; predicted 1.9, so 5 %. One run of each is an outlier.
+        // Speed-up 100/50 = 2; predicted 1.9, so the error is 5 %. One run on each number of CPUs is an outlier.
         let measured = [
             measurement(1, &[(100, 100), (400, 100), (99, 100)]),
             measurement(2, &[(50, 100), (49, 110), (300, 120)]),
@@ -181,18 +180,17 @@ mod tests {
         assert_eq!(row.measured_ns, [50e6, 49e6, 300e6]);
         assert!((row.measured_speedup - 2.0).abs() < 1e-12 && (row.predicted_speedup - 1.9).abs() < 1e-12);
         assert!((row.error - 0.05).abs() < 1e-12, "{row:?}");
-        // Run by run 1.0, 1.1, 1.2.
+        // Ratios by round: 1.0, 1.1, 1.2.
         assert!((row.inflation - 1.1).abs() < 1e-12);
         assert!((row.scheduling_error - (2.0 - 190.0 / 110.0) / 2.0).abs() < 1e-12, "{row:?}");
         assert_eq!((comparison.median_error, comparison.worst_error), (row.error, row.error));
         assert_eq!(comparison.rows[0].error, 0.0);
         assert_eq!(row.predicted_range, [row.predicted_speedup; 2]);
-        // Round by round 100/50, 400/49, 99/300.
+        // Speed-ups by round: 100/50, 400/49, 99/300.
         assert_eq!(row.measured_range, [99.0 / 300.0, 400.0 / 49.0]);
     }
 
-    /// FFT of SPLASH was predicted wrongly by 99 % from a recording that the machine had slowed down, and by 2 and 6 %
-    /// from the next two.
+    /// A single recording that the machine has slowed down may be wrong by 99 % (FFT of SPLASH), others by 2 and 6 %.
     #[test]
     fn one_recording_that_was_disturbed_does_not_count() {
         let measured = [measurement(1, &[(100, 100)]), measurement(2, &[(50, 100)])];
@@ -211,7 +209,7 @@ mod tests {
 
     #[test]
     fn what_others_take_is_a_share_of_all_cpus() {
-        // 10 ms of each run; 100 ms on one CPU, 50 ms on each of two.
+        // Others take 10 ms of each run; runs take 100 ms on one CPU, 50 ms on each of two.
         let measured = [measurement(1, &[(100, 90)]), measurement(2, &[(50, 90)])];
         assert!((taken_by_others(&measured) - 0.1).abs() < 1e-12);
         assert_eq!(taken_by_others(&[]), 0.0);

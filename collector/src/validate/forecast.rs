@@ -1,11 +1,11 @@
-//! What programs from recordings say about other numbers of CPUs: pure arithmetic.
+//! Predictions for other numbers of CPUs, from programs of recordings: pure arithmetic.
 
 use super::compare::Predicted;
 use engine::predict::Model;
 use engine::program::{ComputeFactors, Program};
 use engine::report::Cpus;
 
-/// The prediction for each number of CPUs, from the program of its place.
+/// The prediction for each number of CPUs; `program_of` returns the program for an index of `counts`.
 pub fn predictions<'p>(
     counts: &[u32],
     grown: &[f64],

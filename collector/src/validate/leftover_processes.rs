@@ -1,5 +1,5 @@
-//! Processes that the command leaves behind when it ends: they use the machine while later runs are measured.
-//! They are reported, and left alone.
+//! Processes that the command leaves running when it ends: they use the machine while later runs are measured. They are
+//! reported, and not touched.
 
 use crate::present::finding::sentence;
 use capture::target::{Process, descendants};
@@ -9,22 +9,21 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
-/// A process that ends by itself within this time does not count as left behind: parts of a pipeline end one
-/// after the other.
+/// A process that ends by itself within this time does not count: parts of a pipeline end one after the other.
 const GRACE: Duration = Duration::from_millis(200);
-/// Most of them that are named.
+/// Most processes that are named.
 const MOST_NAMED: usize = 3;
 
 /// See the module.
 #[derive(Debug)]
 pub(super) struct LeftoverProcesses {
-    /// Those known so far, by process id, with their names.
+    /// Names of processes known so far, by pid.
     known: BTreeMap<u32, String>,
     own: Option<(u64, u64)>,
 }
 
 impl LeftoverProcesses {
-    /// From now on a process that loses its parent becomes a child of longpole, however it went into the
+    /// Makes longpole the subreaper: a process that loses its parent becomes a child of longpole, however it went into the
     /// background. So processes that a run leaves behind can be distinguished from all others.
     pub fn watch() -> LeftoverProcesses {
         if let Err(error) = rustix::process::set_child_subreaper(Some(rustix::process::getpid())) {
@@ -32,13 +31,13 @@ impl LeftoverProcesses {
         }
         let own = std::fs::metadata("/proc/self/exe").ok().map(|found| file(&found));
         let mut left = LeftoverProcesses { known: BTreeMap::new(), own };
-        // Children that longpole has had before it became what it is.
+        // Children that longpole has before the first run do not count.
         left.known = left.alive();
         left.known.values_mut().for_each(String::clear);
         left
     }
 
-    /// After a run: `true` if this is the first that has left something behind.
+    /// Looks after a run. `true`: this run is the first one that has left a process behind.
     pub fn look(&mut self) -> bool {
         let first = self.names().next().is_none();
         let until = Instant::now() + GRACE;
@@ -56,7 +55,7 @@ impl LeftoverProcesses {
         }
     }
 
-    /// Children and their children that run, without those that are longpole's own.
+    /// Running children and their children, without those that run longpole itself.
     fn alive(&self) -> BTreeMap<u32, String> {
         let processes = descendants(std::process::id()).into_iter().filter_map(|pid| Process::open(pid).ok());
         let foreign = processes.filter(|process| {
@@ -70,7 +69,7 @@ impl LeftoverProcesses {
         self.known.iter().filter(|(_, name)| !name.is_empty())
     }
 
-    /// Those, if there are any.
+    /// A finding about these processes, if there are any.
     pub fn finding(&self) -> Option<Finding> {
         let mut names = self.names().map(|(pid, name)| format!("{name} (pid {pid})"));
         let first: Vec<String> = names.by_ref().take(MOST_NAMED).collect();
@@ -78,13 +77,13 @@ impl LeftoverProcesses {
         (processes.count() > 0).then_some(Finding::LeftRunning { processes })
     }
 
-    /// What to say about them, if there are any.
+    /// A sentence about these processes, if there are any.
     pub fn sentence(&self) -> Option<String> {
         self.finding().map(|finding| sentence(&finding))
     }
 }
 
-/// Which file it is.
+/// Identity of a file: device and inode.
 fn file(found: &Metadata) -> (u64, u64) {
     (found.dev(), found.ino())
 }

@@ -1,4 +1,4 @@
-//! Running the command without longpole, on some CPUs, and measuring how long it takes.
+//! Runs the command without longpole, on some CPUs, and measures its time.
 
 use crate::exit::UserError;
 use capture::target::{BusyTimes, ChildStream, CpuList, Launch, LaunchOptions, children_cpu_time};
@@ -6,30 +6,30 @@ use std::ffi::OsString;
 use std::time::{Duration, Instant};
 use symbols::safe;
 
-/// One run.
+/// One measured run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// From its first instruction to its end.
+    /// Time from its first instruction to its end.
     pub wall: Duration,
-    /// CPU time of it and of the children it has waited for.
+    /// CPU time of the command and of the children that it has waited for.
     pub cpu: Duration,
-    /// Time that others took of its CPUs meanwhile, other programs or the hypervisor; to some 10 ms.
+    /// Time that other programs or the hypervisor took of its CPUs meanwhile; accurate to some 10 ms.
     pub others: Duration,
 }
 
 /// All runs on one number of CPUs, in the order of the rounds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Measurement {
-    /// How many CPUs.
+    /// The number of CPUs.
     pub cpus: u32,
-    /// One run of each round.
+    /// The runs, one for each round.
     pub runs: Vec<Run>,
 }
 
-/// Runs the command once. It reads nothing and what it prints is dropped.
+/// Runs the command once. It has no input, and its output is dropped.
 ///
 /// # Errors
-/// It cannot be started, or does not end with exit code 0: then its time says nothing.
+/// The command cannot be started, or does not end with exit code 0: then its time means nothing.
 pub fn run_once(command: &[OsString], cpus: &CpuList, keep_root: bool) -> Result<Run, UserError> {
     let options = LaunchOptions {
         keep_root,
@@ -54,7 +54,7 @@ pub fn run_once(command: &[OsString], cpus: &CpuList, keep_root: bool) -> Result
             "give a command that ends with exit code 0 whatever CPUs it may use",
         ));
     }
-    // The gate's own start is in it: about a millisecond, the same for every number of CPUs.
+    // This includes the start of the gate: about a millisecond, the same for each number of CPUs.
     let cpu = children_cpu_time().saturating_sub(used_before);
     Ok(Run { wall, cpu, others: BusyTimes::now().since(&busy_before, cpus).saturating_sub(cpu) })
 }

@@ -1,4 +1,4 @@
-//! The recordings that the prediction is made from, and what they say in their middle.
+//! The recordings for the prediction, and the median of their predictions.
 
 use super::compare::Predicted;
 use super::forecast::predictions;
@@ -16,25 +16,25 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// How to record, and where to.
+/// Makes recordings.
 pub trait Recorder {
-    /// Records the command that belongs to `setup` CPUs on `on` of them into this file.
+    /// Records the command for `setup` CPUs, on `on` CPUs, into this file.
     ///
     /// # Errors
-    /// It cannot be recorded, or fails.
+    /// The command cannot be recorded, or fails.
     fn record(&self, capture: &CapturePlan, setup: u32, on: u32, path: &Path) -> Result<(), UserError>;
 
     /// A folder for recordings that are not kept.
     fn scratch(&self) -> &Path;
 }
 
-/// One recording of each command there is, made one after the other.
+/// One recording of each command, made one after the other.
 struct Take {
-    /// For the numbers of CPUs in their order; a single one where all share it.
+    /// Files in the order of the CPU counts; a single file if all share it.
     setups: Vec<PathBuf>,
 }
 
-/// All that were made so far.
+/// All recordings so far.
 pub struct Takes<'p> {
     plan: &'p ValidatePlan,
     capture: CapturePlan,
@@ -43,17 +43,17 @@ pub struct Takes<'p> {
     again: Option<Finding>,
 }
 
-/// What the recordings say together.
+/// What all recordings predict.
 #[derive(Default)]
 pub struct Outlook {
-    /// For each take what it predicts.
+    /// The predictions of each take.
     pub plain: Vec<Vec<Predicted>>,
-    /// What the recordings say about themselves.
+    /// Findings about the recordings.
     pub findings: Vec<Finding>,
 }
 
 impl<'p> Takes<'p> {
-    /// None yet.
+    /// No recordings yet.
     pub fn new(plan: &'p ValidatePlan) -> Takes<'p> {
         let by_count =
             matches!(&plan.capture.target, TargetPlan::Launch { command, .. } if depends_on_cpus(command));
@@ -61,19 +61,19 @@ impl<'p> Takes<'p> {
         Takes { plan, capture: plan.capture.clone(), each, all: Vec::new(), again: None }
     }
 
-    /// How many there are.
+    /// Number of takes.
     pub fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// Records everything once more. Where too much is lost to decide locks again, this and all later ones are made without
-    /// lock operations.
+    /// Records each command once more. If too many records are lost to simulate locks, this take and all later ones are made
+    /// without lock operations.
     ///
     /// # Errors
     /// The command fails, or cannot be recorded.
     pub fn another(&mut self, recorder: &impl Recorder) -> Result<(), UserError> {
         let take = self.record(recorder)?;
-        // Without lock operations there is nothing to leave out.
+        // Without lock operations there is nothing left to leave out.
         let is_without =
             self.capture.breakpoints == Breakpoints::None && self.capture.interpose == InterposeMode::Never;
         let is_whole = self.again.is_some() || is_without;
@@ -93,7 +93,7 @@ impl<'p> Takes<'p> {
         self.add(take)
     }
 
-    /// Copies the first one to where it should be kept.
+    /// Adds a take. The first recording is copied to the file in which the user wants to keep it.
     fn add(&mut self, take: Take) -> Result<(), UserError> {
         if let (Some(kept), [], Some(first)) = (&self.plan.output, self.all.as_slice(), take.setups.first()) {
             let failed = |error| CreateError::io(kept, error);
@@ -107,7 +107,7 @@ impl<'p> Takes<'p> {
     fn record(&self, recorder: &impl Recorder) -> Result<Take, UserError> {
         let counts = self.plan.cpus.as_slice();
         let number = self.all.len();
-        // Lock operations may be left out at the second try.
+        // A second try leaves lock operations out and needs another name.
         let locks = if self.again.is_some() { "-without-locks" } else { "" };
         let path =
             |setup: u32, on: u32| recorder.scratch().join(format!("{setup}-on-{on}-{number}{locks}.lp"));
@@ -123,8 +123,7 @@ impl<'p> Takes<'p> {
         Ok(Take { setups })
     }
 
-    /// Their predictions, where the same work takes a different multiple of the CPU time on each number of
-    /// CPUs.
+    /// Predictions of all takes; `grown`: CPU time on each number of CPUs, as a multiple of that on one CPU.
     ///
     /// # Errors
     /// A recording cannot be read.
@@ -142,7 +141,7 @@ impl<'p> Takes<'p> {
 }
 
 impl Take {
-    /// The largest share of records lost.
+    /// The largest share of lost records among the recordings.
     fn lost(&self) -> Result<f64, UserError> {
         let mut most = 0.0_f64;
         for path in &self.setups {
@@ -156,13 +155,13 @@ fn open(path: impl AsRef<Path>) -> Result<Program, UserError> {
     Ok(Input::open(&InputPlan::whole(path.as_ref().to_owned()))?.into_program())
 }
 
-/// What the kept file may replace.
+/// What the file that the user wants may replace.
 pub fn overwrite(plan: &ValidatePlan) -> Overwrite {
     if plan.force { Overwrite::AnyFile } else { Overwrite::Nothing }
 }
 
-/// Of several recordings of the same command, the first that has something of a kind to say says it: the numbers in the
-/// others' sentences differ a little.
+/// Adds findings. Of several recordings of one command, only the first with a kind of finding adds it: numbers in the
+/// others differ a little.
 fn add_findings(findings: &mut Vec<Finding>, programs: &[Program]) {
     let mut new: Vec<Finding> = Vec::new();
     for finding in programs.iter().flat_map(|program| &program.findings) {
@@ -174,11 +173,11 @@ fn add_findings(findings: &mut Vec<Finding>, programs: &[Program]) {
     findings.append(&mut new);
 }
 
-/// Of all records, how many a recording may have lost and still be used for a prediction.
+/// Largest share of lost records with which a recording is used for a prediction.
 const MOST_LOST: f64 = 0.01;
 
 fn lost_share(program: &Program) -> f64 {
-    // A recording that was just made has its end.
+    // The number of lost records is known, since a recording that was just made has its end.
     let lost = program.trust.lost.unwrap_or(0) as f64;
     lost / (lost + program.trust.events as f64).max(1.0)
 }
@@ -187,8 +186,8 @@ fn lost_share(program: &Program) -> f64 {
 mod tests {
     use super::*;
 
-    /// Radiosity of SPLASH takes locks eight million times a second: two thirds of its operations were lost, and it was
-    /// predicted from the rest, wrongly by a third.
+    /// A program may take locks eight million times a second (Radiosity of SPLASH): two thirds of its operations are lost, and
+    /// a prediction from the rest is wrong by a third.
     #[test]
     fn a_recording_with_holes_is_not_predicted_from() {
         let of = |events: u64, lost: u64| {

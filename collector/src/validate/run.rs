@@ -1,4 +1,4 @@
-//! Recording and measuring in turn, then predicting.
+//! Records and measures in turn, then predicts.
 
 use super::compare::{Comparison, compare, inflation, taken_by_others};
 use super::leftover_processes::LeftoverProcesses;
@@ -19,24 +19,24 @@ use std::ffi::OsString;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-/// Everything that was found out.
+/// The result of a validation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Validation {
     /// The command, for people.
     pub command: String,
     /// Number of CPUs of the recording.
     pub recorded_on: u32,
-    /// How many recordings of each command were made; their middle is the prediction.
+    /// How many recordings of each command were made; the median of their predictions counts.
     pub recordings: usize,
     /// How often each number of CPUs was measured.
     pub runs: usize,
-    /// The table.
+    /// The comparison.
     pub comparison: Comparison,
-    /// What the recordings say about themselves.
+    /// Findings about the recordings.
     pub findings: Vec<Finding>,
 }
 
-/// Runs and shows it. Exit code 3 if an error is larger than allowed.
+/// Validates and prints the result. Exit code 3 if an error is larger than allowed.
 pub fn validate(plan: &ValidatePlan) -> Result<Outcome, UserError> {
     let validation = Work::new(plan)?.validation()?;
     let mut out = BufWriter::new(std::io::stdout().lock());
@@ -75,7 +75,7 @@ impl<'a> Work<'a> {
                 "give its command: `longpole validate -- COMMAND`",
             ));
         };
-        // Before minutes pass.
+        // Checked now: the runs take minutes.
         if let Some(kept) = &plan.output {
             check_file(kept, overwrite(plan))?;
         }
@@ -93,8 +93,7 @@ impl<'a> Work<'a> {
         Ok(Work { plan, command, keep_root: *keep_root, pool, folder, style, left })
     }
 
-    /// After each run: reports processes that a run left behind, once, before the other runs share the
-    /// machine with them.
+    /// Reports, once, processes that a run has left behind: later runs share the machine with them.
     fn look_for_left(&self) {
         let mut left = self.left.borrow_mut();
         if left.look()
@@ -135,7 +134,7 @@ impl<'a> Work<'a> {
         })
     }
 
-    /// What is going to be done, before minutes pass.
+    /// What will be done, for the user: it takes minutes.
     fn intent(&self) -> String {
         let counts = self.plan.cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
         let recorded = match (self.plan.record_on, self.plan.recordings) {
@@ -146,8 +145,8 @@ impl<'a> Work<'a> {
         format!("{recorded} in turn with measuring on {counts} CPUs ({} times each)", self.plan.runs)
     }
 
-    /// Once each command on all CPUs that are measured: what is read and allocated for the first time is slow, and the first
-    /// recording was, by up to a factor of two.
+    /// Runs each command once, on all CPUs that are measured. Files and memory that are used for the first time are slow: the
+    /// first recording would take up to twice as long.
     fn warm_up(&self) -> Result<(), UserError> {
         let most = self.plan.cpus.last().copied().unwrap_or(1);
         let setups = if depends_on_cpus(self.command) { self.plan.cpus.as_slice() } else { &[most] };
@@ -159,7 +158,7 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// Every number of CPUs once, in turning order, so that what changes slowly on the machine meets all of them alike.
+    /// Measures each number of CPUs once. Every second round is reversed: slow changes of the machine then affect all alike.
     fn measure_round(&self, round: usize, measured: &mut [Measurement]) -> Result<(), UserError> {
         let mut order: Vec<usize> = (0..measured.len()).collect();
         if round % 2 == 1 {
@@ -203,14 +202,13 @@ impl Recorder for Work<'_> {
     }
 }
 
-/// How many of the recordings are made in this round: spread evenly over all rounds, the first one in the
-/// first.
+/// How many of the recordings are made in this round: they are spread evenly over all rounds, beginning with the first.
 fn due(recordings: usize, rounds: usize, round: usize) -> usize {
     let until = |round: usize| (recordings * round).div_ceil(rounds.max(1));
     until(round + 1) - until(round)
 }
 
-/// If others took more than this of the CPUs' time, a note says so.
+/// If other programs took a larger share of the CPUs' time than this, a note says so.
 const MOST_BY_OTHERS: f64 = 0.03;
 
 fn busy_machine(measured: &[Measurement]) -> Option<Finding> {

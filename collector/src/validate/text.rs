@@ -9,7 +9,7 @@ use crate::present::table::wrap;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 
-/// For people. Errors above `max_error` stand out.
+/// Writes a table. Errors above `max_error` are highlighted.
 pub fn text(
     validation: &Validation,
     max_error: Option<f64>,
@@ -87,7 +87,7 @@ fn table_line(out: &mut impl Write, style: &Style, paint: Paint, cells: &[String
     writeln!(out, "{}", style.paint(paint, line.trim_end()))
 }
 
-/// With how far the recordings differ, where the digits shown are enough for that.
+/// The predicted speed-up, with the range of the recordings if it shows in the digits.
 fn predicted(row: &Row) -> String {
     let [low, high] = row.predicted_range.map(times);
     let middle = times(row.predicted_speedup);
@@ -102,7 +102,7 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// For programs: `longpole-validate/1`.
+/// Writes JSON: `longpole-validate/1`.
 pub fn json(validation: &Validation, out: &mut impl Write) -> io::Result<()> {
     let document = json!({
         "schema": "longpole-validate/1",

@@ -38,7 +38,7 @@ fn a_directory() {
     all_refuse("/", "/ is a directory", "give a file");
 }
 
-/// Once, opening it waited for a writer without a word.
+/// Opening the pipe would wait forever for a writer.
 #[test]
 fn a_pipe_without_a_writer() {
     let folder = Folder::new();
@@ -72,7 +72,7 @@ fn a_file_that_may_not_be_read() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_longpole"));
     command.args(["report", &path]);
     if std::fs::read(&path).is_ok() {
-        // Root may read everything, the user nobody may not.
+        // Root may read everything, so the command runs as user nobody.
         command.uid(65_534).gid(65_534);
         if Command::new(env!("CARGO_BIN_EXE_longpole")).arg("--version").uid(65_534).output().is_err() {
             println!("SKIP a_file_that_may_not_be_read: another user cannot run the binary");
@@ -163,7 +163,7 @@ fn a_full_disk() {
 #[test]
 fn a_reader_that_goes_away_is_no_error() {
     let folder = Folder::new();
-    // More output than a pipe holds.
+    // More output than a pipe can hold.
     let threads: Vec<String> =
         (0..20_000).map(|i| format!(r#"{{"name":"T{i}","ops":[["exec","f{i}",1]]}}"#)).collect();
     let program = format!(r#"{{"format":"longpole-program","version":1,"threads":[{}]}}"#, threads.join(","));

@@ -1,9 +1,9 @@
-//! `longpole compare-metrics`: what it says, on programs that need no recording.
+//! `longpole compare-metrics` on programs that need no recording.
 
 use super::{FIGURE_4, longpole_with};
 use serde_json::Value;
 
-/// Two ways of nearly the same length, after a start: metrics do not agree.
+/// After a start, two ways of nearly the same length: metrics disagree on the first function.
 const TWINS: &str = r#"{"format":"longpole-program","version":1,"threads":[
     {"name":"A","ops":[["exec","prepare",40],["create","B"],["create","C"],["join","B"],["join","C"]]},
     {"name":"B","ops":[["exec","left",100]]},{"name":"C","ops":[["exec","right",96]]}]}"#;
@@ -21,7 +21,7 @@ fn text(arguments: &[&str], program: &str) -> String {
     text
 }
 
-/// One line of a text that is wrapped.
+/// A wrapped text as one line.
 fn unwrapped(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,4 +1,4 @@
-//! The built `longpole` as a user runs it: exit codes, messages and output. Nothing here needs BPF or root.
+//! The built `longpole`, run as by a user: exit codes, messages and output. No test here needs BPF or root.
 
 mod bad_input;
 mod compare_metrics;
@@ -13,7 +13,7 @@ use std::ffi::OsStr;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// What a run of longpole gave.
+/// The result of a run of longpole.
 pub(crate) struct Run {
     pub(crate) code: i32,
     pub(crate) stdout: String,
@@ -32,7 +32,7 @@ pub(crate) fn longpole_with(arguments: &[&str], stdin: &[u8]) -> Run {
     run(command, stdin)
 }
 
-/// Runs a command in a clean, wide-character, colourless environment of 80 columns.
+/// Runs a command in a clean environment: UTF-8, no colour, 80 columns.
 pub(crate) fn run(command: Command, stdin: &[u8]) -> Run {
     run_in(command, stdin, 80)
 }
@@ -46,7 +46,7 @@ pub(crate) fn run_in(mut command: Command, stdin: &[u8], columns: usize) -> Run 
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("longpole starts");
     let mut pipe = child.stdin.take().expect("a pipe");
-    // It may not want to read it all.
+    // An error means that the command does not read all of it.
     let _ = pipe.write_all(stdin);
     drop(pipe);
     let output = child.wait_with_output().expect("longpole ends");
@@ -59,8 +59,8 @@ pub(crate) fn run_in(mut command: Command, stdin: &[u8], columns: usize) -> Run 
 }
 
 impl Run {
-    /// Checks for an error: this code, nothing on standard output, `longpole: MESSAGE` and `hint: HINT` with these
-    /// words, and no other line.
+    /// Checks for an error: this exit code, nothing on standard output, and exactly two lines, `longpole: MESSAGE` and
+    /// `hint: HINT`, which contain these words.
     #[track_caller]
     pub(crate) fn fails(&self, code: i32, message: &str, hint: &str) {
         assert_eq!(self.code, code, "{}", self.stderr);
@@ -77,13 +77,13 @@ impl Run {
     #[track_caller]
     pub(crate) fn works(&self) -> &str {
         assert_eq!(self.code, 0, "{}", self.stderr);
-        // The expected time is shown where it is long, as in a build without optimization.
+        // The remaining time is shown if the simulation is slow, as in a build without optimization.
         assert_eq!(self.stderr.lines().find(|line| !line.starts_with("simulating ")), None);
         &self.stdout
     }
 }
 
-/// The program of figure 4 of the 2001 paper, in microseconds.
+/// The program of Fig. 4 of the 2001 paper; its unit is a microsecond.
 pub(crate) const FIGURE_4: &str = r#"{"format":"longpole-program","version":1,"threads":[
     {"name":"T1","ops":[["exec","a",1000],["signal","X"],["exec","b",4000],["signal","Z"],["exec","c",1000],
         ["wait","X"],["exec","e",1000],["exec","i",1000]]},
@@ -92,7 +92,7 @@ pub(crate) const FIGURE_4: &str = r#"{"format":"longpole-program","version":1,"t
     {"name":"T3","ops":[["wait","Y"],["exec","d",2000],["wait","Z"],["exec","g",1000],["exec","h",1000],
         ["signal","X"],["exec","a",1000],["signal","Y"],["exec","f",3000]]}]}"#;
 
-/// A folder of its own for files, gone at the end.
+/// A temporary folder.
 pub(crate) struct Folder(tempfile::TempDir);
 
 impl Folder {

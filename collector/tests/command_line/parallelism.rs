@@ -1,9 +1,9 @@
-//! `longpole parallelism`: what it says, on programs that need no recording.
+//! `longpole parallelism` on programs that need no recording.
 
 use super::{FIGURE_4, longpole_with};
 use serde_json::Value;
 
-/// A function that runs alone, and one of as much CPU time that four threads run at once.
+/// A function that runs alone, and one with as much CPU time that four threads run at once.
 const SERIAL: &str = r#"{"format":"longpole-program","version":1,"threads":[
     {"name":"A","ops":[["exec","serial",400],["create","B"],["create","C"],["create","D"],["exec","parallel",100]]},
     {"name":"B","ops":[["exec","parallel",100]]},{"name":"C","ops":[["exec","parallel",100]]},
@@ -122,7 +122,7 @@ fn runs_of_which_there_is_nothing_to_tell_give_a_sentence() {
     assert!(stuck.starts_with("Remove the deadlock first"), "{stuck}");
 }
 
-/// Of a program whose own functions have no part worth changing it said "Nothing stands out", and never how sure it is.
+/// If no row has advice, the report's limit stands on top instead of "Nothing stands out", with how sure it is.
 #[test]
 fn where_no_row_has_advice_it_says_what_the_report_says() {
     let program =

@@ -1,8 +1,8 @@
-//! `longpole predict`: what it says, on programs that need no recording.
+//! `longpole predict` on programs that need no recording.
 
 use super::{FIGURE_4, longpole, longpole_with};
 
-/// Two threads that compute a microsecond each under one lock, and one that computes for itself.
+/// Three threads that compute under one lock; one of them also computes without it.
 const LOCKED: &str = r#"{"format":"longpole-program","version":1,"threads":[
     {"name":"A","ops":[["lock","m"],["exec","under",90000],["unlock","m"]]},
     {"name":"B","ops":[["lock","m"],["exec","under",90000],["unlock","m"]]},
@@ -40,7 +40,7 @@ fn the_same_seed_gives_the_same_bytes() {
 
 #[test]
 fn text_says_what_limits_and_fits_into_80_columns() {
-    // What more CPUs do not help has no curve.
+    // A program that more CPUs do not help has no curve.
     let alone = r#"{"format":"longpole-program","version":1,"threads":[
         {"name":"A","ops":[["exec","f",90000]]},{"name":"B","ops":[["exec","f",90000]]}]}"#;
     let cases = [
@@ -114,8 +114,8 @@ fn several_recordings_are_one_prediction_with_their_spread() {
     assert_eq!(json["recordings"], 3);
 }
 
-/// Figure 4 as the paper has it needs three processors at once: on one, the first thread takes the signal that another
-/// one waits for.
+/// Fig. 4 of the paper needs three processors at once: on one, the first thread takes the signal that another thread
+/// waits for.
 #[test]
 fn a_deadlock_in_simulation_only_is_a_finding_with_who_waits() {
     let json = predicted(&["--cpus", "1,3", "--model", "eevdf"], FIGURE_4);
@@ -169,7 +169,7 @@ fn values_that_are_none() {
     longpole_with(&["predict", "-"], b"{}").fails(1, "no longpole program", "\"format\"");
 }
 
-/// A ranking named functions of the C library where the report has the program's own, and other gains for these.
+/// A ranking lists the same functions as the report: the program's own, not those of the C library.
 #[test]
 fn a_ranking_counts_functions_as_the_report_does() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/recordings/attached.lp");

@@ -82,7 +82,7 @@ fn an_export_of_a_program_gives_the_same_report() {
     longpole(&["export", &first, "--format", "program", "-o", &second]).works();
     let report = |path: &str| longpole(&["report", path, "--json", "--segments"]).works().to_owned();
     assert_eq!(report(&first), report(&second));
-    // A second export replaces the first if that is asked for, and standard output gives the same bytes.
+    // An existing export is replaced only with --force, and standard output gets the same bytes.
     longpole(&["export", &first, "--format", "program", "-o", &second]).fails(
         1,
         "the file exists",
@@ -126,7 +126,7 @@ fn doctor_says_0_or_77() {
     assert_eq!(text.stderr, "");
 }
 
-/// Three quarters of 1 ms in `main` were sampled in `leaf`: that much of it can be scaled, or nothing.
+/// Three quarters of the 1 ms in `main` were sampled in `leaf`: a change of `leaf` applies to that much.
 #[test]
 fn what_samples_saw_can_be_made_faster_or_left_out() {
     let folder = Folder::new();

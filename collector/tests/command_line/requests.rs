@@ -1,4 +1,4 @@
-//! `--per`: what is shown of single requests, and the error where there are none.
+//! `--per`: single requests, and the error if a recording has none.
 
 use super::{FIGURE_4, Folder, longpole};
 use serde_json::Value;
@@ -28,7 +28,7 @@ fn what_has_no_requests_says_how_to_record_them() {
     assert_eq!(longpole(&["report", "--per", "", &store]).code, 2);
 }
 
-/// Text, JSON and folded stacks say the same, and each column adds up to its mean latency.
+/// Text, JSON and folded stacks have the same numbers, and each column adds up to its mean latency.
 #[test]
 fn requests_of_a_recording_add_up() {
     let store = recording("phases.lp");

@@ -1,4 +1,4 @@
-//! Sessions: their report is that of their export, and a cut or damaged one is read as far as it goes.
+//! Sessions: a session and its export have the same report, and a cut or damaged one is read as far as possible.
 
 use super::{FIGURE_4, Folder, longpole};
 use engine::event::Recording;
@@ -67,7 +67,7 @@ fn a_session_and_its_export_have_the_same_report() {
     panic!("only {compared} of the random programs could be recorded");
 }
 
-/// On a machine with two CPUs the first lines spoke of sixteen.
+/// The first lines are about the recorded machine's CPU count, not about the largest one.
 #[test]
 fn what_limits_is_about_the_recorded_machine_first() {
     let folder = Folder::new();
@@ -80,7 +80,7 @@ fn what_limits_is_about_the_recorded_machine_first() {
         let report: Value = serde_json::from_str(&text).expect("JSON");
         report["limit"]["at"][0]["cpus"].as_u64()
     };
-    // That of a machine that is not known is about the largest.
+    // If the machine is not known, they are about the largest count.
     assert_eq!([first(2), first(3), first(0)], [Some(2), Some(3), Some(16)]);
 }
 
@@ -102,7 +102,7 @@ fn a_session_cut_anywhere_is_read_up_to_its_last_whole_chunk() {
     let session = figure_4(&folder);
     let whole = std::fs::read(&session).expect("read");
     let mut most = 0;
-    // A prime step: every place in a chunk is met.
+    // The step is a prime, so that cuts fall on all kinds of places in a chunk.
     for length in (1..whole.len()).step_by(37) {
         let cut = folder.file("cut.lp", &whole[..length]);
         let run = longpole(&["report", &cut, "--json"]);
@@ -125,14 +125,13 @@ fn a_session_cut_anywhere_is_read_up_to_its_last_whole_chunk() {
     assert!(most > 10);
 }
 
-/// What was lost is written at the end: `lost: 0` was reported for a recording whose recorder had been
-/// killed.
+/// The number of lost records is written at the end: if the recorder was killed, it is not 0 but unknown.
 #[test]
 fn what_a_session_without_its_end_has_lost_is_not_known() {
     let folder = Folder::new();
     let recording = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/recordings/timers.lp");
     let whole = std::fs::read(recording).expect("read");
-    // Without its end, but with all its events.
+    // The cut removes the end, and no events.
     let cut = folder.file("cut.lp", &whole[..whole.len() - 600]);
     let report: Value = serde_json::from_str(longpole(&["report", &cut, "--json"]).works()).expect("JSON");
     assert!(report["trust"]["events"].as_u64().is_some_and(|events| events > 10), "{report}");
@@ -167,7 +166,7 @@ fn a_damaged_session_says_how_much_is_missing() {
     assert_eq!(at + damage["unread_bytes"].as_u64().expect("a size"), bytes.len() as u64);
     assert!(at <= middle as u64);
     assert!(damage["unread_chunks"].as_u64().is_some_and(|chunks| chunks > 0), "{damage}");
-    // The export of the rest has the note, too.
+    // The export of the readable part has the note, too.
     let exported = folder.path("exported.json");
     longpole(&["export", &damaged, "--format", "program", "-o", &exported]).works();
     let report = |path: &str| longpole(&["report", path, "--json"]).works().to_owned();

@@ -1,4 +1,4 @@
-//! `firefox`, loaded by the Firefox Profiler's own code: its command line, which is on npm.
+//! `firefox`, loaded by the Firefox Profiler's own code: its command line, a package on npm.
 
 use super::{CPUS, RECORDINGS, export, recording, tools};
 use crate::command_line::{FIGURE_4, Folder};
@@ -6,10 +6,10 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
-/// How often a daemon may be late.
+/// How often the profiler's daemon may start too late.
 const LATE: usize = 10;
 
-/// A profile that is loaded, in a process that keeps it until this is dropped.
+/// A loaded profile. The profiler's daemon keeps it until this is dropped.
 struct Loaded<'p> {
     program: &'p Path,
     folder: &'p Folder,
@@ -17,7 +17,7 @@ struct Loaded<'p> {
 
 impl Loaded<'_> {
     fn run(&self, arguments: &[&str]) -> String {
-        // Its daemon has half a second to start, which a busy machine may not give it.
+        // The daemon has half a second to start, which may be too little on a busy machine.
         for _ in 0..LATE {
             match self.asked(arguments) {
                 Err(wrong) if wrong.contains("did not become ready") => {

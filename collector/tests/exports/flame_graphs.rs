@@ -1,4 +1,4 @@
-//! `folded` and `svg`, whose readers are people and the simplest of parsers.
+//! `folded` and `svg`, which are read by people and by the simplest of parsers.
 
 use super::{RECORDINGS, recording};
 use crate::command_line::{FIGURE_4, Folder, longpole};

@@ -1,8 +1,8 @@
-//! Names that try to be more than names.
+//! Hostile names.
 
 use crate::command_line::{Folder, longpole};
 
-/// A program whose names are scripts, formulas, ends of lines and what no text may hold.
+/// A program whose names are scripts, formulas, line ends and characters that are not allowed in texts.
 pub(crate) fn hostile(folder: &Folder) -> String {
     let names = [
         "</script><script>alert(1)</script>",
@@ -90,7 +90,7 @@ fn what_cannot_be_written_leaves_nothing() {
     }
 }
 
-/// An empty recording and one that is cut are no reason to fail.
+/// An empty recording and a cut one can be exported.
 #[test]
 fn recordings_of_nothing_are_exported() {
     let folder = Folder::new();
@@ -108,7 +108,7 @@ fn recordings_of_nothing_are_exported() {
     }
 }
 
-/// What a spreadsheet would compute is a text, and one name is one cell.
+/// A formula becomes a text, and each name is one cell.
 #[test]
 fn tables_hold_no_formulas() {
     let folder = Folder::new();

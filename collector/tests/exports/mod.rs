@@ -1,6 +1,6 @@
-//! Exports, read back by the formats' own readers: Perfetto's protobuf classes, Go's pprof, speedscope, DuckDB, Graphviz, the
-//! Firefox Profiler.
-//! What they read is compared with `longpole report --json`, which takes its numbers another way.
+//! Exports, read by the formats' own readers: Perfetto's protobuf classes, Go's pprof, speedscope, DuckDB, Graphviz, the
+//! Firefox Profiler. The numbers are compared with those of `longpole report --json`, which are computed in another
+//! way.
 
 mod firefox;
 mod flame_graphs;
@@ -19,15 +19,15 @@ use crate::command_line::{Folder, longpole};
 use longpole_tests::data_folder;
 use std::path::PathBuf;
 
-/// CPU counts that are exported and reported in these tests.
+/// CPU counts of exports and reports in these tests.
 const CPUS: &str = "1,2,4,inf";
 
-/// A kept recording, by name.
+/// Path of a kept recording.
 pub(crate) fn recording(name: &str) -> PathBuf {
     data_folder().join("recordings").join(format!("{name}.lp"))
 }
 
-/// Recordings with all there is: locks, waits, wakes, samples, probed functions; launched and attached.
+/// Recordings with all kinds of data: locks, waits, wake-ups, samples, probed functions; launched and attached programs.
 pub(crate) const RECORDINGS: [&str; 5] = ["store", "pipeline", "attached", "quicksort", "timers"];
 
 /// Writes an export and its report; returns their paths.

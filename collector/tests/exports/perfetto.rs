@@ -24,7 +24,7 @@ fn a_trace_is_whole_and_has_the_numbers_of_a_report() {
     }
 }
 
-/// It has no recorded times.
+/// A program JSON has no recorded times.
 #[test]
 fn of_a_program_json_there_are_the_critical_paths() {
     let python = match tools::python() {

@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::process::Command;
 
-/// What `go tool pprof` says to these options.
+/// The output of `go tool pprof` with these options.
 fn pprof(options: &[&str], profile: &str) -> String {
     let output = Command::new("go").args(["tool", "pprof"]).args(options).arg(profile).output().expect("go");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

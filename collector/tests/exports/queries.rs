@@ -1,10 +1,10 @@
-//! The questions of docs/queries.md, asked of the exports of kept recordings by DuckDB and by DataFusion.
+//! The questions of docs/queries.md, put to DuckDB and DataFusion about the exports of kept recordings.
 
 use super::{recording, tools};
 use crate::command_line::{Folder, longpole};
 use std::path::Path;
 
-/// What the page has in blocks of this kind.
+/// The page's code blocks of this kind.
 fn blocks<'p>(page: &'p str, kind: &str) -> Vec<&'p str> {
     let start = format!("```{kind}\n");
     page.split(start.as_str()).skip(1).filter_map(|part| part.split("```").next()).collect()
@@ -26,7 +26,7 @@ fn questions_about_many_recordings_have_the_same_answers_in_two_engines() {
     let ask = |engine: &str, statements: &[&str]| {
         tools::checked(&python, "ask.py", &[&[engine, &folder.path("")], statements].concat())
     };
-    // The store of a month before.
+    // A copy of the recording "store", dated a month earlier.
     std::fs::create_dir(format!("{exports}/before")).expect("made");
     for (table, more) in [
         ("recordings", ", recorded_at_ns - 2592000000000000::bigint as recorded_at_ns"),
@@ -54,7 +54,7 @@ fn questions_about_many_recordings_have_the_same_answers_in_two_engines() {
     let has = |answer: &str, words: &[&str]| {
         answer.lines().any(|line| words.iter().all(|word| line.split(' ').any(|part| part == *word)))
     };
-    // A mean over recordings, some of which do not have the function; one that was nowhere before.
+    // `parse_row`: a mean over recordings, some of which do not have it. `burn`: no earlier recording has it.
     let line = told[0].lines().find(|line| line.starts_with("parse_row "));
     let line = line.unwrap_or_else(|| panic!("{}", told[0]));
     let [_, before, now] = line.split(' ').collect::<Vec<_>>()[..] else { panic!("{line}") };

@@ -1,4 +1,4 @@
-//! `speedscope`, held against the schema that speedscope publishes, and opened in its page.
+//! `speedscope`, checked by the schema that speedscope publishes, and opened in its page.
 
 use super::{CPUS, RECORDINGS, export, recording, tools};
 use crate::command_line::{FIGURE_4, Folder};
@@ -22,7 +22,7 @@ fn profiles_fit_the_schema_and_have_the_numbers_of_a_report() {
     }
 }
 
-/// In Chromium: the table of each profile has a row for each function, with the time of a report.
+/// In Chromium, the table of each profile has a row for each function, with the time in a report.
 #[test]
 fn its_own_page_shows_the_functions_of_a_report() {
     let (chromium, index) = match (browser::chromium(), tools::speedscope_page()) {
@@ -49,7 +49,7 @@ fn its_own_page_shows_the_functions_of_a_report() {
                 if own_ns < 1e3 {
                     continue;
                 }
-                // It shows two decimals.
+                // The page shows two decimals.
                 let [row] = rows[..] else { panic!("{name}, {}: {rows:?} of {function}", shown["name"]) };
                 let off = row["own_ns"].as_f64().expect("a time") - own_ns;
                 assert!(off.abs() <= 0.006 * own_ns + 1e3, "{name}, {}: {row} of {function}", shown["name"]);

@@ -1,5 +1,5 @@
-//! What was written does not stay in memory. A large recording is exported and a smaller one, each in one thread: the largest
-//! resident memory grows by what reading and simulating need, which the first byte of a table tells, and not by the file.
+//! Written bytes do not stay in memory. A large recording and a smaller one are exported, each in one thread. The largest
+//! resident memory grows by what reading and simulating need, which shows at a table's first byte, not by the file's size.
 
 use crate::command_line::Folder;
 use crate::command_line::session::write;
@@ -7,7 +7,7 @@ use engine::synth::{Execution, generate, large_program};
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
 
-/// What a run takes, bytes: the largest resident memory before the first byte of its file and before the last, and the file.
+/// Bytes of a run: the largest resident memory before its file's first byte and before the last one, and the file's size.
 #[derive(Clone, Copy, Debug)]
 struct Taken {
     first: f64,
@@ -15,7 +15,7 @@ struct Taken {
     written: f64,
 }
 
-/// How much more the large one takes.
+/// How much more the large recording takes than the small one.
 fn growth(cpu: &str, inputs: &[String; 2], arguments: &[&str]) -> Taken {
     let [small, large] = inputs.each_ref().map(|input| taken(cpu, input, arguments));
     Taken {
@@ -25,7 +25,7 @@ fn growth(cpu: &str, inputs: &[String; 2], arguments: &[&str]) -> Taken {
     }
 }
 
-/// On one CPU nothing is simulated side by side, which takes as much memory as the threads' luck wants.
+/// Runs an export on one CPU: several simulations at once would take an amount of memory that depends on their timing.
 fn taken(cpu: &str, input: &str, arguments: &[&str]) -> Taken {
     let mut command = Command::new("taskset");
     command.args(["-c", cpu, env!("CARGO_BIN_EXE_longpole"), "export", input]).args(arguments);
@@ -34,7 +34,7 @@ fn taken(cpu: &str, input: &str, arguments: &[&str]) -> Taken {
     let mut taken = Taken { first: 0.0, last: 0.0, written: 0.0 };
     let mut bytes = vec![0; 1 << 15];
     loop {
-        // Longpole waits for its reader: all but the last bytes that fit into the pipe are read while it lives.
+        // Longpole waits for its reader: all but the last bytes, which fit into the pipe, are read while it lives.
         let count = pipe.read(&mut bytes).expect("read");
         if count == 0 {
             break;
@@ -50,14 +50,14 @@ fn taken(cpu: &str, input: &str, arguments: &[&str]) -> Taken {
     taken
 }
 
-/// The largest resident memory so far; none for a process that has ended.
+/// The largest resident memory so far, bytes; 0 for a process that has ended.
 fn peak(child: &Child) -> f64 {
     status(&child.id().to_string(), "VmHWM:")
         .and_then(|line| line.trim_end_matches("kB").trim().parse::<f64>().ok())
         .map_or(0.0, |kib| kib * 1024.0)
 }
 
-/// What the kernel tells of a process.
+/// A field of a process's status in /proc.
 fn status(process: &str, field: &str) -> Option<String> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     status.lines().find_map(|line| line.strip_prefix(field)).map(|line| line.trim().to_owned())
@@ -71,7 +71,7 @@ fn recorded(folder: &Folder, operations: usize) -> String {
     path
 }
 
-/// Of the `amount` that it wrote more, most is no longer in memory.
+/// Whether most of the `amount` of additional output is no longer in memory.
 fn is_gone(needed: Taken, wrote: Taken, amount: f64) -> bool {
     wrote.last - needed.first < amount / 4.0
 }
@@ -88,8 +88,8 @@ fn memory_does_not_grow_with_what_is_written() {
     let folder = Folder::new();
     let [small, large, largest] =
         [100_000, 300_000, 1_000_000].map(|operations| recorded(&folder, operations));
-    // A table's first row is there when all of the recording is read. Nothing is simulated for these, so a recording can be
-    // large: two runs of one command differ by up to a megabyte.
+    // A table's first row is written when the whole recording is read. These tables need no simulation, so the recording
+    // can be large: two runs of one command differ by up to a megabyte.
     let tables = [small.clone(), largest];
     let read = growth(cpu, &tables, &["-f", "csv", "--table", "intervals"]);
     for table in ["calls", "sections"] {
@@ -98,14 +98,14 @@ fn memory_does_not_grow_with_what_is_written() {
     }
     let runs = [small, large];
     let growth = |arguments: &[&str]| growth(cpu, &runs, &[arguments, &["--whole"]].concat());
-    // One run's path is what a trace needs in addition.
+    // A trace needs one run's path in addition.
     let paths = growth(&["-f", "csv", "--table", "paths", "--cpus", "1"]);
-    // `firefox` is made in memory, and the measurement shows that.
+    // `firefox` is built in memory: the measurement has to show that.
     for (format, goes) in [("perfetto", true), ("chrome", true), ("firefox", false)] {
         let wrote = growth(&["-f", format, "--cpus", "1"]);
         assert_eq!(is_gone(paths, wrote, wrote.written), goes, "{format}: {paths:?} {wrote:?}");
     }
-    // Its file is compressed, so that the same rows as text tell how much it wrote.
+    // Parquet is compressed: the same rows as text show how much was written.
     let parquet = growth(&["-f", "parquet", "--table", "paths", "--cpus", "1"]);
     assert!(is_gone(paths, parquet, paths.written), "{paths:?} {parquet:?}");
 }

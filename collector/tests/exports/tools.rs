@@ -1,14 +1,14 @@
-//! Readers that others have made: found on the machine, or installed below `target/` once.
+//! Readers made by others: found on the machine, or installed once below `target/`.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Python with the packages of `requirements.txt`, in an environment of its own; or why there is none.
+/// Python with the packages of `requirements.txt`, in an environment of its own; or why that is not possible.
 pub(crate) fn python() -> Result<PathBuf, String> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("export-readers");
     std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
-    // Each test is a process of its own: the first one installs.
+    // Each test is a process of its own: the first one installs, the others wait.
     let lock = File::create(folder.join("lock")).map_err(|error| error.to_string())?;
     lock.lock().map_err(|error| error.to_string())?;
     let wanted = include_str!("requirements.txt");
@@ -36,12 +36,12 @@ fn run(command: &mut Command) -> Result<(), String> {
     Err(format!("{name}: {}", said.lines().last().unwrap_or("failed")))
 }
 
-/// Whether a program is there.
+/// Whether a program exists and runs.
 pub(crate) fn has(program: &str, argument: &str) -> bool {
     Command::new(program).arg(argument).output().is_ok_and(|output| output.status.success())
 }
 
-/// Runs a script of this folder with these arguments: it checks, and prints what it has read.
+/// Runs a checking script of this folder with these arguments; returns what it prints.
 #[track_caller]
 pub(crate) fn checked(python: &Path, script: &str, arguments: &[&str]) -> String {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/exports").join(script);
@@ -50,12 +50,12 @@ pub(crate) fn checked(python: &Path, script: &str, arguments: &[&str]) -> String
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
-/// The schema of speedscope's files, as its package on npm has it; or why there is none.
+/// The schema of speedscope's files, from its package on npm; or why it is not there.
 pub(crate) fn speedscope_schema() -> Result<PathBuf, String> {
     speedscope("file-format-schema.json")
 }
 
-/// speedscope itself: its page in the same package.
+/// speedscope's own page, from the same package.
 pub(crate) fn speedscope_page() -> Result<PathBuf, String> {
     speedscope("index.html")
 }
@@ -64,12 +64,12 @@ fn speedscope(file: &str) -> Result<PathBuf, String> {
     from_npm("speedscope", "speedscope@1.23.1", &format!("dist/release/{file}"))
 }
 
-/// The Firefox Profiler's own command line, which loads profiles as its page does; or why there is none.
+/// The Firefox Profiler's command line, which loads profiles as its page does; or why it is not there.
 pub(crate) fn profiler_cli() -> Result<PathBuf, String> {
     from_npm("profiler-cli", "@firefox-devtools/profiler-cli@0.10.0", "dist/profiler-cli.js")
 }
 
-/// A file of a package, which is taken from npm once.
+/// A file of an npm package, which is downloaded once.
 fn from_npm(name: &str, package: &str, file: &str) -> Result<PathBuf, String> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! `chrome` and `firefox`: what their documentation demands is checked, and the sums.
+//! `chrome` and `firefox`: the requirements of their documentation, and sums.
 
 use super::{CPUS, RECORDINGS, export, recording, tools};
 use crate::command_line::{FIGURE_4, Folder};

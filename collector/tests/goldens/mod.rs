@@ -1,4 +1,4 @@
-//! `longpole report` on programs whose answers are in the papers or follow from how they are built.
+//! `longpole report` on programs whose answers are in the papers or follow from their construction.
 
 mod quicksort;
 mod study;
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use longpole_tests::{Answer, Longpole, Report, check_golden};
 
-/// Unit of the papers' figures in the data files, ns.
+/// Nanoseconds of one unit of the papers' figures in the data files.
 const UNIT: f64 = 1000.0;
 
-/// From the folder that tests run in, so that screens that name it are the same everywhere.
+/// A path relative to the tests' folder, so that screens with it are the same on all machines.
 fn program(scenario: &str) -> PathBuf {
     Path::new("../tests/data").join(scenario).join("program.json")
 }
@@ -21,7 +21,7 @@ fn with_segments(scenario: &str, cpus: &str) -> Report {
     Report::parse(&ended.stdout)
 }
 
-/// Weights by thread and operation; every segment must be named.
+/// Checks weights by thread and operation; every segment must be listed.
 fn check_weights(answer: &Answer<'_>, expected: &[(&str, u64, f64)]) {
     let segments = answer.segments();
     assert_eq!(segments.len(), expected.len(), "{segments:?}");
@@ -68,7 +68,7 @@ fn figure_1_at_every_cpu_count() {
 #[test]
 fn figure_4_at_every_cpu_count() {
     let report = with_segments("figure-4", "1,2,3,inf");
-    // In the order of the threads' lists: T1 a b c e i, T2 c g d, T3 d g h a f.
+    // In the order of the threads' operations: T1 a b c e i, T2 c g d, T3 d g h a f.
     let places = [
         ("T1", 0),
         ("T1", 2),
@@ -99,7 +99,7 @@ fn figure_4_at_every_cpu_count() {
     check_weights(&report.at("inf"), &weights(many));
 }
 
-/// 2001, section 2.2, on Fig. 1: function b (T1, T2, T3) has no time on the path of three CPUs; a is entered twice.
+/// 2001, section 2.2, on Fig. 1: function b (T1, T2, T3) has no time on the path of three CPUs; a is called twice.
 #[test]
 fn function_rows_of_figure_1() {
     let report = Longpole::report(&program("figure-1"), "1,2,inf");
@@ -129,7 +129,7 @@ fn the_paper_s_quick_sort_crosses_over_between_five_and_six() {
     assert!(report.at("inf").time_ns() < total / 6.0);
 }
 
-/// Text and JSON of every scenario, as a whole.
+/// Text and JSON of every scenario's report, as a whole.
 #[test]
 fn whole_reports_stay_as_they_are() {
     for scenario in ["figure-1", "figure-4", "quicksort", "deadlock"] {
@@ -164,7 +164,7 @@ fn the_paper_s_crossover_is_a_sentence() {
     assert!(said.contains("From 6 CPUs on, ParallelQuickSort outweighs RecursiveQuickSort."), "{said}");
 }
 
-/// The same bytes out, however often.
+/// Repeated runs give the same bytes.
 #[test]
 fn a_report_is_deterministic() {
     let call = || Longpole::with(["report", "--json", "--segments"]).and(program("quicksort")).ok().stdout;
@@ -172,7 +172,7 @@ fn a_report_is_deterministic() {
     assert!((0..3).all(|_| call() == first));
 }
 
-/// Issue 2, "Bad input": a deadlock is exit 0, the result up to it, and which thread waits for what.
+/// Issue 2, "Bad input": a deadlock has exit code 0, the result up to it, and which thread waits for what.
 #[test]
 fn a_deadlock_is_a_finding() {
     let report = Longpole::report(&program("deadlock"), "1,inf");
@@ -185,7 +185,7 @@ fn a_deadlock_is_a_finding() {
     near(report.at("inf").time_ns(), 2.0 * UNIT);
 }
 
-/// `export` of a program is the same program: its report does not change.
+/// The `export` of a program is the same program: its report is unchanged.
 #[test]
 fn export_and_report_agree() {
     let folder = tempfile::tempdir().unwrap();

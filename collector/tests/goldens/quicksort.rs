@@ -1,8 +1,8 @@
-//! The parallel quick sort of 2001, section 4.1, as a program: the tree of Fig. 10 with 2,000,000 integers and parts
-//! of more than 100,000 split among new threads.
+//! The parallel quick sort of 2001, section 4.1, as a program: the tree of Fig. 10 with 2,000,000 integers, in which parts
+//! of more than 100,000 integers are split among new threads.
 //!
-//! Sorting n integers around a pivot costs n ns. The recursion below a part of n integers costs 0.9 · n ·
-//! log2(n) ns, the ratio at which the paper's crossover (between five and six processors) appears.
+//! Sorting n integers around a pivot costs n ns. The recursion on a part of n integers costs 0.9 · n · log2(n) ns: with
+//! this ratio the paper's crossover appears between five and six processors.
 
 use std::fmt::Write;
 
@@ -21,7 +21,7 @@ pub fn program() -> String {
     text + "]}\n"
 }
 
-/// All its work: the time on one processor.
+/// Sum of all computing: the time on one processor.
 pub fn total_ns() -> f64 {
     let mut total = 0;
     let text = program();
@@ -39,7 +39,7 @@ struct Tree {
 }
 
 impl Tree {
-    /// Adds the thread that sorts a part, and those below it; returns its number.
+    /// Adds the thread that sorts a part, and the threads below it. Returns its number.
     fn node(&mut self, integers: u64) -> usize {
         let own = self.threads.len();
         self.threads.push(Vec::new());
@@ -63,7 +63,7 @@ impl Tree {
         own
     }
 
-    /// 0 to 2047.
+    /// A number from 0 to 2047.
     fn random(&mut self) -> u64 {
         self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         self.seed >> 53

@@ -1,4 +1,4 @@
-//! `slack`, `paths`, `what-if`, `diff` and `check` on programs whose answers follow from how they are built.
+//! `slack`, `paths`, `what-if`, `diff` and `check` on programs whose answers follow from their construction.
 
 use longpole_tests::{Longpole, check_golden};
 use serde_json::Value;
@@ -17,7 +17,7 @@ fn list<'v>(value: &'v Value, name: &str) -> &'v Vec<Value> {
     value[name].as_array().unwrap_or_else(|| panic!("no {name} in {value}"))
 }
 
-/// Text and JSON of every new command, as a whole.
+/// Text and JSON of these commands, as a whole.
 #[test]
 fn whole_answers_stay_as_they_are() {
     for scenario in ["figure-4", "quicksort", "deadlock"] {
@@ -44,7 +44,7 @@ fn whole_answers_stay_as_they_are() {
     );
 }
 
-/// One path for each line of standard input, until `q`; the same ones as in the list.
+/// One path for each line of standard input until `q`, the same ones as in the list.
 #[test]
 fn the_next_path_for_who_asks() {
     let asked = |answers: &str| {
@@ -66,7 +66,7 @@ fn the_next_path_for_who_asks() {
     assert!(list.contains(all.split("Way 2").next().expect("the first path")), "{list}\n{all}");
 }
 
-/// 2001, Fig. 4 on unlimited processors: a b g h a f, 11 units.
+/// 2001, Fig. 4 on unlimited processors: the critical path is a b g h a f, 11 units.
 #[test]
 fn figure_4_has_its_critical_path_first() {
     let answer = json(&["paths", "--json", "-k", "3", "--show", "1"], "figure-4");
@@ -118,8 +118,8 @@ fn slack_lies_between_its_bounds() {
     }
 }
 
-/// Half of the recursion on one CPU is half of its time; what the critical path promises is kept where nothing else
-/// takes its place.
+/// On one CPU, half of the recursion takes half of its time: the gain is what the critical path promises, since no other
+/// path takes its place.
 #[test]
 fn what_if_keeps_its_promise_on_one_cpu() {
     let scale = ["what-if", "--json", "--scale", "RecursiveQuickSort=0.5", "--model", "ideal", "--cpus", "1"];
@@ -132,7 +132,7 @@ fn what_if_keeps_its_promise_on_one_cpu() {
     assert!((gain - number("promised_ns")).abs() < 100.0, "{row}");
 }
 
-/// A program against itself has not changed; against one with more to do it has, and --fail-on says so.
+/// A program compared with itself has not changed. Compared with a longer one it has, and --fail-on reports it.
 #[test]
 fn diff_tells_growth_and_fails_on_it() {
     let folder = tempfile::tempdir().unwrap();
@@ -162,7 +162,7 @@ fn diff_tells_growth_and_fails_on_it() {
     diff("g=+1%").ok();
 }
 
-/// Rules kept and broken, in every form.
+/// Kept and broken rules, in every output format.
 #[test]
 fn check_sets_rules_against_the_report() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Malicious readers: longpole continues, and what they take is bounded.
+//! Malicious clients: longpole goes on, and what they can use up is bounded.
 
 use super::{TOKEN, serve, snapshot_of};
 use std::io::{ErrorKind, Read, Write};
@@ -38,7 +38,7 @@ fn bytes_that_are_no_request_are_turned_away() {
     served.is_well();
 }
 
-/// Whether the other side has closed it.
+/// Whether the server has closed the connection.
 fn is_closed(stream: &mut TcpStream) -> bool {
     match stream.read(&mut [0; 64]) {
         Ok(length) => length == 0,
@@ -53,7 +53,7 @@ fn many_connections_are_not_held() {
     for stream in &idle {
         stream.set_read_timeout(Some(Duration::from_millis(20))).expect("set");
     }
-    // Most are closed at once, and the others when their request does not come.
+    // Most connections are closed at once, the others when no request arrives.
     let mut open = idle.len();
     let begun = Instant::now();
     while open > 0 {
@@ -71,7 +71,7 @@ fn many_connections_are_not_held() {
 #[test]
 fn a_reader_that_does_not_read_is_dropped() {
     let mut served = serve();
-    // More than what the kernel keeps for a reader.
+    // A page larger than what the kernel keeps for a client.
     let threads: Vec<_> = (0..100)
         .map(|number| {
             serde_json::json!({"name": number.to_string(), "ops": [["exec", format!("{number}{}", "x".repeat(5_000)), 1000 + number]]})
@@ -87,13 +87,13 @@ fn a_reader_that_does_not_read_is_dropped() {
     let begun = Instant::now();
     let mut shows = 0u64;
     loop {
-        // Far more often than it could be sent.
+        // Far more reports than could be sent.
         for _ in 0..1_000 {
             served.board.show(snapshot.clone());
             shows += 1;
         }
         std::thread::sleep(Duration::from_millis(20));
-        // A connection that was given up answers what is sent to it with a reset.
+        // A dropped connection answers with a reset.
         if slow.write_all(b"\r\n").is_err() {
             break;
         }

@@ -1,4 +1,4 @@
-//! `top --listen`, over real connections: readers that others have made, and readers that mean no good.
+//! `top --listen` over real connections: clients made by others, and malicious ones.
 
 mod attacks;
 mod readers;
@@ -17,11 +17,11 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 const TOKEN: &str = "a-token-of-the-tests";
 
-/// What listens while a test asks.
+/// A server that runs during a test.
 struct Served {
     address: SocketAddr,
     board: Board,
-    /// What the thread complains about.
+    /// Failures of the server's thread.
     news: UnboundedReceiver<Message>,
     _listener: Listener,
 }
@@ -36,7 +36,7 @@ fn serve() -> Served {
     Served { address, board, news, _listener: listener }
 }
 
-/// What `top` makes of a kept recording.
+/// The report that `top` makes of a kept recording.
 fn snapshot(name: &str) -> Arc<Snapshot> {
     let (recording, _) = recording::read(&recording(name)).expect("a recording");
     let cpus = Cpus::parse_list("1,2,8,inf").expect("a list");
@@ -44,7 +44,7 @@ fn snapshot(name: &str) -> Arc<Snapshot> {
     Arc::new(collector::live::snapshot(&recording, &asked, false))
 }
 
-/// The same of a program that was written by hand.
+/// The same for a program written by hand.
 fn snapshot_of(program: &Program) -> Arc<Snapshot> {
     let (cpus, model) = ([Cpus::ONE, Cpus::Infinite], Model::default());
     let report = engine::report::report(program, &cpus, Detail::Functions);
@@ -60,10 +60,10 @@ impl Served {
         TcpStream::connect(self.address).expect("a connection")
     }
 
-    /// Sends these bytes, and returns all that comes back until the other side closes.
+    /// Sends these bytes, and returns the answer up to the end of the connection.
     fn send(&self, bytes: &[u8]) -> String {
         let mut stream = self.connect();
-        // It may close before it has read all.
+        // An error means that the server closes before it has read all.
         let _ = stream.write_all(bytes);
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);
@@ -74,7 +74,7 @@ impl Served {
         self.send(format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", self.address).as_bytes())
     }
 
-    /// It answers, and its thread has not complained.
+    /// Checks that the server answers, and that its thread has not failed.
     #[track_caller]
     fn is_well(&mut self) {
         let answer = self.get("/metrics");

@@ -1,4 +1,4 @@
-//! Metrics as Prometheus's own parser and Prometheus itself read them, and the page as a browser shows it.
+//! Metrics, read by Prometheus's own parser and by Prometheus itself, and the page in a browser.
 
 use super::{TOKEN, serve, snapshot, snapshot_of};
 use crate::command_line::Folder;
@@ -17,7 +17,7 @@ fn body(answer: &str) -> &str {
     answer.split_once("\r\n\r\n").expect("headers and a body").1
 }
 
-/// What Prometheus's own parser makes of it: name, labels and value of each sample.
+/// Name, labels and value of each sample, by Prometheus's own parser.
 fn parsed(python: &Path, folder: &Folder, text: &str) -> Vec<(String, Value, f64)> {
     let file = folder.file("metrics", text);
     let told = tools::checked(python, "read_metrics.py", &[&file]);
@@ -85,7 +85,7 @@ fn hostile_names_stay_labels() {
     }
 }
 
-/// What the dashboard asks.
+/// The queries of the dashboard.
 fn questions() -> Vec<String> {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/grafana-dashboard.json");
     let dashboard: Value = serde_json::from_slice(&std::fs::read(page).expect("read")).expect("JSON");
@@ -94,7 +94,7 @@ fn questions() -> Vec<String> {
     targets.map(|target| target["expr"].as_str().expect("a question").to_owned()).collect()
 }
 
-/// Every name that the dashboard asks for is one that is served.
+/// The server has every name that the dashboard asks for.
 #[test]
 fn the_dashboard_asks_for_what_there_is() {
     let served = serve();
@@ -111,7 +111,7 @@ fn the_dashboard_asks_for_what_there_is() {
     }
 }
 
-/// Ended with the test.
+/// A server process that is killed at the end of the test.
 struct Server(Child);
 
 impl Drop for Server {
@@ -165,7 +165,7 @@ fn prometheus_reads_them() {
     for question in questions() {
         let question = question.replace("$job", ".*").replace("$instance", ".*").replace("$cpus", "8");
         let found = ask(&question);
-        // No rate yet, and a recording that was made before costs nothing.
+        // There is no rate yet, and no cost, since the recording was made before.
         let has_none = ["rate(", "cost"].iter().any(|word| question.contains(word));
         assert!(has_none || !found.is_empty(), "{question}");
     }

@@ -1,5 +1,5 @@
-//! Pages in headless Chromium, driven by `view/test/drive.mjs`. Without it, Node.js or the page's packages (`./x view` installs
-//! them) these tests are skipped.
+//! Pages in headless Chromium, driven by `view/test/drive.mjs`. Without Chromium, Node.js or the page's packages (`./x view`
+//! installs them) these tests are skipped.
 
 use crate::command_line::{FIGURE_4, Folder, longpole};
 use crate::exports::{hostile::hostile, recording};
@@ -31,7 +31,7 @@ pub(crate) fn chromium() -> Result<PathBuf, String> {
     places.ok_or_else(|| "Chromium is nowhere in PATH".to_owned())
 }
 
-/// Drives a page and returns what was found.
+/// Drives a page and returns what it shows.
 #[track_caller]
 pub(crate) fn drive(chromium: &Path, what: &str, arguments: &[&str]) -> Value {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../view/test/drive.mjs");
@@ -97,7 +97,7 @@ fn hostile_names_run_nothing() {
     let found = drive(&chromium, "open", &[&page(&folder, &hostile(&folder), &[])]);
     let names = found["threads"].as_array().expect("names");
     assert!(names.iter().any(|name| name == "</script><script>alert(1)</script>"), "{names:?}");
-    // The page's own.
+    // The only script is the page's own.
     assert_eq!(found["scripts"], 1);
 }
 
@@ -145,7 +145,7 @@ fn other_recordings_are_points_of_the_curve() {
     );
 }
 
-/// From a click to the line of the source, if the page has it.
+/// A click leads to the source line, if the page has it.
 #[test]
 fn a_click_leads_to_the_source() {
     let chromium = chromium!();

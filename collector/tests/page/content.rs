@@ -1,4 +1,4 @@
-//! What is in the file.
+//! The content of the page's file.
 
 use super::document;
 use crate::command_line::session::write;
@@ -73,7 +73,7 @@ fn tables_are_the_documents_of_the_other_commands(page: &Value, input: &str) {
     assert_eq!(page["predict"]["results"], predicted["results"], "{input}");
 }
 
-/// The sliders' steps are what `what-if` says, one by one.
+/// The sliders' steps have the times of `what-if`.
 #[test]
 fn changes_are_what_if_s() {
     let folder = Folder::new();
@@ -99,7 +99,7 @@ fn changes_are_what_if_s() {
     }
 }
 
-/// States cover each thread's life; samples, wake-ups and lock sections are those of the exported tables.
+/// States cover each thread's life. Samples, wake-ups and lock sections are the same as in exported tables.
 fn lanes_hold_what_tables_export(page: &(Value, Vec<u8>), input: &str) {
     assert_eq!(page.0["measured"]["quantum_ns"], 0, "{input}: nothing is summed up");
     let rows = |table: &str| -> Vec<Value> {
@@ -114,7 +114,7 @@ fn lanes_hold_what_tables_export(page: &(Value, Vec<u8>), input: &str) {
     let wakers = column(page, "measured.more").iter().filter(|waker| **waker > 0).count();
     assert_eq!(wakers, shown.filter(|row| !row["waker"].is_null()).count(), "{input}");
     let states = page.0["states"].as_array().expect("states");
-    // Barriers, conditions and devices were "waits for a lock".
+    // Barriers, conditions and devices are no locks.
     for state in states.iter().filter(|state| state["state"] == "blocked") {
         let object = state["object"].as_u64().map(|object| &page.0["names"]["objects"][object as usize]);
         let is_lock = object.and_then(Value::as_str).is_some_and(|name| {
@@ -133,7 +133,7 @@ fn lanes_hold_what_tables_export(page: &(Value, Vec<u8>), input: &str) {
     assert_eq!(column(page, "calls.lengths").len(), rows("calls").len(), "{input}");
 }
 
-/// The critical path takes the whole predicted time on each CPU count, and so does the predicted run.
+/// The critical path takes the whole predicted time on each CPU count, and the predicted run is as long.
 fn the_path_is_as_long_as_the_predicted_time(page: &(Value, Vec<u8>), name: &str) {
     for (place, result) in page.0["report"]["results"].as_array().expect("results").iter().enumerate() {
         let time = result["time_ns"].as_f64().expect("a time");
@@ -144,7 +144,7 @@ fn the_path_is_as_long_as_the_predicted_time(page: &(Value, Vec<u8>), name: &str
     }
 }
 
-/// A program that was written by hand has weights instead of one path, and negative ones among them.
+/// A program written by hand has weights instead of a single path; some are negative.
 #[test]
 fn weights_of_a_program_by_hand_are_those_of_a_report() {
     let folder = Folder::new();
@@ -185,7 +185,7 @@ fn names_are_in_the_document_alone() {
     let (page, _) = page_of(&folder, &input, &[]);
     let threads = page["names"]["threads"].as_array().expect("threads");
     assert!(threads.iter().any(|thread| thread["name"] == "</script><script>alert(1)</script>"));
-    // `document` has compared everything around it with the page as it was built.
+    // `document` has compared the rest of the file with the built page.
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn a_page_is_there_whole_and_replaces_only_pages() {
     longpole(&["view", "-", "--no-open"]).fails(2, "has no name", "-o OUT.html");
 }
 
-/// Finding the longest paths took the square of the number of threads, and so did the account of processor time.
+/// The longest paths and the account of processor time must not take the square of the number of threads.
 #[test]
 fn very_many_threads_have_all_tables() {
     let folder = Folder::new();
@@ -236,7 +236,7 @@ fn very_many_threads_have_all_tables() {
     assert!(page["report"]["results"].is_array() && page["slack"]["functions"].is_array());
 }
 
-/// Most of a page is what happens: a state has 10 bytes or fewer, and what is too much is summed up.
+/// Most of a page is states, 10 bytes or fewer each; if there are too many, they are summed up.
 #[test]
 fn a_page_stays_small() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! `longpole view`: what is in the page is what the other commands print, and a browser shows it without a word or a request.
+//! `longpole view`: the page has what other commands print, and a browser shows it without errors or requests.
 
 pub(crate) mod browser;
 mod content;
@@ -8,10 +8,10 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::read::GzDecoder;
 use std::io::Read;
 
-/// What the page is built into.
+/// The built page, without a document.
 const EMPTY: &str = include_str!("../../embedded/page/page.html");
 
-/// The document in a page: its JSON, and the columns after it. All else in the file is as it was built.
+/// The document in a page: its JSON, and the columns after it. The rest of the file must be the built page.
 fn document(page: &str) -> (serde_json::Value, Vec<u8>) {
     let (before, after) = EMPTY.split_once("@document@").expect("a place");
     let packed = page.strip_prefix(before).and_then(|rest| rest.strip_suffix(after)).expect("the built page");

@@ -1,5 +1,5 @@
-//! What a person sees: every screen of the kept recordings, at 80 and 120 columns, and of recordings about
-//! which little can be known. `LONGPOLE_BLESS=1` writes the screens again.
+//! All screens of the kept recordings, at 80 and 120 columns, and of recordings with little to show. `LONGPOLE_BLESS=1`
+//! writes the screens again.
 
 use longpole_tests::data_folder;
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ fn recording(name: &str) -> PathBuf {
     data_folder().join(folder).join(name)
 }
 
-/// What a command shows of a recording in its own folder; the screen must fit.
+/// The output of a command about a recording, run in the recording's folder; checks that it fits the screen.
 fn screen(words: &str, name: &str, columns: usize) -> String {
     let file = recording(name);
     let mut command = Command::new(env!("CARGO_BIN_EXE_longpole"));
@@ -42,7 +42,7 @@ fn screen(words: &str, name: &str, columns: usize) -> String {
     for line in text.lines() {
         assert!(line.chars().count() <= columns, "{words}, {name}, {columns} columns: {line:?}");
     }
-    // `notes` has them all, however long they are, and a narrow screen has numbers below their names.
+    // `notes` shows all notes in full, and on a narrow screen numbers are below their names.
     let most = if words.starts_with("notes") || columns < 80 { 80 } else { 40 };
     assert!(text.lines().count() <= most, "{words}, {name}: more than {most} lines\n{text}");
     for word in ["TETID", "censored", "unmatched", "spurious", "decided anew", "may lower", "999999"] {
@@ -108,7 +108,7 @@ fn timers() {
     snapshots("timers");
 }
 
-/// Tables of four columns went beyond a screen of 40.
+/// Tables of four columns are too wide for a screen of 40 columns.
 #[test]
 fn a_narrow_screen_holds_every_table() {
     for name in ["attached", "forkjoin", "phases", "pipeline", "quicksort", "split", "store", "timers"] {
@@ -123,7 +123,7 @@ fn a_narrow_screen_holds_every_table() {
         ] {
             let text = screen(words, &format!("{name}.lp"), 40);
             let wide = screen(words, &format!("{name}.lp"), 80);
-            // Of a table no column is cut off.
+            // No column of a table is cut off.
             for title in ["all off", "for sure", "order kept", "queue", "   used"] {
                 assert_eq!(wide.contains(title), text.contains(title), "{words}, {name}: {title}\n{text}");
             }
@@ -131,7 +131,7 @@ fn a_narrow_screen_holds_every_table() {
     }
 }
 
-/// For one file `report` said 972 ms, `parallelism` 959 ms.
+/// `report` and `parallelism` show the same length of the run.
 #[test]
 fn every_command_says_how_long_the_run_took() {
     for name in ["attached", "forkjoin", "phases", "pipeline", "quicksort", "split", "store"] {
@@ -145,7 +145,7 @@ fn every_command_says_how_long_the_run_took() {
     }
 }
 
-/// All screens of it, in a wide and in a narrow terminal; the report in few lines, with this on it.
+/// Checks all screens of a recording, wide and narrow. Its report must be short and contain these texts.
 fn little(name: &str, said: &[&str]) {
     let name = format!("bad-recordings/{name}.lp");
     for words in SCREENS {
@@ -176,7 +176,7 @@ fn a_recording_without_samples() {
     little("no-samples", &["LIMIT too few threads: the 2 are busy", "SURE poor"]);
 }
 
-/// Nine tenths of the records were lost, and "waiting for unknown" limited.
+/// With nine tenths of the records lost, the limit is not known.
 #[test]
 fn a_recording_that_lost_its_locks() {
     little("lost", &["LIMIT not known: what threads did is missing for", "SURE not known", "were lost"]);

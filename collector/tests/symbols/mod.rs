@@ -1,4 +1,4 @@
-//! Tests of reading binaries that need longpole itself, which is the process without rights.
+//! Tests of reading binaries that need longpole's own binary, which is also the process without rights.
 
 mod sandboxed;
 #[path = "../../../symbols/tests/sources.rs"]

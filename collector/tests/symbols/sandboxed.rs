@@ -1,5 +1,5 @@
-//! Symbols read by a process without rights: the same answers, and a clean error for anything that a file
-//! does to it.
+//! Symbols read by a process without rights: the answers are the same, and whatever a file does to the process is a clean
+//! error.
 
 use super::sources::{C, CPP, OTHER_C, build};
 use std::os::unix::fs::{FileExt, PermissionsExt};
@@ -89,13 +89,13 @@ fn it_has_no_rights_when_it_reads() {
     for set in ["CapEff:", "CapPrm:", "CapInh:", "CapAmb:"] {
         assert_eq!(field(set).trim_start_matches('0'), "", "{set}");
     }
-    // Only root can become another user.
+    // Only root can change the user id.
     if rustix_is_root() {
         assert!(field("Uid:").split_whitespace().all(|id| id == "65534"), "{}", field("Uid:"));
         assert!(field("Gid:").split_whitespace().all(|id| id == "65534"), "{}", field("Gid:"));
         assert_eq!(field("Groups:"), "");
         let files = std::fs::read_dir(format!("/proc/{pid}/fd")).expect("files");
-        // Standard streams, the socket's second number, the binary.
+        // Open files: standard streams, the socket's second descriptor, the binary.
         assert!(files.count() <= 6);
     }
     drop(parser);
@@ -106,7 +106,7 @@ fn rustix_is_root() -> bool {
     std::fs::read_to_string("/proc/self/status").is_ok_and(|status| status.contains("\nUid:\t0\t0\t"))
 }
 
-/// Everything that is asked, with an error instead of an answer allowed; how long it took.
+/// Makes all kinds of requests. Returns an error or a number of answers.
 fn use_it(parsers: &Parsers, path: &Path) -> Result<usize, SymbolError> {
     let mut parser = parsers.open(path, "hostile")?;
     let choice = parser.choose(&everything())?;
@@ -176,7 +176,7 @@ fn a_binary_of_two_gigabytes() {
     file.set_len(2 << 30).expect("sparse");
     assert!(use_it(&sandboxed(), &built.binary).expect("still a program") > 5);
 
-    // Its string table as large as the file says: nothing takes that much memory.
+    // The header claims a string table as large as the file: reading must not take that much memory.
     assert_eq!(std::fs::metadata(&built.binary).map(|file| file.len()).ok(), Some(2 << 30));
     let mut header = [0u8; 64];
     let file = std::fs::File::options().read(true).write(true).open(&built.binary).expect("open");
@@ -213,7 +213,7 @@ fn a_symbol_name_of_a_megabyte() {
 #[test]
 fn memory_is_limited() {
     let parsers = sandboxed().with_limits(Limits { memory: 24 << 20, cpu_s: 60 }, Duration::from_secs(60));
-    // Its symbol table alone is larger.
+    // The binary's symbol table alone is larger.
     let error = use_it(&parsers, Path::new(LONGPOLE)).expect_err("too little memory");
     assert!(error.to_string().contains("24 MiB"), "{error}");
 }
@@ -225,7 +225,7 @@ fn time_is_limited() {
     assert!(error.to_string().contains("processor time") || error.to_string().contains("started"), "{error}");
 }
 
-/// What a parser that was taken over by a file could do.
+/// A stand-in for a parser that a file has taken over.
 fn impostor(folder: &Path, script: &str) -> PathBuf {
     let path = folder.join("impostor");
     std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("script");

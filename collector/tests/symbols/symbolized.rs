@@ -1,5 +1,5 @@
-//! `longpole symbolize` and `longpole report --symbol-dir`: names that a recording got later, from debug files in a folder
-//! and from a debuginfod server.
+//! `longpole symbolize` and `longpole report --symbol-dir`: a recording gets better names later, from debug files in a
+//! folder and from a debuginfod server.
 
 use super::sources::{Built, CPP, build};
 use engine::event::{AddressFact, Facts, FunctionFact, ModuleFact, WindowEnd};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use symbols::functions_of;
 
-/// A stripped program, its debug file, and a session that knows only places in it.
+/// A stripped program, its debug file, and a session that has only places in it.
 struct Case {
     built: Built,
     session: PathBuf,
@@ -137,7 +137,7 @@ fn names_from_a_folder_are_stored_once() {
     assert_eq!(case.bytes(), after, "the second time changes nothing");
 }
 
-/// Serves what `answer` makes of each path, and counts requests.
+/// Serves the answer of `answer` to each path, and counts requests.
 fn serve(answer: impl Fn(&str, &mut dyn Write) + Send + 'static) -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
     let address = format!("http://{}", listener.local_addr().expect("address"));
@@ -197,7 +197,7 @@ fn names_from_a_server_and_then_from_the_cache() {
 fn servers_that_fail_are_said_and_change_nothing() {
     let Some(case) = case("servers_that_fail_are_said_and_change_nothing") else { return };
     let before = case.bytes();
-    // A small one: it has to arrive within the time limit on a busy machine.
+    // The file is small: it has to arrive within the time limit even on a busy machine.
     let other = PathBuf::from("/bin/true");
     type Answer = Box<dyn Fn(&str, &mut dyn Write) + Send>;
     let answers: Vec<(&str, Answer, &str)> = vec![

@@ -1,4 +1,4 @@
-//! What changes of single functions and locks gain, for a slider: each step is simulated beforehand.
+//! Predicted times for changes of single functions and locks, for a slider: each step is simulated beforehand.
 
 use crate::page::{Curve, Stop};
 use engine::attribution::Owners;
@@ -8,18 +8,18 @@ use engine::program::{FunctionRef, ObjectId, Program, is_start_up};
 use engine::report::{Cpus, Report};
 use std::collections::HashMap;
 
-/// Functions and locks at most.
+/// Most functions and locks.
 const MOST: usize = 20;
-/// A slider with fewer steps is better than none; three sliders are better than one with more steps.
+/// Prefers this many sliders with fewer steps to fewer sliders with more steps.
 const FEW: usize = 3;
-/// Operations simulated for all curves together: a large program has fewer of them, with fewer steps.
+/// Most operations simulated for all curves together: a large program has fewer curves, with fewer steps.
 const OPERATIONS: usize = 200_000_000;
 
 /// The steps of a slider.
 struct Steps {
-    /// The part of a function that remains.
+    /// Parts of a function that remain.
     factors: &'static [f64],
-    /// How many locks there are instead of one.
+    /// Numbers of locks in place of one.
     parts: &'static [u32],
 }
 
@@ -27,8 +27,8 @@ const ALL: Steps = Steps { factors: &[0.9, 0.8, 0.5, 0.0], parts: &[2, 4, 8] };
 const SOME: Steps = Steps { factors: &[0.5, 0.0], parts: &[2, 8] };
 const ONE: Steps = Steps { factors: &[0.5], parts: &[8] };
 
-/// The functions with the largest share of the critical path on any CPU count, and the locks with the largest share of waits:
-/// as many as there is time for. What cannot be changed is left out. The report is the program's.
+/// Curves for the functions with the largest share of the critical path on any CPU count, and for the locks with the longest
+/// waits: as many as there is time for. What cannot be changed is left out. `report` is that of `program`.
 pub fn curves(program: &Program, owners: &Owners, report: &Report, model: &Model) -> Vec<Curve> {
     let cpus: Vec<Cpus> = report.results.iter().map(|result| result.cpus).collect();
     let operations: usize = program.threads.iter().map(|thread| thread.operations.len()).sum();
@@ -99,7 +99,7 @@ fn functions(report: &Report, program: &Program) -> Vec<Change> {
             *share = share.max(row.tet_ns / result.time_ns);
         }
     }
-    // What threads start with cannot be made faster.
+    // Functions that only start threads cannot be made faster.
     let known = (0..).zip(&program.functions).filter(|(_, function)| !is_start_up(&function.name));
     let share = |name: &str| largest.get(name).copied().unwrap_or(0.0);
     let mut shares: Vec<(f64, FunctionRef)> =
@@ -109,7 +109,7 @@ fn functions(report: &Report, program: &Program) -> Vec<Change> {
     shares.into_iter().map(|(_, function)| Change::Function(function)).collect()
 }
 
-/// At most `most` of them.
+/// Locks with waits, the longest first, at most `most`.
 fn locks(report: &Report, program: &Program, most: usize) -> Vec<Change> {
     let mut waited: Vec<(f64, &str)> = report
         .locks

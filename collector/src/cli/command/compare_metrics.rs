@@ -10,7 +10,7 @@ use engine::metrics::metrics as compare;
 use engine::program::Samples;
 use engine::report::Cpus;
 
-/// Reads, computes all metrics, shows. A deadlock is a finding, not an error.
+/// Reads an input, computes and shows all metrics. A deadlock is a finding, not an error.
 pub fn run(args: &CompareMetricsArguments) -> Result<Outcome, UserError> {
     let input = args.studied.input.plan();
     let mut program = Input::open(&input)?.into_program();

@@ -11,7 +11,7 @@ use engine::compare::{Change, Comparison, compare};
 use engine::report::Cpus;
 use std::collections::BTreeSet;
 
-/// Reads both, compares, shows: exit code 3 if something grew by more than was allowed.
+/// Reads and compares both inputs, shows the changes: exit code 3 if something grew by more than allowed.
 pub fn run(args: &DiffArguments) -> Result<Outcome, UserError> {
     let [first, second] =
         [&args.before, &args.after].map(|file| InputPlan::of(Some(file.clone()), args.between.into()));
@@ -25,7 +25,7 @@ pub fn run(args: &DiffArguments) -> Result<Outcome, UserError> {
     };
     let named = args.fail_on.iter().map(named).collect::<Result<Vec<_>, _>>()?;
     let model = super::model(args.scheduling.model);
-    // Standard functions count for who uses them, as in `report`; one that a threshold is about counts for itself.
+    // Standard functions count for their callers, as in `report`; a function that a threshold names counts for itself.
     let users = [&before, &after].map(|program| attributed_to_users(program.clone()));
     let comparison = compare(&users[0], &users[1], &args.cpus, &model).map_err(super::invalid)?;
     let functions = before.functions.iter().chain(&after.functions);
@@ -57,7 +57,7 @@ pub fn run(args: &DiffArguments) -> Result<Outcome, UserError> {
     Ok(if failures.is_empty() { Outcome::Done } else { Outcome::Code(Code::Threshold as u8) })
 }
 
-/// What grew by more than a threshold allows; `functions`: those that it is about, if it is about any.
+/// Sentences about growth beyond a threshold; `functions`: those that it names, if it names any.
 fn broken(
     comparison: &Comparison,
     threshold: &Threshold,

@@ -16,15 +16,15 @@ use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// A trace as JSON is no longer than this, unless all is asked for: 30 MB, which browsers open.
+/// Most bytes of a trace as JSON, unless all is asked for: 30 MB, which browsers open.
 const MOST_BYTES: u64 = 30_000_000;
 
-/// Reads and writes in another format.
+/// Reads an input and writes it in another format.
 pub fn run(args: &ExportArguments) -> Result<Outcome, UserError> {
     check(args)?;
     let overwrite = if args.force { Overwrite::AnyFile } else { Overwrite::Devices };
     for path in args.files() {
-        // Reading and simulating may take long. A folder that is not there yet is made later.
+        // Checked now, since reading and simulating may take long. A missing folder is created later.
         if args.folder().is_none_or(Path::exists) {
             check_file(&path, overwrite)?;
         }
@@ -49,7 +49,7 @@ pub fn run(args: &ExportArguments) -> Result<Outcome, UserError> {
     Ok(Outcome::Done)
 }
 
-/// What does not go together.
+/// Refuses arguments that contradict each other.
 fn check(args: &ExportArguments) -> Result<(), UserError> {
     let has_tables = args.format.is_some_and(Format::has_tables);
     let (problem, hint) = match (args.format, &args.cpus) {
@@ -120,7 +120,7 @@ fn formatted(
     Ok(())
 }
 
-/// Which recording it is.
+/// Where a recording comes from.
 pub(super) fn about(input: &InputPlan, meta: Option<&Meta>) -> About {
     let name = match &input.source {
         Source::File(path) => path.file_name().map(|name| name.to_string_lossy().into_owned()),
@@ -147,7 +147,7 @@ fn written(
     }
 }
 
-/// Writes each table as a file. If one cannot be written, those that were are taken away.
+/// Writes each table as a file. If one cannot be written, those written before are removed.
 fn to_folder(
     args: &ExportArguments,
     folder: &Path,
@@ -159,7 +159,7 @@ fn to_folder(
     for (number, (table, path)) in Table::ALL.iter().zip(&files).enumerate() {
         if let Err(error) = write_whole(path, overwrite, |out| write(table, out)) {
             for path in files.iter().take(number) {
-                // What cannot be taken away stays whole.
+                // A file that cannot be removed stays, and is complete.
                 let _ = std::fs::remove_file(path);
             }
             if is_new {
@@ -171,7 +171,7 @@ fn to_folder(
     Ok(())
 }
 
-/// Makes the folder if there is none; under sudo it belongs to the invoking user.
+/// Creates the folder if there is none. Under sudo the invoking user owns it. Returns whether it is new.
 fn make(folder: &Path) -> io::Result<bool> {
     match DirBuilder::new().mode(0o700).create(folder) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
@@ -186,20 +186,20 @@ fn make(folder: &Path) -> io::Result<bool> {
 }
 
 impl ExportArguments {
-    /// What FILE means. Data are written whole; what shows or analyses them is of the same part as a report.
+    /// The input. Data formats have all of it; formats for viewing or analysis have the same part as a report.
     fn plan(&self) -> InputPlan {
         let mut plan = self.input.plan();
         plan.part.whole |= self.format.is_none_or(Format::has_tables);
         plan
     }
 
-    /// Where tables go, if all of them are written.
+    /// The folder for tables, if all tables are written.
     fn folder(&self) -> Option<&Path> {
         let has_all = self.format.is_some_and(Format::has_tables) && self.table.is_none();
         (has_all && !is_dash(&self.output)).then_some(&self.output)
     }
 
-    /// The files that are to be written, tables in their order.
+    /// The files to be written; tables in their order.
     fn files(&self) -> impl Iterator<Item = PathBuf> + '_ {
         let end = self.format.map_or("", Format::name);
         let tables = self.folder().into_iter().flat_map(move |folder| {

@@ -9,7 +9,7 @@ use crate::plan::part::Part;
 use crate::plan::{InputPlan, Source};
 use crate::present::{info, style};
 
-/// Shows what a session or a program holds.
+/// Shows what a session or a program contains.
 pub fn run(args: &InfoArguments) -> Result<Outcome, UserError> {
     let plan = InputPlan::of(args.file.clone(), Part::default());
     let source = plan.source.resolved()?;

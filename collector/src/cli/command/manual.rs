@@ -1,4 +1,4 @@
-//! `longpole completions` and `longpole man`: the same text as `--help`, for shells and for man.
+//! `longpole completions` and `longpole man`: the texts of `--help`, for shells and for man.
 
 use super::output::to_stdout;
 use crate::cli::args::Arguments;
@@ -7,7 +7,7 @@ use clap::CommandFactory;
 use clap_complete::Shell;
 use std::path::Path;
 
-/// Prints the script for a shell.
+/// Prints the completion script for a shell.
 pub fn completions(shell: Shell) -> Result<Outcome, UserError> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Arguments::command(), "longpole", &mut script);

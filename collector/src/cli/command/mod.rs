@@ -1,4 +1,4 @@
-//! The commands that read: one file each.
+//! Commands that read a recording or a program: one file each.
 
 mod changes;
 pub mod check;
@@ -34,20 +34,20 @@ use engine::program::{Program, ProgramError, Samples};
 use engine::report::{Builder, Cpus, Detail, Report};
 use progress::Progress;
 
-/// Functions that `slack` and `paths` also leave out in a simulation: one run each.
+/// Most functions whose removal `slack` and `paths` also simulate: one run each.
 const SIMULATED: usize = 10;
 
-/// A program that cannot be scheduled.
+/// The error for a program that cannot be scheduled.
 fn invalid(error: ProgramError) -> UserError {
     UserError::runtime(error.to_string(), error.hint())
 }
 
-/// The usual machine, with CPUs shared so.
+/// The usual machine with this scheduler.
 fn model(scheduler: Option<Scheduler>) -> Model {
     Model { scheduler, ..Model::default() }
 }
 
-/// [`engine::report::report_by`], each core of this machine taking the next CPU counts.
+/// As [`engine::report::report_by`]; each core of this machine takes the next CPU counts.
 fn report_on_all_cores(
     program: &Program,
     cpus: &[Cpus],
@@ -64,7 +64,7 @@ fn report_on_all_cores(
     }
 }
 
-/// [`engine::limit::limits`], each core of this machine taking the next question.
+/// As [`engine::limit::limits`]; each core of this machine takes the next question.
 fn limits_on_all_cores(program: &Program, cpus: &[Cpus], model: &Model) -> Limits {
     let Ok(search) = Search::new(program, cpus, model) else { return Limits::default() };
     let found = on_all_cores(search.counts(), |cpus| search.at(*cpus));
@@ -73,7 +73,7 @@ fn limits_on_all_cores(program: &Program, cpus: &[Cpus], model: &Model) -> Limit
     search.conclude(found, fixes.into_iter().flatten().collect(), functions.into_iter().flatten().collect())
 }
 
-/// What limits, without what to change about it.
+/// The limits, without changes.
 fn limit_on_all_cores(program: &Program, cpus: &[Cpus], model: &Model) -> Limits {
     Search::new(program, cpus, model).map_or_else(|_| Limits::default(), limit_of)
 }
@@ -83,22 +83,22 @@ fn limit_of(search: Search) -> Limits {
     search.conclude(found, Vec::new(), Vec::new())
 }
 
-/// What surrounds a command's table: what limits, and the name of the file.
+/// The frame around a command's table: the limits, and the name of the file.
 fn frame(input: &InputPlan, program: &Program, cpus: &[Cpus], model: &Model) -> Frame {
     framed(input, program, limit_on_all_cores(program, cpus, model))
 }
 
-/// The same around limits that are known.
+/// The same for limits that are known.
 fn framed(input: &InputPlan, program: &Program, limits: Limits) -> Frame {
     Frame { doubts: limits.doubts(program.overhead), limits, file: file_name(input) }
 }
 
-/// The largest CPU count that commands without `--cpus` say what limits on, as `report` does.
+/// The largest CPU count for which commands without `--cpus` give the limit, as `report` does.
 fn usual_cpus() -> Vec<Cpus> {
     Cpus::count(16).into_iter().collect()
 }
 
-/// The file as the user gave it; empty for the newest one, which the other commands take, too.
+/// The file as the user gave it; empty for the newest one, which other commands read by default, too.
 fn file_name(input: &InputPlan) -> String {
     match &input.source {
         Source::Stdin => "-".to_owned(),
@@ -107,12 +107,12 @@ fn file_name(input: &InputPlan) -> String {
     }
 }
 
-/// [`cores::on_all_cores`], with its progress on standard error.
+/// As [`cores::on_all_cores`], with the progress on standard error.
 fn on_all_cores<T: Sync, A: Send>(things: &[T], work: impl Fn(&T) -> A + Sync) -> Vec<A> {
     simulated(things, "schedules", work)
 }
 
-/// The same; `what` the things are, in the plural.
+/// The same; `what`: plural name of the things.
 fn simulated<T: Sync, A: Send>(things: &[T], what: &'static str, work: impl Fn(&T) -> A + Sync) -> Vec<A> {
     let progress = Progress::new(things.len(), what);
     cores::on_all_cores(things, |thing| {
@@ -122,16 +122,16 @@ fn simulated<T: Sync, A: Send>(things: &[T], what: &'static str, work: impl Fn(&
     })
 }
 
-/// A program whose single operations are examined or changed: what samples show is written out as calls, or
-/// left out. Also the unchanged program, whose samples show what limits.
+/// A program whose single operations are examined or changed: samples are turned into calls, or left out. And the program
+/// itself, whose samples show what limits.
 struct Studied {
     program: Program,
     own: Program,
-    /// Which functions change with each.
+    /// Which functions change together with which.
     owners: Owners,
 }
 
-/// Standard functions count for their callers, or with `all` for themselves.
+/// Reads an input. Standard functions count for their callers, or with `all` for themselves.
 fn studied(input: &InputPlan, probed_only: bool, all: bool) -> Result<Studied, UserError> {
     let mut own = Input::open(input)?.into_program();
     if probed_only {
@@ -143,7 +143,7 @@ fn studied(input: &InputPlan, probed_only: bool, all: bool) -> Result<Studied, U
 }
 
 impl Studied {
-    /// What changes are made to: every function by itself.
+    /// The program that changes are applied to: each function counts for itself.
     fn changed(&self) -> Program {
         with_sampled_calls(self.own.clone())
     }

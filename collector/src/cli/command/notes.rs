@@ -8,7 +8,7 @@ use crate::present::{notes, style};
 use engine::attribution::Grouping;
 use engine::report::{Cpus, Detail};
 
-/// Shows everything that was noticed of a recording, what can change the answer first.
+/// Shows all notes on a recording, those that can change the answer first.
 pub fn run(args: &NotesArguments) -> Result<Outcome, UserError> {
     let program = Input::open(&args.input.plan())?.into_program();
     let cpus: Vec<Cpus> =

@@ -1,4 +1,4 @@
-//! Standard output as the commands use it.
+//! How commands write to standard output.
 
 use crate::exit::UserError;
 use capture::target::signals;
@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 pub fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), UserError> {
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
     let result = write(&mut out).and_then(|()| out.flush());
-    // The rest of a failed write must not be tried again when the buffer is dropped.
+    // The buffer must not write the rest again when it is dropped.
     let _ = out.into_parts();
     match result {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(UserError::runtime(
@@ -21,18 +21,18 @@ pub fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result
     }
 }
 
-/// The same for text that a person reads: in a terminal a pager shows what does not fit (`PAGER`, else less), as git does.
+/// The same for text that a person reads: on a terminal, a pager (`PAGER`, else less) shows long texts, as in git.
 pub fn to_reader(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), UserError> {
     let pager = pager(io::stdout().is_terminal(), std::env::var_os("PAGER"), std::env::var_os("TERM"));
     let Some(mut command) = pager else { return to_stdout(write) };
     command.stdin(Stdio::piped());
     if std::env::var_os("LESS").is_none() {
-        // Ends by itself if all fits on one screen, shows colours, leaves the text on the terminal.
+        // F: ends by itself if all fits on one screen. R: shows colours. X: leaves the text on the terminal.
         command.env("LESS", "FRX");
     }
-    // A missing pager is no reason to show nothing.
+    // Without a pager the text goes to standard output.
     let Ok(mut child) = command.spawn() else { return to_stdout(write) };
-    // ^C is for the pager.
+    // The pager handles ^C.
     signals::leave_interrupts_to_others();
     if let Some(stdin) = child.stdin.take() {
         let mut out = BufWriter::with_capacity(1 << 16, stdin);
@@ -40,12 +40,12 @@ pub fn to_reader(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result
         let _ = write(&mut out).and_then(|()| out.flush());
         let _ = out.into_parts();
     }
-    // What it ended with says nothing about the text.
+    // The pager's exit code says nothing about the text.
     let _ = child.wait();
     Ok(())
 }
 
-/// What shows text in a terminal; `None`: the terminal itself.
+/// The pager for a terminal; `None`: write to standard output.
 fn pager(terminal: bool, pager: Option<OsString>, term: Option<OsString>) -> Option<Command> {
     if !terminal || term.is_none_or(|term| term == "dumb") {
         return None;

@@ -12,7 +12,7 @@ use engine::program::{Samples, bare_name};
 use engine::report::Cpus;
 use symbols::{NameMatch, listed, match_name};
 
-/// Reads, accounts, shows. A deadlock is a finding, not an error.
+/// Reads an input, computes and shows its parallelism. A deadlock is a finding, not an error.
 pub fn run(args: &ParallelismArguments) -> Result<Outcome, UserError> {
     let (input, probed_only) = (args.studied.input.plan(), args.studied.probed_only);
     let Parts { timeline, mut program, .. } = Input::open(&input)?.into_parts();

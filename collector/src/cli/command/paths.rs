@@ -10,12 +10,12 @@ use engine::graph::{ActivityGraph, NearPaths, PathsWanted, Timing, path_row};
 use engine::predict::Model;
 use engine::program::{Program, is_start_up};
 
-/// Paths listed unless asked otherwise.
+/// Most paths listed by default.
 const PATHS: usize = 100;
-/// The same with --within.
+/// Most paths listed by default with --within.
 const PATHS_WITHIN: usize = 10_000;
 
-/// Reads, analyses, shows. A deadlock is a finding, not an error; fewer paths than asked for are all there are.
+/// Reads an input, shows its longest paths. A deadlock is a finding, not an error; there may be fewer paths than asked for.
 pub fn run(args: &PathsArguments) -> Result<Outcome, UserError> {
     let input = args.studied.input.plan();
     if args.next && input.source == Source::Stdin {
@@ -54,7 +54,7 @@ pub fn run(args: &PathsArguments) -> Result<Outcome, UserError> {
     Ok(Outcome::Done)
 }
 
-/// One path, and one more for each line of standard input: found then, and nothing is computed twice.
+/// Shows one path, and the next one for each line of standard input. A path is found when it is asked for, none twice.
 fn one_by_one(program: &Program, model: &Model) -> Result<Outcome, UserError> {
     let graph = ActivityGraph::on(program, model).map_err(super::invalid)?;
     let timing = Timing::of(&graph);
@@ -76,7 +76,7 @@ fn one_by_one(program: &Program, model: &Model) -> Result<Outcome, UserError> {
     Ok(Outcome::Done)
 }
 
-/// Paths that are looked for at first, without a given number.
+/// Number of paths that the search prepares for at first.
 const AHEAD: usize = 1 << 10;
 
 fn no_such_path(rank: usize, all: u128) -> UserError {

@@ -1,4 +1,4 @@
-//! `longpole report --per`: requests that are calls of a function.
+//! `longpole report --per`: requests, which are calls of a function.
 
 use super::output::{to_reader, to_stdout};
 use crate::cli::args::ReportArguments;
@@ -11,20 +11,20 @@ use engine::requests::{Calls, calls, summarize};
 use engine::timeline::Timeline;
 use symbols::{NameMatch, listed, match_name};
 
-/// What is asked for: calls in a recording.
+/// The requests of a recording.
 #[derive(Debug)]
 pub(super) struct Asked {
     /// What happened.
     pub(super) timeline: Timeline,
-    /// Its names.
+    /// The program, for names.
     pub(super) program: Program,
     /// The requests.
     pub(super) calls: Calls,
-    /// The functions that they are calls of.
+    /// Names of the functions whose calls are requests.
     pub(super) functions: Vec<String>,
 }
 
-/// Reads, follows each request, shows.
+/// Reads an input, follows each request, shows the summary.
 pub fn run(args: &ReportArguments, name: &str) -> Result<Outcome, UserError> {
     let mut input = Input::open(&args.input.plan())?;
     if let Input::Session(read) = &mut input {
@@ -77,7 +77,7 @@ fn record(name: &str) -> String {
     format!("longpole record --per {name} -- COMMAND")
 }
 
-/// Those with probes that are meant by this name.
+/// The functions with probes that match this name.
 fn functions<'t>(timeline: &'t Timeline, name: &str) -> Result<Vec<&'t FunctionFact>, UserError> {
     let names = || timeline.functions.iter().map(|function| function.name.as_str());
     let at = |places: Vec<usize>| {

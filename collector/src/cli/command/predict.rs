@@ -11,8 +11,8 @@ use engine::predict::{Forecast, Model, Prediction, combine};
 use engine::program::Program;
 use engine::report::Cpus;
 
-/// Reads all recordings, runs each on every CPU count, shows the combined result. The limits are those of the
-/// first.
+/// Reads all recordings, simulates each on every CPU count, shows the combined result. Limits are those of the first
+/// recording.
 pub fn run(args: PredictArguments) -> Result<Outcome, UserError> {
     if args.files.iter().filter(|file| is_dash(file)).count() > 1 {
         return Err(UserError::usage("standard input is asked for twice", "give - once"));
@@ -30,7 +30,7 @@ pub fn run(args: PredictArguments) -> Result<Outcome, UserError> {
         seed: args.seed,
         runs: args.runs,
     };
-    // Of several recordings the times are compared.
+    // Times of several recordings are comparable only if each is analysed as a whole.
     let whole = args.part.whole || args.files.len() > 1;
     let plan = |file| InputPlan::of(file, Part { whole, ..args.part.into() });
     let mut inputs: Vec<InputPlan> = args.files.into_iter().map(|file| plan(Some(file))).collect();
@@ -44,7 +44,7 @@ pub fn run(args: PredictArguments) -> Result<Outcome, UserError> {
         predictions.push(prediction(&program, &args.cpus, &model)?);
         frame.get_or_insert_with(|| super::frame(input, &program, &args.cpus, &model));
     }
-    // There is at least one.
+    // `inputs` is not empty, so both are there.
     let (Some(mut prediction), Some(frame)) = (combine(predictions), frame) else { return Ok(Outcome::Done) };
     if args.json {
         prediction.findings.extend(frame.doubts);
@@ -55,7 +55,7 @@ pub fn run(args: PredictArguments) -> Result<Outcome, UserError> {
     Ok(Outcome::Done)
 }
 
-/// The CPU counts are independent of each other: each core of this machine takes the next one.
+/// Predicts. CPU counts are independent of each other: each core of this machine takes the next one.
 fn prediction(program: &Program, cpus: &[Cpus], model: &Model) -> Result<Prediction, UserError> {
     let forecast = Forecast::new(program, cpus, model)
         .map_err(|error| UserError::runtime(error.to_string(), error.hint()))?;

@@ -1,29 +1,29 @@
-//! How far a command is and how long it takes: on a terminal, for anything above a second, and gone when it
-//! is done. Where standard error is not a terminal, one line announces what takes longer. Steps differ, and the first
-//! ones are slower: caches are cold, and on several cores none is done until the first round is. So it says a time only
-//! after the second round, by the rate since the first one, and only while that is steady.
+//! The progress of a command: on a terminal, for anything that takes more than a second, and removed at the end. If standard
+//! error is not a terminal, one line announces long work. Steps differ, and the first ones are slower: caches are cold, and
+//! with several cores no step is done before the first round is over. So the remaining time is shown only after the second
+//! round, by the rate since the first one, and only while that rate is steady.
 
 use std::io::{IsTerminal, Write};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What is over sooner needs no word.
+/// Shorter work is not mentioned.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// What is over sooner needs no line that stays.
+/// Shorter work gets no line that stays.
 const LONG: Duration = Duration::from_secs(10);
 
-/// Work in steps that cores take one after the other.
+/// Work that consists of steps; cores take the next one in turn.
 pub(super) struct Progress {
     began: Instant,
     all: usize,
-    /// What the steps are, in the plural.
+    /// Plural name of the steps.
     what: &'static str,
     cores: usize,
     is_terminal: bool,
     seen: Mutex<Seen>,
 }
 
-/// When steps were done, and whether a line is out.
+/// When steps were done, and whether a line was written.
 #[derive(Default)]
 struct Seen {
     done: Vec<Duration>,
@@ -42,12 +42,12 @@ impl Progress {
         }
     }
 
-    /// One more step is done.
+    /// Notes that one more step is done.
     pub(super) fn step(&self) {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.done.push(self.began.elapsed());
         let left = left(&seen.done, self.all, self.cores);
-        // Progress that cannot be shown is not an error.
+        // An error while progress is written is ignored.
         if !self.is_terminal {
             if let Some(line) = line(seen.done.len(), self.all, self.what, left)
                 && !std::mem::replace(&mut seen.is_shown, true)
@@ -70,18 +70,18 @@ impl Drop for Progress {
     }
 }
 
-/// How long all that is left takes at the rate of the later half of what was done since the first round. `None` while that is
-/// little, or the rate changes.
+/// Remaining time, at the rate of the later half of the steps done since the first round. `None` if few steps are done, few
+/// remain, or the rate changes.
 fn left(done: &[Duration], all: usize, cores: usize) -> Option<Duration> {
     const STEADY: std::ops::Range<f64> = 0.7..1.4;
     let first = cores.clamp(1, all.max(1));
     let since = done.len().checked_sub(first).filter(|since| *since >= first.max(4))?;
     let steps = all.saturating_sub(done.len());
-    // What few steps take is not known of many.
+    // A rate of few steps says nothing about many.
     if done.len() < all / 8 || steps <= 2 * first {
         return None;
     }
-    // The mean of the last steps, in whole rounds: cores are done at about the same time.
+    // Mean length of the last steps, in whole rounds: cores finish at about the same time.
     let step = |count: usize| {
         let count = count.next_multiple_of(first);
         let (last, before) = (done.last()?, done.get(done.len().checked_sub(count + 1)?)?);
@@ -94,7 +94,7 @@ fn left(done: &[Duration], all: usize, cores: usize) -> Option<Duration> {
     })
 }
 
-/// `simulating: 6 of 8, about 2 s left`; `None` if it is over soon.
+/// `simulating: 6 of 8, about 2 s left`; `None` if the work is over soon.
 fn text(done: &[Duration], all: usize, left: Option<Duration>) -> Option<String> {
     let took = done.last().copied().unwrap_or_default();
     if done.len() >= all || took + left.unwrap_or_default() < PATIENCE {
@@ -104,7 +104,7 @@ fn text(done: &[Duration], all: usize, left: Option<Duration>) -> Option<String>
     Some(format!("simulating: {} of {all}{}", done.len(), left.unwrap_or_default()))
 }
 
-/// `simulating changes: 12 of 41, about 12 s left`; `None` if it is over soon.
+/// `simulating changes: 12 of 41, about 12 s left`; `None` if the work is over soon.
 fn line(done: usize, all: usize, what: &str, left: Option<Duration>) -> Option<String> {
     let left = left.filter(|left| *left >= LONG)?;
     Some(format!("simulating {what}: {done} of {all}, about {:.0} s left", left.as_secs_f64().ceil()))
@@ -114,7 +114,7 @@ fn line(done: usize, all: usize, what: &str, left: Option<Duration>) -> Option<S
 mod tests {
     use super::*;
 
-    /// When steps of these lengths are done, each core taking the next one.
+    /// When steps of these lengths (ms) are done, if each core takes the next one.
     fn done(steps: &[u64], cores: usize) -> Vec<Duration> {
         let mut free = vec![0; cores];
         let mut done = Vec::new();
@@ -127,14 +127,14 @@ mod tests {
         done
     }
 
-    /// Every estimate, divided by what it takes then.
+    /// Each estimate, divided by the time that really remains then.
     fn told(steps: &[u64], cores: usize) -> Vec<f64> {
         let done = done(steps, cores);
         let end = *done.last().expect("a step");
         let at = |count: usize| {
             let left = left(&done[..count], steps.len(), cores)?;
             let takes = end - done[count - 1];
-            // It has whole seconds.
+            // The text shows whole seconds, so shorter times do not count.
             (takes >= PATIENCE).then(|| left.as_secs_f64() / takes.as_secs_f64())
         };
         (1..steps.len()).filter_map(at).collect()
@@ -156,7 +156,7 @@ mod tests {
         }
     }
 
-    /// It said 27 s after the first of 41 steps, and all was over 1.7 s later.
+    /// The first of 41 steps would suggest 27 s where 1.7 s remain.
     #[test]
     fn the_first_round_says_nothing() {
         assert_eq!(left(&done(&[700], 2), 41, 2), None);

@@ -9,7 +9,7 @@ use crate::present::{json, screen, style, text, view};
 use engine::program::{Function, Program, Samples};
 use engine::report::{Cpus, Detail};
 
-/// Reads, analyses, shows. A deadlock and damage to a session are findings, not errors.
+/// Reads an input, analyses it, shows the report. A deadlock and damage to a session are findings, not errors.
 pub fn run(mut args: ReportArguments) -> Result<Outcome, UserError> {
     if let Some(page) = args.html.take() {
         return super::view::run(&ViewArguments {
@@ -45,7 +45,7 @@ pub fn run(mut args: ReportArguments) -> Result<Outcome, UserError> {
         && let Some(machine) = program.recorded_cpus.and_then(Cpus::count)
         && !cpus.contains(&machine)
     {
-        // What limits there is what the screen begins with.
+        // The screen begins with what limits on the recorded machine.
         cpus.push(machine);
         cpus.sort_unstable();
     }

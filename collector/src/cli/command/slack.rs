@@ -6,7 +6,7 @@ use crate::exit::{Outcome, UserError};
 use crate::present::{study::slack, style};
 use engine::program::is_start_up;
 
-/// Reads, analyses, shows. A deadlock is a finding, not an error.
+/// Reads an input, computes and shows slack. A deadlock is a finding, not an error.
 pub fn run(args: &SlackArguments) -> Result<Outcome, UserError> {
     let input = args.studied.input.plan();
     let studied = super::studied(&input, args.studied.probed_only, args.all)?;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use symbols::symbolize::{self, Client, Settings, code_of, symbolize};
 use symbols::{Parsers, safe};
 
-/// Names what a session leaves unnamed, and stores the names in it. Done twice, the second time finds nothing to do.
+/// Finds names for unnamed code of a session, and stores them in it. A second run finds nothing to do.
 pub fn run(args: &SymbolizeArguments) -> Result<Outcome, UserError> {
     let name = args.file.display();
     let Input::Session(read) = Input::open(&InputPlan::whole(args.file.clone()))? else {
@@ -77,12 +77,12 @@ pub fn run(args: &SymbolizeArguments) -> Result<Outcome, UserError> {
     Ok(Outcome::Done)
 }
 
-/// Adds better names to a recording in memory, if there is anywhere to look for them.
+/// Adds better names to a recording in memory, if the user names a place to look for them.
 pub fn in_memory(recording: &mut Recording, sources: &SymbolSources) -> Result<(), UserError> {
     recording.facts.spin.extend_from_slice(&sources.spin);
     let code = code_of(recording, &Parsers::of_longpole(), &sources.symbol_dir, sources.is_given());
     if !code.is_empty() {
-        // Later ones count.
+        // Later facts override earlier ones.
         recording.facts.code.extend(code);
     }
     if !sources.is_given() {
@@ -121,7 +121,7 @@ fn names(facts: &Facts, sources: &SymbolSources) -> Result<symbolize::Outcome, U
     Ok(symbolize(facts, &Parsers::of_longpole(), &sources.symbol_dir, client))
 }
 
-/// The progress of a download, on a terminal.
+/// Shows the progress of a download on a terminal.
 fn tell(what: &str, bytes: u64) {
     if std::io::stderr().is_terminal() {
         say(format!("debuginfod: {what}: {:.1} MB", bytes as f64 / 1e6));

@@ -28,10 +28,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// Paths in the table, as `longpole paths` has them.
+/// Most paths in the table, as in `longpole paths`.
 const PATHS: usize = 100;
 
-/// Reads, analyses, writes the page, opens it.
+/// Reads an input, analyses it, writes the page, opens it in a browser.
 pub fn run(args: &ViewArguments) -> Result<Outcome, UserError> {
     let plan = args.input.plan();
     let path = match &args.output {
@@ -40,7 +40,7 @@ pub fn run(args: &ViewArguments) -> Result<Outcome, UserError> {
     };
     let overwrite = if args.force || is_page_file(&path) { Overwrite::Reports } else { Overwrite::Devices };
     if !is_dash(&path) {
-        // Reading and simulating may take long.
+        // Checked now, since reading and simulating may take long.
         check_file(&path, overwrite)?;
     }
     let measured = args.measured.iter().map(|path| point(path)).collect::<Result<_, _>>()?;
@@ -64,7 +64,7 @@ pub fn run(args: &ViewArguments) -> Result<Outcome, UserError> {
     Ok(Outcome::Done)
 }
 
-/// All that the page shows.
+/// Computes all data of the page.
 fn document<'a>(
     args: &ViewArguments,
     parts: &Parts,
@@ -80,7 +80,7 @@ fn document<'a>(
         (prediction, stacks)
     };
     let timing = Timing::new(expanded, machine).map_err(super::invalid)?;
-    // Standard functions count for who uses them, as in `slack` and `paths`.
+    // Standard functions count for their callers, as in `slack` and `paths`.
     let users = with_sampled_calls(attributed_to_users(parts.program.clone()));
     let owners = Owners::of(&parts.program);
     let ((limits, graph), simulated) = cores::both(
@@ -113,12 +113,12 @@ fn document<'a>(
     })
 }
 
-/// A larger table is left out: it is no use in a page.
+/// Larger tables are left out: they are of no use in a page.
 const MOST_BYTES: usize = 16 << 20;
-/// Rows of each table of a report that is larger.
+/// Most rows of each table in a report that is larger.
 const MOST_ROWS: usize = 1_000;
 
-/// What has no parts that are independent of each other.
+/// Tables whose computation cannot be divided among cores.
 #[derive(Clone, Copy)]
 enum Whole {
     Parallelism,
@@ -126,7 +126,7 @@ enum Whole {
     Paths,
 }
 
-/// Those that need no report.
+/// Computes the tables that do not need the report.
 fn tables(
     parts: &Parts,
     model: &Model<'_>,
@@ -176,7 +176,7 @@ fn tables(
     })
 }
 
-/// What leaving out each function gains, simulated once however many tables have it.
+/// Gain of leaving out each function, simulated once for all tables.
 #[derive(Default)]
 struct Gains(Mutex<HashMap<FunctionRef, Arc<OnceLock<Option<f64>>>>>);
 
@@ -190,7 +190,7 @@ impl Gains {
     }
 }
 
-/// The report; of a very large one each table has its first rows.
+/// The report as JSON; if it is very large, each table has its first rows only.
 fn report_table(report: &Report, limits: &Limits) -> Result<Box<RawValue>, UserError> {
     let write = |report: &Report, limits: &Limits| {
         raw(|out| json::write(report, limits, json::Options::default(), out))
@@ -210,7 +210,7 @@ fn report_table(report: &Report, limits: &Limits) -> Result<Box<RawValue>, UserE
     write(&report, &limits)
 }
 
-/// The prediction; if very many threads make it too large, without them.
+/// The prediction as JSON; without threads if very many of them make it too large.
 fn prediction_table(mut prediction: Prediction, limits: &Limits) -> Result<Box<RawValue>, UserError> {
     let whole = raw(|out| predict_json::write(&prediction, limits, out))?;
     if whole.get().len() <= MOST_BYTES {
@@ -222,18 +222,18 @@ fn prediction_table(mut prediction: Prediction, limits: &Limits) -> Result<Box<R
     raw(|out| predict_json::write(&prediction, &limits, out))
 }
 
-/// What stands for a table that is left out.
+/// Stands for a table that is left out.
 fn left_out() -> Box<RawValue> {
     RawValue::NULL.to_owned()
 }
 
-/// The same as [`raw`], if it is not too large.
+/// As [`raw`], but a table that is too large is left out.
 fn small(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Result<Box<RawValue>, UserError> {
     let table = raw(write)?;
     Ok(if table.get().len() > MOST_BYTES { left_out() } else { table })
 }
 
-/// What a command prints with `--json`.
+/// The JSON that a command prints with `--json`.
 fn raw(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Result<Box<RawValue>, UserError> {
     let mut bytes = Vec::new();
     let problem =
@@ -243,7 +243,7 @@ fn raw(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Result<Box<RawValu
     RawValue::from_string(text.trim_end().to_owned()).map_err(|error| problem(error.to_string()))
 }
 
-/// How long another recording is, and on how many CPUs.
+/// Length and number of CPUs of another recording.
 fn point(path: &Path) -> Result<Point, UserError> {
     let file = path.display().to_string();
     let no_point = |why: &str| {
@@ -260,7 +260,7 @@ fn point(path: &Path) -> Result<Point, UserError> {
     Ok(Point { file, cpus, time_ns: timeline.end.0.saturating_sub(timeline.start.0) })
 }
 
-/// The file with another ending.
+/// The input file's name with the ending `html`.
 fn next_to(input: &InputPlan) -> Result<PathBuf, UserError> {
     match &input.source {
         Source::File(path) => Ok(path.with_extension("html")),
@@ -272,7 +272,7 @@ fn next_to(input: &InputPlan) -> Result<PathBuf, UserError> {
     }
 }
 
-/// An older page may be written again.
+/// Whether a file is an older page, which may be replaced.
 fn is_page_file(path: &Path) -> bool {
     let mut start = [0; 64];
     let is_file = path.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
@@ -280,7 +280,7 @@ fn is_page_file(path: &Path) -> bool {
     matches!(read, Some(Ok(_))) && is_page(&start)
 }
 
-/// Opens it in the user's browser, where there is one; says where it is.
+/// Opens the page in the user's browser, if there is one, and prints its path.
 fn open(path: &Path) {
     let has_screen = ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some());
     // A browser must not run as root.

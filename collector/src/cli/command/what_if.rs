@@ -18,7 +18,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use symbols::listed;
 
-/// Reads, changes, predicts, shows.
+/// Reads an input, changes it, predicts, shows the times.
 pub fn run(args: &WhatIfArguments) -> Result<Outcome, UserError> {
     let changes = &args.changes;
     if !(args.rank || args.threads.is_some() || args.headroom.is_some() || changes.any()) {
@@ -28,7 +28,7 @@ pub fn run(args: &WhatIfArguments) -> Result<Outcome, UserError> {
         ));
     }
     let input = args.studied.input.plan();
-    // A ranking is of what a user can change, as the functions of a report are; a change is of what its name says.
+    // A ranking is about functions that a user can change, as in a report; a change is about exactly the named function.
     let own = !args.rank || args.all;
     let studied = super::studied(&input, args.studied.probed_only, own)?;
     let program = &studied.program;
@@ -84,7 +84,7 @@ pub fn run(args: &WhatIfArguments) -> Result<Outcome, UserError> {
     Ok(Outcome::Done)
 }
 
-/// With more or fewer of the threads that do the same, as the gain of that is computed for LIMIT.
+/// Predicts with more or fewer of the threads that do the same. The gain is computed as for LIMIT.
 fn other_threads(
     args: &WhatIfArguments,
     input: &InputPlan,
@@ -154,7 +154,7 @@ fn other_threads(
     to_reader(|out| show::text(&result, &words, &frame, &Limits::default(), &style, out))
 }
 
-/// [`engine::what_if::rank`], each core of this machine taking the next change.
+/// As [`engine::what_if::rank`]; each core of this machine takes the next change.
 fn ranked(studied: &Studied, cpus: &[Cpus], model: &Model, most: usize) -> Result<Vec<Ranking>, UserError> {
     let changed = studied.changed();
     let ranker = Ranker::new(&studied.program, (&changed, &studied.owners), cpus, model, most)
@@ -163,7 +163,7 @@ fn ranked(studied: &Studied, cpus: &[Cpus], model: &Model, most: usize) -> Resul
     Ok(ranker.conclude(times))
 }
 
-/// What is to be changed; and in words, by its own name where it is one: `parse at 80 %, split cache in 4 and free I/O`.
+/// The changes, and their text, in which a single function has its own name: `parse at 80 %, split cache in 4 and free I/O`.
 fn edits(studied: &Studied, changes: &Changes, model: &Model) -> Result<(Vec<Edit>, String), UserError> {
     let program = &studied.program;
     let (mut edits, mut texts) = (Vec::new(), Vec::new());
@@ -184,7 +184,7 @@ fn edits(studied: &Studied, changes: &Changes, model: &Model) -> Result<(Vec<Edi
             "give the name of one of them",
         )),
     };
-    // Standard functions that count for a function are scaled with it, as in FIX, if they are not scaled by their own names.
+    // Standard functions that count for a function are scaled with it, as in FIX, unless the user scales them by name.
     let owners = Owners::of(&studied.own);
     let named: Vec<(&str, f64, Vec<FunctionRef>)> = changes
         .scale

@@ -1,4 +1,4 @@
-//! Their arguments.
+//! Arguments of these commands.
 
 use super::value::{self as study, Threads, Threshold};
 use crate::cli::value::{self, List, Maybe};
@@ -65,14 +65,14 @@ pub struct Whole {
 }
 
 impl Whole {
-    /// What FILE means.
+    /// The input that FILE means.
     pub fn plan(&self) -> InputPlan {
         InputPlan::of(self.file.clone(), self.between.into())
     }
 }
 
 impl Analyzed {
-    /// What FILE means.
+    /// The input that FILE means.
     pub fn plan(&self) -> InputPlan {
         InputPlan::of(self.file.clone(), self.part.into())
     }
@@ -192,7 +192,7 @@ pub struct PathsArguments {
     pub json: bool,
 }
 
-/// What scripts and people have to know about `what-if`.
+/// Help below the options of `what-if`.
 const WHAT_IF_HELP: &str = "\
 A factor is what is left: parse=0.8 makes parse a fifth faster, parse=0 leaves it out, parse=2 doubles it. NAME may be a \
 pattern ('hash*') or as much of the name as is needed ('update' for 'shop::update(int)'). \
@@ -245,7 +245,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Whether anything is to be changed.
+    /// Whether the user asks for a change.
     pub fn any(&self) -> bool {
         let Changes { scale, split_lock, permits, free_lock, move_out, divide, .. } = self;
         let of_locks = [split_lock.len(), permits.len(), free_lock.len(), move_out.len()];
@@ -289,7 +289,7 @@ pub struct WhatIfArguments {
     pub json: bool,
 }
 
-/// What scripts have to know about `diff`.
+/// Help below the options of `diff`, mainly for scripts.
 const DIFF_HELP: &str = "\
 --fail-on +5% is about the predicted time on any of the CPU counts; --fail-on parse=+5% about what parse itself computes on \
 the critical path, in percent of the predicted time before (NAME may be a pattern).
@@ -322,7 +322,7 @@ pub struct DiffArguments {
     pub json: bool,
 }
 
-/// What scripts have to know about `check`.
+/// Help below the options of `check`, mainly for scripts.
 const CHECK_HELP: &str = "\
 The rules file is TOML: one [[rule]] for each rule, with a measure and its limits; docs/guide.md has the grammar.
 Exit code: 0, or 3 if a rule is broken; 1 something failed, also a rules file that makes no sense.";

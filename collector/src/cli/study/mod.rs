@@ -1,5 +1,5 @@
-//! The commands that study a program further: `slack`, `parallelism`, `compare-metrics`, `paths`, `what-if`, `diff` and
-//! `check`. Arguments, and what they have in common.
+//! Commands that study a program further: `slack`, `parallelism`, `compare-metrics`, `paths`, `what-if`, `diff` and
+//! `check`. Their arguments, and what they have in common.
 
 mod args;
 mod names;

@@ -1,4 +1,4 @@
-//! Functions and locks by name, and suggestions where there is none of that name.
+//! Finds functions and locks by name, and suggests names if there is none.
 
 use crate::exit::UserError;
 use engine::experiment::permits;
@@ -6,11 +6,11 @@ use engine::program::{FunctionRef, ObjectId, Program, bare_name};
 use std::collections::BTreeSet;
 use symbols::{NameMatch, listed, match_name};
 
-/// Names suggested.
+/// Most names suggested.
 const SUGGESTED: usize = 3;
 
-/// The functions that a user names: those of this name, or of a name that it is the beginning or the best
-/// known part of ([`match_name`]), or all that match it as a pattern (`hash*`).
+/// The functions that a user means: those with this name, those whose name begins with it or has it as the best known part
+/// ([`match_name`]), or all that match it as a pattern (`hash*`).
 pub fn functions(program: &Program, name: &str) -> Result<Vec<FunctionRef>, UserError> {
     let names = || program.functions.iter().map(|function| function.name.as_str());
     match match_name(name, names()) {
@@ -22,7 +22,7 @@ pub fn functions(program: &Program, name: &str) -> Result<Vec<FunctionRef>, User
     }
 }
 
-/// The names of the functions that a user names, in these two programs together.
+/// Names of the functions that a user means, of both programs.
 pub fn functions_of_both(programs: [&Program; 2], name: &str) -> Result<BTreeSet<String>, UserError> {
     let names: BTreeSet<&str> = programs
         .iter()
@@ -46,7 +46,7 @@ fn at<'n>(names: impl Iterator<Item = &'n str>, places: &[usize]) -> Vec<&'n str
     places.iter().filter_map(|&place| all.get(place).copied()).collect()
 }
 
-/// The name is ambiguous.
+/// The error for an ambiguous name.
 fn several(what: &str, name: &str, names: &[&str]) -> UserError {
     let or_all =
         if what == "functions" { format!("; or '{name}*' for all that begin so") } else { String::new() };
@@ -56,13 +56,13 @@ fn several(what: &str, name: &str, names: &[&str]) -> UserError {
     )
 }
 
-/// The lock with this name: as reports show it, or without its kind (`cache` for `mutex cache`), or as much
-/// of that as is needed.
+/// The lock that a user means: by the name in reports, without its kind (`cache` for `mutex cache`), or by as much of that
+/// as is needed.
 pub fn lock(program: &Program, name: &str) -> Result<ObjectId, UserError> {
     object(program, name, ("lock", "`longpole report FILE --by lock` lists the locks"), &program.is_lock())
 }
 
-/// The same for a semaphore of which it is known how many permits it begins with.
+/// The same for a semaphore whose initial number of permits is known.
 pub fn semaphore(program: &Program, name: &str) -> Result<ObjectId, UserError> {
     let has_permits: Vec<bool> =
         (0..program.objects.len() as u32).map(|number| permits(program, ObjectId(number)) > 0).collect();
@@ -70,7 +70,7 @@ pub fn semaphore(program: &Program, name: &str) -> Result<ObjectId, UserError> {
     object(program, name, ("semaphore", otherwise), &has_permits)
 }
 
-/// One of these objects; the words say what it is, and what to do if there is none.
+/// One of the objects for which `is_one` is set; the words name the kind, and what to do if there is none.
 fn object(
     program: &Program,
     name: &str,
@@ -91,7 +91,7 @@ fn object(
             let mut found: Vec<&(&str, ObjectId)> =
                 places.iter().filter_map(|&place| locks.get(place)).collect();
             if let [(one, _)] = found[..] {
-                // Others that lived at the same place have its name and a number.
+                // Objects that lived at the same place later have its name and a number.
                 found.extend(locks.iter().filter(|(other, _)| {
                     other.strip_prefix(one).is_some_and(|number| number.starts_with(" #"))
                 }));
@@ -121,13 +121,13 @@ fn unknown<'n>(what: &str, name: &str, names: impl Iterator<Item = &'n str>, oth
     UserError::usage(format!("there is no {what} '{name}' in this recording"), hint)
 }
 
-/// The names that are most like this one, if any is.
+/// The names that are most similar to this one; empty if none is.
 fn nearest<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> Vec<&'n str> {
     let wanted = name.to_lowercase();
     let mut near: Vec<(usize, &str)> = names
         .filter_map(|known| {
             let lower = known.to_lowercase();
-            // The last part of a qualified name is what people type.
+            // Users type the last part of a qualified name.
             let short = bare_name(lower.rsplit("::").next().unwrap_or(&lower));
             let distance = distance(&wanted, &lower).min(distance(&wanted, short));
             let part = wanted.len() > 2 && lower.contains(&wanted);
@@ -139,8 +139,8 @@ fn nearest<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> Vec<&'n str>
     near.into_iter().map(|(_, known)| known).collect()
 }
 
-/// Characters to be put in, left out, changed or swapped with the next one (Damerau 1964, each place once); long names are
-/// compared by their beginnings.
+/// Number of characters to insert, delete, change or swap with the next one (Damerau 1964, each place once). Only the
+/// beginnings of long names are compared.
 fn distance(a: &str, b: &str) -> usize {
     const COMPARED: usize = 120;
     let a: Vec<char> = a.chars().take(COMPARED).collect();
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(lock(&program, "cahce").expect_err("none").hint, "did you mean mutex cache?");
     }
 
-    /// `--split-lock cache=4` split the first lock at a place, for which nobody waited, and answered 0 %.
+    /// Otherwise `--split-lock cache=4` splits the first lock at a place, which no thread may wait for, and gains 0 %.
     #[test]
     fn a_lock_of_several_with_one_name_is_named_with_its_number() {
         let text = r#"{"format":"longpole-program","version":1,"threads":[{"name":"T","ops":[["lock","mutex m"],

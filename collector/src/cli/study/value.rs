@@ -1,33 +1,33 @@
-//! Values of their options.
+//! Values of these commands' options.
 
 use crate::cli::value::{count, cpu_list, share};
 use crate::exit::UserError;
 use engine::report::Cpus;
 
-/// Threads that do the same, and how many of them there are to be.
+/// A group of threads that do the same, and the wanted number of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Threads {
-    /// What they are called, as THREADS shows it; `None`: those that do most of the work.
+    /// The group's name in THREADS; `None`: the threads that do most of the work.
     pub name: Option<String>,
-    /// How many.
+    /// The wanted number.
     pub count: Count,
 }
 
-/// How many threads there are to be.
+/// A wanted number of threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Count {
-    /// All together.
+    /// In all.
     All(usize),
-    /// In addition to those that there are.
+    /// In addition to the present ones.
     More(usize),
 }
 
-/// Growth by more than this is a failure.
+/// A limit for growth; more is a failure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Threshold {
-    /// Functions of this name or matching it; `None`: the predicted time.
+    /// Functions with this name or matching this pattern; `None`: the predicted time.
     pub function: Option<String>,
-    /// As a share of the predicted time before.
+    /// Largest growth, as a share of the predicted time before.
     pub share: f64,
 }
 
@@ -65,7 +65,7 @@ pub fn part(text: &str) -> Result<f64, UserError> {
 
 /// `parse=0.8`
 pub fn scale(text: &str) -> Result<(String, f64), UserError> {
-    /// What takes longer than this is no change of the same program, and its time beyond what can be counted.
+    /// With a larger factor it would not be the same program any more, and times would overflow.
     const MOST: f64 = 1e6;
     let (name, factor) = named(text, "parse=0.8")?;
     match factor.trim().parse::<f64>() {
@@ -93,7 +93,7 @@ pub fn divide(text: &str) -> Result<(String, u32), UserError> {
 }
 
 fn parts(text: &str, example: &str) -> Result<(String, u32), UserError> {
-    /// More parts than threads gain nothing, and each part of a lock is to be simulated.
+    /// More parts than threads gain nothing, and each part of a lock has to be simulated.
     const MOST: u32 = 10_000;
     let (name, parts) = named(text, example)?;
     match count(parts)? {
@@ -111,7 +111,7 @@ pub fn move_out(text: &str) -> Result<(String, String), UserError> {
     Ok((function, lock.to_owned()))
 }
 
-/// `NAME=VALUE`. A name may hold `=` itself (`operator==`): the last one counts.
+/// `NAME=VALUE`. A name may contain `=` itself (`operator==`): the last one counts.
 fn named<'t>(text: &'t str, example: &str) -> Result<(String, &'t str), UserError> {
     match text.rsplit_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value)),

@@ -1,4 +1,4 @@
-//! What was measured: threads, their states and calls, wake-ups, locks, how many ran.
+//! The measured run: threads, their states and calls, wake-ups, locks, and how many threads are on CPUs.
 
 use super::trace::{Arguments, Event, Trace, fitting, joined, us};
 use crate::export::words;
@@ -10,10 +10,10 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io;
 
-/// Tracks of states have numbers from here on: no thread has them.
+/// Tracks of states have numbers from here on: no thread has such an id.
 const STATES: u64 = 1 << 32;
 
-/// Writes it in this number of bytes; what is shorter than the answer, nanoseconds, is joined or left out.
+/// Writes it in at most `most` bytes. Returns the quantum, nanoseconds: shorter items are joined or left out.
 pub fn write(measured: &Measured<'_>, most: Option<u64>, trace: &mut Trace<'_>) -> io::Result<u64> {
     let write =
         |quantum, trace: &mut Trace<'_>| Writer { measured, quantum, arrows: Vec::new(), trace }.all();
@@ -24,19 +24,19 @@ pub fn write(measured: &Measured<'_>, most: Option<u64>, trace: &mut Trace<'_>) 
 struct Writer<'m, 'a, 't, 'w> {
     measured: &'m Measured<'a>,
     quantum: u64,
-    /// Whether each wake-up has an arrow, if not all have one.
+    /// Whether each wake-up has an arrow; empty if all have one.
     arrows: Vec<bool>,
     trace: &'t mut Trace<'w>,
 }
 
-/// A slice of a thread's states.
+/// A slice of a thread's states on the screen.
 struct Shown {
     from: u64,
     ns: u64,
     doing: Doing,
-    /// How many it joins, 0 for one as it was.
+    /// Number of states that the slice joins; 0 for a single state.
     joined: u32,
-    /// What ended the state before it, if that was a wait.
+    /// The wake-up that ended the state before, if that was a wait.
     woken_by: Option<u32>,
 }
 
@@ -65,7 +65,7 @@ impl Writer<'_, '_, '_, '_> {
         if self.quantum > 0 { self.joined_locks() } else { self.locks() }
     }
 
-    /// The number of threads on CPUs, or its means.
+    /// Writes the number of threads on CPUs, or its means.
     fn running(&mut self) -> io::Result<()> {
         let (measured, quantum) = (self.measured, self.quantum);
         let pid = measured.threads().first().map_or(0, |thread| u64::from(thread.pid));
@@ -108,7 +108,7 @@ impl Writer<'_, '_, '_, '_> {
         Ok(())
     }
 
-    /// States that follow each other without a hole, the short ones joined.
+    /// Writes states without a hole between them, the short ones joined.
     fn joined_states(&mut self, thread: &ThreadFacts<'_>) -> io::Result<()> {
         let mut kinds = Palette::default();
         let mut items = Vec::new();
@@ -160,12 +160,12 @@ impl Writer<'_, '_, '_, '_> {
         Ok(())
     }
 
-    /// Calls that are long enough: who is within a short one is shorter still.
+    /// Writes calls that are long enough: calls inside a short one are even shorter.
     fn calls(&mut self, thread: &ThreadFacts<'_>) -> io::Result<()> {
         let (pid, tid) = (u64::from(thread.pid), u64::from(thread.tid));
         let is_long = self.long_calls(thread);
         let mut entered = 0;
-        // Whether each open call is shown, and how many within it are not.
+        // For each open call, whether it is shown, and how many calls inside it are not.
         let mut open: Vec<(bool, u64)> = Vec::new();
         for call in self.measured.calls(thread) {
             let ts = us(call.time.0);
@@ -194,7 +194,7 @@ impl Writer<'_, '_, '_, '_> {
         Ok(())
     }
 
-    /// Of each call in the order of entries; none if all are shown.
+    /// Whether each call is long enough, in the order of entries; empty if all are shown.
     fn long_calls(&self, thread: &ThreadFacts<'_>) -> Vec<bool> {
         let mut is_long = Vec::new();
         if self.quantum == 0 {
@@ -214,7 +214,7 @@ impl Writer<'_, '_, '_, '_> {
         is_long
     }
 
-    /// Asynchronous slices, one row for each lock and thread.
+    /// Writes asynchronous slices: a row for each lock and thread.
     fn locks(&mut self) -> io::Result<()> {
         for section in self.measured.lock_sections() {
             let (row, from) = ((section.object, section.thread), section.from.0);
@@ -226,7 +226,7 @@ impl Writer<'_, '_, '_, '_> {
         Ok(())
     }
 
-    /// The same with short ones joined. What a thread does with one lock never overlaps.
+    /// The same with short slices joined. What a thread does with one lock never overlaps.
     fn joined_locks(&mut self) -> io::Result<()> {
         let mut rows: BTreeMap<(u32, u32), (u64, Vec<Item>)> = BTreeMap::new();
         for section in self.measured.lock_sections() {
@@ -274,12 +274,12 @@ const NOTHING: u32 = 0;
 const WAITS: u32 = 1;
 const HAS: u32 = 2;
 
-/// Where the states of a thread are.
+/// Process and track of a thread's states.
 fn states_of(thread: &ThreadFacts<'_>) -> (u64, u64) {
     (u64::from(thread.pid), STATES + thread.index as u64)
 }
 
-/// The mean of a number that changes at these times, for each quantum in which it changes and each while in which it does not.
+/// The mean of a changing number: one value for each quantum with changes, and one for each stretch without.
 fn means(
     changes: impl Iterator<Item = (Timestamp, u32)>,
     end: Timestamp,

@@ -1,7 +1,7 @@
-//! The trace event format of Chrome (`chrome://tracing`, and every tool that reads its JSON): as `perfetto`, for tools that
-//! do not read that. Its text is some thousand times as long as the recording, and browsers do not open it beyond some ten
-//! megabytes. So there is a level of detail: what is too short for it is joined with its neighbours ([`summed`]), which keeps
-//! the sums of each thread and state; calls and arrows that are too short are left out, and counted.
+//! Chrome's trace event format (`chrome://tracing`, and all tools that read its JSON): the same as `perfetto`, for tools
+//! that do not read that. Its text is some thousand times as long as the recording, and browsers do not open more than
+//! some ten megabytes. So there is a level of detail: short items are joined with their neighbours ([`summed`]), which
+//! keeps the sums of each thread and state. Short calls and arrows are left out, and counted.
 //!
 //! [`summed`]: crate::level_of_detail::summed
 
@@ -13,18 +13,18 @@ use super::Model;
 use std::io::{self, Write};
 use trace::{LeftOut, Trace};
 
-/// What tells how coarse it is, where viewers show such things.
+/// Tells viewers the trace's level of detail.
 #[derive(serde::Serialize)]
 struct LevelOfDetail {
     quantum_ns: u64,
     left_out: LeftOut,
 }
 
-/// Writes the trace, with a level of detail for which this number of bytes is enough. What is shorter than that is joined or left
-/// out, nanoseconds; 0: nothing is.
+/// Writes the trace with a level of detail that fits into `most` bytes. Returns the quantum, nanoseconds: shorter items are
+/// joined or left out; 0: none are.
 pub fn write(model: &Model<'_>, most: Option<u64>, out: &mut dyn Write) -> io::Result<u64> {
     write!(out, "{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
-    // What it begins and ends with has room, too. A third is for the critical paths.
+    // Reserves room for the beginning and the end. A third of the rest is for critical paths.
     let most = most.map(|most| most.saturating_sub(1_000));
     let of_path = most.map(|most| most / 3 / model.cpus.len().max(1) as u64);
     let mut trace = Trace::new(out);
@@ -87,7 +87,7 @@ mod tests {
             let key = (track("pid"), track("tid"), event["name"].as_str().expect("a name").to_owned());
             *sums.entry(key).or_insert(0.0) += ns;
         }
-        // What was over at once is not shown coarsely.
+        // States of length zero are missing in a coarse trace.
         sums.retain(|_, ns| *ns != 0.0);
         sums
     }
@@ -112,7 +112,7 @@ mod tests {
                 let (all_sums, sums) = (sums(&all), sums(&coarse));
                 assert!(all_sums.keys().eq(sums.keys()), "{name}");
                 for ((key, ns), all_ns) in sums.iter().zip(all_sums.values()) {
-                    // Of stretches of paths, points in time are rounded.
+                    // Ends of a path's stretches are rounded.
                     let most = if key.0 == 0 { 1_000.0 } else { 0.0 };
                     assert!((ns - all_ns).abs() <= most, "{name} {key:?}: {ns} of {all_ns}");
                 }

@@ -11,10 +11,10 @@ use engine::view::{CriticalPath, Stretch, StretchKind};
 use std::borrow::Cow;
 use std::io;
 
-/// Number of the process that stands for critical paths; no process has it.
+/// Number of the process that stands for critical paths; no real process has it.
 const PATHS: u64 = 0;
 
-/// Writes each in this number of bytes; what is shorter than the answer, nanoseconds, is joined or left out.
+/// Writes each path in at most `most` bytes. Returns the quantum, nanoseconds: shorter stretches are joined or left out.
 pub fn write(model: &Model<'_>, most: Option<u64>, trace: &mut Trace<'_>) -> io::Result<u64> {
     trace.name("process_name", (PATHS, 0), "critical path, predicted")?;
     let start_ns = model.measured.as_ref().map_or(0, |measured| measured.window().0.0);
@@ -33,13 +33,13 @@ pub fn write(model: &Model<'_>, most: Option<u64>, trace: &mut Trace<'_>) -> io:
 struct Writer<'m, 'a> {
     model: &'m Model<'a>,
     path: &'m CriticalPath,
-    /// The first of its tracks.
+    /// Number of the path's first track.
     first: u64,
     start_ns: u64,
 }
 
 impl Writer<'_, '_> {
-    /// The last of its tracks.
+    /// Writes the path. Returns the number of its last track.
     fn write(&self, quantum: u64, trace: &mut Trace<'_>) -> io::Result<u64> {
         if quantum > 0 && self.path.is_one_path {
             return self.joined(quantum, trace).map(|()| self.first);
@@ -57,7 +57,7 @@ impl Writer<'_, '_> {
             if let StretchKind::Computes { thread, .. } = stretch.kind
                 && !self.path.is_one_path
             {
-                // Several threads at once: each has its own track.
+                // Several threads are on the path at once: each has a track.
                 event.tid = self.first + 1 + u64::from(thread);
                 event.args.get_or_insert_default().weight = Some(stretch.weight);
                 last = last.max(event.tid);
@@ -67,7 +67,7 @@ impl Writer<'_, '_> {
         Ok(last)
     }
 
-    /// One path, with its short stretches joined.
+    /// Writes a single path with its short stretches joined.
     fn joined(&self, quantum: u64, trace: &mut Trace<'_>) -> io::Result<()> {
         let mut kinds = Palette::default();
         let item = |stretch: &Stretch| Item {

@@ -1,11 +1,11 @@
-//! Events on their way out.
+//! Writes events of the trace format.
 
 use crate::level_of_detail::Room;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-/// An event, with the names that the format has for its parts.
+/// An event; its fields have the format's names.
 #[derive(Debug, Default, Serialize)]
 pub struct Event<'a> {
     pub ph: &'static str,
@@ -21,7 +21,7 @@ pub struct Event<'a> {
     pub cat: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<u64>,
-    /// An arrow ends at the slice that it points to, not at the next one.
+    /// Set to `e`: the arrow ends at the slice around it, not at the next one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bp: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -32,7 +32,7 @@ pub struct Event<'a> {
 pub struct Arguments<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<&'a str>,
-    /// A whole number, or the mean of a while.
+    /// A whole number, or a mean.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<serde_json::Number>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,10 +41,10 @@ pub struct Arguments<'a> {
     pub weight: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_by: Option<&'a str>,
-    /// How many slices this one joins: its length is the sum of theirs.
+    /// How many slices this one joins; its length is the sum of their lengths.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub joined: Option<u32>,
-    /// How many shorter calls within this one are left out.
+    /// How many shorter calls inside this one are left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calls_left_out: Option<u64>,
 }
@@ -54,12 +54,12 @@ pub fn us(ns: u64) -> Option<f64> {
     Some(ns as f64 / 1_000.0)
 }
 
-/// `joined` of a slice that joins this number of others; none for 0.
+/// Value of `joined` for a slice that joins this many; `None` for 0.
 pub fn joined(count: u32) -> Option<u32> {
     Some(count).filter(|count| *count > 0)
 }
 
-/// What is too short for the level of detail and not in the sum of anything.
+/// Number of items that are too short for the level of detail and are in no sum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LeftOut {
     pub calls: u64,
@@ -67,10 +67,10 @@ pub struct LeftOut {
     pub path_stretches: u64,
 }
 
-/// A trace in the making.
+/// A trace that is being written.
 pub struct Trace<'w> {
     out: &'w mut dyn Write,
-    /// Bytes so far.
+    /// Bytes written so far.
     pub written: u64,
     pub left_out: LeftOut,
 }
@@ -93,8 +93,8 @@ impl<'w> Trace<'w> {
     }
 }
 
-/// A quantum with which `write` stays within this number of bytes, 0 if all fits, else a microsecond doubled again and again. Half of it
-/// does not fit. Where none does: at least a day, with which there is as little as there can be.
+/// A quantum (ns) with which `write` stays within `most` bytes: 0 if all fits, else a microsecond doubled as often as needed.
+/// If none fits: at least a day, which leaves as little as possible.
 pub fn fitting(most: Option<u64>, write: impl Fn(u64, &mut Trace<'_>) -> io::Result<()>) -> u64 {
     const LONGEST: u64 = 86_400_000_000_000;
     let Some(most) = most else { return 0 };
@@ -102,7 +102,7 @@ pub fn fitting(most: Option<u64>, write: impl Fn(u64, &mut Trace<'_>) -> io::Res
     if fits(0) {
         return 0;
     }
-    // Each try takes time: first by fours.
+    // Each try takes time, so the quantum grows by factors of four first.
     let mut quantum = 1_000;
     while quantum < LONGEST && !fits(quantum) {
         quantum *= 4;

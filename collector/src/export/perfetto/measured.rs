@@ -1,4 +1,4 @@
-//! What was measured: processes, threads, their states and calls, wake-ups, locks, how many ran.
+//! The measured run: processes, threads, their states and calls, wake-ups, locks, and how many threads are on CPUs.
 
 use super::messages::{CounterDescriptor, ProcessDescriptor, ThreadDescriptor, TrackDescriptor};
 use super::packets::{Event, Packets, Value};
@@ -106,12 +106,12 @@ fn one_state(
     packets.end(track, state.end.0)
 }
 
-/// Number of the arrow of a wake-up; 0 is none.
+/// Number of a wake-up's arrow; 0 means none.
 fn flow(wakeup: u32) -> u64 {
     u64::from(wakeup) + 1
 }
 
-/// Where arrows begin.
+/// Writes the instants at which arrows begin.
 fn wakes(measured: &Measured<'_>, packets: &mut Packets<'_>) -> io::Result<()> {
     for (number, wake) in (0u32..).zip(measured.wakes()) {
         let (Some(waker), Some(wakee)) = (measured.thread(wake.waker), measured.thread(wake.wakee)) else {
@@ -125,11 +125,11 @@ fn wakes(measured: &Measured<'_>, packets: &mut Packets<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// A track for each lock and thread: what a thread does with one lock never overlaps.
+/// Writes a track for each lock and thread: what a thread does with one lock never overlaps.
 fn locks(measured: &Measured<'_>, packets: &mut Packets<'_>) -> io::Result<()> {
     let group = uuid(Kind::Locks, 0);
     let mut locks: HashSet<u32> = HashSet::new();
-    // Number of the track, and when it was last used.
+    // For each lock and thread, the number of the track, and when it was last used.
     let mut tracks: HashMap<(u32, u32), (u64, u64)> = HashMap::new();
     for section in measured.lock_sections() {
         let Some(thread) = measured.thread(section.thread) else { continue };

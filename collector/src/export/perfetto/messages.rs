@@ -1,23 +1,23 @@
-//! The messages of Perfetto's trace format that are written, with the field numbers of `perfetto/trace/*.proto`.
+//! The messages of Perfetto's trace format that we write, with the field numbers of `perfetto/trace/*.proto`.
 
 use prost::Message;
 
 /// One packet: `TracePacket`.
 #[derive(Clone, PartialEq, Message)]
 pub struct TracePacket {
-    /// Nanoseconds.
+    /// Time, nanoseconds.
     #[prost(uint64, optional, tag = "8")]
     pub timestamp: Option<u64>,
     /// Names that packets refer to by number from here on.
     #[prost(message, optional, tag = "12")]
     pub interned_data: Option<InternedData>,
-    /// The sequence that numbers names.
+    /// The sequence in which names are numbered.
     #[prost(uint32, optional, tag = "10")]
     pub trusted_packet_sequence_id: Option<u32>,
     /// 1: numbers start again; 2: numbers are used.
     #[prost(uint32, optional, tag = "13")]
     pub sequence_flags: Option<u32>,
-    /// Something on a track.
+    /// An event on a track.
     #[prost(message, optional, tag = "11")]
     pub track_event: Option<TrackEvent>,
     /// A track.
@@ -56,10 +56,10 @@ pub struct TrackEvent {
     /// The track.
     #[prost(uint64, optional, tag = "11")]
     pub track_uuid: Option<u64>,
-    /// Its name.
+    /// Number of its name.
     #[prost(uint64, optional, tag = "10")]
     pub name_iid: Option<u64>,
-    /// What more there is to say.
+    /// Further information.
     #[prost(message, repeated, tag = "4")]
     pub debug_annotations: Vec<DebugAnnotation>,
     /// Arrows that begin here.
@@ -68,7 +68,7 @@ pub struct TrackEvent {
     /// Arrows that end here.
     #[prost(fixed64, repeated, packed = "false", tag = "48")]
     pub terminating_flow_ids: Vec<u64>,
-    /// Of a counter.
+    /// Value of a counter.
     #[prost(int64, optional, tag = "30")]
     pub counter_value: Option<i64>,
 }
@@ -76,10 +76,10 @@ pub struct TrackEvent {
 /// See [`TrackEvent::debug_annotations`].
 #[derive(Clone, PartialEq, Message)]
 pub struct DebugAnnotation {
-    /// Its name.
+    /// Number of its name.
     #[prost(uint64, optional, tag = "1")]
     pub name_iid: Option<u64>,
-    /// One of these.
+    /// Yes or no; one of these three values is set.
     #[prost(bool, optional, tag = "2")]
     pub bool_value: Option<bool>,
     /// A number.
@@ -96,28 +96,28 @@ pub struct TrackDescriptor {
     /// Its number, not 0.
     #[prost(uint64, optional, tag = "1")]
     pub uuid: Option<u64>,
-    /// The track that it belongs to.
+    /// The track above it.
     #[prost(uint64, optional, tag = "5")]
     pub parent_uuid: Option<u64>,
     /// Its name.
     #[prost(string, optional, tag = "2")]
     pub name: Option<String>,
-    /// It is a process.
+    /// Set for a process.
     #[prost(message, optional, tag = "3")]
     pub process: Option<ProcessDescriptor>,
-    /// It is a thread.
+    /// Set for a thread.
     #[prost(message, optional, tag = "4")]
     pub thread: Option<ThreadDescriptor>,
-    /// It is a counter.
+    /// Set for a counter.
     #[prost(message, optional, tag = "8")]
     pub counter: Option<CounterDescriptor>,
-    /// 3: tracks below it are in the order of their ranks.
+    /// 3: tracks below it are ordered by their ranks.
     #[prost(int32, optional, tag = "11")]
     pub child_ordering: Option<i32>,
-    /// See `child_ordering`.
+    /// The track's rank, see `child_ordering`.
     #[prost(int32, optional, tag = "12")]
     pub sibling_order_rank: Option<i32>,
-    /// 2: tracks of the same name stay apart.
+    /// 2: tracks of the same name are not merged.
     #[prost(int32, optional, tag = "15")]
     pub sibling_merge_behavior: Option<i32>,
 }

@@ -1,7 +1,7 @@
-//! A trace for Perfetto (`ui.perfetto.dev`, `trace_processor`): each process has its threads, with the calls
-//! of probed functions and a track of their states, joined by arrows where one woke another. "Locks" has a
-//! track for each lock and thread that used it. "Critical path" has one for each CPU count, in the time of
-//! the predicted run, which begins where the recording does. Times are those of `CLOCK_MONOTONIC`.
+//! A trace for Perfetto (`ui.perfetto.dev`, `trace_processor`). Each process has its threads, each thread the calls of
+//! probed functions and a track of its states; arrows go from wakers to wakees. "Locks" has a track for each lock and
+//! thread that used it. "Critical path" has a track for each CPU count, in the time of the predicted run, which begins
+//! where the recording does. Times are those of `CLOCK_MONOTONIC`.
 
 mod measured;
 mod messages;
@@ -12,7 +12,7 @@ use super::Model;
 use packets::Packets;
 use std::io::{self, Write};
 
-/// Numbers of tracks by what they are: kind and number.
+/// Id of a track, by its kind and its number within the kind.
 fn uuid(kind: Kind, number: u64) -> u64 {
     (kind as u64) << 48 | number
 }

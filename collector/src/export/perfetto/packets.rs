@@ -1,11 +1,11 @@
-//! Writing packets: tracks, slices, instants, counters.
+//! Writes packets: tracks, slices, instants, counters.
 
 use super::messages::{DebugAnnotation, InternedData, Name, TracePacket, TrackDescriptor, TrackEvent};
 use prost::Message;
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-/// The one sequence of packets in which names are numbered.
+/// The only sequence of packets, in which names are numbered.
 const SEQUENCE: u32 = 1;
 /// Key of `Trace.packet`: field 1, with a length.
 const PACKET: u8 = 1 << 3 | 2;
@@ -18,7 +18,7 @@ pub enum Value<'a> {
     Number(f64),
 }
 
-/// Packets on their way out. Each name goes out once, before the first packet that has it.
+/// Writes packets. Each name is written once, before the first packet that refers to it.
 pub struct Packets<'w> {
     out: &'w mut dyn Write,
     buffer: Vec<u8>,
@@ -28,7 +28,7 @@ pub struct Packets<'w> {
     begun: bool,
 }
 
-/// What goes on at a moment of a track.
+/// An event at a moment of a track.
 #[derive(Clone, Copy, Debug)]
 pub struct Event<'a> {
     pub track: u64,
@@ -145,7 +145,7 @@ impl<'w> Packets<'w> {
         packet.sequence_flags = Some(if std::mem::replace(&mut self.begun, true) { 2 } else { 1 | 2 });
         self.buffer.clear();
         self.buffer.push(PACKET);
-        // A buffer that grows has room for it.
+        // Encoding fails only for lack of room, and this buffer grows.
         packet.encode_length_delimited(&mut self.buffer).map_err(io::Error::other)?;
         self.out.write_all(&self.buffer)
     }

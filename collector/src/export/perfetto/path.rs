@@ -101,7 +101,7 @@ impl Writer<'_, '_> {
         packets.end(track, to)
     }
 
-    /// Stretches that touch each other still do when rounded.
+    /// A time of the trace. Rounding keeps stretches that touch each other touching.
     fn at(&self, time: Ticks) -> u64 {
         self.start_ns.saturating_add(time.nearest_ns())
     }

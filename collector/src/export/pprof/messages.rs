@@ -1,9 +1,9 @@
-//! The messages of pprof's format that are written, with the field numbers of `profile.proto`. Texts are places in the
+//! The messages of pprof's format that we write, with the field numbers of `profile.proto`. Texts are indices into the
 //! profile's table of strings.
 
 use prost::Message;
 
-/// What a number is.
+/// Kind and unit of a number.
 #[derive(Clone, PartialEq, Message)]
 pub struct ValueType {
     #[prost(int64, tag = "1")]
@@ -15,7 +15,7 @@ pub struct ValueType {
 /// A call stack with its numbers.
 #[derive(Clone, PartialEq, Message)]
 pub struct Sample {
-    /// The innermost first.
+    /// Locations, the innermost first.
     #[prost(uint64, repeated, tag = "1")]
     pub location_id: Vec<u64>,
     #[prost(int64, repeated, tag = "2")]
@@ -24,7 +24,7 @@ pub struct Sample {
     pub label: Vec<Label>,
 }
 
-/// What is known of a sample.
+/// A label of a sample: a key and its value.
 #[derive(Clone, PartialEq, Message)]
 pub struct Label {
     #[prost(int64, tag = "1")]

@@ -1,7 +1,6 @@
-//! A profile for pprof, Pyroscope, Parca and others that read its format: CPU time, and for each CPU count
-//! the nanoseconds of the predicted time that each call stack accounts for (`critical_8` on 8 CPUs),
-//! compressed by gzip. Time without computing has frames in brackets, so that each critical column adds up to
-//! the predicted time.
+//! A profile for pprof, Pyroscope, Parca and other tools that read its format, compressed by gzip. It has CPU time, and for
+//! each CPU count the nanoseconds of the predicted time that each call stack accounts for (`critical_8` on 8 CPUs). Waits
+//! and hand-overs are frames in brackets, so that each critical column adds up to the predicted time.
 
 mod messages;
 
@@ -52,7 +51,7 @@ pub fn write(model: &Model<'_>, out: &mut dyn Write) -> io::Result<()> {
     profile.out.finish().map(drop)
 }
 
-/// The table of strings; the first is empty.
+/// The table of strings; the first string is empty.
 struct Strings {
     list: Vec<String>,
     numbers: HashMap<String, i64>,
@@ -82,7 +81,7 @@ struct Profile<'m, 'w> {
     strings: Strings,
     locations: HashMap<Frame, u64>,
     functions: HashMap<FunctionRef, u64>,
-    /// By name of the binary.
+    /// Ids of binaries, by name.
     mappings: HashMap<String, u64>,
 }
 
@@ -94,7 +93,7 @@ impl Profile<'_, '_> {
             let kind = self.strings.number(name);
             self.message(field::SAMPLE_TYPE, &ValueType { kind, unit })?;
         }
-        // What the program was recorded on is what most people ask about first.
+        // The recorded machine's column is what most users look at first.
         let recorded = self.model.program.recorded_cpus.map(|cpus| format!("critical_{cpus}"));
         let shown = recorded.filter(|name| names.contains(name)).unwrap_or_else(|| "cpu".to_owned());
         let shown = self.strings.number(&shown);
@@ -138,9 +137,9 @@ impl Profile<'_, '_> {
         Ok(())
     }
 
-    /// A place of its own for anything but a function.
+    /// A location for something that is no function, such as a wait.
     fn named(&mut self, name: &str) -> io::Result<u64> {
-        // Beyond all functions of the program.
+        // Counted down from the largest number, above those of all the program's functions.
         let key = Frame { function: FunctionRef(u32::MAX - self.strings.number(name) as u32), place: None };
         if let Some(id) = self.locations.get(&key) {
             return Ok(*id);
@@ -185,7 +184,7 @@ impl Profile<'_, '_> {
         Ok(id)
     }
 
-    /// The binary of a function; 0: not known.
+    /// Id of a function's binary; 0: not known.
     fn mapping(&mut self, function: FunctionRef) -> io::Result<u64> {
         let program = self.model.program;
         let module =

@@ -1,4 +1,4 @@
-//! Rows of what was measured.
+//! Rows about the measured run.
 
 use super::{Cell, Rows};
 use crate::export::Model;
@@ -11,7 +11,7 @@ impl Rows<'_, '_, '_> {
         let program = self.model.program;
         let window = self.model.measured.as_ref().map(Measured::window);
         let trust = program.trust;
-        // When the window began, on the calendar.
+        // Start of the window, nanoseconds since 1970.
         let recorded_at = window.zip(about.clock).map(|((start, _), (monotonic_ns, realtime_ns))| {
             realtime_ns.saturating_sub(monotonic_ns).saturating_add(start.0)
         });

@@ -1,5 +1,5 @@
-//! Tables of a recording, for `csv`, `ndjson` and `parquet`: one row at a time. Every row has the recording's name, so that
-//! the tables of many recordings are one table each.
+//! Tables of a recording, for `csv`, `ndjson` and `parquet`, one row at a time. Each row has the recording's name, so the
+//! tables of many recordings can be joined into one.
 
 mod measured;
 mod predicted;
@@ -35,7 +35,7 @@ impl<'a> Cell<'a> {
         text.map_or(Cell::Null, Cell::text)
     }
 
-    /// Numbers that do not fit are not known.
+    /// A whole number; one that does not fit counts as not known.
     fn count(count: u64) -> Cell<'a> {
         i64::try_from(count).map_or(Cell::Null, Cell::Int)
     }
@@ -45,9 +45,9 @@ impl<'a> Cell<'a> {
     }
 }
 
-/// Where rows go.
+/// Receives rows.
 pub trait Sink {
-    /// Takes a row; its cells are as the table's columns.
+    /// Takes a row, with a cell for each of the table's columns.
     fn row(&mut self, cells: &[Cell<'_>]) -> io::Result<()>;
 }
 
@@ -62,7 +62,7 @@ struct Rows<'m, 'a, 's> {
 }
 
 impl Rows<'_, '_, '_> {
-    /// A row that begins with the recording's name.
+    /// Passes on a row, with the recording's name as first cell.
     fn put(&mut self, cells: &[Cell<'_>]) -> io::Result<()> {
         let mut row = Vec::with_capacity(cells.len() + 1);
         row.push(Cell::text(&self.model.about.name));

@@ -1,4 +1,4 @@
-//! Rows of what limits on each CPU count: those of a report.
+//! Rows about what limits on each CPU count, as in a report.
 
 use super::{Cell, Rows};
 use crate::export::model::NO_FUNCTION;
@@ -96,7 +96,7 @@ impl Rows<'_, '_, '_> {
         Ok(())
     }
 
-    /// `main;work`, as folded stacks have it.
+    /// Names of a stack's functions as in folded stacks: `main;work`.
     fn names(&self, stack: &Stack) -> String {
         if stack.frames.is_empty() {
             return NO_FUNCTION.to_owned();

@@ -1,9 +1,9 @@
-//! Which tables there are, and their columns.
+//! All tables and their columns.
 
 use super::Rows;
 use std::io;
 
-/// What a column holds.
+/// Type of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Texts.
@@ -21,12 +21,12 @@ use Kind::{Bool, Float, Int, Text};
 /// A table.
 #[derive(Debug)]
 pub struct Table {
-    /// Its name, and that of its file.
+    /// The table's name, and that of its file.
     pub name: &'static str,
-    /// Its columns. Times are nanoseconds: of what was measured those of `CLOCK_MONOTONIC`, of a predicted run from its
-    /// start. `cpus` is null for unlimited CPUs.
+    /// The columns. Times are nanoseconds: of `CLOCK_MONOTONIC` in the measured run, from its start in a predicted run.
+    /// `cpus` is null for unlimited CPUs.
     pub columns: &'static [(&'static str, Kind)],
-    /// Writes its rows.
+    /// Writes the table's rows.
     pub(super) rows: fn(&mut Rows<'_, '_, '_>) -> io::Result<()>,
 }
 
@@ -39,7 +39,7 @@ impl PartialEq for Table {
 impl Eq for Table {}
 
 impl Table {
-    /// All of them, the recording itself first.
+    /// All tables, the recording itself first.
     pub const ALL: &'static [Table] = &[
         // The recording itself.
         Table {
@@ -60,7 +60,7 @@ impl Table {
             ],
             rows: |rows| rows.recordings(),
         },
-        // Its threads.
+        // Threads of the recording.
         Table {
             name: "threads",
             columns: &[
@@ -75,7 +75,7 @@ impl Table {
             ],
             rows: |rows| rows.threads(),
         },
-        // What each thread did when.
+        // States of threads.
         Table {
             name: "intervals",
             columns: &[
@@ -166,7 +166,7 @@ impl Table {
             ],
             rows: |rows| rows.locks(),
         },
-        // What the predicted time is owed to, and the predicted time itself: on each CPU count the rows add up to it.
+        // Computing, waits and hand-overs on each CPU count, with the predicted time: the rows of a CPU count add up to it.
         Table {
             name: "waits",
             columns: &[

@@ -42,7 +42,7 @@ fn a_recording_ends_once_on_the_first_reason() {
     }
 }
 
-/// A user who ended a recording by ^C did not know that the command would die of it.
+/// The user who ends a recording by ^C has to know if the command gets it, too.
 #[test]
 fn an_interrupt_that_reaches_the_command_is_known() {
     for terminal in [true, false] {
@@ -52,7 +52,7 @@ fn an_interrupt_that_reaches_the_command_is_known() {
         assert!(loop_state.command_was_interrupted(), "terminal: {terminal}");
         check(&mut loop_state, change(7, ChangeKind::Ended), &["StopCapture"]);
     }
-    // Keys of the screen are longpole's.
+    // With a screen, ^C goes to longpole only.
     let mut loop_state = LoopState::new(Mode::Screen, Relation::Launched { terminal: true }, &[7], false);
     loop_state.handle(Message::Signal(libc::SIGINT));
     assert!(!loop_state.command_was_interrupted());
@@ -196,7 +196,7 @@ fn a_pattern_is_typed_and_asked_for() {
     let mut loop_state = LoopState::new(Mode::Screen, Relation::Attached, &[7, 9], false);
     let press = |code| Message::Key(KeyEvent::new(code, KeyModifiers::NONE));
     check(&mut loop_state, press(KeyCode::Char('f')), &["ShowPrompt", "Draw"]);
-    // None of these is a command now.
+    // While the user types, none of these keys is a command.
     for key in ['q', '*', 'x'] {
         check(&mut loop_state, press(KeyCode::Char(key)), &["ShowPrompt", "Draw"]);
     }

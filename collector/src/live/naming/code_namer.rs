@@ -1,5 +1,4 @@
-//! The thread that names the code of sampled stacks while it is there: the stacks that came last first, and with a small
-//! part of the time.
+//! The thread that names sampled code while its process runs: the latest stacks first, with a small part of the time.
 
 use super::jit_names::JitNames;
 use super::lock_regions::LockRegionFinder;
@@ -20,21 +19,21 @@ use symbols::symbolize::{name_code, unnamed};
 use symbols::{FailureKind, HostFiles, Parser, Parsers, open_plain};
 use tokio::sync::mpsc::UnboundedSender;
 
-/// Before names are read: more may come that are read with them.
+/// Wait before names are read: more places may come and are read in one go.
 const GATHER: Duration = Duration::from_millis(300);
 /// Most places named in one recording.
 const MOST_PLACES: usize = 1 << 20;
-/// Most places remembered as named on a live screen. Later they are named again when they come back: the
-/// consumer of the names forgets old ones, and a program may make code without end.
+/// Most places remembered as named on a live screen. Then all are forgotten and named again when they come back: the
+/// consumer forgets old names, and a program may make code without end.
 pub const PLACES_AT_ONCE: usize = 1 << 16;
 /// Most mappings remembered.
 const MOST_MAPPINGS: usize = 1 << 16;
 /// Most binaries whose symbols are kept.
 const MOST_PARSERS: usize = 64;
-/// Most binaries kept open until their symbols are wanted.
+/// Most binaries kept open until their symbols are read.
 const MOST_FILES: usize = 96;
-/// This many new stacks are processed although their names are not yet read: a stack takes more memory than
-/// its places.
+/// With this many new stacks, their places are collected at once, before it is time to read names: a stack takes more
+/// memory than its places.
 const MANY_STACKS: usize = 4096;
 
 enum News {
@@ -43,7 +42,7 @@ enum News {
     Locks(Vec<LockStack>),
 }
 
-/// The other end of the thread.
+/// Sends stacks to the thread and receives names.
 #[derive(Debug)]
 pub struct CodeNamer {
     news: Option<Sender<News>>,
@@ -70,12 +69,12 @@ impl CodeNamer {
         Ok(CodeNamer { news: Some(told), names })
     }
 
-    /// Where processes have code.
+    /// Passes on mappings: where processes have code.
     pub fn mappings(&self, mappings: &[MappingFact]) {
         self.tell(News::Mappings(mappings.to_vec()));
     }
 
-    /// These notes contain stacks to name.
+    /// Passes on the stacks among these notes.
     pub fn stacks(&self, notes: &[Note]) {
         let stacks: Vec<Note> =
             notes.iter().filter(|note| matches!(note.kind, NoteKind::Stack { .. })).cloned().collect();
@@ -84,7 +83,7 @@ impl CodeNamer {
         }
     }
 
-    /// These stacks were sampled at waits for locks and at wake-ups.
+    /// Passes on stacks that were sampled at waits for locks and at wake-ups.
     pub fn locks(&self, stacks: Vec<LockStack>) {
         if !stacks.is_empty() {
             self.tell(News::Locks(stacks));
@@ -93,17 +92,17 @@ impl CodeNamer {
 
     fn tell(&self, news: News) {
         if let Some(sender) = &self.news {
-            // If the thread is gone it has said why.
+            // A thread that has ended has reported the reason itself.
             let _ = sender.send(news);
         }
     }
 
-    /// What has been found since the last call.
+    /// Names found since the last call.
     pub fn take(&self) -> Vec<CodeFact> {
         self.names.try_iter().flatten().collect()
     }
 
-    /// The rest. Waits for it, but not for ever.
+    /// The remaining names. Waits for them, but not forever.
     pub fn finish(mut self) -> Vec<CodeFact> {
         self.news = None;
         super::rest(&self.names, "some sampled code has no names yet; `longpole symbolize` finds them")
@@ -113,34 +112,34 @@ impl CodeNamer {
 /// A binary, by path and build-id.
 type Binary = (String, Option<String>);
 
-/// A binary that is kept open: its process may be gone before its symbols are read.
+/// A binary that is kept open, because its process may end before its symbols are read.
 struct Held {
     file: File,
     path: PathBuf,
     files: HostFiles,
 }
 
-/// Places of a binary that want names.
+/// Places that need names, by binary.
 type Wanted = BTreeMap<Binary, Vec<CodePlace>>;
 
 struct Work {
     parsers: Parsers,
     mappings: Vec<MappingFact>,
-    /// Stacks not yet looked at.
+    /// Stacks whose places were not yet collected.
     stacks: Vec<Note>,
     seen: HashSet<CodePlace>,
-    /// The consumer of the names forgets old ones.
+    /// The consumer forgets old names.
     forgets: bool,
     wanted: Wanted,
-    /// Code that no file holds.
+    /// Names of code made at run time, which is in no file.
     jit: JitNames,
-    /// What lies under locks.
+    /// Finds code that runs under locks.
     locks: LockRegionFinder,
-    /// `None`: it cannot be opened.
+    /// Open binaries without a parser; `None`: the file cannot be opened.
     held: HashMap<Binary, Option<Held>>,
-    /// `None`: it cannot be read.
+    /// Parsers; `None`: the binary cannot be read.
     open: HashMap<Binary, Option<Parser>>,
-    /// The user knows already that a program of an unreadable kind is there.
+    /// The user was already told that a program of an unreadable kind is there.
     said_unreadable: bool,
 }
 
@@ -218,7 +217,7 @@ impl Work {
         }
     }
 
-    /// Notices the places in stacks, the last ones first.
+    /// Collects the places in new stacks, the latest stacks first.
     fn look(&mut self) {
         let stacks = std::mem::take(&mut self.stacks);
         self.locks.stacks(&stacks);
@@ -231,7 +230,7 @@ impl Work {
                 else {
                     continue;
                 };
-                // The kernel's own: what it is called says all.
+                // A mapping of the kernel, as `[vdso]`: its name is enough.
                 let is_made = is_jit_code(&mapping.path);
                 if !mapping.path.starts_with('/') && !is_made {
                     continue;
@@ -257,7 +256,7 @@ impl Work {
         }
     }
 
-    /// Places that lie under a lock, as far as that is new.
+    /// Places that lie under a lock and are new.
     fn find_held(&mut self) -> Vec<CodeFact> {
         if !self.locks.is_due() {
             return Vec::new();
@@ -270,7 +269,7 @@ impl Work {
         })
     }
 
-    /// Names of what has been noticed.
+    /// Reads the names of collected places.
     fn name(&mut self) -> Vec<CodeFact> {
         let mut facts = self.jit.name();
         for (binary, places) in std::mem::take(&mut self.wanted) {
@@ -305,9 +304,8 @@ impl Work {
     }
 }
 
-/// Forgets mappings if there are more than the limit: first code without a file, which programs generate and
-/// discard, the oldest first; then the oldest of all. It forgets a quarter more than needed, so that this is
-/// rare.
+/// Forgets mappings if there are more than the limit: first the oldest without a file, since programs make and discard
+/// such code, then the oldest of all. It forgets a quarter more than needed, so that it rarely has to.
 pub fn forget_mappings(mappings: &mut Vec<MappingFact>, most: usize) {
     if mappings.len() <= most {
         return;
@@ -325,13 +323,13 @@ pub fn forget_mappings(mappings: &mut Vec<MappingFact>, most: usize) {
     forget(&|_| true);
 }
 
-/// What processes have mapped, read once for each: a program with two hundred libraries asks for all of them at once.
+/// Mappings of processes, read once for each: a program may ask for two hundred libraries at once.
 #[derive(Default)]
 struct Modules(HashMap<u32, Vec<Module>>);
 
 impl Modules {
-    /// The exact file that the process has mapped, even if it was replaced on disk; else the one at its path, if
-    /// it is the same.
+    /// Opens the exact file that the process has mapped, even if it was replaced on disk; else the file at its path, if
+    /// that is the same.
     fn hold(&mut self, pid: u32, (path, build_id): &Binary) -> Option<Held> {
         let modules = self
             .0
@@ -340,7 +338,7 @@ impl Modules {
         let own = modules.iter().filter(|module| module.path == *path).map(|module| module.open_path.clone());
         let places = [PathBuf::from(format!("/proc/{pid}/root{path}")), PathBuf::from(path)];
         own.filter(|place| !place.as_os_str().is_empty()).chain(places).find_map(|place| {
-            // One that is no program of 64 bits is opened, too: its parser says why it has no names.
+            // A file that is no 64-bit program is opened, too: its parser reports why it has no names.
             let opened = Outline::open(&place).map(|(file, outline)| (file, outline.build_id));
             let (file, found) = opened.or_else(|| Some((open_plain(&place).ok()?, None)))?;
             let found = found.map(|id| id.to_string());

@@ -1,4 +1,4 @@
-//! Names of code that processes make while they run: asked for by address, found in what the processes write about it.
+//! Names of code that processes make at run time, by address, from the files that the processes write about it.
 
 use capture::jit::{JitFiles, JitStamp, is_dump};
 use capture::probe::now_ns;
@@ -7,16 +7,16 @@ use engine::event::{CodeFact, MappingFact, is_jit_code, jit_code};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-/// Most processes whose files are held.
+/// Most processes whose files are kept open.
 const MOST_PROCESSES: usize = 256;
-/// Most addresses of one process that are wanted: a runtime may publish its code when it ends, or never.
+/// Most addresses of one process that wait for names: a runtime may publish its code when it ends, or never.
 const MOST_WANTED: usize = 1 << 17;
-/// Between two looks at how maps grow, with few of them.
+/// Time between two checks of the maps' sizes, with few maps.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// This many more lines make it twice as long.
+/// Every further group of this many maps adds as much to that time.
 const FEW: u32 = 16;
 
-/// The processes that make code.
+/// The processes that make code at run time.
 #[derive(Default)]
 pub(super) struct JitNames {
     processes: BTreeMap<u32, Maker>,
@@ -25,17 +25,17 @@ pub(super) struct JitNames {
 
 struct Maker {
     files: JitFiles,
-    /// Addresses, all the time: what lies there may be something else later.
+    /// Addresses that need names. They stay, because other code may be there later.
     wanted: BTreeSet<u64>,
-    /// How many of the names that an address has had were told.
+    /// How many names of each address were passed on: an address has several one after another.
     told: BTreeMap<u64, usize>,
-    /// The files when they were last read, with nothing new wanted since.
+    /// State of the files when they were last read; `None` if an address was added since.
     read: Option<JitStamp>,
     refused: bool,
 }
 
 impl JitNames {
-    /// Holds the files of processes that make code.
+    /// Keeps the files of processes that make code open.
     pub fn hold(&mut self, mappings: &[MappingFact]) {
         for mapping in mappings {
             let has_dump = mapping.path.rsplit('/').next().is_some_and(is_dump);
@@ -49,7 +49,7 @@ impl JitNames {
             if known && !has_dump {
                 continue;
             }
-            // One that is gone has left nothing by which to find its root.
+            // An ended process leaves nothing by which to find its root directory.
             let Ok(process) = Process::open(mapping.pid) else { continue };
             if !known && let Some(files) = JitFiles::of(&process) {
                 let (wanted, told) = (BTreeSet::new(), BTreeMap::new());
@@ -64,7 +64,7 @@ impl JitNames {
         }
     }
 
-    /// A name is wanted for what a process has made at this address.
+    /// Asks for the name of the code that a process has made at this address.
     pub fn want(&mut self, pid: u32, address: u64) {
         if let Some(maker) = self.processes.get_mut(&pid)
             && maker.wanted.len() < MOST_WANTED
@@ -74,7 +74,7 @@ impl JitNames {
         }
     }
 
-    /// Nothing is wanted any more.
+    /// Forgets all addresses.
     pub fn forget_wanted(&mut self) {
         for maker in self.processes.values_mut() {
             maker.wanted.clear();
@@ -82,14 +82,14 @@ impl JitNames {
         }
     }
 
-    /// When to look how maps grow ([`JitNames::see_growth`]); `None`: there are none.
+    /// When to check the maps' sizes ([`JitNames::see_growth`]); `None`: there are no maps.
     pub fn next_look(&self) -> Option<Instant> {
         let count = u32::try_from(self.processes.len()).unwrap_or(u32::MAX);
         let every = LOOK_EVERY.saturating_mul(1 + count / FEW);
         self.looked.map(|looked| looked + every)
     }
 
-    /// Looks how large maps are, if it is time to: they do not tell when their lines were written.
+    /// Notes how large maps are, if that is due: their lines have no times of their own.
     pub fn see_growth(&mut self) {
         let now = Instant::now();
         if self.next_look().is_some_and(|at| at <= now) {
@@ -98,7 +98,7 @@ impl JitNames {
         }
     }
 
-    /// The names that are new by now.
+    /// Names found since the last call.
     pub fn name(&mut self) -> Vec<CodeFact> {
         let mut facts = Vec::new();
         for (pid, maker) in &mut self.processes {
@@ -138,7 +138,7 @@ impl Maker {
                 facts.push(CodeFact {
                     path: jit_code(pid),
                     offset: address,
-                    // A program may tell of code after it has run it.
+                    // A runtime may write an entry after the code has run.
                     since_ns: if number == 0 { 0 } else { *since_ns },
                     function: Some(code.name.clone()),
                     line,

@@ -1,27 +1,27 @@
-//! Which addresses of which program are known: each is asked for once.
+//! Which addresses of which program were already asked about: each is asked about once.
 
 use super::lock_stacks::{LockStack, LockStacks};
 use engine::event::{Note, NoteKind, ThreadFact, awaited_futex};
 use probe_abi::{Call, Record, SyncOperation};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Most addresses asked about in one recording: a program may have locks without end on its heap.
+/// Most addresses asked about in one recording: a program may have any number of locks on its heap.
 const MOST: usize = 1 << 16;
-/// Entries of the table in front: a power of two. Mostly the same few addresses come again and again.
+/// Entries of the cache in front of the set; a power of two. Mostly the same few addresses come again and again.
 const FRONT: usize = 1 << 12;
 
-/// Something to find out.
+/// A question for the namer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ask {
-    /// A process runs a program from now on.
+    /// A process runs a new program.
     Program {
         /// Its pid.
         pid: u32,
         /// Since when (`CLOCK_MONOTONIC` nanoseconds).
         since_ns: u64,
-        /// It was forked from this process and has the parent's.
+        /// The parent, if the process was forked and so runs the parent's program.
         like: Option<u32>,
-        /// Where it is mapped, from the record of its exec ([`probe_abi::Exec::first_page`]); 0 if unknown.
+        /// Where the program is mapped, from the record of its exec ([`probe_abi::Exec::first_page`]); 0 if unknown.
         first_page: u32,
     },
     /// A process has mapped a library.
@@ -29,15 +29,15 @@ pub enum Ask {
         /// Its pid.
         pid: u32,
     },
-    /// What lies at an address.
+    /// The name of a variable or a call is wanted, by its address.
     Address {
-        /// Of this process.
+        /// The process.
         pid: u32,
         /// When the process began to run its present program, 0 if before the recording.
         since_ns: u64,
         /// The address.
         address: u64,
-        /// What is looked for there.
+        /// Whether it is a variable or a call.
         kind: AddressKind,
     },
 }
@@ -47,17 +47,17 @@ pub enum Ask {
 pub enum AddressKind {
     /// A variable.
     Object,
-    /// The call that returns there.
+    /// The call that returns to the address.
     Return,
 }
 
 /// See the module.
 #[derive(Debug)]
 pub struct KnownAddresses {
-    /// The key of the address that each entry last held.
+    /// Process and address that each cache entry last held.
     front: Vec<(u32, u64)>,
     known: FxHashSet<(u32, u64, u64)>,
-    /// Since when each process runs its program, according to the records.
+    /// Since when each process runs its present program, by its records.
     since: FxHashMap<u32, u64>,
     asks: Vec<Ask>,
     lock_stacks: LockStacks,
@@ -109,14 +109,14 @@ impl KnownAddresses {
         }
     }
 
-    /// Looks at a note: words that threads change together get names.
+    /// Looks at a note: words that threads change together need names.
     pub fn note(&mut self, note: &Note) {
         if let NoteKind::Changed { pid, address, .. } = note.kind {
             self.address(pid, note.time_ns, address, AddressKind::Object);
         }
     }
 
-    /// Looks at a thread's last wait.
+    /// Looks at a thread's last wait: the futex word needs a name.
     pub fn thread(&mut self, thread: &ThreadFact) {
         if let Some(awaits) = thread.awaits {
             self.address(thread.pid, thread.seen_ns, awaits.futex.word, AddressKind::Object);
@@ -132,7 +132,7 @@ impl KnownAddresses {
     fn program(&mut self, pid: u32, since_ns: u64, like: Option<u32>, first_page: u32) {
         self.since.insert(pid, since_ns);
         self.front.fill((0, 0));
-        // Of what ran there before nothing can be found out any more.
+        // Addresses of the former program cannot be looked up any more.
         self.asks.retain(|ask| !matches!(ask, Ask::Address { pid: other, .. } if *other == pid));
         self.asks.push(Ask::Program { pid, since_ns, like, first_page });
     }
@@ -148,9 +148,9 @@ impl KnownAddresses {
         }
         *entry = (pid, address);
         let since_ns = self.since.get(&pid).copied().unwrap_or(0);
-        // Places of calls are few; they are still asked about when there is no room for objects.
+        // Places of calls are few; there is still room for them when objects have used up theirs.
         let room = if kind == AddressKind::Return { 2 * MOST } else { MOST };
-        // One of the program before, which came late.
+        // An older record is of the former program, and came late.
         if time_ns < since_ns || self.known.len() >= room || !self.known.insert((pid, since_ns, address)) {
             return;
         }
@@ -162,7 +162,7 @@ impl KnownAddresses {
         self.lock_stacks.take()
     }
 
-    /// What is new since the last call, in order.
+    /// Questions that are new since the last call, in order.
     pub fn take(&mut self) -> Vec<Ask> {
         std::mem::take(&mut self.asks)
     }

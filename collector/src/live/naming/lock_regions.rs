@@ -1,6 +1,6 @@
-//! Which places on sampled stacks run under a lock: after a call in which threads waited for a word, and
-//! before calls that woke a waiter for it, in the innermost function that has both. The parser walks the
-//! code; this module asks.
+//! Finds places on sampled stacks that run under a lock: after a call in which threads waited for a word, and before
+//! calls that woke a waiter of that word, in the innermost function that has both. The parser walks the code; this
+//! module asks it.
 
 use super::lock_stacks::LockStack;
 use engine::event::{CodeFact, CodeMap, Note, NoteKind, frame_address, read_write_wait, read_write_words};
@@ -10,20 +10,20 @@ use symbols::{LockCall, LockRegions};
 
 /// Stacks kept; with more, all are forgotten.
 const MOST_STACKS: usize = 1 << 14;
-/// This many innermost frames of a stack show what a thread waits in.
+/// Innermost frames that can be the function in which a thread waits.
 const INNERMOST: usize = 4;
-/// Frames of a stack that are looked at: locks are taken near its inner end.
+/// Most frames of a stack that are kept: locks are taken near its inner end.
 const MOST_FRAMES: usize = 32;
-/// Stacks at waits and wake-ups that are kept.
+/// Most stacks of waits and wake-ups that are kept.
 const MOST_LOCK_STACKS: usize = 1 << 13;
-/// Places kept.
+/// Most places kept.
 const MOST_FACTS: usize = 1 << 16;
 
-/// The stacks of one side of a word: of threads that waited, or of those that woke them; the innermost frame first.
+/// Stacks of the threads that waited for a word, or of those that woke them; the innermost frame first.
 type Stacks = BTreeSet<Vec<(Function, u64)>>;
 
-/// The frame of a function that takes the lock and jumps to what releases it instead of calling that, as compilers end a function
-/// with a guard: one call of its caller takes the lock and gives it back, and in the stack that gives it the function is not there.
+/// Finds the frame of a function that takes the lock and ends with a jump to the releasing function, as compilers end a
+/// function with a guard. The jump leaves no frame of it: the releasing stack has its caller's frame only.
 fn leaves_by_releasing(takes: &[(Function, u64)], gives: &Stacks) -> Option<usize> {
     let is_without_it = |caller: &(Function, u64)| {
         gives.iter().any(|stack| {
@@ -38,7 +38,7 @@ fn leaves_by_releasing(takes: &[(Function, u64)], gives: &Stacks) -> Option<usiz
     takes.get(caller).is_some_and(|(caller, _)| caller.0 == function.0).then_some(at)
 }
 
-/// What functions of C libraries that take a lock for their caller have in their names.
+/// Parts of the names of those C library functions that take a lock for their caller.
 const LOCKS: [&str; 5] = ["mutex", "lll_lock", "mtx_lock", "rwlock", "spin_lock"];
 
 /// A binary, by path and build-id.
@@ -54,15 +54,15 @@ pub(super) struct LockRegionFinder {
     lock_stacks: Vec<LockStack>,
     /// Named places by function and offset.
     facts: FxHashMap<Function, BTreeMap<u64, CodeFact>>,
-    /// The function of each place.
+    /// The function (entry offset) of each place.
     functions: FxHashMap<(Binary, u64), u64>,
-    /// What was asked about each function.
+    /// The last question about each function: its calls and its number of places.
     asked: FxHashMap<Function, (Vec<LockCall>, usize)>,
     changed: bool,
 }
 
 impl LockRegionFinder {
-    /// Stacks among these notes.
+    /// Keeps the stacks among these notes.
     pub(super) fn stacks(&mut self, notes: &[Note]) {
         for note in notes {
             let NoteKind::Stack { id, frames, .. } = &note.kind else { continue };
@@ -74,7 +74,7 @@ impl LockRegionFinder {
         }
     }
 
-    /// Stacks at waits and wake-ups.
+    /// Keeps stacks of waits and wake-ups.
     pub(super) fn locks(&mut self, stacks: Vec<LockStack>) {
         if self.lock_stacks.len() >= MOST_LOCK_STACKS {
             self.lock_stacks.drain(..MOST_LOCK_STACKS / 2);
@@ -83,7 +83,7 @@ impl LockRegionFinder {
         self.lock_stacks.extend(stacks);
     }
 
-    /// Places have names.
+    /// Takes the names of places.
     pub(super) fn named(&mut self, facts: &[CodeFact]) {
         if self.functions.len() >= MOST_FACTS {
             (self.functions, self.facts) = (FxHashMap::default(), FxHashMap::default());
@@ -103,7 +103,7 @@ impl LockRegionFinder {
         self.changed && !self.lock_stacks.is_empty()
     }
 
-    /// New facts: places that turned out to be under a lock, or under another one. `ask` asks about the calls
+    /// New facts: places found to lie under a lock, or under another lock than before. `ask` asks the parser about the calls
     /// and places of a binary.
     pub(super) fn find(
         &mut self,
@@ -140,10 +140,9 @@ impl LockRegionFinder {
         news
     }
 
-    /// The calls that take locks, by the function that they are in, each with the calls that release what it
-    /// takes.
+    /// The calls that take locks, by the function that contains them, each with the calls that release the lock.
     fn calls(&self, map: &CodeMap<'_>) -> BTreeMap<Function, Vec<LockCall>> {
-        // Of each word, the stacks that take it and those that give it back.
+        // For each word, the stacks that take the lock and those that release it.
         let mut words: BTreeMap<(u32, u64), [Stacks; 2]> = BTreeMap::new();
         let stacks: Vec<_> = self
             .lock_stacks
@@ -152,7 +151,7 @@ impl LockRegionFinder {
                 self.frames(map, stack).map(|frames| ((stack.pid, stack.word), stack.gives, frames))
             })
             .collect();
-        // A reader releases what a writer waits for in another word than the one for readers.
+        // A read-write lock has several words: a reader's release wakes the writer by another word than readers wait for.
         let reach = |(word, gives, frames): &((u32, u64), bool, Vec<(Function, u64)>)| {
             let waits_in = frames.iter().take(INNERMOST).filter(|_| !gives);
             waits_in.filter_map(|frame| self.read_write_reach(frame)).next().map(|reach| (*word, reach))
@@ -191,22 +190,22 @@ impl LockRegionFinder {
         found.into_iter().map(|(function, of_function)| (function, calls(of_function))).collect()
     }
 
-    /// Whether a function of another binary than its caller's has given its locks back when it returns: `pthread_create` has,
-    /// `pthread_mutex_lock` has not. What has no name may be a lock's.
+    /// Whether a function in another binary than its caller has released all its locks when it returns: true for
+    /// `pthread_create`, false for `pthread_mutex_lock`. False without a name, since it may take a lock for its caller.
     fn keeps_its_locks(&self, (called, place): &(Function, u64), caller: &Function) -> bool {
         let code = self.facts.get(called).and_then(|places| places.get(place));
         let name = code.and_then(|code| code.function.as_deref());
         called.0 != caller.0 && name.is_some_and(|name| !LOCKS.iter().any(|lock| name.contains(lock)))
     }
 
-    /// How far the words of the read-write lock that a thread waits for there reach, bytes.
+    /// Size in bytes of the words of the read-write lock that a thread waits for at this place.
     fn read_write_reach(&self, (function, place): &(Function, u64)) -> Option<u64> {
         let code = self.facts.get(function)?.get(place)?;
         let inlined = code.inlined.iter().map(|inlined| inlined.function.as_str());
         code.function.as_deref().into_iter().chain(inlined).find_map(read_write_wait).map(|wait| wait.1)
     }
 
-    /// The frames of a stack that lie in functions with a place, the innermost first.
+    /// The frames of a stack that lie in functions with a named place, the innermost first.
     fn frames(&self, map: &CodeMap<'_>, stack: &LockStack) -> Option<Vec<(Function, u64)>> {
         let (time_ns, frames) = self.stacks.get(&stack.stack)?;
         let frame = |(index, address): (usize, &u64)| {
@@ -250,8 +249,8 @@ mod tests {
         }
     }
 
-    /// How many calls of the program lie before code under a lock, if a thread waited for it in one function of the C library
-    /// and woke another one in the other.
+    /// How many calls of the program are found to lie before code under a lock. A thread waited in the C library's function
+    /// `takes`, and was woken in `gives`.
     fn calls(takes: &str, gives: &str) -> usize {
         let mut code = LockRegionFinder::default();
         code.named(&[
@@ -275,8 +274,8 @@ mod tests {
         code.calls(&CodeMap::of_mappings(&mappings())).values().map(Vec::len).sum()
     }
 
-    /// Attached to a program whose guard releases its lock by a jump, the lock was replayed as recorded, and a second CPU was
-    /// promised to help.
+    /// A guard may release its lock by a jump. If the lock were not found then, it would be replayed as recorded, and
+    /// a second CPU would seem to help.
     #[test]
     fn a_function_that_leaves_by_a_jump_to_what_releases_comes_back_with_the_lock() {
         let program = |entry: u64| (("/program".to_owned(), None), entry);
@@ -302,7 +301,7 @@ mod tests {
         );
     }
 
-    /// Readers and writers of a lock in functions of their own: the word that readers wait for is woken by writers.
+    /// Readers and writers lock in functions of their own: writers wake those that wait for the readers' word.
     #[test]
     fn what_a_writer_waits_for_is_given_back_by_readers() {
         let mut code = LockRegionFinder::default();
@@ -344,7 +343,7 @@ mod tests {
         assert_eq!(found, [(0x100, 0x110, vec![0x120]), (0x200, 0x210, vec![0x220])]);
     }
 
-    /// Attached to a sort that makes threads, the lock of glibc's stacks was held 89 % of the time, in the sort itself.
+    /// Otherwise glibc's lock of thread stacks seems held most of the time in a program that creates threads.
     #[test]
     fn only_functions_that_lock_for_their_caller_come_back_with_a_lock() {
         assert_eq!(calls("pthread_mutex_lock", "pthread_mutex_unlock"), 1);

@@ -1,6 +1,5 @@
-//! Which stacks were sampled where a thread waits for a futex word, and where one wakes such a waiter: the
-//! calls on them are those that take a lock and that release it. A sample has the time of the record that it
-//! was taken for.
+//! Finds stacks that were sampled where a thread waits for a futex word, and where a thread wakes such a waiter: calls
+//! on them take a lock or release it. A sample has the time of the record that it was taken for.
 
 use engine::event::{futex_of_sleeper, futex_of_wakee};
 use probe_abi::{Record, SampleReason};
@@ -9,22 +8,22 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// A stack at a wait for a word, or at a wake-up of a thread that waits for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LockStack {
-    /// Number of the stack.
+    /// The stack's number.
     pub stack: u32,
-    /// Of this process.
+    /// The process.
     pub pid: u32,
     /// The futex word.
     pub word: u64,
-    /// It wakes a waiter.
+    /// The stack is that of a waker.
     pub gives: bool,
 }
 
 /// Most stacks in one recording.
 const MOST: usize = 1 << 14;
-/// Records that wait for their sample, or samples for their record: they come together.
+/// Most records that wait for their sample, or samples that wait for their record: both come together.
 const PENDING: usize = 1 << 12;
 
-/// Thread, time, and whether it wakes another.
+/// Thread, time, and whether the thread wakes another one.
 type Instant = (u32, u64, bool);
 
 /// See the module.
@@ -85,13 +84,13 @@ impl LockStacks {
         }
     }
 
-    /// What is new since the last call.
+    /// Stacks that are new since the last call.
     pub fn take(&mut self) -> Vec<LockStack> {
         std::mem::take(&mut self.news)
     }
 }
 
-/// Most records have no sample: the oldest are forgotten, as all of them at once.
+/// Adds a record or a sample that waits. Most records have no sample: when there are too many, all are forgotten.
 fn put<T>(pending: &mut FxHashMap<Instant, T>, at: Instant, value: T) {
     if pending.len() >= PENDING {
         pending.clear();

@@ -1,9 +1,9 @@
-//! Names for addresses in the records: synchronization objects, and the calls that used them. They are found
-//! while the processes are there, because that is impossible later, and stored as facts.
+//! Names for addresses in the records: synchronization objects, and the calls that used them. Names are read while
+//! the processes run, since that is impossible later, and stored as facts.
 //!
-//! `known_addresses` notices addresses that are new, `spaces` knows what each process has mapped, `namer` is the thread that puts
-//! names to them. `code_namer` is another one, for the code that sampled stacks are made of: with `lock_stacks`
-//! and `lock_regions` also of what lies under a lock. `poll_intervals` says when they do that.
+//! `known_addresses` notices new addresses, `spaces` knows the mappings of each process, and the thread `namer` reads
+//! the names. The thread `code_namer` names the code of sampled stacks; with `lock_stacks` and `lock_regions` it also
+//! finds code under locks. `poll_intervals` says when both threads read.
 
 mod code_namer;
 mod jit_names;
@@ -23,10 +23,10 @@ pub use poll_intervals::PollIntervals;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// Names that take longer than this after the end are not waited for.
+/// Longest wait for names after the end.
 const LAST_WAIT: Duration = Duration::from_secs(60);
 
-/// What is found until the sender is gone. Waits for it, but not for ever; `else_what` is then the case.
+/// All names until the sender is gone. Waits for `LAST_WAIT` at most, then warns with `else_what`.
 fn rest<T>(names: &Receiver<Vec<T>>, else_what: &str) -> Vec<T> {
     let until = Instant::now() + LAST_WAIT;
     let mut rest = Vec::new();

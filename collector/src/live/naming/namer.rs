@@ -1,5 +1,5 @@
-//! The thread that puts names to addresses. Where an address lies is found at once, since its process may end; names
-//! are read later and together, since that may take its time.
+//! The thread that names addresses. It finds the binary of an address at once, since the process may end. Names are
+//! read later and together, since that may take long.
 
 use super::known_addresses::{AddressKind, Ask};
 use super::poll_intervals::PollIntervals;
@@ -17,12 +17,12 @@ use std::time::{Duration, Instant};
 use symbols::Parsers;
 use tokio::sync::mpsc::UnboundedSender;
 
-/// Before names are read: more may come that are read with them.
+/// Wait before names are read: more addresses may come and are read in one go.
 const GATHER: Duration = Duration::from_millis(200);
-/// Code that nothing is known of is new: a library. Data is mostly on the heap.
+/// Mappings are read again after this long for unknown code, which is a new library, and for data, which is mostly on the heap.
 const CODE_AGAIN: Duration = Duration::from_millis(20);
 const DATA_AGAIN: Duration = Duration::from_secs(10);
-/// The other end of the thread.
+/// Sends addresses to the thread and receives names.
 #[derive(Debug)]
 pub struct Namer {
     asks: Option<Sender<Vec<Ask>>>,
@@ -30,8 +30,8 @@ pub struct Namer {
 }
 
 impl Namer {
-    /// Starts the thread. `launched` is the process that will run a certain program first: that one is opened
-    /// now, since the process may end before the thread has looked at it.
+    /// Starts the thread. `launched`: the process at the gate and the program that it will run. The program is opened
+    /// now, since the process may end before the thread reads its mappings.
     pub fn start(
         poll_intervals: PollIntervals,
         news: UnboundedSender<Message>,
@@ -46,27 +46,27 @@ impl Namer {
         Ok(Namer { asks: Some(asks), names })
     }
 
-    /// Passes on what must be found out.
+    /// Passes on questions.
     pub fn ask(&self, asks: Vec<Ask>) {
         if let Some(sender) = self.asks.as_ref().filter(|_| !asks.is_empty()) {
-            // If the thread is gone it has said why.
+            // A thread that has ended has reported the reason itself.
             let _ = sender.send(asks);
         }
     }
 
-    /// What has been found since the last call.
+    /// Names found since the last call.
     pub fn take(&self) -> Vec<AddressFact> {
         self.names.try_iter().flatten().collect()
     }
 
-    /// The rest. Waits for it, but not for ever.
+    /// The remaining names. Waits for them, but not forever.
     pub fn finish(mut self) -> Vec<AddressFact> {
         self.asks = None;
         super::rest(&self.names, "some locks are called by their addresses")
     }
 }
 
-/// An address whose place is known and whose name is not.
+/// An address whose binary is known and whose name is not yet read.
 struct Open {
     pid: u32,
     since_ns: u64,
@@ -84,7 +84,7 @@ fn run(
     let mut spaces = Spaces::expecting(launched, Parsers::of_longpole());
     let mut open: Vec<Open> = Vec::new();
     let mut not_before = poll_intervals.first(Instant::now());
-    // Processes that run another program or have mapped something, and when they have done so for a while.
+    // Processes with a new program or a new mapping, and when their mappings are read.
     let mut young: VecDeque<(Instant, u32)> = VecDeque::new();
     loop {
         let settles = young.front().map(|(at, _)| *at);
@@ -142,7 +142,7 @@ fn place(spaces: &mut Spaces, ask: Ask) -> Option<Open> {
     }
 }
 
-/// Names of all of them, binary by binary. What has none is left out.
+/// Reads the names of all these addresses, binary by binary. Addresses without a name are left out.
 fn name(open: Vec<Open>) -> Vec<AddressFact> {
     let mut groups: Vec<(Binary, Vec<Open>)> = Vec::new();
     for open in open {
@@ -177,7 +177,7 @@ fn name(open: Vec<Open>) -> Vec<AddressFact> {
         let found = if returns.is_empty() { Vec::new() } else { placed.calls(&returns) };
         facts.extend(calls.iter().zip(found).map(|(open, call)| fact(open, call.function, call.location)));
     }
-    // The place of a call can get its name later, where there are more symbols.
+    // A call with a known place in its binary stays: it can be named later, where there are more symbols.
     facts.retain(|fact| fact.name.is_some() || fact.location.is_some() || fact.linked.is_some());
     facts
 }

@@ -1,17 +1,17 @@
-//! How often other work than taking records is done: it costs CPU time that the program may want.
+//! How often the threads do other work than reading rings, since that costs CPU time that the program may want.
 
 use std::time::{Duration, Instant};
 
-/// Names and counts are not needed before a recording ends; on a live screen they are wanted soon.
+/// Intervals of other work: a recording needs names and counts at its end, a live screen soon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PollIntervals {
-    /// Names are not read before this, from the start on.
+    /// Time from the start to the first reading of names.
     first: Duration,
-    /// Reading names takes at most one part in this many of the time.
+    /// Reading names takes at most one part in this many of the elapsed time.
     share: u32,
-    /// Between two looks at the counters of loss and cost, which take some system calls.
+    /// Time between two reads of the loss and cost counters, which take some system calls.
     pub counts: Duration,
-    /// Between two checks whether processes are alive: mostly records report their end.
+    /// Time between two checks whether processes are alive: usually a record reports their end.
     pub alive: Duration,
 }
 
@@ -23,8 +23,8 @@ impl PollIntervals {
         counts: Duration::from_millis(250),
         alive: Duration::from_millis(250),
     };
-    /// The end is what counts. In a long recording some names are read before, so that the end does not take long and a
-    /// recording that is cut short has most of them.
+    /// For a recording, which needs names at its end. A long one has some read before, so that the end does not take long
+    /// and a recording that is cut short has most names.
     pub const RECORDED: PollIntervals = PollIntervals {
         first: Duration::from_secs(60),
         share: 500,
@@ -32,12 +32,12 @@ impl PollIntervals {
         alive: Duration::from_secs(1),
     };
 
-    /// When names may be read first.
+    /// When names may be read for the first time.
     pub fn first(self, now: Instant) -> Instant {
         now + self.first
     }
 
-    /// When names may be read again, now that they have been read since `began`.
+    /// When names may be read again, if the reading that ends now started at `began`.
     pub fn again(self, began: Instant) -> Instant {
         Instant::now() + began.elapsed().saturating_mul(self.share)
     }

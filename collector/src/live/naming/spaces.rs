@@ -1,4 +1,4 @@
-//! What each process has mapped, and where in which binary an address lies.
+//! The mappings of each process, and which place in which binary an address is.
 
 use capture::target::{Module, Process, mapped};
 use std::cell::RefCell;
@@ -18,16 +18,16 @@ const MOST_BINARIES: usize = 256;
 /// A binary with its symbols, shared by all processes that run it.
 pub type Binary = Rc<RefCell<MappedBinary>>;
 
-/// An address as its binary counts.
+/// An address as its binary has it.
 #[derive(Clone)]
 pub struct Spot {
     /// The binary.
     pub binary: Binary,
-    /// What people call it.
+    /// The binary's name, for people.
     pub module: String,
-    /// Its path, as the process sees it.
+    /// The binary's path, as the process sees it.
     pub path: String,
-    /// The address as linked.
+    /// The address in the binary, as linked.
     pub linked: u64,
 }
 
@@ -36,32 +36,32 @@ pub struct Spaces {
     parsers: Parsers,
     binaries: HashMap<FileKey, Option<Binary>>,
     processes: HashMap<u32, Space>,
-    /// The process that will run this program.
+    /// The process at the gate and the program that it will run.
     expected: Option<(u32, Binary, String)>,
 }
 
-/// What one process has mapped.
+/// The mappings of one process.
 #[derive(Clone, Default)]
 struct Space {
-    /// When it began to run its program.
+    /// When the process began to run its program.
     since_ns: u64,
     modules: Rc<[Module]>,
-    /// Binaries by the modules' order, once they were needed.
+    /// Binaries that were opened, by index in `modules`.
     opened: HashMap<usize, Option<Binary>>,
     read: Option<Instant>,
-    /// It runs another program, or has mapped something, since that was read.
+    /// The process has a new program or mapping since its mappings were read.
     stale: bool,
-    /// Its main binary, if that was known beforehand, its name and where its instructions begin.
+    /// The main binary, if known before it ran, its name, and the page where its instructions begin.
     expected: Option<(Binary, String, u32)>,
 }
 
 impl Spaces {
-    /// Nothing known yet; binaries are read as `parsers` do it.
+    /// No processes yet; `parsers` read the binaries.
     pub fn new(parsers: Parsers) -> Spaces {
         Spaces { parsers, binaries: HashMap::new(), processes: HashMap::new(), expected: None }
     }
 
-    /// Knows beforehand which program a process will run.
+    /// The same, with the program that a process will run.
     pub fn expecting(launched: Option<(u32, PathBuf)>, parsers: Parsers) -> Spaces {
         let mut spaces = Spaces::new(parsers);
         spaces.expected = launched.and_then(|(pid, path)| {
@@ -72,9 +72,9 @@ impl Spaces {
         spaces
     }
 
-    /// A process runs a program from now on; `like` another one, if it was forked. `first_page` is where its
-    /// instructions begin, if the kernel's record has it. What it has mapped is read when an address is asked
-    /// for or it has [settled](Spaces::settle): most programs that others start are gone before.
+    /// A process runs a program from now on; a forked process has that of `like`. `first_page` is where its instructions
+    /// begin, if the kernel's record has it. Its mappings are read when an address is asked for or the process has
+    /// [settled](Spaces::settle): most programs that others start end before.
     pub fn begin(&mut self, pid: u32, since_ns: u64, like: Option<u32>, first_page: u32) {
         if self.processes.len() >= MOST_PROCESSES {
             self.processes.clear();
@@ -82,7 +82,7 @@ impl Spaces {
         let space = match like.and_then(|parent| self.processes.get(&parent)) {
             Some(parent) => Space { since_ns, ..parent.clone() },
             None => {
-                // Only its first program is known.
+                // Only the process's first program was known before.
                 let expected = self.expected.take_if(|(expected, ..)| *expected == pid && first_page != 0);
                 let is_first = expected.is_some();
                 Space {
@@ -98,25 +98,24 @@ impl Spaces {
         self.processes.insert(pid, space);
     }
 
-    /// A process has mapped something.
+    /// Notes that a process has mapped a file.
     pub fn mapped(&mut self, pid: u32) {
         match self.processes.get_mut(&pid) {
             Some(space) => space.stale = true,
-            // A process that came during the recording is known.
+            // Processes that started during the recording are known, so this one ran before.
             None => self.begin(pid, 0, None, 0),
         }
     }
 
-    /// A process has run for a while with its mappings: when one of its addresses is asked for, it may be
-    /// gone.
+    /// Reads the mappings of a process that has run for a while: when one of its addresses is asked for, it may have ended.
     pub fn settle(&mut self, pid: u32) {
         if self.processes.get(&pid).is_some_and(|space| space.stale) {
             self.again(pid);
         }
     }
 
-    /// Where an address lies. If nothing that is known lies there, the process is looked at again, at most every so
-    /// often: it may have loaded a library.
+    /// The binary and place of an address. If no known mapping has it, the process's mappings are read again, since it may
+    /// have loaded a library, but only if the last reading is at least `again_after` ago.
     pub fn find(&mut self, pid: u32, since_ns: u64, address: u64, again_after: Duration) -> Option<Spot> {
         if self.processes.get(&pid).is_none_or(|space| space.since_ns != since_ns) {
             self.begin(pid, since_ns, None, 0);
@@ -133,12 +132,12 @@ impl Spaces {
         self.look(pid, address)
     }
 
-    /// Looks at a process again. `None`: nothing has come of it.
+    /// Reads a process's mappings again. `None`: nothing new is known.
     fn again(&mut self, pid: u32) -> Option<()> {
         let space = self.processes.get_mut(&pid)?;
         let now = modules(pid);
         (space.read, space.stale) = (Some(Instant::now()), false);
-        // One that is gone has nothing mapped: what was known stays. The same program still has its main binary.
+        // An ended process has no mappings: the known ones stay. The same program still has its main binary.
         let main = |modules: &[Module]| {
             modules.iter().find(|module| module.is_main).map(|main| (main.device, main.inode))
         };
@@ -164,7 +163,7 @@ impl Spaces {
             });
         }
         let modules = Rc::clone(&space.modules);
-        // Data lies after the code of its binary: the nearest one below is most likely.
+        // Data lies after the code of its binary: the nearest module below the address comes first.
         let mut near: Vec<usize> = (0..modules.len()).collect();
         near.retain(|&index| {
             modules[index].ranges.first().is_some_and(|range| range.start <= address.saturating_add(1 << 32))
@@ -194,7 +193,7 @@ fn modules(pid: u32) -> Rc<[Module]> {
     Process::open(pid).and_then(|process| mapped(&process)).unwrap_or_default().into()
 }
 
-/// By the process as long as it lives; afterwards by the file's own path, if the same file is still there.
+/// Opens by the process's own path as long as it lives, later by the file's path, if the same file is still there.
 fn open_module(
     parsers: &Parsers,
     binaries: &mut HashMap<FileKey, Option<Binary>>,
@@ -227,7 +226,7 @@ fn open(parsers: &Parsers, binaries: &mut HashMap<FileKey, Option<Binary>>, path
 mod tests {
     use super::*;
 
-    /// A process cannot be its own target: a child is looked at.
+    /// Uses a child, since a process cannot be its own target.
     #[test]
     fn a_child_has_its_program_and_its_libraries() {
         let sleep = ["/bin/sleep", "/usr/bin/sleep"].iter().find(|path| std::path::Path::new(path).exists());
@@ -252,7 +251,7 @@ mod tests {
             spaces.begin(1, 50, Some(pid), 0);
             spaces.find(1, 50, code, Duration::from_secs(100))
         };
-        // No address of it was asked for before it was gone.
+        // The process ends before one of its addresses is asked for.
         let mut told = Spaces::new(Parsers::here());
         told.mapped(pid);
         told.settle(pid);

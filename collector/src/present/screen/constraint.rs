@@ -1,4 +1,4 @@
-//! Sentences about what threads wait for, where they need more than one line.
+//! Sentences for those limits that need more than one line of code.
 
 use crate::cell::{duration, grouped};
 use crate::present::cpu_words::cpus;
@@ -7,16 +7,16 @@ use engine::event::SupportSubject;
 use engine::limit::{Kind, Limit, WORTH};
 use engine::program::{LockWaits, bare_name};
 
-/// Waits for locks of the kernel that take less of the threads' time are not worth a word.
+/// Waits for locks of the kernel with a smaller share of the threads' time are not mentioned.
 const TOLD: f64 = 0.01;
 
-/// The larger part of their time that requests lie in the socket.
+/// Requests that lie unread in the socket for more than this share of their time are mentioned.
 const UNREAD: f64 = 0.5;
 
-/// Threads that are busy for this share of the time are always busy.
+/// Threads that are busy for this share of the time count as always busy.
 const ALWAYS: f64 = 0.95;
 
-/// `users`: how many threads, how many of them change nothing, and whether each changed word is one thread's own.
+/// `users`: number of threads, how many of them change nothing, and whether each changed word is one thread's own.
 pub(super) fn of_cache_line(
     line: &str,
     function: Option<&str>,
@@ -37,8 +37,8 @@ pub(super) fn of_cache_line(
     )
 }
 
-/// `calls`: the most frequent ones, and the part of the CPU time that all of them have. `threads`: how many cause it, and how long
-/// they wait for locks of the kernel there.
+/// `calls`: the most frequent system calls; `cpu_share`: all calls' share of the CPU time. `threads`: how many threads cause
+/// the work; `lock_waits`: how long they wait for locks of the kernel there.
 pub(super) fn of_support_work(
     subject: SupportSubject,
     (calls, cpu_share): (&str, &str),
@@ -61,11 +61,11 @@ pub(super) fn of_support_work(
     format!("{work}: {cpu_share} of the CPU time{most}{waits}.")
 }
 
-/// How long threads wait for locks of the kernel, if that is worth a word.
+/// How long threads wait for locks of the kernel, if that is long enough to mention.
 fn of_kernel_locks(subject: SupportSubject, threads: usize, waits: Option<LockWaits>) -> String {
     let is_map = subject == SupportSubject::Memory;
     match waits {
-        // A process has one lock for its memory map.
+        // Each process has one lock for its memory map.
         None if is_map && threads > 1 => "; waits for its lock: not recorded here".to_owned(),
         Some(waits) if subject.is_kernels() && waits.share() >= TOLD => {
             let share = waits.share() * 100.0;
@@ -79,20 +79,20 @@ fn of_kernel_locks(subject: SupportSubject, threads: usize, waits: Option<LockWa
     }
 }
 
-/// `waiting`: threads, on average.
+/// `waiting`: threads that wait, on average.
 pub(super) fn of_permits(semaphore: &str, permits: u32, threads: usize, waiting: f64) -> String {
     let name = bare_name(semaphore);
     format!("permits of {name}: all {permits} are in use, {waiting:.1} of {threads} threads wait for one.")
 }
 
-/// `threads`: how many there are, and how many are faster.
+/// `threads`: how many there are; `then`: how many would be faster.
 pub(super) fn of_too_many_threads(
     limit: &Limit,
     (threads, then): (usize, usize),
     function: Option<&str>,
 ) -> String {
     let run = function.map_or(String::new(), |function| format!(" that run {}", short(function)));
-    // What spinning took is known of the recorded run only.
+    // The time lost by spinning is known for the recorded run only.
     let most = match limit.share {
         most if most > limit.gain() + WORTH => format!(", up to {:.0} % less than recorded", most * 100.0),
         _ => String::new(),
@@ -111,7 +111,7 @@ pub(super) fn of_polling(threads: usize, every_ns: f64, function: Option<&str>, 
     format!("polling: {who} every {every} whether there is something to do{place}. Up to {gain} of the time.")
 }
 
-/// `wakings`: how many there were, and how many of them found nothing to do.
+/// `wakings`: number of wake-ups, and how many of them found nothing to do.
 pub(super) fn of_woken(object: &str, (wakings, for_nothing): (u64, u64), most: &str) -> String {
     let (wakings, for_nothing) = (grouped(wakings), grouped(for_nothing));
     let name = bare_name(object);
@@ -122,21 +122,21 @@ pub(super) fn of_woken(object: &str, (wakings, for_nothing): (u64, u64), most: &
 
 pub(super) fn of_hand_over(object: Option<&str>, gain: &str) -> String {
     let what = object.map_or(String::new(), |object| match bare_name(object) {
-        // Each thread of a JVM has its own.
+        // Each thread of a JVM has one, so its number says nothing.
         bare if bare.starts_with("of ") || bare.starts_with("in ") => {
             format!(" {}", bare.rsplit_once(" #").map_or(bare, |(all, _)| all))
         }
-        // A place needs to be told what is there.
+        // A name that is only a place needs the object's kind before it.
         bare if bare.starts_with("at ") || bare.starts_with("first ") => format!(" of a {object}"),
         bare => format!(" of {bare}"),
     });
     format!("handing over{what}: waking threads takes {gain} of the time.")
 }
 
-/// Of a lock, or of several that are alike.
+/// A lock, or several that are alike.
 pub(super) fn of_lock(lock: &str, locks: usize, waiting: f64, threads: usize) -> String {
     let name = match locks {
-        // A lock without an address, not one that is looked at.
+        // "lock seen by" would read as a verb: such a spin lock has no address, only samples.
         1 if bare_name(lock).starts_with("seen by ") => lock.to_owned(),
         1 => format!("lock {}", bare_name(lock)),
         _ => format!("{locks} locks such as {}", bare_name(lock)),
@@ -153,7 +153,7 @@ pub(super) fn of_lock(lock: &str, locks: usize, waiting: f64, threads: usize) ->
     format!("{name}: {waits}.")
 }
 
-/// `growth` from `few` CPUs to `many`; the function's CPU time there.
+/// `growth`: CPU time on `many` CPUs divided by that on `few`; `few_ns`, `many_ns`: the function's CPU time there.
 pub(super) fn of_cost(
     (few, many, growth): (u32, u32, f64),
     function: Option<String>,
@@ -169,7 +169,7 @@ pub(super) fn of_cost(
     )
 }
 
-/// `busy`: the share of the time; `gain`: of one more.
+/// `busy`: share of the time in which the threads are busy; `gain`: what one more thread gains.
 pub(super) fn of_too_few_threads(threads: usize, function: Option<String>, busy: f64, gain: f64) -> String {
     let run = function.map_or(String::new(), |function| format!(" that run {function}"));
     let more = match gain >= engine::limit::WORTH {
@@ -183,7 +183,7 @@ pub(super) fn of_too_few_threads(threads: usize, function: Option<String>, busy:
     format!("too few threads: the {threads}{run} are {when}{more}.")
 }
 
-/// Of requests that wait for others, or for what is not visible.
+/// Requests that wait for other servers, or for something that is not visible.
 pub(super) fn of_open_requests(kind: &Kind) -> String {
     let Kind::OpenRequests { port, open, mean_ns, queued, busy, hidden, asked } = kind else {
         return String::new();

@@ -1,4 +1,4 @@
-//! FIX: what to change, and what that gains.
+//! FIX: changes, and what they gain.
 
 use crate::present::cpu_words::cpus;
 use crate::present::edit_words::{About, words};
@@ -6,15 +6,15 @@ use crate::present::short::short;
 use engine::limit::Fix;
 use engine::report::Cpus;
 
-/// Gains of several runs that differ by more than this are a band.
+/// Gains of several runs that differ by more than this are shown as a band.
 const BAND: f64 = 0.05;
 
-/// The function that a change is about, or nothing.
+/// Name of the function that a change is about; empty if none.
 pub(super) fn name_of(fix: &Fix) -> String {
     fix.function.as_deref().map(short).unwrap_or_default()
 }
 
-/// `update_ledger` of `rust_locks::update_ledger`.
+/// The last part of a name: `update_ledger` of `rust_locks::update_ledger`.
 pub(super) fn last_part(name: &str) -> &str {
     name.rsplit("::").next().filter(|last| !last.starts_with('{')).unwrap_or(name)
 }
@@ -23,7 +23,7 @@ pub(super) fn what(fix: &Fix, function: &str, now: Cpus) -> String {
     words(&fix.edit, About { function, lock: "the lock", now })
 }
 
-/// `-49 ±1 %`, or `-2 to -52 %` where runs of one program differ much; `up to -49 %` of a bound.
+/// `-49 ±1 %`, or `-2 to -52 %` where runs of one program differ much; `up to -49 %` if the gain is only a bound.
 pub(super) fn gain(fix: &Fix) -> String {
     let (low, high) = fix.band;
     if fix.edit.is_at_best() {

@@ -1,4 +1,4 @@
-//! FUNCTIONS: what limits on the recorded machine, what making it faster gives, and what limits on a large one.
+//! FUNCTIONS: shares of the critical path on the recorded machine and on a large one, and what a faster function gains.
 
 use super::rows::{Row, Table};
 use super::{clip, is_narrow, name_columns, named};
@@ -9,17 +9,17 @@ use engine::program::is_start_up;
 use engine::report::{CpuResult, Report};
 use std::collections::BTreeMap;
 
-/// A smaller share is no row.
+/// Smaller shares have no row.
 pub(super) const LEAST: f64 = 0.01;
-/// Columns of a name.
+/// Width of a name's column.
 const NAME: usize = 26;
-/// Columns of a bar.
+/// Width of a bar.
 const BAR: usize = 10;
-/// Columns that the share in the kernel takes from the name.
+/// Width that the column of the share in the kernel takes from the name's column.
 const KERNEL: usize = 5;
-/// That share is a column if a function has so much of its CPU time there.
+/// That column is shown if a function has this share of its CPU time in the kernel.
 const MUCH_KERNEL: f64 = 0.05;
-/// Gains on both sides of nothing that differ by less are nothing.
+/// A range of gains around zero that is narrower than this is shown as zero.
 const NOTHING: f64 = 0.035;
 
 /// A share of the time and half of its 95 % interval.
@@ -29,7 +29,7 @@ struct Share {
     error: f64,
 }
 
-/// The functions' own shares of the predicted time, what standard functions compute counted for who uses them.
+/// The functions' own shares of the predicted time. Unless `all`, standard functions count for their callers.
 fn shares<'r>(report: &'r Report, result: &'r CpuResult, all: bool) -> BTreeMap<&'r str, Share> {
     let mut shares: BTreeMap<&str, Share> = BTreeMap::new();
     let mut add = |function: &'r str, of: f64, error: f64| {
@@ -54,7 +54,7 @@ fn shares<'r>(report: &'r Report, result: &'r CpuResult, all: bool) -> BTreeMap<
     shares
 }
 
-/// What 10 % of a function gives.
+/// The gain if a function gets 10 % faster.
 fn of_tenth(tenth: Tenth) -> String {
     match tenth.agreed() {
         Some(both) if both.abs() < 0.0005 => "~0 %".to_owned(),
@@ -69,7 +69,7 @@ fn of_tenth(tenth: Tenth) -> String {
     }
 }
 
-/// What limits on the CPU count of `result` first.
+/// The rows, by share on the CPU count of `result`, the largest first.
 pub(crate) fn rows(report: &Report, limits: &Limits, result: &CpuResult, all: bool, style: &Style) -> Table {
     let here = shares(report, result, all);
     let largest = limits.at.get(1).map(|limit| limit.cpus);
@@ -78,7 +78,7 @@ pub(crate) fn rows(report: &Report, limits: &Limits, result: &CpuResult, all: bo
     let there = largest.map(|largest| shares(report, largest, all)).unwrap_or_default();
     let mut functions: Vec<(&str, Share)> = here.into_iter().collect();
     functions.sort_by(|a, b| b.1.of.total_cmp(&a.1.of).then_with(|| a.0.cmp(b.0)));
-    // What is above under FIX is not missing here, however unsure its share is.
+    // A function under FIX always has a row, however uncertain its share is.
     let is_fix = |function: &str| limits.fixes.iter().any(|fix| fix.function.as_deref() == Some(function));
     functions.retain(|(function, share)| {
         let is_told = share.of > share.error || is_fix(function);
@@ -94,8 +94,8 @@ pub(crate) fn rows(report: &Report, limits: &Limits, result: &CpuResult, all: bo
             .any(|used| is_told(used) && functions.iter().any(|of| of.0 == used.function));
     let columns = name_columns(if tells_kernel { NAME - KERNEL } else { NAME }, style);
     let kernel = if tells_kernel { format!(" {:>1$}", "kernel", KERNEL + 1) } else { String::new() };
-    // What a tenth brings was tried on one CPU count, and of a large program of no function.
-    // It was tried with what standard functions compute for them.
+    // The gain of 10 % was tried on one CPU count, and for no function of a large program.
+    // Standard functions counted for their callers then.
     let tried = !(all && !report.used_by.is_empty())
         && limits.at.first().is_some_and(|limit| limit.cpus == result.cpus)
         && limits.functions.iter().any(|used| used.tenth.is_some());
@@ -116,7 +116,7 @@ pub(crate) fn rows(report: &Report, limits: &Limits, result: &CpuResult, all: bo
         };
         let percent = share.of * 100.0;
         let limits = match share.error * 100.0 {
-            // There is no more than all.
+            // A share cannot exceed 100 %, so only its lower bound is shown.
             error if error >= 0.5 && percent + error > 100.5 => {
                 format!("{at_least}{:.0} %", (percent - error).max(0.0))
             }
@@ -133,7 +133,7 @@ pub(crate) fn rows(report: &Report, limits: &Limits, result: &CpuResult, all: bo
         let filled = ((share.of.clamp(0.0, 1.0) * BAR as f64).round() as usize).min(BAR);
         let bar = format!("{}{}", "#".repeat(filled), " ".repeat(BAR - filled));
         let pad = " ".repeat(8usize.saturating_sub(width(&limits)).max(1));
-        // A long share takes a place of the bar's, if that is free.
+        // A long share takes one column of the bar, if that column is empty.
         let is_long = width(&limits) >= 8 && bar.ends_with(' ');
         let bar = bar.get(..if is_long { BAR - 1 } else { BAR }).unwrap_or(&bar);
         let name = named(function, all, style, columns);

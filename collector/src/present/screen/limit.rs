@@ -1,4 +1,4 @@
-//! LIMIT and FIX: what limits, and the changes that bring most.
+//! LIMIT and FIX: what limits, and the changes that gain most.
 
 use super::constraint::{
     of_cache_line, of_cost, of_hand_over, of_lock, of_open_requests, of_permits, of_polling, of_support_work,
@@ -19,17 +19,17 @@ use engine::report::{Cpus, Holder, Stuck, WaitsFor};
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// The indent below text that follows a word in the margin.
+/// Indent of lines that continue a text after the word in the margin.
 const MARGIN: &str = "       ";
-/// More threads than this that wait for ever are counted, not named.
+/// Most threads in a deadlock that are named; with more, they are counted.
 const STUCK: usize = 3;
-/// Where computing is this share of the critical path, nothing else takes long.
+/// If computing is this share of the critical path, nothing else takes long.
 const NEARLY_ALL: f64 = 0.95;
-/// Causes told that may bring more than what limits.
+/// Most causes named that may gain more than the limit.
 const MAY_BE_MORE: usize = 2;
 
-/// Writes both, and at most `most` changes; `machine`: the recorded one, if a reader could take the result
-/// for that machine's.
+/// Writes LIMIT and at most `fixes` changes. `machine`: the recorded machine, if a reader could take the result for
+/// that machine's.
 pub(crate) fn write(
     out: &mut impl Write,
     machine: Option<Cpus>,
@@ -73,22 +73,22 @@ pub(crate) fn write(
 pub(crate) struct Words {
     /// What limits, in one sentence.
     pub(crate) limit: String,
-    /// The other remarks about it.
+    /// Further remarks on it.
     pub(crate) more: Vec<String>,
-    /// What to change, the best first.
+    /// The changes, the best first.
     pub(crate) fixes: Vec<FixWords>,
 }
 
-/// A change.
+/// One change.
 #[derive(Debug, Serialize)]
 pub(crate) struct FixWords {
     pub(crate) what: String,
-    /// Of the time, as on the screen.
+    /// Share of the time, as on the screen.
     pub(crate) gain: String,
     pub(crate) at_largest: Option<String>,
 }
 
-/// The same in words alone.
+/// LIMIT and FIX as texts, without layout.
 pub(crate) fn words(limits: &Limits) -> Words {
     let Some(first) = limits.at.first() else { return Words::default() };
     let largest = limits.at.get(1).map(|limit| limit.cpus);
@@ -104,7 +104,7 @@ pub(crate) fn words(limits: &Limits) -> Words {
     }
 }
 
-/// What limits first; of a program that sleeps for most of its recording that comes before it.
+/// The sentence of LIMIT. If the program sleeps for most of its recording, it says that first.
 pub(crate) fn first_sentence(first: &Limit, limits: &Limits) -> String {
     let asleep = limits.asleep.map_or(String::new(), |asleep| {
         let (awake, wall) = (duration(asleep.awake_ns), duration(asleep.wall_ns));
@@ -113,7 +113,7 @@ pub(crate) fn first_sentence(first: &Limit, limits: &Limits) -> String {
     format!("{asleep}{}", sentence(first))
 }
 
-/// A wait without which other waits take as long.
+/// The sentence for a wait on the critical path that other waits would replace.
 fn on_path(limit: &Limit) -> Option<String> {
     let what = match &limit.kind {
         _ if limit.evidence != Evidence::OnPath => return None,
@@ -129,7 +129,7 @@ fn on_path(limit: &Limit) -> Option<String> {
     ))
 }
 
-/// One sentence.
+/// The sentence for a limit.
 pub(crate) fn sentence(limit: &Limit) -> String {
     on_path(limit).unwrap_or_else(|| constraint(limit))
 }
@@ -198,7 +198,7 @@ fn constraint(limit: &Limit) -> String {
     }
 }
 
-/// What threads wait for, or have done for them.
+/// Sentences for waits, and for work done on threads' behalf.
 fn of_wait(limit: &Limit) -> String {
     match &limit.kind {
         Kind::Device { device } => format!("waiting for {device}: {} of the time.", percent(limit.gain())),
@@ -235,7 +235,7 @@ fn of_wait(limit: &Limit) -> String {
     }
 }
 
-/// Where no constraint limits, or none is known.
+/// Sentences where no constraint limits, or none is known.
 fn no_constraint(kind: &Kind, share: f64) -> String {
     match kind {
         Kind::Idle { busy } if *busy >= 0.5 => {
@@ -282,7 +282,7 @@ fn no_constraint(kind: &Kind, share: f64) -> String {
     }
 }
 
-/// Of a futex that threads wait for; whether it is a lock's is not certain.
+/// A futex that threads wait for and that may be a lock's.
 fn of_unrecorded(word: &str, waiting: f64, is_lock: bool, is_lost: bool) -> String {
     let waits = match waiting {
         waiting if waiting >= 0.95 => format!("{waiting:.1} threads wait"),
@@ -299,7 +299,7 @@ fn of_unrecorded(word: &str, waiting: f64, is_lock: bool, is_lost: bool) -> Stri
         let lock = word.strip_prefix("futex ").unwrap_or(word);
         format!("probably lock {lock}: {waits} for it. Lock operations {were}.")
     } else {
-        // A futex without a name is known by the first function that used it.
+        // A futex without a name is called by the first function that used it.
         let what = if word.starts_with("first used in ") { "one " } else { "" };
         format!("not known: lock operations {were}, and {waits} for {what}{word}.")
     }
@@ -309,7 +309,7 @@ fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
-/// Further lines: what the holder runs, whether more CPUs help, what limits on a large machine.
+/// Further lines: the function in which the lock is held, whether more CPUs help, what limits on a large machine.
 fn more(first: &Limit, limits: &Limits) -> Vec<String> {
     let mut lines = Vec::new();
     if let Kind::Lock { holder: Some(holder), .. } = &first.kind {
@@ -344,7 +344,7 @@ fn more(first: &Limit, limits: &Limits) -> Vec<String> {
             | Kind::OpenRequests { .. }
     );
     let helps = first.time_ns > largest.time_ns * (1.0 + engine::limit::WORTH);
-    // One more that computes is nothing to threads that sleep.
+    // The gain of one more computing thread says nothing about threads that sleep.
     let sleeps = matches!(first.kind, Kind::Sleepers { .. });
     let threads = limits.more_threads.filter(|_| !waits && !sleeps);
     let threads_help = threads.filter(|more| more.gain >= engine::limit::WORTH);
@@ -359,7 +359,7 @@ fn more(first: &Limit, limits: &Limits) -> Vec<String> {
     match (cpus_do_not, threads.is_some() && threads_help.is_none()) {
         (true, true) => lines.push("More CPUs or threads will not help.".to_owned()),
         (true, false) => lines.push("More CPUs will not help.".to_owned()),
-        // With more CPUs they do: the line about these says so.
+        // With more CPUs, more threads do help: the line about the large machine says so.
         (false, true) if matches!(largest.kind, Kind::Threads { .. }) => {
             lines.push(format!("More threads will not help on {}.", cpus(first.cpus)));
         }
@@ -381,7 +381,7 @@ fn more(first: &Limit, limits: &Limits) -> Vec<String> {
     lines
 }
 
-/// How locks that were not recorded are; `None`: those of runtimes are in no way.
+/// How to record locks that were not recorded; `None` for locks of runtimes, which cannot be recorded.
 fn how_to_record(word: &str, is_lock: bool, is_lost: bool, cost: Option<f64>) -> Option<String> {
     if is_lost {
         return Some(
@@ -405,7 +405,7 @@ fn how_to_record(word: &str, is_lock: bool, is_lost: bool, cost: Option<f64>) ->
     })
 }
 
-/// Where CPUs are idle and nothing else limits: the one thread whose work takes all the time.
+/// Names the one thread whose work takes all the time, if CPUs are idle and nothing else limits.
 fn always_busy(first: &Limit, limits: &Limits) -> Option<String> {
     let (Kind::Work { busy, .. }, Cpus::Count(all)) = (&first.kind, first.cpus) else { return None };
     let is_busy = |used: &&ThreadUse| used.names.len() == 1 && used.running >= 0.95;
@@ -415,7 +415,7 @@ fn always_busy(first: &Limit, limits: &Limits) -> Option<String> {
     is_idle.then(|| format!("{thread} is always busy: what it computes takes the whole time."))
 }
 
-/// What ends a deadlock, if it is one of locks.
+/// How to remove a deadlock, if it is one of locks.
 fn remedy(stuck: &Stuck) -> Option<&'static str> {
     let holder = |waits_for: &WaitsFor| match waits_for {
         WaitsFor::Lock { holder, .. }
@@ -436,8 +436,8 @@ fn remedy(stuck: &Stuck) -> Option<&'static str> {
         None
     }
 }
-/// The `--overhead` with which locks get their probes: what they cost, and half as much again, since programs are not always
-/// as busy. `None`: so much that the program would be another one.
+/// The `--overhead` with which locks get their probes: their cost, and half as much again, since a program may get busier.
+/// `None`: the cost is so high that the program would behave differently.
 pub(crate) fn overhead_for(cost: f64) -> Option<String> {
     let percent = (cost * 150.0 / 5.0).ceil() * 5.0;
     (0.0..=60.0).contains(&percent).then(|| format!("{percent:.0}%"))
@@ -447,7 +447,7 @@ pub(crate) fn overhead_for(cost: f64) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// "Handing over of a condition first used in os::PlatformParker::PlatformParker() #2" is one thread's, of four alike.
+    /// A condition's name should say whose it is, not "first used in os::PlatformParker::PlatformParker() #2".
     #[test]
     fn what_is_handed_over_is_named_as_its_programmer_knows_it() {
         let of = |object: &str| {
@@ -461,7 +461,7 @@ mod tests {
         assert_eq!(of("mutex door"), format!("handing over of door{more}"));
     }
 
-    /// "Lock seen by samples: one of 2 threads waits for it" reads as a verb.
+    /// "lock seen by samples" would read as a verb.
     #[test]
     fn a_lock_that_only_samples_show_is_a_spin_lock() {
         assert_eq!(
@@ -471,7 +471,7 @@ mod tests {
         assert_eq!(of_lock("mutex door", 1, 0.0, 2), "lock door: 2 threads take it.");
     }
 
-    /// Of a queue whose one consumer never waits it said "the work itself, 1.3 CPUs are busy", and not whose work.
+    /// If a queue's one consumer never waits, "the work itself" must name it.
     #[test]
     fn the_one_thread_that_is_always_busy_is_named() {
         let of = |running: f64, busy: f64| {

@@ -1,4 +1,4 @@
-//! The report on one screen: facts, what limits, what to change, the curve, locks, functions, threads, how sure all that is.
+//! The report on one screen: facts, LIMIT, FIX, the curve, locks, functions, threads, and how sure all that is.
 
 mod constraint;
 mod fix;
@@ -29,36 +29,36 @@ use engine::program::is_java_wait;
 use engine::report::{CpuResult, Cpus, Finding, Report};
 use std::io::{self, Write};
 
-/// What is known of the program in addition to the report.
+/// Facts about the program that are not in the report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct About {
-    /// Its name.
+    /// The program's name.
     pub name: String,
-    /// The file that it was recorded into, as the user gave it.
+    /// The recording's file, as the user gave it.
     pub file: String,
-    /// How many threads it has.
+    /// Number of threads.
     pub threads: usize,
-    /// Whether some code that it made while it ran has names.
+    /// Whether some code that the program made at run time has names.
     pub names_made_code: bool,
-    /// Of a program that is watched, what stands for its recording.
+    /// Set for a live program, which has no recording.
     pub live: Option<Live>,
 }
 
-/// Of a program that is watched.
+/// A live program's stretch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Live {
-    /// Which stretch of its life this is, and how old.
+    /// Which part of its run this is, and how old.
     pub stretch: String,
-    /// What shows all notes.
+    /// What the user does to see all notes.
     pub notes: &'static str,
 }
 
-/// Functions.
+/// Rows of FUNCTIONS.
 const FUNCTIONS: usize = 8;
 /// Rows of the other tables.
 const ROWS: usize = 4;
 
-/// Writes the screen; `all`: also what is too little to tell, and names as they are.
+/// Writes the screen. `all`: with small rows, standard functions by themselves, and unchanged names.
 pub fn write(
     report: &Report,
     limits: &Limits,
@@ -97,7 +97,7 @@ pub fn write(
         if let Some(result) = main_result(report, limits) {
             let functions = functions(report, limits, result, all, style);
             functions.write(out, shown(FUNCTIONS), "function", style)?;
-            // A name may mean more here than under other commands.
+            // Under other commands the same name may stand for less.
             if !all && is_folded(report, result) {
                 let text = "(standard functions count for their callers; --all: for themselves)";
                 table::wrap(out, style, Paint::Dim, "", text, " ")?;
@@ -109,7 +109,7 @@ pub fn write(
         threads(limits, all, shown(ROWS), style).write(out, usize::MAX, "kind of thread", style)?;
         shares_of_threads(out, limits, shown(ROWS), style)?;
     }
-    // What LIMIT has said is not said again.
+    // A deadlock that LIMIT reports is not repeated.
     let is_stuck = matches!(limits.at.first().map(|limit| &limit.kind), Some(Kind::Deadlock { .. }));
     let is_said = |finding: &Finding| is_stuck && finding.deadlock().is_some();
     let findings: Vec<Finding> =
@@ -120,10 +120,10 @@ pub fn write(
     frame::doubts(&findings, style, out)
 }
 
-/// Names of a row of THREADS that are spelled out.
+/// Most names that are listed for a row of THREADS.
 const NAMES: usize = 4;
 
-/// THREADS by itself, the `most` first rows; below it the names of the first rows that are of several.
+/// Writes the first `most` rows of THREADS alone, and lists the names of rows that stand for several threads.
 pub(crate) fn by_thread(out: &mut dyn Write, limits: &Limits, most: usize, style: &Style) -> io::Result<()> {
     let mut out = out;
     if limits.threads.is_empty() {
@@ -153,7 +153,7 @@ pub(crate) fn by_thread(out: &mut dyn Write, limits: &Limits, most: usize, style
     Ok(())
 }
 
-/// What is missing to 100 % in THREADS.
+/// Writes why shares in THREADS do not add up to 100 %.
 fn shares_of_threads(out: &mut impl Write, limits: &Limits, most: usize, style: &Style) -> io::Result<()> {
     if !rows::is_short_lived(limits, most) {
         return Ok(());
@@ -162,7 +162,7 @@ fn shares_of_threads(out: &mut impl Write, limits: &Limits, most: usize, style: 
     table::wrap(out, style, Paint::Dim, "", text, " ")
 }
 
-/// Whether a function that counts for others has a share of its own.
+/// Whether a function whose time counts for its callers has a large share of its own.
 fn is_folded(report: &Report, result: &CpuResult) -> bool {
     let least = functions::LEAST * result.time_ns;
     let mut large = result.functions.iter().filter(|row| row.tet_ns >= least);
@@ -172,7 +172,7 @@ fn is_folded(report: &Report, result: &CpuResult) -> bool {
     })
 }
 
-/// The machine that was recorded.
+/// The recorded machine's CPU count.
 pub(crate) fn machine(report: &Report) -> Option<Cpus> {
     report.recorded_cpus.and_then(Cpus::count)
 }
@@ -182,7 +182,7 @@ pub(crate) fn computes(report: &Report) -> bool {
     report.results.iter().any(|result| result.time_ns > 0.0)
 }
 
-/// Whether the predicted run is only what an idle program computed while it waited, or one in a deadlock before that.
+/// Whether the predicted run is only a small part of the recording: an idle program, or one in a deadlock early on.
 pub(crate) fn is_beside(report: &Report, limits: &Limits) -> bool {
     let wall_ns = report.overhead.map_or(0.0, |cost| cost.wall_ns as f64);
     let first = limits.at.first();
@@ -191,7 +191,7 @@ pub(crate) fn is_beside(report: &Report, limits: &Limits) -> bool {
     })
 }
 
-/// The result that the screen is about: on the recorded machine, else on the largest finite CPU count.
+/// The screen's result: on the recorded machine, else on the largest finite CPU count.
 fn main_result<'r>(report: &'r Report, limits: &Limits) -> Option<&'r CpuResult> {
     let cpus = limits.at.first().map(|limit| limit.cpus);
     let found = report.results.iter().find(|result| Some(result.cpus) == cpus);
@@ -199,7 +199,7 @@ fn main_result<'r>(report: &'r Report, limits: &Limits) -> Option<&'r CpuResult>
     found.or_else(|| finite.max_by_key(|result| result.cpus)).or_else(|| report.results.first())
 }
 
-/// Who, how long, on what, what it cost.
+/// Writes name, threads, length, machine and cost of the recording.
 pub(crate) fn facts(out: &mut impl Write, report: &Report, about: &About, style: &Style) -> io::Result<()> {
     let threads = match about.threads {
         1 => "1 thread".to_owned(),
@@ -225,7 +225,7 @@ pub(crate) fn facts(out: &mut impl Write, report: &Report, about: &About, style:
     let cost = report.overhead.and_then(|cost| cost.share());
     let goal = report.overhead.and_then(|cost| cost.budget());
     let goal = goal.filter(|goal| cost.is_some_and(|share| share > 1.25 * goal));
-    // The program feels the one and not the other.
+    // Only the cost inside the program slows it down.
     let inside = report.overhead.and_then(|cost| cost.share_in_threads()).filter(|_| goal.is_some());
     let inside = inside.map_or(String::new(), |inside| format!(" ({:.1} % in the program)", inside * 100.0));
     let goal = goal.map_or(String::new(), |goal| format!(", goal {:.0} %", goal * 100.0));
@@ -237,7 +237,7 @@ pub(crate) fn facts(out: &mut impl Write, report: &Report, about: &About, style:
     let right = right.join(", ");
     let left = style.text(&left);
     let used = width(&name) + 3 + width(&left);
-    // Only where there is room for it.
+    // The longest text that fits.
     let mut fuller =
         [format!("{right}{inside}{goal}"), format!("{right}{inside}")].into_iter().chain(cost_alone);
     let right = fuller.find(|text| used + width(text) + 2 <= style.width).unwrap_or(right);
@@ -258,7 +258,7 @@ pub(crate) fn facts(out: &mut impl Write, report: &Report, about: &About, style:
     }
 }
 
-/// The predicted time by CPU count; equal columns at the end are joined, except the chosen one.
+/// The predicted time by CPU count. Neighbours with equal times share a column, except the chosen count.
 pub(crate) fn curve(
     out: &mut impl Write,
     report: &Report,
@@ -268,7 +268,7 @@ pub(crate) fn curve(
     if report.results.is_empty() {
         return Ok(());
     }
-    // The chosen one is alone.
+    // The chosen count has a column of its own.
     let is_chosen = |result: &CpuResult| Some(result.cpus) == chosen;
     let times = |result: &&CpuResult| vec![result.time_ns; if is_chosen(result) { 2 } else { 1 }];
     let cells = counts::alike(&report.results, times).into_iter().map(|same| {
@@ -292,7 +292,7 @@ pub(crate) fn curve(
     Ok(())
 }
 
-/// How sure it is, and which command is the next, below FIX.
+/// Writes how sure the answer is, and the next command.
 fn trust(
     out: &mut impl Write,
     report: &Report,
@@ -308,7 +308,7 @@ fn trust(
     let kind = limits.at.first().map(|limit| &limit.kind);
     let next = match kind {
         _ if about.live.is_some() => return Ok(()),
-        // No recording shows which of Java's locks it is; who waits is known.
+        // No recording can tell which of Java's locks it is, but `report --by wait` names the waiting threads.
         Some(Kind::LocksNotRecorded { word, .. }) if is_java_wait(word) => command("report --by wait"),
         Some(Kind::LocksNotRecorded { cost: Some(cost), .. }) => {
             let name = style.text(&about.name);
@@ -325,13 +325,13 @@ fn trust(
     table::wrap(out, style, Paint::Bold, "NEXT   ", &next, "       ")
 }
 
-/// What can change the answer, a line each: the screen of a program that is watched has no room for more.
+/// What can change the answer, one line each: a live screen has no room for more.
 pub(crate) fn doubts(report: &Report, style: &Style) -> Vec<String> {
     let line = |finding| clip(&style.text(&format!("! {}", sentence(finding))), style.width, style);
     frame::weighty(&report.findings).map(|finding| style.paint(Paint::Warning, &line(finding))).collect()
 }
 
-/// How sure it is, for the end of such a screen.
+/// How sure the answer is, for the end of a live screen.
 pub(crate) fn sure(report: &Report, limits: &Limits, shown_by: &str) -> String {
     format!("Sure: {}.", frame::trust(&report.findings, is_answered(report, limits), shown_by))
 }
@@ -341,17 +341,17 @@ fn is_answered(report: &Report, limits: &Limits) -> bool {
     computes(report) && limits.at.first().is_none_or(|limit| limit.kind.is_known())
 }
 
-/// Columns of a name in the first column.
+/// Width of the first column, which has names.
 fn name_columns(usual: usize, style: &Style) -> usize {
     if is_narrow(style) { 14 } else { usual }
 }
 
-/// Whether only the columns that answer most have room.
+/// Whether there is room for the most important columns only.
 fn is_narrow(style: &Style) -> bool {
     style.width < 60
 }
 
-/// A name as a person would say it, or unchanged.
+/// A short name, or with `all` an unchanged one, padded to its column.
 fn named(name: &str, all: bool, style: &Style, columns: usize) -> String {
     let name = if all { style.fit(name, columns) } else { style.fit(&short(name), columns) };
     format!("{name}{}", " ".repeat(columns.saturating_sub(width(&name))))

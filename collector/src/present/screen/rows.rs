@@ -9,32 +9,32 @@ use engine::program::{CODE_WITHOUT_A_FILE, RecordedWait, bare_name, is_unnamed};
 use engine::report::Report;
 use std::io::{self, Write};
 
-/// Columns of a name.
+/// Width of a name's column.
 const NAME: usize = 22;
-/// Columns of a thread's bar.
+/// Width of a thread's bar.
 const BAR: usize = 24;
 
 /// A table of the screen.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Table {
-    /// What the columns are.
+    /// The line with the columns' names.
     pub title: String,
-    /// What weighs most first.
+    /// The rows, by weight, the largest first.
     pub rows: Vec<Row>,
 }
 
-/// A row of it.
+/// A row of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Row {
-    /// What it is about: an unchanged name.
+    /// The unchanged name of the function, lock or thread.
     pub of: String,
-    /// By what rows are sorted.
+    /// The value that rows are sorted by.
     pub weight: f64,
-    /// As a person sees it.
+    /// The line on the screen.
     pub line: String,
 }
 
-/// How code without names gets some, if much is computed in it.
+/// How the user gets names for code without names, if much is computed in it.
 pub(super) fn missing_names(limits: &Limits, about: &About) -> Option<String> {
     let is_much = |used: &&engine::limit::FunctionUse| is_unnamed(&used.function) && used.computes >= 0.1;
     let code = &limits.functions.iter().find(is_much)?.function;
@@ -60,7 +60,7 @@ impl Table {
         Table { title: clip(title, style.width, style), rows }
     }
 
-    /// The first rows, and how many of what there are more.
+    /// Writes the first `shown` rows, and how many more there are.
     pub(super) fn write(
         &self,
         out: &mut impl Write,
@@ -85,7 +85,7 @@ impl Table {
     }
 }
 
-/// LOCKS: those that are waited for.
+/// LOCKS: the locks that threads wait for.
 pub(crate) fn locks(limits: &Limits, style: &Style) -> Table {
     let columns = name_columns(NAME, style);
     let time_ns = limits.at.first().map_or(0.0, |limit| limit.time_ns);
@@ -105,7 +105,7 @@ pub(crate) fn locks(limits: &Limits, style: &Style) -> Table {
         };
         let name = style.fit(&name, columns);
         let pad = " ".repeat(columns.saturating_sub(width(&name)));
-        // Of a lock that is replayed as recorded it is not known when it is free.
+        // For a lock that is replayed as recorded it is not known when it is held.
         let held = if *held_share > 0.0 { format!("{:.0} %", held_share * 100.0) } else { "-".to_owned() };
         let holder = match used.holder() {
             Some(part) => format!("{} {:.0} %", short(&part.function), part.share * 100.0),
@@ -115,8 +115,8 @@ pub(crate) fn locks(limits: &Limits, style: &Style) -> Table {
         let holder = if is_narrow(style) { String::new() } else { style.text(&holder) };
         let waited = style.text(&duration(*waited_ns));
         let pad_waited = " ".repeat(9usize.saturating_sub(width(&waited)));
-        // Threads on average, as LIMIT says it. How often they wait depends on the order in which they come, which the model need not
-        // meet; how long does not.
+        // Waiting threads on average, as in LIMIT. The number of waits depends on the order of threads, which the model
+        // need not reproduce; their length does not.
         let waiting = if time_ns > 0.0 { format!("{:.1}", waited_ns / time_ns) } else { "-".to_owned() };
         let line = format!("{name}{pad} {held:>6} {waiting:>8} {pad_waited}{waited}  {holder}");
         Row { of: lock.clone(), weight: *waited_ns, line: clip(&line, style.width, style) }
@@ -124,12 +124,12 @@ pub(crate) fn locks(limits: &Limits, style: &Style) -> Table {
     Table::new(&title, rows.collect(), style)
 }
 
-/// A title of what the predicted run does, not the recorded one.
+/// Marks a title: the table shows the predicted run, not the recorded one.
 fn predicted(title: &str, style: &Style) -> String {
     if is_narrow(style) { title.to_owned() } else { format!("{title} (predicted)") }
 }
 
-/// THREADS: those that do the same are one row, all but the first `most` rows one more.
+/// THREADS: threads that do the same share a row. After `most` rows, one more row has all others.
 pub(crate) fn threads(limits: &Limits, all: bool, most: usize, style: &Style) -> Table {
     let worth = |of: &ThreadUse| all || of.running + of.ready + of.spinning + of.lock >= 0.005;
     let told = limits.threads.iter().filter(|of| all || known(of) >= 0.005).cloned();
@@ -139,7 +139,7 @@ pub(crate) fn threads(limits: &Limits, all: bool, most: usize, style: &Style) ->
     }
     let others = others(&rest);
     let columns = name_columns(NAME, style);
-    // Hardly any program does: the column is there where one does.
+    // Few programs spin: the column is shown only where one does.
     let spins = threads.iter().any(|of| of.spinning >= 0.005);
     let bar_columns = if spins { BAR - 9 } else { BAR };
     let spinning = |text: &str| if spins { format!(" {text:>8}") } else { String::new() };
@@ -175,13 +175,13 @@ pub(crate) fn threads(limits: &Limits, all: bool, most: usize, style: &Style) ->
     let mut rows: Vec<Row> = threads.iter().map(|of| row(of, together(&of.names))).collect();
     if let Some(others) = others {
         let name = format!("{} other{}", others.names.len(), if others.names.len() == 1 { "" } else { "s" });
-        // Wherever rows are sorted, this one stays the last.
+        // Weight 0 keeps this row last in any sorting.
         rows.push(Row { weight: 0.0, ..row(&others, name) });
     }
     Table::new(&title, rows, style)
 }
 
-/// The mean of several rows.
+/// One row with the mean of several.
 fn others(rest: &[ThreadUse]) -> Option<ThreadUse> {
     let mut all = ThreadUse::default();
     for of in rest {
@@ -200,17 +200,17 @@ fn others(rest: &[ThreadUse]) -> Option<ThreadUse> {
     (!all.names.is_empty()).then_some(all)
 }
 
-/// Whether a shown thread lives for so much less than the run that its shares visibly do not add up.
+/// Whether a shown thread lives for so much less than the run that its shares visibly do not add up to 100 %.
 pub(super) fn is_short_lived(limits: &Limits, most: usize) -> bool {
     limits.threads.iter().take(most).any(|of| (0.005..0.95).contains(&known(of)))
 }
 
-/// The part of the run for which it is known what the thread does: nothing of one that is never woken.
+/// The share of the run for which a thread's state is known: 0 for a thread that is never woken.
 fn known(of: &ThreadUse) -> f64 {
     of.running + of.ready + of.spinning + of.lock + of.other
 }
 
-/// `store/28458`, `store x4`, `teller-* x3`, `main +2` where they have nothing in common.
+/// A name for several threads: `store/28458`, `store x4`, `teller-* x3`, or `main +2` where they have nothing in common.
 pub(super) fn together(names: &[String]) -> String {
     let bare = |name: &String| name.rsplit_once('/').map_or(name.as_str(), |(name, _)| name).to_owned();
     let (first, rest) = match names {
@@ -233,12 +233,12 @@ pub(super) fn together(names: &[String]) -> String {
     }
 }
 
-/// Unique.
+/// A unique name for a kind of wait.
 pub(crate) fn wait_name(wait: &RecordedWait) -> String {
     if wait.idle { format!("nothing to do: {}", wait.name) } else { wait.name.to_string() }
 }
 
-/// WAITS: what threads slept for, as recorded; what was idle comes last.
+/// WAITS: what threads slept for, as recorded; idle waits come last.
 pub(crate) fn waits(report: &Report, style: &Style) -> Table {
     let columns = name_columns(NAME, style);
     let title =
@@ -262,7 +262,7 @@ pub(crate) fn waits(report: &Report, style: &Style) -> Table {
     Table::new(&title, rows.collect(), style)
 }
 
-/// `######==SSLLLLLL........`: running, ready, spinning, waiting for a lock, for something else.
+/// A bar such as `######==SSLLLLLL........`: running, ready, spinning, waiting for a lock, waiting for something else.
 fn bar(of: &ThreadUse, columns: usize) -> String {
     let mut bar = String::with_capacity(columns);
     let mut sum = 0.0;
@@ -280,7 +280,7 @@ mod tests {
     use super::together;
     use super::{About, CODE_WITHOUT_A_FILE, Limits, missing_names};
 
-    /// Three threads teller-1 to teller-3 were called "teller-1 x3".
+    /// Code without names is mentioned if much is computed in it.
     #[test]
     fn code_without_names_says_how_it_gets_them() {
         let used = |computes| engine::limit::FunctionUse {
@@ -297,7 +297,7 @@ mod tests {
             missing_names(&limits(0.96), &program("mono")).expect("a line").contains("docs/languages.md")
         );
         assert_eq!(missing_names(&limits(0.05), &program("java")), None);
-        // A Java that was started with its map was told to make one.
+        // A Java that was started with its map needs no hint to make one.
         let with_map = About { names_made_code: true, ..program("java") };
         assert!(!missing_names(&limits(0.96), &with_map).expect("a line").contains("-XX"));
         let used = engine::limit::FunctionUse { function: "[libz.so.1]".to_owned(), ..used(0.9) };

@@ -1,4 +1,4 @@
-//! What the screen looks like, and that it fits.
+//! The layout of the screen: snapshots, and that it fits.
 
 use super::{About, limit, write};
 use crate::cell::width;
@@ -124,7 +124,7 @@ fn eighty_columns() {
     check(include_str!("../snapshots/screen-80.txt"), "screen-80.txt", &text);
 }
 
-/// What can be done where a lock is not the program's own, was not recorded, or does not limit.
+/// Changes for a lock of a library, for one that was not recorded, and for one that does not limit.
 #[test]
 fn changes_that_are_no_lock_s() {
     let (report, mut limits, about) = hot();
@@ -154,7 +154,7 @@ fn changes_that_are_no_lock_s() {
     }
 }
 
-/// "Not known", next to the lock's name and how long it is waited for, and no word on how much overhead is enough.
+/// Besides "not known", the text has the lock's name, its waits, and the overhead with which it is recorded.
 #[test]
 fn a_lock_that_was_not_recorded_is_named_with_what_records_it() {
     let (report, mut limits, about) = hot();
@@ -182,7 +182,7 @@ fn a_lock_that_was_not_recorded_is_named_with_what_records_it() {
     );
 }
 
-/// The lock that held three of four threads up was in none of 79 lines.
+/// The lock that three of four threads wait for is in the first lines.
 #[test]
 fn the_limit_stands_on_top() {
     let text = shown(&hot(), false, &NARROW);
@@ -229,10 +229,10 @@ fn it_fits_and_obeys_nobody() {
     }
 }
 
-/// A recording of nothing is no empty table.
+/// A function under FIX always has a row.
 #[test]
 fn a_function_under_fix_is_a_row_however_unsure_it_is() {
-    // Of two threads that are always busy, each is the longest in half of the runs: 45 ±54 %.
+    // Each of two threads that are always busy is the longest in half of the runs: 45 ±54 %.
     let mut of = hot();
     for row in of.0.results.iter_mut().flat_map(|result| &mut result.functions) {
         row.tet_error_ns = Some(2e10);
@@ -241,11 +241,11 @@ fn a_function_under_fix_is_a_row_however_unsure_it_is() {
     let rows = text.split("FUNCTIONS").nth(1).unwrap_or_default();
     assert!(rows.contains("digest_row"), "{text}");
     assert!(!rows.contains("parse_row"), "what is not above is as unsure, and is left out: {text}");
-    // Ten samples of two threads: `≥-125 %`.
+    // With ten samples of two threads, a lower bound would be negative: `≥-125 %`.
     assert!(rows.contains(" ≥0 %") && !rows.contains("≥-"), "{text}");
 }
 
-/// `make` and servers have most of their time in the kernel; the table did not show in which function.
+/// `make` and servers spend most of their time in the kernel: a column shows in which functions.
 #[test]
 fn system_time_is_a_column_where_there_is_any() {
     let of = |kernel| {

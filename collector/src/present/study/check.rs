@@ -25,7 +25,7 @@ fn sentence(outcomes: &[Outcome]) -> String {
     }
 }
 
-/// For people.
+/// As text.
 pub fn text(outcomes: &[Outcome], limits: &Limits, style: &Style, out: &mut dyn Write) -> io::Result<()> {
     headline(out, style, &sentence(outcomes))?;
     for outcome in outcomes {
@@ -49,7 +49,7 @@ pub fn text(outcomes: &[Outcome], limits: &Limits, style: &Style, out: &mut dyn 
     limit::write(&mut out, None, limits, 0, style)
 }
 
-/// For programs: `longpole-check/1`.
+/// As JSON: `longpole-check/1`.
 pub fn json(outcomes: &[Outcome], limits: &Limits, out: &mut dyn Write) -> io::Result<()> {
     #[derive(Serialize)]
     struct Document<'a> {
@@ -116,7 +116,7 @@ pub fn markdown(outcomes: &[Outcome], out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Text for an attribute; characters that XML does not know become U+FFFD.
+/// Text for an attribute; characters that XML does not allow become U+FFFD.
 fn xml(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -133,7 +133,7 @@ fn xml(text: &str) -> String {
     safe
 }
 
-/// Text for a cell: nothing in it is markup.
+/// Text for a table cell, with all markup escaped.
 fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for letter in crate::cell::clean(text).chars() {

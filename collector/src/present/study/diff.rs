@@ -18,13 +18,13 @@ use engine::report::{Cpus, Finding};
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// Locks without an option.
+/// Most locks shown without an option.
 const LOCKS: usize = 5;
-/// Less than this share of the time before gets no row.
+/// Changes of less than this share of the time before have no row.
 const LEAST: f64 = 0.005;
 
-/// For people: the `top` first functions and locks, on one CPU count. `frames`: of the first recording and the second;
-/// `failures` are thresholds that were passed.
+/// Writes the first `top` functions and locks, on one CPU count. `frames`: those of both recordings; `failures`: thresholds
+/// that were exceeded.
 pub fn text(
     comparison: &Comparison,
     frames: &[Frame; 2],
@@ -128,14 +128,14 @@ fn sentence(comparison: &Comparison, place: usize) -> String {
     )
 }
 
-/// What a table of changes is about.
+/// Parameters of a table of changes.
 #[derive(Clone, Copy)]
 struct Table {
-    /// The place of its CPU count.
+    /// Index of its CPU count.
     place: usize,
     /// The predicted time before.
     whole: f64,
-    /// Rows.
+    /// Most rows.
     top: usize,
 }
 
@@ -189,7 +189,7 @@ fn cells(change: &Change, whole: f64) -> [String; 4] {
     [duration(change.before_ns), duration(change.after_ns), by, chance]
 }
 
-/// For programs: `longpole-diff/1`.
+/// As JSON: `longpole-diff/1`.
 pub fn json(comparison: &Comparison, failures: &[String], out: &mut dyn Write) -> io::Result<()> {
     let cpus: Vec<Cpus> = comparison.curve.iter().map(|row| row.cpus).collect();
     let document = Document {

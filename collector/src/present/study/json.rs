@@ -1,4 +1,4 @@
-//! What their JSON documents have in common.
+//! What the JSON documents of these commands have in common.
 
 pub(super) use crate::present::finding_json::Findings;
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! Tables with a name on the left and numbers on the right, and how their texts are put together.
+//! Tables with a name on the left and numbers on the right, and helpers for texts around them.
 
 use crate::cell::{duration, file_name, width};
 use crate::present::finding;
@@ -8,13 +8,13 @@ use crate::present::table;
 use engine::report::{Cpus, Finding};
 use std::io::{self, Write};
 
-/// Columns of a number.
+/// Width of a number's column.
 const CELL: usize = 12;
 
-/// Minimum columns of a name in front of its numbers.
+/// Least width of a name's column.
 const NAME: usize = 16;
 
-/// One line: a name, cut if need be, and cells under each other at the right; on a narrow screen the cells have a line of their
+/// Writes one line: a name, cut if necessary, and right-aligned cells. On a narrow screen the cells have a line of their
 /// own.
 pub(super) fn line(
     out: &mut dyn Write,
@@ -60,14 +60,14 @@ fn two_lines(
     writeln!(out, "{}", style.paint(paint, line.trim_end()))
 }
 
-/// The sentence on top.
+/// Writes the sentence above the table.
 pub(super) fn headline(out: &mut dyn Write, style: &Style, text: &str) -> io::Result<()> {
     let mut out = out;
     table::wrap(&mut out, style, Paint::Bold, "", &style.text(text), "")?;
     writeln!(out)
 }
 
-/// The row that a sentence is about: the recorded machine's, else that of the largest finite count.
+/// The row that a sentence is about: the recorded machine's, else the one with the largest finite CPU count.
 pub(super) fn main_row<T>(rows: &[T], recorded: Option<u32>, cpus: impl Fn(&T) -> Cpus) -> Option<&T> {
     let machine = recorded.and_then(Cpus::count);
     let finite = rows.iter().filter(|row| cpus(row) != Cpus::Infinite);
@@ -85,7 +85,7 @@ pub(super) fn on(cpus: Cpus) -> String {
     }
 }
 
-/// `-1.2 s`: by how much the time changes, a gain being a minus.
+/// The change of the time: a gain has a minus sign, as in `-1.2 s`.
 pub(super) fn gained(gain_ns: f64) -> String {
     match gain_ns {
         gain_ns if gain_ns > 0.0 => format!("-{}", duration(gain_ns)),
@@ -94,7 +94,7 @@ pub(super) fn gained(gain_ns: f64) -> String {
     }
 }
 
-/// `-6.8 %`; a change too small to be told has no sign.
+/// A change with its sign, as in `-6.8 %`; one that rounds to zero has none.
 pub(super) fn signed(by: f64, whole: f64) -> String {
     match by {
         by if by.abs() < 0.0005 * whole => "0 %".to_owned(),
@@ -103,7 +103,7 @@ pub(super) fn signed(by: f64, whole: f64) -> String {
     }
 }
 
-/// Why the run of a graph is not as long as the predicted one, if it is not.
+/// Writes why the graph's run and the predicted one differ in length, if they do.
 pub(super) fn unlike_predicted(
     length_ns: f64,
     predicted_ns: f64,
@@ -122,19 +122,19 @@ pub(super) fn unlike_predicted(
     writeln!(out)
 }
 
-/// What to do first if threads wait for ever.
+/// The advice to remove a deadlock first, if there is one.
 pub(super) fn deadlock(findings: &[Finding]) -> Option<String> {
     let deadlock = findings.iter().find(|finding| finding.deadlock().is_some())?;
     Some(format!("Remove the deadlock first: {}", finding::sentence(deadlock)))
 }
 
-/// What the columns mean.
+/// Writes a note that explains the columns.
 pub(super) fn note(out: &mut dyn Write, style: &Style, text: &str) -> io::Result<()> {
     let mut out = out;
     table::wrap(&mut out, style, Paint::Dim, "", &style.text(text), "")
 }
 
-/// `f  file.c:3`
+/// A name and its place: `f  file.c:3`.
 pub(super) fn placed(name: &str, location: Option<&str>) -> String {
     match location {
         Some(location) => format!("{}  {}", short(name), file_name(location)),
@@ -142,7 +142,7 @@ pub(super) fn placed(name: &str, location: Option<&str>) -> String {
     }
 }
 
-/// `33 %`, `4.5 %`, `0.03 %`: a share with two digits that mean something.
+/// A share with two significant digits: `33 %`, `4.5 %`, `0.03 %`.
 pub(super) fn share(part: f64, whole: f64) -> String {
     let percent = if whole > 0.0 { part / whole * 100.0 } else { 0.0 };
     match percent.abs() {
@@ -157,7 +157,7 @@ pub(super) fn share(part: f64, whole: f64) -> String {
 mod tests {
     use super::{Paint, Style, line};
 
-    /// Four columns of `slack` went beyond a screen of 40.
+    /// Four columns of `slack` are too wide for a screen of 40 columns.
     #[test]
     fn a_narrow_screen_has_the_numbers_below_the_name() {
         let style = Style { colour: false, unicode: true, width: 40 };

@@ -1,4 +1,4 @@
-//! `longpole compare-metrics`: each function by all metrics, which of them agree on the first one, and what that gains.
+//! `longpole compare-metrics`: each function by all metrics, which metrics agree on the first function, and its gain.
 
 use super::json::Findings;
 use super::listing::{headline, note, on, share, signed};
@@ -12,14 +12,14 @@ use engine::report::{Cpus, Trust};
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// Columns of a metric.
+/// Width of a metric's column.
 const CELL: usize = 9;
-/// Columns of a function's name, at least.
+/// Least width of a name's column.
 const NAME: usize = 17;
-/// A function with a smaller share by every metric gets no row.
+/// A function with a smaller share by every metric has no row.
 const LEAST: f64 = 0.005;
 
-/// For people: the `top` first functions that are worth a row.
+/// Writes the first `top` functions that are large enough for a row.
 pub fn text(
     metrics: &Metrics,
     frame: &Frame,
@@ -78,7 +78,7 @@ fn line(
     writeln!(out, "{}", style.paint(paint, line.trim_end()))
 }
 
-/// As people call it.
+/// A metric's name for people.
 fn name(metric: Metric) -> &'static str {
     match metric {
         Metric::Profile => "profile",
@@ -90,7 +90,7 @@ fn name(metric: Metric) -> &'static str {
     }
 }
 
-/// In JSON.
+/// A metric's name in JSON.
 fn field(metric: Metric) -> &'static str {
     match metric {
         Metric::CriticalPath => "critical_path",
@@ -99,7 +99,7 @@ fn field(metric: Metric) -> &'static str {
     }
 }
 
-/// Functions that metrics name first, and which do; what most agree on first.
+/// Each function that a metric has first, with those metrics; the function with the most metrics comes first.
 fn named(metrics: &Metrics) -> Vec<(&MetricsRow, Vec<&'static str>)> {
     let mut named: Vec<(&MetricsRow, Vec<&'static str>)> = Vec::new();
     for metric in Metric::ALL {
@@ -113,7 +113,7 @@ fn named(metrics: &Metrics) -> Vec<(&MetricsRow, Vec<&'static str>)> {
     named
 }
 
-/// Leaving a function out that gains less than this share of the time is no answer.
+/// A function whose removal gains less than this share of the time is no answer.
 const LITTLE: f64 = 0.01;
 
 fn is_little(row: &MetricsRow, metrics: &Metrics) -> bool {
@@ -173,7 +173,7 @@ fn listed(names: &[&str]) -> String {
     }
 }
 
-/// For programs: `longpole-compare-metrics/1`.
+/// As JSON: `longpole-compare-metrics/1`.
 pub fn json(metrics: &Metrics, out: &mut dyn Write) -> io::Result<()> {
     let first = Metric::ALL.iter().map(|metric| {
         let row = metrics.first(*metric);
@@ -210,7 +210,7 @@ struct Document<'a> {
     findings: Findings<'a>,
 }
 
-/// The function that a metric names first; `null` if none.
+/// The first function by a metric; `null` if there is none.
 #[derive(Serialize)]
 struct FirstJson<'a> {
     metric: &'static str,

@@ -1,4 +1,4 @@
-//! `longpole paths` for people: what can be gained at most, and the longest paths as ways through the threads.
+//! `longpole paths` as text: what can be gained at most, and the longest paths as ways through the threads.
 
 use super::listing::{gained, headline, line, note, placed, share, unlike_predicted};
 use super::slack::{doing, operation};
@@ -12,24 +12,24 @@ use engine::graph::{BenefitRow, PathRow, PathsReport, ShownPath, Stay};
 use engine::program::bare_name;
 use std::io::{self, Write};
 
-/// Paths whose way is written.
+/// Most paths whose way is computed.
 pub const ROUTES: usize = 3;
-/// Ways that people get to see: the others differ little.
+/// Most ways that are shown: further ones differ little.
 const WAYS: usize = 1;
-/// Rows of a kind without an option; each kind has its own number then.
+/// Rows of a kind without an option; kinds then have numbers of their own.
 pub const TOP: usize = 10;
-/// Less than this share of the run gets no row.
+/// Smaller shares of the run have no row.
 const LEAST: f64 = 0.005;
-/// Paths that differ by less than this share are the same.
+/// Paths whose lengths differ by less than this share count as equally long.
 const ALIKE: f64 = 0.0005;
-/// Stays of a way that are written at its beginning, and at its end.
+/// Most stays that are shown at the beginning of a way, and at its end.
 const STAYS: [usize; 2] = [3, 2];
 /// A screen with fewer columns is narrow.
 const NARROW: usize = 60;
-/// Parts of a stay that are named.
+/// Most parts of a stay that are named.
 const PARTS: usize = 3;
 
-/// The `top` first of each kind.
+/// Writes the first `top` rows of each kind.
 pub fn text(
     report: &PathsReport,
     frame: &Frame,
@@ -98,7 +98,7 @@ fn sentence(report: &PathsReport) -> String {
     format!("{listed}: {gain}.")
 }
 
-/// `; 3.0 s (78 %) if their order may change`, where that differs.
+/// `; 3.0 s (78 %) if their order may change`; empty if that was not simulated.
 pub(super) fn simulated_text(simulated_ns: Option<f64>, length_ns: f64) -> String {
     simulated_ns.map_or(String::new(), |ns| {
         format!("; {} ({}) if their order may change", duration(ns), share(ns, length_ns))
@@ -124,7 +124,7 @@ fn benefits(report: &PathsReport, top: usize, style: &Style, out: &mut dyn Write
         ("class", "KINDS OF TIME", 3),
     ] {
         let rows: Vec<&BenefitRow> = report.benefit.iter().filter(|row| row.kind == kind).collect();
-        // One process says what the whole does.
+        // A single process has the whole run, which the sentence above says.
         if rows.is_empty() || kind == "process" && rows.len() == 1 {
             continue;
         }
@@ -210,7 +210,7 @@ fn routes(report: &PathsReport, style: &Style, out: &mut dyn Write) -> io::Resul
     writeln!(out, "{rest}\n")
 }
 
-/// One path, with its way.
+/// Writes one path with its way.
 pub fn one(path: &PathRow, style: &Style, out: &mut dyn Write) -> io::Result<()> {
     path_line(path, style, out)?;
     stays(path.route.as_deref().unwrap_or_default(), style, out)
@@ -228,7 +228,7 @@ fn path_line(path: &PathRow, style: &Style, out: &mut dyn Write) -> io::Result<(
 
 fn stays(route: &[Stay], style: &Style, out: &mut dyn Write) -> io::Result<()> {
     let [first, last] = STAYS;
-    // One that would be left out alone takes no more room than saying so.
+    // A single stay is shown: "1 more turn" would take as much room.
     let left_out = if route.len() > first + last + 1 { first..route.len() - last } else { 0..0 };
     for (number, stay) in route.iter().enumerate() {
         if number == left_out.start && !left_out.is_empty() {
@@ -237,7 +237,7 @@ fn stays(route: &[Stay], style: &Style, out: &mut dyn Write) -> io::Result<()> {
             writeln!(out, "{}", style.paint(Paint::Dim, &style.text(&text)))?;
         }
         if !left_out.contains(&number) {
-            // One line each where there is room: a way should be readable at a glance.
+            // Where there is room, each stay is one line: a way should be readable at a glance.
             let text = style.text(&format!("{}{}: {}", stay.thread, by(&stay.by), parts(stay)));
             if style.width < NARROW {
                 let mut out: &mut dyn Write = out;
@@ -250,7 +250,7 @@ fn stays(route: &[Stay], style: &Style, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// What passed the path on: ` (lock registry.gate)`; empty where the run begins.
+/// What the path followed to this thread: ` (lock registry.gate)`; empty where the run begins.
 fn by(by: &str) -> String {
     match by {
         "start" => String::new(),
@@ -258,7 +258,7 @@ fn by(by: &str) -> String {
     }
 }
 
-/// `parse 3.10 ms ×12, hash 1.00 ms`: the longest first, all of one function together.
+/// The parts of a stay, summed by function, the longest first: `parse 3.10 ms, hash 1.00 ms`.
 fn parts(stay: &Stay) -> String {
     let mut sums: Vec<(String, f64, u64)> = Vec::new();
     for part in &stay.parts {
@@ -274,7 +274,7 @@ fn parts(stay: &Stay) -> String {
     sums.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     let mut texts: Vec<String> =
         sums.iter().take(PARTS).map(|(name, time, _)| format!("{name} {}", duration(*time))).collect();
-    // One that would be left out alone is named.
+    // A single further part is named instead of counted.
     if let [(name, time, _)] = sums.get(PARTS..).unwrap_or_default() {
         texts.push(format!("{name} {}", duration(*time)));
     } else if let Some(rest) = sums.get(PARTS..).filter(|rest| !rest.is_empty()) {

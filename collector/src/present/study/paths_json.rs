@@ -1,4 +1,4 @@
-//! `longpole paths` for programs: `longpole-paths/1`.
+//! `longpole paths` as JSON: `longpole-paths/1`.
 
 use super::json::Findings;
 use engine::graph::{BenefitRow, PathRow, PathsReport, SegmentPaths, ShownPath};
@@ -7,7 +7,7 @@ use engine::report::Trust;
 use serde::{Serialize, Serializer};
 use std::io::{self, Write};
 
-/// Writes the whole report; `segments` only if they were asked for.
+/// Writes the whole report; segments only if asked for.
 pub fn json(report: &PathsReport, with_segments: bool, out: &mut dyn Write) -> io::Result<()> {
     let document = Document {
         schema: "longpole-paths/1",
@@ -42,7 +42,7 @@ struct Document<'a> {
     findings: Findings<'a>,
 }
 
-/// A count that may be beyond what readers of JSON hold: a double then.
+/// A count; as a double if it is larger than JSON readers can hold as an integer (2^53).
 struct Count(u128);
 
 impl Serialize for Count {

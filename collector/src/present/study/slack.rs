@@ -1,4 +1,4 @@
-//! `longpole slack`: what improving each function gains at least, really, and at most.
+//! `longpole slack`: what an improvement of each function gains for sure, as simulated, and at most.
 
 use super::json::Findings;
 use super::listing::{gained, headline, line, note, placed, share, unlike_predicted};
@@ -12,10 +12,10 @@ use engine::report::Trust;
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// A function with less than this share of the run gets no row.
+/// A function with a smaller share of the run has no row.
 const LEAST: f64 = 0.005;
 
-/// For people: the `top` first functions that are worth a row.
+/// Writes the first `top` functions that are large enough for a row.
 pub fn text(
     report: &SlackReport,
     frame: &Frame,
@@ -115,12 +115,12 @@ fn segments(report: &SlackReport, style: &Style, out: &mut dyn Write) -> io::Res
     writeln!(out)
 }
 
-/// `f  T1:3`
+/// A segment: `f  T1:3`.
 pub(super) fn operation(thread: &str, number: usize, what: &Doing) -> String {
     format!("{}  {thread}:{number}", doing(what))
 }
 
-/// `f`, `io disk`, `sleep`.
+/// What a segment does: `f`, `io disk`, `sleep`.
 pub(crate) fn doing(what: &Doing) -> String {
     match what {
         Doing::Compute(Some(function)) => short(function),
@@ -131,7 +131,7 @@ pub(crate) fn doing(what: &Doing) -> String {
     }
 }
 
-/// For programs: `longpole-slack/1`.
+/// As JSON: `longpole-slack/1`.
 pub fn json(report: &SlackReport, with_segments: bool, out: &mut dyn Write) -> io::Result<()> {
     let document = Document {
         schema: "longpole-slack/1",

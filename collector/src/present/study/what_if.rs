@@ -1,4 +1,4 @@
-//! `longpole what-if`: times before and after, headroom, and the ranking.
+//! `longpole what-if`: times before and after a change, a function's headroom, and the ranking.
 
 use super::json::Findings;
 use super::listing::{headline, line, main_row, note, on, placed, share, signed};
@@ -18,14 +18,14 @@ use engine::what_if::{Curve, CurvePoint, RankRow, Ranking, WhatIf, WhatIfRow};
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// Curves next to each other.
+/// Most curves next to each other.
 const CURVES: usize = 4;
-/// How many functions that come first instead are named in a sentence.
+/// Most functions named that take the first place as a function gets faster.
 const TURNS: usize = 3;
-/// A gain below this share of the run gets no row.
+/// Gains below this share of the run have no row.
 const LEAST: f64 = 0.005;
 
-/// Before and after, for people. `changes` says what was changed, `after` what limits then.
+/// Writes times before and after. `changes`: the changes in words; `after`: what limits after them.
 pub fn text(
     result: &WhatIf,
     changes: &str,
@@ -98,7 +98,7 @@ fn between(low: f64, high: f64) -> String {
     format!("{} to {}", percent(low), percent(high))
 }
 
-/// A function's headroom, for people.
+/// Writes a function's headroom.
 pub fn headroom_text(
     function: &str,
     curves: &[Curve],
@@ -180,7 +180,7 @@ fn headroom_sentence(function: &str, curve: &Curve) -> String {
     }
 }
 
-/// The CPU counts of a ranking for people: the recorded machine's and the last one.
+/// The CPU counts of a ranking on the screen: the recorded machine's and the last one.
 pub fn ranked_on(cpus: &[Cpus], recorded: Option<u32>) -> Vec<Cpus> {
     let mut shown: Vec<Cpus> =
         main_row(cpus, recorded, |cpus| *cpus).into_iter().chain(cpus.last()).copied().collect();
@@ -188,7 +188,7 @@ pub fn ranked_on(cpus: &[Cpus], recorded: Option<u32>) -> Vec<Cpus> {
     shown
 }
 
-/// The ranking, for people, on the CPU counts of [`ranked_on`]; `all`: standard functions count for themselves.
+/// Writes the ranking on the CPU counts of [`ranked_on`]; `all`: standard functions count for themselves.
 pub fn rank_text(
     rankings: &[Ranking],
     program: &Program,
@@ -235,7 +235,7 @@ pub fn rank_text(
     frame.foot(&program.findings, None, style, out)
 }
 
-/// Before and after, for programs: `longpole-what-if/1`.
+/// Before and after as JSON: `longpole-what-if/1`.
 pub fn json(result: &WhatIf, out: &mut dyn Write) -> io::Result<()> {
     let document = Document {
         schema: SCHEMA,
@@ -259,7 +259,7 @@ struct Document<'a> {
     findings_after: Findings<'a>,
 }
 
-/// Headroom, for programs.
+/// Headroom as JSON.
 pub fn headroom_json(function: &str, curves: &[Curve], out: &mut dyn Write) -> io::Result<()> {
     #[derive(Serialize)]
     struct Document<'a> {
@@ -270,7 +270,7 @@ pub fn headroom_json(function: &str, curves: &[Curve], out: &mut dyn Write) -> i
     super::json::write(&Document { schema: SCHEMA, function, headroom: curves }, out)
 }
 
-/// The ranking, for programs.
+/// The ranking as JSON.
 pub fn rank_json(rankings: &[Ranking], out: &mut dyn Write) -> io::Result<()> {
     #[derive(Serialize)]
     struct Document<'a> {

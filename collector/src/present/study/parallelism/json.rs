@@ -1,5 +1,5 @@
-//! For programs: `longpole-parallelism/1`. Times are whole nanoseconds: functions' `normalized_self_ns` (code outside of any
-//! function is the row without a name) and `nobody_busy_ns` add up to `elapsed_ns`, and so do threads'.
+//! JSON: `longpole-parallelism/1`. Times are whole nanoseconds. `normalized_self_ns` of all functions (the row without a
+//! name is code outside of functions) and `nobody_busy_ns` add up to `elapsed_ns`; so do those of all threads.
 
 use crate::present::study::json::{Findings, write as write_line};
 use engine::parallelism::{Advice, Kind, Link, Parallelism, Row, States};
@@ -7,7 +7,7 @@ use engine::report::{Cpus, Trust};
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// The first run, and all others in addition.
+/// Writes the first run, and all others after it.
 pub fn write(runs: &[Parallelism], out: &mut dyn Write) -> io::Result<()> {
     let Some((first, others)) = runs.split_first() else { return Ok(()) };
     let document = Document {
@@ -68,7 +68,7 @@ impl<'a> RunJson<'a> {
     }
 }
 
-/// What to change first.
+/// The row to change first.
 #[derive(Serialize)]
 struct FirstJson<'a> {
     kind: Kind,
@@ -140,7 +140,7 @@ impl<'a> RowJson<'a> {
     }
 }
 
-/// With everything done on the row's behalf; `runnable`: average number of runnable threads in each state.
+/// Times with all work done on the row's behalf; `runnable`: average number of runnable threads in each state.
 #[derive(Serialize)]
 struct TotalJson {
     busy_ns: u64,

@@ -1,15 +1,15 @@
-//! Runs with little to show: a sentence instead of an empty table.
+//! Sentences instead of an empty table, for runs with little to show.
 
 use crate::cell::duration;
 use crate::present::study::listing::deadlock;
 use engine::parallelism::{Kind, Parallelism};
 
-/// Nothing was computed at all.
+/// Whether nothing was computed.
 pub(super) fn is_empty(run: &Parallelism) -> bool {
     run.elapsed_ns == run.nobody_busy_ns
 }
 
-/// The notice that comes first; `None`: rows say it.
+/// The most important notice; `None` if the rows say enough.
 pub(super) fn problem(run: &Parallelism) -> Option<String> {
     if let Some(deadlock) = deadlock(&run.findings) {
         return Some(deadlock);
@@ -46,7 +46,7 @@ pub(super) fn problem(run: &Parallelism) -> Option<String> {
     })
 }
 
-/// No CPU is busy for so much of the run that nothing else matters.
+/// If no CPU is busy for more than this share of the run, a notice says so.
 const IDLE: f64 = 0.5;
 
 fn idle(run: &Parallelism) -> String {

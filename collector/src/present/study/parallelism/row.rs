@@ -9,10 +9,10 @@ use crate::present::table;
 use engine::parallelism::{Kind, Link, Parallelism, Row, State};
 use std::io::{self, Write};
 
-/// Callers, and callees, that are shown.
+/// Most callers, and most callees, that are shown.
 const LINKS: usize = 6;
 
-/// Writes it.
+/// Writes the row's page.
 pub fn write(run: &Parallelism, row: &Row, style: &Style, mut out: &mut dyn Write) -> io::Result<()> {
     let out = &mut out;
     let title = match run.advice(row) {
@@ -62,7 +62,7 @@ fn facts(run: &Parallelism, row: &Row) -> String {
     facts
 }
 
-/// Its normalized time by busy CPUs (1989, Fig. 1).
+/// Writes the row's normalized time by number of busy CPUs (1989, Fig. 1).
 pub(super) fn histogram(run: &Parallelism, row: &Row, style: &Style, out: &mut impl Write) -> io::Result<()> {
     if row.normalized_total_ns == 0 {
         return Ok(());

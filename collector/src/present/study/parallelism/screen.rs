@@ -1,4 +1,4 @@
-//! The screen: what to do, the run by busy CPUs, and the first functions, objects and threads.
+//! The screen: the advice, the run by busy CPUs, and the first functions, objects and threads.
 
 use super::words::{brief, name, sentence, share};
 use crate::cell::{duration, grouped, width};
@@ -14,17 +14,17 @@ use std::io::{self, Write};
 pub struct Asked<'a> {
     /// Only rows of this class.
     pub only: Option<Class>,
-    /// Rows of each class.
+    /// Rows of each class; `None`: the class's usual number.
     pub top: Option<usize>,
-    /// What limits, how sure that is, and the file for what to ask next.
+    /// The limit, how sure it is, and the file for the next command.
     pub frame: &'a Frame,
-    /// What was noticed of the recording.
+    /// Findings about the recording.
     pub findings: &'a [Finding],
-    /// The measured run's prediction on as many CPUs, shown next to it.
+    /// The prediction for as many CPUs as the measured run had, shown next to it.
     pub beside: Option<&'a Parallelism>,
 }
 
-/// Rows in one table.
+/// A class of rows that share a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     /// Functions.
@@ -52,16 +52,16 @@ impl Class {
     }
 }
 
-/// Rows of the histogram; more numbers of busy CPUs are taken together.
+/// Most rows of the histogram; with more numbers of busy CPUs, rows are ranges.
 const BARS: usize = 7;
-/// Columns of a name.
+/// Width of a name's column.
 const NAME: usize = 22;
-/// A row of less than this share of the run is shown only if all are asked for.
+/// A row with a smaller share of the run is shown only with all rows.
 const WORTH: f64 = 0.005;
-/// A foreign function with less of its own than this share of the run only connects others.
+/// A foreign function with a smaller share of its own only connects other functions, and has no row.
 const BETWEEN: f64 = 0.01;
 
-/// Writes it: columns for each run, the first one being what all else is about.
+/// Writes the screen, with a column for each run; text and rows are about the first run.
 pub fn write(
     runs: &[Parallelism],
     asked: &Asked<'_>,
@@ -70,7 +70,7 @@ pub fn write(
 ) -> io::Result<()> {
     let Some(run) = runs.first() else { return Ok(()) };
     let out = &mut out;
-    // Code that runs while others wait for something else is not what to change.
+    // If a wait limits, changing code that runs meanwhile gains nothing.
     let limit = asked.frame.limits.at.iter().find(|limit| Some(limit.cpus) == run.cpus);
     let is_wait = limit.is_some_and(|limit| limit.kind.is_wait());
     let first = || run.first().filter(|_| !is_wait).map(|(row, advice)| sentence(run, row, advice));
@@ -78,10 +78,10 @@ pub fn write(
     match title {
         Some(title) => {
             table::wrap(out, style, Paint::Bold, "", &style.text(&title), "")?;
-            // Facts of the run right below would read like a part of the advice.
+            // Without an empty line, the run's facts below would read like a part of the advice.
             writeln!(out)?;
         }
-        // Then it is what the report says.
+        // Without advice, the report's LIMIT stands here.
         None => asked.frame.head(style, out)?,
     }
     facts(run, style, out)?;
@@ -145,7 +145,7 @@ fn on(cpus: Option<Cpus>) -> String {
     }
 }
 
-/// A title over a column of a run.
+/// Title of a run's column.
 pub(super) fn column(run: &Parallelism, style: &Style) -> String {
     match run.cpus {
         _ if run.measured => "measured".to_owned(),
@@ -156,7 +156,7 @@ pub(super) fn column(run: &Parallelism, style: &Style) -> String {
     }
 }
 
-/// The program's own graph: time by the number of busy CPUs.
+/// Writes the run's time by number of busy CPUs.
 fn histogram(
     runs: &[Parallelism],
     beside: Option<&Parallelism>,
@@ -193,13 +193,13 @@ fn histogram(
     Ok(())
 }
 
-/// Ranges of numbers of busy CPUs, from 0 on.
+/// The histogram's ranges of busy CPUs, from 0 on.
 pub(super) fn bars(most: u32) -> Vec<(u32, u32)> {
     let most_bars = BARS as u32;
     if most < most_bars {
         return (0..=most).map(|level| (level, level)).collect();
     }
-    // 0, 1, and the rest in equal parts.
+    // 0 and 1 have rows of their own; the rest is divided evenly.
     let parts = most_bars - 2;
     let mut bars = vec![(0, 0), (1, 1)];
     let mut from = 2;
@@ -252,7 +252,7 @@ fn rows(
     }
 }
 
-/// Whether it is shown unasked.
+/// Whether a row is shown unless all are asked for.
 pub(super) fn is_worth(run: &Parallelism, row: &Row) -> bool {
     let elapsed = run.elapsed_ns as f64;
     let waited = (row.own.blocked.ns + row.own.spinning.ns) as f64;
@@ -298,12 +298,12 @@ fn cell(text: &str, columns: usize, style: &Style) -> String {
     format!("{}{text}", " ".repeat(columns.saturating_sub(width(&text))))
 }
 
-/// Columns of a name, if `numbers` columns are for numbers.
+/// Width of a name's column if `numbers` columns are for numbers.
 fn name_columns(numbers: usize, style: &Style) -> usize {
     style.width.saturating_sub(numbers).clamp(12, NAME)
 }
 
-/// A row: the advice is next to it, or below it where there is no room.
+/// Writes a row with its advice next to it, or below it where there is no room.
 fn advised(run: &Parallelism, row: &Row, line: &str, style: &Style, out: &mut impl Write) -> io::Result<()> {
     let advice = run.advice(row).map(brief).unwrap_or_default();
     if advice.is_empty() || width(line) + 2 + width(&advice) <= style.width {
@@ -312,7 +312,7 @@ fn advised(run: &Parallelism, row: &Row, line: &str, style: &Style, out: &mut im
     writeln!(out, "{}\n  {advice}", line.trim_end())
 }
 
-/// A row of titles, what to do last where there is room for it.
+/// Writes the titles, that of the advice only if there is room.
 fn head(text: &str, style: &Style, out: &mut impl Write) -> io::Result<()> {
     let with = format!("{text}  what to do");
     let text = if width(&with) <= style.width { with.as_str() } else { text };
@@ -326,7 +326,7 @@ fn code(
     style: &Style,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    // `84 ±0.7 %` where there is no room for more.
+    // Just enough for `84 ±0.7 %` on a narrow screen.
     let number = if style.width < 60 { 11 } else { 12 };
     let columns = name_columns(2 * number + 6, style);
     head(
@@ -352,7 +352,7 @@ fn code(
 }
 
 fn objects(run: &Parallelism, rows: &[&Row], style: &Style, out: &mut impl Write) -> io::Result<()> {
-    // The number of acquisitions is left out first if there is too little room.
+    // On a narrow screen the number of acquisitions is left out.
     let is_narrow = style.width < 60;
     let columns = name_columns(if is_narrow { 26 } else { 36 }, style);
     let word = if is_narrow { "LOCKS, WAITS" } else { title(Class::Objects) };
@@ -383,7 +383,7 @@ fn objects(run: &Parallelism, rows: &[&Row], style: &Style, out: &mut impl Write
     Ok(())
 }
 
-/// A column for each run: what the row is of it.
+/// Writes the rows' shares with a column for each run.
 fn by_run(
     runs: &[Parallelism],
     class: Class,

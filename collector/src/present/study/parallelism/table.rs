@@ -1,4 +1,4 @@
-//! All rows of a run in one table, and the advice for one of them: the parallelism of `longpole top`.
+//! All rows of a run in one table, and the advice for one row: the page "parallelism" of `longpole top`.
 
 use super::screen::{column, is_worth};
 use super::words::{name, sentence, share};
@@ -9,11 +9,11 @@ use crate::present::style::{Paint, Style};
 use crate::present::table::wrap;
 use engine::parallelism::{self, Kind, Parallelism};
 
-/// Columns of a name, and of a number.
+/// Widths of a name's column and of a number's column.
 const NAME: usize = 24;
 const CELL: usize = 9;
 
-/// By normalized time with all done on a row's behalf, the most first. States are of all its threads, summed.
+/// The rows, by normalized time with all work done on their behalf, the largest first. States are sums over threads.
 pub(crate) fn rows(run: &Parallelism, style: &Style) -> Table {
     let columns = if style.width < 60 { 14 } else { NAME };
     let head = ["of run", "itself", "busy", "spinning", "blocked", "ready"];
@@ -45,7 +45,7 @@ pub(crate) fn nothing(run: Option<&Parallelism>) -> String {
     problem.unwrap_or_else(|| "no function, lock or thread takes a part worth telling".to_owned())
 }
 
-/// The advice for a row and its histogram, in at most `lines` lines, after an empty one.
+/// An empty line, then the advice for a row and its histogram, in at most `most` lines in all.
 pub(crate) fn about(run: &Parallelism, of: &str, most: usize, style: &Style) -> Vec<String> {
     let Some(row) = found(run, of) else { return Vec::new() };
     let mut lines = vec![String::new()];
@@ -54,7 +54,7 @@ pub(crate) fn about(run: &Parallelism, of: &str, most: usize, style: &Style) -> 
         Some(advice) => sentence(run, row, advice),
         None => format!("{}: {} of the run.", name(row), share(row.normalized_total_ns, run)),
     };
-    // Memory takes everything.
+    // Writing to memory cannot fail.
     let _ = wrap(&mut said, style, Paint::Bold, "", &style.text(&advice), "");
     let _ = row::histogram(run, row, style, &mut said);
     lines.extend(String::from_utf8_lossy(&said).lines().map(str::to_owned));
@@ -62,7 +62,7 @@ pub(crate) fn about(run: &Parallelism, of: &str, most: usize, style: &Style) -> 
     lines
 }
 
-/// All that is known of a row.
+/// The whole page about a row.
 pub(crate) fn page(run: &Parallelism, of: &str, style: &Style) -> Vec<String> {
     let Some(row) = found(run, of) else { return Vec::new() };
     let mut said = Vec::new();
@@ -79,7 +79,7 @@ fn found<'r>(run: &'r Parallelism, of: &str) -> Option<&'r parallelism::Row> {
     run.rows.iter().find(|row| key(row) == of)
 }
 
-/// Unique: a function may be called as a thread is.
+/// A unique key: a function may have the same name as a thread.
 fn key(row: &parallelism::Row) -> String {
     match (row.kind, &row.name) {
         (Kind::Thread, Some(name)) => format!("thread {name}"),

@@ -1,4 +1,4 @@
-//! What to do about a row, in words.
+//! Advice for a row, in words.
 
 use crate::cell::duration;
 use crate::present::short::short;
@@ -6,7 +6,7 @@ use engine::parallelism::{Advice, Kind, Parallelism, Row};
 use engine::program::bare_name;
 use engine::report::Cpus;
 
-/// Few words for a table.
+/// A few words of advice, for a table.
 pub(super) fn brief(advice: Advice) -> String {
     match advice {
         Advice::Parallelize { alone } => format!("alone {}: parallelize", percent(alone)),
@@ -23,7 +23,7 @@ pub(super) fn brief(advice: Advice) -> String {
     }
 }
 
-/// A sentence that says what to do.
+/// A sentence of advice.
 pub(super) fn sentence(run: &Parallelism, row: &Row, advice: Advice) -> String {
     let name = name(row);
     match advice {
@@ -96,12 +96,12 @@ fn waiting(queue: f64) -> String {
     }
 }
 
-/// As people say it.
+/// A row's name for people.
 pub(super) fn name(row: &Row) -> String {
     named(row.name.as_deref(), row.kind)
 }
 
-/// The same of a name and what it is.
+/// The same, by name and kind.
 pub(super) fn named(name: Option<&str>, kind: Kind) -> String {
     match (name, kind) {
         (None, _) => "(in no function)".to_owned(),
