@@ -208,6 +208,7 @@ fn what(limit: &Limit) -> &str {
         | Kind::Spinning
         | Kind::Idle { .. }
         | Kind::OpenRequests { .. }
+        | Kind::Goroutines { .. }
         | Kind::Work { .. }
         | Kind::Deadlock { .. }
         | Kind::NotKnown { .. }

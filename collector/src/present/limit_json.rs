@@ -155,6 +155,9 @@ struct Of<'a> {
     wakings: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     for_nothing: Option<u64>,
+    /// Samples that show it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    samples: Option<u64>,
     /// The share of threads' time that is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     missing: Option<f64>,
@@ -219,6 +222,13 @@ impl<'a> Of<'a> {
                 ..Of::default()
             },
             // The numbers of open requests are in `requests`.
+            Kind::Goroutines { what, function: of, samples, busy } => Of {
+                object: Some(what),
+                function: function(of),
+                samples: Some(*samples),
+                busy: Some(*busy),
+                ..Of::default()
+            },
             Kind::OpenRequests { busy, .. } => Of { busy: Some(*busy), ..Of::default() },
             Kind::SpunWaits { waiting } => Of { waiting: Some(*waiting), ..Of::default() },
             Kind::Turns { threads, .. } => Of { threads: Some(*threads), ..Of::default() },

@@ -131,6 +131,40 @@ impl Edit {
         )
     }
 
+    /// Whether it gains by letting threads run at the same time, and not by making them compute less.
+    pub(crate) fn needs_cpus(&self) -> bool {
+        match self {
+            Edit::FreeLocks(_)
+            | Edit::SplitLock(..)
+            | Edit::MoveOut(..)
+            | Edit::Processes(_)
+            | Edit::GroupCommit(..)
+            | Edit::Permits { .. }
+            | Edit::MoreThreads { .. }
+            | Edit::MoreSleepers { .. }
+            | Edit::DivideEvenly(_)
+            | Edit::Divide(..)
+            | Edit::FreeDevices(_)
+            | Edit::NoSyncs
+            | Edit::FreeIo
+            | Edit::NoSleeps
+            | Edit::NoPolling(_)
+            | Edit::NoTurns
+            | Edit::FreeHandOver => true,
+            Edit::Scale(..)
+            | Edit::FewerCalls(..)
+            | Edit::FewerThreads { .. }
+            | Edit::NoSpinning
+            | Edit::NoSpunWaits
+            | Edit::OwnLines { .. }
+            | Edit::CostAsOn(_)
+            | Edit::LessSupportWork { .. }
+            | Edit::WakeOne(_)
+            | Edit::Cpus(_)
+            | Edit::NoQuota => false,
+        }
+    }
+
     /// Whether the gain is an upper bound: the simulation changes more than the change can.
     pub fn is_at_best(&self) -> bool {
         self.is_assumed()

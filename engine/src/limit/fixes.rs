@@ -64,6 +64,7 @@ impl Search {
             | Kind::NotKnown { .. }
             | Kind::Unexplained { .. }
             | Kind::OpenRequests { .. }
+            | Kind::Goroutines { .. }
             | Kind::LocksNotRecorded { .. } => return Vec::new(),
             _ => {}
         }
@@ -223,12 +224,12 @@ impl Search {
                 && let Some(bounds) = first.bounds_of(edit).filter(|(least, most)| least < most)
             {
                 let middle = f64::midpoint(bounds.0, bounds.1);
-                return (bounds.1 >= WORTH).then(|| self.fix_of(edit, middle, bounds, None));
+                return (bounds.1 >= WORTH).then(|| self.fix_of(edit, middle, bounds, None, cpus));
             }
             // For a program that only sleeps, that is no advice.
             let most = if *edit == Edit::NoSleeps { 0.95 } else { 1.0 };
             let there = found.get(1).and_then(|there| gain_in(&there.without, there.time_ns));
-            return (WORTH..most).contains(&gain).then(|| self.fix_of(edit, gain, (gain, gain), there));
+            return (WORTH..most).contains(&gain).then(|| self.fix_of(edit, gain, (gain, gain), there, cpus));
         }
         let trial = self.trials.with(vec![edit.on(cpus)]);
         let gain = trial.gain(cpus, 0)?;
@@ -256,11 +257,19 @@ impl Search {
         if matches!(edit, Edit::Cpus(_)) && self.kernel_work_in_the_way() >= WORTH {
             runs.0 *= 1.0 - self.kernel_work_in_the_way();
         }
-        Some(self.fix_of(edit, gain, runs, there))
+        Some(self.fix_of(edit, gain, runs, there, cpus))
     }
 
     /// In words of the program.
-    fn fix_of(&self, edit: &Edit, gain: f64, runs: (f64, f64), gain_at_largest: Option<f64>) -> Fix {
+    fn fix_of(
+        &self,
+        edit: &Edit,
+        gain: f64,
+        runs: (f64, f64),
+        gain_at_largest: Option<f64>,
+        cpus: Cpus,
+    ) -> Fix {
+        let runs = (self.least_beside_others(edit, runs.0, cpus), runs.1);
         let (lock, function) = match edit {
             Edit::SplitLock(lock, _) | Edit::GroupCommit(lock, _) => (Some(*lock), None),
             Edit::MoveOut(function, locks) => (locks.first().copied(), Some(*function)),

@@ -42,6 +42,8 @@ pub(super) enum Cause {
     Unexplained,
     /// Requests wait for what is not visible.
     OpenRequests,
+    /// Goroutines wait for each other, which only their wake-ups show.
+    Goroutines,
     Work,
 }
 
@@ -72,7 +74,9 @@ impl Claim {
         match &self.cause {
             Cause::LocksNotRecorded => 0,
             Cause::Edit(edit) | Cause::OnPath(edit) => edit.order() + 1,
-            Cause::Idle | Cause::Unexplained | Cause::OpenRequests | Cause::Work => u32::MAX,
+            Cause::Idle | Cause::Unexplained | Cause::OpenRequests | Cause::Goroutines | Cause::Work => {
+                u32::MAX
+            }
         }
     }
 }
@@ -139,6 +143,7 @@ impl Search {
             claims.insert(0, self.on_path(run));
         }
         self.claim_open_requests(&mut claims, run);
+        self.claim_goroutines(&mut claims, run);
         claims[1..].sort_by(|a, b| b.most.total_cmp(&a.most));
         claims
     }
@@ -379,6 +384,7 @@ impl Search {
             Cause::Edit(edit) | Cause::OnPath(edit) => self.kind(edit, run),
             Cause::Idle => Kind::Idle { busy },
             Cause::OpenRequests => self.of_open_requests(busy),
+            Cause::Goroutines => self.of_goroutines(busy),
             Cause::Work => Kind::Work { busy, hidden: self.hidden },
             Cause::Unexplained => {
                 let (predicted_ns, measured_ns) = (run.time_ns(), self.measured_ns(run).unwrap_or(0.0));

@@ -9,6 +9,7 @@
 //! divided among one more. A pool that is not recognized this way gets no such answer.
 
 mod asked_again;
+mod beside_others;
 mod busy_thread;
 mod candidates;
 mod cohorts;
@@ -18,6 +19,7 @@ mod extent;
 mod fewer_threads;
 mod first_asked;
 mod fixes;
+mod goroutines;
 mod holders;
 mod idle;
 mod ledger;
@@ -395,6 +397,17 @@ pub enum Kind {
         /// Whom they wait for, and how many requests are open there, if that is most of them.
         asked: Option<(String, f64)>,
     },
+    /// Goroutines wait for each other, as samples show; the waits themselves are not visible.
+    Goroutines {
+        /// What they wait for, e.g. `sync.Mutex`.
+        what: String,
+        /// The function that does so most.
+        function: Option<String>,
+        /// Samples that show it.
+        samples: u64,
+        /// CPUs in use on average.
+        busy: f64,
+    },
     /// The work itself.
     Work {
         /// CPUs in use on average.
@@ -457,6 +470,7 @@ impl Kind {
                 | Kind::Polling { .. }
                 | Kind::Device { .. }
                 | Kind::LocksNotRecorded { .. }
+                | Kind::Goroutines { .. }
         ) || !self.is_known()
     }
 

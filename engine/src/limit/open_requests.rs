@@ -16,7 +16,7 @@ const WAITING: f64 = 2.0;
 /// If this many times as many requests are open at others, they wait for these.
 const ASKED: f64 = 0.5;
 /// A larger part of the CPUs in use leaves none for them.
-const FULL: f64 = 0.8;
+pub(super) const FULL: f64 = 0.8;
 
 impl Search {
     /// Waiting for requests is no limit while they are open: another cause is, or it is not visible.

@@ -20,6 +20,8 @@ pub(super) struct ThreadSamples {
     /// The outermost function that a user can change, according to most of its samples.
     pub(super) entry: Option<FunctionRef>,
     samples: u32,
+    /// In how many of them that function was the outermost one.
+    at_entry: u32,
     /// In how many samples a function was on the stack, and how deep inside others, summed.
     functions: FxHashMap<FunctionRef, (u32, u32)>,
     /// In how many samples it was what computed, with what standard functions computed for it.
@@ -29,7 +31,9 @@ pub(super) struct ThreadSamples {
 impl ThreadSamples {
     /// What it was started with, if enough samples tell.
     pub(super) fn told_entry(&self) -> Option<FunctionRef> {
-        self.entry.filter(|_| self.samples >= TELL)
+        // Stacks that end before their beginning end in any function.
+        let is_most = self.at_entry.saturating_mul(2) > self.samples;
+        self.entry.filter(|_| self.samples >= TELL && is_most)
     }
 
     /// The functions that most of its samples saw, what it was started with among them.
@@ -79,6 +83,7 @@ pub(super) fn of_threads(program: &Program, owners: &Owners) -> Vec<ThreadSample
             }
         }
         let most = entries.into_iter().max_by_key(|(function, count)| (*count, std::cmp::Reverse(*function)));
+        seen.at_entry = most.map_or(0, |(_, count)| count);
         seen.entry = most.map(|(function, _)| function);
         seen
     };

@@ -59,8 +59,8 @@ pub use operation::{EdgeId, FunctionRef, ObjectId, Operation, ThreadId};
 pub use others::OtherUse;
 pub use placement::Move;
 pub use recorded::{
-    KernelShare, LockWaits, ObjectKind, Primitive, PutBackUses, Queue, Recorded, RecordedObject,
-    RecordedWait, Share, SharedLine, SupportWork, WaitedFor,
+    GoroutineWaits, KernelShare, LockWaits, ObjectKind, Primitive, PutBackUses, Queue, Recorded,
+    RecordedObject, RecordedWait, Share, SharedLine, SupportWork, WaitedFor,
 };
 pub(crate) use run_breaks::RunBreaks;
 pub use samples::{Place, PlaceId, Sample, Samples};

@@ -1,8 +1,8 @@
 //! LIMIT and FIX: what limits, and the changes that gain most.
 
 use super::constraint::{
-    of_cache_line, of_cost, of_hand_over, of_lock, of_open_requests, of_permits, of_polling, of_support_work,
-    of_too_few_threads, of_too_many_threads, of_woken,
+    of_cache_line, of_cost, of_goroutines, of_hand_over, of_lock, of_open_requests, of_permits, of_polling,
+    of_support_work, of_too_few_threads, of_too_many_threads, of_woken,
 };
 use super::fix::{at_largest, gain, last_part, minus, name_of, what};
 use crate::cell::file_name;
@@ -248,6 +248,9 @@ fn no_constraint(kind: &Kind, share: f64) -> String {
             format!("idle: it waits for work or time, {busy:.2} CPUs are busy.")
         }
         Kind::OpenRequests { .. } => of_open_requests(kind),
+        Kind::Goroutines { what, function, samples, busy } => {
+            of_goroutines(what, function.as_deref(), *samples, *busy)
+        }
         Kind::Work { busy, hidden: true } => format!(
             "the work itself, as far as it is visible: {busy:.1} CPUs are busy. What goroutines wait for is not visible."
         ),
@@ -342,6 +345,7 @@ fn more(first: &Limit, limits: &Limits) -> Vec<String> {
             | Kind::NotKnown { .. }
             | Kind::Unexplained { .. }
             | Kind::OpenRequests { .. }
+            | Kind::Goroutines { .. }
     );
     let helps = first.time_ns > largest.time_ns * (1.0 + engine::limit::WORTH);
     // The gain of one more computing thread says nothing about threads that sleep.

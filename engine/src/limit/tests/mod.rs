@@ -2,6 +2,7 @@
 
 mod changes;
 mod cpu_costs;
+mod goroutines;
 mod idle;
 mod kinds;
 mod ledger;

@@ -4,6 +4,7 @@
 mod deadlock;
 mod entered_again;
 mod for_nothing;
+mod goroutines;
 mod model;
 mod objects;
 mod queues;
@@ -20,6 +21,7 @@ use crate::finding::Finding;
 use crate::timeline::{State, Timeline};
 pub(super) use deadlock::LastWaits;
 pub(super) use entered_again::EnteredAgain;
+pub use goroutines::GoroutineWaits;
 pub use model::{
     KernelShare, LockWaits, ObjectKind, Primitive, PutBackUses, Queue, Recorded, RecordedObject,
     RecordedWait, Share, SharedLine, SupportWork,
@@ -52,7 +54,8 @@ pub(super) fn of(
     }
     let last = deadlock::find(timeline, &sections, &context, &addresses);
     let waits = wait_kinds::all(timeline, &nesting, &context);
-    (Recorded { objects, waits, asleep_ns: asleep_ns(timeline), ..Recorded::default() }, last)
+    let goroutines = goroutines::waits(timeline, program);
+    (Recorded { objects, waits, goroutines, asleep_ns: asleep_ns(timeline), ..Recorded::default() }, last)
 }
 
 /// Total time in which all threads were asleep, nanoseconds. Unknown time counts as awake.

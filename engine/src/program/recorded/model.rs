@@ -1,5 +1,6 @@
 //! Recorded objects and waits, as a program keeps them.
 
+use super::goroutines::GoroutineWaits;
 use super::waited_for::WaitedFor;
 use crate::event::{SupportSubject, SyncObject};
 use crate::program::others::OtherUse;
@@ -32,6 +33,9 @@ pub struct Recorded {
     /// Requests over sockets, served ones first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub traffic: Vec<Endpoint>,
+    /// What goroutines wait for, according to samples of what they compute then, the most frequent first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub goroutines: Vec<GoroutineWaits>,
     /// Programs that were not recorded and had CPUs meanwhile, the largest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<OtherUse>,
