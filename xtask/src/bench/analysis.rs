@@ -244,9 +244,11 @@ fn growth([before, now]: [(f64, f64); 2]) -> Option<f64> {
 
 fn text(rows: &[Row], perf: &[Perf], missing: &[String], huge: &str) -> Result<String> {
     let mut text = format!(
-        "## Analysing recordings\n\nRecordings with default settings, and what reading them takes on one core (`taskset -c 0`), side by side \
-         with `perf sched timehist`\non its own recording of the same program in the same run. {RUNS} runs, fewer of what takes \
-         longer than {} s. Growth: the power of\nthe number of events by which the time grows from the row above. `report` analyses \
+        "## Analysing recordings\n\nThe times are for reading recordings with default settings on one core (`taskset \
+         -c 0`). Next to them, `perf sched timehist` reads its own recording of the same program in the same run. \
+         {RUNS} runs, fewer of \
+         a command that takes longer than {} s. Growth: the power of\nthe number of events by which the time grows \
+         from the row above. `report` analyses \
          of more than 500,000 events the 250,000\nthat are most like them, or fewer if they stand for many lock operations. `report --whole` analyses all, up to {} million; perf's events are \
          its own.\n\n| program | events | MB | bytes per event | command | seconds | million events/s | growth | memory, MB |\n\
          |---|---|---|---|---|---|---|---|---|\n",

@@ -148,13 +148,13 @@ pub fn measure(workspace: &Workspace, longpole: &Path, which: Table, only: &[Str
 fn text(which: Table, measured: &[Measured], missing: &[String], pairs: Pairs) -> Result<String> {
     let mut text = format!(
         "## {}\n\nTime of the work alone and under `longpole record` with default \
-         settings: {}. The two of a\npair run in turns of half a second. One is held while the other runs \
-         (with longpole), so that an uneven machine is so\nfor both. The slow-down is the middle of the pairs', with \
-         the smallest and the largest. longpole's programs in the kernel look at the\nevents of the one alone, too, and \
-         pass them by: for nginx, with the most of them, that hides up to 1 %. Its sampling clock ticks in the one alone, too, \
-         which hides what ticks cost (`./x bench promise`). {}\n\
-         CPU time more: what the program and longpole take together above what the program takes alone; longpole says so in \
-         its summary.\n\n\
+         settings: {}. The two of a\npair run in turns of half a second. One is held while the other runs (with \
+         longpole), so that changes of the machine's speed affect both. The slow-down is the median of the pairs, \
+         with the smallest and the largest. longpole's kernel programs also see the events of the program alone, and \
+         ignore them: for nginx, which has most events, that hides up to 1 %. The sampling clock ticks in the program \
+         alone, too, which hides the cost of ticks (`./x bench promise`). {}\n\
+         CPU time more: the CPU time of the program and longpole together, beyond that of the program alone; longpole \
+         says: the same in its summary.\n\n\
          | program | s alone | s recorded | slow-down | pairs | CPU time more, % | longpole says, % | events | bytes per event | lost, % |\n\
          |---|---|---|---|---|---|---|---|---|---|\n",
         which.title(),

@@ -55,8 +55,8 @@ pub fn measure(workspace: &Workspace) -> Result<String> {
         "## The activity graph\n\nGenerated graphs of 8 threads: the size of the largest one of the 1994 paper on \
          near-critical paths, and 10 million\nedges. One core, processor time. Targets for the first graph: all slack \
          values in 20 ms and its 100,000 longest paths in\n200 ms. Targets for the second: 20 million edges a second, and its \
-         100,000 longest paths within three times that. The search\nis the paper's own algorithm, which lists every \
-         path's edges as it goes; ours does that for the paths that are shown.\n\n\
+         100,000 longest paths within three times that. The search is the paper's own algorithm, which lists the \
+         edges of every path during the search. longpole's algorithm lists only the edges of the paths that are shown.\n\n\
          | what | edges | paths | processor time, ms | million edges/s |\n|---|---|---|---|---|\n",
     );
     for (way, (name, _, edges, k, _)) in ways.iter().zip(WAYS) {

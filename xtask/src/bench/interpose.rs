@@ -64,7 +64,7 @@ pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
             lost
         )?;
     }
-    write!(text, "\nWall time holds what longpole itself takes of the machine's CPUs, too.")?;
+    write!(text, "\nWall time includes the time that longpole itself takes of the machine's CPUs.")?;
     Ok(text)
 }
 

@@ -119,9 +119,9 @@ pub fn measure(workspace: &Workspace, longpole: &Path, only: &[String]) -> Resul
     let rounds: usize = rounds.unwrap_or(ROUNDS);
     let scratch = Scratch::new(workspace, "stall")?;
     let mut text = format!(
-        "## What attaching does to a server's answers\n\nA client asks every millisecond: {} s before, {} s while \
-         somebody is attached (attaching included), and {} s from the order to detach, {rounds} rounds of all in \
-         turn. Milliseconds. The goal: 99.9 % at most 1 ms and the worst at most 10 ms above those with nobody there.\n",
+        "## What attaching does to a server's answers\n\nA client asks every millisecond: {} s before, {} s while a \
+         tool is attached (attaching included), and {} s from the order to detach, {rounds} rounds of all in \
+         turn. Milliseconds. The goal: 99.9 % at most 1 ms and the worst at most 10 ms above those without a tool.\n",
         STRETCH.as_secs(),
         STRETCH.as_secs(),
         STRETCH.as_secs()

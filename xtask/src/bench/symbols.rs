@@ -134,8 +134,8 @@ fn section(binary: &Path, own: &Own, others: &[Other]) -> Result<String> {
     write!(
         text,
         "## Symbols\n\n{ADDRESSES} addresses, spread evenly over the functions of a binary with {debug_mb:.0} MB of debug \
-         information ({}), with inlined functions. longpole\nreads it in a process without rights, and its times contain \
-         handing the answers over. Targets for 500 MB: load ≤ 1,000 ms, the addresses\nwithin 5 s after that, \
+         information ({}), with inlined functions. longpole\nreads it in a process without rights, and its times \
+         include passing the answers on. Targets for 500 MB: load ≤ 1,000 ms, the addresses\nwithin 5 s after that, \
          memory below 1 GB.\n\n| program | addresses | load, ms | addresses/s | peak memory, MB |\n|---|---|---|---|---|\n",
         binary.file_name().unwrap_or_default().display(),
     )?;

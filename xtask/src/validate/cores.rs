@@ -210,9 +210,10 @@ impl Table {
             "## A machine of many CPUs\n\nPrograms of 16 threads, where a program can have any number, on a larger \
              machine. Each is recorded on one CPU\nand on two (`longpole validate --runs {runs} --record-on N -- PROGRAM`), and \
              run without longpole on 1, 2, 4 …\nCPUs, in turn. A cell is the measured speed-up (the middle of the rounds), the \
-             predicted one (the middle of three\nrecordings), and the error. *CPU time* is how much more of it the same work \
-             takes on the largest number of CPUs. A\nrecording on fewer does not hold that; the simulation's own errors below \
-             are those with it in the prediction.\n*Attached*: recorded once with `record -p` for {WINDOW} s while it ran on two \
+             predicted one (the middle of three\nrecordings), and the error. *CPU time* is by how much the CPU time \
+             of the same work grows on the largest number of CPUs. A recording on fewer CPUs does not contain that \
+             growth. The simulation's own errors below are those of predictions that contain it.\n*Attached*: \
+             recorded once with `record -p` for {WINDOW} s while it ran on two \
              CPUs, {LONGER} times as long.\n\n\
              | program | recorded on | 2 CPUs | 4 | 8 | 16 | CPU time |\n|---|---|---|---|---|---|---|\n"
         );

@@ -55,11 +55,12 @@ pub fn compare(workspace: &Workspace, longpole: &Path, runs: usize) -> Result<Op
     }
     let scratch = Scratch::new(workspace, "coz")?;
     let mut text = format!(
-        "## longpole and coz\n\nTwo of its example shapes, rebuilt. How much shorter the run gets if that much is taken off a \
-         function. Built to: what follows\nfrom how the program is built (on two CPUs or more). longpole: from one \
+        "## longpole and coz\n\nTwo of its example shapes, rebuilt. The numbers are how much shorter the run gets if \
+         a function computes less by the percentage *off*. Built to: the gain that follows from the program's \
+         construction (on two CPUs or more). longpole: from one \
          recording on all CPUs (`what-if --rank`).\ncoz: 0.2.2, `--end-to-end --fixed-line --fixed-speedup`, \
          one run for each question and one without a speed-up,\nmiddle of {runs}. Measured: the program with less \
-         work in that function ({runs} runs, and as many whole ones).\n\n\
+         work in that function ({runs} runs, and as many of the unchanged program).\n\n\
          | program | function | off | built to | longpole | coz | measured |\n|---|---|---|---|---|---|---|\n"
     );
     let mut errors = [Sample::default(), Sample::default()];

@@ -201,9 +201,11 @@ pub fn compare(workspace: &Workspace, longpole: &Path, runs: usize) -> Result<St
     let Table { rows, scores, mut failed } = table;
     let [launched, attached] = scores.map(|score| score.told());
     let mut text = format!(
-        "## Changes that were made\n\n{} programs. Each was recorded once on two CPUs, launched and attached to for {WINDOW} s. Then `what-if` said what a change \
-         gains on one\nCPU and on two, and between what that lies. The change was made, and the program run without and with it, {runs} times in turn \
-         (medians). Percent of the time. rivals.c does each of its functions once: a stretch of it is not like the whole, so it is not attached to.\n\nLaunched: {launched}. Attached: {attached}.\n\n\
+        "## Changes that were made\n\n{} programs. Each was recorded once on two CPUs, launched and attached to for \
+         {WINDOW} s. Then `what-if` predicted the gain of a change on one CPU and on two, with its range. The change \
+         was made, and the program was run without and with it, {runs} times in turn \
+         (medians). Percent of the time. rivals.c calls each of its functions once. A part of its run is not like the \
+         whole, so longpole is not attached to it.\n\nLaunched: {launched}. Attached: {attached}.\n\n\
          | program | change | CPUs | measured | launched says | attached says |\n|---|---|---|---|---|---|\n{rows}",
         SUBJECTS.len()
     );

@@ -70,9 +70,9 @@ pub fn compare(workspace: &Workspace, longpole: &Path, runs: usize) -> Result<St
     let scratch = Scratch::new(workspace, "effects")?;
     let mut text = format!(
         "## The three programs of the 2001 paper\n\nRecorded on one CPU. Each function's own time on the extended \
-         critical path in percent of the predicted time, on 1 to 8\nCPUs; the one that dominates stands out. Below, what \
-         the run really gains when that function takes a fifth less, on the\nCPUs there are ({runs} runs each, in \
-         alternation), next to a fifth of that percentage.\n"
+         critical path in percent of the predicted time, on 1 to 8\nCPUs; the dominating function stands out. Below \
+         is the measured gain of the run when that function takes a fifth less. It was measured on the available CPUs \
+         ({runs} runs each, in alternation), and is next to a fifth of that percentage.\n"
     );
     for subject in &SUBJECTS {
         eprintln!("{}", subject.title);

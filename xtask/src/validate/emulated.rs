@@ -72,10 +72,11 @@ pub fn compare(workspace: &Workspace, longpole: &Path, runs: usize) -> Result<St
     let heads: String = CPUS.iter().skip(1).map(|cpus| format!(" {cpus} CPUs |")).collect();
     Ok(format!(
         "## Beyond this machine: emulated CPUs\n\nSpeed-ups relative to one CPU, measured / predicted. Measured on an emulated machine: \
-         who computes takes one of P tokens,\nsleeps as long as it would compute, and gives the token back after a slice of 4 ms at the latest. \
+         a thread that computes takes one of P tokens, sleeps as long as it would compute, and returns the token \
+         after a slice of 4 ms at the latest. \
          Locks, queues and wake-ups are real\n({runs} runs, medians). Predicted from one recording of the same program that computes, on the CPUs of this machine.\n\
-         What this does not show: caches and memory that CPUs share. And who wakes waits for the end of a slice there, where Linux lets a short \
-         job go first: the pool\'s main thread, which adds up results.\n\n\
+         The emulation has no caches and memory that CPUs share. A thread that wakes up waits for the end of a slice \
+         there, whereas Linux runs a short job first: the pool's main thread, which adds up results.\n\n\
          | program |{heads}\n|---|{}\n{rows}\nErrors on more than {BEYOND} CPUs in percent, middle (smallest–largest): {errors}.",
         "---|".repeat(CPUS.len() - 1)
     ))

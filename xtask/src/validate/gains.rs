@@ -64,8 +64,9 @@ pub fn compare(workspace: &Workspace, longpole: &Path) -> Result<String> {
     let count = two_sided.all.len();
     let mut text = format!(
         "## Shares and simulated changes\n\n{} recordings (tests/data/recordings, and programs of the zoo), their leading \
-         functions, on 1, 2, 4 and 16 CPUs: {count} values.\nEach share is compared with ten times what a tenth of the function is worth in simulation, \
-         the mean of a tenth faster and a tenth slower.\n\n| share | points off: middle | nine of ten within | worst |\n|---|---|---|---|\n",
+         functions, on 1, 2, 4 and 16 CPUs: {count} values.\nEach share is compared with ten times the gain of a \
+         tenth of the function in simulation: the mean of a tenth faster and a tenth slower.\n\n| share | points off: \
+         middle | nine of ten within | worst |\n|---|---|---|---|\n",
         recordings.len()
     );
     for (name, distance) in names.iter().zip(&mut distances) {
@@ -75,8 +76,8 @@ pub fn compare(workspace: &Workspace, longpole: &Path) -> Result<String> {
     let [middle, most, worst] = two_sided.quantiles();
     writeln!(
         text,
-        "\nThe two sides themselves differ by {middle:.1} points (middle), {most:.1} (nine of ten), {worst:.1} (worst): so much \
-         depends on where between them one looks."
+        "\nThe two sides themselves differ by {middle:.1} points (middle), {most:.1} (nine of ten), {worst:.1} \
+         (worst), so the result depends on the point between them."
     )?;
     Ok(text)
 }

@@ -220,8 +220,9 @@ fn head(runs: usize) -> String {
     format!(
         "## Which metric names the right function\n\nPrograms of which each function can be made faster, recorded and run on two \
          CPUs. The change is really made: with half of the\nfunction's work, or as written. Gains are medians of {runs} turns in \
-         which the program runs without and with each change. ± is twice\ntheir standard error, from the median deviation: a turn in which the host took a CPU away says nothing. **Right** is the function with \
-         which most is gained, and any that gains as much within that. Each program\nis recorded {RECORDINGS} times, unchanged: \
+         which the program runs without and with each change. ± is twice\ntheir standard error, from the median \
+         deviation: a turn in which the host took a CPU away says nothing. **Right** is the function with the largest \
+         gain, and any function with the same gain within ±. Each program\nis recorded {RECORDINGS} times, unchanged: \
          `2x` was named in two of them. Metrics are those of `longpole compare-metrics`, the advice is\nthe first line of \
          `longpole parallelism`.\n\n\
          What this does not show: how often metrics are right on programs in general. The programs of rivals.c were written so that \

@@ -70,9 +70,10 @@ pub fn compare(workspace: &Workspace, longpole: &Path, runs: usize) -> Result<St
     let mut text = format!(
         "## Programs of many shapes\n\nEach is recorded on one CPU (`longpole validate --runs {runs} -- PROGRAM`), and run \
          without longpole on 1, 2, 4 … CPUs, in turn.\nMeasured and predicted are the middle (smallest–largest of single \
-         rounds and of three recordings). *CPU time* is how much\nmore of it the same work takes there (caches, memory, \
-         hardware threads), which a recording on one CPU does not hold.\n*Simulation's error* is the error with that put \
-         into the prediction. *Attached*: programs that repeat themselves, also\nrecorded by `record -p` for {} s while \
+         rounds and of three recordings). *CPU time* is by how much the CPU time of the same work grows there \
+         (caches, memory, hardware threads). A recording on one CPU does not contain that growth.\n*Simulation's \
+         error* is the error of a prediction that contains it. *Attached*: programs that repeat themselves, \
+         also\nrecorded by `record -p` for {} s while \
          they run on one CPU, and what is predicted from that. OpenMP starts as many\nthreads as there are CPUs, so each \
          number of them has recordings of its own.\n\n\
          | program | CPUs | measured | predicted | error | CPU time | simulation's error | attached | error |\n\

@@ -120,9 +120,10 @@ pub fn compare(longpole: &Path, sources: &Path, runs: usize) -> Result<String> {
         "## SPLASH\n\nThe ten programs of the 1999 paper's Tables 1 and 2, from the Splash-4 sources with barriers that \
          block. As in the paper\neach number of threads has its own recordings, made on one CPU: three, in turn with {runs} \
          measured runs. Measured and predicted are\nthe middle (smallest–largest of single rounds and recordings). The last \
-         columns are the paper's (for programs with two\nrows that with spinning locks), on its machine with its data sets. \
-         *data* says where ours differ. *CPU time* is how much\nmore of it the same work takes with that many threads at once, \
-         which a recording on one CPU does not hold. *Simulation's\nerror* is what is left with that put into the prediction.\n\n\
+         columns are the paper's (for programs with two rows, the row with spinning locks), on its machine with its data sets. \
+         *data* says where our data sets differ. *CPU time* is by how much the CPU time of the same work grows with \
+         that many threads at once. A recording on one CPU does not contain that growth. *Simulation's error* is the \
+         error of a prediction that contains it.\n\n\
          | program | data | CPUs | measured | predicted | error | CPU time | simulation's error | 1999: real | predicted | \
          error |\n|---|---|---|---|---|---|---|---|---|---|---|\n"
     );
