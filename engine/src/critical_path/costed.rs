@@ -27,7 +27,7 @@ pub struct CostedPath<'a> {
     program: &'a Program,
     cpus: [Cpus; 1],
     schedule: Schedule,
-    /// By point: −∂T/∂length of the step that ends there, times `scale`.
+    /// By point: ∂T/∂length of the step that ends there, times `scale`.
     weights: Vec<Lane<i64, 1>>,
     scale: i64,
     latencies: Vec<Latency>,
@@ -113,7 +113,7 @@ impl<'a> CostedPath<'a> {
         })
     }
 
-    /// −∂T/∂length of the step that ends at this point.
+    /// ∂T/∂length of the step that ends at this point.
     pub fn weight(&self, point: PointId) -> f64 {
         let [weight] = self.weights.get(point.index()).copied().unwrap_or([0]);
         weight as f64 / self.scale as f64

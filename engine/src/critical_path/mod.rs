@@ -2,7 +2,7 @@
 //! processors, for any P.
 //!
 //! Let n(t) be the number of executing threads on unlimited processors and s(n) = max(n/P, 1). Then T_P = ∫ s(n(t)) dt, and
-//! the weight of an operation is −∂T_P/∂length (one-sided, shortening). The paper computes T_P again for each segment
+//! the weight of an operation is ∂T_P/∂length (one-sided, shortening). The paper computes T_P again for each segment
 //! (`oracle`, for tests). Here, one sweep over the forest of deciding points gives the weights of all operations and all P
 //! (ours; derivation in docs/algorithms.md).
 //!

@@ -157,7 +157,7 @@ impl<'s, const N: usize> Weights<'s, N> {
         pieces.between(segment.point, from, from.saturating_add(length)) as f64 / length as f64
     }
 
-    /// −∂T_P/∂length of the step that ends at this point, for output; 0 for paths.
+    /// ∂T_P/∂length of the step that ends at this point, for output; 0 for paths.
     pub fn weight(&self, point: PointId, place: usize) -> f64 {
         self.scaled(point, place) as f64 / self.scale(place) as f64
     }

@@ -361,6 +361,11 @@ const MUCH: f64 = 0.3;
 const DISTORTS: f64 = 0.1;
 
 impl Finding {
+    /// Whether goroutines ran, whose waits are not visible.
+    pub(crate) fn is_of_go(&self) -> bool {
+        matches!(self, Finding::Uncontended { go: true, .. })
+    }
+
     /// The stable word for its kind, as in JSON.
     pub fn kind(&self) -> &str {
         match self {

@@ -135,8 +135,7 @@ impl Search {
         let recorded = std::mem::take(&mut program.recorded);
         let rest = Rest::of(&program, &recorded);
         let unrecorded = UnrecordedLocks::of(&program, &recorded);
-        let of_go = |finding: &Finding| matches!(finding, Finding::Uncontended { go: true, .. });
-        let hidden = program.findings.iter().any(of_go);
+        let hidden = program.findings.iter().any(Finding::is_of_go);
         let deadlock = program.findings.iter().find_map(|finding| match finding {
             Finding::Deadlock { stuck, others_ran: Some(false) } => Some(stuck.clone()),
             _ => None,

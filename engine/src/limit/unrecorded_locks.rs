@@ -41,7 +41,6 @@ impl UnrecordedLocks {
         let wall_ns = program.overhead.map(|cost| cost.wall_ns).filter(|wall_ns| *wall_ns > 0)?;
         let is_late = |finding: &Finding| matches!(finding, Finding::LocksLate { missing_ns, .. } if *missing_ns > wall_ns / 2);
         // What goroutines wait for is decided in Go's runtime: no operation of a lock would show it.
-        let of_go = |finding: &Finding| matches!(finding, Finding::Uncontended { go: true, .. });
         let findings = &program.findings;
         let is_lost = findings.iter().any(of_lost);
         let is_unrecorded = is_lost || findings.iter().any(|finding| is_off(finding) || is_late(finding));
@@ -52,7 +51,7 @@ impl UnrecordedLocks {
         let is_gil = |object: &RecordedObject| !has_gil && object.is_gil_condition();
         let is_own = |object: &RecordedObject| is_java(object) || is_gil(object);
         let is_own_only = !is_unrecorded && recorded.objects.iter().any(is_own);
-        if findings.iter().any(of_go) || !(is_unrecorded || is_own_only) {
+        if findings.iter().any(Finding::is_of_go) || !(is_unrecorded || is_own_only) {
             return None;
         }
         // One whose uses were put back is simulated.

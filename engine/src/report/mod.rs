@@ -174,7 +174,7 @@ pub struct SegmentRow {
     /// End in that schedule, nanoseconds.
     #[serde(serialize_with = "number")]
     pub end_ns: f64,
-    /// −∂T_P/∂length. May be above 1 or below 0.
+    /// ∂T_P/∂length. May be above 1 or below 0.
     #[serde(serialize_with = "number")]
     pub weight: f64,
 }
