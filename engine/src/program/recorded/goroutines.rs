@@ -4,8 +4,7 @@
 //! waits, and the one that makes it runnable does so, too: in functions that run in no other case. Where samples see these, somebody
 //! waited; how long is not known.
 
-use super::stacks::is_of_the_system;
-use crate::program::Program;
+use crate::program::{Function, Program};
 use crate::timeline::Timeline;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -51,6 +50,19 @@ const WHAT: [(&str, &str); 9] = [
     ("sync.(*Mutex).", "sync.Mutex"),
 ];
 
+/// Whether a function is of Go's standard library or runtime: by its source, else by its package, whose path begins with a host's
+/// name in all others but `main`.
+fn is_gos(function: &Function) -> bool {
+    match function.location.as_deref().filter(|location| location.starts_with('/')) {
+        Some(source) => ["/go/src/", "/lib/go-1", "/go1."].iter().any(|root| source.contains(root)),
+        None => {
+            let path = function.name.split('/').next().unwrap_or_default();
+            let is_remote = path.contains('.') && function.name.contains('/');
+            !function.name.starts_with("main.") && !is_remote
+        }
+    }
+}
+
 /// By what is waited for and function, the most frequent first; empty unless Go programs were recorded.
 pub(super) fn waits(timeline: &Timeline, program: &Program) -> Vec<GoroutineWaits> {
     let mut counts: BTreeMap<(&'static str, Option<&str>), u64> = BTreeMap::new();
@@ -63,7 +75,7 @@ pub(super) fn waits(timeline: &Timeline, program: &Program) -> Vec<GoroutineWait
         let what = |name: &str| WHAT.iter().find(|(start, _)| name.starts_with(start)).map(|(_, what)| *what);
         let mut found = None;
         let mut slow = false;
-        while let Some(function) = functions.next_if(|function| is_of_the_system(function)) {
+        while let Some(function) = functions.next_if(|function| is_gos(function)) {
             slow |= is_slow(&function.name);
             // An outer one says more: a wait group's semaphore, a read-write lock's mutex.
             found = what(&function.name).or(found);
@@ -83,4 +95,26 @@ pub(super) fn waits(timeline: &Timeline, program: &Program) -> Vec<GoroutineWait
         .collect();
     all.sort_by_key(|waits| std::cmp::Reverse(waits.count));
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_of_go_are_known_by_their_source_or_by_their_package() {
+        let of = |name: &str, location: Option<&str>| {
+            is_gos(&Function {
+                name: name.to_owned(),
+                location: location.map(str::to_owned),
+                ..Function::default()
+            })
+        };
+        assert!(of("sync.(*Mutex).lockSlow", Some("/usr/lib/go-1.19/src/sync/mutex.go:117")));
+        assert!(of("net/http.(*conn).serve", Some("/usr/local/go/src/net/http/server.go:1")));
+        assert!(of("net/http.(*conn).serve", None) && of("runtime.chansend1", None));
+        assert!(!of("main.handle", None) && !of("main.handle", Some("/srv/shop/main.go:7")));
+        assert!(!of("github.com/a/b.(*Pool).Get", None));
+        assert!(!of("shop/cart.Add", Some("/home/me/go/pkg/mod/shop/cart.go:7")));
+    }
 }
