@@ -9,15 +9,11 @@ use aya::{
 use engine::event::{RequestSums, Requests};
 use probe_abi::{RequestCounts, RequestKey};
 
-use super::{
-    attach::{Link, attach_tracepoint, close_together},
-    clocks::now_ns,
-    counters::{self, ProgramCost},
-    error::ProbeError,
-    layout::KernelLayout,
-    loading::load_together,
-    overhead::request_watch::RequestWatch,
-};
+use super::clocks::now_ns;
+use super::counters::{self, ProgramCost};
+use crate::probe::error::ProbeError;
+use crate::probe::kernel::{KernelLayout, Link, attach_tracepoint, close_together, load_together};
+use crate::probe::overhead::request_watch::RequestWatch;
 use crate::target::listening;
 
 /// The programs in attaching order: a listening port is known before messages arrive there, and every request that is seen to

@@ -15,17 +15,14 @@ use std::{
 use aya::Ebpf;
 use probe_abi::MAX_GROUPS;
 
-use super::overhead::calibrate;
-use super::{
-    batched_attach,
-    error::{ProbeError, ProbeErrorKind},
-    function_groups::{Group, Slot, links_for_one, split},
-    function_links::{SmallLink, attach_some},
-    link_keeper::LinkKeeper,
-    loading::function_program,
-    options::ProbeFunction,
-    shared_map::Shared,
-};
+use super::batched_attach;
+use super::function_groups::{Group, Slot, links_for_one, split};
+use super::function_links::{SmallLink, attach_some};
+use super::link_keeper::LinkKeeper;
+use crate::probe::error::{ProbeError, ProbeErrorKind};
+use crate::probe::kernel::{Shared, function_program};
+use crate::probe::options::ProbeFunction;
+use crate::probe::overhead::calibrate;
 
 /// The kernel program at the entries and exits of functions.
 pub(crate) const PROGRAM: &str = "function_probe";

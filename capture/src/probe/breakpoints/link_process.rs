@@ -20,10 +20,8 @@ use std::{
 use serde::{Deserialize, Serialize};
 use symbols::sandbox::{close_all_but_standard, wire};
 
-use super::{
-    attach::{Link, close_together},
-    batched_attach,
-};
+use super::batched_attach;
+use crate::probe::kernel::{Link, close_together};
 
 /// The hidden subcommand.
 pub(super) const SUBCOMMAND: &str = "__links";

@@ -8,14 +8,12 @@ use std::{
 
 use engine::event::Note;
 
-use super::{
-    function_groups::Group,
-    function_probes::FunctionProbes,
-    libc_points::off_note,
-    lock_probes::{LockProbes, Watched},
-    options::ProbeFunction,
-    programs::{Began, NewProgram},
-};
+use super::function_groups::Group;
+use super::function_probes::FunctionProbes;
+use super::libc_points::off_note;
+use super::lock_probes::{LockProbes, Watched};
+use super::programs::{Began, NewProgram};
+use crate::probe::options::ProbeFunction;
 use symbols::FileKey;
 use symbols::binary::Binary;
 

@@ -3,11 +3,9 @@
 use probe_abi::Settings;
 use zerocopy::{FromBytes as _, IntoBytes as _};
 
-use super::{
-    btf::{self, Btf},
-    error::{ProbeError, ProbeErrorKind},
-};
+use super::btf::{self, Btf};
 use crate::boot_cache;
+use crate::probe::error::{ProbeError, ProbeErrorKind};
 
 /// The layout's name in the cache, which keeps it until the next boot.
 const KEPT: &str = "kernel-layout";

@@ -19,15 +19,12 @@ use aya::{
 use engine::event::Note;
 use probe_abi::{FunctionCounters, LibcProcess, LibcSite, MAX_LIBC_SITES, MAX_OWN_RANGES, SyncFamily};
 
-use super::{
-    batched_attach,
-    error::{ProbeError, ProbeErrorKind},
-    libc_files::{LibcFile, LibcProbes},
-    libc_points::{kernel_device, off_note, points, sites_of},
-    link_keeper::{HeldLink, LinkKeeper},
-    loading::function_program,
-    shared_map::Shared,
-};
+use super::batched_attach;
+use super::libc_files::{LibcFile, LibcProbes};
+use super::libc_points::{kernel_device, off_note, points, sites_of};
+use super::link_keeper::{HeldLink, LinkKeeper};
+use crate::probe::error::{ProbeError, ProbeErrorKind};
+use crate::probe::kernel::{Shared, function_program};
 
 /// Processes that can have probes on their C library at the same time.
 pub(crate) const MOST_PROCESSES: usize = 256;
@@ -154,7 +151,7 @@ impl LockProbes {
                     *taken = true;
                 }
                 self.clear_counters(slot);
-                let since_ns = super::clocks::now_ns();
+                let since_ns = crate::probe::now_ns();
                 // With this time, an unfit family is never taken for one that lost its probes in a previous program.
                 let off = probes.unfit.iter().map(|(family, _)| (*family, u64::MAX)).collect();
                 self.watched.push(Watched { pid, since_ns, slot, files: Vec::new(), off });

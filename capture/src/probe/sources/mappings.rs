@@ -11,7 +11,7 @@ use std::{
     sync::atomic::Ordering,
 };
 
-use super::shared_map::SharedWords;
+use crate::probe::kernel::SharedWords;
 
 /// Pages of data in each buffer; a power of two. Starting a program takes some ten records of 100 bytes.
 const PAGES: usize = 16;
@@ -240,13 +240,13 @@ mod tests {
         let file = File::open("/proc/self/exe").expect("program");
         let (rights, kind) = (libc::PROT_READ | libc::PROT_EXEC, libc::MAP_PRIVATE);
         use std::os::fd::AsRawFd as _;
-        let before_ns = super::super::now_ns();
+        let before_ns = crate::probe::now_ns();
         // SAFETY: a new mapping of a file that is open, at an address of the kernel's choice.
         let at = unsafe { libc::mmap(std::ptr::null_mut(), PAGE, rights, kind, file.as_raw_fd(), 0) };
         assert_ne!(at, libc::MAP_FAILED);
         // SAFETY: the mapping just made.
         unsafe { libc::munmap(at, PAGE) };
-        let after_ns = super::super::now_ns();
+        let after_ns = crate::probe::now_ns();
         let told = mappings.take(&|pid| pid == own);
         let name = std::fs::read_link("/proc/self/exe").expect("name");
         let name = name.file_name().expect("name").as_encoded_bytes();

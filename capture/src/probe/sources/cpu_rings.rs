@@ -12,7 +12,7 @@ use aya::{
     maps::{Map, MapData, RingBuf},
 };
 
-use super::error::ProbeError;
+use crate::probe::error::ProbeError;
 use crate::target::memory;
 
 /// Names of the kernel programs' arrays of rings.
@@ -71,7 +71,9 @@ pub(crate) fn make(
     let failed = |error: &(dyn std::error::Error + 'static)| {
         ProbeError::from_cause(format_args!("map {array}"), error)
     };
-    let Some(Map::ArrayOfMaps(places)) = ebpf.map(array) else { return Err(super::error::no_map(array)) };
+    let Some(Map::ArrayOfMaps(places)) = ebpf.map(array) else {
+        return Err(crate::probe::error::no_map(array));
+    };
     let places = places.fd().as_fd().try_clone_to_owned().map_err(|error| failed(&error))?;
     let mut placing = Placing { array: places, name: array, rings: Vec::with_capacity(rings) };
     let mut made = Vec::with_capacity(rings);
@@ -151,7 +153,7 @@ fn create(bytes: usize) -> io::Result<OwnedFd> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probe::sampling_clock;
+    use crate::probe::sources::sampling_clock;
     use engine::event::CallGraph;
 
     /// Each CPU has its own ring, since CPUs that share one wait for each other at each record.

@@ -7,23 +7,21 @@ use std::sync::Arc;
 
 use engine::event::{GapReason, Note, NoteKind};
 
-use super::overhead::controller::{Common, Probes};
-use super::{
-    clocks::{OwnTime, now_ns},
-    error::{ProbeError, ProbeErrorKind},
-    libc_files::LibcProbes,
-    libc_points::off_note,
-    lock_probes::Executed,
-    options::{ProbeFunction, Since},
-};
+use super::libc_files::LibcProbes;
+use super::libc_points::off_note;
+use super::lock_probes::Executed;
+use crate::probe::error::{ProbeError, ProbeErrorKind};
+use crate::probe::options::{ProbeFunction, Since};
+use crate::probe::overhead::controller::{Common, Probes};
+use crate::probe::sources::{OwnTime, now_ns};
 
-/// A handle to the capture's probes. What it does is among the notes of [`super::Capture::take_notes`].
+/// A handle to the capture's probes. What it does is among the notes of [`crate::probe::Capture::take_notes`].
 pub struct Attacher {
     common: Arc<Common>,
 }
 
 impl Attacher {
-    pub(super) fn new(common: Arc<Common>) -> Attacher {
+    pub(crate) fn new(common: Arc<Common>) -> Attacher {
         Attacher { common }
     }
 
@@ -163,7 +161,7 @@ impl Attacher {
         Err(ProbeError::new(ProbeErrorKind::Target, message, "the program has ended"))
     }
 
-    pub(super) fn attach_functions(
+    pub(crate) fn attach_functions(
         &self,
         pid: u32,
         chosen_ns: u64,
@@ -179,7 +177,7 @@ impl Attacher {
     }
 
     /// Probes a C library; whether anything was attached.
-    pub(super) fn attach_libc(
+    pub(crate) fn attach_libc(
         &self,
         libc: &LibcProbes,
         executed: Option<Executed>,

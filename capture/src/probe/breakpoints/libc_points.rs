@@ -9,7 +9,8 @@ use probe_abi::{
 
 use symbols::{CodePlace, ErrnoPlace, LibcCall, LibcFunctions};
 
-use super::{libc_files::LibcFile, lock_probes::COUNTERS_PER_PROCESS};
+use super::libc_files::LibcFile;
+use super::lock_probes::COUNTERS_PER_PROCESS;
 
 /// A device number as the kernel encodes it: 12 bits of major number, 20 of minor number.
 pub(crate) fn kernel_device(device: u64) -> u64 {

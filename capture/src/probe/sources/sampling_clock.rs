@@ -14,21 +14,14 @@ use std::collections::BTreeMap;
 use std::thread::JoinHandle;
 use zerocopy::transmute;
 
-use super::overhead::adaptive_sampling::AdaptiveSampling;
-use super::{
-    attach::{Link, close_together, program},
-    clocks,
-    clocks::now_ns,
-    coverage::Coverage,
-    cpu_rings,
-    error::ProbeError,
-    error::no_map,
-    layout::KernelLayout,
-    loading::load_together,
-    options::CaptureOptions,
-    shared_map::Shared,
-};
+use super::clocks::{self, now_ns};
+use super::coverage::Coverage;
+use super::cpu_rings;
 use crate::boot_cache;
+use crate::probe::error::{ProbeError, no_map};
+use crate::probe::kernel::{KernelLayout, Link, Shared, close_together, load_together, program};
+use crate::probe::options::CaptureOptions;
+use crate::probe::overhead::adaptive_sampling::AdaptiveSampling;
 
 /// Sleeps and wake-ups of a thread are sampled at most once in this many periods of the clock: there may be
 /// many more threads than CPUs, and the same few places come again and again.
@@ -228,7 +221,7 @@ fn tick(ebpf: &mut Ebpf, scope: PerfEventScope, policy: SamplePolicy) -> Result<
 }
 
 /// Gives the programs facts about the code of a process; `None`: removes them. If there is no room, its stacks are copied.
-pub(super) fn tell_code(ebpf: &mut Ebpf, pid: u32, code: Option<&SampledCode>) {
+pub(crate) fn tell_code(ebpf: &mut Ebpf, pid: u32, code: Option<&SampledCode>) {
     const WORDS: usize = size_of::<SampledCode>() / 8;
     let Some(map) = ebpf.map_mut("SAMPLED_CODE") else { return };
     let Ok(mut map) = HashMap::<&mut MapData, u32, [u64; WORDS]>::try_from(map) else { return };

@@ -7,11 +7,9 @@ use aya::{
     programs::{BtfTracePoint, ProgramError},
 };
 
-use super::{
-    error::{ProbeError, ProbeErrorKind},
-    layout::KernelLayout,
-    loading::load_together,
-};
+use super::layout::KernelLayout;
+use super::loading::load_together;
+use crate::probe::error::{ProbeError, ProbeErrorKind};
 
 /// An attachment, which is removed when this is dropped, however long that takes.
 pub(crate) type Link = Box<dyn Send>;

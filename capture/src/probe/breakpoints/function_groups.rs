@@ -5,11 +5,9 @@ use std::{num::NonZeroU32, sync::Arc};
 use probe_abi::MAX_GROUPS;
 use symbols::binary::Binary;
 
-use super::{
-    error::{ProbeError, ProbeErrorKind},
-    function_links::SmallLink,
-    options::ProbeFunction,
-};
+use super::function_links::SmallLink;
+use crate::probe::error::{ProbeError, ProbeErrorKind};
+use crate::probe::options::ProbeFunction;
 
 /// Most groups that the functions of one process are spread over.
 const LINKS_PER_PROCESS: usize = 8;

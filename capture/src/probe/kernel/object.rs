@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use object::{File, Object as _, ObjectSection as _};
 use probe_abi::{ABI_STAMP, ABI_STAMP_SECTION};
 
-use super::error::{ProbeError, ProbeErrorKind};
+use crate::probe::error::{ProbeError, ProbeErrorKind};
 
 #[cfg(longpole_probe)]
 const OBJECT: &[u8] = aya::include_bytes_aligned!(env!("LONGPOLE_PROBE_OBJECT"));

@@ -7,7 +7,7 @@ use std::{
     sync::atomic::AtomicU64,
 };
 
-use super::overhead::preload_cost::SharedPreloadCost;
+use crate::probe::overhead::preload_cost::SharedPreloadCost;
 
 /// All memory shared with the kernel programs, and some counters shared between threads.
 pub(crate) struct Shared {

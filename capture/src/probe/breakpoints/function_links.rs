@@ -4,13 +4,11 @@ use std::{io, os::fd::BorrowedFd, sync::Arc};
 
 use probe_abi::Cookie;
 
-use super::{
-    batched_attach,
-    error::{ProbeError, ProbeErrorKind},
-    function_groups::Group,
-    link_keeper::{HeldLink, LinkKeeper},
-    options::ProbeFunction,
-};
+use super::batched_attach;
+use super::function_groups::Group;
+use super::link_keeper::{HeldLink, LinkKeeper};
+use crate::probe::error::{ProbeError, ProbeErrorKind};
+use crate::probe::options::ProbeFunction;
 
 /// A link of few breakpoints, and its functions.
 pub(super) struct SmallLink {

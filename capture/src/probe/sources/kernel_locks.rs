@@ -6,10 +6,8 @@ use engine::event::{KernelLockWaits, KernelLocks};
 use probe_abi::{Call, ContentionCounts, ContentionKey};
 use std::collections::BTreeMap;
 
-use super::attach::{Link, attach_tracepoint};
 use super::counters::ProgramCost;
-use super::layout::KernelLayout;
-use super::loading::load_together;
+use crate::probe::kernel::{KernelLayout, Link, attach_tracepoint, load_together};
 
 /// The programs in attaching order: every wait that is seen to begin is seen to end.
 const PROGRAMS: [&str; 2] = ["contention_end", "contention_begin"];

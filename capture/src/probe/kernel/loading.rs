@@ -13,11 +13,9 @@ use aya::{
     programs::{Program, ProgramError, UProbe},
 };
 
-use super::{
-    attach::program,
-    error::{ProbeError, ProbeErrorKind},
-    layout::KernelLayout,
-};
+use super::attach::program;
+use super::layout::KernelLayout;
+use crate::probe::error::{ProbeError, ProbeErrorKind};
 
 /// Most programs that are verified at the same time.
 const AT_ONCE: usize = 8;

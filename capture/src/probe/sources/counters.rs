@@ -10,7 +10,7 @@ use aya::Ebpf;
 use engine::event::LossCounts;
 use probe_abi::{CpuCounters, FunctionCounters};
 
-use super::shared_map::Shared;
+use crate::probe::kernel::Shared;
 
 /// Runs of one kernel program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
