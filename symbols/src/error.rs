@@ -1,7 +1,6 @@
 //! Why a binary's symbols cannot be read: a message of one line and a hint.
 
-use super::name::safe_path;
-use super::name_match::listed;
+use crate::names::{listed, safe_path};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 

@@ -57,7 +57,7 @@ fn child() {
         print: None,
         listen: None,
         alive: Box::new(|_| true),
-        end_threads: Box::new(|_| Vec::new()),
+        at_end: Box::new(|_| (Vec::new(), None)),
         snapshots: None,
         choose: None,
         child: None,

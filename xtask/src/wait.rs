@@ -27,7 +27,7 @@ pub struct Options {
 const CHANGES: [(&str, &str, &[&str]); 4] = [
     ("present", "collector/src/present/text.rs", &["-p", "collector", "--lib", "present::"]),
     ("capture", "capture/src/probe/overhead/controller.rs", &["-p", "capture", "--lib", "probe::"]),
-    ("symbols", "symbols/src/exits.rs", &["-p", "symbols", "--lib", "exits"]),
+    ("symbols", "symbols/src/code/exits.rs", &["-p", "symbols", "--lib", "exits"]),
     ("engine", "engine/src/timeline/builder.rs", &["-p", "engine", "timeline::"]),
 ];
 const RUNS: usize = 3;

@@ -15,20 +15,10 @@ use engine::event::{
 };
 
 use super::overhead::controller::{Common, Probes};
-use super::{
-    attach::{Link, close_together},
-    attacher::Attacher,
-    clocks::now_ns,
-    counters,
-    cpu_ring_reader::Rings,
-    error::ProbeError,
-    kernel_locks,
-    link_keeper::LinkKeeper,
-    mappings::Mappings,
-    open_calls,
-    programs::Programs,
-    requests::{self, RequestCounter},
-};
+use crate::probe::breakpoints::{Attacher, LinkKeeper, Programs, open_calls};
+use crate::probe::error::ProbeError;
+use crate::probe::kernel::{Link, close_together};
+use crate::probe::sources::{Mappings, RequestCounter, Rings, counters, kernel_locks, now_ns, requests};
 
 /// How often each program is asked for the runs that the kernel left out, which takes some thirty system calls.
 const MISSED_EVERY_NS: u64 = 1_000_000_000;
@@ -73,7 +63,7 @@ pub struct StopSummary {
 
 impl Capture {
     /// Most records of one ring in one [`Capture::drain`]: if all rings together give fewer, every ring was emptied.
-    pub const RING_TURN: usize = super::cpu_ring_reader::BATCH;
+    pub const RING_TURN: usize = super::sources::BATCH;
 
     /// Time from which on records are complete (`CLOCK_MONOTONIC` nanoseconds).
     pub fn start_ns(&self) -> u64 {

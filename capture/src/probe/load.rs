@@ -15,16 +15,10 @@ use probe_abi::{
 use zerocopy::IntoBytes as _;
 
 use super::overhead::preload_cost::SharedPreloadCost;
-use super::{
-    cpu_rings::{self, Placing},
-    error::{ProbeError, no_map},
-    layout::KernelLayout,
-    loading::{load_together, panicked},
-    lock_probes,
-    object::object,
-    sampling_clock,
-    shared_map::{Shared, SharedWords},
-};
+use crate::probe::breakpoints::lock_probes;
+use crate::probe::error::{ProbeError, no_map};
+use crate::probe::kernel::{KernelLayout, Shared, SharedWords, load_together, object, panicked};
+use crate::probe::sources::{Placing, cpu_rings, sampling_clock};
 
 /// Options that must be known before loading.
 pub(crate) struct LoadOptions {

@@ -1,6 +1,6 @@
 //! Options of a capture.
 
-use super::libc_files::LibcProbes;
+use crate::probe::breakpoints::LibcProbes;
 use engine::event::SamplingFact;
 use std::path::PathBuf;
 use std::sync::Arc;

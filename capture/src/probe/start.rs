@@ -17,24 +17,14 @@ use super::overhead::{
     controller::{self, Common, Probes},
     cost_accounting::{CostAccounting, Costs},
 };
-use super::{
-    attach::{Link, attach_kernel, attach_network, kernel_programs},
-    capture::Capture,
-    clocks::{OwnTime, now_ns},
-    cpu_ring_reader::Rings,
-    error::{ProbeError, ProbeErrorKind},
-    function_probes::{self, FunctionProbes},
-    kernel_locks,
-    layout::KernelLayout,
-    link_keeper::LinkKeeper,
-    load::{LoadOptions, Loaded, load},
-    lock_probes::{self, LockProbes},
-    mappings::Mappings,
-    options::{CaptureOptions, MOST_NUMBERS, number_limit},
-    requests::RequestCounter,
-    rights::check_namespace,
-    sampling_clock,
-};
+use crate::probe::breakpoints::{FunctionProbes, LinkKeeper, LockProbes, function_probes, lock_probes};
+use crate::probe::capture::Capture;
+use crate::probe::error::{ProbeError, ProbeErrorKind};
+use crate::probe::kernel::{KernelLayout, Link, attach_kernel, attach_network, kernel_programs};
+use crate::probe::load::{LoadOptions, Loaded, load};
+use crate::probe::options::{CaptureOptions, MOST_NUMBERS, number_limit};
+use crate::probe::rights::check_namespace;
+use crate::probe::sources::{Mappings, OwnTime, RequestCounter, Rings, kernel_locks, now_ns, sampling_clock};
 
 /// Logs when each step ended, for `LONGPOLE_LOG=debug`.
 struct Stages(Instant);

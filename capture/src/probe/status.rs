@@ -1,10 +1,8 @@
 //! Further outputs and inputs of a running capture: mappings, samples, and facts for the programs.
 
 use super::capture::Capture;
-use super::clocks::{now_ns, this_thread_ns};
-use super::mappings::NewMapping;
 use super::overhead::preload_cost::PreloadCost;
-use super::sampling_clock;
+use crate::probe::sources::{NewMapping, now_ns, sampling_clock, this_thread_ns};
 use probe_abi::SampledCode;
 use std::sync::atomic::Ordering;
 

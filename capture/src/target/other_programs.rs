@@ -76,8 +76,11 @@ mod tests {
     #[test]
     fn a_process_that_computes_is_named_unless_it_is_recorded() {
         // A grandchild: children of this process count as its own.
-        let mut shell = Command::new("sh").args(["-c", "sh -c 'while :; do :; done' & echo $!; wait"]);
-        let mut shell = shell.stdout(std::process::Stdio::piped()).spawn().expect("a shell");
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-c", "sh -c 'while :; do :; done' & echo $!; wait"])
+            .stdout(std::process::Stdio::piped());
+        let mut shell = shell.spawn().expect("a shell");
         let mut line = String::new();
         let output = shell.stdout.take().expect("its output");
         std::io::BufRead::read_line(&mut std::io::BufReader::new(output), &mut line).expect("a number");

@@ -1,9 +1,9 @@
 //! `record --cpus 1,2 -- COMMAND`: after the recording, the command runs on each of these numbers of CPUs. What it costs
 //! there is added to the recording.
 
-use super::record::record_silently;
 use crate::exit::{Outcome, UserError, say};
 use crate::input::Input;
+use crate::live::record::record_silently;
 use crate::plan::cpus_in_command::command_for;
 use crate::plan::keep::Keep;
 use crate::plan::{Breakpoints, CapturePlan, CpuRunsPlan, InputPlan, RecordPlan, Selection, TargetPlan};

@@ -1,19 +1,13 @@
 //! `longpole record`
 
-use super::alive::{alive_while, is_alive};
-use super::attach::{Attached, attach};
 use super::cpu_runs::{add_cpu_runs, on_most_cpus};
-use super::destination::{Part, Written};
-use super::limit_line::limit_and_cost;
-use super::lock_recording::How;
-use super::loop_state::Mode;
-use super::message::LibcCounts;
 use super::paragraph::paragraph;
-use super::record_output::{self, Output, broken_off_text, kept_text};
-use super::run::{Ended, Setup, run};
-use super::session_meta::session_meta;
 use super::summary::{RecordSummary, shell_word};
 use crate::exit::{Outcome, UserError, say};
+use crate::live::analyse::limit_and_cost;
+use crate::live::keep::{Output, Part, Written, broken_off_text, kept_text, record_output, session_meta};
+use crate::live::main_loop::{Ended, LibcCounts, Mode, Setup, run};
+use crate::live::probes::{Attached, How, alive_while, attach, is_alive};
 use crate::plan::RecordPlan;
 use crate::plan::keep::Keep;
 use crate::present::finding::operations_tried;

@@ -1,8 +1,8 @@
 //! The summary that `record` writes to stderr at the end.
 
-use super::message::UnprobedCounts;
 use super::paragraph::folded;
 use crate::cell::{bytes, counted, duration, grouped};
+use crate::live::main_loop::UnprobedCounts;
 use crate::plan::Breakpoints;
 use crate::present::finding::missing;
 use crate::present::short::short;

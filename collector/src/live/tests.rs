@@ -1,6 +1,6 @@
 //! The whole pipeline on generated recordings: no kernel, no terminal.
 
-use super::source::Late;
+use super::rings::source::Late;
 use super::*;
 use crate::tui::CpuWish;
 use engine::attribution::Grouping;
@@ -141,10 +141,11 @@ fn a_ring_is_the_last_stretch_of_the_recording() {
     for (number, generated) in generated().iter().enumerate() {
         let mut setup = setup(Mode::Record, generated, Pace::Batches(50));
         let meta = Meta::of_this_machine(ClockAnchor::now(setup.facts.start_ns));
-        let names = ring_file::Names { file: dir.path().join(format!("{number}.lp")), first: None };
+        let names = keep::ring_file::Names { file: dir.path().join(format!("{number}.lp")), first: None };
         let (span, most_bytes) = (Duration::from_millis(10), 1 << 20);
-        let ring = ring_file::RingFile::new(&setup.facts, (span, most_bytes), meta, names, Arc::default());
-        setup.destination = Some(destination::Destination::Ring(Box::new(ring.expect("a ring"))));
+        let ring =
+            keep::ring_file::RingFile::new(&setup.facts, (span, most_bytes), meta, names, Arc::default());
+        setup.destination = Some(Destination::Ring(Box::new(ring.expect("a ring"))));
         let written = run(setup).expect("run").file.expect("written");
         let (read, info) = recording::read(&written.path.expect("a name")).expect("session");
         assert!(info.whole(), "{:?}", info.damage);

@@ -1,19 +1,14 @@
 //! `longpole top`
 
-use super::alive::{alive_while, is_alive};
-use super::analysis::Asked;
-use super::attach::{Attached, attach};
-use super::destination::Destination;
-use super::lock_recording::How;
-use super::loop_state::Mode;
-use super::record::outcome;
-use super::run::{Ended, Listen, Print, Setup, WindowPlan, run};
-use super::session_meta::session_meta;
 use super::summary::runs_on_text;
-use super::window_file::WindowFile;
 use crate::cell::duration;
 use crate::exit::{Outcome, UserError, say};
 use crate::listen::{Access, Board, Socket, Token, stretch};
+use crate::live::analyse::Asked;
+use crate::live::keep::{Destination, WindowFile, session_meta};
+use crate::live::main_loop::{Ended, Listen, Mode, Print, Setup, WindowPlan, run};
+use crate::live::probes::{Attached, How, alive_while, attach, is_alive};
+use crate::live::record::outcome;
 use crate::plan::{ListenPlan, TargetPlan, TopPlan};
 use crate::present::screen::{self, About, Live};
 use crate::present::{json, style};

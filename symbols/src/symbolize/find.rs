@@ -1,7 +1,6 @@
 //! Finds a binary of a recording on this machine: the same one by build-id, not only by name.
 
-use crate::BuildId;
-use crate::outline::Outline;
+use crate::{BuildId, Outline};
 use std::path::{Path, PathBuf};
 
 /// The path of the binary: its own, or in one of the folders. `Err`: why it was not found, as a message.

@@ -61,7 +61,9 @@ fn recorded(folder: &Path, program: &Path, parser_sleeps_s: u32) -> Recording {
         print: None,
         listen: None,
         alive: Box::new(|_| true),
-        end_threads: Box::new(|pids| pids.iter().filter_map(|&pid| threads_of(pid).ok()).flatten().collect()),
+        at_end: Box::new(|pids| {
+            (pids.iter().filter_map(|&pid| threads_of(pid).ok()).flatten().collect(), None)
+        }),
         snapshots: None,
         choose: None,
         child: None,

@@ -172,7 +172,7 @@ mod tests {
     fn unsafe_code_stays_in_its_places() {
         let text = format!("//! Steps out.\nlet x = {} {{ y() }};\n", "unsafe");
         assert_eq!(complaints("engine/src/x.rs", &text).len(), 1);
-        assert!(complaints("capture/src/probe/cpu_ring_reader.rs", &text).is_empty());
+        assert!(complaints("capture/src/probe/sources/cpu_ring_reader.rs", &text).is_empty());
         assert!(
             complaints("engine/src/x.rs", "//! Words.\n// unsafe { is a word }\nlet unsafely = 1;\n")
                 .is_empty()

@@ -13,16 +13,12 @@ use probe_abi::Record;
 
 use symbols::binary::Binary;
 
-use super::super::{
-    clocks::now_ns,
-    cpu_ring_reader::Rings,
-    error::{ProbeError, ProbeErrorKind},
-    function_probes::FunctionProbes,
-    layout::KernelLayout,
-    link_keeper::LinkKeeper,
-    load::{LoadOptions, load},
-    options::ProbeFunction,
-};
+use crate::probe::breakpoints::{FunctionProbes, LinkKeeper};
+use crate::probe::error::{ProbeError, ProbeErrorKind};
+use crate::probe::kernel::KernelLayout;
+use crate::probe::load::{LoadOptions, load};
+use crate::probe::options::ProbeFunction;
+use crate::probe::sources::{Rings, now_ns};
 
 /// Number of hits of each kind: enough for a steady median, and two milliseconds if a hit takes 10 µs. The records of a
 /// batch fit into the smallest ring.

@@ -20,19 +20,6 @@ use aya_log::EbpfLogger;
 use engine::event::{GapReason, Note, NoteKind, Overhead};
 use probe_abi::{FunctionCounters, RATE_WINDOW_SHIFT};
 
-use super::super::{
-    attach::{Link, attach_network, close_together},
-    clocks,
-    clocks::now_ns,
-    function_probes::FunctionProbes,
-    kernel_locks,
-    layout::KernelLayout,
-    lock_probes::LockProbes,
-    programs::Programs,
-    requests::RequestCounter,
-    sampling_clock::{self, Clock},
-    shared_map::Shared,
-};
 use super::{
     adaptive_sampling::AdaptiveSampling,
     budget::{Budget, Decision},
@@ -41,6 +28,9 @@ use super::{
     poll_urgency::PollUrgency,
     spending::Spent,
 };
+use crate::probe::breakpoints::{FunctionProbes, LockProbes, Programs};
+use crate::probe::kernel::{KernelLayout, Link, Shared, attach_network, close_together};
+use crate::probe::sources::{Clock, RequestCounter, clocks, kernel_locks, now_ns, sampling_clock};
 
 /// How often the counters are read after probes were attached or removed, or while probes are hit all the time.
 /// A very hot function passes the limit early in the programs' window of 134 ms. With this interval and the time for

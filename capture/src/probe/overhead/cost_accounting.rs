@@ -12,13 +12,6 @@ use probe_abi::{CpuCounters, SILENT_AT_ONCE};
 
 use crate::target::BusyTimes;
 
-use super::super::{
-    clocks::now_ns,
-    clocks::{CpuTime, OwnTime, waited_for_ns},
-    function_probes::FunctionProbes,
-    lock_probes::LockProbes,
-    shared_map::Shared,
-};
 use super::{
     poll_urgency::PollUrgency,
     preload_cost::PreloadCost,
@@ -26,6 +19,9 @@ use super::{
     program_times::{kernel_programs_ns, statistics_on},
     spending::Spent,
 };
+use crate::probe::breakpoints::{FunctionProbes, LockProbes};
+use crate::probe::kernel::Shared;
+use crate::probe::sources::{CpuTime, OwnTime, now_ns, waited_for_ns};
 
 /// The kernel's statistics cost two readings of the clock for each run of any program. So they are switched on only for
 /// this long, soon after the start and then once in `SAMPLE_EVERY_NS`.

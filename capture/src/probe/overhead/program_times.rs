@@ -4,7 +4,7 @@ use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 
 use aya::Ebpf;
 
-use super::super::{counters, requests};
+use crate::probe::sources::{counters, requests};
 
 /// Time of the programs that run for network interrupts and packets, and of all others, nanoseconds. Programs on functions
 /// are left out, since their hits are counted, and so are those that count requests.

@@ -4,7 +4,7 @@ use super::jit_names::JitNames;
 use super::lock_regions::LockRegionFinder;
 use super::lock_stacks::LockStack;
 use super::poll_intervals::PollIntervals;
-use crate::live::message::Message;
+use crate::live::main_loop::Message;
 use crate::threads;
 use capture::target::{Module, Process, mapped};
 use engine::event::{CodeFact, CodeMap, CodePlace, MappingFact, Note, NoteKind, frame_address, is_jit_code};
@@ -390,7 +390,11 @@ mod tests {
         assert!(std::hint::black_box(named_by_samples(1)) > 0);
         let child = || {
             let child = Command::new("/proc/self/exe")
-                .args(["--exact", "live::library_probes::tests::waits_for_the_end_of_its_input", "--ignored"])
+                .args([
+                    "--exact",
+                    "live::probes::library_probes::tests::waits_for_the_end_of_its_input",
+                    "--ignored",
+                ])
                 .stdin(Stdio::piped())
                 .stdout(Stdio::null())
                 .spawn();

@@ -4,8 +4,8 @@
 use super::known_addresses::{AddressKind, Ask};
 use super::poll_intervals::PollIntervals;
 use super::spaces::{Binary, Spaces, Spot};
-use crate::live::message::Message;
-use crate::live::new_process_delay::NEW_PROCESS_DELAY;
+use crate::live::main_loop::Message;
+use crate::live::probes::NEW_PROCESS_DELAY;
 use crate::threads;
 use engine::event::AddressFact;
 use std::collections::VecDeque;

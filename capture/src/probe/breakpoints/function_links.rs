@@ -1,0 +1,88 @@
+//! Links that put breakpoints on some functions of a process.
+
+use std::{io, os::fd::BorrowedFd, sync::Arc};
+
+use probe_abi::Cookie;
+
+use super::batched_attach;
+use super::function_groups::Group;
+use super::link_keeper::{HeldLink, LinkKeeper};
+use crate::probe::error::{ProbeError, ProbeErrorKind};
+use crate::probe::options::ProbeFunction;
+
+/// A link of few breakpoints, and its functions.
+pub(super) struct SmallLink {
+    /// Keeps the breakpoints attached.
+    #[expect(dead_code, reason = "it is dropped")]
+    pub(super) link: HeldLink,
+    /// Functions of these breakpoints.
+    pub(super) functions: Vec<u32>,
+}
+
+/// Attaches `functions` in one link. If the kernel refuses because of one of its instructions, halves are tried, so
+/// that only functions with such an instruction are `refused`.
+pub(super) fn attach_some(
+    keeper: &Arc<LinkKeeper>,
+    program: BorrowedFd<'_>,
+    group: &Group,
+    generation: u16,
+    functions: &[ProbeFunction],
+    links: &mut Vec<SmallLink>,
+    refused: &mut Vec<u32>,
+) -> Result<(), ProbeError> {
+    // For an instruction that cannot be probed the kernel returns EINVAL or ENOTSUPP, which user space does not have.
+    const ENOTSUPP: i32 = 524;
+    if functions.is_empty() {
+        return Ok(());
+    }
+    match attach_one(keeper, program, group, generation, functions) {
+        Ok(link) => {
+            let functions = functions.iter().map(|function| function.id).collect();
+            links.push(SmallLink { link, functions });
+            batched_attach::pause();
+        }
+        Err(error) => match error.raw_os_error() {
+            Some(ENOTSUPP | libc::EINVAL | libc::EOPNOTSUPP) if functions.len() > 1 => {
+                let (left, right) = functions.split_at(functions.len() / 2);
+                attach_some(keeper, program, group, generation, left, links, refused)?;
+                attach_some(keeper, program, group, generation, right, links, refused)?;
+            }
+            Some(ENOTSUPP | libc::EINVAL | libc::EOPNOTSUPP) => {
+                log::debug!(
+                    "the kernel does not probe function {} of {}",
+                    functions[0].id,
+                    group.binary.name()
+                );
+                refused.extend(functions.iter().map(|function| function.id));
+            }
+            _ => {
+                let what = format!("cannot probe {} in process {}", group.binary.name(), group.pid);
+                let failed = ProbeError::from_cause(what, &error);
+                return Err(match error.raw_os_error() {
+                    Some(libc::ENOENT | libc::ESRCH) => {
+                        ProbeError::new(ProbeErrorKind::Target, failed.message, "the process has ended")
+                    }
+                    _ => failed,
+                });
+            }
+        },
+    }
+    Ok(())
+}
+
+fn attach_one(
+    keeper: &Arc<LinkKeeper>,
+    program: BorrowedFd<'_>,
+    group: &Group,
+    generation: u16,
+    functions: &[ProbeFunction],
+) -> io::Result<HeldLink> {
+    let points = functions.iter().flat_map(|function| {
+        let point = |offset: u64, exit: bool| {
+            (offset, Cookie { function: function.id, exit, group: group.slot, generation }.to_bits())
+        };
+        std::iter::once(point(function.entry_offset, false))
+            .chain(function.exit_offsets.iter().map(move |offset| point(*offset, true)))
+    });
+    keeper.attach(program, group.binary.file(), group.pid, points)
+}

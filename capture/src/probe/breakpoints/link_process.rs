@@ -1,0 +1,251 @@
+//! The process that holds links of breakpoints: `longpole __links`, started by [`super::link_keeper`] with a socket as its
+//! standard input.
+//!
+//! If the process that removes breakpoints is killed, the kernel stops halfway and leaves the other breakpoints
+//! in the target. So this process must not be killed together with longpole: it has its own name and process group, blocks
+//! signals, and is the last to be chosen when memory runs out. It makes the links itself, so that longpole never
+//! owns one, and removes them when longpole asks for it or is gone.
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io,
+    os::{
+        fd::{AsFd as _, AsRawFd as _, FromRawFd as _, OwnedFd},
+        unix::net::UnixStream,
+    },
+    thread::JoinHandle,
+};
+
+use serde::{Deserialize, Serialize};
+use symbols::sandbox::{close_all_but_standard, wire};
+
+use super::batched_attach;
+use crate::probe::kernel::{Link, close_together};
+
+/// The hidden subcommand.
+pub(super) const SUBCOMMAND: &str = "__links";
+/// The process's name in process lists: `killall longpole` does not match it.
+pub(super) const NAME: &str = "lp-links";
+/// Most bytes of one message: a link of a hundred thousand breakpoints.
+const MOST_ASKED: usize = 4 << 20;
+
+/// Messages from longpole.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Told {
+    /// The kernel program that comes with the message is the one for the next link.
+    Program,
+    /// Attach a link for one process, in the file that comes with the message. This message is answered.
+    Attach {
+        /// The process.
+        pid: u32,
+        /// Offsets in the file.
+        offsets: Vec<u64>,
+        /// The cookie of each offset, which the kernel program gets.
+        cookies: Vec<u64>,
+    },
+    /// Close the link of this number.
+    Close(u32),
+}
+
+/// The number of a new link, or the kernel's error code.
+pub(super) type Answer = Result<u32, i32>;
+
+/// Runs the hidden subcommand and returns its exit code. 125: a user typed it by hand.
+pub fn hold_links() -> u8 {
+    let Ok(stdin) = io::stdin().as_fd().try_clone_to_owned() else { return 125 };
+    let socket = UnixStream::from(stdin);
+    if socket.peer_addr().is_err() {
+        return 125;
+    }
+    // The next call would close this copy of standard input, so it is copied again afterwards.
+    drop(socket);
+    close_all_but_standard();
+    stay_alive();
+    let Ok(stdin) = io::stdin().as_fd().try_clone_to_owned() else { return 125 };
+    let mut held = Held::default();
+    // For any reason that ends the conversation, all links are closed before the process ends.
+    let ended = held.serve(&UnixStream::from(stdin));
+    held.close_all();
+    u8::from(ended.is_err())
+}
+
+/// Protects the process from being killed, as far as possible. A failure makes it less safe, but is no error.
+fn stay_alive() {
+    if let Err(error) = rustix::thread::set_name(c"lp-links") {
+        log::debug!("no name of its own: {error}");
+    }
+    let mut all = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: it fills a set that is there.
+    unsafe { libc::sigfillset(all.as_mut_ptr()) };
+    // SAFETY: it reads the set that was filled; later threads inherit the mask.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), std::ptr::null_mut()) };
+    if let Err(error) = std::fs::write("/proc/self/oom_score_adj", "-1000") {
+        log::debug!("not spared when memory runs out: {error}");
+    }
+}
+
+/// The links that the process holds.
+#[derive(Default)]
+struct Held {
+    links: BTreeMap<u32, OwnedFd>,
+    closing: Vec<JoinHandle<()>>,
+    last: u32,
+}
+
+impl Held {
+    /// Follows longpole's messages until longpole is gone.
+    fn serve(&mut self, socket: &UnixStream) -> io::Result<()> {
+        let mut program = None;
+        while let Some((told, file)) = wire::receive::<Told>(socket, MOST_ASKED, None)? {
+            match (told, file) {
+                (Told::Program, file) => program = file,
+                (Told::Attach { pid, offsets, cookies }, Some(file)) => {
+                    let linked = match &program {
+                        Some(program) => link(program, &file, pid, &offsets, &cookies),
+                        None => Err(io::ErrorKind::InvalidInput.into()),
+                    };
+                    let answer: Answer = match linked {
+                        Ok(link) => Ok(self.hold(link)),
+                        Err(error) => Err(error.raw_os_error().unwrap_or(libc::EINVAL)),
+                    };
+                    wire::send(socket, &answer, None, None)?;
+                }
+                (Told::Close(number), _) => {
+                    let link = self.links.remove(&number);
+                    self.close(link);
+                }
+                (Told::Attach { .. }, None) => return Err(io::ErrorKind::InvalidData.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn hold(&mut self, link: OwnedFd) -> u32 {
+        self.last = self.last.wrapping_add(1);
+        self.links.insert(self.last, link);
+        self.last
+    }
+
+    fn close(&mut self, links: impl IntoIterator<Item = OwnedFd>) {
+        self.closing.retain(|thread| !thread.is_finished());
+        let links = links.into_iter().map(|link| Box::new(link) as Link);
+        self.closing.extend(close_together(links.collect()));
+    }
+
+    /// Closes all links and waits for the last one: the end of the process would interrupt the threads that close them.
+    fn close_all(&mut self) {
+        let links = std::mem::take(&mut self.links);
+        self.close(links.into_values());
+        for thread in self.closing.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// `union bpf_attr` for `BPF_LINK_CREATE` in the form for `BPF_TRACE_UPROBE_MULTI` (include/uapi/linux/bpf.h).
+#[repr(C)]
+struct CreateLink {
+    program: i32,
+    target: u32,
+    attach_type: u32,
+    flags: u32,
+    path: u64,
+    offsets: u64,
+    reference_counters: u64,
+    cookies: u64,
+    count: u32,
+    multi_flags: u32,
+    pid: u32,
+    unused: u32,
+}
+
+/// Attaches breakpoints in one link.
+fn link(program: &File, file: &File, pid: u32, offsets: &[u64], cookies: &[u64]) -> io::Result<OwnedFd> {
+    const BPF_LINK_CREATE: libc::c_int = 28;
+    const BPF_TRACE_UPROBE_MULTI: u32 = 48;
+    let count = u32::try_from(offsets.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+    if offsets.len() != cookies.len() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let path = std::ffi::CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
+    let attributes = CreateLink {
+        program: program.as_raw_fd(),
+        target: 0,
+        attach_type: BPF_TRACE_UPROBE_MULTI,
+        flags: 0,
+        path: path.as_ptr().expose_provenance() as u64,
+        offsets: offsets.as_ptr().expose_provenance() as u64,
+        reference_counters: 0,
+        cookies: cookies.as_ptr().expose_provenance() as u64,
+        count,
+        multi_flags: 0,
+        pid,
+        unused: 0,
+    };
+    let _quickly = batched_attach::with_high_priority();
+    // SAFETY: the attributes, and the path and the two lists of `count` numbers that they point to, live until the call
+    // returns; the kernel writes to none of them.
+    let number = unsafe {
+        libc::syscall(libc::SYS_bpf, BPF_LINK_CREATE, &raw const attributes, size_of::<CreateLink>())
+    };
+    match i32::try_from(number) {
+        // SAFETY: a new descriptor with no other owner.
+        Ok(number) if number >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(number) }),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Longpole's end of a conversation, which ends when this is dropped, and the thread that serves it.
+    fn serving(mut held: Held) -> (UnixStream, JoinHandle<(io::Result<()>, usize)>) {
+        let (here, there) = UnixStream::pair().expect("pair");
+        let thread = std::thread::spawn(move || {
+            let ended = held.serve(&there);
+            let count = held.links.len();
+            held.close_all();
+            (ended, count)
+        });
+        (here, thread)
+    }
+
+    #[test]
+    fn a_link_is_held_until_it_is_closed_or_longpole_is_gone() {
+        let mut held = Held::default();
+        let (one, its_end) = UnixStream::pair().expect("pair");
+        let (another, other_end) = UnixStream::pair().expect("pair");
+        let number = held.hold(one.into());
+        held.hold(another.into());
+        let (longpole, thread) = serving(held);
+        let closed = |mut end: &UnixStream| io::Read::read(&mut end, &mut [0]).is_ok_and(|bytes| bytes == 0);
+        wire::send(&longpole, &Told::Close(number), None, None).expect("sent");
+        wire::send(&longpole, &Told::Close(77), None, None).expect("there is none of that number");
+        assert!(closed(&its_end));
+        drop(longpole);
+        assert!(closed(&other_end));
+        let (ended, left) = thread.join().expect("ended");
+        assert_eq!((ended.is_ok(), left), (true, 1));
+    }
+
+    #[test]
+    fn what_the_kernel_refuses_is_told_by_its_number() {
+        let (longpole, thread) = serving(Held::default());
+        let file = File::open("/proc/self/exe").expect("program");
+        let attach = || Told::Attach { pid: 1, offsets: vec![0x40], cookies: vec![7] };
+        for with_program in [false, true] {
+            if with_program {
+                wire::send(&longpole, &Told::Program, Some(&file), None).expect("sent");
+            }
+            wire::send(&longpole, &attach(), Some(&file), None).expect("sent");
+            let (answer, _) = wire::receive::<Answer>(&longpole, 99, None).expect("told").expect("open");
+            assert!(answer.is_err_and(|code| code > 0), "a file is no kernel program");
+        }
+        // An impossible message ends the conversation.
+        wire::send(&longpole, &attach(), None, None).expect("sent");
+        let (ended, _) = thread.join().expect("ended");
+        assert!(ended.is_err());
+    }
+}

@@ -1,0 +1,186 @@
+//! Requests over sockets: attaches the programs that count them, and reads the sums.
+
+use std::{collections::BTreeMap, thread::JoinHandle};
+
+use aya::{
+    Ebpf,
+    maps::{Array, HashMap, MapData, PerCpuArray, PerCpuHashMap},
+};
+use engine::event::{RequestSums, Requests};
+use probe_abi::{RequestCounts, RequestKey};
+
+use super::clocks::now_ns;
+use super::counters::{self, ProgramCost};
+use crate::probe::error::ProbeError;
+use crate::probe::kernel::{KernelLayout, Link, attach_tracepoint, close_together, load_together};
+use crate::probe::overhead::request_watch::RequestWatch;
+use crate::target::listening;
+
+/// The programs in attaching order: a listening port is known before messages arrive there, and every request that is seen to
+/// begin is seen to end.
+const PROGRAMS: [&str; 4] = ["inet_sock_set_state", "sock_send_length", "sock_recv_length", "sk_data_ready"];
+
+/// Assumed cost of a message of a recorded process, nanoseconds of CPU time. The programs also run when the message arrives,
+/// and for the other end if that is on this machine. Measured here: 0.2 to 0.3 µs.
+const MESSAGE_NS: u64 = 400;
+
+/// Most sums kept: those with the most requests.
+const MOST: usize = 64;
+
+/// The attached programs, and the times at which they are attached.
+pub(crate) struct RequestCounter {
+    links: Vec<Link>,
+    watch: RequestWatch,
+    /// The cost of counting up to the last look, nanoseconds.
+    cost_ns: u64,
+}
+
+impl RequestCounter {
+    /// Starts counting requests that these processes, and processes recorded later, answer or send. Nothing else depends on it,
+    /// so a kernel that refuses the programs or lacks the tracepoints (before Linux 6.3) is good enough: `None`.
+    pub(crate) fn begin(ebpf: &mut Ebpf, kernel: &KernelLayout, pids: &[u32]) -> Option<RequestCounter> {
+        if kernel.settings.sock_ports == 0 {
+            return None;
+        }
+        let begun = load_together(ebpf, kernel, &PROGRAMS).and_then(|()| {
+            let ports = pids.iter().flat_map(|pid| listening::ports(*pid));
+            if let Some(map) = ebpf.map_mut("LISTENING")
+                && let Ok(mut map) = HashMap::<&mut MapData, u16, u8>::try_from(map)
+            {
+                // If there is no room for a port, its requests count as sent by the process.
+                ports.for_each(|port| drop(map.insert(&port, &1, 0)));
+            }
+            attach(ebpf)
+        });
+        match begun {
+            Ok(links) => Some(RequestCounter { links, watch: RequestWatch::begin(now_ns()), cost_ns: 0 }),
+            Err(error) => {
+                log::debug!("requests are not counted: {error}");
+                None
+            }
+        }
+    }
+
+    /// Returns the cost of counting since the last look, nanoseconds. `is_limited`: ends the stretch if counting costs too
+    /// much, and begins another one later.
+    pub(crate) fn look(&mut self, ebpf: &mut Ebpf, is_limited: bool) -> u64 {
+        let cost_ns = sum_of_cpus(ebpf, "MESSAGES").saturating_mul(MESSAGE_NS).max(self.cost_ns);
+        let before_ns = std::mem::replace(&mut self.cost_ns, cost_ns);
+        let change = if is_limited { self.watch.look(now_ns(), cost_ns) } else { None };
+        match change {
+            // No thread has to wait until the last CPU has left the programs.
+            Some(false) => drop(self.end()),
+            Some(true) => {
+                number_stretch(ebpf, self.watch.stretch());
+                match attach(ebpf) {
+                    Ok(links) => self.links = links,
+                    Err(error) => log::debug!("requests are no longer counted: {error}"),
+                }
+            }
+            None => {}
+        }
+        cost_ns.saturating_sub(before_ns)
+    }
+
+    /// Detaches the programs; returns the threads that do it.
+    pub(crate) fn end(&mut self) -> Vec<JoinHandle<()>> {
+        close_together(std::mem::take(&mut self.links))
+    }
+
+    /// The sums so far; `None` if they cannot be read.
+    pub(crate) fn counted(&self, ebpf: &Ebpf) -> Option<Requests> {
+        let requests = counted(ebpf)?;
+        Some(Requests {
+            counted_ns: self.watch.counted_ns(now_ns()),
+            pauses: self.watch.pauses(),
+            ..requests
+        })
+    }
+}
+
+fn attach(ebpf: &mut Ebpf) -> Result<Vec<Link>, ProbeError> {
+    PROGRAMS.iter().map(|name| attach_tracepoint(ebpf, name)).collect()
+}
+
+/// Tells the programs that a new stretch begins, so that their knowledge of sockets from before no longer counts.
+fn number_stretch(ebpf: &mut Ebpf, number: u64) {
+    if let Some(map) = ebpf.map_mut("STRETCH")
+        && let Ok(mut map) = Array::<&mut MapData, u64>::try_from(map)
+        && let Err(error) = map.set(0, &number, 0)
+    {
+        log::debug!("requests before a pause may count as longer: {error}");
+    }
+}
+
+/// Whether this program writes no records, so that runs that the kernel leaves out lose none.
+pub(crate) fn counts_only(program: &ProgramCost) -> bool {
+    PROGRAMS.contains(&program.name.as_str())
+}
+
+fn counted(ebpf: &Ebpf) -> Option<Requests> {
+    const KEY: usize = size_of::<RequestKey>() / 4;
+    const WORDS: usize = size_of::<RequestCounts>() / 8;
+    let map = PerCpuHashMap::<&MapData, [u32; KEY], [u64; WORDS]>::try_from(ebpf.map("REQUESTS")?).ok()?;
+    let mut sums: BTreeMap<[u32; KEY], RequestSums> = BTreeMap::new();
+    for (key, of_cpus) in map.iter().filter_map(Result::ok) {
+        let none = none_of(zerocopy::transmute!(key));
+        let sum = sums.entry(key).or_insert_with(|| none.clone());
+        for &words in of_cpus.iter() {
+            let counts: RequestCounts = zerocopy::transmute!(words);
+            let one = RequestSums {
+                count: counts.count,
+                queued_ns: counts.queued_ns,
+                answered_ns: counts.answered_ns,
+                between_ns: counts.between_ns,
+                again: counts.again,
+                again_ns: counts.again_ns,
+                longest_ns: counts.longest_ns,
+                buckets: counts.buckets.to_vec(),
+                ..none.clone()
+            };
+            sum.add(&one);
+        }
+    }
+    let lost = sum_of_cpus(ebpf, "REQUESTS_LOST").saturating_add(counters::missed(ebpf, counts_only));
+    Some(most(sums.into_values().filter(|sum| sum.count > 0).collect(), lost))
+}
+
+/// The sum of a per-CPU counter; 0 if it cannot be read.
+fn sum_of_cpus(ebpf: &Ebpf, map: &str) -> u64 {
+    let counter = ebpf.map(map).and_then(|map| PerCpuArray::<&MapData, u64>::try_from(map).ok());
+    let of_cpus = counter.and_then(|counter| counter.get(&0, 0).ok());
+    of_cpus.iter().flat_map(|of_cpus| of_cpus.iter()).fold(0, |sum, one| sum.saturating_add(*one))
+}
+
+fn none_of(key: RequestKey) -> RequestSums {
+    RequestSums {
+        pid: key.pid,
+        served: key.served != 0,
+        family: key.family,
+        port: key.port,
+        address: key.address.to_ne_bytes(),
+        ..RequestSums::default()
+    }
+}
+
+/// The sums with the most requests; requests of the others count as lost.
+fn most(mut sums: Vec<RequestSums>, mut lost: u64) -> Requests {
+    sums.sort_by_key(|of| std::cmp::Reverse(of.count));
+    if sums.len() > MOST {
+        lost = sums.drain(MOST..).fold(lost, |sum, of| sum.saturating_add(of.count));
+    }
+    Requests { sums, lost, ..Requests::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_kept_is_counted() {
+        let of = |count| RequestSums { count, ..RequestSums::default() };
+        let all: Vec<RequestSums> = (1..=MOST as u64 + 2).map(of).collect();
+        let kept = most(all, 5);
+        assert_eq!((kept.sums.len(), kept.sums[0].count, kept.lost), (MOST, MOST as u64 + 2, 5 + 1 + 2));
+    }
+}

@@ -1,0 +1,122 @@
+//! From a recorded window to a report. The steps are the same for a live window and for a file.
+
+use crate::live::probes::{HotFunctions, hot_functions};
+use crate::tui::{CpuWish, Snapshot};
+use engine::attribution::{Grouping, neighbours};
+use engine::event::Recording;
+use engine::limit::{Limits, Search};
+use engine::parallelism::{measured, predicted};
+use engine::predict::Model;
+use engine::report::{Cpus, Detail, report_by};
+use std::time::Instant;
+
+/// Functions of the screen that are listed with their callers and callees.
+const AROUND: usize = 64;
+
+/// How much of a window is analysed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Depth {
+    /// Everything that `report` asks, for a window that is analysed only once.
+    #[default]
+    Whole,
+    /// Simulations on the scheduler's model only, never on ideally shared CPUs.
+    Full,
+    /// The same, with fewer simulations.
+    Brief,
+}
+
+/// What to ask of each window.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// CPU counts to predict for.
+    pub cpus: Vec<Cpus>,
+    /// CPUs of the recorded machine, if known.
+    pub recorded_cpus: Option<u32>,
+    /// A CPU count that the user chose instead of the machine's; it is predicted first.
+    pub wish: CpuWish,
+}
+
+/// A report for the screen.
+pub fn snapshot(recording: &Recording, asked: &Asked, cut_by_events: bool) -> Snapshot {
+    look(recording, asked, cut_by_events, Depth::Whole).0
+}
+
+/// A report for the screen, and the functions without probes that samples found.
+pub(super) fn look(
+    recording: &Recording,
+    asked: &Asked,
+    cut_by_events: bool,
+    depth: Depth,
+) -> (Snapshot, HotFunctions) {
+    let began = Instant::now();
+    let timeline = engine::timeline::build(recording);
+    let mut program = match depth {
+        Depth::Whole => engine::translation::from_timeline(&timeline),
+        Depth::Full | Depth::Brief => engine::translation::scheduled_from_timeline(&timeline),
+    };
+    program.recorded_on(asked.recorded_cpus);
+    // One run is enough: windows are analysed again and again.
+    let model = Model { runs: 1, ..Model::default() };
+    let chosen = asked.wish.get().filter(|cpus| program.recorded_cpus.and_then(Cpus::count) != Some(*cpus));
+    let parallelism = match chosen {
+        Some(cpus) => predicted(&program, cpus, &model).unwrap_or_default(),
+        None => measured(&timeline, &program, false),
+    };
+    drop(timeline);
+    let report = report_by(&program, &asked.cpus, Detail::Functions, Grouping::Function, &model);
+    let limits = Search::new(&program, &asked.cpus, &model).map_or_else(
+        |_| Limits::default(),
+        |search| {
+            let search = if depth == Depth::Brief { search.briefly() } else { search };
+            match asked.wish.get() {
+                Some(cpus) => search.on(cpus).all(),
+                None => search.all(),
+            }
+        },
+    );
+    let start_ns = recording.facts.start_ns;
+    let end_ns = recording.facts.end.as_ref().map_or(start_ns, |end| end.end_ns);
+    let window_ns = end_ns.saturating_sub(start_ns);
+    let hot = hot_functions(&program, &report, window_ns);
+    let snapshot = Snapshot {
+        limits,
+        neighbours: neighbours(&program, AROUND),
+        parallelism,
+        report,
+        threads: program.threads.len(),
+        window_ns,
+        took: began.elapsed(),
+        cut_by_events,
+        recording: None,
+    };
+    (snapshot, hot)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::limit::Kind;
+
+    /// Otherwise a program with a hot lock is limited by CPUs in one window and by the lock in the next.
+    #[test]
+    fn few_questions_find_the_same_limit_as_all_of_them() {
+        for name in ["attached", "forkjoin", "phases", "pipeline", "quicksort", "split", "store", "timers"] {
+            let file = format!("{}/../tests/data/recordings/{name}.lp", env!("CARGO_MANIFEST_DIR"));
+            let (recording, info) = recording::read(file.as_ref()).expect("a recording");
+            let recorded_cpus = info.meta.map(|meta| meta.cpu_count);
+            let cpus = [1, 2, 4].into_iter().filter_map(Cpus::count).collect();
+            let asked = Asked { cpus, recorded_cpus, wish: CpuWish::default() };
+            let limit = |depth| {
+                let (snapshot, _) = look(&recording, &asked, false, depth);
+                let first = snapshot.limits.at.into_iter().next().expect("a limit");
+                let name: &'static str = (&first.kind).into();
+                match first.kind {
+                    Kind::Lock { lock, .. } => format!("{name} {lock}"),
+                    _ => name.to_owned(),
+                }
+            };
+            let whole = limit(Depth::Whole);
+            assert_eq!([Depth::Full, Depth::Brief].map(limit), [whole.clone(), whole], "{name}");
+        }
+    }
+}

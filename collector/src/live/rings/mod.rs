@@ -1,0 +1,23 @@
+//! From a source of records (rings of the kernel, a file, a generator) to batches in the order of time.
+
+mod decoder;
+mod live_source;
+mod poll_backoff;
+mod program_state;
+mod reader_commands;
+mod replay;
+pub(crate) mod ring_reader;
+pub(crate) mod source;
+mod thread_snapshots;
+mod trigger;
+
+pub use decoder::{Batch, Decoder};
+pub use live_source::LiveSource;
+pub use replay::{Pace, Replay};
+pub use ring_reader::AtEnd;
+pub use source::{Attach, Drained, EventSource, Probed};
+
+pub(crate) use reader_commands::{ReaderCommands, reader_commands};
+pub(crate) use ring_reader::{Command, Wanted, WriterMessage};
+pub(crate) use thread_snapshots::{TakeSnapshot, ThreadSnapshots};
+pub(crate) use trigger::{Fired, Triggers};

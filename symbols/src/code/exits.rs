@@ -1,0 +1,273 @@
+//! Where control leaves a function: every `ret` and every jump to another function, as addresses for exit probes.
+//!
+//! An exit probe finds the frame that ends by its stack pointer. So at the probe the stack must be level: the stack pointer has
+//! to be the one at the function's entry, where it points to the return address.
+//! - At a `ret` the stack is level, because `ret` takes the return address from there.
+//! - At a jump to another function's start (a tail call) it is level by the ABI: that function returns to the address on top of
+//!   the stack, which has to be in the caller. Unwind tables must agree if there are any.
+//! - A jump inside the function, to its `.cold` part or through a `switch` table is no exit.
+//! - A conditional jump to another function would fire the probe whether it is taken or not: the exits of such a function are
+//!   [`UnknownExits::ConditionalTailCall`].
+//! - A jump to the function's own start is a tail call of itself: one exit, then one entry.
+//!
+//! A probe in the middle of an instruction destroys the program; after a missed exit a function seems to run forever. So exits
+//! are [`Exits::Sure`] only if every byte is explained: as padding, or as an instruction that direct jumps, landing pads or a
+//! recognised `switch` table reach.
+
+use super::body::{Body, Levels};
+use super::instructions::{Flow, Step};
+use super::probeable;
+use super::unknown_exits::UnknownExits;
+use super::unwind::UnwindTables;
+use crate::elf::{Function, FunctionKind, ModuleFunctions};
+
+/// A function's exits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Exits {
+    /// All exits, as file offsets in order. Empty if the function never returns.
+    Sure(Vec<u64>),
+    /// The exits are not known with certainty: only the entry can be probed.
+    Unsure(UnknownExits),
+}
+
+/// Where a function's entry is probed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// Distance from the function's first byte, bytes: 0, or the length of the `nop`s that must not be replaced
+    /// ([`super::probeable::is_rewritten`]). Registers and stack are there as at the first instruction.
+    At(u64),
+    /// The kernel allows no probe on the first instruction.
+    Closed,
+    /// The first instruction is such a `nop`, and the code after it may not run exactly once for each call.
+    Rewritten,
+}
+
+/// The exits and the entry of a function, as [`analyse`] finds them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Analysis {
+    /// The exits.
+    pub exits: Exits,
+    /// Where the entry probe goes, or why there is none.
+    pub entry: Entry,
+    /// Whether the function only leaves: its first instruction (after `endbr64` or `nop`s) is an exit.
+    pub is_stub: bool,
+    /// Whether the kernel has to single-step the first instruction when it has a probe.
+    pub entry_stepped: bool,
+    /// The same for all of its exits.
+    pub exits_stepped: bool,
+}
+
+/// Finds the exits of a function of the module; `unwind`: the module's unwind tables, if it has any.
+pub fn analyse(module: &ModuleFunctions, unwind: Option<&UnwindTables>, index: usize) -> Analysis {
+    let Some(&function) = module.functions().get(index) else {
+        return Analysis {
+            exits: Exits::Unsure(UnknownExits::Unreadable),
+            entry: Entry::Closed,
+            is_stub: false,
+            entry_stepped: false,
+            exits_stepped: false,
+        };
+    };
+    let start = start_of(module, &function);
+    let exits = if module.is_go() {
+        Err(UnknownExits::Go)
+    } else if !module.elf().is_x86_64 {
+        Err(UnknownExits::Architecture)
+    } else {
+        Body::read(module, unwind, index).and_then(|body| match start.entry {
+            Entry::At(shift) if body.leads_into(function.address, shift) => Err(UnknownExits::LoopToEntry),
+            _ => body.exits(module),
+        })
+    };
+    let (exits, exits_stepped) = match exits {
+        Ok((offsets, stepped)) => (Ok(offsets), stepped),
+        Err(reason) => (Err(reason), false),
+    };
+    let entry = match (start.entry, &exits) {
+        _ if !module.elf().is_x86_64 => Entry::At(0),
+        (Entry::At(1..), Err(_)) => Entry::Rewritten,
+        (entry, _) => entry,
+    };
+    let is_stub =
+        matches!(&exits, Ok(exits) if start.first_work.is_some_and(|offset| exits.contains(&offset)));
+    Analysis {
+        exits: exits.map_or_else(Exits::Unsure, Exits::Sure),
+        entry,
+        is_stub,
+        entry_stepped: start.stepped,
+        exits_stepped,
+    }
+}
+
+struct Start {
+    entry: Entry,
+    stepped: bool,
+    /// File offset of the first instruction other than `endbr64` or `nop`.
+    first_work: Option<u64>,
+}
+
+fn start_of(module: &ModuleFunctions, function: &Function) -> Start {
+    let size = function.size.clamp(1, 48);
+    let bytes = (module.elf().read(function.file_offset, size, "a function", 48)).unwrap_or_default();
+    let mut decoder =
+        iced_x86::Decoder::with_ip(64, &bytes, function.address, iced_x86::DecoderOptions::NONE);
+    let mut start = Start { entry: Entry::Closed, stepped: false, first_work: None };
+    let mut at_entry = true;
+    while decoder.can_decode() {
+        let from = decoder.position();
+        let instruction = decoder.decode();
+        let own = bytes.get(from..decoder.position()).unwrap_or_default();
+        if at_entry && probeable::is_rewritten(&instruction, own) {
+            start.entry = Entry::Rewritten;
+        } else if at_entry {
+            at_entry = false;
+            start.stepped = probeable::is_stepped(&instruction, own);
+            if probeable::can_hold_probe(&instruction, own) {
+                start.entry = Entry::At(from as u64);
+            }
+        }
+        let idle = matches!(instruction.mnemonic(), iced_x86::Mnemonic::Endbr64 | iced_x86::Mnemonic::Nop);
+        if !idle || instruction.is_invalid() {
+            start.first_work = function.file_offset.checked_add(from as u64);
+            break;
+        }
+    }
+    start
+}
+
+impl Body {
+    /// Whether an instruction of the function jumps to a place after its start, up to `shift` bytes after it. A probe there
+    /// would count the jump as another entry.
+    fn leads_into(&self, start: u64, shift: u64) -> bool {
+        self.steps.iter().any(|step| match step.flow {
+            Flow::Jump(to) | Flow::Branch(to) | Flow::Call(Some(to)) => {
+                to.checked_sub(start).is_some_and(|behind| behind > 0 && behind <= shift)
+            }
+            _ => false,
+        })
+    }
+
+    /// The file offsets of all exits, and whether the kernel has to single-step every one of them.
+    fn exits(&self, module: &ModuleFunctions) -> Result<(Vec<u64>, bool), UnknownExits> {
+        let levels = Levels::new(self);
+        let mut exits = self.direct_exits(module, &levels)?;
+        let reached = self.reached()?;
+        exits.extend(self.indirect_exits(&levels, &reached)?);
+        let mut offsets: Vec<u64> =
+            exits.iter().map(|&step| self.exit_offset(module, step)).collect::<Result<_, _>>()?;
+        offsets.sort_unstable();
+        let stepped = exits.iter().all(|&step| !matches!(self.steps[step].flow, Flow::Jump(_)));
+        Ok((offsets, stepped))
+    }
+
+    fn exit_offset(&self, module: &ModuleFunctions, step: usize) -> Result<u64, UnknownExits> {
+        let step = &self.steps[step];
+        if !step.can_hold_probe {
+            return Err(UnknownExits::NotProbeable);
+        }
+        module.elf().code_offset_of(step.address).ok_or(UnknownExits::Unreadable)
+    }
+
+    /// Returns and direct jumps out of the function, as indices of steps.
+    fn direct_exits(&self, module: &ModuleFunctions, levels: &Levels) -> Result<Vec<usize>, UnknownExits> {
+        let mut exits = Vec::new();
+        for (index, step) in self.steps.iter().enumerate() {
+            match step.flow {
+                Flow::Return => exits.push(index),
+                Flow::Call(Some(to)) if self.contains(to) && to != self.function.address => {
+                    return Err(UnknownExits::CallInside);
+                }
+                Flow::Branch(to) if to == self.function.address => return Err(UnknownExits::LoopToEntry),
+                Flow::Jump(to) if to == self.function.address => {
+                    self.tail_call(levels, step)?;
+                    exits.push(index);
+                }
+                Flow::Jump(to) | Flow::Branch(to) if self.contains(to) => {
+                    self.step_at(to).ok_or(UnknownExits::JumpIntoInstruction)?;
+                }
+                Flow::Branch(to) if is_other_function(module, to) => {
+                    return Err(UnknownExits::ConditionalTailCall);
+                }
+                Flow::Jump(to) if is_other_function(module, to) => {
+                    self.tail_call(levels, step)?;
+                    exits.push(index);
+                }
+                Flow::SlotJump => {
+                    self.tail_call(levels, step)?;
+                    exits.push(index);
+                }
+                Flow::Jump(_) | Flow::Branch(_) => return Err(UnknownExits::JumpElsewhere),
+                _ => {}
+            }
+        }
+        Ok(exits)
+    }
+
+    fn tail_call(&self, levels: &Levels, step: &Step) -> Result<(), UnknownExits> {
+        if levels.at(step.address) == Some(false) { Err(UnknownExits::StackNotLevel) } else { Ok(()) }
+    }
+
+    /// Which steps control flow reaches from the entry and the landing pads.
+    fn reached(&self) -> Result<Vec<bool>, UnknownExits> {
+        let mut reached = vec![false; self.steps.len()];
+        let mut open: Vec<usize> = self.step_at(self.function.address).into_iter().collect();
+        for &pad in self.landing.iter().flatten() {
+            if self.contains(pad) {
+                open.push(self.step_at(pad).ok_or(UnknownExits::JumpIntoInstruction)?);
+            }
+        }
+        while let Some(index) = open.pop() {
+            if std::mem::replace(&mut reached[index], true) {
+                continue;
+            }
+            let step = self.steps[index];
+            if let Flow::Jump(to) | Flow::Branch(to) = step.flow {
+                open.extend(self.step_at(to));
+            }
+            if matches!(step.flow, Flow::Next | Flow::Padding | Flow::Call(_) | Flow::Branch(_)) {
+                match self.step_at(step.end()) {
+                    Some(next) => open.push(next),
+                    // A call at the very end calls a function that does not return.
+                    None if matches!(step.flow, Flow::Call(_)) => {}
+                    None => return Err(UnknownExits::FallsThrough),
+                }
+            }
+        }
+        Ok(reached)
+    }
+
+    /// Returns the indirect jumps that are exits. An error if one is unclear, or if some bytes stay unexplained.
+    fn indirect_exits(&self, levels: &Levels, reached: &[bool]) -> Result<Vec<usize>, UnknownExits> {
+        let all_reached =
+            self.steps.iter().zip(reached).all(|(step, &reached)| reached || step.flow == Flow::Padding);
+        let unknown: Vec<usize> =
+            (0..self.steps.len()).filter(|&index| self.steps[index].flow == Flow::UnknownJump).collect();
+        let table = self.steps.iter().any(|step| step.flow == Flow::TableJump);
+        let level = |&index: &usize| levels.at(self.steps[index].address);
+        if all_reached {
+            // No unreached code is left for an indirect jump to lead to. So it leaves the function, if the stack is level.
+            return match unknown.iter().all(|index| level(index) == Some(true)) {
+                true => Ok(unknown),
+                false => Err(UnknownExits::IndirectJump),
+            };
+        }
+        // A jump with the frame still on the stack cannot be a tail call, so it leads to the unreached bytes.
+        if !unknown.iter().all(|index| level(index) == Some(false)) {
+            return Err(UnknownExits::IndirectJump);
+        }
+        // Landing pads that cannot be read, or a jump table, explain any unreached bytes.
+        if self.landing.is_none() || table || !unknown.is_empty() {
+            Ok(Vec::new())
+        } else {
+            Err(UnknownExits::UnreachedBytes)
+        }
+    }
+}
+
+/// Whether a jump to the address enters another function at its start: a function symbol or a linker stub.
+fn is_other_function(module: &ModuleFunctions, address: u64) -> bool {
+    match module.starting_at(address) {
+        Some(index) => module.functions()[index].kind != FunctionKind::Cold,
+        None => module.is_plt(address),
+    }
+}

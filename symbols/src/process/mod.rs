@@ -1,0 +1,13 @@
+//! The process that parses binaries: what longpole asks it, and what it answers.
+
+mod mapped_binary;
+mod missing;
+mod parser;
+mod path_bytes;
+mod serve;
+mod service;
+
+pub use mapped_binary::{CallPlace, MappedBinary, call_place};
+pub use parser::{Parser, Parsers};
+pub use serve::serve;
+pub use service::Summary;

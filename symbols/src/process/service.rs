@@ -1,0 +1,164 @@
+//! The messages between longpole and a parser: questions about one binary, answers, and requests of the parser for files.
+
+use crate::answer::{Place, Reason};
+use crate::choice::{Choice, MovesCode, Selection, moves_code};
+use crate::code::{LockCall, LockRegions, RowsTold};
+use crate::elf::{BuildId, FileRequest, ModuleFunctions, SymbolSource};
+use crate::error::FailureKind;
+use crate::libc::LibcAnswer;
+use crate::places::{Located, packed};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// Largest message to a parser, bytes: enough for a million places.
+pub const MOST_ASKED: usize = 64 << 20;
+/// Largest message from a parser, bytes.
+pub const MOST_ANSWERED: usize = 512 << 20;
+
+/// A message to the parser.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToParser {
+    /// The binary to read; the open file comes with the message.
+    Binary {
+        /// Its path in messages.
+        #[serde(with = "super::path_bytes")]
+        path: PathBuf,
+        /// Its name in messages.
+        name: String,
+    },
+    /// A file to look at, for one question that needs no other file; the open file comes with the message.
+    Look {
+        /// Its path in messages.
+        #[serde(with = "super::path_bytes")]
+        path: PathBuf,
+        /// The question.
+        look: Look,
+    },
+    /// A question.
+    Question(Question),
+    /// A requested file; the open file comes with the message.
+    File {
+        /// Its path.
+        #[serde(with = "super::path_bytes")]
+        path: PathBuf,
+        /// See [`crate::Candidate::next`].
+        next: u32,
+    },
+    /// The requested file does not exist.
+    NoFile,
+}
+
+/// A question about one file that needs only a part of its symbols.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Look {
+    /// The synchronization functions of a C library.
+    LibcFunctions,
+    /// The unwind rows, by which callers are found.
+    UnwindRows,
+    /// Whether a library makes memory executable.
+    MovesCode,
+}
+
+/// A question about the binary.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Question {
+    /// Which symbols and debug information the binary has.
+    Summary,
+    /// Which functions to probe, with their lines.
+    Choose(Selection),
+    /// The locations of these places.
+    Locate(#[serde(with = "packed")] Vec<Place>),
+    /// The variable at each of these linked addresses.
+    Variables(Vec<u64>),
+    /// Which of these places (file offsets) lie under the lock of which call.
+    LockRegions {
+        /// The calls.
+        calls: Vec<LockCall>,
+        /// The places.
+        places: Vec<u64>,
+    },
+}
+
+/// A message from the parser.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FromParser {
+    /// The parser asks for a file.
+    Want {
+        /// Which file.
+        request: FileRequest,
+        /// See [`crate::Files::open`].
+        from: u32,
+    },
+    /// The binary has been read; questions may follow.
+    Ready,
+    /// The answer.
+    Summary(Box<Summary>),
+    /// The answer.
+    Choice(Box<Choice>),
+    /// The answer.
+    Located(Box<Located>),
+    /// The answer.
+    Variables(Vec<Option<String>>),
+    /// The answer.
+    LockRegions(LockRegions),
+    /// The answer.
+    LibcFunctions(Box<LibcAnswer>),
+    /// The answer; a file with all rows comes with it. `None`, without a file: the binary has no tables.
+    UnwindRows(Option<Box<RowsTold>>),
+    /// The answer.
+    MovesCode(bool),
+    /// The binary cannot be used.
+    Failed {
+        /// The kind of failure.
+        kind: FailureKind,
+        /// The message, one line.
+        text: String,
+    },
+}
+
+/// Which symbols and debug information a binary has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Summary {
+    /// The binary's name in messages.
+    pub module: String,
+    /// Its build-id.
+    pub build_id: Option<BuildId>,
+    /// Where function names come from.
+    pub source: SymbolSource,
+    /// Number of function symbols.
+    pub functions: usize,
+    /// Whether Go built it.
+    pub is_go: bool,
+    /// Whether Rust's standard library is in it.
+    pub is_rust: bool,
+    /// Whether it may copy, move, patch or compare its own instructions.
+    pub moves_code: MovesCode,
+    /// Why there are no lines and inline chains; `None` if there are.
+    pub no_lines: Option<Reason>,
+    /// One sentence for each debug file that was found but does not belong to the binary.
+    pub refused: Vec<String>,
+    /// Whether the supplement, which several debug files share, is missing.
+    pub supplement_missing: bool,
+}
+
+impl Summary {
+    /// The summary of a module that has been read.
+    pub fn of(module: &ModuleFunctions, no_lines: Option<Reason>, supplement_missing: bool) -> Summary {
+        Summary {
+            module: module.module().to_owned(),
+            build_id: module.build_id().cloned(),
+            source: module.source().clone(),
+            functions: module.functions().len(),
+            is_go: module.is_go(),
+            is_rust: module.is_rust(),
+            moves_code: moves_code(module.elf(), module.is_rust()),
+            no_lines: if module.go().is_some() { None } else { no_lines },
+            refused: module.refused().to_vec(),
+            supplement_missing,
+        }
+    }
+}
