@@ -8,6 +8,7 @@ use crate::live::analyse::limit_and_cost;
 use crate::live::keep::{Output, Part, Written, broken_off_text, kept_text, record_output, session_meta};
 use crate::live::main_loop::{Ended, LibcCounts, Mode, Setup, run};
 use crate::live::probes::{Attached, How, alive_while, attach, is_alive};
+use crate::live::rings::AtEnd;
 use crate::plan::RecordPlan;
 use crate::plan::keep::Keep;
 use crate::present::finding::operations_tried;
@@ -19,6 +20,15 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
+
+/// Reads threads and what others used of the CPUs from now on.
+fn at_end() -> AtEnd {
+    let before = CpuTimes::now();
+    Box::new(move |pids| {
+        let threads = pids.iter().filter_map(|&pid| threads_at_end(pid).ok()).flatten().collect();
+        (threads, Some(before.used_by_others(pids)))
+    })
+}
 
 /// Records until the target ends, the time is over or the user stops it. Writes a summary to stderr.
 pub fn record(plan: &RecordPlan) -> Result<Outcome, UserError> {
@@ -70,7 +80,6 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
     // Recording ends with the command: a daemon that it starts would never end.
     let ends_all = silence == Silence::Silent || !plan.capture.children_to_their_end;
     let command = child.as_ref().map(GatedChild::pid).filter(|_| ends_all);
-    let before_others = CpuTimes::now();
     let mut ended = run(Setup {
         mode: Mode::Record,
         source: Box::new(source),
@@ -85,10 +94,7 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
         print: None,
         listen: None,
         alive: alive_while(command),
-        at_end: Box::new(move |pids| {
-            let threads = pids.iter().filter_map(|&pid| threads_at_end(pid).ok()).flatten().collect();
-            (threads, Some(before_others.used_by_others(pids)))
-        }),
+        at_end: at_end(),
         snapshots: Some(Box::new(snapshot)),
         choose: functions.map(|functions| Box::new(functions) as _),
         child,

@@ -221,15 +221,6 @@ impl<'a> Of<'a> {
                 length_ns: Some(*every_ns),
                 ..Of::default()
             },
-            // The numbers of open requests are in `requests`.
-            Kind::Goroutines { what, function: of, samples, busy } => Of {
-                object: Some(what),
-                function: function(of),
-                samples: Some(*samples),
-                busy: Some(*busy),
-                ..Of::default()
-            },
-            Kind::OpenRequests { busy, .. } => Of { busy: Some(*busy), ..Of::default() },
             Kind::SpunWaits { waiting } => Of { waiting: Some(*waiting), ..Of::default() },
             Kind::Turns { threads, .. } => Of { threads: Some(*threads), ..Of::default() },
             Kind::Imbalance { function: of } => Of { function: function(of), ..Of::default() },
@@ -263,6 +254,22 @@ impl<'a> Of<'a> {
             },
             Kind::Device { device } => Of { device: Some(device), ..Of::default() },
             Kind::Idle { busy } | Kind::Work { busy, .. } => Of { busy: Some(*busy), ..Of::default() },
+            unknown => Of::of_unknown(unknown),
+        }
+    }
+
+    /// Kinds of which it is not known who waits for whom, or that have no fields.
+    fn of_unknown(kind: &'a Kind) -> Of<'a> {
+        match kind {
+            // The numbers of open requests are in `requests`.
+            Kind::Goroutines { what, function: of, samples, busy } => Of {
+                object: Some(what),
+                function: of.as_deref(),
+                samples: Some(*samples),
+                busy: Some(*busy),
+                ..Of::default()
+            },
+            Kind::OpenRequests { busy, .. } => Of { busy: Some(*busy), ..Of::default() },
             Kind::LocksNotRecorded { word, waiting, is_lock, is_lost, cost } => Of {
                 object: Some(word),
                 waiting: Some(*waiting),
@@ -275,7 +282,7 @@ impl<'a> Of<'a> {
                 Of { missing: Some(1.0 - predicted_ns / measured_ns), ..Of::default() }
             }
             Kind::NotKnown { missing } => Of { missing: Some(*missing), ..Of::default() },
-            Kind::Timers | Kind::Spinning | Kind::Deadlock { .. } | Kind::Nothing => Of::default(),
+            _ => Of::default(),
         }
     }
 }

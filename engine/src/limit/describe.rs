@@ -128,12 +128,7 @@ impl Search {
                     }
                 }
             }
-            Edit::MoreSleepers { threads, .. } => Kind::Sleepers {
-                threads: threads.len(),
-                function: function(threads),
-                asleep: self.asleep(threads, base),
-                answers: self.answers(threads),
-            },
+            Edit::MoreSleepers { threads, .. } => self.of_sleepers(threads, function(threads), base),
             Edit::FewerThreads { threads, kept } => {
                 Kind::TooManyThreads { threads: threads.len(), then: *kept, function: function(threads) }
             }

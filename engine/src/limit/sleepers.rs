@@ -1,5 +1,6 @@
 //! Threads of a pool that all sleep in what they do, while there is more to do.
 
+use super::Kind;
 use super::search::Search;
 use super::thread_group::{EVEN, Group};
 use crate::experiment::{Edit, own_sleep};
@@ -89,8 +90,14 @@ impl Search {
         (times, length.0)
     }
 
+    /// In words of the program.
+    pub(super) fn of_sleepers(&self, threads: &[usize], function: Option<String>, base: &Outcome) -> Kind {
+        let (asleep, answers) = (self.asleep(threads, base), self.answers(threads));
+        Kind::Sleepers { threads: threads.len(), function, asleep, answers }
+    }
+
     /// What these threads wait for, if that is answers and takes longer than what they sleep.
-    pub(super) fn answers(&self, threads: &[usize]) -> Option<String> {
+    fn answers(&self, threads: &[usize]) -> Option<String> {
         let operations = threads.iter().filter_map(|thread| self.program().threads.get(*thread));
         let (mut asleep, mut waited, mut answers) = (0u64, 0u64, None);
         for operation in operations.flat_map(|thread| thread.operations.iter().take(thread.once())) {
@@ -107,7 +114,7 @@ impl Search {
     }
 
     /// The share of the time in which these threads sleep in what they do.
-    pub(super) fn asleep(&self, threads: &[usize], base: &Outcome) -> f64 {
+    fn asleep(&self, threads: &[usize], base: &Outcome) -> f64 {
         let asleep = threads.iter().map(|thread| self.own_sleep(*thread).1).fold(0u64, u64::saturating_add);
         asleep as f64 / (base.length.0.max(1) as f64 * threads.len().max(1) as f64)
     }

@@ -13,11 +13,17 @@ use super::Writer;
 use crate::{ClockAnchor, Meta, SessionError, SessionInfo, read_from};
 use engine::event::{
     AddressFact, CallGraph, Facts, FunctionFact, GapReason, HitCost, HitCosts, KernelLockWaits, KernelLocks,
-    LeftOut, LossCounts, MappingFact, Note, NoteKind, Overhead, PendingOperation, ProcessFact, Recording,
-    RequestSums, Requests, SampleCounts, SamplingFact, ThreadFact, ThreadState, WindowEnd,
+    LeftOut, LossCounts, MappingFact, Note, NoteKind, OtherProgram, OtherPrograms, Overhead,
+    PendingOperation, ProcessFact, Recording, RequestSums, Requests, SampleCounts, SamplingFact, ThreadFact,
+    ThreadState, WindowEnd,
 };
 use probe_abi::{Kind, Record};
 use std::io::Cursor;
+
+fn others() -> OtherPrograms {
+    let program = OtherProgram { name: "wrk".into(), processes: 1, cpu_ns: 3_600_000_000 };
+    OtherPrograms { measured_ns: 4_000_000_000, programs: vec![program] }
+}
 
 fn meta() -> Meta {
     Meta {
@@ -174,6 +180,7 @@ fn end() -> WindowEnd {
             pauses: 1,
             lost: 1,
         }),
+        others: Some(others()),
         left_out: LeftOut::default(),
     }
 }
