@@ -31,7 +31,7 @@ pub(super) struct LimitsJson<'a> {
     requests: &'a [Endpoint],
     /// Programs that were not recorded and had CPUs meanwhile.
     #[serde(skip_serializing_if = "<[OtherUse]>::is_empty")]
-    others: &'a [OtherUse],
+    other_programs: &'a [OtherUse],
     #[serde(skip_serializing_if = "Option::is_none")]
     asleep: Option<AsleepJson>,
 }
@@ -70,7 +70,7 @@ impl<'a> LimitsJson<'a> {
                 .map(|more| MoreThreadsJson { threads: more.threads.saturating_add(1), gain: more.gain }),
             cpu_runs: limits.costs.as_ref().map(CpuCostsJson::new),
             requests: &limits.traffic,
-            others: &limits.others,
+            other_programs: &limits.others,
             asleep: limits
                 .asleep
                 .map(|asleep| AsleepJson { awake_ns: asleep.awake_ns, wall_ns: asleep.wall_ns }),
@@ -262,8 +262,8 @@ impl<'a> Of<'a> {
     fn of_unknown(kind: &'a Kind) -> Of<'a> {
         match kind {
             // The numbers of open requests are in `requests`.
-            Kind::Goroutines { what, function: of, samples, busy } => Of {
-                object: Some(what),
+            Kind::Goroutines { lock, function: of, samples, busy } => Of {
+                lock: Some(lock),
                 function: of.as_deref(),
                 samples: Some(*samples),
                 busy: Some(*busy),

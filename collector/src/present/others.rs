@@ -9,6 +9,8 @@ const WORTH: f64 = 0.05;
 const TENTH: f64 = 0.1;
 /// Programs named.
 const NAMES: usize = 3;
+/// Longest name that is shown.
+const LONGEST: usize = 24;
 
 /// Those that used most on a machine with this many CPUs, with the CPUs that each kept busy; `None`: too little to matter.
 pub(crate) fn sentence(others: &[OtherUse], machine: usize) -> Option<String> {
@@ -17,11 +19,19 @@ pub(crate) fn sentence(others: &[OtherUse], machine: usize) -> Option<String> {
     let names: Vec<String> = named
         .map(|other| {
             let times = if other.processes > 1 { format!(" x{}", other.processes) } else { String::new() };
-            format!("{}{times} {:.2}", other.name, other.cpus)
+            format!("{}{times} {:.2}", plain(&other.name), other.cpus)
         })
         .collect();
-    (all >= TENTH.max(WORTH * machine as f64) && !names.is_empty())
+    // More than there are: the file is wrong.
+    let is_possible = all <= machine as f64 * 1.1 + TENTH;
+    (is_possible && all >= TENTH.max(WORTH * machine as f64) && !names.is_empty())
         .then(|| format!("{all:.2} CPUs went to programs that are not recorded: {}", names.join(", ")))
+}
+
+/// A process chooses its name: one that reads like a number or another program's would be taken for one.
+fn plain(name: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "_.:/+-@".contains(c);
+    name.chars().take(LONGEST).map(|c| if is_plain(c) { c } else { '?' }).collect()
 }
 
 #[cfg(test)]
@@ -34,6 +44,10 @@ mod tests {
         let all = [other("pgbench", 1, 0.8), other("cc1", 3, 0.4), other("sshd", 2, 0.01)];
         let expected = "1.21 CPUs went to programs that are not recorded: pgbench 0.80, cc1 x3 0.40";
         assert_eq!(sentence(&all, 2), Some(expected.to_owned()));
+        let forged = [other("a 9.99, b", 1, 0.5)];
+        let line = sentence(&forged, 2).expect("a line");
+        assert!(line.ends_with("a?9.99??b 0.50"), "{line}");
+        assert_eq!(sentence(&[other("java", 1, 36_000.0)], 2), None);
         assert_eq!([sentence(&all, 64), sentence(&all[2..], 2), sentence(&[], 2)], [None, None, None]);
     }
 }

@@ -150,7 +150,8 @@ impl Edit {
             | Edit::NoSleeps
             | Edit::NoPolling(_)
             | Edit::NoTurns
-            | Edit::FreeHandOver => true,
+            | Edit::FreeHandOver
+            | Edit::NoQuota => true,
             Edit::Scale(..)
             | Edit::FewerCalls(..)
             | Edit::FewerThreads { .. }
@@ -160,8 +161,7 @@ impl Edit {
             | Edit::CostAsOn(_)
             | Edit::LessSupportWork { .. }
             | Edit::WakeOne(_)
-            | Edit::Cpus(_)
-            | Edit::NoQuota => false,
+            | Edit::Cpus(_) => false,
         }
     }
 

@@ -1,8 +1,8 @@
 //! What a change gains on a machine whose CPUs other programs use, too (ours).
 //!
-//! A change that lets threads run at the same time needs more CPUs at a time. Those that others keep busy may not be free for it:
-//! with the same work of both, all CPUs are busy when 1 − (own + others) ÷ CPUs of the time is gone. A load generator has more to do
-//! the faster its server gets. Whether the others' work must be done at all is not known, so that this is the lower end of the gain.
+//! A change that lets threads run at the same time needs more CPUs at a time. Those that others keep busy may not be free for it, and
+//! a load generator has more to do the faster its server gets. Whether others' work must be done at all is not known. So such a change
+//! gains between nothing and what is simulated.
 
 use super::search::Search;
 use crate::cpus::Cpus;
@@ -10,25 +10,29 @@ use crate::experiment::Edit;
 
 /// Others that use a smaller part of the CPUs are in nobody's way.
 const IN_THE_WAY: f64 = 0.05;
+/// If the program and others together use a smaller part of the CPUs on average, enough are free.
+const CROWDED: f64 = 0.5;
 
 impl Search {
     /// The least that a change gains which gains this much on free CPUs.
     pub(super) fn least_beside_others(&self, edit: &Edit, gain: f64, cpus: Cpus) -> f64 {
-        let left = self.left_by_others(cpus).filter(|_| edit.needs_cpus());
-        left.map_or(gain, |left| gain.min(left))
+        if edit.needs_cpus() && self.is_crowded(cpus) { gain.min(0.0) } else { gain }
     }
 
-    /// The part of the time that goes at most until all CPUs of the recorded machine are busy; `None`: others use few, or it is another
-    /// machine.
-    fn left_by_others(&self, cpus: Cpus) -> Option<f64> {
-        let Cpus::Count(count) = cpus else { return None };
-        if self.program().recorded_cpus != Some(count.get()) {
-            return None;
-        }
-        let others: f64 = self.recorded.others.iter().map(|other| other.cpus).sum();
-        let cost = self.program().overhead.as_ref().filter(|cost| cost.target_ns > 0)?;
+    /// Whether others use CPUs of the recorded machine, and few of its CPUs are free.
+    fn is_crowded(&self, cpus: Cpus) -> bool {
+        let Cpus::Count(count) = cpus else { return false };
+        let cost = self.program().overhead.as_ref().filter(|cost| cost.target_ns > 0);
+        let Some(cost) = cost.filter(|_| self.program().recorded_cpus == Some(count.get())) else {
+            return false;
+        };
         let busy = cost.target_ns as f64 / cost.wall_ns.max(1) as f64;
-        let machine = f64::from(count.get());
-        (others >= IN_THE_WAY * machine).then(|| (1.0 - (busy + others) / machine).max(0.0))
+        let (machine, others) = (f64::from(count.get()), self.cpus_of_others());
+        others >= IN_THE_WAY * machine && busy + others >= CROWDED * machine
+    }
+
+    /// CPUs that other programs kept busy, on average.
+    pub(super) fn cpus_of_others(&self) -> f64 {
+        self.recorded.others.iter().map(|other| other.cpus).sum()
     }
 }

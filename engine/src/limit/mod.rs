@@ -397,13 +397,13 @@ pub enum Kind {
         /// Whom they wait for, and how many requests are open there, if that is most of them.
         asked: Option<(String, f64)>,
     },
-    /// Goroutines wait for each other, as samples show; the waits themselves are not visible.
+    /// Goroutines wait for a lock, as samples show; the waits themselves are not visible.
     Goroutines {
-        /// What they wait for, e.g. `sync.Mutex`.
-        what: String,
+        /// Its type, e.g. `sync.Mutex`.
+        lock: String,
         /// The function that does so most.
         function: Option<String>,
-        /// Samples that show it.
+        /// Samples that show waits for locks.
         samples: u64,
         /// CPUs in use on average.
         busy: f64,

@@ -10,6 +10,7 @@ use super::search::Search;
 use super::watched_run::WatchedRun;
 use super::{Kind, WORTH};
 use crate::cpus::Cpus;
+use crate::program::Endpoint;
 
 /// If this many times as many requests are open as CPUs are busy, most of them wait.
 const WAITING: f64 = 2.0;
@@ -43,11 +44,17 @@ impl Search {
         }
     }
 
+    /// The server at which most requests are open, if that is most of those open here.
+    pub(super) fn most_asked(&self) -> Option<&Endpoint> {
+        let served = loaded(&self.recorded)?;
+        let asked = self.recorded.traffic.iter().filter(|end| !end.served && end.open >= ASKED * served.open);
+        asked.max_by(|a, b| a.open.total_cmp(&b.open))
+    }
+
     /// In the program's words.
     pub(super) fn of_open_requests(&self, busy: f64) -> Kind {
         let Some(served) = loaded(&self.recorded) else { return Kind::Nothing };
-        let asked = self.recorded.traffic.iter().filter(|end| !end.served && end.open >= ASKED * served.open);
-        let asked = asked.max_by(|a, b| a.open.total_cmp(&b.open));
+        let asked = self.most_asked();
         Kind::OpenRequests {
             port: served.name.clone(),
             open: served.open,

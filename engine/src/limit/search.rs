@@ -398,7 +398,8 @@ impl Search {
         // Of the recorded machine it is known how many CPUs were busy.
         if let Some(limit) = found.first_mut().map(|found| &mut found.limit)
             && self.program().recorded_cpus.and_then(Cpus::count) == Some(limit.cpus)
-            && let Kind::Work { busy, .. } | Kind::Idle { busy } = &mut limit.kind
+            && let Kind::Work { busy, .. } | Kind::Goroutines { busy, .. } | Kind::Idle { busy } =
+                &mut limit.kind
             && let Some(measured) = measured_busy(self.program(), asleep.as_ref())
         {
             *busy = measured;

@@ -96,7 +96,7 @@ impl Search {
         Kind::Sleepers { threads: threads.len(), function, asleep, answers }
     }
 
-    /// What these threads wait for, if that is answers and takes longer than what they sleep.
+    /// What these threads wait for, if that is answers and they hardly sleep otherwise.
     fn answers(&self, threads: &[usize]) -> Option<String> {
         let operations = threads.iter().filter_map(|thread| self.program().threads.get(*thread));
         let (mut asleep, mut waited, mut answers) = (0u64, 0u64, None);
@@ -110,7 +110,7 @@ impl Search {
                 _ => {}
             }
         }
-        answers.filter(|_| waited > asleep).map(|device| self.object_name(device).to_owned())
+        answers.filter(|_| waited / 16 > asleep).map(|device| self.object_name(device).to_owned())
     }
 
     /// The share of the time in which these threads sleep in what they do.

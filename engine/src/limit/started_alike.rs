@@ -7,7 +7,7 @@ use super::thread_group::{EVEN, Group};
 use super::thread_name::{bare, letters};
 use super::thread_samples::ThreadSamples;
 use crate::experiment::{created, own_sleep};
-use crate::program::{EdgeId, ObjectId, Operation, Program};
+use crate::program::{EdgeId, ObjectId, ObjectMeaning, Operation, Program, Thread};
 use crate::time::Ticks;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -77,7 +77,9 @@ impl<'p> Sleeper<'p> {
     /// `None`: it sleeps rarely, or little, or starts threads.
     fn of(program: &'p Program, number: usize, creators: &FxHashMap<usize, usize>) -> Option<Sleeper<'p>> {
         let thread = program.threads.get(number)?;
-        if thread.operations.iter().any(|operation| created(operation).is_some()) {
+        let starts = thread.operations.iter().any(|operation| created(operation).is_some());
+        // The first thread of a process may sleep for itself as long as workers do.
+        if starts || (is_first(thread) && !waits_for_answers(program, thread)) {
             return None;
         }
         let (times, Ticks(asleep)) = own_sleep(program, thread);
@@ -103,6 +105,18 @@ impl<'p> Sleeper<'p> {
             && near(self.mean, other.mean)
             && near(self.all, other.all)
     }
+}
+
+/// Whether it is the first thread of its process, by its number.
+fn is_first(thread: &Thread) -> bool {
+    let number = |name: &str| name.rsplit_once('/').map(|(_, number)| number.to_owned());
+    let of_process = thread.process.as_deref().and_then(number);
+    of_process.is_some() && of_process == number(&thread.name)
+}
+
+fn waits_for_answers(program: &Program, thread: &Thread) -> bool {
+    let is_answer = |operation: &Operation| matches!(operation, Operation::Io(device, _) if program.meaning(*device) == ObjectMeaning::Answer);
+    thread.operations.iter().any(is_answer)
 }
 
 /// Whether one of two threads gives the other what it waits for, and not the other way round.

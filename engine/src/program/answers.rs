@@ -15,14 +15,18 @@ const SAME: f64 = 1.3;
 /// One that is asked for this part of all has its name there.
 const MOST: f64 = 0.8;
 
-/// Names the waits of a program whose sums of requests are known. `length_ns`: of the recording.
-pub(super) fn name(program: &mut Program, length_ns: u64) {
+/// If threads wake each other this many times for each request that is sent, one may wait for requests that another one sends on.
+const PASSED_ON: f64 = 0.5;
+
+/// Names the waits of a program whose sums of requests are known. `length_ns`: of the recording; `wakeups`: by its threads.
+pub(super) fn name(program: &mut Program, length_ns: u64, wakeups: usize) {
     let asked = || program.recorded.traffic.iter().filter(|end| !end.served);
     let open: f64 = asked().map(|end| end.open).sum();
+    let sent: f64 = asked().map(|end| end.count as f64).sum();
     let waits = program.recorded.waits.iter().filter(|wait| wait.name.as_str() == SOCKET);
     let waited =
         waits.fold(0u64, |sum, wait| sum.saturating_add(wait.wait_ns)) as f64 / length_ns.max(1) as f64;
-    if open <= 0.0 || open > waited * SAME || waited > open * SAME {
+    if wakeups as f64 > PASSED_ON * sent || open <= 0.0 || open > waited * SAME || waited > open * SAME {
         return;
     }
     let first = asked().max_by(|a: &&Endpoint, b| a.open.total_cmp(&b.open));
@@ -49,7 +53,7 @@ mod tests {
             open.iter().map(end).chain([Endpoint { served: true, open: 9.0, ..Endpoint::default() }]);
         let recorded = Recorded { traffic: traffic.collect(), waits: vec![wait], ..Recorded::default() };
         let mut program = Program { objects: vec![SOCKET.to_owned()], recorded, ..Program::default() };
-        name(&mut program, 1_000);
+        name(&mut program, 1_000, wakeups);
         assert_eq!(program.objects[0], program.recorded.waits[0].name.as_str());
         program.objects.remove(0)
     }
@@ -61,5 +65,10 @@ mod tests {
         assert_eq!(named(3_600, &[2.0, 2.0]), "answers of others");
         // Half of the time is spent waiting for requests; nothing is asked; an event loop that sends requests.
         assert_eq!([named(3_600, &[1.8]), named(3_600, &[]), named(500, &[4.0])], [SOCKET; 3]);
+    }
+    /// Readers that pass requests on to a thread that asks wait for their clients for as long.
+    #[test]
+    fn threads_that_wake_each_other_for_each_request_may_wait_for_the_next_one() {
+        assert_eq!(named_with(3_600, &[4.0], 100), SOCKET);
     }
 }

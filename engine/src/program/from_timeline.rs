@@ -88,7 +88,11 @@ fn with_recorded(mut program: Program, timeline: &Timeline, sampled: &SampledCod
     program.recorded.support = super::support_work::of(timeline, sampled, &program);
     program.recorded.traffic = super::traffic::endpoints(timeline.requests.as_ref());
     program.recorded.others = super::others::of(timeline.others.as_ref());
-    super::answers::name(&mut program, timeline.end.0.saturating_sub(timeline.start.0));
+    super::answers::name(
+        &mut program,
+        timeline.end.0.saturating_sub(timeline.start.0),
+        timeline.wakeups.len(),
+    );
     program.recorded.in_kernel = super::kernel_share::of(timeline, &program);
     let growing = program.recorded.support.iter().find(|work| work.grows());
     program.findings.extend(growing.map(|work| Finding::KernelWorkGrows { share: work.share() }));

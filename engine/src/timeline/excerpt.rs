@@ -14,7 +14,8 @@ pub fn extent(recording: &Recording) -> (u64, u64) {
 /// The recording between two instants, both included; earlier records become facts about its start.
 ///
 /// Costs and counts of samples are scaled by the part of the records that it has; `all` is the number of records in the whole
-/// recording. Counts of lost records and of requests stay those of the whole recording.
+/// recording. What other programs used is not known of a part. Counts of lost records and of requests stay those of the whole
+/// recording.
 pub fn excerpt(recording: Recording, from_ns: u64, to_ns: u64, all: u64) -> Recording {
     let (begin_ns, end_ns) = extent(&recording);
     let (from_ns, to_ns) = (from_ns.max(begin_ns), to_ns.min(end_ns));
@@ -24,6 +25,7 @@ pub fn excerpt(recording: Recording, from_ns: u64, to_ns: u64, all: u64) -> Reco
     let mut cut = window.into_ending(WindowEnd { end_ns: to_ns, ..WindowEnd::default() });
     let share = cut.events.len() as f64 / all.max(1) as f64;
     let is_last = to_ns == end_ns;
+    let is_all = is_last && from_ns == begin_ns;
     cut.facts.end = end.map(|end| WindowEnd {
         end_ns: to_ns,
         threads: if is_last { end.threads } else { Vec::new() },
@@ -31,6 +33,7 @@ pub fn excerpt(recording: Recording, from_ns: u64, to_ns: u64, all: u64) -> Reco
         overhead: end.overhead.map(|cost| cost.scaled(share)),
         kernel_locks: end.kernel_locks.map(|locks| locks.scaled(share)),
         samples: end.samples.map(|counts| counts.scaled(share)),
+        others: end.others.filter(|_| is_all),
         ..end
     });
     cut

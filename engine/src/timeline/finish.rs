@@ -200,14 +200,15 @@ fn go_processes(facts: &Facts) -> Vec<u32> {
         matches!(name, "runtime.goexit" | "runtime.mcall" | "runtime.mstart" | "runtime.mstart1")
     };
     let named = facts.modules.iter().filter(|module| module.own_locks.as_deref() == Some("Go"));
+    let named: BTreeSet<&str> = named.map(|module| module.path.as_str()).collect();
+    // A library may be written in Go, and most of its program not.
     let sampled = facts.code.iter().filter(|code| code.function.as_deref().is_some_and(is_runtime));
-    let binaries: BTreeSet<&str> =
-        named.map(|module| module.path.as_str()).chain(sampled.map(|code| code.path.as_str())).collect();
-    let is_go = |path: &str| binaries.contains(path);
+    let sampled: BTreeSet<&str> = sampled.map(|code| code.path.as_str()).collect();
     let programs = facts.processes.iter().map(|process| (process.pid, process.executable.as_str()));
+    let programs = programs.filter(|(_, path)| named.contains(path) || sampled.contains(path));
     let code = facts.mappings.iter().map(|mapping| (mapping.pid, mapping.path.as_str()));
     let mut pids: Vec<u32> =
-        programs.chain(code).filter(|(_, path)| is_go(path)).map(|(pid, _)| pid).collect();
+        programs.chain(code.filter(|(_, path)| named.contains(path))).map(|(pid, _)| pid).collect();
     pids.sort_unstable();
     pids.dedup();
     pids

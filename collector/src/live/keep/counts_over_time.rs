@@ -58,6 +58,7 @@ impl CountsOverTime {
             samples: end.samples.filter(|_| is_all),
             kernel_locks: end.kernel_locks.filter(|_| is_all),
             requests: end.requests.filter(|_| is_all),
+            others: end.others.filter(|_| is_all),
             ..end
         }
     }

@@ -106,7 +106,7 @@ pub fn run(
             Wanted::Records => LAST_WAIT_OF_A_VIEW,
         },
     };
-    let mut alive = Vec::new();
+    let mut alive = None;
     loop {
         commands.begin_turn();
         let Some(turn) =
@@ -118,14 +118,18 @@ pub fn run(
         let pause = if turn == Turn::More { Duration::ZERO } else { reader.interval };
         match commands.next(pause) {
             Ok(Command::Stop { pids }) => {
-                alive = pids;
+                alive = Some(pids);
                 break;
             }
             Err(RecvTimeoutError::Disconnected) => break,
             Err(RecvTimeoutError::Timeout) => {}
         }
     }
-    reader.end(source, attach_results, feed, messages, move || at_end(&alive));
+    reader.end(source, attach_results, feed, messages, move || {
+        let (threads, others) = at_end(alive.as_deref().unwrap_or_default());
+        // Which processes are recorded is known only if the main loop has told it.
+        (threads, others.filter(|_| alive.is_some()))
+    });
 }
 
 struct RingReader {

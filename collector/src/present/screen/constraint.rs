@@ -183,11 +183,11 @@ pub(super) fn of_too_few_threads(threads: usize, function: Option<String>, busy:
     format!("too few threads: the {threads}{run} are {when}{more}.")
 }
 
-/// Goroutines that wait for what others release or send.
-pub(super) fn of_goroutines(what: &str, function: Option<&str>, samples: u64, busy: f64) -> String {
+/// Goroutines that wait for a lock.
+pub(super) fn of_goroutines(lock: &str, function: Option<&str>, samples: u64, busy: f64) -> String {
     let by = function.map_or(String::new(), |function| format!(" in {}", short(function)));
     format!(
-        "probably a {what}: goroutines wait for one{by}, as {} samples of their waking and falling asleep show, and only \
+        "probably a {lock}: goroutines wait for one{by}, as {} samples of their waking and falling asleep show, and only \
          {busy:.1} CPUs are busy. How long they wait is not visible.",
         grouped(samples)
     )

@@ -248,8 +248,8 @@ fn no_constraint(kind: &Kind, share: f64) -> String {
             format!("idle: it waits for work or time, {busy:.2} CPUs are busy.")
         }
         Kind::OpenRequests { .. } => of_open_requests(kind),
-        Kind::Goroutines { what, function, samples, busy } => {
-            of_goroutines(what, function.as_deref(), *samples, *busy)
+        Kind::Goroutines { lock, function, samples, busy } => {
+            of_goroutines(lock, function.as_deref(), *samples, *busy)
         }
         Kind::Work { busy, hidden: true } => format!(
             "the work itself, as far as it is visible: {busy:.1} CPUs are busy. What goroutines wait for is not visible."

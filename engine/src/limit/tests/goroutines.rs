@@ -1,36 +1,53 @@
 //! Programs of Go's, whose waits are not visible.
 
 use super::*;
-use crate::program::{GoroutineWaits, OtherUse};
+use crate::program::{Endpoint, GoroutineWaits, OtherUse};
 
-fn of_go(waits: &[(&str, u64)]) -> Limits {
+fn of_go(change: impl FnOnce(&mut Program)) -> Limits {
     let mut program =
         program(&alike("m", 2, 40, r#"["exec","main.work",1000000],["signal","s"],["wait","s"]"#));
     program.findings.push(Finding::Uncontended { objects: 0, all_locks: false, rust: false, go: true });
-    let wait = |(what, count): &(&str, u64)| GoroutineWaits {
-        what: (*what).to_owned(),
-        function: Some("main.handle".to_owned()),
-        count: *count,
-    };
-    program.recorded.goroutines = waits.iter().map(wait).collect();
+    program.recorded.goroutines = waits(6);
+    change(&mut program);
     on(&program, 8)
+}
+
+fn waits(count: u64) -> Vec<GoroutineWaits> {
+    vec![GoroutineWaits { lock: "sync.Mutex".to_owned(), function: Some("main.handle".to_owned()), count }]
 }
 
 /// A mutex that all goroutines wait for was "the work itself".
 #[test]
-fn what_most_samples_show_is_what_goroutines_probably_wait_for() {
-    let found = of_go(&[("sync.Mutex", 6), ("channel", 2)]);
-    let Kind::Goroutines { what, function, samples, .. } = &found.at[0].kind else { panic!("{found:?}") };
-    assert_eq!((what.as_str(), function.as_deref(), *samples), ("sync.Mutex", Some("main.handle"), 6));
+fn a_lock_that_samples_show_is_what_goroutines_probably_wait_for() {
+    let found = of_go(|_| {});
+    let Kind::Goroutines { lock, function, samples, .. } = &found.at[0].kind else { panic!("{found:?}") };
+    assert_eq!((lock.as_str(), function.as_deref(), *samples), ("sync.Mutex", Some("main.handle"), 6));
     assert!(found.fixes.is_empty(), "nothing simulated says what it would bring: {found:?}");
 }
 
 #[test]
-fn one_sample_or_no_majority_says_nothing() {
-    for waits in [&[("sync.Mutex", 1)][..], &[("channel", 4), ("sync.Mutex", 4), ("sync.Cond", 2)]] {
-        let found = of_go(waits);
-        assert!(!matches!(found.at[0].kind, Kind::Goroutines { .. }), "{found:?}");
-    }
+fn two_samples_busy_cpus_and_requests_at_others_are_no_lock() {
+    let is_lock = |change: &dyn Fn(&mut Program)| {
+        matches!(of_go(|program| change(program)).at[0].kind, Kind::Goroutines { .. })
+    };
+    assert!(is_lock(&|_| {}));
+    assert!(!is_lock(&|program| program.recorded.goroutines = waits(2)));
+    let wrk = OtherUse { name: "wrk".to_owned(), processes: 1, cpus: 5.0 };
+    assert!(!is_lock(&|program| program.recorded.others = vec![wrk.clone()]), "others have the CPUs");
+    let end = |served, name: &str| Endpoint {
+        served,
+        name: name.to_owned(),
+        count: 1_000,
+        open: 16.0,
+        mean_ns: 1e6,
+        load: Some(0.9),
+        ..Endpoint::default()
+    };
+    let traffic = vec![end(true, "port 80"), end(false, "10.0.0.7:8080")];
+    assert!(!is_lock(&|program| program.recorded.traffic = traffic.clone()), "it waits for answers");
+    // A damaged file.
+    let many = [waits(u64::MAX), waits(u64::MAX)].concat();
+    assert!(is_lock(&|program| program.recorded.goroutines = many.clone()));
 }
 
 /// A second thread for memcached's one was "-21 %": the load generator had the other CPU.

@@ -1,94 +1,126 @@
-//! What goroutines wait for, from samples of Go's slow paths (ours).
+//! Locks that goroutines wait for, from samples of their slow paths (ours).
 //!
 //! Go's runtime decides which goroutine runs, so that their waits are not visible. But a goroutine computes for a moment before it
-//! waits, and the one that makes it runnable does so, too: in functions that run in no other case. Where samples see these, somebody
-//! waited; how long is not known.
+//! waits for a lock, and so does the one that makes it runnable, in functions that run in no other case (Go's `src/sync/mutex.go`,
+//! `rwmutex.go`). Where samples see these, somebody waited; how long is not known. Channels, conditions and wait groups are left out:
+//! a goroutine that waits there may have nothing to do.
 
-use crate::program::{Function, Program};
+use crate::program::{Function, Program, ThreadId};
 use crate::timeline::Timeline;
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Samples of goroutines that wait for one kind of thing in one function, or end such waits.
+/// Samples of goroutines that wait for a lock in one function, or end such waits.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GoroutineWaits {
-    /// What they wait for: `sync.Mutex`, `channel` and the like.
-    pub what: String,
+    /// The type of the lock: `sync.Mutex` or `sync.RWMutex`.
+    pub lock: String,
     /// The innermost function on the stack that is not of Go's standard library, if there is one.
     pub function: Option<String>,
     /// Samples.
     pub count: u64,
 }
 
-/// Functions that run only if a goroutine waits or has waited (Go's `src/sync/mutex.go`, `src/runtime/sema.go`, `chan.go`): the start
-/// of the name.
-const SLOW: [&str; 12] = [
+/// Functions that run only if a goroutine waits for a lock or has waited: the start of the name.
+const SLOW: [&str; 5] = [
     "sync.(*Mutex).lockSlow",
     "sync.(*Mutex).unlockSlow",
     "internal/sync.(*Mutex).lockSlow",
     "internal/sync.(*Mutex).unlockSlow",
     "sync.(*RWMutex).rUnlockSlow",
-    "runtime.semacquire1",
-    "runtime.semrelease1",
-    "runtime.notifyListWait",
-    "runtime.acquireSudog",
-    "runtime.releaseSudog",
-    "runtime.send",
-    "runtime.recv",
 ];
-/// What the goroutine waits for, by the start of a function's name around the slow one, innermost first.
-const WHAT: [(&str, &str); 9] = [
-    ("sync.(*RWMutex).", "sync.RWMutex"),
-    ("sync.(*WaitGroup).", "sync.WaitGroup"),
-    ("sync.(*Cond).", "sync.Cond"),
-    ("sync.(*Mutex).Lock", "sync.Mutex"),
-    ("sync.(*Mutex).Unlock", "sync.Mutex"),
-    ("runtime.chansend", "channel"),
-    ("runtime.chanrecv", "channel"),
-    ("runtime.selectgo", "channel"),
-    ("sync.(*Mutex).", "sync.Mutex"),
+const READ_WRITE: &str = "sync.(*RWMutex).";
+/// First elements of the paths of Go's own packages.
+const STANDARD: [&str; 48] = [
+    "archive",
+    "bufio",
+    "bytes",
+    "cmp",
+    "compress",
+    "container",
+    "context",
+    "crypto",
+    "database",
+    "debug",
+    "embed",
+    "encoding",
+    "errors",
+    "expvar",
+    "flag",
+    "fmt",
+    "go",
+    "hash",
+    "html",
+    "image",
+    "index",
+    "internal",
+    "io",
+    "iter",
+    "log",
+    "maps",
+    "math",
+    "mime",
+    "net",
+    "os",
+    "path",
+    "plugin",
+    "reflect",
+    "regexp",
+    "runtime",
+    "slices",
+    "sort",
+    "strconv",
+    "strings",
+    "structs",
+    "sync",
+    "syscall",
+    "testing",
+    "text",
+    "time",
+    "unicode",
+    "unique",
+    "vendor",
 ];
 
-/// Whether a function is of Go's standard library or runtime: by its source, else by its package, whose path begins with a host's
-/// name in all others but `main`.
+/// Whether a function is of Go's standard library or runtime, by its package. Programs' packages are `main`, or begin with a
+/// host's name or the name of their module.
 fn is_gos(function: &Function) -> bool {
-    match function.location.as_deref().filter(|location| location.starts_with('/')) {
-        Some(source) => ["/go/src/", "/lib/go-1", "/go1."].iter().any(|root| source.contains(root)),
-        None => {
-            let path = function.name.split('/').next().unwrap_or_default();
-            let is_remote = path.contains('.') && function.name.contains('/');
-            !function.name.starts_with("main.") && !is_remote
-        }
-    }
+    let first = match function.name.split_once('/') {
+        Some((first, _)) => first,
+        None => function.name.split('.').next().unwrap_or_default(),
+    };
+    STANDARD.contains(&first)
 }
 
-/// By what is waited for and function, the most frequent first; empty unless Go programs were recorded.
-pub(super) fn waits(timeline: &Timeline, program: &Program) -> Vec<GoroutineWaits> {
+/// By lock and function, the most frequent first; empty unless Go programs were recorded. `threads`: as for [`super::of`].
+pub(super) fn waits(
+    timeline: &Timeline,
+    program: &Program,
+    threads: &FxHashMap<u32, ThreadId>,
+) -> Vec<GoroutineWaits> {
     let mut counts: BTreeMap<(&'static str, Option<&str>), u64> = BTreeMap::new();
-    let threads = if timeline.go.is_empty() { 0 } else { program.threads.len() };
-    for sample in (0..threads).flat_map(|thread| program.samples.of_thread(thread)) {
-        let places = program.samples.stack(sample.stack).map(|(_, place)| place.function);
-        let mut functions =
-            places.filter_map(|function| program.functions.get(function.0 as usize)).peekable();
-        let is_slow = |name: &str| SLOW.iter().any(|slow| name.starts_with(slow));
-        let what = |name: &str| WHAT.iter().find(|(start, _)| name.starts_with(start)).map(|(_, what)| *what);
-        let mut found = None;
-        let mut slow = false;
-        while let Some(function) = functions.next_if(|function| is_gos(function)) {
-            slow |= is_slow(&function.name);
-            // An outer one says more: a wait group's semaphore, a read-write lock's mutex.
-            found = what(&function.name).or(found);
-        }
-        if let Some(what) = found.filter(|_| slow) {
-            let own = functions.next().map(|function| function.name.as_str());
-            *counts.entry((what, own)).or_insert(0) += 1;
+    let mut known: FxHashMap<u32, Option<(&'static str, Option<&str>)>> = FxHashMap::default();
+    let is_go = |index: &u32| {
+        let thread = timeline.threads.get(*index as usize);
+        thread.is_some_and(|thread| timeline.go.binary_search(&thread.pid).is_ok())
+    };
+    for thread in threads.iter().filter(|(index, _)| is_go(index)).map(|(_, thread)| thread.0 as usize) {
+        for sample in program.samples.of_thread(thread) {
+            let found = *known.entry(sample.stack).or_insert_with(|| {
+                let places = program.samples.stack(sample.stack).map(|(_, place)| place.function);
+                wait_of(places.filter_map(|function| program.functions.get(function.0 as usize)))
+            });
+            if let Some(found) = found {
+                *counts.entry(found).or_insert(0) += 1;
+            }
         }
     }
     let mut all: Vec<GoroutineWaits> = counts
         .into_iter()
-        .map(|((what, function), count)| GoroutineWaits {
-            what: what.to_owned(),
+        .map(|((lock, function), count)| GoroutineWaits {
+            lock: lock.to_owned(),
             function: function.map(str::to_owned),
             count,
         })
@@ -97,24 +129,72 @@ pub(super) fn waits(timeline: &Timeline, program: &Program) -> Vec<GoroutineWait
     all
 }
 
+/// The lock that a stack, innermost function first, shows a wait for, and the function of the program that takes or releases it.
+fn wait_of<'p>(stack: impl Iterator<Item = &'p Function>) -> Option<(&'static str, Option<&'p str>)> {
+    let (mut is_slow, mut is_read_write) = (false, false);
+    for function in stack {
+        let name = function.name.as_str();
+        if !is_gos(function) {
+            return is_slow.then(|| (lock(is_read_write), Some(name)));
+        }
+        is_slow |= SLOW.iter().any(|slow| name.starts_with(slow));
+        is_read_write |= name.starts_with(READ_WRITE);
+    }
+    is_slow.then(|| (lock(is_read_write), None))
+}
+
+/// A read-write lock has a mutex inside.
+fn lock(is_read_write: bool) -> &'static str {
+    if is_read_write { "sync.RWMutex" } else { "sync.Mutex" }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn found(stack: &[&str]) -> Option<(&'static str, Option<String>)> {
+        let function = |name: &&str| Function { name: (*name).to_owned(), ..Function::default() };
+        let functions: Vec<Function> = stack.iter().map(function).collect();
+        wait_of(functions.iter()).map(|(lock, function)| (lock, function.map(str::to_owned)))
+    }
+
     #[test]
-    fn functions_of_go_are_known_by_their_source_or_by_their_package() {
-        let of = |name: &str, location: Option<&str>| {
-            is_gos(&Function {
-                name: name.to_owned(),
-                location: location.map(str::to_owned),
-                ..Function::default()
-            })
-        };
-        assert!(of("sync.(*Mutex).lockSlow", Some("/usr/lib/go-1.19/src/sync/mutex.go:117")));
-        assert!(of("net/http.(*conn).serve", Some("/usr/local/go/src/net/http/server.go:1")));
-        assert!(of("net/http.(*conn).serve", None) && of("runtime.chansend1", None));
-        assert!(!of("main.handle", None) && !of("main.handle", Some("/srv/shop/main.go:7")));
-        assert!(!of("github.com/a/b.(*Pool).Get", None));
-        assert!(!of("shop/cart.Add", Some("/home/me/go/pkg/mod/shop/cart.go:7")));
+    fn a_slow_path_shows_a_wait_for_its_lock_in_the_programs_function() {
+        let main = Some("main.handle".to_owned());
+        let inner = [
+            "runtime.semacquire1",
+            "sync.runtime_SemacquireMutex",
+            "sync.(*Mutex).lockSlow",
+            "sync.(*Mutex).Lock",
+        ];
+        let outer = ["main.handle", "net/http.(*conn).serve", "runtime.goexit"];
+        let of = |lock: &[&str]| found(&inner.iter().chain(lock).chain(&outer).copied().collect::<Vec<_>>());
+        assert_eq!(of(&[]), Some(("sync.Mutex", main.clone())));
+        assert_eq!(of(&["sync.(*RWMutex).Lock"]), Some(("sync.RWMutex", main.clone())));
+        // A library locks for its caller; inlined without debug information; no function of the program.
+        assert_eq!(of(&["database/sql.(*DB).conn"]), Some(("sync.Mutex", main.clone())));
+        assert_eq!(found(&["internal/sync.(*Mutex).lockSlow", "main.handle"]), Some(("sync.Mutex", main)));
+        assert_eq!(found(&["sync.(*Mutex).unlockSlow", "runtime.goexit"]), Some(("sync.Mutex", None)));
+        // Without a wait; and a channel, where waiting may be for work.
+        assert_eq!(found(&["sync.(*Mutex).Lock", "main.handle"]), None);
+        assert_eq!(found(&["runtime.send", "runtime.chansend", "runtime.chansend1", "main.handle"]), None);
+    }
+
+    #[test]
+    fn packages_of_go_are_known_by_their_first_element() {
+        let of = |name: &str| is_gos(&Function { name: name.to_owned(), ..Function::default() });
+        assert!(
+            ["sync.(*Mutex).lockSlow", "net/http.(*conn).serve", "internal/poll.runtime_pollWait"]
+                .iter()
+                .all(|name| of(name))
+        );
+        let others = [
+            "main.handle",
+            "github.com/a/b.(*Pool).Get",
+            "go.uber.org/zap.(*Logger).Info",
+            "shop/cart.Add",
+            "shop.Add",
+        ];
+        assert!(!others.iter().any(|name| of(name)));
     }
 }

@@ -54,7 +54,7 @@ pub(super) fn of(
     }
     let last = deadlock::find(timeline, &sections, &context, &addresses);
     let waits = wait_kinds::all(timeline, &nesting, &context);
-    let goroutines = goroutines::waits(timeline, program);
+    let goroutines = goroutines::waits(timeline, program, threads);
     (Recorded { objects, waits, goroutines, asleep_ns: asleep_ns(timeline), ..Recorded::default() }, last)
 }
 

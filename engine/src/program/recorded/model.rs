@@ -33,7 +33,7 @@ pub struct Recorded {
     /// Requests over sockets, served ones first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub traffic: Vec<Endpoint>,
-    /// What goroutines wait for, according to samples of what they compute then, the most frequent first.
+    /// Locks that goroutines wait for, according to samples of what they compute then, the most frequent first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub goroutines: Vec<GoroutineWaits>,
     /// Programs that were not recorded and had CPUs meanwhile, the largest first.
