@@ -16,7 +16,7 @@ fn of_go(waits: &[(&str, u64)]) -> Limits {
     on(&program, 8)
 }
 
-/// A mutex that all goroutines wait for was "the work itself".
+/// Goroutines that all wait for a mutex are not "the work itself".
 #[test]
 fn what_most_samples_show_is_what_goroutines_probably_wait_for() {
     let found = of_go(&[("sync.Mutex", 6), ("channel", 2)]);
@@ -33,7 +33,7 @@ fn one_sample_or_no_majority_says_nothing() {
     }
 }
 
-/// A second thread for memcached's one was "-21 %": the load generator had the other CPU.
+/// As memcached with one thread, whose load generator has the other CPU: a second thread may gain nothing.
 #[test]
 fn what_needs_cpus_that_others_have_may_gain_nothing() {
     let threads = alike("w", 2, 40, r#"["lock","m"],["exec","f",1000000],["unlock","m"]"#);
