@@ -1,21 +1,22 @@
-//! Waits for a socket that are waits for other servers' answers (ours).
+//! Finds waits for sockets that are waits for other servers' answers (ours).
 //!
-//! A wait in `recv` does not show whether the next request or an answer is awaited. The sums of requests do: if as many are open at
-//! others, on average, as threads wait for sockets, these threads wait for their answers. In any other case the name stays.
+//! A wait in `recv` does not show whether the thread waits for the next request or for an answer. The sums of requests do: if
+//! the average number of requests open at others is that of threads that wait for sockets, these threads wait for answers. In
+//! any other case the name stays.
 
 use super::{Endpoint, Program};
 
-/// What a wait for anything that a socket brings is called.
+/// Name of a wait for any data from a socket.
 const SOCKET: &str = "socket receive";
-/// What a wait for answers is called, before the name of the one that is asked.
+/// Start of a wait's name if the wait is for answers; the name of the other server follows.
 pub(super) const ANSWERS: &str = "answers of ";
-/// Requests that are open at others, and threads that wait for sockets, may differ by this factor: a request is open a little
-/// longer than its thread sleeps.
+/// The number of requests open at others and the number of threads that wait for sockets may differ by this factor: a request
+/// is open a little longer than its thread sleeps.
 const SAME: f64 = 1.3;
-/// One that is asked for this part of all has its name there.
+/// A server with at least this part of all requests is named; otherwise the name is "others".
 const MOST: f64 = 0.8;
 
-/// Names the waits of a program whose sums of requests are known. `length_ns`: of the recording.
+/// Renames the waits of a program whose sums of requests are known. `length_ns`: length of the recording.
 pub(super) fn name(program: &mut Program, length_ns: u64) {
     let asked = || program.recorded.traffic.iter().filter(|end| !end.served);
     let open: f64 = asked().map(|end| end.open).sum();
