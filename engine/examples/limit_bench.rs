@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     };
     let mut program = large_program(operations, THREADS, 1);
     program.recorded_cpus = Some(MACHINE);
-    // A recording would be simulated on Linux's scheduler, too.
+    // Simulated as a recorded program, on the model of Linux's scheduler.
     let model = Model { scheduler: Some(Scheduler::Eevdf), ..Model::default() };
     let counts = [1, 2, 4, 8, 16].into_iter().filter_map(Cpus::count);
     let cpus: Vec<Cpus> = counts.chain([Cpus::Infinite]).collect();

@@ -452,7 +452,7 @@ impl Search {
                 Edit::LessSupportWork { work, subject } => {
                     let is_limit = matches!(found.limit.kind, Kind::SupportWork { .. });
                     let share = self.recorded.support.get(*work).map_or(0.0, SupportWork::share);
-                    // `may_be_more` has the same condition as the LIMIT line.
+                    // The LIMIT line names a cause that may gain more, too.
                     let may_be_more = || 1.0 - ns / found.time_ns > found.limit.gain();
                     is_limit || *subject != SupportSubject::Waiting && (share >= MUCH || may_be_more())
                 }

@@ -12,7 +12,7 @@ pub(super) struct Computing {
     parts: Vec<(u32, u64, u64)>,
     /// By thread: the index of its last part in `parts`.
     last: Vec<Option<usize>>,
-    /// A pause shorter than this, ticks, does not end a part.
+    /// A pause up to this length, ticks, does not end a part.
     pause: u64,
 }
 

@@ -16,7 +16,7 @@ pub(super) struct Holder {
     pub(super) waited: bool,
 }
 
-/// A thread's section is searched among this many of the lock's sections: more lie rarely in between.
+/// A thread's section is searched among this many of the lock's sections: rarely do more lie in between.
 const NEAR: usize = 64;
 
 impl Holders {

@@ -8,7 +8,7 @@ fn rounds(count: usize, length: u32) -> String {
     uneven_rounds(count, length, length)
 }
 
-/// The same rounds, but the last thread computes for another time.
+/// The same rounds, but the last thread computes for `last` in each of them.
 fn uneven_rounds(count: usize, length: u32, last: u32) -> String {
     let thread = |number: usize| {
         let round = |round: usize| {
