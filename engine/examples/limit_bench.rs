@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     };
     let mut program = large_program(operations, THREADS, 1);
     program.recorded_cpus = Some(MACHINE);
-    // As of a recording: Linux's scheduler.
+    // Simulated as a recorded program, on the model of Linux's scheduler.
     let model = Model { scheduler: Some(Scheduler::Eevdf), ..Model::default() };
     let counts = [1, 2, 4, 8, 16].into_iter().filter_map(Cpus::count);
     let cpus: Vec<Cpus> = counts.chain([Cpus::Infinite]).collect();
@@ -42,7 +42,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What limits, and how many runs that took.
+/// The limits, and the number of runs that the search took.
 fn limits(search: Search) -> (Limits, usize) {
     let found: Vec<_> = search.counts().iter().map(|cpus| search.at(*cpus)).collect();
     let fixes = search.edits(&found).iter().filter_map(|edit| search.fix(edit, &found)).collect();

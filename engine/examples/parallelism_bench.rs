@@ -23,7 +23,7 @@ fn main() -> ExitCode {
     };
     let timeline = generate(intervals, threads);
     let count: usize = timeline.threads.iter().map(|thread| thread.intervals.len()).sum();
-    // Names of threads and functions alone: operations would only take memory.
+    // The program has only names of threads and functions: operations would only take memory.
     let program = from_timeline(&Timeline {
         threads: timeline
             .threads
@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Threads that run, wait for a CPU and sleep in turns of random lengths, each in a function of its own.
+/// Threads that run, wait for a CPU and sleep in turn for random lengths, each in a function of its own.
 fn generate(intervals: u64, threads: u64) -> Timeline {
     let mut random = Random(1);
     let each = intervals / threads;
@@ -92,7 +92,7 @@ fn generate(intervals: u64, threads: u64) -> Timeline {
     Timeline { end, functions: functions.collect(), threads, ..Timeline::default() }
 }
 
-/// Linear congruential, the upper half used: the same timeline in every run.
+/// Linear congruential generator, of which the upper half is used: the same timeline in every run.
 struct Random(u64);
 
 impl Random {
@@ -102,7 +102,7 @@ impl Random {
     }
 }
 
-/// The most memory that this process has had.
+/// The largest memory use of this process so far, bytes.
 fn peak_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));

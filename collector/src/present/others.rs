@@ -1,18 +1,18 @@
-//! Programs that were not recorded and had CPUs meanwhile, in words.
+//! A sentence about programs that were not recorded and used CPUs during the recording.
 
 use engine::program::OtherUse;
 
-/// One that used less of a CPU is not named.
+/// A program that used a smaller part of a CPU is not named.
 const NAMED: f64 = 0.05;
-/// With a smaller part of the machine's CPUs, and less than a tenth of one, the first screen has no line of them.
+/// With a smaller part of the machine's CPUs, or less than a tenth of a CPU, the first screen has no line about them.
 const WORTH: f64 = 0.05;
 const TENTH: f64 = 0.1;
-/// Programs named.
+/// Number of programs named.
 const NAMES: usize = 3;
 /// Longest name that is shown.
 const LONGEST: usize = 24;
 
-/// Those that used most on a machine with this many CPUs, with the CPUs that each kept busy; `None`: too little to matter.
+/// The programs that used most on a machine with `machine` CPUs, with the CPUs that each kept busy; `None`: too little.
 pub(crate) fn sentence(others: &[OtherUse], machine: usize) -> Option<String> {
     let all: f64 = others.iter().map(|other| other.cpus).sum();
     let named = others.iter().filter(|other| other.cpus >= NAMED).take(NAMES);

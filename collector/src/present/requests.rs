@@ -1,4 +1,4 @@
-//! Single requests: how long they take, and what slow ones spend that fast ones do not.
+//! Single requests as text: their latencies, and the causes of slow requests compared with fast ones.
 
 use super::excerpt;
 use super::frame::{clip, more};
@@ -10,20 +10,21 @@ use engine::report::Finding;
 use engine::requests::{Detail, Row, RowKind, SlowGroup, Summary};
 use std::io::{self, Write};
 
-/// Rows of a table unless something else is asked for.
+/// Rows of a table by default.
 const ROWS: usize = 10;
-/// Of a lock: how many things that its holders did are shown.
+/// For a lock: how many lines say what its holders did.
 const DETAILS: usize = 3;
-/// A smaller part of a lock's time is not shown, of 1.
+/// What a lock's holders did is not shown below this part of the lock's time.
 const LEAST_DETAIL: f64 = 0.05;
-/// Causes without which the 99th percentile is shown.
+/// Number of causes for which the 99th percentile without the cause is shown.
 const WITHOUT: usize = 5;
-/// Columns of a number.
+/// Width of a number's column, in characters.
 const CELL: usize = 11;
-/// Those of a ±.
+/// Width of the column of a ±, in characters.
 const ERROR: usize = 9;
 
-/// Writes it. `what` the requests are calls of, `top` is the number of rows asked for; `findings` are those of the recording.
+/// Writes the summary. `what`: functions whose calls are requests; `top`: number of rows asked for; `findings`: of the
+/// recording.
 pub fn write(
     summary: &Summary,
     what: &str,
@@ -69,7 +70,7 @@ fn rate(rate: f64) -> String {
     if rate >= 99.5 { grouped(rate.round() as u64) } else { format!("{rate:.1}") }
 }
 
-/// What the slow requests are called.
+/// The words for the slow requests.
 fn slow_words(summary: &Summary) -> String {
     match summary.slow_group {
         SlowGroup::Percent => "slowest 1 %".to_owned(),
@@ -150,7 +151,7 @@ fn amount(ns: f64) -> String {
     if ns.abs() < 0.5 { "0".to_owned() } else { duration(ns) }
 }
 
-/// What threads did that had the lock.
+/// Lines that say what the lock's holders did.
 fn details(row: &Row, style: &Style, out: &mut dyn Write) -> io::Result<()> {
     let weighty = row.details.iter().filter(|detail| detail.slow_ns >= LEAST_DETAIL * row.slow_ns);
     for detail in weighty.take(DETAILS) {

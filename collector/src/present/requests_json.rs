@@ -62,7 +62,7 @@ pub fn write(
 #[derive(Serialize)]
 struct RequestsJson<'a> {
     schema: &'static str,
-    /// The requests are calls of these.
+    /// The functions whose calls are the requests.
     functions: &'a [String],
     requests: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,9 +72,9 @@ struct RequestsJson<'a> {
     latency_ns: LatencyJson,
     fast: GroupJson,
     slow: GroupJson,
-    /// Those first that slow requests have most more of than fast ones.
+    /// Ordered by how much more time slow requests spend on them than fast ones.
     causes: Vec<CauseJson<'a>>,
-    /// What the 99th percentile would be without a cause's own part, the lowest first.
+    /// The 99th percentile without each cause's own part, the lowest first.
     without: Vec<WithoutJson<'a>>,
     not_followed: usize,
     entries_only: bool,
@@ -112,7 +112,7 @@ struct CauseJson<'a> {
     slow_ns: Number,
     slow_error_ns: Number,
     difference_ns: Number,
-    /// Of a lock: what threads did that had it.
+    /// For a lock: what its holders did.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     held_by: Vec<HeldByJson<'a>>,
 }

@@ -1,16 +1,16 @@
-//! Requests over sockets in words.
+//! Sentences about requests over sockets.
 
 use crate::cell::{duration, grouped};
 use engine::program::Endpoint;
 
-/// With fewer requests the first screen has no line of them.
+/// With fewer requests, the first screen has no line about them.
 const FEWEST: u64 = 10;
-/// A smaller part of their time that requests lie in the socket is left out.
+/// The sentence omits unread time below this part of the requests' time.
 const QUEUED: f64 = 0.1;
-/// With fewer requests open at others, the first screen has no line of them.
+/// With fewer requests open at others, the first screen has no line about them.
 const ASKED: f64 = 0.05;
 
-/// What a program serves and asks, the largest of each, a label and a sentence.
+/// Labels and sentences for the largest endpoint that the program serves and the largest that it asks.
 pub(crate) fn lines(ends: &[Endpoint]) -> Vec<(&'static str, String)> {
     let largest = |served: bool| {
         ends.iter().find(|end| end.served == served && end.count >= FEWEST && (served || end.open >= ASKED))
@@ -25,7 +25,7 @@ pub(crate) fn lines(ends: &[Endpoint]) -> Vec<(&'static str, String)> {
     served.into_iter().chain(asked).collect()
 }
 
-/// One sentence about one of them.
+/// One sentence about one endpoint.
 pub(crate) fn sentence(end: &Endpoint) -> String {
     let queued = if end.queued >= QUEUED {
         format!("; {:.0} % of that they lie in the socket, unread", end.queued * 100.0)
@@ -43,7 +43,7 @@ pub(crate) fn sentence(end: &Endpoint) -> String {
     )
 }
 
-/// Three digits of a rate.
+/// A rate per second: with one decimal below 10, otherwise rounded.
 fn rate(per_second: f64) -> String {
     match per_second {
         rate if rate < 10.0 => format!("{rate:.1}"),

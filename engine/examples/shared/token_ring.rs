@@ -1,16 +1,16 @@
-//! A generated program to be timed.
+//! A generated program for benchmarks.
 
 use engine::program::{Function, FunctionRef, ObjectId, Operation, Program, Thread};
 use engine::time::Ticks;
 
 const FUNCTIONS: u32 = 64;
-/// Operations of a round; every 64th round has a barrier more.
+/// Operations of a round; every 64th round has one more, a barrier.
 const ROUND: usize = 8;
 const ROUNDS_PER_BARRIER: usize = 64;
 
 /// Threads that compute in functions, share locks (half as many as threads), pass a token to their neighbour in every
-/// round and meet at a barrier every 64 rounds. Every post comes before the wait of the same round, so nothing can stick.
-/// `numbers_per_thread`: each thread has random numbers of its own, not the next ones of one row.
+/// round and meet at a barrier every 64 rounds. Every post comes before the wait of the same round, so no thread is stuck.
+/// `numbers_per_thread`: each thread has its own sequence of random numbers; otherwise all threads share one.
 pub fn token_ring(operations: usize, threads: u32, numbers_per_thread: bool) -> Program {
     let locks = threads / 2;
     let rounds = operations / threads as usize / ROUND;
@@ -48,7 +48,7 @@ pub fn token_ring(operations: usize, threads: u32, numbers_per_thread: bool) -> 
     }
 }
 
-/// Linear congruential, the upper half used: the same program in every run.
+/// Linear congruential generator, of which the upper half is used: the same program in every run.
 struct Random(u64);
 
 impl Random {

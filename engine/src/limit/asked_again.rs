@@ -1,14 +1,14 @@
-//! How long threads asked again and again whether they may go on, as recorded.
+//! CPU time of busy waiting, as recorded.
 
 use crate::finding::Finding;
 use crate::program::Program;
 
-/// CPU time of threads that asked again and again whether they may go on, nanoseconds.
+/// CPU time of threads that checked again and again whether they may go on, nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct AskedAgain {
-    /// Known to be waiting.
+    /// Busy waiting that counts as waiting.
     pub(super) waiting_ns: u64,
-    /// Counted as computing.
+    /// Busy waiting that counts as computing, at most.
     pub(super) computing_ns: u64,
 }
 

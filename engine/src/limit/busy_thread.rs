@@ -1,4 +1,4 @@
-//! One thread that computes most of the time while others compute little: it sets the pace, though others compute meanwhile.
+//! One thread that computes most of the time while others compute little: it sets the pace.
 
 use super::holders::{self, Sums};
 use super::search::Search;
@@ -10,17 +10,17 @@ use crate::program::FunctionRef;
 use crate::schedule::ThreadUse;
 use crate::time::Ticks;
 
-/// It computes for this share of the run,
+/// The busy thread computes for at least this share of the run.
 const MOST_OF_RUN: f64 = 0.75;
-/// the next one for at most this part of that,
+/// The next busiest thread computes for at most this part of the busy thread's time.
 const OTHERS: f64 = 0.5;
-/// and all others for at least this part: else it is a program of one thread.
+/// All others together compute for at least this part of it; otherwise it is a program of one thread.
 const MEANWHILE: f64 = 0.02;
-/// A stretch that it computes alone says more if it is this part of what it computes.
+/// A stretch that the thread computes alone says more if it is this part of its computing.
 const ALONE: f64 = 0.5;
 
 impl Search {
-    /// The thread, and how long it computes.
+    /// All computing of the busy thread, as a stretch; `None`: there is no such thread.
     pub(super) fn busy_thread(&self, run: &WatchedRun) -> Option<Stretch> {
         if self.hidden || run.cpus == Cpus::ONE {
             return None;
@@ -36,7 +36,7 @@ impl Search {
         let is_alone = run
             .stretch
             .is_some_and(|stretch| stretch.thread == thread && stretch.length as f64 >= ALONE * busy(used));
-        // Of threads that do the same, one that has more to do than others is an imbalance.
+        // If threads do the same, one with more work than others is an imbalance.
         let has_peers =
             self.groups.iter().any(|group| group.threads.len() > 1 && group.threads.contains(&thread));
         if !is_busy || is_alone || has_peers {
@@ -55,14 +55,14 @@ impl Search {
         (!do_the_same).then_some(Stretch { thread, length: own.all(), before: 0 })
     }
 
-    /// The time if what it computes were divided among all CPUs, at best, nanoseconds. `without`: what is known of other changes.
+    /// The least time, nanoseconds, with the thread's computing divided among all CPUs. `without`: times of other changes.
     pub(super) fn without_busy_thread(
         &self,
         run: &WatchedRun,
         without: &[(Edit, f64)],
     ) -> Option<(Edit, f64)> {
         let found = self.busy_thread(run)?;
-        // A second thread for a stage is the same change, simulated.
+        // A second thread for a stage is the same change, but simulated.
         let is_stage =
             |edit: &Edit| matches!(edit, Edit::MoreThreads { threads, .. } if threads[..] == [found.thread]);
         if without.iter().any(|(edit, ns)| is_stage(edit) && *ns < run.time_ns()) {

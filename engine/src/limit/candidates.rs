@@ -1,4 +1,4 @@
-//! Which constraints threads wait for, and the time without each of them.
+//! Which constraints threads wait for, and the most that the removal of each may gain.
 
 use super::WORTH;
 use super::search::Search;
@@ -12,25 +12,25 @@ use crate::schedule::Outcome;
 use crate::time::Ticks;
 use rustc_hash::FxHashMap;
 
-/// Locks looked at one by one, those that are waited for longest.
+/// Number of locks tried, the ones with the longest waits.
 const LOCKS: usize = 12;
-/// Devices.
+/// Number of devices tried.
 const DEVICES: usize = 4;
-/// A thread that is at work for this share of the time is busy.
+/// Threads that compute or are runnable for this share of the time are busy.
 const BUSY: f64 = 0.6;
-/// Where locks were first used: their kind, the line, the process.
+/// Where a lock was first used: its kind, the line, the process.
 type Place<'a> = (&'a ObjectKind, &'a str, u32);
 
 /// What the threads of a program do besides computing and taking locks.
 struct Done {
-    /// Asked for in all.
+    /// Ticks of all sleeps that threads ask for.
     slept: u64,
-    /// Of each object.
+    /// By object: whether threads wait for it as for a device that is no timer.
     is_device: Vec<bool>,
     is_barrier: bool,
     joins: u32,
     awaits: u64,
-    /// Some of what threads await is spun for.
+    /// Threads spin for some of the wake edges that they await.
     spins: bool,
 }
 
@@ -40,7 +40,8 @@ impl Search {
         polling.into_iter().chain([Edit::NoSleeps])
     }
 
-    /// The constraints that threads wait for, those first that may bring most: nothing brings more than its part of the path.
+    /// The constraints that threads wait for, with bounds of their gains in ticks, the largest first: the part of the path
+    /// bounds the gain.
     pub(super) fn candidates(&self, run: &WatchedRun, timing: &Timing<'_>) -> Vec<(Edit, u64)> {
         let (cpus, base) = (run.cpus, &run.base);
         let worth = (base.length.0 as f64 * WORTH) as u64;
@@ -72,7 +73,7 @@ impl Search {
             asked.push((Edit::NoSpunWaits, blocked));
         }
         let share = |ticks: u64| ticks as f64 / base.length.0 as f64;
-        // A thread of Go's runtime runs what goroutines there are: one more brings no work.
+        // A thread of Go's runtime runs any goroutine: one thread more brings no work.
         let most_busy = self.most_busy(cpus);
         let groups = if self.hidden { &[][..] } else { &self.groups[..] };
         for group in groups {
@@ -84,15 +85,15 @@ impl Search {
                 [_] => self.is_stage(group),
                 _ => is_even(&group.threads, base),
             };
-            // Where they want all CPUs already, one more finds none.
+            // If the threads already want all CPUs, one more thread finds no free CPU.
             let is_room = most_busy.is_none_or(|most| mean * (group.threads.len() as f64) < most);
-            // What threads that spin for each other would do with one more is not known.
+            // It is unknown how threads that spin for each other would behave with one thread more.
             let blocked =
                 group.threads.iter().filter_map(|thread| base.threads.get(*thread)).map(|used| used.blocked);
             let waits = blocked.fold(0u64, u64::saturating_add) / group.threads.len().max(1) as u64;
             let is_known = !spins || waits < worth;
             if mean >= BUSY && may_be_more && is_room && is_known {
-                // One more of k takes 1 ÷ (k + 1) of what they compute off, at most.
+                // One more thread than k takes at most 1 ÷ (k + 1) of the computing of each.
                 let most = mean * base.length.0 as f64 / (group.threads.len() + 1) as f64;
                 asked.push((self.more_of(&group.threads, 1, base), most as u64));
             }
@@ -126,13 +127,13 @@ impl Search {
         asked
     }
 
-    /// Threads that do the same, where it is visible what they wait for: several to a group.
+    /// Groups of several threads that do the same; none if their waits are not visible.
     pub(super) fn alike(&self) -> Vec<Vec<usize>> {
         let several = self.groups.iter().map(|group| &group.threads).filter(|group| group.len() > 1);
         several.filter(|_| !self.hidden).cloned().collect()
     }
 
-    /// Threads that wait for each other have equally much to do.
+    /// The change that gives equally much work to threads that wait for each other.
     pub fn evenly(&self) -> Edit {
         Edit::DivideEvenly(self.alike())
     }
@@ -169,7 +170,7 @@ impl Search {
         done
     }
 
-    /// Locks that are waited for at least so long; those that were first used in one place are one.
+    /// Locks with waits of at least `worth` ticks; locks that were first used in one place count as one.
     pub(super) fn locks(&self, base: &Outcome, worth: u64) -> Vec<(Edit, u64)> {
         let mut waited: FxHashMap<ObjectId, u64> = FxHashMap::default();
         for thread in &self.program().threads {
@@ -193,7 +194,7 @@ impl Search {
                 Some((object.name.as_str(), (&object.kind, object.group.as_deref()?, object.pid)))
             })
             .collect();
-        // By the place of the first use, or each by itself.
+        // The key is the place of the first use; without one, the lock itself.
         let mut groups: FxHashMap<Result<Place<'_>, ObjectId>, Vec<(u64, ObjectId)>> = FxHashMap::default();
         for (object, sum) in waited {
             let name = self.program().objects.get(object.0 as usize).map_or("", String::as_str);
@@ -214,7 +215,7 @@ impl Search {
         locks
     }
 
-    /// How many CPUs the program can keep busy at most, on average: those there are, or what its control groups let it use.
+    /// How many CPUs the program can keep busy at most, on average: all CPUs, or the quota of its control groups.
     pub(super) fn most_busy(&self, cpus: Cpus) -> Option<f64> {
         let quota = self.quota().map(|hundredths| f64::from(hundredths) / 100.0);
         let count = match cpus {
@@ -224,7 +225,7 @@ impl Search {
         count.into_iter().chain(quota).reduce(f64::min)
     }
 
-    /// What its control groups let it use, hundredths of a CPU.
+    /// The quota of the program's control groups, hundredths of a CPU.
     pub(super) fn quota(&self) -> Option<u32> {
         Assumptions::of(self.program(), self.trials.model()).quota
     }
@@ -237,7 +238,7 @@ fn first_object(edit: &Edit) -> Option<ObjectId> {
     }
 }
 
-/// Whether at any time more threads compute than there are CPUs, with ideal sharing.
+/// Whether more threads than CPUs compute at any time, with ideal sharing.
 fn more_than(busy: &[u64], cpus: Cpus) -> bool {
     match cpus {
         Cpus::Count(count) => busy.iter().skip(count.get() as usize + 1).any(|ticks| *ticks > 0),

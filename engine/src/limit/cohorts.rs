@@ -1,4 +1,4 @@
-//! Cohorts: threads that do the same, as THREADS shows them and as `what-if` names them.
+//! Cohorts: threads that do the same, as THREADS shows and `what-if` names them.
 
 use super::Kind;
 use super::search::Search;
@@ -11,7 +11,7 @@ use crate::time::Ticks;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 impl Search {
-    /// What threads do, by cohort, the busiest first. A thread that a limit is about is alone.
+    /// What threads do, by cohort, the busiest first. A thread that a limit names is a cohort by itself.
     pub(super) fn thread_uses(&self, states: &States, length: Ticks, limits: &[&Kind]) -> Vec<ThreadUse> {
         let is_named = |name: &str| {
             let named = |kind: &&&Kind| matches!(kind, Kind::Serial { thread, .. } | Kind::BusyThread { thread, .. } | Kind::Stage { thread, .. } if thread == name);
@@ -25,8 +25,8 @@ impl Search {
         threads
     }
 
-    /// The threads of the cohort of this name, as THREADS shows it: `xz` of `xz x4`, `teller-*`. The largest one, if several are
-    /// called so.
+    /// The threads of the cohort with this name as THREADS shows it: `xz` of `xz x4`, `teller-*`. The largest cohort, if
+    /// several have the name.
     pub fn cohort(&self, name: &str) -> Option<Vec<usize>> {
         let wanted = letters(name.trim_end_matches('*'));
         let is_called = |thread: &Thread| letters(bare(&thread.name)) == wanted;
@@ -35,7 +35,7 @@ impl Search {
         cohorts.filter(|threads| first(threads).is_some_and(is_called)).max_by_key(Vec::len)
     }
 
-    /// What cohorts are called, the largest first.
+    /// Names of the cohorts, the largest cohort first.
     pub fn cohort_names(&self) -> Vec<String> {
         let mut cohorts = self.cohorts(|_| false);
         cohorts.sort_by_key(|threads| std::cmp::Reverse(threads.len()));
@@ -49,8 +49,8 @@ impl Search {
         names
     }
 
-    /// Threads that were started alike and have the same name but for digits. The first thread of a process is never among
-    /// others, nor is one that `is_alone` tells by name. Threads in the background come after all others.
+    /// Threads that were started with one function and whose names differ only by digits. The first thread of a process is a
+    /// cohort by itself, and so is a thread for whose name `is_alone` holds. Threads in the background come after all others.
     fn cohorts(&self, is_alone: impl Fn(&str) -> bool) -> Vec<Vec<usize>> {
         let program = self.program();
         let background = (0..).zip(&program.threads).filter(|(_, thread)| thread.background.is_some());
@@ -60,7 +60,7 @@ impl Search {
         let mut cohorts: Vec<Vec<usize>> = Vec::new();
         for group in self.groups.iter().map(|group| &group.threads).chain([&background]) {
             let members: FxHashSet<usize> = group.iter().copied().collect();
-            // Where few samples tell, a thread is taken to have been started as others of its name.
+            // A thread with too few samples counts as started like other threads of its name.
             let entry = |number: &usize| self.samples.get(*number).and_then(ThreadSamples::told_entry);
             let (told, untold): (Vec<usize>, Vec<usize>) =
                 group.iter().partition(|number| entry(number).is_some());
@@ -89,8 +89,8 @@ impl Search {
     }
 }
 
-/// Whether it is the first thread of its process; where processes are not known, whether it started others of these, and
-/// no thread started it.
+/// Whether the thread is the first of its process; if processes are unknown, whether no thread started it and it started others
+/// of the group.
 fn is_first(thread: &Thread, is_created: bool, group: &FxHashSet<usize>) -> bool {
     let number = |name: &str| name.rsplit_once('/').map(|(_, number)| number.to_owned());
     if let Some(of_process) = thread.process.as_deref().and_then(number) {

@@ -1,4 +1,4 @@
-//! Work that costs more CPU time on more CPUs, as runs of the command on several counts show, as a row of the ledger.
+//! Work that costs more CPU time on more CPUs, as runs of the command on several CPU counts show, as a row of the ledger.
 
 use super::Kind;
 use super::search::Search;
@@ -8,14 +8,14 @@ use crate::predict::{CpuCosts, Spread};
 use crate::program::FunctionRef;
 
 impl Search {
-    /// The change of cost that is looked at on this run's CPUs: all functions cost as on the smallest count.
+    /// The edit for this run's CPUs: all functions cost as on the smallest CPU count. `None`: no growth, or not more CPUs.
     pub(super) fn at_least_cost(&self, run: &WatchedRun) -> Option<Edit> {
         let costs = self.costs.as_ref().filter(|costs| costs.grows())?;
         let (few, _) = costs.ends()?;
         (run.cpus.or(usize::MAX) > few.cpus as usize).then_some(Edit::CostAsOn(few.cpus))
     }
 
-    /// The ends of what that gains: pairs of runs differ. `gain`: with their middle.
+    /// The ends of the gain, since pairs of runs differ; `gain`: with the middle growth.
     pub(super) fn bounds_of_cost(&self, gain: f64) -> (f64, f64) {
         let Some((_, many)) = self.costs.as_ref().and_then(CpuCosts::ends) else { return (0.0, gain) };
         let Spread { middle, least, most } = many.growth;
@@ -30,7 +30,7 @@ impl Search {
         u32::try_from(place).ok().map(FunctionRef)
     }
 
-    /// In the program's words.
+    /// The kind of limit, in the program's words.
     pub(super) fn of_costs(&self) -> Kind {
         let Some((few, many)) = self.costs.as_ref().and_then(CpuCosts::ends) else { return Kind::Nothing };
         let grown = self.costs.as_ref().and_then(|costs| costs.grown().into_iter().next());

@@ -1,4 +1,4 @@
-//! What was found, in the program's own words.
+//! Edits and locks in the program's own words: names of functions, threads and objects.
 
 use super::Kind;
 use super::holders::{self, Sums};
@@ -12,16 +12,16 @@ use crate::schedule::Outcome;
 use crate::time::Ticks;
 use rustc_hash::FxHashSet;
 
-/// How many functions are named that run while a lock is held.
+/// Number of functions reported that compute while a lock is held.
 const UNDER: usize = 8;
-/// A lock that is held for a smaller share of the time holds nobody's work: samples, some milliseconds apart, do not say what
-/// is computed in so short sections.
+/// For a lock held for a smaller share of the time, no holder's function is reported: samples are some milliseconds apart, and
+/// do not show what is computed in such short sections.
 const HELD: f64 = 0.02;
-/// A function with a smaller share of what is computed under a lock is not what its holder runs.
+/// A function with a smaller share of all computing under a lock is not reported as what its holder runs.
 const HOLDS: f64 = 0.1;
 
 impl Search {
-    /// The object that most waits are for, if it is more than half of all, waits as recorded among them.
+    /// The object that more than half of all waits are for, waits replayed as recorded among them.
     pub(super) fn most_awaited(&self, base: &Outcome) -> Option<ObjectId> {
         let operations = self.program().threads.iter().flat_map(|thread| &thread.operations);
         let awaits = operations.filter(|operation| matches!(operation, Operation::Await(_))).count() as u64;
@@ -32,7 +32,7 @@ impl Search {
 
     fn of_devices(&self, devices: &[ObjectId], base: &Outcome) -> Kind {
         let device = devices.first().copied().unwrap_or_default();
-        // Where records are missing, threads wait for what is not known.
+        // If records are missing, it is unknown what threads wait for.
         if self.program().meaning(device) == ObjectMeaning::Unknown {
             let used = base.objects.get(device.0 as usize).map_or(0, |used| used.blocked);
             let all = base.length.0.saturating_mul(base.threads.len() as u64).max(1);
@@ -77,7 +77,7 @@ impl Search {
         Kind::Turns { threads, processes: all > 1 && processes.len() == all, changes }
     }
 
-    /// In words of the program.
+    /// The kind of limit that the edit removes, in the program's words.
     pub(super) fn kind(&self, edit: &Edit, run: &WatchedRun) -> Kind {
         let base = &run.base;
         let function = |threads: &[usize]| {
@@ -153,12 +153,12 @@ impl Search {
                 }
             }
             Edit::FreeLocks(locks) => self.lock_kind(locks, base),
-            // No candidate is one of these.
+            // The search makes no candidates of other edits.
             _ => Kind::Work { busy: 0.0, hidden: self.hidden },
         }
     }
 
-    /// Locks that are alike, or one.
+    /// The kind of limit for one lock, or for locks that were first used in one place.
     fn lock_kind(&self, locks: &[ObjectId], base: &Outcome) -> Kind {
         let name = |object: ObjectId| self.object_name(object).to_owned();
         let all: FxHashSet<ObjectId> = locks.iter().copied().collect();
@@ -168,7 +168,7 @@ impl Search {
         });
         let waited = locks.iter().filter_map(|lock| base.objects.get(lock.0 as usize));
         let waited = waited.fold(0u64, |sum, used| sum.saturating_add(used.blocked + used.spun));
-        // Of a lock that is replayed the recording tells.
+        // A replayed lock has no simulated waits: the recorded ones count.
         let waited = match waited {
             0 => {
                 let names: FxHashSet<String> = locks.iter().copied().map(name).collect();
@@ -217,7 +217,7 @@ impl Search {
     }
 }
 
-/// A device, and how many others are waited for, too.
+/// The device's name, and how many other devices there are.
 fn with_others(name: &str, others: usize) -> String {
     match others {
         0 => name.to_owned(),

@@ -1,4 +1,4 @@
-//! Fewer threads of one kind, where more of them than CPUs wait for each other.
+//! Fewer threads in a group, where more threads than CPUs wait for each other.
 
 use super::asked_again::AskedAgain;
 use super::search::Search;
@@ -12,14 +12,15 @@ use crate::schedule::Outcome;
 use crate::time::Ticks;
 use rustc_hash::FxHashSet;
 
-/// Spinning explains what a prediction lacks if it took at least this part of it.
+/// Spinning explains the time that a prediction lacks if it took at least this part of that time.
 const EXPLAINS: f64 = 0.5;
-/// Threads that wake each other more often than this do not only begin and end together.
+/// Threads that wake each other more often than this meet during the run, not only at its beginning and end.
 const OFTEN: usize = 10;
 
 impl Search {
-    /// As many threads as CPUs, or half of them, in place of threads that want CPUs and wait for each other: such a wait lasts longer
-    /// if the other thread has no CPU. For threads that only compute, one more than CPUs costs nothing.
+    /// The edits that keep as many threads as CPUs, or half of the threads, of groups that want CPUs and wait for each other.
+    /// Such a wait lasts longer if the other thread has no CPU. For threads that only compute, more threads than CPUs cost
+    /// nothing.
     pub(super) fn fewer_threads(&self, run: &WatchedRun, worth: u64) -> Vec<(Edit, u64)> {
         let Cpus::Count(count) = run.cpus else { return Vec::new() };
         let (base, cpus) = (&run.base, count.get() as usize);
@@ -31,7 +32,7 @@ impl Search {
         };
         let asked = Ticks::from_ns(self.asked_again.waiting_ns).0 / cpus as u64;
         let busy = sum(|used| used.busy) / cpus as u64;
-        // All that is computed keeps all CPUs busy for so long at least, but for what the kernel computes for threads that wait.
+        // All computing on all CPUs takes at least `busy` ticks, except the kernel's work for threads that wait.
         let kernels = (busy as f64 * self.kernel_work_of_waiting()) as u64;
         let most = base.length.0.saturating_sub(busy).saturating_add(asked).saturating_add(kernels);
         let ready = sum(|used| used.ready);
@@ -47,14 +48,14 @@ impl Search {
         for group in self.groups.iter().filter(is_one) {
             let half = group.threads.len() / 2;
             for kept in std::iter::once(cpus).chain((half > cpus && self.is_small()).then_some(half)) {
-                // It is asked with more CPUs, to which it is the alternative.
+                // The bound is at least that of more CPUs, since fewer threads are the alternative.
                 edits.push((Edit::FewerThreads { threads: group.threads.clone(), kept }, most.max(ready)));
             }
         }
         edits
     }
 
-    /// Whether they meet, or each wakes others of them again and again.
+    /// Whether the threads meet, or most of them are woken by others of the group again and again.
     fn wait_for_each_other(&self, group: &Group) -> bool {
         let is_barrier = |operation: &Operation| matches!(operation, Operation::Barrier(..));
         let threads = || group.threads.iter().filter_map(|thread| self.program().threads.get(*thread));
@@ -74,8 +75,8 @@ impl Search {
         2 * often.count() > group.threads.len()
     }
 
-    /// Whether they share the work evenly. Of threads that spin, samples divide computing from spinning: who does how much of which
-    /// is not known well.
+    /// Whether the threads share the work evenly. If they spin, samples divide computing from spinning, so the share of each
+    /// thread is not known well and does not count.
     fn may_be_fewer(&self, threads: &[usize], base: &Outcome) -> bool {
         let all = threads.iter().filter_map(|thread| self.program().threads.get(*thread));
         let spins = |operation: &Operation| matches!(operation, Operation::Await(edge) if self.program().is_spinning(*edge));
@@ -84,24 +85,24 @@ impl Search {
         mostly_asks || is_even(threads, base) || all.flat_map(|thread| &thread.operations).any(spins)
     }
 
-    /// The time with fewer threads, nanoseconds: never shorter than in another run, where chance may have changed which threads meet,
-    /// nor longer than it is: what spinning takes of the CPUs is in no simulation.
+    /// The time with fewer threads, nanoseconds: at least that of a second run, since chance may change which threads meet. It
+    /// is at most the time as it is, since no simulation has the CPU time that spinning takes.
     pub(super) fn time_with_fewer(&self, cpus: Cpus, edit: &Edit, base: &Outcome) -> Option<f64> {
         let trial = self.trials.with(vec![edit.clone()]);
         let (ns, base_ns) = (trial.time_ns(cpus, 0)?, base.length.as_ns_f64());
         Some(ns.max((1.0 - trial.gain(cpus, 1)?) * base_ns).min(base_ns))
     }
 
-    /// The time as it is, and with only some of these threads, nanoseconds; `None`: they do not share the work evenly, or it
-    /// does not come to its end.
+    /// The time as it is, and with `kept` of these threads, nanoseconds; `None`: the threads do not share the work evenly, or
+    /// the program does not come to its end.
     pub fn with_fewer(&self, threads: &[usize], kept: usize, cpus: Cpus) -> Option<(f64, f64)> {
         let base = self.complete_run(cpus).filter(|base| self.may_be_fewer(threads, base))?;
         let edit = Edit::FewerThreads { threads: threads.to_vec(), kept };
         Some((base.length.as_ns_f64(), self.trials.with(vec![edit]).time_ns(cpus, 0)?))
     }
 
-    /// The most that fewer threads gain, as a share of the time, where simulated it is `gain`: what threads asked again and again is
-    /// gone, too, and what the kernel computes for threads that wait, which the simulation lacks, or counts as computing.
+    /// The most that fewer threads gain, as a share of the time. To the simulated `gain` come busy waiting and the kernel's
+    /// work for threads that wait, which the simulation lacks or counts as computing.
     pub(super) fn most_with_fewer(&self, gain: f64, run: &WatchedRun) -> f64 {
         let cpus = f64::from(run.cpus.or(1).max(1) as u32);
         let AskedAgain { waiting_ns, computing_ns } = self.asked_again;

@@ -1,9 +1,9 @@
-//! Which questions a large program is asked.
+//! Which trials a large program gets.
 
 use crate::experiment::Edit;
 
-/// The first `most` of these questions, and the lock that threads wait for longest among them: how long threads want CPUs is a sum over
-/// all of them, and large where one lock holds them up.
+/// The first `most` trials, with the lock that threads wait for longest always among them. The bound of more CPUs is a sum over
+/// all threads, so it is large even where one lock holds the threads up.
 pub(super) fn first_asked(mut questions: Vec<(Edit, u64)>, most: usize) -> Vec<(Edit, u64)> {
     let lock = questions.iter().position(|(edit, _)| matches!(edit, Edit::FreeLocks(_)));
     if let Some(place) = lock.filter(|place| *place >= most) {
@@ -19,7 +19,7 @@ mod tests {
     use crate::cpus::Cpus;
     use crate::program::ObjectId;
 
-    /// A mutex that four threads took 260,000 times was not asked about: "CPUs", though without it half of the time goes.
+    /// The lock is tried even if the program is so large that only the trials with larger bounds would fit.
     #[test]
     fn the_lock_that_is_waited_for_longest_is_always_asked() {
         let lock = |number| Edit::FreeLocks(vec![ObjectId(number)]);

@@ -1,4 +1,4 @@
-//! What a person can change, and what each change gains.
+//! Changes that a person can make, and the gain of each.
 
 use super::holders::{self, Sums};
 use super::search::{Found, Search};
@@ -11,24 +11,24 @@ use crate::predict::{Assumptions, Scheduler};
 use crate::program::{Function, FunctionRef, ObjectId};
 use crate::time::Ticks;
 
-/// Changes shown.
+/// Number of changes shown.
 pub(super) const SHOWN: usize = 3;
 /// A change that gains less than this is not worth a line.
 const LEAST: f64 = 0.02;
-/// Into how many locks one is split.
+/// Number of locks into which one lock is split.
 const PARTS: u32 = 8;
-/// What a function that is made faster takes of its time.
+/// A function that is made faster takes this part of its time.
 const FASTER: f64 = 0.5;
-/// Functions tried.
+/// Number of functions tried.
 const FUNCTIONS: usize = 3;
-/// A holder's function is worth moving if it has this share of what is computed under the lock, and not all of it: what the lock
-/// is for stays.
+/// A holder's function is worth moving out of a lock if it has this share of all computing under the lock; with all of it,
+/// nothing would be left for the lock to protect.
 const WORTH_MOVING: std::ops::Range<f64> = 0.1..0.995;
 /// Threads that hold a lock sync files for at least this part of the time.
 const SYNCED: f64 = 0.25;
 /// A thread that is at work for this share of the time sets the pace, though it waits for work in between.
 const AT_WORK: f64 = 0.5;
-/// At least this many CPUs are busy then, on average.
+/// A program that waits for work gets advice only if at least this many CPUs are busy, on average.
 const BUSY: f64 = 0.25;
 
 /// A change and its gain.
@@ -36,19 +36,19 @@ const BUSY: f64 = 0.25;
 pub struct Fix {
     /// What to change.
     pub edit: Edit,
-    /// The lock, if it is about one.
+    /// The lock that the change is about, if any.
     pub lock: Option<String>,
-    /// The function, if it is about one.
+    /// The function that the change is about, if any.
     pub function: Option<String>,
-    /// Where it is, if that is known.
+    /// The function's source location, if known.
     pub location: Option<String>,
-    /// The share of the predicted time that it takes off on the first CPU count.
+    /// The share of the predicted time that the change saves on the first CPU count.
     pub gain: f64,
-    /// The smallest and the largest share in runs in which what is open is decided differently.
+    /// The smallest and the largest share in runs with other decisions of what the model leaves open.
     pub runs: (f64, f64),
-    /// Between what the gain lies: also by what was recorded and by what the model leaves out, as `what-if` says it.
+    /// The range of the gain: `runs`, widened by the recording's error and by what the model lacks, as `what-if` prints it.
     pub band: (f64, f64),
-    /// The same on the largest CPU count, if that is another one and the program is not too large to be run there, too.
+    /// The gain on the largest CPU count, if that is another one and the program is small enough to run there, too.
     pub gain_at_largest: Option<f64>,
 }
 
@@ -70,11 +70,11 @@ impl Search {
         }
         let mut edits: Vec<Edit> = Vec::new();
         let mut functions: Vec<FunctionRef> = Vec::new();
-        // The lock that limits is worth all that can be done about it; others are not in the way yet.
+        // All changes to the lock that limits are tried; other locks are not in the way yet.
         if matches!(first.limit.kind, Kind::Lock { .. })
             && let Some(locks) = Search::locks_found(first).next()
         {
-            // An interpreter's own lock is neither split nor left earlier.
+            // A user can neither split an interpreter's lock nor move work out of it.
             if locks.iter().any(|lock| self.program().meaning(*lock).is_interpreter_lock()) {
                 edits.push(Edit::Processes(locks.to_vec()));
             } else {
@@ -106,7 +106,7 @@ impl Search {
             let waits = matches!(first.limit.kind, Kind::Cpus { .. });
             edits.extend(waits.then_some(Edit::Cpus(more)));
         }
-        // Most of what such a function computes is waiting for the line, which does not get faster with the rest.
+        // Most of such a function's time is waiting for the line, which stays as long if the function gets faster.
         if matches!(first.limit.kind, Kind::CacheLine { .. }) {
             return edits;
         }
@@ -117,7 +117,7 @@ impl Search {
             }
         }
         let sorted = sums.sorted();
-        // Where most is computed in a library without names, another library or its symbols are what a person can get.
+        // For a library without names that computes most, a person can get another library or the symbols.
         let library =
             sorted.first().filter(|(function, ticks)| *ticks > sums.all() / 4 && self.is_library(*function));
         let library = library.map(|(function, _)| *function);
@@ -135,7 +135,7 @@ impl Search {
         edits
     }
 
-    /// Files are synced less often, if threads wait for that.
+    /// The change that syncs files less often, if threads wait for file syncs.
     fn fewer_syncs(&self, found: &Found) -> Option<Edit> {
         let waits = found.without.iter().any(|(edit, _)| {
             matches!(edit, Edit::FreeDevices(devices) if devices.iter().any(|device| is_sync(self.object_name(*device))))
@@ -143,7 +143,7 @@ impl Search {
         waits.then_some(Edit::NoSyncs)
     }
 
-    /// One file sync for all threads that wait for the lock, on average, if its holders sync files for much of the time.
+    /// One file sync for all threads that wait for the lock, on average, if its holders sync files much of the time.
     fn group_commit(&self, locks: &[ObjectId], found: &Found) -> Option<Edit> {
         let [lock] = *locks else { return None };
         let used = found.locks.iter().find(|used| used.lock == self.object_name(lock))?;
@@ -153,7 +153,7 @@ impl Search {
         is_much.then_some(Edit::GroupCommit(lock, waiting.min(f64::from(u16::MAX)) as u32 + 1))
     }
 
-    /// What can be done about a lock; the function that its holder runs.
+    /// Adds changes to a lock; returns the function that its holders compute most.
     fn of_lock(&self, locks: &[ObjectId], edits: &mut Vec<Edit>) -> Option<FunctionRef> {
         if let [lock] = locks {
             edits.push(Edit::SplitLock(*lock, PARTS));
@@ -167,7 +167,7 @@ impl Search {
         (share >= WORTH_MOVING.start).then_some(function)
     }
 
-    /// What can be done about what a thread computes alone; the function that most of it is.
+    /// Adds changes to a stretch that a thread computes alone; returns the function that most of the stretch is.
     fn of_stretch(
         &self,
         stretch: Stretch,
@@ -188,7 +188,7 @@ impl Search {
         function
     }
 
-    /// The system call that takes most CPU time, if nobody can look up the code that makes it.
+    /// The system call that takes most CPU time, of those whose calling code has no names.
     fn system_call(&self) -> Option<FunctionRef> {
         let computed = self.program().compute_times().functions;
         let calls = (0..).zip(&self.program().functions).zip(computed).filter(|((number, function), _)| {
@@ -211,7 +211,7 @@ impl Search {
         self.program().functions.get(function.0 as usize).is_some_and(Function::is_unnamed_library)
     }
 
-    /// What a change gains; `None`: too little, or it cannot be made.
+    /// The gain of a change; `None`: the gain is too small, or the change cannot be made.
     pub fn fix(&self, edit: &Edit, found: &[Found]) -> Option<Fix> {
         let first = found.first()?;
         let cpus = first.limit.cpus;
@@ -219,14 +219,14 @@ impl Search {
             known.iter().find(|(known, _)| known.is_same(edit)).map(|(_, ns)| 1.0 - ns / time_ns)
         };
         if let Some(gain) = gain_in(&self.known(first), first.time_ns) {
-            // Of a bound, the row says how little it may be.
+            // If the gain is only bounded, the ledger's row has its smallest value.
             if matches!(edit, Edit::FewerThreads { .. } | Edit::MoreThreads { .. })
                 && let Some(bounds) = first.bounds_of(edit).filter(|(least, most)| least < most)
             {
                 let middle = f64::midpoint(bounds.0, bounds.1);
                 return (bounds.1 >= WORTH).then(|| self.fix_of(edit, middle, bounds, None, cpus));
             }
-            // For a program that only sleeps, that is no advice.
+            // "Do not sleep" is no advice for a program that only sleeps.
             let most = if *edit == Edit::NoSleeps { 0.95 } else { 1.0 };
             let there = found.get(1).and_then(|there| gain_in(&there.without, there.time_ns));
             return (WORTH..most).contains(&gain).then(|| self.fix_of(edit, gain, (gain, gain), there, cpus));
@@ -249,7 +249,7 @@ impl Search {
                 };
             }
         }
-        // A gain that another run of the same program does not have is chance.
+        // A gain that another run of the same program lacks is chance.
         if runs.0 < LEAST / 2.0 {
             return None;
         }
@@ -260,7 +260,7 @@ impl Search {
         Some(self.fix_of(edit, gain, runs, there, cpus))
     }
 
-    /// In words of the program.
+    /// The fix, in the program's words.
     fn fix_of(
         &self,
         edit: &Edit,

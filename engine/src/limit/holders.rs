@@ -1,4 +1,4 @@
-//! What is computed where: by a thread, in a stretch of its life, while a lock is held.
+//! Computing by function: of a thread, of a part of a thread, or while a lock is held.
 
 use super::Part;
 use crate::attribution::Owners;
@@ -6,7 +6,7 @@ use crate::program::{CallWalk, FunctionRef, ObjectId, Operation, Program, Walk};
 use crate::time::Ticks;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Ticks by the function that they count for; `None`: no function.
+/// Ticks by the function for which they count; `None`: no function.
 #[derive(Debug, Default)]
 pub(super) struct Sums(FxHashMap<Option<FunctionRef>, u64>);
 
@@ -16,7 +16,7 @@ impl Sums {
         *sum = sum.saturating_add(length);
     }
 
-    /// The functions with the largest sums first.
+    /// The functions with their sums in ticks, the largest first.
     pub(super) fn sorted(&self) -> Vec<(FunctionRef, u64)> {
         let mut sums: Vec<(FunctionRef, u64)> =
             self.0.iter().filter_map(|(function, sum)| Some(((*function)?, *sum))).collect();
@@ -24,7 +24,7 @@ impl Sums {
         sums
     }
 
-    /// All together, including the time of no function.
+    /// The sum of all ticks, including those of no function.
     pub(super) fn all(&self) -> u64 {
         self.0.values().fold(0u64, |all, sum| all.saturating_add(*sum))
     }
@@ -46,7 +46,7 @@ impl Sums {
     }
 }
 
-/// What a thread computes; `range`: only from that much of its computing on up to so much, ticks.
+/// Adds a thread's computing to `sums`; `range`: only the part between these ticks of the thread's own computing.
 pub(super) fn of_thread(
     program: &Program,
     owners: &Owners,
@@ -73,7 +73,7 @@ pub(super) fn of_thread(
     }
 }
 
-/// What all threads compute while they have one of these locks; `None` also counts, for shares.
+/// All threads' computing while they hold one of these locks; the key `None` counts, too, so that shares are right.
 pub(super) fn under(program: &Program, owners: &Owners, locks: &[ObjectId]) -> Sums {
     let locks: FxHashSet<ObjectId> = locks.iter().copied().collect();
     let mut sums = Sums::default();

@@ -1,5 +1,5 @@
-//! Whether a program waited for work or for time while it was recorded. Its prediction may not show that: waits that never
-//! ended are no part of it, and what limits its few milliseconds of computing is not what takes the time.
+//! Whether a program waited for work or for time while it was recorded. Its prediction may not show this: waits that never
+//! ended are no part of it, and the limit of a few milliseconds of computing is not the limit of the recorded time.
 
 use super::loaded::loaded;
 use super::{Kind, Limit};
@@ -9,16 +9,16 @@ use crate::time::Ticks;
 /// CPUs that an idle program uses at most, on average.
 const BUSY: f64 = 0.1;
 
-/// What a program did while it was recorded.
+/// A program that rested while it was recorded.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rest {
     pub(super) wall_ns: f64,
-    /// CPUs that it used, on average.
+    /// CPUs that the program used, on average.
     pub(super) busy: f64,
 }
 
 impl Rest {
-    /// `None` if it computed, was held up by something, clients waited for it, or the recording does not tell.
+    /// `None` if the program computed, was held up by something, clients waited for it, or the recording lacks the facts.
     pub(super) fn of(program: &Program, recorded: &Recorded) -> Option<Rest> {
         if loaded(recorded).is_some() {
             return None;
@@ -37,33 +37,33 @@ impl Rest {
     }
 }
 
-/// CPUs that a program used on average while it was awake, as measured and without what recording took of its threads' time.
-/// `None`: not known, as of a program written by hand.
+/// CPUs that a program used on average while it was awake, as measured, without recording's cost in its threads.
+/// `None`: not known, as for a program written by hand.
 pub(super) fn measured_busy(program: &Program, asleep: Option<&MostlyAsleep>) -> Option<f64> {
     let cost = program.overhead.filter(|cost| cost.wall_ns > 0 && cost.target_ns > 0)?;
     let awake_ns = asleep.map_or(cost.wall_ns as f64, |asleep| asleep.awake_ns);
     (awake_ns > 0.0).then(|| cost.target_ns.saturating_sub(cost.in_threads_ns()) as f64 / awake_ns)
 }
 
-/// A program that sleeps for most of its recording, which is no part of its predicted time: nothing ended that sleep, or it
+/// A program that sleeps for most of its recording, outside of its predicted time: nothing ended that sleep, or the program
 /// had nothing to do.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MostlyAsleep {
-    /// How long a thread ran or wanted to, nanoseconds.
+    /// The time in which any thread ran or was runnable, nanoseconds.
     pub awake_ns: f64,
-    /// The recording's length.
+    /// The recording's length, nanoseconds.
     pub wall_ns: f64,
 }
 
 impl MostlyAsleep {
-    /// `None` if it is awake for long, or what it sleeps for is in the limit's time.
+    /// `None` if the program is awake for long, its sleep is in the limit's time, or the limit already says so.
     pub(super) fn of(program: &Program, recorded: &Recorded, limit: &Limit) -> Option<MostlyAsleep> {
         let is_told =
             !limit.kind.is_known() || matches!(limit.kind, Kind::Idle { .. } | Kind::Deadlock { .. });
         MostlyAsleep::left_out(program, recorded, limit.time_ns).filter(|_| !is_told)
     }
 
-    /// The same whatever limits; `time_ns`: the predicted time.
+    /// The same for any limit; `time_ns`: the predicted time.
     pub(super) fn left_out(program: &Program, recorded: &Recorded, time_ns: f64) -> Option<MostlyAsleep> {
         let wall_ns = program.overhead.map(|cost| cost.wall_ns).filter(|wall_ns| *wall_ns > 0)? as f64;
         let asleep_ns = (recorded.asleep_ns as f64).min(wall_ns);

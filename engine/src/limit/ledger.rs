@@ -1,11 +1,12 @@
-//! The ledger: one row for each cause that may limit a run, with the share of the time that goes without it and how that is known
-//! (ours). What limits is the first row.
+//! The ledger: a row for each cause that may limit a run, with the share of the time that is saved without the cause, and how
+//! that share is known (ours). The first row is the limit.
 //!
-//! A row's gain is an interval. Of what is simulated both ends are the same; of what is assumed, bounded by its part of the path,
-//! or not known, the lower end is 0. Rows are ordered by what they may be expected to bring, the middle: by the lower end a
-//! simulated 5 % would hide a stretch of 60 % that might be divided, by the upper end anything that is not known would hide what
-//! is. Of CPU time that was seen, [`SEEN`] is expected. Where two are about the same, a simulated one comes first, and of these the
-//! one that says more precisely what to change. A row that could bring more than the first one stands below it on the screen.
+//! A row's gain is an interval. Both ends are equal if the gain was simulated. The lower end is 0 if the gain is assumed,
+//! bounded by the cause's part of the path, or unknown. Rows are ordered by the middle, the expected gain. By the lower end a
+//! simulated 5 % would hide a stretch of 60 % that might be divided; by the upper end an unknown cause would hide all known
+//! ones. Of measured CPU time, [`SEEN`] is expected. Of two rows with about the same gain a simulated one comes first; of two
+//! simulated rows, the one that says more precisely what to change. A row that may gain more than the first row stands below it
+//! on the screen.
 
 use super::loaded::loaded;
 use super::row::{Evidence, Row};
@@ -18,19 +19,19 @@ use crate::program::{ObjectId, ObjectMeaning, RecordedWait, SupportWork};
 
 /// Two gains that differ by less than this are the same.
 const SAME: f64 = 0.02;
-/// CPU time that samples see in the kernel, in a runtime, at a cache line, or in threads that are woken for nothing, can mostly be
-/// saved: of nineteen public reports the remedy brought at least this part of it in eighteen (VALIDATION.md).
+/// The part that can be saved of CPU time that samples find in the kernel, in a runtime, at a cache line, or in threads that
+/// are woken for nothing: in eighteen of nineteen public reports the remedy gained at least this part (VALIDATION.md).
 const SEEN: f64 = 2.0 / 3.0;
-/// A cause that gains this part of what cheaper work gains is the reason why it costs more.
+/// A cause with at least this part of the gain of cheaper work is the reason why the work costs more.
 const REASON: f64 = 0.5;
 /// More than this share of a run is most of it.
 const MOST: f64 = 0.5;
-/// Fewer waits for work are no requests.
+/// Fewer waits for work than this are no requests.
 const REQUESTS: u64 = 10;
-/// A program that keeps fewer CPUs busy may wait for work most of the time.
+/// A program that keeps fewer CPUs busy than this may wait for work most of the time.
 const AT_REST: f64 = 0.5;
 
-/// What a row is about, before it is put in the program's words.
+/// The cause of a row, not yet in the program's words.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Cause {
     Edit(Edit),
@@ -38,16 +39,16 @@ pub(super) enum Cause {
     OnPath(Edit),
     Idle,
     LocksNotRecorded,
-    /// What the prediction for the recorded machine lacks of the recorded time.
+    /// The part of the recorded time that the prediction for the recorded machine lacks.
     Unexplained,
-    /// Requests wait for what is not visible.
+    /// Requests wait for something that is not visible.
     OpenRequests,
-    /// Goroutines wait for each other, which only their wake-ups show.
+    /// Goroutines wait for each other, which only samples show.
     Goroutines,
     Work,
 }
 
-/// A row in the making.
+/// A row whose cause is not yet in the program's words.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Claim {
     pub(super) cause: Cause,
@@ -69,7 +70,7 @@ impl Claim {
         f64::midpoint(self.least, self.most)
     }
 
-    /// Of two that gain the same, the one with the smaller number comes first.
+    /// Of two claims with the same gain, the claim with the smaller number comes first.
     fn order(&self) -> u32 {
         match &self.cause {
             Cause::LocksNotRecorded => 0,
@@ -81,7 +82,7 @@ impl Claim {
     }
 }
 
-/// Whether threads that sleep for each other do so for this reason.
+/// Whether the cause explains why threads sleep and wake each other in the kernel.
 fn explains_kernel_waiting(cause: &Cause) -> bool {
     let waits = |edit: &Edit| {
         matches!(
@@ -93,8 +94,8 @@ fn explains_kernel_waiting(cause: &Cause) -> bool {
 }
 
 impl Search {
-    /// All rows, the one that limits first; of the others those that gain enough to be worth looking at. `without`: the time
-    /// without each constraint, nanoseconds.
+    /// All rows: first the limit, then the rows with a gain of at least [`WORTH`]. `without`: the predicted time without each
+    /// constraint, nanoseconds.
     pub(super) fn ledger(&self, without: &[(Edit, f64)], run: &WatchedRun) -> Vec<Claim> {
         let time_ns = run.time_ns();
         let gains = || without.iter().map(|(edit, ns)| (edit, 1.0 - ns / time_ns));
@@ -105,10 +106,10 @@ impl Search {
         sleep_is_polling(&mut claims);
         most_sleepers(&mut claims);
         self.claim_unrecorded(&mut claims, run);
-        // Of a program at rest that is measured: what its milliseconds of computing gain is nothing of its time.
+        // For a program at rest, gains are shares of the measured time, of which its computing is only milliseconds.
         let at_rest = self.rest.map_or(1.0, |rest| time_ns / rest.wall_ns);
         let unexplained = if self.is_explained(&claims, run) { 0.0 } else { self.unexplained(run) };
-        // A prediction that explains most of the run tells what limits it.
+        // Rows keep their weight if the prediction explains most of the run; otherwise they count only for the explained part.
         let explained = at_rest * if unexplained > MOST { 1.0 - unexplained } else { 1.0 };
         claims.retain(|claim| claim.most * explained >= WORTH);
         if unexplained > 0.0 {
@@ -125,14 +126,14 @@ impl Search {
         self.holders_first(&mut claims);
         let most = claims.first().map_or(0.0, weight);
         if most >= WORTH {
-            // One that gains more and does not come first is what another one is the reason for.
+            // `holders_first` may have moved a row behind a smaller one; such a row stays behind its reason.
             let is_same = |claim: &&Claim| ((most - SAME).max(WORTH)..=most).contains(&weight(claim));
             let same = claims.iter().take_while(is_same);
             let is_open = |claim: &Claim| claim.evidence != Evidence::Simulated;
             let first = same.enumerate().min_by_key(|(_, claim)| (is_open(claim), claim.order()));
             let first = first.map_or(0, |(place, _)| place);
             claims[..=first].rotate_right(1);
-            // Threads that wait for a lock take turns for that reason.
+            // Threads that wait for a lock take turns because of the lock.
             if matches!(claims.first(), Some(Claim { cause: Cause::Edit(Edit::FreeLocks(_)), .. })) {
                 claims.retain(|claim| claim.cause != Cause::Edit(Edit::NoTurns));
             }
@@ -148,7 +149,7 @@ impl Search {
         claims
     }
 
-    /// A thread that others wait for, since it has more to do, and that no other one does the same as, is named.
+    /// Puts a busy thread before the imbalance that it causes: the row names the thread.
     fn busy_thread_before_imbalance(&self, claims: &mut [Claim], run: &WatchedRun) {
         let Some(busy) = self.busy_thread(run).map(|busy| busy.part(None)) else { return };
         let is_it =
@@ -160,8 +161,9 @@ impl Search {
         }
     }
 
-    /// What is known of why work costs more on more CPUs says more than that it does: a cache line, spinning, the kernel. The runs show
-    /// that at least so much can be gained there, if the function is the one whose cost grows.
+    /// Puts the reason why work costs more on more CPUs (cache line, spinning, kernel) before the cost itself. If the line's
+    /// function is the one whose cost grows most, the runs on several CPU counts show that the line gains at least as much as
+    /// the cost.
     fn reasons_of_cost_first(&self, claims: &mut [Claim]) {
         let Some(place) =
             claims.iter().position(|claim| matches!(claim.cause, Cause::Edit(Edit::CostAsOn(_))))
@@ -198,7 +200,7 @@ impl Search {
         }
     }
 
-    /// What changes in each row, and the ends of its gain.
+    /// Each row's edit with the ends of its gain; rows without an edit are omitted.
     pub(super) fn bounds(claims: Vec<Claim>) -> Vec<(Edit, (f64, f64))> {
         let bounds = |claim: Claim| match claim.cause {
             Cause::Edit(edit) => Some((edit, (claim.least, claim.most))),
@@ -207,8 +209,8 @@ impl Search {
         claims.into_iter().filter_map(bounds).collect()
     }
 
-    /// What threads sleep for while they have a lock or a permit is what its holder does, and what threads of a pool sleep for while
-    /// there is more to do is what one of more threads would do: it comes after that, however much it gains.
+    /// Puts a lock, permit or pool before the sleep inside it, however much the sleep gains. Sleeping with a lock or permit is
+    /// the holder's work; sleeping threads of a pool with more work show that more threads would sleep at the same time.
     fn holders_first(&self, claims: &mut [Claim]) {
         let is_holder = |other: &Claim, sleeping: &Edit| match &other.cause {
             Cause::Edit(
@@ -224,7 +226,7 @@ impl Search {
         }
     }
 
-    /// Whether a claim explains what the prediction lacks: threads that spin while others have no CPU, or are woken for nothing.
+    /// Whether a claim explains the time that the prediction lacks: by spinning without CPUs, or by wake-ups for nothing.
     fn is_explained(&self, claims: &[Claim], run: &WatchedRun) -> bool {
         let missing = self.unexplained(run);
         let is_cause =
@@ -232,21 +234,21 @@ impl Search {
         claims.iter().filter(is_cause).any(|claim| claim.most >= missing)
     }
 
-    /// What a constraint's removal says.
+    /// The claim for a constraint's removal; `None`: the removal says nothing where requests set the pace.
     fn claim(&self, edit: &Edit, gain: f64, waits_for_work: bool, run: &WatchedRun) -> Option<Claim> {
         let cause = Cause::Edit(edit.clone());
         let is_unknown = |device: &ObjectId| self.program().meaning(*device) == ObjectMeaning::Unknown;
         Some(match edit {
             _ if self.is_waiting_for_work(edit) => Claim::simulated(Cause::Idle, gain),
             Edit::FreeHandOver if self.most_awaited(&run.base).is_some_and(|of| self.is_idle_device(of)) => {
-                // Woken by who sends the work: a thread that has always some is never put to sleep.
+                // The sender of the work wakes the thread: with more work the thread would not be put to sleep.
                 Claim::simulated(Cause::Idle, gain)
             }
             _ if self.is_at_rest(edit, run) => Claim::simulated(Cause::Idle, gain),
             Edit::FreeDevices(devices) if devices.iter().all(is_unknown) => {
                 Claim::at_most(cause, gain, Evidence::Unknown)
             }
-            // What is computed between two requests sets the pace together with who sends them, however long it is.
+            // Computing between two requests sets the pace together with the clients, however long it is.
             Edit::Divide(..) | Edit::NoTurns if waits_for_work => return None,
             Edit::MoreThreads { threads, .. } if waits_for_work && threads.len() == 1 => return None,
             Edit::FewerThreads { .. } => {
@@ -254,7 +256,7 @@ impl Search {
                 let evidence = if most > gain { Evidence::Bounded } else { Evidence::Simulated };
                 Claim { cause, least: gain, most, evidence }
             }
-            // What they looked for may not be there yet.
+            // What the threads look for when they wake may not be there earlier.
             Edit::NoPolling(_) | Edit::MoreSleepers { .. } => Claim::at_most(cause, gain, Evidence::Bounded),
             Edit::OwnLines { line, .. } => {
                 let least = self.least_without_line(*line, run);
@@ -264,7 +266,7 @@ impl Search {
                 let (least, most) = self.bounds_of_cost(gain);
                 Claim { cause, least, most, evidence: Evidence::Bounded }
             }
-            // How much longer threads wait for cache lines then is a model, not a run.
+            // The longer waits for cache lines on more CPUs come from a model, not from a run.
             Edit::Cpus(_) | Edit::NoQuota | Edit::MoreThreads { .. }
                 if !self.lines.is_empty() || self.kernel_work_in_the_way() >= WORTH =>
             {
@@ -276,8 +278,8 @@ impl Search {
         })
     }
 
-    /// Locks that were not recorded: their waits are replayed. What hand-overs, CPUs and turns would gain is not
-    /// distinguishable from what these locks cost, so that one row has all of it. No wait takes more than the CPUs leave idle.
+    /// Puts one row for unrecorded locks in place of hand-overs, CPUs and turns: the waits for these locks are replayed, so the
+    /// gains are not distinguishable. The row's gain is at most the share of CPUs that are idle.
     fn claim_unrecorded(&self, claims: &mut Vec<Claim>, run: &WatchedRun) {
         let Some(locks) = &self.unrecorded else { return };
         let idle = 1.0 - run.busy() / run.cpus.or(usize::MAX) as f64;
@@ -287,7 +289,7 @@ impl Search {
         }
         let is_replayed = |edit: &Edit| match edit {
             Edit::FreeHandOver | Edit::Cpus(_) | Edit::NoQuota | Edit::NoTurns => true,
-            // What waits for a lock looks like a stage or a pool.
+            // Threads that wait for an unrecorded lock look like a stage or a pool.
             Edit::MoreThreads { .. } | Edit::FewerThreads { .. } => locks.is_lock,
             _ => false,
         };
@@ -299,7 +301,7 @@ impl Search {
         claims.push(Claim { most, ..unknown });
     }
 
-    /// What limits where the removal of no single constraint gains enough: what most of the path is. Without a path, the work.
+    /// The limit if no single constraint's removal gains enough: the largest part of the path. Without a path, the work.
     fn on_path(&self, run: &WatchedRun) -> Claim {
         if let Some(rest) = self.rest {
             let share = 1.0 - rest.busy;
@@ -311,7 +313,7 @@ impl Search {
             Claim::at_most(cause, run.share(ticks), Evidence::OnPath)
         };
         let Some(causes) = &run.causes else { return Claim::at_most(Cause::Work, 1.0, Evidence::OnPath) };
-        // Each of several devices may be short, and all together most of the path.
+        // The waits for each device may be short, although together they are most of the path.
         let devices = causes.devices();
         let idle = devices.iter().filter(|(device, _)| self.is_idle_device(*device));
         let idle = idle.map(|(device, sum)| on_path(Edit::FreeDevices(vec![*device]), *sum));
@@ -327,7 +329,7 @@ impl Search {
             on_path(Edit::FreeHandOver, causes.handing_over),
         ];
         let work = Claim::at_most(Cause::Work, run.share(causes.computing), Evidence::OnPath);
-        // What threads compute is the limit unless something else takes longer: the longest by itself, before devices together.
+        // Computing is the limit unless a wait takes longer: first the longest single wait, then all devices together.
         let longer = largest.chain(idle).chain(others).filter(|claim| claim.most > work.most);
         let longest = longer.max_by(|a, b| a.most.total_cmp(&b.most));
         longest.or(all.filter(|claim| claim.most > work.most)).unwrap_or(work)
@@ -344,8 +346,8 @@ impl Search {
         matches!(edit, Edit::FreeDevices(devices) if devices.iter().all(|device| self.is_idle_device(*device)))
     }
 
-    /// Whether what threads sleep for, or wait for at this device, was mostly waiting for work, as recorded, in a program that does
-    /// little else.
+    /// Whether the threads' sleeps, or their waits for these devices, were mostly waiting for work as recorded, in a program
+    /// that does little else.
     fn is_at_rest(&self, edit: &Edit, run: &WatchedRun) -> bool {
         let is_of: &dyn Fn(&RecordedWait) -> bool = match edit {
             Edit::NoSleeps | Edit::NoPolling(_) if self.rest.is_some() => return true,
@@ -362,13 +364,13 @@ impl Search {
         run.busy() < AT_REST && sum(true) > sum(false) && loaded(&self.recorded).is_none()
     }
 
-    /// What rows are ordered by. A word that nobody was seen to use as a lock is only known to be waited for: it comes before what most
-    /// of the path is, and after what is simulated.
+    /// The weight by which rows are ordered. A futex word that no thread was seen to use as a lock gets at most [`WORTH`]:
+    /// after simulated rows, before the largest part of the path.
     fn weight(&self, claim: &Claim) -> f64 {
         let is_lock = self.unrecorded.as_ref().is_none_or(|locks| locks.is_lock);
         match claim.cause {
             Cause::LocksNotRecorded if !is_lock => claim.middle().min(WORTH),
-            // That threads sleep is known, only what comes in its place is not.
+            // The sleep itself is known; unknown is only what replaces it.
             Cause::Edit(Edit::NoPolling(_) | Edit::MoreSleepers { .. }) => claim.most,
             Cause::Edit(Edit::LessSupportWork { .. } | Edit::WakeOne(_) | Edit::OwnLines { .. }) => {
                 claim.least.max(SEEN * claim.most)
@@ -377,7 +379,7 @@ impl Search {
         }
     }
 
-    /// In the program's words.
+    /// The claim as a row, in the program's words.
     pub(super) fn row(&self, claim: &Claim, run: &WatchedRun) -> Row {
         let busy = self.rest.map_or_else(|| run.busy(), |rest| rest.busy);
         let kind = match &claim.cause {
@@ -396,8 +398,8 @@ impl Search {
     }
 }
 
-/// Fewer threads, or fewer that are woken, may be had at once: where that may gain most of what is expected of more CPUs, it comes
-/// first.
+/// Puts fewer threads, or fewer wake-ups, before more CPUs if they may gain [`SEEN`] of what CPUs are expected to gain: such a
+/// change needs no other machine.
 fn threads_before_cpus(claims: &mut Vec<Claim>) {
     let is_fewer =
         |claim: &Claim| matches!(claim.cause, Cause::Edit(Edit::FewerThreads { .. } | Edit::WakeOne(_)));
@@ -407,13 +409,13 @@ fn threads_before_cpus(claims: &mut Vec<Claim>) {
     {
         claims[..=place].rotate_right(1);
     }
-    // Where there are too many, one more that waits for the others is no advice.
+    // With too many threads, one more thread that waits for the others is no advice.
     if matches!(claims.first(), Some(Claim { cause: Cause::Edit(Edit::FewerThreads { .. }), .. })) {
         claims.retain(|claim| !matches!(claim.cause, Cause::Edit(Edit::MoreThreads { .. })));
     }
 }
 
-/// Where threads that poll sleep nearly all that is slept, one row has it.
+/// Removes the row for sleeping if threads that poll do nearly all of the sleeping.
 fn sleep_is_polling(claims: &mut Vec<Claim>) {
     let is_polling = |claim: &&Claim| matches!(claim.cause, Cause::Edit(Edit::NoPolling(_)));
     if let Some(most) = claims.iter().find(is_polling).map(|claim| claim.most) {
@@ -421,7 +423,7 @@ fn sleep_is_polling(claims: &mut Vec<Claim>) {
     }
 }
 
-/// Of several numbers of threads in place of the same ones, the one that gains most is a row.
+/// Keeps one row for each sleeping pool: the number of threads that gains most.
 fn most_sleepers(claims: &mut Vec<Claim>) {
     let of = |claim: &Claim| match &claim.cause {
         Cause::Edit(Edit::MoreSleepers { threads, .. }) => Some(threads.clone()),

@@ -1,12 +1,12 @@
-//! What limits a program: its predicted time, computed again with one constraint gone (ours; the question
-//! that coz and the 2001 paper ask of functions, asked of everything else). The constraint that gains most is
-//! the limit ([`ledger`]). If none gains 5 %, the limit is what most of the path is: the work, or a wait.
+//! What limits a program: its predicted time is computed again with one constraint removed (ours; coz and the
+//! 2001 paper ask this of functions, this module of everything else). The constraint whose removal gains most
+//! is the limit ([`ledger`]). If none gains 5 %, the limit is the largest part of the path: the work, or a wait.
 //!
-//! Only constraints that threads wait for are tried, the longest waits first: removing one without waiters
-//! gains nothing. That bounds the number of runs, as does [`Search`]'s own limit for large programs.
+//! Only constraints that threads wait for are tried, the longest waits first: removing a constraint without waiters
+//! gains nothing. This bounds the number of runs, as does [`Search`]'s own limit for large programs.
 //!
 //! *One more thread* applies to threads that do the same and are busy most of the time: their computing is
-//! divided among one more. A pool that is not recognized this way gets no such answer.
+//! divided among one thread more. A pool that is not recognized this way gets no such answer.
 
 mod asked_again;
 mod beside_others;
@@ -68,35 +68,35 @@ pub const WORTH: f64 = 0.05;
 /// What limits a program, and what can be done about it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Limits {
-    /// On the machine that was recorded (of a program written by hand: on the largest CPU count asked for), then on the largest
-    /// CPU count asked for, if that is another one.
+    /// The limit on the recorded machine (of a program written by hand: on the largest CPU count asked for), then on the
+    /// largest CPU count asked for, if that is another one.
     pub at: Vec<Limit>,
     /// Changes on the first of these CPU counts, the largest gain first; at most three.
     pub fixes: Vec<Fix>,
-    /// Locks that are waited for on the first of these CPU counts, the longest first.
+    /// Locks that threads wait for on the first of these CPU counts, the longest waits first.
     pub locks: Vec<LockUse>,
-    /// What one more of the threads that do the same is worth there.
+    /// The gain of one more thread in the pool that does most of the work, on the first of these CPU counts.
     pub more_threads: Option<MoreThreads>,
-    /// Functions that compute most, standard ones counted for their callers, the largest first.
+    /// Functions that compute most, standard functions counted for their callers, the largest first.
     pub functions: Vec<FunctionUse>,
-    /// What threads do there; those that do the same are together, the busiest first.
+    /// What threads do on the first of these CPU counts; threads that do the same are one entry, the busiest first.
     pub threads: Vec<ThreadUse>,
-    /// What it took on several numbers of CPUs, if it was run on them.
+    /// What the program cost on several CPU counts, if it was run on them.
     pub costs: Option<CpuCosts>,
-    /// Requests over sockets, what is served first.
+    /// Requests over sockets, the requests that the program serves first.
     pub traffic: Vec<Endpoint>,
-    /// Programs that were not recorded and had CPUs meanwhile, the largest first.
+    /// Programs that were not recorded and used CPUs during the recording, the largest first.
     pub others: Vec<OtherUse>,
-    /// Of a program that sleeps for most of its recording: the predicted time is of the rest.
+    /// For a program that sleeps for most of its recording: the predicted time covers only the rest.
     pub asleep: Option<MostlyAsleep>,
 }
 
-/// What one more of several threads that do the same, and most of what is computed, is worth.
+/// The gain of one more thread in a pool of threads that do the same and compute most of the work.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MoreThreads {
-    /// How many there are.
+    /// How many threads the pool has.
     pub threads: usize,
-    /// The share of the predicted time that goes with one more.
+    /// The share of the predicted time that one more thread saves.
     pub gain: f64,
 }
 
@@ -107,26 +107,26 @@ pub struct Limit {
     pub cpus: Cpus,
     /// Predicted time, nanoseconds.
     pub time_ns: f64,
-    /// What it is.
+    /// What limits.
     pub kind: Kind,
-    /// Predicted time without it, nanoseconds; `time_ns` if nothing is known to be taken away.
+    /// Predicted time without the limit, nanoseconds; `time_ns` if it is unknown what its removal saves.
     pub without_ns: f64,
-    /// Its part of the critical path, or of the recording: what it takes, though nothing may be gained without it.
+    /// The limit's part of the critical path, or of the recording, although its removal may gain nothing.
     pub share: f64,
-    /// How that is known.
+    /// How gain and share are known.
     pub evidence: Evidence,
-    /// Other causes that are worth at least [`WORTH`], or may be, in the ledger's order.
+    /// Other causes that gain at least [`WORTH`], or may, in the ledger's order.
     pub others: Vec<Row>,
 }
 
 impl Limit {
-    /// By rows of the ledger; the first one limits.
+    /// From rows of the ledger; the first row is the limit.
     fn of(cpus: Cpus, time_ns: f64, rows: Vec<Row>) -> Limit {
         let mut rows = rows.into_iter();
         let Some(Row { kind, least, most, evidence }) = rows.next() else {
             return Limit::known(cpus, time_ns, Kind::Nothing);
         };
-        // Of these more may be gone of the recorded run than of the simulated one.
+        // Without these causes the recorded run may lose more of its time than the simulated run.
         let is_of_recorded = matches!(kind, Kind::TooManyThreads { .. } | Kind::WokenForNothing { .. });
         let most_known = if is_of_recorded { least } else { most };
         let is_change = matches!(evidence, Evidence::Simulated | Evidence::Bounded);
@@ -142,7 +142,7 @@ impl Limit {
         }
     }
 
-    /// One that no row says more about.
+    /// A limit without a row in the ledger: nothing is gained without it, as far as is known.
     pub fn known(cpus: Cpus, time_ns: f64, kind: Kind) -> Limit {
         Limit {
             cpus,
@@ -155,20 +155,20 @@ impl Limit {
         }
     }
 
-    /// The same with another row in the first one's place.
+    /// The same CPU count and time with another row as the limit.
     pub fn with(&self, row: &Row) -> Limit {
         Limit::of(self.cpus, self.time_ns, vec![row.clone()])
     }
 
-    /// The share of the time that goes without it.
+    /// The share of the predicted time that is saved without the limit.
     pub fn gain(&self) -> f64 {
         if self.time_ns > 0.0 { 1.0 - self.without_ns / self.time_ns } else { 0.0 }
     }
 
-    /// Causes that may bring more than this one, which nobody can simulate.
+    /// Other causes that may gain more than this limit, but cannot be simulated.
     pub fn may_be_more(&self) -> impl Iterator<Item = &Row> {
         let gain = self.gain();
-        // What the prediction lacks has a note of its own.
+        // The part of the run that the prediction lacks has its own note.
         let is_told = |kind: &Kind| matches!(kind, Kind::Unexplained { .. });
         let may_be = move |row: &&Row| row.most > gain + WORTH && row.least < row.most && !is_told(&row.kind);
         self.others.iter().filter(may_be)
@@ -178,9 +178,9 @@ impl Limit {
 /// A function and its share of something.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
-    /// Its name.
+    /// The function's name.
     pub function: String,
-    /// From 0 to 1.
+    /// The share, from 0 to 1.
     pub share: f64,
 }
 
@@ -190,7 +190,7 @@ pub struct Part {
 pub enum Kind {
     /// A lock, or several that were first used in one place.
     Lock {
-        /// Its name; of several the one that is waited for longest.
+        /// The lock's name; of several locks the name of the one with the longest waits.
         lock: String,
         /// How many locks.
         locks: usize,
@@ -198,166 +198,166 @@ pub enum Kind {
         waiting: f64,
         /// How many threads take it.
         threads: usize,
-        /// The function that computes most while it is held, and its share of that.
+        /// The function that computes most while the lock is held, with its share of all computing under the lock.
         holder: Option<Part>,
     },
-    /// Going from one thread to the next: waking threads and putting them on CPUs.
+    /// The hand-over from one thread to the next: waking threads and putting them on CPUs.
     HandOver {
-        /// What most of them wait for, if that is one object.
+        /// The object that most waits are for, if there is one.
         object: Option<String>,
     },
-    /// CPUs: with more of them it is faster.
+    /// CPUs: with more of them the program is faster.
     Cpus {
-        /// Threads that compute or want to, on average.
+        /// Threads that compute or are runnable, on average.
         wanting: f64,
     },
-    /// The limit that the program's control groups set on its CPU time, a container's: with none it is faster.
+    /// The quota that control groups, such as a container's, set on the program's CPU time: without it the program is faster.
     Quota {
-        /// Hundredths of a CPU.
+        /// The quota in hundredths of a CPU.
         hundredths: u32,
     },
     /// Threads that do the same are busy, and CPUs are free: there are too few threads.
     Threads {
-        /// How many there are.
+        /// How many threads there are.
         threads: usize,
-        /// What they compute most.
+        /// The function that they compute most.
         function: Option<String>,
         /// The share of the time in which they compute, or wait for a CPU.
         busy: f64,
     },
-    /// Threads that do the same sleep in it, and there is more to do meanwhile.
+    /// All threads of a pool sleep during their work, while there is more work.
     Sleepers {
-        /// How many there are.
+        /// How many threads there are.
         threads: usize,
-        /// What they do.
+        /// The function that they compute most.
         function: Option<String>,
         /// The share of the time in which they sleep.
         asleep: f64,
-        /// The answers that they wait for in that, if it is mostly that.
+        /// The answers that they wait for, if these waits take longer than their sleeps.
         answers: Option<String>,
     },
-    /// More threads that do the same than CPUs, which wait for each other: fewer of them are faster.
+    /// More threads than CPUs do the same and wait for each other: fewer threads are faster.
     TooManyThreads {
-        /// How many there are.
+        /// How many threads there are.
         threads: usize,
-        /// How many are faster.
+        /// The number of threads with which the program is faster.
         then: usize,
-        /// What they compute most.
+        /// The function that they compute most.
         function: Option<String>,
     },
     /// One stretch in which one thread computes alone.
     Serial {
         /// Which thread.
         thread: String,
-        /// What it computes most in it.
+        /// The function that the thread computes most in the stretch.
         function: Option<String>,
-        /// How long it is, nanoseconds.
+        /// The stretch's length, nanoseconds.
         length_ns: f64,
-        /// Threads that compute at any time.
+        /// Threads that compute at any time of the run.
         threads: usize,
     },
     /// One thread computes most of the time while others compute little.
     BusyThread {
         /// Which thread.
         thread: String,
-        /// What it computes most.
+        /// The function that the thread computes most.
         function: Option<String>,
-        /// For which share of the time it computes.
+        /// The share of the time in which the thread computes.
         busy: f64,
     },
-    /// At any time only one of several threads computes, and which one changes all the time: each waits for what the one before it
-    /// does, though for no lock.
+    /// Threads take turns: at any time only one of them computes, and that thread changes often. Each waits for the
+    /// work of the thread before it, but for no lock.
     Turns {
         /// How many threads, or processes.
         threads: usize,
-        /// They are processes of one thread each.
+        /// Each thread is the only one of its process.
         processes: bool,
-        /// How often another one goes on.
+        /// How often the computing thread changes.
         changes: u64,
     },
-    /// Threads wait for each other at barriers or their ends, since some have more to do than others.
+    /// Threads wait for each other at barriers or their ends, because some have more to do than others.
     Imbalance {
-        /// What those compute most that have most to do.
+        /// The function that the thread with the most work computes most.
         function: Option<String>,
     },
-    /// One thread of a pipeline is busy while those that feed it, or that it feeds, wait.
+    /// One thread of a pipeline is busy while the threads before or after it wait.
     Stage {
         /// Which thread.
         thread: String,
-        /// What it computes most.
+        /// The function that the thread computes most.
         function: Option<String>,
     },
     /// Waiting for a device or for another program.
     Device {
-        /// Which.
+        /// The device's name.
         device: String,
     },
     /// A cache line that several threads use and change at the same time: one CPU at a time can change it.
     CacheLine {
-        /// The variables in it, or the address.
+        /// The variables in the line, or the address.
         line: String,
-        /// The function that uses it most.
+        /// The function that uses the line most.
         function: Option<String>,
-        /// Threads that do.
+        /// Threads that use the line.
         threads: usize,
-        /// Those of them that change nothing in it.
+        /// Threads that only read the line.
         readers: usize,
-        /// Each changed word is one thread's own.
+        /// False sharing: each changed word belongs to one thread.
         is_false: bool,
     },
     /// The same work takes more CPU time on more CPUs, as runs of the command show: threads share memory or caches.
     CostsMore {
-        /// The smallest number of CPUs that it was run on, and the largest.
+        /// The smallest number of CPUs on which the command was run, and the largest.
         few: u32,
         /// See `few`.
         many: u32,
         /// All CPU time on the largest number, divided by that on the smallest.
         growth: f64,
-        /// The function that grows most, and its CPU time on the smallest number of CPUs, nanoseconds; without one, that of all.
+        /// The function whose CPU time grows most, with that time on the fewest CPUs, nanoseconds; `None`: all CPU time.
         function: Option<String>,
         /// See `function`.
         few_ns: f64,
-        /// The same on the largest number.
+        /// The same CPU time on the largest number of CPUs, nanoseconds.
         many_ns: f64,
     },
-    /// What the kernel or a runtime computes for the program: page faults, system calls, garbage collection.
+    /// Work of the kernel or a runtime for the program: page faults, system calls, garbage collection.
     SupportWork {
-        /// What it is about.
+        /// The subject of the work.
         subject: SupportSubject,
         /// Its most frequent calls, in words.
         calls: String,
-        /// Its part of the CPU time.
+        /// The work's part of the CPU time.
         cpu_share: f64,
         /// The function that causes most of it.
         function: Option<String>,
-        /// The standard function that it calls for that.
+        /// The standard function that this function calls for the work.
         via: Option<String>,
-        /// Threads of one process that cause it.
+        /// Threads of one process that cause the work.
         threads: usize,
-        /// How long they wait for locks of the kernel in it; `None`: that was not recorded.
+        /// How long these threads wait for locks of the kernel in the work; `None`: not recorded.
         lock_waits: Option<LockWaits>,
     },
-    /// Permits of a semaphore, a pool's connections: all are in use, and threads wait for one.
+    /// Permits of a semaphore, such as a pool's connections: all are in use, and threads wait for one.
     Permits {
         /// The semaphore.
         semaphore: String,
-        /// How many there are.
+        /// How many permits there are.
         permits: u32,
-        /// Threads that want one, and how many wait on average.
+        /// Threads that use permits, and how many wait for one on average.
         threads: usize,
         /// See `threads`.
         waiting: f64,
     },
     /// All threads that wait for something are woken, and most of them find nothing to do.
     WokenForNothing {
-        /// What they wait for.
+        /// The object that they wait for.
         object: String,
-        /// How often a thread was woken, and how often for nothing.
+        /// How many wake-ups there were, and how many found nothing to do.
         wakings: u64,
         /// See `wakings`.
         for_nothing: u64,
     },
-    /// Sleeping.
+    /// Sleeps and timers that other work waits for.
     Timers,
     /// Threads sleep, look whether there is something to do, and sleep again.
     Polling {
@@ -365,36 +365,36 @@ pub enum Kind {
         threads: usize,
         /// How long they sleep each time, nanoseconds.
         every_ns: f64,
-        /// The function in which they do.
+        /// The function in which they sleep.
         function: Option<String>,
     },
-    /// Threads wait for what others do, and keep CPUs busy meanwhile.
+    /// Threads wait for other threads and keep CPUs busy meanwhile.
     SpunWaits {
-        /// Threads that do, on average.
+        /// Threads that spin, on average.
         waiting: f64,
     },
-    /// Spin locks, whose waiters keep CPUs busy that others want.
+    /// Spin locks, whose waiters keep CPUs busy that other threads want.
     Spinning,
     /// The program waits for work or for time: no limit.
     Idle {
-        /// CPUs that it uses on average.
+        /// CPUs that the program uses on average.
         busy: f64,
     },
-    /// Requests wait in the program, though CPUs are free, for what is not visible.
+    /// Requests wait in the program for something that is not visible, and CPUs are free.
     OpenRequests {
-        /// Where they come in.
+        /// The port at which the requests arrive.
         port: String,
-        /// How many are open on average.
+        /// How many requests are open on average.
         open: f64,
-        /// How long each takes until its answer begins, nanoseconds.
+        /// How long a request takes until its answer begins, on average, nanoseconds.
         mean_ns: f64,
-        /// The part of that in which no thread has read it.
+        /// The part of `mean_ns` before a thread reads the request.
         queued: f64,
         /// CPUs in use on average.
         busy: f64,
-        /// Goroutines run.
+        /// The program runs goroutines.
         hidden: bool,
-        /// Whom they wait for, and how many requests are open there, if that is most of them.
+        /// The server for whose answers they wait, and how many requests are open there, if those explain the wait.
         asked: Option<(String, f64)>,
     },
     /// Goroutines wait for a lock, as samples show; the waits themselves are not visible.
@@ -412,45 +412,45 @@ pub enum Kind {
     Work {
         /// CPUs in use on average.
         busy: f64,
-        /// Goroutines run, and what they wait for is not visible.
+        /// Goroutines run, and their waits are not visible.
         hidden: bool,
     },
-    /// It does not come to its end.
+    /// The program does not end.
     Deadlock {
-        /// Who waits for what.
+        /// Which thread waits for what.
         stuck: Stuck,
     },
-    /// What threads did is not known for most of the time, or the simulation ends in a deadlock that did not happen (0).
+    /// Most of the threads' time is unknown, or the simulation ends in a deadlock that did not happen (`missing` is 0).
     NotKnown {
-        /// The share of the time.
+        /// The share of the time that is unknown.
         missing: f64,
     },
-    /// The prediction for the recorded machine is so much shorter than the recorded run that what limits it is not in it.
+    /// Most of the recorded run is not in the prediction for that machine, so the limit is probably not in it either.
     Unexplained {
-        /// Nanoseconds.
+        /// Predicted time, nanoseconds.
         predicted_ns: f64,
-        /// Nanoseconds that the program took while it was awake.
+        /// Recorded time in which the program was awake, nanoseconds.
         measured_ns: f64,
     },
-    /// Threads wait for what may be a lock, whose operations were not recorded.
+    /// Threads wait for what may be a lock; its operations were not recorded.
     LocksNotRecorded {
-        /// The futex word that is waited for longest.
+        /// The futex word with the longest waits.
         word: String,
-        /// How many threads wait for it on average, as recorded.
+        /// How many threads wait for the word on average, as recorded.
         waiting: f64,
-        /// Most waits are for this word, and threads that wait for it end the waits of others: it is used as a lock is.
+        /// The word is used as a lock is: most waits are for it, and threads that wait for it end each other's waits.
         is_lock: bool,
-        /// They were recorded, but many were lost: who had a lock when is not known.
+        /// Operations were recorded, but many were lost: which thread had a lock at what time is unknown.
         is_lost: bool,
-        /// The share of the program's CPU time that recording them would cost, if that was tried.
+        /// The share of the program's CPU time that recording the operations would cost, if that was tried.
         cost: Option<f64>,
     },
-    /// Nothing is computed.
+    /// The program computes nothing.
     Nothing,
 }
 
 impl Kind {
-    /// Whether it was found out what limits, or what probably does.
+    /// Whether the limit, or the probable limit, is known.
     pub fn is_known(&self) -> bool {
         !matches!(
             self,
@@ -461,7 +461,7 @@ impl Kind {
         )
     }
 
-    /// Whether it is waiting, or not known: what threads compute meanwhile is not in the way.
+    /// Whether the limit is a wait, or unknown: what threads compute meanwhile is not in the way.
     pub fn is_wait(&self) -> bool {
         matches!(
             self,
@@ -474,7 +474,7 @@ impl Kind {
         ) || !self.is_known()
     }
 
-    /// Whether threads go on one after the other: one more computes at the same time as the others, and here it could not.
+    /// Whether only one thread at a time makes progress: one more thread could not compute at the same time.
     pub(crate) fn is_one_at_a_time(&self) -> bool {
         matches!(
             self,
@@ -482,7 +482,7 @@ impl Kind {
         )
     }
 
-    /// Its name in JSON.
+    /// The kind's name in JSON.
     pub fn name(&self) -> &'static str {
         self.into()
     }

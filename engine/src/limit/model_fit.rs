@@ -1,4 +1,4 @@
-//! Whether the predicted run is like the recorded one, and the recorded one like the program alone.
+//! Whether the predicted run fits the recorded run, and the recorded run the program without recording.
 
 use super::idle::MostlyAsleep;
 use super::search::Search;
@@ -11,15 +11,16 @@ use crate::finding::{Finding, is_delay_by_others};
 /// The prediction for the recorded machine should be within this of the measured time, not counting the cost
 /// of recording.
 const OFF: f64 = 0.1;
-/// A recording that takes more than this of the program's own CPU time has a note.
+/// A recording that costs more than this part of the program's own CPU time has a note.
 const COSTLY: f64 = 0.1;
 /// A program needs this much CPU time, nanoseconds, for a share of it to mean something.
 const COMPUTES_NS: u64 = 20_000_000;
-/// Of one with less, its start may be most of the run, which is no reason to say nothing about the rest.
+/// With less CPU time than this, the start may be most of the run, which is no reason to say nothing about the rest.
 const STARTS_NS: u64 = 100_000_000;
 
 impl Search {
-    /// How long the recorded run took while it was awake, nanoseconds, if this is a run on that machine and it computes enough.
+    /// The recorded time in which the program was awake, nanoseconds; `None`: not the recorded machine, or it computes too
+    /// little.
     pub(super) fn measured_ns(&self, run: &WatchedRun) -> Option<f64> {
         let program = self.program();
         let cost = program.overhead.filter(|cost| cost.wall_ns > 0 && cost.target_ns > STARTS_NS)?;
@@ -29,8 +30,8 @@ impl Search {
         is_recorded.then(|| asleep.map_or(cost.wall_ns as f64, |asleep| asleep.awake_ns))
     }
 
-    /// The share of the recorded time that the prediction for that machine lacks, without what recording took of the program's
-    /// threads; 0 where they agree, or other programs had CPUs for as long.
+    /// The share of the recorded time that the prediction for that machine lacks, without recording's cost in the program's
+    /// threads. 0 if they agree, or other programs had CPUs for as long.
     pub(super) fn unexplained(&self, run: &WatchedRun) -> f64 {
         let Some(measured_ns) = self.measured_ns(run) else { return 0.0 };
         let cost = self
@@ -48,8 +49,8 @@ impl Search {
 }
 
 impl Limits {
-    /// Reasons to distrust them. An idle program also computes while it waits, and one in a deadlock waits, which is no part of its
-    /// predicted time.
+    /// Reasons to distrust the limits. Idle or deadlocked programs are not compared with the recording: their waits are no part
+    /// of the predicted time.
     pub fn doubts(&self, overhead: Option<Overhead>) -> Vec<Finding> {
         let mut doubts = Vec::new();
         let Some(cost) = overhead.filter(|cost| cost.wall_ns > 0 && cost.target_ns > COMPUTES_NS) else {
@@ -61,7 +62,8 @@ impl Limits {
         {
             let measured_ns = self.asleep.map_or(cost.wall_ns, |asleep| asleep.awake_ns as u64);
             let predicted_ns = limit.time_ns as u64;
-            // The prediction is of the program without what recording took of its time: it may only be shorter for that.
+            // The prediction excludes recording's cost, so it may be shorter than the measured time by that cost, but not
+            // longer.
             let recording = shares.map_or(0.0, |(all, _)| all);
             let off = 1.0 - limit.time_ns / measured_ns as f64;
             if off > OFF + recording || off < -OFF {
@@ -89,8 +91,7 @@ mod tests {
         Limits { at: vec![limit], ..Limits::default() }
     }
 
-    /// A build was predicted to take 15.3 s where it took 27.5, and another recording took half of the CPU time, and both
-    /// were as sure as one that was right.
+    /// Both a prediction that differs from the recorded run and a recording with a high cost lower the trust.
     #[test]
     fn a_prediction_unlike_the_run_and_a_dear_recording_are_told() {
         let cost = |collector_ns| {
@@ -103,7 +104,7 @@ mod tests {
         };
         let work = || Kind::Work { busy: 1.0, hidden: false };
         let dear = |share, in_threads| Finding::Costly { share, in_threads };
-        // What longpole's own threads do changes nothing that is seen of the program.
+        // CPU time of longpole's own threads changes nothing in the recorded threads.
         assert_eq!(dear(0.49, 0.02).severity(), Severity::Information);
         assert_eq!(dear(0.49, 0.12).severity(), Severity::MayBeOff(None));
         assert_eq!(limits(work(), 0.92e9).doubts(cost(90_000_000)), []);
@@ -116,13 +117,13 @@ mod tests {
         );
         assert_eq!(off[0].severity(), Severity::MayBeOff(Some(200_000_000)));
         assert_eq!(limits(work(), 0.8e9).doubts(cost(110_000_000)), [dear(0.11, 0.0)]);
-        // Recording does not make a run shorter: one of 513 ms was predicted to take 617, and the answer was good.
+        // Recording does not make a run shorter, so a prediction above the measured time is wrong whatever recording costs.
         assert!(matches!(limits(work(), 1.15e9).doubts(cost(90_000_000))[..], [Finding::UnlikeRun { .. }]));
         let in_threads = |hit_ns| Overhead { hit_ns, ..cost(0).expect("a cost") };
         let far = limits(work(), 1.7e9).doubts(Some(in_threads(490_000_000)));
         assert_eq!(far.iter().map(Finding::severity).collect::<Vec<_>>(), [Severity::Wrong, Severity::Wrong]);
         assert_eq!(far[1], dear(0.49, 0.49));
-        // pigz was predicted right, to the stopwatch on a quiet machine, and the answer was poor.
+        // Other programs' CPU time may explain the whole difference.
         let busy = Overhead { others_ns: 600_000_000, ..cost(0).expect("a cost") };
         let delayed = limits(work(), 0.5e9).doubts(Some(busy));
         assert_eq!(delayed[0].severity(), Severity::MayBeOff(Some(500_000_000)));

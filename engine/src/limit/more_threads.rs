@@ -1,4 +1,4 @@
-//! The time with more threads of one kind: those of a pool, or of a pipeline's stage.
+//! The time with more threads in a pool, or in a pipeline's stage.
 
 use super::WORTH;
 use super::search::Search;
@@ -11,8 +11,8 @@ use crate::schedule::{Doing, Interval, Outcome};
 use crate::time::Ticks;
 
 impl Search {
-    /// The edit that adds `more` threads. Of several threads, only work under locks that they wait for stays undivided: when a
-    /// replayed lock is released may be unknown.
+    /// The edit that adds `more` threads. If there are several `threads`, only work under locks that they wait for stays
+    /// undivided: the release of a replayed lock may be unknown.
     pub(super) fn more_of(&self, threads: &[usize], more: usize, base: &Outcome) -> Edit {
         let waited = || {
             let locks = self.locks(base, base.length.0 / 100).into_iter();
@@ -22,8 +22,8 @@ impl Search {
         Edit::MoreThreads { threads: threads.to_vec(), more, under }
     }
 
-    /// The time as it is, and with more threads in addition to these, nanoseconds; `None`: they do not share the work evenly, or it
-    /// does not come to its end.
+    /// The time as it is, and with `more` additional threads, nanoseconds; `None`: the threads do not share the work evenly, or
+    /// the program does not come to its end.
     pub fn with_workers(&self, threads: &[usize], more: usize, cpus: Cpus) -> Option<(f64, f64)> {
         let shares = |base: &Outcome| is_even(threads, base) || self.sleeps_at_work(threads, base);
         let base = self.complete_run(cpus).filter(shares)?;
@@ -35,8 +35,9 @@ impl Search {
         Some((before, after.min(before)))
     }
 
-    /// Whether more of these threads gain between nothing and what is simulated: they may wait for locks that were not recorded, or for
-    /// their turns, and both are replayed, or for what they sleep for, which may not get more at once, or for each other in the kernel.
+    /// Whether the simulated gain of more threads is only an upper bound. They may wait for unrecorded locks or for their
+    /// turns, which are replayed; for each other in the kernel; or, asleep, for a resource that cannot serve more threads at
+    /// once.
     pub fn is_bound(&self, threads: &[usize], cpus: Cpus) -> bool {
         let turns = || self.watched(&Timing::new(self.program(), self.trials.model()).ok()?, cpus).turns;
         let sleep = || {
@@ -47,8 +48,8 @@ impl Search {
         self.unrecorded.is_some() || meets || turns().is_some() || sleep() == Some(true)
     }
 
-    /// The time with more threads, nanoseconds: never shorter than in another run, where chance may have changed which threads
-    /// meet, nor than CPUs allow.
+    /// The time with more threads, nanoseconds: at least the time of a second run, since chance may change which threads meet,
+    /// and at least the time that the CPUs need.
     pub(super) fn time_with_more(&self, cpus: Cpus, edit: &Edit, base: &Outcome) -> Option<f64> {
         let Edit::MoreThreads { threads, .. } = edit else { return None };
         let trial = self.trials.with(vec![edit.clone()]);
@@ -61,9 +62,9 @@ impl Search {
         Some(certain.max(self.least_with_more(cpus, threads, base)?).min(base_ns))
     }
 
-    /// The least time that more of these threads can bring, nanoseconds: what runs while none of them computes, or only one lives,
-    /// stays, and all that is computed in the rest is spread over all CPUs. CPUs that are idle outside of that rest are of no use
-    /// to them. Ours.
+    /// The least time that more threads can lead to, nanoseconds (ours). The time without computing of these threads, or with
+    /// only one of them alive, stays; all computing of the rest is spread over all CPUs. CPUs that are idle outside of the rest
+    /// do not help.
     fn least_with_more(&self, cpus: Cpus, threads: &[usize], base: &Outcome) -> Option<f64> {
         let Some(most_busy) = self.most_busy(cpus) else { return Some(0.0) };
         let mut work = AtWork::of(self.program(), threads);
@@ -75,16 +76,16 @@ impl Search {
     }
 }
 
-/// When threads begin and cease to compute, and those of the group to live.
+/// When threads start and stop computing, and threads of the group start and stop living.
 struct AtWork {
     is_of_group: Vec<bool>,
-    /// Threads of the group that live at a time in which another one would find something to do: what the first of several does
-    /// before it starts the others, and the last when they are over, is not divided.
+    /// The number of living threads of the group from which on another thread would find work: what the first thread does
+    /// before it starts the others, and the last one after they end, is not divided.
     at_least: u64,
     changes: Vec<Change>,
 }
 
-/// In order of time, ends before what begins at the same instant.
+/// Sorted by time; at the same instant ends come before beginnings.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Change {
     at: Ticks,
@@ -94,9 +95,9 @@ struct Change {
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum What {
-    /// A thread of the group is there: it computes or waits.
+    /// A thread of the group lives: it computes or waits.
     Lives,
-    /// A thread computes; whether it is of the group.
+    /// A thread computes; `true`: it belongs to the group.
     Computes(bool),
 }
 
@@ -124,8 +125,8 @@ impl AtWork {
         }
     }
 
-    /// For how long threads of the group compute where another one could, and what all threads compute in that time: ticks. With
-    /// ideal sharing more threads than CPUs compute at a time.
+    /// The time in which threads of the group compute and another one could, and all threads' computing in that time, both in
+    /// ticks. With ideal sharing more threads than CPUs compute at a time.
     fn sums(mut self, cpus: Cpus) -> (u64, u64) {
         let at_most = match cpus {
             Cpus::Count(count) => u64::from(count.get()),

@@ -1,7 +1,7 @@
 //! Requests that wait in a server which seems to have nothing to do (ours).
 //!
-//! A server whose threads sleep waits for work, unless requests are open: then each of them waits for something in it. Threads
-//! that run goroutines, or other work that is not theirs, do not show what for.
+//! A server whose threads sleep waits for work, unless requests are open: then each open request waits for something in the
+//! server. Threads that run goroutines, or other work that is not their own, do not show what for.
 
 use super::ledger::{Cause, Claim};
 use super::loaded::loaded;
@@ -12,15 +12,15 @@ use super::{Kind, WORTH};
 use crate::cpus::Cpus;
 use crate::program::Endpoint;
 
-/// If this many times as many requests are open as CPUs are busy, most of them wait.
+/// If at least this many times as many requests are open as CPUs are busy, most requests wait.
 const WAITING: f64 = 2.0;
-/// If this many times as many requests are open at others, they wait for these.
+/// If the program has at least this many times as many requests open at another server, its requests wait for that server.
 const ASKED: f64 = 0.5;
-/// A larger part of the CPUs in use leaves none for them.
+/// If a larger part of the CPUs is busy, requests may wait for CPUs.
 pub(super) const FULL: f64 = 0.8;
 
 impl Search {
-    /// Waiting for requests is no limit while they are open: another cause is, or it is not visible.
+    /// Removes waiting for work while requests are open: another cause limits, or one that is not visible.
     pub(super) fn claim_open_requests(&self, claims: &mut Vec<Claim>, run: &WatchedRun) {
         let Some(requests) = loaded(&self.recorded) else { return };
         let is_idle = |claim: &Claim| claim.cause == Cause::Idle;

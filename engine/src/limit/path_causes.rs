@@ -1,27 +1,27 @@
-//! What the critical path of a predicted run is made of (ours): computing, and what passes on it without being computed, by what
-//! it is. Nothing gains more than its part of the path.
+//! The causes of the critical path of a predicted run (ours): computing, and each kind of wait or delay on it. No change
+//! gains more than its cause's part of the path.
 
 use crate::program::ObjectId;
 use crate::schedule::{DelayKind, RunPath, Why};
 use rustc_hash::FxHashMap;
 
-/// Parts of a path, ticks; together they are the whole of it.
+/// Parts of a path in ticks; together they are the whole path.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PathCauses {
-    /// Threads compute what the program asks of them.
+    /// Threads compute the program's own work.
     pub(super) computing: u64,
-    /// Threads are woken and put on CPUs, and compute what waking others takes.
+    /// Threads are woken and put on CPUs, and compute to wake others.
     pub(super) handing_over: u64,
     /// Threads keep CPUs busy while they wait for a spin lock.
     pub(super) spinning: u64,
     /// Threads sleep, or wait for a timer.
     pub(super) asleep: u64,
-    /// Threads wait for another device.
+    /// Threads wait for devices that are no timers, by device.
     devices: FxHashMap<ObjectId, u64>,
 }
 
 impl PathCauses {
-    /// `is_timer`: by object.
+    /// `is_timer`: by object, whether it is a timer.
     pub(super) fn of(path: &RunPath, is_timer: &[bool]) -> PathCauses {
         let computed = path.visits.iter().map(|visit| visit.to.saturating_sub(visit.from));
         let mut causes = PathCauses {
@@ -43,12 +43,12 @@ impl PathCauses {
         causes
     }
 
-    /// Waiting for this device.
+    /// The wait for this device on the path, ticks.
     pub(super) fn device(&self, device: ObjectId) -> u64 {
         self.devices.get(&device).copied().unwrap_or(0)
     }
 
-    /// The devices, the longest wait first.
+    /// The devices with their waits on the path, ticks, the longest first.
     pub(super) fn devices(&self) -> Vec<(ObjectId, u64)> {
         let mut devices: Vec<(ObjectId, u64)> = self.devices.iter().map(|(of, sum)| (*of, *sum)).collect();
         devices.sort_unstable_by_key(|(device, sum)| (std::cmp::Reverse(*sum), *device));

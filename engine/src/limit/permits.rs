@@ -1,4 +1,4 @@
-//! Bounded resources as rows of the ledger: what a thread waits for is the permit, not what those that have one sleep for meanwhile.
+//! Bounded resources as rows of the ledger: threads wait for the permit, not for what its holders sleep for.
 
 use super::search::Search;
 use crate::experiment::{Edit, Permits, timers};
@@ -6,7 +6,8 @@ use crate::program::{ObjectId, Operation, taking};
 use crate::schedule::Outcome;
 
 impl Search {
-    /// As many permits as threads want, of those resources that they wait for so long.
+    /// The edits that give as many permits as threads want, for resources with waits of at least `worth`; with the waits,
+    /// ticks.
     pub(super) fn more_permits(&self, base: &Outcome, worth: u64) -> Vec<(Edit, u64)> {
         let waited =
             |permits: &Permits| base.objects.get(permits.semaphore.0 as usize).map_or(0, |used| used.blocked);
@@ -15,15 +16,15 @@ impl Search {
         waited_for.map(|of| (edit(of), waited(of))).collect()
     }
 
-    /// Twice as many permits, if that is fewer than threads want.
+    /// The edit with twice as many permits, if threads want more than that.
     pub(super) fn twice_the_permits(edit: &Edit) -> Option<Edit> {
         let Edit::Permits { semaphore, now, then } = *edit else { return None };
         let twice = now.saturating_mul(2);
         (twice < then).then_some(Edit::Permits { semaphore, now, then: twice })
     }
 
-    /// Whether threads sleep, or wait for devices, mostly while they have this lock or permit: then that is what others wait for,
-    /// and sleeping is what its holder does.
+    /// Whether threads sleep, or wait for devices, mostly while they hold this lock or permit, or work in this pool: then
+    /// others wait for the lock or permit, and the sleep is its holder's work.
     pub(super) fn is_inside(&self, sleeping: &Edit, holding: &Edit) -> bool {
         let of_pool = |thread: usize| matches!(holding, Edit::MoreSleepers { threads, .. } if threads.contains(&thread));
         let timers = timers(self.program());

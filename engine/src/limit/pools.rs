@@ -1,7 +1,8 @@
-//! Bounded resources that no recorded semaphore stands for, put back as semaphores (ours): of several threads never more than some
-//! sleep at a time, others wait meanwhile, and one goes on whenever one of those is done. So are connections in a queue, tokens in a
-//! channel, or a semaphore that is made of atomic operations. How many sleep at a time, and who wakes whom, are recorded; that this is
-//! one resource is concluded. The program with the semaphore must take as long as it did, or as was predicted.
+//! Bounded resources without a recorded semaphore, put back as semaphores (ours). Of several threads never more than a certain
+//! number sleep at a time, others wait meanwhile, and a waiter goes on whenever a sleeper is done. Examples are connections in
+//! a queue, tokens in a channel, and a semaphore made of atomic operations. The number of sleepers and the wake-ups are
+//! recorded; that they belong to one resource is concluded. The program with the semaphore must take as long as the recording,
+//! or as predicted without it.
 
 use crate::cpus::Cpus;
 use crate::experiment::bounded;
@@ -11,32 +12,33 @@ use crate::schedule::{Doing, Interval, Why};
 use crate::time::Ticks;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A thread that sleeps less often uses nothing again and again.
+/// A thread that sleeps less often does not use a resource again and again.
 const OFTEN: usize = 10;
-/// Of two threads the resource may lack, one has it and the other waits: that is a lock.
+/// With two threads, one would have the resource and the other wait: that is a lock.
 const FEWEST_THREADS: usize = 3;
-/// Threads use the same if none sleeps more than this many times as long as the one in the middle, or as little.
+/// Threads use the same resource if their mean sleeps differ from the median thread's by at most this factor.
 const ALIKE: f64 = 1.5;
-/// More threads sleep at a time for at most this share of the time: simulated instants are not those recorded. If there were one more of
-/// the resource, that number would sleep for `ALL_IN_USE` of the time.
+/// More threads than permits sleep for at most this share of the time: simulated instants differ from recorded ones. With one
+/// more permit, one more thread would sleep for `ALL_IN_USE` of the time.
 const BY_CHANCE: f64 = 0.1;
-/// All of it is in use, and others wait, for at least this share of the time.
+/// All permits are in use, and other threads wait, for at least this share of the time.
 const ALL_IN_USE: f64 = 0.5;
-/// Others wait, and none computes, for at least this share: otherwise they wait for a lock that one has which computes.
+/// Other threads wait and none computes for at least this share of the time; otherwise they wait for a lock whose holder
+/// computes.
 const NONE_COMPUTES: f64 = 0.2;
-/// This part of the sleeps is followed by a wake-up of another one of the threads, and this part of their waiting is ended by one of
-/// them.
+/// After this part of the sleeps the thread wakes another thread of the pool, and threads of the pool end this part of the
+/// pool's waiting time.
 const GIVEN_ON: f64 = 0.7;
-/// The predicted time with the semaphore differs by at most this part from the recorded time, or from that without it.
+/// The predicted time with the semaphore differs by at most this part from the recorded time, or from the time without it.
 const SAME_TIME: f64 = 0.05;
 
-/// A resource.
+/// A bounded resource: the threads that use it, and its number of permits.
 struct Pool {
     threads: FxHashSet<usize>,
     permits: u32,
 }
 
-/// The program with a semaphore in place of what its threads waited for, if they did for a bounded resource.
+/// The program with a semaphore in place of its threads' waits, if they waited for a bounded resource.
 pub(super) fn put_back(program: Program, model: &Model) -> Program {
     let with = with_semaphore(&program, model);
     with.unwrap_or(program)
@@ -56,7 +58,7 @@ fn with_semaphore(program: &Program, model: &Model) -> Option<Program> {
     (is_same(before) || measured.is_some_and(is_same)).then_some(with)
 }
 
-/// Threads of one process that sleep often and about as long; of several processes those of the one that has most.
+/// Threads that sleep often and about equally long, of the process that has most threads that sleep often.
 fn sleepers(program: &Program) -> Option<FxHashSet<usize>> {
     let mut by_process: FxHashMap<Option<&str>, Vec<(u64, usize)>> = FxHashMap::default();
     for (number, thread) in program.threads.iter().enumerate().filter(|(_, of)| of.background.is_none()) {
@@ -99,7 +101,7 @@ impl Pool {
         (is_some_of && waited > 0.0 && by_members >= GIVEN_ON * waited).then_some(Pool { threads, permits })
     }
 
-    /// The program with a permit around each sleep, and without the waits of these threads for each other.
+    /// The program with a permit around each sleep of these threads, and without their waits for each other.
     fn in_place(&self, program: &Program) -> Option<Program> {
         let mut with = program.clone();
         let semaphore = ObjectId(u32::try_from(with.objects.len()).ok()?);
@@ -144,7 +146,7 @@ impl Pool {
     }
 }
 
-/// Replaces a thread's operations one by one; what refers to them by number goes on to do so.
+/// Replaces a thread's operations one by one, and renumbers all references to them.
 fn rewrite(
     thread: &mut Thread,
     start: Option<Operation>,
@@ -168,16 +170,16 @@ fn rewrite(
     thread.operations = out;
 }
 
-/// Who wakes the threads.
+/// Which threads wake the pool's threads.
 struct Wakes {
-    /// Recorded wake-ups among them.
+    /// Recorded wake-ups among the pool's threads.
     inside: FxHashSet<EdgeId>,
-    /// Their recorded waits that one of them ended, as a part of all.
+    /// The part of the pool's recorded waits that a thread of the pool ended.
     awaited: f64,
-    /// Of each semaphore: how often one of the threads gave it, and how often others gave or took it.
+    /// By semaphore: how often threads of the pool posted it, and how often other threads did.
     given: FxHashMap<ObjectId, (u64, u64)>,
     taken_outside: FxHashSet<ObjectId>,
-    /// The part of the sleeps after which another one of the threads is woken before the next one.
+    /// The part of the sleeps after which the thread wakes another thread of the pool before its next sleep.
     followed: f64,
 }
 
@@ -230,21 +232,21 @@ impl Wakes {
         wakes
     }
 
-    /// The part of the waits for this (`None`: for recorded wake-ups) that one of the threads ended.
+    /// The part of the waits for this object (`None`: for recorded wake-ups) that a thread of the pool ended.
     fn by_members(&self, object: Option<ObjectId>) -> f64 {
         let Some(object) = object else { return self.awaited };
         let (own, others) = self.given.get(&object).copied().unwrap_or((0, 0));
         own as f64 / own.saturating_add(others).max(1) as f64
     }
 
-    /// Whether only these threads take and give it.
+    /// Whether only threads of the pool wait for the object and post it.
     fn is_own(&self, object: ObjectId) -> bool {
         let others = self.given.get(&object).map_or(0, |(_, others)| *others);
         others == 0 && !self.taken_outside.contains(&object)
     }
 }
 
-/// What a thread does.
+/// The state of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum State {
     Asleep,
@@ -252,12 +254,12 @@ enum State {
     Computes,
 }
 
-/// What the threads do in a run.
+/// The states of the pool's threads in a run.
 struct Seen<'t> {
     threads: &'t FxHashSet<usize>,
-    /// When which state begins (1) or ends (0 first).
+    /// Time, whether a state begins (`true`) or ends, and the state; at one instant ends sort first.
     changes: Vec<(Ticks, bool, State)>,
-    /// How long they wait for each object, ticks; `None`: for recorded wake-ups.
+    /// How long the pool's threads wait for each object, ticks; `None`: for recorded wake-ups.
     waits: FxHashMap<Option<ObjectId>, u64>,
 }
 
@@ -281,11 +283,12 @@ impl Seen<'_> {
         self.changes.push((interval.end, false, state));
     }
 
-    /// How many sleep at a time at most. `None`: rarely that number, or no other one waits then, or one computes.
+    /// The most threads that sleep at a time. `None`: that number is rare, or then no other thread waits, or one computes.
     fn most_asleep(mut self) -> Option<u32> {
         self.changes.sort_unstable();
         let (mut asleep, mut waits, mut computes, mut since) = (0usize, 0u64, 0u64, Ticks(0));
-        // Of each number of threads that sleep: for how long, for how long others wait, and for how long none computes then.
+        // For each number of sleeping threads: the time with that number, the part in which others wait, and the part in which
+        // none computes.
         let mut sums = vec![(0u64, 0u64, 0u64); self.threads.len() + 1];
         for (at, begins, state) in self.changes {
             let passed = at.0 - since.0;

@@ -2,7 +2,7 @@
 
 use super::Kind;
 
-/// How it is known what goes without a cause.
+/// How the gain without a cause is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum Evidence {
@@ -10,30 +10,30 @@ pub enum Evidence {
     Simulated,
     /// The recording shows it.
     Measured,
-    /// A change would gain so much at most, if it is possible.
+    /// A change would gain at most this much, if it is possible.
     Bounded,
-    /// It is so much of the critical path, though without it alone other waits take as long.
+    /// The share is the cause's part of the critical path; without this cause alone, other waits take as long.
     OnPath,
-    /// Nobody knows what threads waited for, or when it is over is replayed as recorded.
+    /// It is unknown what threads waited for, or their waits are replayed as recorded.
     Unknown,
 }
 
 impl Evidence {
-    /// Its name in JSON.
+    /// The evidence's name in JSON.
     pub fn name(self) -> &'static str {
         self.into()
     }
 }
 
-/// A cause.
+/// A cause and the gain without it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// What it is.
+    /// The cause.
     pub kind: Kind,
-    /// The smallest and the largest share of the predicted time that goes without it.
+    /// The smallest and the largest share of the predicted time that is saved without the cause.
     pub least: f64,
     /// See `least`.
     pub most: f64,
-    /// How that is known.
+    /// How the gain is known.
     pub evidence: Evidence,
 }

@@ -1,4 +1,4 @@
-//! The search: which constraints threads wait for, and what each of them gains when it is gone.
+//! The search: which constraints threads wait for, and the gain without each of them.
 
 use super::asked_again::AskedAgain;
 use super::first_asked::first_asked;
@@ -26,11 +26,11 @@ use crate::schedule::Outcome;
 use crate::time::Ticks;
 use std::borrow::Cow;
 
-/// A smaller part of the CPU time is worth advice only where it limits.
+/// Kernel or runtime work below this part of the CPU time is worth advice only if it is the limit or may gain more.
 const MUCH: f64 = 0.25;
 
-/// A search in the making: [`Search::at`] for each of [`Search::counts`], [`Search::edits`], [`Search::fix`] for each of
-/// these, [`Search::tenth`] for each of [`Search::functions`], [`Search::conclude`]. Calls of one kind are independent of each
+/// A search in steps: [`Search::at`] for each of [`Search::counts`], [`Search::edits`], [`Search::fix`] for each of
+/// these, [`Search::tenth`] for each of [`Search::functions`], [`Search::conclude`]. Calls of one step are independent of each
 /// other.
 #[derive(Debug)]
 pub struct Search {
@@ -41,53 +41,53 @@ pub struct Search {
     pub(super) samples: Vec<ThreadSamples>,
     pub(super) rest: Option<Rest>,
     pub(super) unrecorded: Option<UnrecordedLocks>,
-    /// The recorded program came to a stop.
+    /// The deadlock in which the recording ended.
     deadlock: Option<Stuck>,
-    /// Few questions are asked.
+    /// The search makes few trials.
     pub(super) is_brief: bool,
-    /// Goroutines run, and what they wait for is not visible.
+    /// Goroutines run, and their waits are not visible.
     pub(super) hidden: bool,
-    /// Cache lines that threads change together, and how much of their time they are at them.
+    /// Cache lines that threads change together, with the share of their time that threads are at each line.
     pub(super) lines: Vec<LineLoad>,
-    /// What functions cost on several numbers of CPUs, if the command was run on them.
+    /// What functions cost on several CPU counts, if the command was run on them.
     pub(super) costs: Option<CpuCosts>,
-    /// CPU time of asking again and again.
+    /// CPU time of busy waiting, as recorded.
     pub(super) asked_again: AskedAgain,
-    /// Threads that sleep and look again.
+    /// Threads that poll.
     pub(super) polling: Option<Polling>,
     /// Bounded resources.
     pub(super) permits: Vec<Permits>,
 }
 
-/// What was found on one CPU count.
+/// The result for one CPU count.
 #[derive(Clone, Debug)]
 pub struct Found {
     pub(super) limit: Limit,
-    /// Everything that gains anything, with its time, the best first.
+    /// Changes that gain anything, with the predicted time of each, nanoseconds, the best first.
     pub(super) without: Vec<(Edit, f64)>,
-    /// Of those that are rows: the smallest and the largest share of the time that goes.
+    /// For changes that are rows of the ledger: the smallest and the largest share of the time that each saves.
     bounds: Vec<(Edit, (f64, f64))>,
     pub(super) time_ns: f64,
     /// The longest stretch that one thread computes alone.
     pub(super) stretch: Option<Stretch>,
     /// The thread that computes most of the time while others compute little.
     pub(super) busy_thread: Option<Stretch>,
-    /// The largest share of the time that a thread is at work, or wants to be.
+    /// The largest share of the time that any single thread computes or is runnable.
     pub(super) at_work: f64,
     pub(super) locks: Vec<LockUse>,
-    /// What threads did, and for how long the run lasted.
+    /// States of the threads, and the run's length.
     states: Option<(States, Ticks)>,
     more_threads: Option<MoreThreads>,
 }
 
 impl Found {
-    /// The smallest and the largest share of the time that goes with an edit that is a row.
+    /// The smallest and the largest share of the time that the edit saves; `None`: the ledger has no row for it.
     pub(super) fn bounds_of(&self, edit: &Edit) -> Option<(f64, f64)> {
         self.bounds.iter().find(|(row, _)| row == edit).map(|(_, bounds)| *bounds)
     }
 }
 
-/// The whole search, one thing after the other.
+/// The whole search, sequentially.
 pub fn limits(program: &Program, cpus: &[Cpus], model: &Model) -> Limits {
     Search::new(program, cpus, model).map_or_else(|_| Limits::default(), Search::all)
 }
@@ -101,8 +101,8 @@ impl Search {
         Search::after(program, &[], cpus, model)
     }
 
-    /// The same of the program with these changes; those that cannot be made are left out. Samples of the unchanged one show
-    /// callers and what threads do.
+    /// A search on the program with these changes; if they cannot be made, on the unchanged program. Samples of the
+    /// unchanged program show callers and what threads do.
     ///
     /// # Errors
     /// The program fails [`Program::check`].
@@ -128,7 +128,7 @@ impl Search {
             Err(_) => (program, model.clone()),
         };
         program = pools::put_back(program, &model);
-        // The measured CPU time is that of the unchanged program.
+        // The CPU time was measured for the unchanged program only.
         if !edits.is_empty() {
             program.overhead.iter_mut().for_each(|cost| cost.target_ns = 0);
         }
@@ -164,14 +164,14 @@ impl Search {
         })
     }
 
-    /// This CPU count takes the recorded machine's place.
+    /// Searches on this CPU count instead of the recorded machine's.
     pub fn on(mut self, cpus: Cpus) -> Search {
         let largest = self.counts.last().copied().filter(|largest| *largest != cpus);
         self.counts = std::iter::once(cpus).chain(largest).collect();
         self
     }
 
-    /// All of it, one thing after the other.
+    /// All steps, sequentially.
     pub fn all(self) -> Limits {
         let found: Vec<Found> = self.counts.iter().map(|cpus| self.at(*cpus)).collect();
         let fixes = self.edits(&found);
@@ -181,7 +181,7 @@ impl Search {
         self.conclude(found, fixes, functions)
     }
 
-    /// The CPU counts to look at: the recorded machine's and the largest asked for.
+    /// The CPU counts to search on: the recorded machine's and the largest asked for.
     pub fn counts(&self) -> &[Cpus] {
         &self.counts
     }
@@ -195,7 +195,7 @@ impl Search {
         found
     }
 
-    /// How many different runs it has asked for so far, of the program and of what changes make of it.
+    /// How many different runs the search has made so far, of the program and of changed programs.
     pub fn runs(&self) -> usize {
         self.trials.runs()
     }
@@ -208,11 +208,11 @@ impl Search {
         self.trials.owners()
     }
 
-    /// The time without each of the constraints that threads wait for most.
+    /// The predicted time, nanoseconds, without each of the constraints that threads wait for most.
     fn times_without(&self, run: &WatchedRun, timing: &Timing<'_>) -> Vec<(Edit, f64)> {
         let cpus = run.cpus;
         let candidates = self.candidates(run, timing);
-        // On the largest CPU count what limits is only good to know.
+        // The limit on the largest CPU count is only additional information, so a large program gets half of the trials.
         let is_asked = self.is_small() || self.counts.first() == Some(&cpus);
         let most = if is_asked { self.questions() } else { (self.questions() / 2).max(1) };
         let candidates = first_asked(candidates, most);
@@ -234,7 +234,7 @@ impl Search {
         }
         self.trials.know(cpus, 0, run.is_complete.then_some(time_ns));
         if !run.is_complete {
-            // What was recorded came to its end.
+            // A recorded program did come to its end, so only a program written by hand can be in this deadlock.
             let known = self.program().machine.is_none();
             let stuck = run.base.findings.iter().find_map(Finding::deadlock).cloned();
             let kind = match stuck.filter(|_| known) {
@@ -261,7 +261,7 @@ impl Search {
         without.extend(self.without_support_work(&run));
         without.extend(self.without_wakings_for_nothing(&run));
         let more_threads = self.more_threads(&without, &run);
-        // What spinning takes of the CPUs is in no simulation.
+        // `FewerThreads` stays without a simulated gain: the simulation lacks the CPU time that spinning takes.
         without.retain(|(edit, ns)| *ns < time_ns || matches!(edit, Edit::FewerThreads { .. }));
         without.sort_by(|a, b| a.1.total_cmp(&b.1));
         let claims = self.ledger(&without, &run);
@@ -269,7 +269,7 @@ impl Search {
         let bounds = Self::bounds(claims);
         let limit = Limit::of(cpus, time_ns, rows);
         let at_work = run.base.threads.iter().map(|used| used.busy.saturating_add(used.ready)).max();
-        // Where one thread works at a time, or no CPU is free for long, a gain is by chance.
+        // Where one thread works at a time, or no CPU is free for long, a gain of one more thread is by chance.
         let is_full = limit.kind.is_one_at_a_time()
             || matches!(
                 limit.kind,
@@ -292,11 +292,11 @@ impl Search {
         }
     }
 
-    /// The locks that threads wait for, and words that look like one.
+    /// The locks that threads wait for, and unrecorded futex words that may be locks.
     fn lock_rows(&self, base: &Outcome) -> Vec<LockUse> {
         let mut locks = self.lock_uses(base);
         let words = self.unrecorded.iter().flat_map(|unrecorded| &unrecorded.words);
-        // One that got its probes later has a row already.
+        // A lock that got its probes late already has a row.
         let is_there = |word: &&LockUse| {
             let name = word.lock.split_once(' ').map_or(word.lock.as_str(), |(_, name)| name);
             locks.iter().any(|lock| bare_name(&lock.lock) == name)
@@ -306,12 +306,12 @@ impl Search {
         locks
     }
 
-    /// Whether what is waited for there is something to do.
+    /// Whether threads wait at this device for work.
     pub(super) fn is_idle_device(&self, device: ObjectId) -> bool {
         self.program().meaning(device) == ObjectMeaning::Idle
     }
 
-    /// What threads compute together, ticks.
+    /// What all threads of the group compute together, ticks.
     fn computed(&self, group: &Group) -> u64 {
         let mut sums = Sums::default();
         for thread in &group.threads {
@@ -320,7 +320,7 @@ impl Search {
         sums.all()
     }
 
-    /// The threads that do the same and most of what is computed, by the number of their group.
+    /// The group of several threads that computes more than half of all, by its number.
     fn pool(&self) -> Option<usize> {
         let sums: Vec<u64> = self.groups.iter().map(|group| self.computed(group)).collect();
         let all = sums.iter().fold(0u64, |all, sum| all.saturating_add(*sum));
@@ -329,28 +329,28 @@ impl Search {
         (several && *sum > all / 2).then_some(pool)
     }
 
-    /// Whether it is the one thread of a pipeline's stage, which may get a second one.
+    /// Whether the group is the single thread of a pipeline's stage, which may get a second thread.
     pub(super) fn is_stage(&self, group: &Group) -> bool {
         matches!(group.threads[..], [thread] if group.meets && !has_twin(&self.samples, thread))
     }
 
-    /// The stage of a pipeline that computes most.
+    /// The stage of a pipeline that computes most, by its group's number.
     fn stage(&self) -> Option<usize> {
         let stages = self.groups.iter().enumerate().filter(|(_, group)| self.is_stage(group));
         stages.max_by_key(|(_, group)| self.computed(group)).map(|(stage, _)| stage)
     }
 
-    /// The threads whose number may be changed: those that do the same, or the busiest stage of a pipeline.
+    /// The group whose number of threads may be changed: the pool, a sleeping pool, or the busiest stage of a pipeline.
     fn changeable(&self) -> Option<usize> {
         self.pool().or_else(|| self.sleeping_pool()).or_else(|| self.stage())
     }
 
-    /// The threads that do the same and most of what is computed; of a pipeline one, its busiest stage.
+    /// The threads of the pool that does most of the work, of a sleeping pool, or of a pipeline's busiest stage.
     pub fn workers(&self) -> Option<Vec<usize>> {
         self.changeable().and_then(|pool| self.groups.get(pool)).map(|group| group.threads.clone())
     }
 
-    /// A run of the program; `None`: it stops before its end.
+    /// A run of the program; `None`: the run stops before its end.
     pub(super) fn complete_run(&self, cpus: Cpus) -> Option<Outcome> {
         let base = Timing::new(self.program(), self.trials.model()).ok()?.run(cpus, 0);
         base.is_complete(self.program()).then_some(base)
@@ -360,11 +360,11 @@ impl Search {
         let work: u64 = self.groups.iter().flat_map(|group| &group.threads).count() as u64;
         let all = self.program().compute_times().total().0;
         let run = WatchedRun::of(timing, cpus, all / work.max(1) / 10_000);
-        // Who does what of goroutines is not visible.
+        // Which goroutine does what is not visible.
         WatchedRun { turns: run.turns.filter(|_| !self.hidden), ..run }
     }
 
-    /// What one more thread is worth to the pool. Of a large program it is not asked, only told if it is known.
+    /// The gain of one more thread in the pool; of a large program only if `known` has it already.
     fn more_threads(&self, known: &[(Edit, f64)], run: &WatchedRun) -> Option<MoreThreads> {
         let base = &run.base;
         let pool = self.groups.get(self.pool()?)?;
@@ -381,7 +381,7 @@ impl Search {
         Some(MoreThreads { threads: pool.threads.len(), gain })
     }
 
-    /// All together; `fixes` are what came of [`Search::edits`], `functions` of [`Search::functions`].
+    /// Puts the results together; `fixes` are the results for [`Search::edits`], `functions` for [`Search::functions`].
     pub fn conclude(self, mut found: Vec<Found>, mut fixes: Vec<Fix>, functions: Vec<FunctionUse>) -> Limits {
         fixes.sort_by(|a, b| b.gain.total_cmp(&a.gain));
         fixes.truncate(super::fixes::SHOWN);
@@ -395,7 +395,7 @@ impl Search {
         }
         let first = found.first().map(|found| &found.limit);
         let asleep = first.and_then(|limit| MostlyAsleep::of(self.program(), &self.recorded, limit));
-        // Of the recorded machine it is known how many CPUs were busy.
+        // On the recorded machine the number of busy CPUs was measured.
         if let Some(limit) = found.first_mut().map(|found| &mut found.limit)
             && self.program().recorded_cpus.and_then(Cpus::count) == Some(limit.cpus)
             && let Kind::Work { busy, .. } | Kind::Goroutines { busy, .. } | Kind::Idle { busy } =
@@ -418,7 +418,7 @@ impl Search {
         }
     }
 
-    /// The locks that brought something when they were free, the best first.
+    /// The locks whose removal gained something, the largest gain first.
     pub(super) fn locks_found<'f>(found: &'f Found) -> impl Iterator<Item = &'f [ObjectId]> + 'f {
         found.without.iter().filter_map(|(edit, _)| match edit {
             Edit::FreeLocks(locks) => Some(&locks[..]),
@@ -430,13 +430,13 @@ impl Search {
         &self.groups
     }
 
-    /// Changes that a person can make and that were looked at already, each sentence once.
+    /// Changes that were already tried and that a person can make, each wording once, with their predicted times.
     pub(super) fn known(&self, found: &Found) -> Vec<(Edit, f64)> {
         let mut known: Vec<(Edit, f64)> = Vec::new();
         let polls = found.without.iter().any(|(edit, _)| matches!(edit, Edit::NoPolling(_)));
         for (edit, ns) in &found.without {
             let is_advice = match edit {
-                // With a permit, that is what the permit is for, and in a pool what more threads do at once.
+                // Sleeping with a permit is what the permit is for, and in a pool more threads sleep at the same time.
                 Edit::NoSleeps => {
                     !matches!(found.limit.kind, Kind::Permits { .. } | Kind::Sleepers { .. }) && !polls
                 }
@@ -444,23 +444,24 @@ impl Search {
                 Edit::NoQuota | Edit::WakeOne(_) | Edit::DivideEvenly(_) | Edit::FewerThreads { .. } => true,
                 Edit::MoreThreads { .. } => !matches!(found.limit.kind, Kind::TooManyThreads { .. }),
                 Edit::MoreSleepers { .. } => !matches!(found.limit.kind, Kind::Permits { .. }),
-                // Others are not in the way yet.
+                // Other cache lines are not in the way yet.
                 Edit::OwnLines { .. } => matches!(found.limit.kind, Kind::CacheLine { .. }),
-                // A line that is known says more.
+                // A known cache line is more precise advice.
                 Edit::CostAsOn(_) => !matches!(found.limit.kind, Kind::CacheLine { .. }),
-                // Threads that wait for each other do so for another reason, unless none was found.
+                // Threads wait for each other for another reason: the kernel's work of waiting is advice only without such a
+                // reason.
                 Edit::LessSupportWork { work, subject } => {
                     let is_limit = matches!(found.limit.kind, Kind::SupportWork { .. });
                     let share = self.recorded.support.get(*work).map_or(0.0, SupportWork::share);
-                    // What LIMIT tells of, too.
+                    // The LIMIT line names a cause that may gain more, too.
                     let may_be_more = || 1.0 - ns / found.time_ns > found.limit.gain();
                     is_limit || *subject != SupportSubject::Waiting && (share >= MUCH || may_be_more())
                 }
-                // Where a lock lets one thread work at a time, that is what can be changed.
+                // If a lock lets only one thread work at a time, the lock is what can be changed.
                 Edit::NoTurns => matches!(found.limit.kind, Kind::Turns { .. }),
                 _ => false,
             };
-            // Two stages of a pipeline may both want a second thread.
+            // Two stages of a pipeline may both want a second thread: one sentence.
             if is_advice && !known.iter().any(|(known, _)| known.is_worded_like(edit)) {
                 known.push((edit.clone(), *ns));
             }
@@ -484,14 +485,14 @@ fn nothing(cpus: Cpus) -> Found {
     }
 }
 
-/// If the longest stretch that one thread computes alone were divided among all CPUs.
+/// The time, nanoseconds, if the longest stretch that one thread computes alone were divided among all CPUs.
 fn without_stretch(cpus: Cpus, stretch: Stretch, time_ns: f64) -> (Edit, f64) {
     let among = cpus.or(usize::MAX);
     let alone_ns = Ticks(stretch.length).as_ns_f64() * (1.0 - 1.0 / among as f64);
     (Edit::Divide(stretch.part(None), among), time_ns - alone_ns)
 }
 
-/// If no thread waited for its turn, at best: as long as the busiest one computes, and as all CPUs take for all of it.
+/// The least time without turns, nanoseconds: the busiest thread's computing, or all computing spread over all CPUs.
 fn without_turns(cpus: Cpus, turns: &Turns) -> f64 {
     let shared = match cpus {
         Cpus::Count(count) => turns.all / u64::from(count.get()),

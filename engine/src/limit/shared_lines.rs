@@ -1,11 +1,11 @@
-//! Cache lines that several threads use together, as rows of the ledger ([`crate::predict::LineLoad`] has the model).
+//! Cache lines that several threads use together, as rows of the ledger; [`crate::predict::LineLoad`] has the model.
 
 use super::search::Search;
 use super::watched_run::WatchedRun;
 use crate::experiment::Edit;
 
 impl Search {
-    /// The time without the wait for each of the lines, at best, nanoseconds. Nothing more goes than what the path computes.
+    /// The least time without the waits for each line, nanoseconds. At most the computing on the path is saved.
     pub(super) fn without_lines(&self, run: &WatchedRun) -> Vec<(Edit, f64)> {
         let ns = |share: f64| run.time_ns() * (1.0 - share * computing(run));
         let edit = |line: usize| {
@@ -15,12 +15,12 @@ impl Search {
         self.lines.iter().enumerate().map(|(line, load)| (edit(line), ns(load.share()))).collect()
     }
 
-    /// The smallest share of the time that goes with a line for each thread.
+    /// The smallest share of the time that is saved with a line for each thread.
     pub(super) fn least_without_line(&self, line: usize, run: &WatchedRun) -> f64 {
         self.lines.get(line).map_or(0.0, |load| load.least() * computing(run))
     }
 
-    /// What is left of a gain of more threads where all of them wait longer for cache lines then.
+    /// The gain of more threads, reduced because all threads then wait longer for cache lines.
     pub(super) fn with_lines(&self, edit: &Edit, gain: f64, run: &WatchedRun) -> f64 {
         let Edit::MoreThreads { more, .. } = edit else { return gain };
         let growth: f64 = self.lines.iter().map(|load| load.growth_with(*more, run.cpus)).sum();
@@ -28,7 +28,7 @@ impl Search {
     }
 }
 
-/// The part of the path in which something is computed.
+/// The share of the path that is computing.
 pub(super) fn computing(run: &WatchedRun) -> f64 {
     run.causes.as_ref().map_or(1.0, |causes| run.share(causes.computing))
 }

@@ -1,4 +1,4 @@
-//! Threads of a pool that all sleep in what they do, while there is more to do.
+//! Pools whose threads all sleep during their work, while there is more work.
 
 use super::Kind;
 use super::search::Search;
@@ -7,17 +7,17 @@ use crate::experiment::{Edit, own_sleep};
 use crate::program::{ObjectMeaning, Operation};
 use crate::schedule::Outcome;
 
-/// At work or asleep in it for this share of the time, they never wait for work.
+/// Threads that compute, are runnable or sleep in their work for this share of the time never wait for work.
 const ALWAYS: f64 = 0.8;
-/// They sleep for at least this part of that.
+/// They sleep for at least this part of that time.
 const ASLEEP: f64 = 0.25;
-/// Each sleeps at least this often: in each task, not once.
+/// Each thread sleeps at least this often, on average: in each task, not once.
 const OFTEN: usize = 4;
-/// How many times as many threads are tried.
+/// The factors by which the number of threads is tried.
 const TIMES: [usize; 2] = [2, 4];
 
 impl Search {
-    /// More threads for those that do the same and sleep in it.
+    /// The edits that add threads to pools that sleep during their work, with bounds of the gains, ticks.
     pub(super) fn more_sleepers(&self, base: &Outcome, worth: u64) -> Vec<(Edit, u64)> {
         let mut edits = Vec::new();
         let groups = self.groups.iter().filter(|group| group.threads.len() > 1 && !self.hidden);
@@ -26,7 +26,7 @@ impl Search {
             let count = group.threads.len();
             for times in TIMES {
                 let more = count * (times - 1);
-                // What they slept one after the other they sleep at the same time.
+                // With more threads, sleeps that came one after the other overlap.
                 let most = (asleep as f64 * (1.0 - 1.0 / times as f64)) as u64;
                 if most >= worth {
                     edits.push((Edit::MoreSleepers { threads: group.threads.clone(), more }, most));
@@ -36,7 +36,7 @@ impl Search {
         edits
     }
 
-    /// The largest pool of such threads.
+    /// The largest pool whose threads sleep during their work, by its group's number.
     pub(super) fn sleeping_pool(&self) -> Option<usize> {
         let base = self.complete_run(*self.counts().first()?)?;
         let groups = self.groups.iter().enumerate().filter(|(_, group)| group.threads.len() > 1);
@@ -45,7 +45,7 @@ impl Search {
         sleep.max_by_key(|(_, group)| group.threads.len()).map(|(number, _)| number)
     }
 
-    /// The edit that adds `more` threads to these, by what they do.
+    /// The edit that adds `more` threads to these: sleepers to a pool that sleeps during its work, else workers.
     pub(super) fn more_alike(&self, threads: &[usize], more: usize, base: &Outcome) -> Edit {
         if self.sleeps_at_work(threads, base) {
             return Edit::MoreSleepers { threads: threads.to_vec(), more };
@@ -53,7 +53,7 @@ impl Search {
         self.more_of(threads, more, base)
     }
 
-    /// Whether these are a pool whose threads sleep in what they do, whatever the share of each.
+    /// Whether these threads are a pool that sleeps during its work.
     pub(super) fn sleeps_at_work(&self, threads: &[usize], base: &Outcome) -> bool {
         threads.len() > 1 && self.asleep_at_work(threads, base).is_some()
     }
@@ -64,7 +64,8 @@ impl Search {
         group.threads.iter().any(polls)
     }
 
-    /// How long each of them sleeps in what it does, ticks; `None`: they wait for work, or sleep little, or not in each task.
+    /// How long each thread sleeps in its work, on average, ticks; `None`: they wait for work, sleep little, or not in each
+    /// task.
     fn asleep_at_work(&self, threads: &[usize], base: &Outcome) -> Option<u64> {
         let (mut all, mut most, mut sum, mut times) = (0u64, 0u64, 0u64, 0usize);
         for number in threads {
@@ -83,14 +84,14 @@ impl Search {
         is_pool.then_some((sum as f64 / count) as u64)
     }
 
-    /// How often a thread sleeps in what it does, and for how long, ticks.
+    /// How often a thread sleeps in its work, and for how long, ticks.
     fn own_sleep(&self, thread: usize) -> (usize, u64) {
         let Some(thread) = self.program().threads.get(thread) else { return (0, 0) };
         let (times, length) = own_sleep(self.program(), thread);
         (times, length.0)
     }
 
-    /// In words of the program.
+    /// The kind of limit, in the program's words.
     pub(super) fn of_sleepers(&self, threads: &[usize], function: Option<String>, base: &Outcome) -> Kind {
         let (asleep, answers) = (self.asleep(threads, base), self.answers(threads));
         Kind::Sleepers { threads: threads.len(), function, asleep, answers }
@@ -113,7 +114,7 @@ impl Search {
         answers.filter(|_| waited / 16 > asleep).map(|device| self.object_name(device).to_owned())
     }
 
-    /// The share of the time in which these threads sleep in what they do.
+    /// The share of the time in which these threads sleep in their work.
     fn asleep(&self, threads: &[usize], base: &Outcome) -> f64 {
         let asleep = threads.iter().map(|thread| self.own_sleep(*thread).1).fold(0u64, u64::saturating_add);
         asleep as f64 / (base.length.0.max(1) as f64 * threads.len().max(1) as f64)

@@ -1,7 +1,7 @@
-//! Threads of a pool that mostly sleep in what they do (ours). They compute so little that the function that each computes most is by
-//! chance, and an interpreter's locks make it look as if each waited for something of its own. They do the same if one thread started
-//! them, by the same name, with the same function as far as samples tell, they sleep as long each time and in all, and none gives
-//! the other what it waits for.
+//! Threads of a pool that mostly sleep during their work (ours). They compute so little that the function that each computes
+//! most is chance, and an interpreter's locks make each look as if it waited for an object of its own. Such threads do the same
+//! if one thread started them, by the same name, with the same function as far as samples show; they sleep as long each time
+//! and in all; and none gives another what it waits for.
 
 use super::thread_group::{EVEN, Group};
 use super::thread_name::{bare, letters};
@@ -13,23 +13,23 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Each sleeps at least this often.
 const OFTEN: usize = 10;
-/// They sleep at least this many times as long as they compute.
+/// Each sleeps at least this many times as long as it computes.
 const MOSTLY: u64 = 2;
-/// Fewer wake-ups are no work that one gives the other, nor are those of which more than this part go the other way.
+/// One thread feeds another by at least `FEWEST_WAKES` wake-ups, with fewer than one in `BOTH_WAYS` going the other way.
 const FEWEST_WAKES: usize = 4;
 const BOTH_WAYS: usize = 4;
 
-/// What one thread that mostly sleeps does.
+/// A thread that mostly sleeps.
 struct Sleeper<'p> {
     process: Option<&'p str>,
     name: String,
     creator: Option<usize>,
-    /// Ticks of each sleep on average, and of all.
+    /// Ticks of a sleep on average, and of all sleeps.
     mean: f64,
     all: f64,
 }
 
-/// The same groups; those whose threads mostly sleep, and are alike in that, are one.
+/// The groups, with groups of threads that mostly sleep merged if they are alike.
 pub(super) fn merged(program: &Program, seen: &[ThreadSamples], groups: Vec<Group>) -> Vec<Group> {
     let mut creators: FxHashMap<usize, usize> = FxHashMap::default();
     for (number, thread) in program.threads.iter().enumerate() {
@@ -62,8 +62,8 @@ pub(super) fn merged(program: &Program, seen: &[ThreadSamples], groups: Vec<Grou
     merged.into_iter().map(|(group, _)| group).collect()
 }
 
-/// A group, or each of its threads that mostly sleep by itself where others do not: the first thread of an interpreter computes the same
-/// as what it started.
+/// Splits the threads that mostly sleep off a group, each into its own group, if others do not sleep: the first thread of an
+/// interpreter computes the same as the threads that it started.
 fn apart(group: Group, is_sleeper: impl Fn(&usize) -> bool) -> Vec<Group> {
     let (sleepers, others): (Vec<usize>, Vec<usize>) = group.threads.iter().copied().partition(is_sleeper);
     if sleepers.is_empty() || others.is_empty() {
@@ -74,7 +74,7 @@ fn apart(group: Group, is_sleeper: impl Fn(&usize) -> bool) -> Vec<Group> {
 }
 
 impl<'p> Sleeper<'p> {
-    /// `None`: it sleeps rarely, or little, or starts threads.
+    /// `None`: the thread sleeps rarely, or little, or starts threads.
     fn of(program: &'p Program, number: usize, creators: &FxHashMap<usize, usize>) -> Option<Sleeper<'p>> {
         let thread = program.threads.get(number)?;
         let starts = thread.operations.iter().any(|operation| created(operation).is_some());
@@ -138,7 +138,7 @@ fn feeds(program: &Program, one: usize, another: usize) -> bool {
         }
         let is_for_other = |operation: &&Operation| match operation {
             Operation::Release(edge) => edges.contains(edge),
-            // What both take and give is a lock.
+            // An object that a thread both takes and gives is a lock.
             Operation::SemPost(of) | Operation::Signal(of) => objects.contains(of) && !given.contains(of),
             Operation::CondSignal(of) | Operation::CondBroadcast(of) => objects.contains(of),
             _ => false,

@@ -5,18 +5,18 @@ use crate::program::{FunctionRef, ThreadId};
 use crate::schedule::{Doing, Interval};
 use rustc_hash::FxHashMap;
 
-/// Parts of computing, as the simulation reports them.
+/// Collects when threads compute, from the simulation's intervals.
 #[derive(Debug, Default)]
 pub(super) struct Computing {
-    /// Thread, start, end.
+    /// Intervals of computing: thread, start, end, ticks.
     parts: Vec<(u32, u64, u64)>,
-    /// The last part of each thread.
+    /// By thread: the index of its last part in `parts`.
     last: Vec<Option<usize>>,
-    /// A stop shorter than this does not end a thread's stretch.
+    /// A pause up to this length, ticks, does not end a part.
     pause: u64,
 }
 
-/// A stretch.
+/// A stretch that one thread computes alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stretch {
     pub(super) thread: usize,
@@ -27,35 +27,35 @@ pub(super) struct Stretch {
 }
 
 impl Stretch {
-    /// All of it, or what counts for a function.
+    /// The stretch as a part of the thread's computing: all of it, or only what counts for `function`.
     pub(super) fn part(self, function: Option<FunctionRef>) -> Part {
         let to = self.before.saturating_add(self.length);
         Part { thread: self.thread, from: self.before, to, function }
     }
 }
 
-/// Threads that take turns: hardly ever do two of them compute at the same time, though none waits for a lock.
+/// Threads that take turns: two of them hardly ever compute at the same time, and none waits for a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Turns {
-    /// Those that compute nearly all of it.
+    /// Number of threads that compute nearly all of the time in which one computes alone.
     pub(super) threads: usize,
-    /// How often another thread goes on.
+    /// How often the computing thread changes.
     pub(super) changes: u64,
-    /// How long the busiest of them computes, ticks.
+    /// How long the busiest thread computes alone, ticks.
     pub(super) most: u64,
-    /// How long all compute, ticks.
+    /// How long any thread computes alone, summed, ticks.
     pub(super) all: u64,
 }
 
-/// Threads take turns if one computes alone for this share of the run.
+/// Threads take turns if exactly one computes for at least this share of the run.
 const ALONE: f64 = 0.9;
-/// This share of what is computed alone is by the threads that take turns; others are a rest.
+/// The threads that take turns compute this share of the time with one computing thread; other threads are ignored.
 const NEARLY_ALL: f64 = 0.95;
-/// Fewer changes are stretches, each of which can be looked at.
+/// With fewer changes, each stretch can be looked at by itself.
 const CHANGES: u64 = 20;
 
-/// This part of a stretch may be computed by others, or be idle: an instant of another thread does not end
-/// it.
+/// Up to this part of a stretch others may compute, or all threads be idle: an instant of another thread does not
+/// end the stretch.
 const OTHERS: f64 = 0.02;
 
 impl Computing {
@@ -79,7 +79,7 @@ impl Computing {
         self.parts.push((thread, interval.start.0, interval.end.0));
     }
 
-    /// The longest one, and whether threads take turns in a run of this length.
+    /// The longest stretch, and the turns if threads take turns, in a run of this length in ticks.
     pub(super) fn found(self, length: u64) -> (Option<Stretch>, Option<Turns>) {
         let alone = self.alone();
         (self.longest(&alone), turns(&alone, length))
@@ -91,7 +91,7 @@ impl Computing {
         for &(thread, start, end) in parts {
             let length = end - start;
             alone = match alone {
-                // What others computed in between, or idle time, is short compared with it.
+                // Other threads' computing or idle time in between is short compared with the stretch.
                 Some((own, from, sum, _))
                     if own == thread
                         && ((end - from) - (sum + length)) as f64 <= OTHERS * (end - from) as f64 =>
@@ -111,7 +111,7 @@ impl Computing {
         Some(Stretch { thread: thread as usize, length, before })
     }
 
-    /// When exactly one thread computes, and which: in order of time.
+    /// The intervals in which exactly one thread computes (thread, start, end), in order of time.
     fn alone(&self) -> Vec<(u32, u64, u64)> {
         let mut changes: Vec<(u64, bool, u32)> = Vec::with_capacity(2 * self.parts.len());
         for &(thread, start, end) in &self.parts {
@@ -120,7 +120,7 @@ impl Computing {
         }
         changes.sort_unstable();
         let mut alone: Vec<(u32, u64, u64)> = Vec::new();
-        // With one thread at work the sum of their numbers is its own.
+        // `sum` adds the numbers of the computing threads: with one such thread it is that thread's number.
         let (mut count, mut sum, mut since) = (0u32, 0u64, 0u64);
         for (time, begins, thread) in changes {
             if count == 1 && time > since {
@@ -143,7 +143,7 @@ impl Computing {
     }
 }
 
-/// `alone`: when exactly one thread computes, in order of time.
+/// `alone`: intervals in which exactly one thread computes, in order of time.
 fn turns(alone: &[(u32, u64, u64)], length: u64) -> Option<Turns> {
     let mut by_thread: FxHashMap<u32, u64> = FxHashMap::default();
     for (thread, start, end) in alone {
@@ -193,7 +193,7 @@ mod tests {
         computing.found(parts.iter().map(|part| part.2).max().unwrap_or(0))
     }
 
-    /// Two threads that yield until it is their turn were "the work itself", and the one with the longer strokes led.
+    /// Two threads that yield until it is their turn compute one at a time.
     #[test]
     fn threads_take_turns_if_hardly_ever_two_compute() {
         let rounds: Vec<(u32, u64, u64)> =
@@ -214,7 +214,7 @@ mod tests {
         // First alone, then three at once, then the first again.
         let parts = [(0, 0, 500), (1, 500, 1500), (2, 500, 1500), (0, 1500, 2200)];
         assert_eq!(longest(&parts), Some((0, 700, 500)));
-        // An instant of another does not end it.
+        // An instant of another thread does not end the stretch.
         let parts = [(0, 0, 500), (1, 500, 505), (0, 505, 1000)];
         assert_eq!(longest(&parts), Some((0, 995, 0)));
     }

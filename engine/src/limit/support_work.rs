@@ -1,4 +1,4 @@
-//! What the kernel and a runtime compute for the program, as rows of the ledger.
+//! Work of the kernel and of runtimes for the program, as rows of the ledger.
 
 use super::Kind;
 use super::search::Search;
@@ -9,20 +9,20 @@ use crate::experiment::Edit;
 use crate::program::SupportWork;
 
 impl Search {
-    /// The time without each kind of it, at best, nanoseconds.
+    /// The least time without each kind of such work, nanoseconds.
     pub(super) fn without_support_work(&self, run: &WatchedRun) -> Vec<(Edit, f64)> {
         let ns = |work: &SupportWork| run.time_ns() * (1.0 - work.share() * computing(run));
         let works = self.recorded.support.iter().enumerate();
         works.map(|(work, of)| (Edit::LessSupportWork { work, subject: of.subject }, ns(of))).collect()
     }
 
-    /// The part of the CPU time in which threads may wait for each other in the kernel longer than recorded, when more of them run at
-    /// once; 0 if that is little.
+    /// The part of the CPU time that is kernel work in which threads may wait longer for each other if more of them run at
+    /// once; 0 if the work is little.
     pub(super) fn growing_kernel_work(&self) -> f64 {
         self.recorded.support.iter().filter(|work| work.grows()).map(SupportWork::share).sum()
     }
 
-    /// The same, also of what threads do to sleep for and wake each other: the kernel's queues are behind locks.
+    /// The same, including the kernel's work to put threads to sleep and wake them: locks protect its queues.
     pub(super) fn kernel_work_in_the_way(&self) -> f64 {
         (self.growing_kernel_work() + self.kernel_work_of_waiting()).min(1.0)
     }

@@ -1,12 +1,12 @@
 //! Threads that do the same.
 
-/// Threads share the work if none computes more than this many times as long as they do on average.
+/// Threads share the work evenly if none computes more than this many times their mean.
 pub(super) const EVEN: f64 = 1.5;
 
 /// Threads that compute mostly the same function.
 #[derive(Clone, Debug)]
 pub(super) struct Group {
     pub(super) threads: Vec<usize>,
-    /// Some of them wait for, or wake, other threads on their way.
+    /// Some of the threads wait for, or wake, other threads during their work.
     pub(super) meets: bool,
 }

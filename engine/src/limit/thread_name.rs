@@ -1,4 +1,4 @@
-//! What threads that do the same are called alike by.
+//! The part of a thread's name that threads of one kind share.
 
 /// `xz` of `xz/1234`.
 pub(super) fn bare(name: &str) -> &str {

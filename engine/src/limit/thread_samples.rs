@@ -1,50 +1,50 @@
-//! What samples show of each thread: the function that it was started with, and which functions were on its stack.
+//! Per thread, from its samples: the function that it was started with, and the functions on its stack.
 
 use crate::attribution::Owners;
 use crate::program::{FunctionRef, Program};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A function is what threads do if so large a share of their samples saw it.
+/// A function is what threads do if at least this share of their samples has it on the stack.
 const MOSTLY: f64 = 0.6;
-/// It distinguishes them from others if this large a share of all its samples are theirs.
+/// The function distinguishes these threads from others if at least this share of all its samples are theirs.
 const OWN: f64 = 0.8;
-/// A thread with this share of another one's samples computes as that one does.
+/// A thread counts as the twin of another if it has at least this share of the other's samples.
 const TWIN: f64 = 0.1;
 
-/// Fewer samples do not tell what a thread was started with.
+/// The function that a thread was started with is unknown with fewer samples than this.
 const TELL: u32 = 8;
 
-/// What samples show of one thread.
+/// One thread's samples.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ThreadSamples {
-    /// The outermost function that a user can change, according to most of its samples.
+    /// The most frequent outermost function of those that a user can change: the thread was probably started with it.
     pub(super) entry: Option<FunctionRef>,
     samples: u32,
-    /// In how many of them that function was the outermost one.
+    /// Samples in which `entry` was the outermost function.
     at_entry: u32,
-    /// In how many samples a function was on the stack, and how deep inside others, summed.
+    /// By function: samples with it on the stack, and the sum of its depths, 0 for the innermost.
     functions: FxHashMap<FunctionRef, (u32, u32)>,
-    /// In how many samples it was what computed, with what standard functions computed for it.
+    /// By function: samples in which it computed, including standard functions that it called.
     computing: FxHashMap<FunctionRef, u32>,
 }
 
 impl ThreadSamples {
-    /// What it was started with, if enough samples tell.
+    /// The function that the thread was started with, if enough samples agree.
     pub(super) fn told_entry(&self) -> Option<FunctionRef> {
-        // Stacks that end before their beginning end in any function.
+        // Truncated stacks end in any function, so most samples must agree.
         let is_most = self.at_entry.saturating_mul(2) > self.samples;
         self.entry.filter(|_| self.samples >= TELL && is_most)
     }
 
-    /// The functions that most of its samples saw, what it was started with among them.
+    /// The functions that most of the thread's samples have on the stack, and `entry`.
     pub(super) fn mostly(&self) -> FxHashSet<FunctionRef> {
         let least = MOSTLY * f64::from(self.samples);
         let functions = self.functions.iter().filter(|(_, (count, _))| f64::from(*count) >= least);
         functions.map(|(function, _)| *function).chain(self.entry).collect()
     }
 
-    /// Whether both do what one of them was started with: the first thread of a process may call what it starts others
-    /// with, as OpenMP's does.
+    /// Whether both do what one of them was started with: the first thread of a process may call the function with which it
+    /// starts others, as OpenMP's does.
     fn does_as(&self, other: &ThreadSamples) -> bool {
         let does = |one: &ThreadSamples, entry: Option<FunctionRef>| {
             entry.is_some_and(|entry| one.mostly().contains(&entry))
@@ -53,7 +53,7 @@ impl ThreadSamples {
     }
 }
 
-/// By thread; the program still has its samples.
+/// The samples by thread; the program must still have its samples.
 pub(super) fn of_threads(program: &Program, owners: &Owners) -> Vec<ThreadSamples> {
     let of_thread = |thread: usize| {
         let mut seen = ThreadSamples::default();
@@ -90,8 +90,8 @@ pub(super) fn of_threads(program: &Program, owners: &Owners) -> Vec<ThreadSample
     (0..program.threads.len()).map(of_thread).collect()
 }
 
-/// Half of the 95 % interval of a function's share by its samples, as a part of the share: 1.96 √((1 − p) / n) for n samples of
-/// it, p of all (binomial). 0 for a function that no sample saw, since its time was measured.
+/// Half of the 95 % interval of a function's share of all samples, relative to the share: 1.96 √((1 − p) / n) for `n` samples,
+/// a share `p` of all (binomial). 0 for a function without samples, since its time was measured.
 pub(super) fn relative_error(seen: &[ThreadSamples], function: FunctionRef) -> f64 {
     let all: f64 = seen.iter().map(|seen| f64::from(seen.samples)).sum();
     let own: f64 =
@@ -99,17 +99,16 @@ pub(super) fn relative_error(seen: &[ThreadSamples], function: FunctionRef) -> f
     if own > 0.0 { 1.96 * ((1.0 - own / all) / own).sqrt() } else { 0.0 }
 }
 
-/// Whether another thread that does what this one was started with computes, too: then one such thread is no stage that lacks
-/// a second one.
-/// Threads of a runtime run what is to be done in turn, so that they need not be known to do the same.
+/// Whether another thread does the same and computes, too: then this thread is no stage that lacks a second thread.
+/// Threads of a runtime take any work that is ready, so they may be twins without being recognized as one group.
 pub(super) fn has_twin(seen: &[ThreadSamples], thread: usize) -> bool {
     let Some(own) = seen.get(thread).filter(|own| own.entry.is_some()) else { return false };
     let mut others = seen.iter().enumerate().filter(|(other, _)| *other != thread);
     others.any(|(_, other)| own.does_as(other) && f64::from(other.samples) >= TWIN * f64::from(own.samples))
 }
 
-/// The innermost function that these threads are in most of the time, and others are not: what they do, where the function
-/// that computes most does so for others, too.
+/// The innermost function that these threads are in most of the time, and other threads are not. It names what they do where
+/// the function that computes most computes for other threads, too.
 pub(super) fn apart(seen: &[ThreadSamples], threads: &[usize]) -> Option<FunctionRef> {
     let mut own: FxHashMap<FunctionRef, (u32, u32)> = FxHashMap::default();
     let mut samples = 0u32;
@@ -137,7 +136,7 @@ pub(super) fn apart(seen: &[ThreadSamples], threads: &[usize]) -> Option<Functio
 mod tests {
     use super::*;
 
-    /// Four goroutines under one mutex were a pipeline, and one of its stages lacked a second thread.
+    /// Goroutines under one mutex are no pipeline of which one stage lacks a second thread.
     #[test]
     fn a_thread_that_was_started_alike_and_computes_is_a_twin() {
         let seen = |entry: Option<u32>, samples| ThreadSamples {
@@ -166,8 +165,8 @@ mod tests {
         assert_eq!(relative_error(&[seen(4, 4)], FunctionRef(2)), 0.0, "measured in another way");
     }
 
-    /// Both threads of an OpenMP region with a critical section were "a stage" that lacked a second thread: the first one calls
-    /// in `main` what the other was started with.
+    /// The first thread of an OpenMP region calls in `main` the function that the other thread was started with: neither is a
+    /// stage that lacks a second thread.
     #[test]
     fn a_thread_that_calls_what_others_were_started_with_is_a_twin() {
         let seen = |entry: u32, functions: &[(u32, u32)]| ThreadSamples {

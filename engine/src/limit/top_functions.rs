@@ -1,48 +1,48 @@
-//! The functions that compute most, and what the whole program gains by the time of each.
+//! The functions that compute most, and the program's gain by 10 % of each function's time.
 
 use super::holders::{self, Sums};
 use super::search::{Found, Search};
 use crate::experiment::Edit;
 use crate::program::{FunctionRef, KernelShare};
 
-/// Functions whose tenth is tried.
+/// Number of functions for which 10 % of their time is tried.
 const FUNCTIONS: usize = 8;
-/// Those with less than this share of what is computed are not.
+/// Functions with less than this share of all computing are not tried.
 const LEAST: f64 = 0.005;
-/// How many functions are reported with their share.
+/// Number of functions reported with their share.
 const TOLD: usize = 256;
-/// A tenth off, and a tenth more.
+/// Factors of a function's time: a tenth less, and a tenth more.
 const FACTORS: [f64; 2] = [0.9, 1.1];
-/// What the two sides may differ by and still be one number: half a point, or a fifth of the larger.
+/// The gains of both factors agree if they differ by at most half a point, or a fifth of the larger one.
 const AGREE: [f64; 2] = [0.005, 0.2];
 
-/// A function on the first CPU count.
+/// A function's computing, and the gain of 10 % of it on the first CPU count.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FunctionUse {
     /// Unique name.
     pub function: String,
-    /// Its share of all that is computed, with what standard functions compute for it.
+    /// The function's share of all computing, including standard functions that it calls.
     pub computes: f64,
-    /// The share of the predicted time that 10 % of its time are worth, simulated; `None` if it computes too little, or the
-    /// program is too large to try.
+    /// The share of the predicted time that 10 % of the function's time are worth, simulated; `None` if the function computes
+    /// too little, or the program is too large to try.
     pub tenth: Option<Tenth>,
-    /// The part of its CPU time that is in the kernel, as ticks of the clock find it; `None`: not known.
+    /// The part of the function's CPU time in which ticks of the clock find it in the kernel; `None`: not known.
     pub kernel: Option<f64>,
 }
 
-/// What 10 % of a function's time are worth, as a share of the predicted time: what goes if it takes 10 % less, and what comes if
-/// it takes 10 % more. Where these agree the derivative is known; where not, the function is at a corner: another way through
-/// the run is about as long, or a small change decides about the order of things.
+/// What 10 % of a function's time are worth, as a share of the predicted time: saved if the function takes 10 % less, added if
+/// it takes 10 % more. If both agree, the derivative is known. If not, the function is at a corner: another way through the run
+/// is about as long, or a small change decides about the order of events.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tenth {
-    /// What taking 10 % off gains.
+    /// The share of the predicted time that 10 % less of the function saves.
     pub faster: f64,
-    /// What adding 10 % costs.
+    /// The share of the predicted time that 10 % more of the function adds.
     pub slower: f64,
 }
 
 impl Tenth {
-    /// What taking 10 % off gains, if both sides say the same: the number of `what-if --rank`.
+    /// The gain of taking 10 % off, if both sides agree: the number of `what-if --rank`.
     pub fn agreed(&self) -> Option<f64> {
         let [least, share] = AGREE;
         let size = self.faster.abs().max(self.slower.abs());
@@ -52,8 +52,7 @@ impl Tenth {
 }
 
 impl Search {
-    /// The functions that compute anything, with their shares of all that is computed, and whether to try what a tenth of
-    /// them is worth.
+    /// The functions that compute most, with their shares of all computing, and whether to try 10 % of them; at most 256.
     pub fn functions(&self) -> Vec<(FunctionRef, f64, bool)> {
         let mut sums = Sums::default();
         for thread in self.groups().iter().flat_map(|group| &group.threads) {
@@ -69,7 +68,7 @@ impl Search {
             .collect()
     }
 
-    /// One of [`Search::functions`], with the gain of 10 % of it on the first CPU count, if that is tried.
+    /// One of [`Search::functions`], with the gain of 10 % of its time on the first CPU count, if that is to be tried.
     pub fn tenth(
         &self,
         (function, computes, is_tried): (FunctionRef, f64, bool),
@@ -99,7 +98,7 @@ mod tests {
         let agreed = |faster, slower| Tenth { faster, slower }.agreed();
         assert_eq!(agreed(0.06, 0.0625), Some(0.06));
         assert_eq!(agreed(0.001, 0.005), Some(0.001));
-        // Another way through the run is nearly as long: making it slower costs all, making it faster gains little.
+        // Another way through the run is nearly as long: slowing the function down costs all, making it faster gains little.
         assert_eq!(agreed(0.01, 0.1), None);
         assert_eq!(agreed(-0.02, 0.02), None);
     }

@@ -1,5 +1,5 @@
-//! Waits for locks whose operations were not recorded. They are replayed as they were, so that nothing that is taken away shows
-//! what such a lock costs.
+//! Waits for locks whose operations were not recorded. They are replayed as recorded, so no simulated change shows what such
+//! a lock costs.
 
 use super::Kind;
 use super::uses::LockUse;
@@ -9,44 +9,44 @@ use crate::program::names::GIL;
 use crate::program::{ObjectKind, ObjectMeaning, Primitive, Program, Recorded, RecordedObject, is_java_wait};
 use probe_abi::SyncFamily;
 
-/// Words that are waited for less than this share of the time are not shown, nor more than this number.
+/// Words with waits of less than this share of the time are not shown, nor more than `MOST` words.
 const SHOWN: f64 = 0.01;
 const MOST: usize = 4;
-/// The word that this share of the waiting is for is what limits.
+/// A word limits if more than this share of all waiting is for it.
 const MOST_OF: f64 = 0.5;
-/// Who waits for longer than this each time waits for work, or for time to pass: service threads of a runtime.
+/// A word whose mean wait is longer than this is waited in for work or for time, as by service threads of a runtime.
 const FOR_WORK_NS: u64 = 20_000_000;
 const CONDITION: ObjectKind = ObjectKind::Sync(SyncObject::Condition);
-/// Service threads of a JVM wait once or twice in all their lives, in the words that others wait for locks in.
+/// Words of Java with fewer waits are ignored: service threads of a JVM wait once or twice, in words of the same kind as locks.
 const FEWEST_IN_JAVA: u64 = 10;
 
-/// What was not recorded.
+/// The futex word that may be an unrecorded lock, and how threads wait for it.
 #[derive(Clone, Debug)]
 pub(super) struct UnrecordedLocks {
     word: String,
     /// How many threads wait for it on average.
     pub(super) waiting: f64,
-    /// It is used as a lock is.
+    /// Most waits are for the word, and it is used as a lock is.
     pub(super) is_lock: bool,
     is_lost: bool,
     cost: Option<f64>,
-    /// The futex words that are waited for, as recorded, the longest first.
+    /// The futex words that threads wait for, as recorded, the longest waits first.
     pub(super) words: Vec<LockUse>,
 }
 
 impl UnrecordedLocks {
-    /// The futex word that is waited for longest, if mutexes had no probes for some of the time, or for most of it not yet.
+    /// The word with the longest waits, if mutexes lost their probes or operations, or got probes late; else of Java or Python.
     pub(super) fn of(program: &Program, recorded: &Recorded) -> Option<UnrecordedLocks> {
         let is_off = |finding: &Finding| matches!(finding, Finding::OperationsOff { family, .. } if family == SyncFamily::Mutex.name());
         let wall_ns = program.overhead.map(|cost| cost.wall_ns).filter(|wall_ns| *wall_ns > 0)?;
         let is_late = |finding: &Finding| matches!(finding, Finding::LocksLate { missing_ns, .. } if *missing_ns > wall_ns / 2);
-        // What goroutines wait for is decided in Go's runtime: no operation of a lock would show it.
+        // Goroutines wait in Go's runtime: no lock operation would show these waits.
         let findings = &program.findings;
         let is_lost = findings.iter().any(of_lost);
         let is_unrecorded = is_lost || findings.iter().any(|finding| is_off(finding) || is_late(finding));
-        // Nor is it for Java's locks, in any recording.
+        // Java's locks leave no lock operations in any recording.
         let is_java = |object: &RecordedObject| object.group.as_deref().is_some_and(is_java_wait);
-        // The lock of a Python interpreter that could not be made of its mutex and condition.
+        // A Python interpreter's lock that could not be put together from its mutex and condition.
         let has_gil = program.meanings().any(|meaning| meaning == ObjectMeaning::Gil);
         let is_gil = |object: &RecordedObject| !has_gil && object.is_gil_condition();
         let is_own = |object: &RecordedObject| is_java(object) || is_gil(object);
@@ -54,9 +54,9 @@ impl UnrecordedLocks {
         if findings.iter().any(Finding::is_of_go) || !(is_unrecorded || is_own_only) {
             return None;
         }
-        // One whose uses were put back is simulated.
+        // A word whose lock was put back is simulated, so it is no candidate.
         let words = recorded.objects.iter();
-        // Of lost operations the objects are known, but not who had them.
+        // If operations were lost, the objects are known, but not which thread held them.
         let may_be_lock = |object: &RecordedObject| match object.kind {
             ObjectKind::Futex => true,
             ObjectKind::Sync(SyncObject::Mutex | SyncObject::Condition | SyncObject::RwLock) => is_lost,
@@ -66,14 +66,14 @@ impl UnrecordedLocks {
             true => is_own(object),
             false => (may_be_lock(object) || is_own(object)) && object.put_back.is_none(),
         });
-        // Threads of a pool give each other work, and wait for it in a condition.
+        // Threads of a pool give each other work, and wait for it in a condition, which is no lock.
         let is_held_long = |object: &RecordedObject| is_lock(object) && object.kind != CONDITION;
         let words = words.filter(|object| is_held_long(object) || !is_for_work(object));
         let words = words.filter(|object| object.waits >= FEWEST_IN_JAVA || !is_java(object));
         let mut words: Vec<&RecordedObject> = words.collect();
         words.sort_by_key(|object| std::cmp::Reverse(object.wait_ns));
         let word = *words.first()?;
-        // Locks that were first used in one place are one: each thread of a runtime may have its own.
+        // Locks that were first used in one place count as one: each thread of a runtime may have its own.
         let is_alike = |object: &&&RecordedObject| {
             let of_one = is_lost || is_java(object);
             of_one && word.group.is_some() && object.group == word.group && object.kind == word.kind
@@ -114,7 +114,7 @@ impl UnrecordedLocks {
         Some(UnrecordedLocks { word: name, waiting, is_lock, is_lost, cost, words })
     }
 
-    /// In the program's words.
+    /// The kind of limit, in the program's words.
     pub(super) fn kind(&self) -> Kind {
         Kind::LocksNotRecorded {
             word: self.word.clone(),
@@ -126,17 +126,17 @@ impl UnrecordedLocks {
     }
 }
 
-/// Whether lost operations were of locks.
+/// Whether the note says that operations of locks were lost.
 fn of_lost(finding: &Finding) -> bool {
     let is_lock = |families: &[String]| families.iter().any(|family| family == SyncFamily::Mutex.name());
     matches!(finding, Finding::OperationsLost { families } if is_lock(families))
 }
 
-/// A lock's waits are ended by threads that wait for it, too; some of those may have waited only before the recording.
+/// Whether threads that wait for the word also end its waits, as a lock's do; some may have waited only before the recording.
 fn is_lock(word: &RecordedObject) -> bool {
     match word.primitive {
         Some(primitive) if word.group.is_none() => primitive == Primitive::Lock,
-        // Of Java's locks, too, only who ended the waits tells.
+        // For Java's locks, too, only the threads that ended the waits show whether the word is a lock.
         _ => word.by_waiters.saturating_mul(2) > word.waits,
     }
 }

@@ -1,4 +1,4 @@
-//! What threads and locks do in the predicted run that a limit is found in.
+//! What threads and locks do in the predicted run.
 
 use super::Part;
 use crate::program::{ObjectId, Program};
@@ -9,49 +9,49 @@ use serde::Serialize;
 /// A lock, or several that were first used in one place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LockUse {
-    /// Its name; of several the one that is waited for longest.
+    /// The lock's name; of several locks the name of the one with the longest waits.
     pub lock: String,
     /// How many locks.
     pub locks: usize,
-    /// Share of the time during which a thread holds it; of several the largest.
+    /// Share of the time during which a thread holds the lock; of several locks the largest share.
     pub held_share: f64,
-    /// Its waits are those of the recording, replayed: when it is free is not decided again.
+    /// The lock's waits are replayed as recorded: the simulation does not decide when the lock is free.
     pub as_recorded: bool,
-    /// How often a thread waits for it.
+    /// Number of waits for the lock.
     pub waits: u64,
-    /// How long threads wait for it, summed, nanoseconds.
+    /// How long threads wait for the lock, summed, nanoseconds.
     pub waited_ns: f64,
-    /// What is computed while it is held: the functions that compute most, with their shares of that.
+    /// The functions that compute most while the lock is held, with their shares of all computing under it.
     pub under: Vec<Part>,
 }
 
 impl LockUse {
-    /// The function that computes most while it is held.
+    /// The function that computes most while the lock is held.
     pub fn holder(&self) -> Option<&Part> {
         self.under.first()
     }
 }
 
-/// Threads that do the same, or one. Shares are of the predicted time, the mean of the threads; they add up to less where a
-/// thread does not live as long as the program.
+/// One thread, or threads that do the same. Shares are of the predicted time, the mean of the threads; they add up to less than
+/// 1 where a thread does not live as long as the program.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ThreadUse {
     /// Their names.
     #[serde(rename = "threads")]
     pub names: Vec<String>,
-    /// They compute.
+    /// The threads compute.
     pub running: f64,
-    /// They want a CPU.
+    /// The threads are runnable: they wait for a CPU.
     pub ready: f64,
-    /// They ask again and again for a lock or for what another thread does, and compute nothing.
+    /// The threads spin: they check again and again for a lock or for another thread, and compute nothing.
     pub spinning: f64,
-    /// They wait for a lock, asleep.
+    /// The threads wait for a lock, asleep.
     pub lock: f64,
-    /// They wait for something else.
+    /// The threads wait for something else.
     pub other: f64,
 }
 
-/// What the threads did: running, ready, spinning, waiting for a lock, for something else, in ticks.
+/// States of each thread in ticks: running, ready, spinning, waiting for a lock, waiting for something else.
 #[derive(Clone, Debug)]
 pub(super) struct States {
     of: Vec<[u64; 5]>,

@@ -1,4 +1,4 @@
-//! The predicted run on one CPU count, and what watching it shows.
+//! The predicted run on one CPU count, and what its intervals and path show.
 
 use super::path_causes::PathCauses;
 use super::stretch::{Computing, Stretch, Turns};
@@ -8,24 +8,24 @@ use crate::experiment::timers;
 use crate::predict::Timing;
 use crate::schedule::Outcome;
 
-/// See the module.
+/// A predicted run with the facts that its intervals and its path show.
 #[derive(Debug)]
 pub(super) struct WatchedRun {
     pub(super) cpus: Cpus,
     pub(super) base: Outcome,
-    /// Every thread that others wait for came to its end.
+    /// Every thread that others wait for ended.
     pub(super) is_complete: bool,
     /// The longest stretch that one thread computes alone.
     pub(super) stretch: Option<Stretch>,
     pub(super) turns: Option<Turns>,
-    /// What threads did.
+    /// States of the threads, summed.
     pub(super) states: States,
-    /// What its path is made of; `None` for a program that runs ideally.
+    /// The causes of the run's critical path; `None` for a program that runs ideally.
     pub(super) causes: Option<PathCauses>,
 }
 
 impl WatchedRun {
-    /// `pause`: a stop shorter than that, ticks, does not end a thread's stretch.
+    /// `pause`: a stop shorter than this, ticks, does not end a thread's stretch.
     pub(super) fn of(timing: &Timing<'_>, cpus: Cpus, pause: u64) -> WatchedRun {
         let program = timing.program();
         let mut computing = Computing::new(program.threads.len(), pause);
@@ -40,7 +40,7 @@ impl WatchedRun {
             cpus,
             is_complete: base.is_complete(program),
             stretch,
-            // One CPU lets nobody do otherwise.
+            // On one CPU threads always take turns.
             turns: turns.filter(|_| cpus != Cpus::ONE),
             states,
             causes: path.map(|path| PathCauses::of(&path, &timers(program))),
@@ -48,12 +48,12 @@ impl WatchedRun {
         }
     }
 
-    /// How long it is, nanoseconds.
+    /// The run's length, nanoseconds.
     pub(super) fn time_ns(&self) -> f64 {
         self.base.length.as_ns_f64()
     }
 
-    /// The part of it that these ticks are.
+    /// The share of these ticks in the run's length.
     pub(super) fn share(&self, ticks: u64) -> f64 {
         ticks as f64 / self.base.length.0.max(1) as f64
     }

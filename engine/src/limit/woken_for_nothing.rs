@@ -1,5 +1,5 @@
-//! Threads that are woken for nothing, as rows of the ledger: how often, and the CPU time that it took, are recorded. A simulation
-//! lacks most of it, as it does without waits that find nothing.
+//! Wake-ups for nothing, as rows of the ledger: their number and their CPU time are recorded. A simulation lacks most of this
+//! time, since it has no waits that find nothing.
 
 use super::WORTH;
 use super::search::Search;
@@ -9,13 +9,14 @@ use crate::program::RecordedObject;
 
 /// Fewer wake-ups that find nothing are by chance.
 const FEWEST: u64 = 100;
-/// More than this part of an object's wake-ups find nothing where all waiting threads are woken for one of them: of two, one does.
+/// If all waiting threads are woken for one of them, more than this part of an object's wake-ups find nothing: of two threads,
+/// one does.
 const MUCH: f64 = 1.0 / 3.0;
-/// They explain what a prediction lacks if their CPU time is at least this part of it: switches to the threads come on top.
+/// Wake-ups explain the time that a prediction lacks if their CPU time is at least this part of it: switches add to it.
 const EXPLAINS: f64 = 0.3;
 
 impl Search {
-    /// The time without wake-ups that find nothing, at best, nanoseconds: by the object's number among those recorded.
+    /// The least time without wake-ups that find nothing, nanoseconds, by the number of the recorded object.
     pub(super) fn without_wakings_for_nothing(&self, run: &WatchedRun) -> Vec<(Edit, f64)> {
         let objects = self.recorded.objects.iter().enumerate();
         let often = objects.filter(|(_, object)| {
@@ -27,7 +28,7 @@ impl Search {
         worth.map(|(number, share)| (Edit::WakeOne(number), run.time_ns() * (1.0 - share))).collect()
     }
 
-    /// The part of the recorded run that goes without them, at most. `None`: this is not the recorded machine.
+    /// The largest part of the recorded run that is saved without these wake-ups. `None`: this is not the recorded machine.
     fn share_for_nothing(&self, object: &RecordedObject, run: &WatchedRun) -> Option<f64> {
         let measured_ns = self.measured_ns(run)?;
         let cpus = run.cpus.or(1).max(1) as f64;

@@ -1,5 +1,5 @@
-//! Threads that do the same: they mostly compute in the same function, do what one of them was started with,
-//! and none waits for what another one gives.
+//! Groups of threads that do the same: they mostly compute in the same function, do what one of them was started
+//! with, and no thread waits for what another one gives.
 
 use super::holders::{self, Sums};
 use super::started_alike::merged;
@@ -10,15 +10,15 @@ use crate::program::{FunctionRef, ObjectId, Operation, Program, is_java_wait};
 use crate::schedule::Outcome;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A thread that starts others is one of them if it computes at least this fraction (one part in `LITTLE`) of what the
-/// busiest one computes.
+/// A thread that starts others belongs to their group if it computes at least this fraction (one part in `LITTLE`) of what
+/// the busiest thread computes.
 const LITTLE: u64 = 4;
-/// A function counts as computed nearly as much as another one if at most this fraction (one part in `NEAR`) is missing.
+/// A function counts as computed nearly as much as the top function if at most this fraction (one part in `NEAR`) is missing.
 const NEAR: u64 = 4;
-/// This number of functions are what a thread mostly computes.
+/// At most this number of functions are what a thread mostly computes.
 const MAIN_FUNCTIONS: usize = 3;
 
-/// All threads that compute anything, except those in the background.
+/// Groups of all threads, except threads in the background.
 pub(super) fn groups(program: &Program, owners: &Owners, seen: &[ThreadSamples]) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     let mut places: FxHashMap<(Option<FunctionRef>, Option<&str>), Places> = FxHashMap::default();
@@ -60,8 +60,8 @@ pub(super) fn groups(program: &Program, owners: &Owners, seen: &[ThreadSamples])
     merged(program, seen, groups)
 }
 
-/// What a thread mostly computes: the function that it computes most, and those it computes nearly as much. Of two threads that
-/// do the same each may compute another one of these most.
+/// What a thread mostly computes: its top function, and functions that it computes nearly as much. Two threads that do the same
+/// may differ in which of these is on top.
 fn main_functions(sums: &Sums) -> Vec<Option<FunctionRef>> {
     let sorted = sums.sorted();
     let Some((_, most)) = sorted.first().copied() else { return vec![None] };
@@ -83,8 +83,8 @@ fn started_in_process(program: &Program) -> FxHashSet<usize> {
     started.collect()
 }
 
-/// Takes threads out of a group that start others of it, are started by none of their process, and compute a little of the same: they
-/// are none of the workers.
+/// Removes from a group its starters: threads that start others of it, were started by no thread of their process, and compute
+/// little. Starters are no workers; each becomes a group of its own.
 fn without_starters(
     program: &Program,
     group: &mut Group,
@@ -105,7 +105,7 @@ fn without_starters(
     starters.into_iter().map(|thread| Group { threads: vec![thread], meets: group.meets }).collect()
 }
 
-/// Groups that threads may belong to, by what the first thread of each is like.
+/// An index of groups by the role of each group's first thread.
 #[derive(Debug, Default)]
 struct Places {
     all: Vec<usize>,
@@ -128,7 +128,7 @@ impl Places {
         }
     }
 
-    /// The first group whose first thread does the same. Only those are looked at that may.
+    /// The first group whose first thread is like `role`. Only groups with something in common are compared.
     fn first_like(&self, role: &Role, roles: &[Role]) -> Option<usize> {
         let is_like = |place: &&usize| roles.get(**place).is_some_and(|other| other.is_like(role));
         if role.is_alone() {
@@ -141,14 +141,14 @@ impl Places {
     }
 }
 
-/// Which semaphores and conditions a thread waits for, and which it gives to others.
+/// The semaphores and conditions that a thread waits for and gives, and the functions that it runs.
 #[derive(Debug, Default)]
 struct Role {
     takes: FxHashSet<ObjectId>,
     gives: FxHashSet<ObjectId>,
-    /// What it was started with.
+    /// The function that the thread was started with.
     entry: Option<FunctionRef>,
-    /// What it does most of the time: that, and what it calls.
+    /// Functions that are on the thread's stack most of the time, `entry` among them.
     mostly: FxHashSet<FunctionRef>,
 }
 
@@ -157,7 +157,7 @@ impl Role {
         let entry = seen.and_then(|seen| seen.entry);
         let mostly = seen.map(ThreadSamples::mostly).unwrap_or_default();
         let mut role = Role { entry, mostly, ..Role::default() };
-        // A word of Java's is one thread's own, whatever that waits for.
+        // Each Java thread waits in a word of its own, whatever it waits for.
         let is_own =
             |object: ObjectId| program.objects.get(object.0 as usize).is_some_and(|name| is_java_wait(name));
         for operation in operations {
@@ -183,8 +183,9 @@ impl Role {
         self.takes.is_empty() && self.gives.is_empty()
     }
 
-    /// Neither feeds the other, or each the other, and they do what one of them was started with, or meet somewhere if that is
-    /// not known: the first and the last stage of a pipeline may compute the same function.
+    /// Whether both threads do the same: neither feeds the other, or each feeds the other, and they do what one of them was
+    /// started with. If that is unknown, they meet at an object. The first and the last stage of a pipeline may compute the
+    /// same function.
     fn is_like(&self, other: &Role) -> bool {
         let meets = |one: &Role, other: &Role| {
             one.takes
@@ -205,7 +206,7 @@ impl Role {
         let feeds = |from: &Role, to: &Role| {
             from.gives.iter().any(|object| to.takes.contains(object) && !to.gives.contains(object))
         };
-        // Threads of a runtime wake each other, each by a word of its own. They were started alike.
+        // Threads of a runtime wake each other, each in a word of its own. They were started alike.
         match (feeds(self, other), feeds(other, self)) {
             (false, false) => true,
             (true, true) => started_alike,
@@ -218,7 +219,7 @@ fn is_queue(operation: &Operation) -> bool {
     crate::experiment::is_meeting(operation)
 }
 
-/// Whether threads share the work: what one of them does alone is not divided by having one thread more.
+/// Whether threads share the work evenly: one more thread does not divide what a single thread does alone.
 pub(super) fn is_even(threads: &[usize], base: &Outcome) -> bool {
     let busy = || threads.iter().filter_map(|thread| base.threads.get(*thread)).map(|used| used.busy as f64);
     busy().fold(0.0, f64::max) <= EVEN * busy().sum::<f64>() / threads.len().max(1) as f64
@@ -229,7 +230,7 @@ mod tests {
     use super::*;
     use crate::program::json;
 
-    /// The main thread of `git repack` computes a little of what its two workers do: "the 3 that run it are always busy".
+    /// As `git repack`: its main thread starts two workers, and computes a little of what they do.
     #[test]
     fn who_starts_workers_and_computes_little_is_none_of_them() {
         let sizes = |own: u64| {

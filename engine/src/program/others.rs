@@ -1,21 +1,21 @@
-//! Programs that were not recorded and had CPUs meanwhile (ours).
+//! Programs that were not recorded and used CPUs during the recording (ours).
 
 use crate::event::OtherPrograms;
 use serde::{Deserialize, Serialize};
 
-/// A program that had CPUs while another one was recorded.
+/// Programs of one name that used CPUs during the recording of another program.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OtherUse {
-    /// Short name of its processes.
+    /// Short name of the processes.
     pub name: String,
-    /// How many processes there are of this name.
+    /// Number of processes with this name.
     pub processes: u32,
-    /// How many CPUs they kept busy, on average.
+    /// CPUs that they kept busy, on average.
     pub cpus: f64,
 }
 
-/// As CPUs that were busy on average, the largest first.
+/// Other programs with the CPUs that they kept busy on average, the largest first.
 pub(super) fn of(others: Option<&OtherPrograms>) -> Vec<OtherUse> {
     let measured_ns = others.map_or(0, |others| others.measured_ns).max(1) as f64;
     let programs = others.iter().flat_map(|others| &others.programs);

@@ -1,8 +1,8 @@
-//! Requests over sockets, by the port that they came to, or were sent to (ours).
+//! Requests over sockets, by the port that received them or the address that they were sent to (ours).
 //!
-//! How many are open on average is how long all of them took, divided by the time in which they were counted (Little's law). The part of
-//! its connections' time in which a request is open says how much more could come over them: near 1, everybody who asks waits
-//! for an answer all the time, so that the server's own speed sets the rate; near 0 the load does.
+//! The average number of open requests is the sum of their durations divided by the time of counting (Little's law). The
+//! *load*, the part of its connections' time with an open request, shows what sets the rate. Near 1, all clients always wait
+//! for an answer, so the server's own speed sets the rate; near 0 the clients do.
 
 use crate::event::{RequestSums, Requests};
 use serde::{Deserialize, Serialize};
@@ -10,42 +10,43 @@ use std::collections::BTreeMap;
 
 /// `AF_UNIX`
 const UNIX: u16 = 1;
-/// Fewer requests on connections that had one before say nothing about these.
+/// With fewer requests that follow another one on their connection, the load is not known.
 const ENOUGH: u64 = 10;
 
-/// Requests that were answered at one port, or sent to one, by all recorded processes.
+/// Requests that all recorded processes together answered at one port, or sent to one address.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Endpoint {
-    /// The program answers them; otherwise it sends them.
+    /// The program answers the requests; otherwise it sends them.
     pub served: bool,
-    /// `port 80`, `Unix sockets` or, of what is sent, `10.0.0.7:5432`.
+    /// `port 80`, `Unix sockets`, or for sent requests `10.0.0.7:5432`.
     pub name: String,
-    /// Processes that do.
+    /// Number of processes that answer or send the requests.
     pub processes: usize,
-    /// Requests whose answer has begun while they were counted. Several that were sent together count as one.
+    /// Requests whose answer began while they were counted. Several requests that were sent together count as one.
     pub count: u64,
-    /// The same for each second.
+    /// The same number per second of counting.
     pub per_second: f64,
-    /// Open at a time, on average: not answered yet.
+    /// Requests that are open (not answered yet) at a time, on average.
     pub open: f64,
-    /// How long one takes until its answer begins, on average, nanoseconds.
+    /// How long a request takes until its answer begins, on average, nanoseconds.
     pub mean_ns: f64,
-    /// Half of them take at most this, nanoseconds, and a quarter of it less at most.
+    /// Median of the durations, nanoseconds: the end of a histogram's bucket, at most a quarter too long.
     pub median_ns: u64,
-    /// The same of 99 of a hundred.
+    /// 99th percentile of the durations, nanoseconds, with the same error.
     pub p99_ns: u64,
-    /// The longest.
+    /// The longest duration, nanoseconds.
     pub longest_ns: u64,
-    /// The part of their time in which they lay in the socket, unread.
+    /// The part of the requests' time in which they lay in the socket, unread.
     pub queued: f64,
-    /// The part of their connections' time in which one was open; `None`: too few came after another one on their connection.
+    /// The part of the connections' time in which a request was open; `None`: too few requests followed another on a
+    /// connection.
     pub load: Option<f64>,
-    /// Requests that take longer than a second may be missing: they were counted in stretches.
+    /// Requests were counted in stretches, so requests that take longer than a second may be missing.
     pub in_stretches: bool,
 }
 
-/// By port, what is served first, that with most requests first.
+/// Endpoints by port: first those that the program serves, each kind by its number of requests, the largest first.
 pub fn endpoints(requests: Option<&Requests>) -> Vec<Endpoint> {
     let counted_ns = requests.map_or(0, |requests| requests.counted_ns).max(1) as f64;
     let in_stretches = requests.is_some_and(|requests| requests.pauses > 0);

@@ -1,17 +1,17 @@
-//! When threads finished what they did for a request: what they did before was for that one, not for a later one.
+//! When threads finished their work for a request: their earlier work was for that request, not for a later one.
 
 use super::calls::Request;
 use super::waits::Waits;
 use crate::timeline::Timeline;
 
-/// By thread, in order of time.
+/// Times of answers, ends and begins, by thread and in order of time.
 #[derive(Debug, Default)]
 pub(super) struct Answers {
-    /// When it ended a wait of a thread that was in a request, for anything but a lock, and which thread that was.
+    /// When the thread ended a wait, not for a lock, of a thread in a request, and the index of that thread.
     given: Vec<Vec<(u64, u32)>>,
-    /// When requests ended in it.
+    /// When requests ended in the thread.
     ends: Vec<Vec<u64>>,
-    /// When requests began in it.
+    /// When requests began in the thread.
     begins: Vec<Vec<u64>>,
 }
 
@@ -23,7 +23,7 @@ impl Answers {
             ends: vec![Vec::new(); threads],
             begins: vec![Vec::new(); threads],
         };
-        // By thread that awaits them: from when to when requests last.
+        // By thread: begin and end of the requests that both begin and end in it.
         let mut open: Vec<Vec<(u64, u64)>> = vec![Vec::new(); threads];
         for request in requests {
             let end = request.end.unwrap_or(timeline.end).0;
@@ -59,7 +59,7 @@ impl Answers {
         answers
     }
 
-    /// When this thread last answered another one than `wakee` between these times.
+    /// When this thread last ended a wait of a thread other than `wakee`, between these times.
     pub(super) fn last_to_another(&self, thread: u32, wakee: u32, from: u64, to: u64) -> Option<u64> {
         let given = self.given.get(thread as usize)?;
         let end = given.partition_point(|(time, _)| *time < to);
@@ -80,5 +80,5 @@ impl Answers {
     }
 }
 
-/// Answers to the same thread in a row that are looked through for one to another.
+/// Most answers to the same thread in a row among which an answer to another thread is searched.
 const NEAR: usize = 64;

@@ -5,23 +5,23 @@ use crate::time::Timestamp;
 use crate::timeline::{StepKind, Thread, Timeline};
 use rustc_hash::FxHashSet;
 
-/// Something a server does for somebody, from one instant to another.
+/// A unit of a server's work for a client, from its begin to its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Request {
-    /// Index in [`Timeline::threads`] of the thread in which it began.
+    /// Index in [`Timeline::threads`] of the thread in which the request began.
     pub begin_thread: u32,
-    /// When it began; the first instant that is known of it with `began_before`.
+    /// When the request began; with `began_before` the first known instant of it.
     pub begin: Timestamp,
-    /// Index of the thread in which it ended, or is.
+    /// Index of the thread in which the request ended, or is still open.
     pub end_thread: u32,
-    /// When it ended; `None`: not in the recording.
+    /// When the request ended; `None`: not in the recording.
     pub end: Option<Timestamp>,
-    /// It began before the recording, or before its function had probes: it took longer than from `begin` on.
+    /// The request began before the recording, or before its function had probes, so it took longer than from `begin`.
     pub began_before: bool,
 }
 
 impl Request {
-    /// How long it took, ns; `None`: its begin or its end is not known.
+    /// The latency, ns; `None`: begin or end is not known.
     pub fn latency_ns(&self) -> Option<u64> {
         let end = self.end.filter(|_| !self.began_before)?;
         end.0.checked_sub(self.begin.0)
@@ -33,14 +33,14 @@ impl Request {
 pub struct Calls {
     /// Thread by thread, in order of time.
     pub requests: Vec<Request>,
-    /// One of the functions is recorded by its entries alone: when its calls end is known from later entries and switches only.
+    /// One of the functions has probes at its entries only: the ends of its calls follow only from later entries and switches.
     pub entries_only: bool,
-    /// One of the functions had its probes for a part of the recording: there were more calls.
+    /// One of the functions had probes for only a part of the recording: there were more calls.
     pub partly: bool,
 }
 
-/// The outermost calls of these functions in each thread: what they call of each other or of themselves makes no further
-/// requests. An exec or the thread's end leaves a call without an end.
+/// The outermost calls of these functions in each thread: nested calls of the functions are no further requests. An exec or the
+/// thread's end leaves a call without an end.
 pub fn calls(timeline: &Timeline, functions: &[FunctionId]) -> Calls {
     let chosen: FxHashSet<FunctionId> = functions.iter().copied().collect();
     let mut requests = Vec::new();
@@ -56,15 +56,15 @@ pub fn calls(timeline: &Timeline, functions: &[FunctionId]) -> Calls {
     }
 }
 
-/// The functions that are open in a thread.
+/// The functions that a thread has entered and not left.
 struct Open<'a> {
     chosen: &'a FxHashSet<FunctionId>,
-    /// Whether each is a chosen one, the outermost first.
+    /// For each open function whether it is a chosen one, the outermost first.
     stack: Vec<bool>,
-    /// How many are.
+    /// Number of chosen functions on the stack.
     depth: usize,
     request: Request,
-    /// No request ends before an earlier one began.
+    /// Time of the last begin or end; later times are at least this, so that requests do not overlap.
     last: Timestamp,
 }
 
@@ -122,7 +122,7 @@ fn of_thread(
     }
 }
 
-/// At the thread's start and after each exec.
+/// Closes all calls and opens the given ones (innermost first): at the thread's start and after each exec.
 fn begin_anew(open: &mut Open<'_>, time: Timestamp, functions: &[FunctionId], requests: &mut Vec<Request>) {
     while !open.stack.is_empty() {
         open.leave(None, requests);

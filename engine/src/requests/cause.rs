@@ -1,4 +1,4 @@
-//! What a part of a request's latency was spent on.
+//! Causes of the parts of a request's latency.
 
 use crate::program::FunctionRef;
 use crate::time::Timestamp;
@@ -9,19 +9,19 @@ use strum::IntoStaticStr;
 pub struct Part {
     /// First instant.
     pub from: Timestamp,
-    /// Up to here; later than `from`.
+    /// End, exclusive; later than `from`.
     pub to: Timestamp,
-    /// Index in [`crate::timeline::Timeline::threads`] of the thread that did it.
+    /// Index in [`crate::timeline::Timeline::threads`] of the thread that the cause is about.
     pub thread: u32,
-    /// What it did.
+    /// What the thread did.
     pub cause: Cause,
-    /// The lock that the request waited for meanwhile: `thread` had it, or what `thread` did kept the one who had it. Of
-    /// several locks the first one that the request itself waited for.
+    /// The lock that the request waited for meanwhile: `thread` held the lock, or kept its holder waiting. Of several locks the
+    /// first one that the request itself waited for.
     pub lock: Option<LockRef>,
 }
 
 impl Part {
-    /// How long it is, ns.
+    /// The part's length, ns.
     pub fn length_ns(&self) -> u64 {
         self.to.0.saturating_sub(self.from.0)
     }
@@ -30,29 +30,29 @@ impl Part {
 /// A lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LockRef {
-    /// One with recorded operations: index in [`crate::timeline::Timeline::locks`].
+    /// A lock with recorded operations: index in [`crate::timeline::Timeline::locks`].
     Object(u32),
     /// A futex word that threads waited for as for a lock: index in [`crate::program::Recorded::objects`].
     Word(u32),
 }
 
-/// See [`Part`].
+/// What a thread did during a [`Part`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Cause {
-    /// It computed; the innermost function with probes there. Which function without probes it was, samples tell for many
-    /// requests together.
+    /// The thread computed, in this innermost function with probes. Samples of many requests together show functions without
+    /// probes.
     Computing(Option<FunctionRef>),
-    /// It was woken and not on a CPU yet, although none of the program's threads had that CPU: the hand-over itself.
+    /// The thread was woken and not on a CPU yet, although no thread of the program had that CPU: the hand-over itself.
     Woken,
-    /// It wanted a CPU that another thread of the program had.
+    /// The thread waited for a CPU that another thread of the program had.
     NoCpu,
-    /// It wanted a CPU that something else had: another program, or the kernel.
+    /// The thread waited for a CPU that another program or the kernel had.
     NoCpuOthers,
-    /// It waited for something outside the recorded threads.
+    /// The thread waited for something outside the recorded threads.
     Waiting(Outside),
-    /// It did other requests, and this one waited for its turn.
+    /// The thread did other requests, and this request waited for its turn.
     Queued,
-    /// Nobody knows: records are missing, or nothing tells who ended a wait.
+    /// Not known: records are missing, or no record shows what ended a wait.
     Unknown,
     /// The walk was not continued: see [`super`].
     NotFollowed,
@@ -61,11 +61,11 @@ pub enum Cause {
 /// A wait that no thread of the recording ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Outside {
-    /// What ended it.
+    /// What ended the wait.
     pub source: Source,
-    /// The name that a report has for such waits, e.g. `file sync`.
+    /// The report's name for such waits, e.g. `file sync`.
     pub name: &'static str,
-    /// The function that the thread slept in, if it is known.
+    /// The function in which the thread slept, if known.
     pub function: Option<FunctionRef>,
 }
 
@@ -75,7 +75,7 @@ pub struct Outside {
 pub enum Source {
     /// A disk or another block device, or the file system.
     Disk,
-    /// The network, and what is at its other end.
+    /// The network, and the peer at its other end.
     Peer,
     /// Time.
     Timer,

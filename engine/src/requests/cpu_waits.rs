@@ -1,20 +1,20 @@
-//! Why a thread that could run did not: who had the CPU that it got next.
+//! Why a runnable thread did not run: which threads had the CPU that it got next.
 
 use super::cause::Cause;
 use crate::timeline::{State, Timeline};
 use rustc_hash::FxHashMap;
 
-/// A wake-up on a free CPU takes no longer than this many times the middle of what was measured, ns.
+/// A wake-up on a free CPU takes at most this many times the measured median.
 const TIMES_USUAL: u64 = 10;
-/// Nor longer than this, where nothing was measured, or less, ns: virtual machines are slow to continue an idle CPU.
+/// The least upper bound for a wake-up, ns, also without a measurement: virtual machines are slow to continue an idle CPU.
 const LONGEST_WAKE_NS: u64 = 200_000;
 
 /// When threads of the recording had each CPU.
 #[derive(Debug, Default)]
 pub(super) struct CpuWaits {
-    /// By CPU: from when to when, ascending, with the sum of all before.
+    /// By CPU: the stretches in which threads of the recording ran, ascending.
     busy: FxHashMap<u16, Vec<Stretch>>,
-    /// The longest time that a wake-up itself takes.
+    /// The longest time that a wake-up itself takes, ns.
     longest_wake_ns: u64,
 }
 
@@ -25,14 +25,14 @@ struct Stretch {
     before: u64,
 }
 
-/// A thread wanted a CPU from one instant to another, ns.
+/// A runnable thread's wait for a CPU, from one instant to another, ns.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wish {
     pub(super) from: u64,
     pub(super) to: u64,
-    /// The CPU that it got in the end, if it is known.
+    /// The CPU that the thread got in the end, if known.
     pub(super) cpu: Option<u16>,
-    /// It had slept before; else it had lost its CPU.
+    /// The thread had slept before; otherwise it had lost its CPU.
     pub(super) woken: bool,
 }
 
@@ -53,7 +53,7 @@ impl CpuWaits {
         CpuWaits { busy, longest_wake_ns: measured.max(LONGEST_WAKE_NS) }
     }
 
-    /// For how long threads of the recording had the CPU up to this time, ns.
+    /// How long threads of the recording had the CPU up to `time`, summed, ns.
     fn busy_until(&self, cpu: u16, time: u64) -> u64 {
         let all = self.busy.get(&cpu).map_or(&[][..], Vec::as_slice);
         let next = all.partition_point(|stretch| stretch.from < time);
@@ -61,7 +61,7 @@ impl CpuWaits {
         last.map_or(0, |last| last.before.saturating_add(time.min(last.to).saturating_sub(last.from)))
     }
 
-    /// What it waited for, in order, with lengths that add up: the program's own threads first, then the rest.
+    /// The causes of the wait with their lengths, ns, which add up to it: first the program's own threads, then the rest.
     pub(super) fn split(&self, wish: Wish) -> [(Cause, u64); 2] {
         let length = wish.to.saturating_sub(wish.from);
         let own = wish
@@ -75,7 +75,7 @@ impl CpuWaits {
     }
 }
 
-/// Stretches in order and without overlap: bad data may have two threads on a CPU at once.
+/// Stretches in order and without overlap; inconsistent records may show two threads on a CPU at once.
 fn summed(mut spans: Vec<(u64, u64)>) -> Vec<Stretch> {
     spans.sort_unstable();
     let mut all: Vec<Stretch> = Vec::with_capacity(spans.len());

@@ -1,8 +1,8 @@
 //! Fast and slow requests.
 
-/// Fewer requests than this have no slowest 1 % worth looking at.
+/// With fewer requests than this, the slowest 1 % is too small to look at.
 const MANY: usize = 100;
-/// This many of them are the slow ones at least, if there are many.
+/// With `MANY` requests or more, at least this many count as slow.
 const FEWEST_SLOW: usize = 10;
 
 /// Which requests are the slow ones.
@@ -12,27 +12,27 @@ pub enum SlowGroup {
     Percent,
     /// The slowest ten, which are more than a hundredth.
     Ten,
-    /// The slowest tenth, of fewer than 100.
+    /// The slowest tenth, of fewer than 100 requests.
     Tenth,
-    /// The slowest one.
+    /// The slowest request, of fewer than 20.
     #[default]
     One,
 }
 
-/// Latencies in order, and where the groups end.
+/// Latencies in order, and the sizes of the groups.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Groups {
-    /// In order, ns.
+    /// Latencies in ascending order, ns.
     sorted: Vec<u64>,
-    /// How many belong to the fast half.
+    /// Number of requests in the fast half.
     pub fast: usize,
-    /// How many are the slow ones.
+    /// Number of slow requests.
     pub slow: usize,
-    /// Which they are.
+    /// Which requests count as slow.
     pub slow_group: SlowGroup,
 }
 
-/// Which group a request belongs to.
+/// The group of a request, by its latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Group {
     Fast = 0,
@@ -40,11 +40,11 @@ pub(super) enum Group {
     Slow = 2,
 }
 
-/// How many groups there are.
+/// Number of groups.
 pub(super) const GROUPS: usize = 3;
 
 impl Groups {
-    /// Of all latencies, ns.
+    /// Groups all latencies, ns.
     pub fn of(mut latencies: Vec<u64>) -> Groups {
         latencies.sort_unstable();
         let count = latencies.len();
@@ -63,12 +63,12 @@ impl Groups {
         rank(self.sorted.len(), percent).and_then(|place| self.sorted.get(place)).copied().unwrap_or(0)
     }
 
-    /// The longest, ns.
+    /// The longest latency, ns; 0 without requests.
     pub fn longest_ns(&self) -> u64 {
         self.sorted.last().copied().unwrap_or(0)
     }
 
-    /// How many there are.
+    /// Number of requests.
     pub fn count(&self) -> usize {
         self.sorted.len()
     }
@@ -83,7 +83,7 @@ impl Groups {
     }
 }
 
-/// The place of a percentile among this many.
+/// The index of a percentile in `count` sorted values (nearest rank); `None` if there are none.
 pub(super) fn rank(count: usize, percent: u64) -> Option<usize> {
     let place = (count as u64).saturating_mul(percent.min(100)).div_ceil(100);
     usize::try_from(place).ok()?.max(1).checked_sub(1).filter(|place| *place < count)

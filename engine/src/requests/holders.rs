@@ -1,22 +1,22 @@
-//! Who had a lock when, from its recorded operations.
+//! Which thread held a lock at what time, from recorded operations.
 
 use crate::program::Occurrences;
 use rustc_hash::FxHashMap;
 
-/// By lock: sections in the order in which they began.
+/// By lock: its sections in the order in which they began.
 #[derive(Debug, Default)]
 pub(super) struct Holders(FxHashMap<u32, Vec<Holder>>);
 
-/// A thread has a lock from `from` on.
+/// The begin of a section: the thread holds the lock from `from` on, ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Holder {
     pub(super) from: u64,
     pub(super) thread: u32,
-    /// It waited for the lock before.
+    /// The thread had waited for the lock.
     pub(super) waited: bool,
 }
 
-/// A section of this thread is looked for among this many of the lock's: another one of the same thread cannot be far.
+/// A thread's section is searched among this many of the lock's sections: rarely do more lie in between.
 const NEAR: usize = 64;
 
 impl Holders {
@@ -31,13 +31,13 @@ impl Holders {
         Holders(holders)
     }
 
-    /// Since when this thread had the lock that it released about `time`.
+    /// The last section of this thread that began before `time`; the thread released the lock about then.
     pub(super) fn of_thread(&self, object: u32, thread: u32, time: u64) -> Option<Holder> {
         let mut before = self.before_backwards(object, time).take(NEAR);
         before.find(|holder| holder.thread == thread)
     }
 
-    /// Who had it last before a section that began then.
+    /// The last section of any thread that began before `time`.
     pub(super) fn before(&self, object: u32, time: u64) -> Option<Holder> {
         self.before_backwards(object, time).next()
     }

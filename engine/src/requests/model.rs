@@ -1,32 +1,33 @@
-//! What is known of requests of one kind.
+//! The result for requests of one kind: latencies and causes.
 
 use super::groups::SlowGroup;
 use strum::IntoStaticStr;
 
-/// What requests of one kind show.
+/// Latencies of requests of one kind, and their causes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Summary {
-    /// Requests with begin and end.
+    /// Requests whose begin and end are known.
     pub count: usize,
-    /// Others: they were open when the recording began or ended.
+    /// Requests that were open when the recording began or ended.
     pub unfinished: usize,
-    /// At least this long took the longest of those, ns.
+    /// The longest of the unfinished requests took at least this long, ns.
     pub unfinished_ns: u64,
-    /// From the first begin to the last end, ns.
+    /// Time from the first request's begin to the last request's end, ns.
     pub span_ns: u64,
-    /// How long they took.
+    /// Latencies of the requests.
     pub latencies: Latencies,
-    /// How many belong to the fast half.
+    /// Number of requests in the fast half.
     pub fast: usize,
-    /// How many are the slow ones.
+    /// Number of slow requests.
     pub slow: usize,
-    /// Which these are.
+    /// Which requests count as slow.
     pub slow_group: SlowGroup,
-    /// Causes; those first that slow requests have most more of than fast ones. Each column adds up to its mean latency.
+    /// Causes, ordered by how much more time slow requests spend on them than fast ones. Each column adds up to its mean
+    /// latency.
     pub rows: Vec<Row>,
-    /// What the 99th percentile would be without one cause's own part, the lowest first.
+    /// The 99th percentile without each cause's own part, the lowest first.
     pub without: Vec<WithoutRow>,
-    /// Requests that were not followed to their begin.
+    /// Requests whose path was not followed to their begin.
     pub not_followed: usize,
     /// See [`super::Calls::entries_only`].
     pub entries_only: bool,
@@ -37,56 +38,56 @@ pub struct Summary {
 /// Latencies, ns (nearest rank).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Latencies {
-    /// Half of the requests take no longer.
+    /// The median.
     pub p50_ns: u64,
-    /// Nine of ten.
+    /// The 90th percentile.
     pub p90_ns: u64,
-    /// 99 of 100.
+    /// The 99th percentile.
     pub p99_ns: u64,
-    /// The longest.
+    /// The longest latency.
     pub longest_ns: u64,
     /// Mean of the fast half.
     pub fast_mean_ns: f64,
-    /// Mean of the slow ones.
+    /// Mean of the slow requests.
     pub slow_mean_ns: f64,
 }
 
-/// A cause, with what a request spends for it on average.
+/// A cause, with the time that a request spends on it on average.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row {
-    /// Its kind.
+    /// The cause's kind.
     pub kind: RowKind,
-    /// The function, the lock, the kind of wait and where it was, or the thread; empty if the kind says all.
+    /// The function, the lock, the kind of wait with its function, or the thread; empty if the kind says all.
     pub name: String,
-    /// In the fast half, ns.
+    /// Mean of the fast half, ns.
     pub fast_ns: f64,
-    /// Half of the 95 % interval of that, ns, where samples were divided.
+    /// Half of the 95 % interval of `fast_ns`, ns, from dividing time by samples.
     pub fast_error_ns: f64,
-    /// In the slow ones, ns.
+    /// Mean of the slow requests, ns.
     pub slow_ns: f64,
-    /// Half of the 95 % interval of that, ns.
+    /// Half of the 95 % interval of `slow_ns`, ns.
     pub slow_error_ns: f64,
-    /// Of a lock: what threads did that had it, the longest first.
+    /// For a lock: what its holders did, the longest first.
     pub details: Vec<Detail>,
 }
 
 impl Row {
-    /// How much more it is in slow requests, ns.
+    /// How much more time slow requests spend on the cause, ns.
     pub fn difference_ns(&self) -> f64 {
         self.slow_ns - self.fast_ns
     }
 }
 
-/// What a thread did that had a lock, while slow requests waited for that.
+/// What a lock's holder did while slow requests waited for the lock.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Detail {
-    /// Name of the thread, without its number.
+    /// Name of the holder's thread, without its number.
     pub by: String,
-    /// What it did.
+    /// The kind of what the holder did.
     pub kind: RowKind,
-    /// As in [`Row::name`].
+    /// The name, as in [`Row::name`].
     pub name: String,
-    /// In a slow request on average, ns.
+    /// Mean time in a slow request, ns.
     pub slow_ns: f64,
 }
 
@@ -98,11 +99,11 @@ pub enum RowKind {
     Computing,
     /// A lock that another thread had.
     Lock,
-    /// A CPU that another thread of the program had.
+    /// Waiting for a CPU that another thread of the program had.
     NoCpu,
-    /// A CPU that something else had.
+    /// Waiting for a CPU that another program or the kernel had.
     NoCpuOthers,
-    /// From being woken to being on a free CPU.
+    /// From the wake-up to running on a free CPU.
     Woken,
     /// A disk.
     Disk,
@@ -114,7 +115,7 @@ pub enum RowKind {
     Process,
     /// Another device or a signal.
     Other,
-    /// Behind other requests of a thread.
+    /// Waiting while the thread does other requests.
     Queue,
     /// Not known.
     #[default]
@@ -123,13 +124,13 @@ pub enum RowKind {
     NotFollowed,
 }
 
-/// What the 99th percentile would be without a cause: as if it took no time and nothing else became longer.
+/// The 99th percentile without a cause: as if the cause took no time and nothing else became longer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WithoutRow {
     /// Kind of the cause.
     pub kind: RowKind,
-    /// As in [`Row::name`].
+    /// The name, as in [`Row::name`].
     pub name: String,
-    /// The 99th percentile would not be below this, ns.
+    /// The 99th percentile without the cause is at least this, ns.
     pub p99_ns: u64,
 }

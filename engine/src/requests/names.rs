@@ -1,4 +1,4 @@
-//! What causes are called in rows.
+//! Names of causes in rows.
 
 use super::cause::{Cause, LockRef, Source};
 use super::groups::GROUPS;
@@ -9,16 +9,16 @@ use crate::program::{FunctionRef, Program};
 use crate::timeline::Timeline;
 use rustc_hash::FxHashMap;
 
-/// Names what causes are about.
+/// Names functions, threads, locks and waits.
 pub(super) struct Namer<'a> {
     timeline: &'a Timeline,
     pub(super) program: &'a Program,
-    /// By kind of wait: the function that all those waits are in of which that is known.
+    /// By kind of wait: the one function of all waits with a known function; `None`: there are several.
     only: FxHashMap<(Source, &'static str), Option<FunctionRef>>,
 }
 
 impl<'a> Namer<'a> {
-    /// Of these sums.
+    /// For the causes in these sums.
     pub(super) fn of(timeline: &'a Timeline, program: &'a Program, sums: &Sums) -> Namer<'a> {
         let mut only: FxHashMap<(Source, &'static str), Option<FunctionRef>> = FxHashMap::default();
         for key in &sums.keys {
@@ -42,7 +42,7 @@ impl<'a> Namer<'a> {
         thread.map(|thread| thread.comm.clone()).unwrap_or_default()
     }
 
-    /// A lock; all that were first used on one line have one name.
+    /// The lock's name; all locks that were first used on one line have one name.
     pub(super) fn lock(&self, lock: LockRef) -> String {
         let (LockRef::Object(number) | LockRef::Word(number)) = lock;
         let object = self.program.recorded.objects.get(number as usize);
@@ -54,7 +54,7 @@ impl<'a> Namer<'a> {
         group.or_else(name).unwrap_or_default()
     }
 
-    /// What a cause without a lock around it is called, computing aside.
+    /// Kind and name of a cause, regardless of a lock around it; computing has its innermost function with probes.
     pub(super) fn cause(&self, key: &Key) -> (RowKind, String) {
         match key.cause {
             Cause::Computing(top) => (RowKind::Computing, self.function(top)),
@@ -72,7 +72,7 @@ impl<'a> Namer<'a> {
                     Source::Process => RowKind::Process,
                     Source::Other => RowKind::Other,
                 };
-                // A stack was not sampled at each sleep.
+                // Not every sleep has a sampled stack.
                 let only = || self.only.get(&(outside.source, outside.name)).copied().flatten();
                 let function = self.function(outside.function.or_else(only));
                 let place = if function.is_empty() { function } else { format!(" in {function}") };
@@ -83,7 +83,7 @@ impl<'a> Namer<'a> {
 }
 
 impl Namer<'_> {
-    /// How much of a key belongs to a row, by group, of 1.
+    /// The part of a key's time that belongs to a row, by group, from 0 to 1.
     pub(super) fn belongs(&self, number: u32, key: &Key, row: &Row, shares: &Shares) -> [f64; GROUPS] {
         let whole = |belongs: bool| [if belongs { 1.0 } else { 0.0 }; GROUPS];
         match (key.lock, key.cause) {

@@ -1,4 +1,4 @@
-//! What walking requests needs of a recording, and how much walking there may be.
+//! The data of a recording that walks of requests need, and the limits of the walks.
 
 use super::answers::Answers;
 use super::calls::Request;
@@ -11,14 +11,14 @@ use super::walk::Walk;
 use crate::program::Occurrences;
 use crate::timeline::Timeline;
 
-/// Threads that wait for each other are followed this far down.
+/// The walk follows at most this many threads that wait for each other.
 pub const DEEPEST: usize = 64;
-/// Steps of one request, at most.
+/// Most steps of one request.
 pub const MOST_STEPS: u64 = 20_000;
-/// Steps of all requests together for each interval, change of the innermost function, and request, at most.
+/// Most steps of all requests together, for each interval, change of the innermost function, and request.
 pub const STEPS_PER_EVENT: u64 = 64;
 
-/// Walks requests of a recording.
+/// Walks the requests of a recording.
 #[derive(Debug)]
 pub struct Paths<'a> {
     pub(super) timeline: &'a Timeline,
@@ -27,13 +27,13 @@ pub struct Paths<'a> {
     pub(super) cpus: CpuWaits,
     pub(super) holders: Holders,
     pub(super) answers: Answers,
-    /// Steps that are left for all.
+    /// Steps that remain for all requests.
     budget: u64,
     walk: Walk,
 }
 
 impl<'a> Paths<'a> {
-    /// For these requests of a timeline. `program` was made from it, `occurrences` from both.
+    /// Prepares walks of these requests. `program` was made from the timeline, `occurrences` from both.
     pub fn new(
         timeline: &'a Timeline,
         program: &'a crate::program::Program,
@@ -57,7 +57,7 @@ impl<'a> Paths<'a> {
     }
 
     /// The request's path from its begin to its end: in order, without overlap or hole, so that the lengths add up to its
-    /// latency. Empty for one without a begin or an end in the recording. The next request gives the slice its parts.
+    /// latency. Empty for a request without begin or end in the recording. The next call overwrites the slice.
     pub fn path(&mut self, request: &Request) -> &[Part] {
         let mut walk = std::mem::take(&mut self.walk);
         let steps = walk.request(self, request, self.budget.min(MOST_STEPS));

@@ -4,17 +4,17 @@ use crate::program::{FunctionRef, Program};
 use crate::timeline::{NO_STACK, Timeline};
 use probe_abi::SampleReason;
 
-/// A sample of a thread, and where it lies among the thread's samples.
+/// A sample's stack, and the sample's index among the thread's samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SampledStack {
-    /// Place in [`crate::timeline::Thread::samples`].
+    /// Index in [`crate::timeline::Thread::samples`].
     pub(super) place: u32,
     /// Number in [`crate::program::Samples::stacks`].
     pub(super) stack: u32,
 }
 
-/// The clock's samples of a thread from one instant up to another. `left`: how many may still be looked at; beyond that there are
-/// none.
+/// The clock's samples of a thread from one instant up to another. `left`: how many samples may still be read; a stretch with
+/// more samples than that has none.
 pub(super) fn between<'t>(
     timeline: &'t Timeline,
     thread: u32,
@@ -36,7 +36,7 @@ pub(super) fn between<'t>(
         })
 }
 
-/// The user's function nearest to the innermost place of a stack, else the innermost function.
+/// The innermost function of a stack that a user can change, else the innermost function.
 pub(super) fn users_function(program: &Program, stack: u32) -> Option<FunctionRef> {
     program
         .users_function(stack)

@@ -1,4 +1,4 @@
-//! How samples divide what requests computed.
+//! How samples divide the requests' computing among functions.
 
 use super::cause::Cause;
 use super::groups::GROUPS;
@@ -8,13 +8,13 @@ use super::sums::{Hits, Sums};
 use crate::program::FunctionRef;
 use rustc_hash::FxHashMap;
 
-/// A part of a key's time that samples give to a function.
+/// The part of a key's time that samples assign to a function.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Share {
     pub(super) function: Option<FunctionRef>,
-    /// Of 1.
+    /// From 0 to 1.
     pub(super) part: f64,
-    /// Variance of that.
+    /// Variance of `part`.
     pub(super) variance: f64,
 }
 
@@ -31,7 +31,7 @@ impl Shares {
                 .filter(|(_, hits)| hits.samples() > 0)
                 .collect();
             for group in 0..GROUPS {
-                // A group without samples is taken to be as the others are.
+                // A group without samples is divided like the other groups together.
                 let own: Vec<&Hits> = match all.iter().find(|(other, _)| *other == group) {
                     Some((_, hits)) => vec![hits],
                     None => all.iter().map(|(_, hits)| *hits).collect(),
@@ -53,8 +53,8 @@ impl Shares {
     }
 }
 
-/// Without samples everything belongs to the innermost function with probes. The variance of a share p of n samples is
-/// p(1−p)/n, with p as of one sample more, half of it in the function: a single one is not certain.
+/// Divides a key's time by samples; without samples all of it belongs to the innermost function with probes. The variance of a
+/// share p of n samples is p(1−p)/n. There p has one more sample, half of it in the function: a single sample is not certain.
 fn divided(namer: &Namer<'_>, hits: &[&Hits], top: Option<FunctionRef>) -> Vec<Share> {
     let mut counts: FxHashMap<Option<FunctionRef>, u64> = FxHashMap::default();
     for (stack, count) in hits.iter().flat_map(|hits| &hits.stacks) {

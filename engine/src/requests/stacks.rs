@@ -1,4 +1,4 @@
-//! What fast and slow requests spend, by call stack: for flame graphs of the difference.
+//! Times of fast and slow requests by call stack, for flame graphs of the difference.
 
 use super::calls::Calls;
 use super::cause::Cause;
@@ -11,23 +11,23 @@ use crate::program::Program;
 use crate::timeline::Timeline;
 use rustc_hash::FxHashMap;
 
-/// What requests spent with one stack, or for one cause without any.
+/// One stack, or one cause without a stack, on which requests spent time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SpentOn {
-    /// The lock that was waited for meanwhile, and the thread that had it.
+    /// The lock that the request waited for meanwhile, and the thread that held it.
     pub lock: Option<(String, String)>,
     /// The kind of the cause.
     pub kind: RowKind,
-    /// As in [`super::Row::name`]; empty for computing.
+    /// The name, as in [`super::Row::name`]; empty for computing.
     pub name: String,
     /// Functions, the outermost first; only for computing.
     pub frames: Vec<String>,
 }
 
-/// Means of a request of the fast half and of a slow one, ns. Each adds up to the mean latency.
+/// Mean times of a request of the fast half and of a slow request, ns. Each column adds up to its mean latency.
 pub type Means = [f64; 2];
 
-/// All of them, in order of their names. `program` was made from the timeline.
+/// All stacks and causes with their means, sorted. `program` was made from the timeline.
 pub fn stacks(timeline: &Timeline, program: &Program, calls: &Calls) -> Vec<(SpentOn, Means)> {
     let (_, sums) = follow(timeline, program, calls);
     let namer = Namer::of(timeline, program, &sums);
@@ -69,7 +69,7 @@ pub fn stacks(timeline: &Timeline, program: &Program, calls: &Calls) -> Vec<(Spe
     all
 }
 
-/// A group without samples is taken to be as the others are.
+/// The samples of a key in a group; without any, those of the other groups.
 fn hits(sums: &Sums, group: Group, number: u32) -> Vec<&Hits> {
     let of = |group: usize| sums.hits.get(&(group, number)).filter(|hits| hits.samples() > 0);
     match of(group as usize) {

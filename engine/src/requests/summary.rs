@@ -1,4 +1,4 @@
-//! Latencies of requests, and what slow ones spend that fast ones do not.
+//! Latencies of requests, and the causes of slow requests compared with fast ones.
 
 use super::calls::{Calls, Request};
 use super::cause::Cause;
@@ -13,7 +13,7 @@ use crate::program::{Occurrences, Program};
 use crate::timeline::Timeline;
 use rustc_hash::FxHashMap;
 
-/// Walks all requests.
+/// Groups the requests by latency, walks all of them, and sums their parts.
 pub(super) fn follow(timeline: &Timeline, program: &Program, calls: &Calls) -> (Groups, Sums) {
     let requests = &calls.requests;
     let groups = Groups::of(requests.iter().filter_map(Request::latency_ns).collect());
@@ -23,7 +23,7 @@ pub(super) fn follow(timeline: &Timeline, program: &Program, calls: &Calls) -> (
     (groups, sums)
 }
 
-/// Follows all requests. `program` was made from the timeline.
+/// Walks all requests and summarizes them. `program` was made from the timeline.
 pub fn summarize(timeline: &Timeline, program: &Program, calls: &Calls) -> Summary {
     let requests = &calls.requests;
     let (groups, sums) = follow(timeline, program, calls);
@@ -133,7 +133,7 @@ fn rows(namer: &Namer<'_>, sums: &Sums, shares: &Shares) -> Vec<Row> {
     rows.into_iter().map(|((kind, name), row)| finished(kind, name, row, sums)).collect()
 }
 
-/// Two standard errors are half of the 95 % interval.
+/// Half of the 95 % interval, in standard errors.
 const HALF_WIDTH: f64 = 1.96;
 
 fn finished(kind: RowKind, name: String, row: Building, sums: &Sums) -> Row {

@@ -8,26 +8,26 @@ use super::sampled;
 use crate::timeline::Timeline;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// What parts are summed up by.
+/// The key by which parts are summed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Key {
     pub(super) lock: Option<LockRef>,
     pub(super) cause: Cause,
-    /// Index of a thread, the first one of its name: of those that held a lock, or did other requests.
+    /// Index of the first thread with the same name as the thread that held the lock or did other requests; else `None`.
     pub(super) thread: Option<u32>,
 }
 
 /// Samples of one key in one group.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Hits {
-    /// By number of the stack: in how many requests' parts it was found.
+    /// By number of the stack: how many times parts of requests contain a sample of it.
     pub(super) stacks: FxHashMap<u32, u32>,
-    /// The samples, each once: a stretch may be on the path of many requests.
+    /// The samples (thread, place), each once: a stretch may be on the path of many requests.
     distinct: FxHashSet<(u32, u32)>,
 }
 
 impl Hits {
-    /// How many samples there are.
+    /// Number of different samples.
     pub(super) fn samples(&self) -> usize {
         self.distinct.len()
     }
@@ -39,31 +39,31 @@ impl Hits {
     }
 }
 
-/// See the module.
+/// Sums over all requests by key and group.
 #[derive(Debug, Default)]
 pub(super) struct Sums {
     pub(super) keys: Vec<Key>,
     numbers: FxHashMap<Key, u32>,
-    /// By group, by number of the key, ns.
+    /// By group and number of the key, ns.
     pub(super) ns: [Vec<u64>; GROUPS],
-    /// By group and number of the key.
+    /// Samples by group and number of the key.
     pub(super) hits: FxHashMap<(usize, u32), Hits>,
-    /// How many requests each group has.
+    /// Number of requests in each group.
     pub(super) counts: [usize; GROUPS],
     /// By request: its group, its latency, and where its causes end in `causes`.
     pub(super) requests: Vec<(Group, u64, usize)>,
-    /// What each request spent, by number of the key, ns.
+    /// Time that each request spent, by number of the key, ns.
     pub(super) causes: Vec<(u32, u64)>,
-    /// How many requests were not followed to their begin.
+    /// Number of requests whose path was not followed to their begin.
     pub(super) not_followed: usize,
-    /// Samples that may still be looked at.
+    /// Number of samples that may still be read.
     samples_left: u64,
-    /// By number of the key: its last place in `causes`.
+    /// By number of the key: its last index in `causes`.
     places: Vec<usize>,
 }
 
 impl Sums {
-    /// Of the requests that have begin and end.
+    /// Sums over the requests whose begin and end are known.
     pub(super) fn of(
         timeline: &Timeline,
         paths: &mut Paths<'_>,
@@ -77,11 +77,11 @@ impl Sums {
             .filter_map(|(number, request)| Some((request.latency_ns()?, number)))
             .collect();
         latencies.sort_unstable();
-        // A stretch with many samples may be on the path of many requests.
+        // A stretch with many samples may be on the path of many requests, so the number of samples read is limited.
         let samples = timeline.threads.iter().map(|thread| thread.samples.len() as u64);
         let most = samples.fold(requests.len() as u64, u64::saturating_add).saturating_mul(STEPS_PER_EVENT);
         let mut sums = Sums { samples_left: most, ..Sums::default() };
-        // Should the work run out, it is the fast ones that are not followed.
+        // Slow requests come first: if the steps run out, fast requests are the ones not followed.
         for (place, (latency, number)) in latencies.into_iter().enumerate().rev() {
             let Some(request) = requests.get(number) else { continue };
             let group = groups.at(place);
@@ -149,7 +149,7 @@ impl Sums {
         (0u32..).zip(&self.keys).map(move |(number, key)| (number, *key, of(number as usize)))
     }
 
-    /// What each request spent: its group, its latency, its causes.
+    /// Each request's group, latency (ns) and causes (number of the key, ns).
     pub(super) fn each(&self) -> impl Iterator<Item = (Group, u64, &[(u32, u64)])> + '_ {
         let mut from = 0;
         self.requests.iter().map(move |(group, latency, to)| {
@@ -160,7 +160,7 @@ impl Sums {
     }
 }
 
-/// By thread: the first thread with its name.
+/// By thread: the index of the first thread with its name.
 fn first_of_name(timeline: &Timeline) -> Vec<u32> {
     let mut first: FxHashMap<&str, u32> = FxHashMap::default();
     let threads = (0u32..).zip(&timeline.threads);

@@ -5,7 +5,7 @@ use crate::program::{FunctionRef, functions_used};
 use crate::timeline::{StepKind, Thread, Timeline};
 use rustc_hash::FxHashMap;
 
-/// By thread: from when on which function was the innermost one, ascending.
+/// By thread: the times at which the innermost function changes, ns, with the new function, ascending.
 #[derive(Debug, Default)]
 pub(super) struct Tops(Vec<Vec<(u64, Option<FunctionRef>)>>);
 
@@ -17,12 +17,12 @@ impl Tops {
         Tops(timeline.threads.iter().map(|thread| of_thread(thread, &numbers)).collect())
     }
 
-    /// How many changes there are.
+    /// Number of changes in all threads.
     pub(super) fn count(&self) -> usize {
         self.0.iter().map(Vec::len).sum()
     }
 
-    /// The last change before this time, and the function from then on; 0 and none if there is none.
+    /// The last change before this time, and the function from then on; `(0, None)` without a change.
     pub(super) fn before(&self, thread: u32, time: u64) -> (u64, Option<FunctionRef>) {
         let changes = self.0.get(thread as usize).map_or(&[][..], Vec::as_slice);
         let next = changes.partition_point(|(from, _)| *from < time);

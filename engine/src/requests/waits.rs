@@ -1,4 +1,4 @@
-//! What single waits were for: a lock, something outside, or another thread.
+//! What single waits were for: a lock, something outside the recorded threads, or another thread.
 
 use super::cause::{Cause, LockRef, Outside, Source};
 use super::sampled::users_function;
@@ -9,7 +9,7 @@ use crate::timeline::{External, Timeline, Wait, WaitReason, Wake};
 use probe_abi::{Descriptor, SampleReason};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Looks waits up.
+/// Looks up waits.
 #[derive(Debug)]
 pub(super) struct Waits<'a> {
     timeline: &'a Timeline,
@@ -17,7 +17,7 @@ pub(super) struct Waits<'a> {
     occurrences: &'a Occurrences<'a>,
     /// Objects that are locks, by index in [`Timeline::locks`].
     locks: FxHashSet<u32>,
-    /// Words that threads waited for as for locks, by process and address.
+    /// Futex words that threads waited for as for locks, by process and address.
     words: FxHashMap<(u32, u64), LockRef>,
 }
 
@@ -38,7 +38,7 @@ impl<'a> Waits<'a> {
             let digits = object.address.strip_prefix("0x")?;
             Some(((object.pid, u64::from_str_radix(digits, 16).ok()?), LockRef::Word(number)))
         });
-        // The word of a mutex is at its beginning: a thread may wait for it at the end of a condition wait.
+        // A mutex begins with its futex word: a thread may wait for the word at the end of a condition wait.
         let mutexes = (0u32..).zip(&timeline.locks).filter(|(_, lock)| lock.kind == SyncObject::Mutex);
         let mutexes = mutexes.map(|(number, lock)| ((lock.pid, lock.address), LockRef::Object(number)));
         Waits {
@@ -54,7 +54,7 @@ impl<'a> Waits<'a> {
         self.timeline.threads.get(thread as usize)?.waits.get(number as usize)
     }
 
-    /// The lock that a wait was for.
+    /// The lock that a wait was for; `None`: the wait was for no lock.
     pub(super) fn lock(&self, thread: u32, number: u32) -> Option<LockRef> {
         let words = self.occurrences.wait(thread as usize, number)?;
         if let Some(object) = words.object.filter(|object| self.locks.contains(object)) {
@@ -65,14 +65,14 @@ impl<'a> Waits<'a> {
         self.words.get(&(pid, futex.word)).copied()
     }
 
-    /// The thread that ended it, if one of the recording did.
+    /// The thread that ended the wait, if it is one of the recording.
     pub(super) fn ended_by(&self, thread: u32, number: u32) -> Option<u32> {
         let Wake::By(wakeup) = self.wait(thread, number)?.wake else { return None };
         let waker = self.timeline.wakeups.get(wakeup as usize)?.waker;
         ((waker as usize) < self.timeline.threads.len() && waker != thread).then_some(waker)
     }
 
-    /// What a wait was spent on that no thread of the recording ended; it began at `start`.
+    /// The cause of a wait that no thread of the recording ended; the wait began at `start`.
     pub(super) fn outside(&self, thread: u32, number: u32, start: u64, tops: &Tops) -> Cause {
         let Some((wait, words)) =
             self.wait(thread, number).zip(self.occurrences.wait(thread as usize, number))
@@ -95,7 +95,7 @@ impl<'a> Waits<'a> {
     }
 }
 
-/// `None`: nobody knows.
+/// What ended the wait; `None`: not known.
 fn source(wait: &Wait, external: External) -> Option<Source> {
     let is_storage = match wait.kind() {
         CallKind::Sync => true,
@@ -110,7 +110,7 @@ fn source(wait: &Wait, external: External) -> Option<Source> {
     Some(match external {
         External::Block => Source::Disk,
         External::NotSeen | External::UnknownContext | External::BeforeWindow => return None,
-        // File systems have threads that wake those whose data is on the disk.
+        // File systems have kernel threads that wake a thread when its data is on the disk.
         _ if is_storage => Source::Disk,
         External::Network => Source::Peer,
         External::Timer => Source::Timer,

@@ -1,4 +1,4 @@
-//! The walk along one request, back from its end. Iterative: threads that the walk is in lie on a stack.
+//! The walk along one request, back from its end. Iterative: the threads that wait for each other lie on a stack.
 
 use super::calls::Request;
 use super::cause::{Cause, LockRef, Part};
@@ -7,45 +7,45 @@ use super::paths::{DEEPEST, Paths};
 use crate::time::Timestamp;
 use crate::timeline::{Birth, Interval, State};
 
-/// A thread that the walk is in, from some instant back to `low`.
+/// A thread that the walk passes through, back to `low`.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     thread: u32,
-    /// The walk leaves the thread here: the one above it slept from here on.
+    /// The walk leaves the thread here: the thread that it woke went to sleep then, or the request began.
     low: u64,
-    /// Above `low`: the thread's own part of the story begins here.
+    /// The thread worked for this request only from here on; at least `low`.
     floor: u64,
-    /// What was before `floor`.
+    /// What happened between `low` and `floor`.
     below: Below,
-    /// The lock that was waited for.
+    /// The lock that the request waits for.
     lock: Option<LockRef>,
 }
 
-/// What was before the thread's own part.
+/// What happened before the thread worked for this request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Below {
     Nothing,
     /// The thread did other requests.
     Queue,
-    /// The same; before that, the request was in the thread in which it began.
+    /// The thread did other requests; before that, the request was in the thread in which it began.
     Served,
     /// Another thread had this lock.
     Holder(u32),
 }
 
-/// A walk, with memory that is used again.
+/// A walk; its memory is reused by the next walk.
 #[derive(Debug, Default)]
 pub(super) struct Walk {
     /// After a walk: the path.
     pub(super) parts: Vec<Part>,
     stack: Vec<Frame>,
     at: u64,
-    /// The walk is in the thread in which the request began, and stays there.
+    /// The walk has reached the thread in which the request began, and stays there.
     stays: bool,
 }
 
 impl Walk {
-    /// Walks with at most this many steps; returns how many it took.
+    /// Walks with at most `most` steps; returns how many steps it took.
     pub(super) fn request(&mut self, paths: &Paths<'_>, request: &Request, most: u64) -> u64 {
         self.parts.clear();
         self.stack.clear();
@@ -82,7 +82,7 @@ impl Walk {
         steps.min(most)
     }
 
-    /// From `low` to where the walk is, which then is at `low`.
+    /// Adds a part from `low` to the walk's place, and moves the walk to `low`.
     fn part(&mut self, frame: &Frame, low: u64, cause: Cause) {
         let (from, to) = (Timestamp(low), Timestamp(self.at));
         if from >= to {
@@ -96,7 +96,7 @@ impl Walk {
         }
     }
 
-    /// The walk is where the thread's own part begins.
+    /// Goes on below `floor`, where the thread did not yet work for this request.
     fn below(&mut self, paths: &Paths<'_>, frame: Frame, request: &Request) {
         match frame.below {
             Below::Nothing => self.set(Frame { floor: frame.low, ..frame }),
@@ -108,7 +108,7 @@ impl Walk {
             }
             Below::Holder(object) => match paths.holders.before(object, self.at) {
                 Some(holder) => {
-                    // The time of the section that was left lies behind: this one began earlier.
+                    // The walk has passed the begin of the later section, and this section began earlier.
                     let (floor, below) = if holder.waited || holder.from <= frame.low {
                         (frame.low, Below::Nothing)
                     } else {
@@ -116,13 +116,13 @@ impl Walk {
                     };
                     self.set(Frame { thread: holder.thread, floor, below, ..frame });
                 }
-                // Nobody knows who had it: the thread that woke the other one is the best guess.
+                // The holder before is unknown: the walk stays in the thread that woke the waiter, as the best guess.
                 None => self.set(Frame { floor: frame.low, ..frame }),
             },
         }
     }
 
-    /// From here on it is the thread in which the request began: what the other one did before was for others.
+    /// Continues in the thread in which the request began: earlier work of the other thread was for other requests.
     fn stay(&mut self, request: &Request) {
         self.stays = true;
         self.stack.clear();
@@ -135,7 +135,7 @@ impl Walk {
         }
     }
 
-    /// One interval of the thread, or a part of it.
+    /// Adds one interval of the thread, or a part of it.
     fn step(&mut self, paths: &Paths<'_>, frame: Frame, request: &Request) {
         let low = frame.low.max(frame.floor);
         let Some(thread) = paths.timeline.threads.get(frame.thread as usize) else {
@@ -231,7 +231,7 @@ fn frame(thread: u32, low: u64, lock: Option<LockRef>) -> Frame {
     Frame { thread, low, floor: low, below: Below::Nothing, lock }
 }
 
-/// Until when the thread in which a request began did something for it: it slept after that, or began another one.
+/// The end of the begin thread's work for the request: it sleeps then, or begins another request.
 fn handed_over(paths: &Paths<'_>, request: &Request) -> u64 {
     let begin = request.begin.0;
     let next = paths.answers.next_begin(request.begin_thread, begin).unwrap_or(u64::MAX);

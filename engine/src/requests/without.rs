@@ -1,4 +1,4 @@
-//! What the 99th percentile would be without a cause.
+//! The 99th percentile of the latencies without a cause.
 
 use super::groups::{GROUPS, Group, rank};
 use super::model::{Row, WithoutRow};
@@ -6,11 +6,11 @@ use super::names::Namer;
 use super::shares::Shares;
 use super::sums::Sums;
 
-/// Causes that are tried: those with the most time in slow requests.
+/// Number of causes tried: those with the most time in slow requests.
 const TRIED: usize = 16;
 
-/// For each cause: the latencies with its parts taken away, and what 99 of 100 do not exceed then. Queues and locks
-/// stay as long, though these may get shorter with it. `p99_ns` is what it is with everything. Causes without any gain are left out.
+/// The 99th percentile of the latencies without each cause's parts. Queues and locks stay as long, although they may get
+/// shorter without the cause. `p99_ns`: with all causes. Causes whose removal gains nothing are omitted.
 pub(super) fn without(
     namer: &Namer<'_>,
     sums: &Sums,
@@ -27,7 +27,7 @@ pub(super) fn without(
             let belongs: Vec<[f64; GROUPS]> =
                 sums.all().map(|(number, key, _)| namer.belongs(number, &key, row, shares)).collect();
             let left = sums.each().map(|(group, latency, causes)| {
-                // What is about as long as the slow ones computes what they compute.
+                // A request that is about as long as the slow ones computes the same functions as they do.
                 let group = if latency.saturating_mul(2) >= p99_ns { Group::Slow } else { group };
                 let of = |number: u32| belongs.get(number as usize).map_or(0.0, |of| of[group as usize]);
                 let gone: f64 = causes.iter().map(|(number, ns)| of(*number) * *ns as f64).sum();

@@ -1,5 +1,4 @@
-//! The end of the window: closes or truncates what is still open, compares with /proc, and notes what was
-//! noticed.
+//! The end of the window: closes open intervals, truncates open waits, compares CPU time with /proc, and writes notes.
 
 use super::builder::Builder;
 use super::expand_bursts::Joined;
@@ -17,13 +16,12 @@ use probe_abi::SyncFamily;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 
-/// /proc and the events may differ by this share of the time between the two readings, and by this much in
-/// any case (interrupt time; the reader of /proc may be pre-empted between the clock and the file).
+/// CPU time by /proc and by events may differ by this share of the time between the two readings of /proc, plus this much: for
+/// interrupt time, and because the reader of /proc may be pre-empted between reading the clock and the file.
 const CPU_TIME_TOLERANCE_PERCENT: u64 = 5;
 const CPU_TIME_TOLERANCE_NS: u64 = 20_000_000;
 
-/// Ends all threads at the window's end. What was recorded as sums becomes about `most_pairs` pairs of
-/// operations at most.
+/// Ends all threads at the window's end. Sums of lock operations become about `most_pairs` pairs of operations at most.
 pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, most_pairs: u64) -> Timeline {
     let facts = &recording.facts;
     builder.advance_to(end_ns);
@@ -106,7 +104,7 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
     timeline
 }
 
-/// What /proc tells of a thread at the end.
+/// Takes over a thread's facts that were read from /proc at the end.
 fn take_from_end(thread: &mut Thread, fact: &ThreadFact) {
     thread.nice = fact.nice.or(thread.nice);
     thread.awaits = fact.awaits;
@@ -115,10 +113,10 @@ fn take_from_end(thread: &mut Thread, fact: &ThreadFact) {
     }
 }
 
-/// A thread that a signal ends while it waits runs for at most so long afterwards, nanoseconds.
+/// A thread that a signal ends during a wait runs at most this long afterwards, nanoseconds.
 const DYING_NS: u64 = 20_000_000;
 
-/// A wait in which a signal ended the thread did not come to its end: what was waited for was not the signal.
+/// Truncates the wait in which a signal ended the thread: the thread did not wait for the signal, so the wait has no end.
 fn cut_last_wait(thread: &mut Thread) {
     let last = thread.spans().filter(|(.., state)| matches!(state, State::Blocked(_))).last();
     let Some((_, until, State::Blocked(number))) = last.filter(|_| thread.died) else { return };
@@ -136,17 +134,17 @@ fn cut_last_wait(thread: &mut Thread) {
     }
 }
 
-/// What /proc said at the end, by process and thread.
+/// Facts that were read from /proc at the end, by process and thread.
 fn facts_at_end(facts: &Facts) -> FxHashMap<(u32, u32), &ThreadFact> {
     let threads = facts.end.iter().flat_map(|end| &end.threads);
     threads.map(|thread| ((thread.pid, thread.tid), thread)).collect()
 }
 
-/// Records that are missing, as gaps and the kernel's counters tell: whichever says more.
+/// Number of lost records, by gaps or by the kernel's counters: the larger number.
 fn lost(recording: &Recording, late: u64) -> u64 {
     let in_gaps = |operations: bool| {
         let lost = recording.notes.iter().map(|note| match note.kind {
-            // Those were recorded, with another waker.
+            // These wake-ups were recorded, but with another waker.
             NoteKind::Gap { reason: GapReason::PacketsNotFollowed, .. } => 0,
             NoteKind::Gap { lost, reason, .. } if operations == (reason == GapReason::OperationsLost) => lost,
             _ => 0,
@@ -154,15 +152,15 @@ fn lost(recording: &Recording, late: u64) -> u64 {
         lost.fold(0, u64::saturating_add)
     };
     let end = recording.facts.end.as_ref();
-    // A stretch of operations that were left out on purpose shows as one that is lost; what was lost is counted.
+    // Operations left out on purpose look like lost ones, so the counter of lost operations bounds the number.
     let are_left_out = end.is_some_and(|end| end.loss.operations_left_out > 0);
     let most = end.filter(|_| are_left_out).map_or(u64::MAX, |end| end.loss.operations);
     let gap_loss = late.saturating_add(in_gaps(false)).saturating_add(in_gaps(true).min(most));
     gap_loss.max(end.map_or(0, |end| end.loss.lost()))
 }
 
-/// What a recording cost, over the length of the run: costs are summed from before the first probe. What a program computed
-/// after the last look at it, before it ended, counts for the others there: the events show how long it ran.
+/// The recording's cost with the run's length as wall time: costs are summed from before the first probe. CPU time that a
+/// program used after it was last read counts for others in `cost`; events show it, and it is moved to the program.
 fn over(cost: Overhead, start_ns: u64, end_ns: u64, running_ns: u64) -> Overhead {
     let wall_ns = if cost.wall_ns == 0 { 0 } else { end_ns.saturating_sub(start_ns) };
     let not_read_ns = running_ns.saturating_sub(cost.target_ns);
@@ -170,15 +168,14 @@ fn over(cost: Overhead, start_ns: u64, end_ns: u64, running_ns: u64) -> Overhead
     Overhead { wall_ns, target_ns, others_ns: cost.others_ns.saturating_sub(not_read_ns), ..cost }
 }
 
-/// How long the threads ran, summed.
+/// How long the threads ran, summed, ns.
 fn running_ns(timeline: &Timeline) -> u64 {
     timeline.threads.iter().map(|thread| thread.ran().0).fold(0, u64::saturating_add)
 }
 
-/// Families of lock operations that lost some, with the process. The sequence numbers of a thread's ring show
-/// where some are missing, and the operations next to the hole show which families. Operations left out on
-/// purpose were of a single thread, so none is missing for others. The kernel's rings hold all kinds of
-/// records: where one was full, any family that uses it may miss some.
+/// Families of lock operations with losses, by process. Holes in the sequence numbers of a thread's ring show the losses, and
+/// the operations next to a hole show the families. Operations left out on purpose were of a single thread, so no other thread
+/// misses them. The kernel's rings hold all kinds of records: where one was full, any family that uses it may have losses.
 fn lossy(recording: &Recording, locks: &Locks) -> Vec<(u32, SyncFamily)> {
     let is_told = |end: &WindowEnd| end.loss.operations > 0 || end.loss.operations_left_out == 0;
     let lost = recording.facts.end.as_ref().is_none_or(is_told);
@@ -191,7 +188,7 @@ fn lossy(recording: &Recording, locks: &Locks) -> Vec<(u32, SyncFamily)> {
     all
 }
 
-/// Processes that run a Go program: their binary's facts, which come with function probes, show it, or sampled code of Go's
+/// Processes that run a Go program. Facts about their binary, which come with function probes, show it, or sampled code of Go's
 /// runtime. Every stack of a goroutine begins at `runtime.goexit.abi0`, and every thread's own stack runs `runtime.mcall` or
 /// `runtime.mstart` (Go, `runtime/asm_amd64.s`).
 fn go_processes(facts: &Facts) -> Vec<u32> {
@@ -214,7 +211,7 @@ fn go_processes(facts: &Facts) -> Vec<u32> {
     pids
 }
 
-/// Of the threads with which processes began: the first of each in the list.
+/// The CPUs that first threads of processes may use, each set once.
 fn first_cpus(facts: &Facts) -> Vec<Vec<u32>> {
     let leaders = facts.threads.iter().filter(|thread| thread.tid == thread.pid && !thread.cpus.is_empty());
     let mut all: Vec<Vec<u32>> = leaders.map(|thread| thread.cpus.clone()).collect();
@@ -236,14 +233,14 @@ fn at_end(thread: &ThreadTracker, fact: Option<&ThreadFact>) -> AtEnd {
     AtEnd { state: fact.state, ran }
 }
 
-/// When /proc was read at both ends, and the CPU time used in between.
+/// The times, ns, at which /proc was read first and last, and the CPU time, ns, used in between.
 fn cpu_time(thread: &ThreadTracker, fact: &ThreadFact) -> Option<(u64, u64, u64)> {
     let (from_ns, before) = thread.cpu_time?;
     let used = fact.cpu_time_ns?.checked_sub(before)?;
     (fact.seen_ns > from_ns).then_some((from_ns, fact.seen_ns, used))
 }
 
-/// A thread whose CPU time in /proc and in the events differ too much, as (name, /proc, events).
+/// A thread whose CPU time differs too much between /proc and events: its name, ns by /proc, ns by events.
 fn disagreement(
     thread: &ThreadTracker,
     fact: Option<&ThreadFact>,
@@ -258,7 +255,7 @@ fn disagreement(
     (too_much || too_little).then(|| (format!("{}/{}", thread.out.comm, thread.out.tid), used, ran))
 }
 
-/// Functions that lost their probes; `asked`: on request, or else for what they cost.
+/// Functions that lost their probes; `asked`: on request, otherwise because of their cost.
 fn probes_removed(recording: &Recording, asked: bool) -> Vec<FunctionId> {
     let mut probes_removed: Vec<FunctionId> = recording
         .notes
@@ -274,7 +271,7 @@ fn probes_removed(recording: &Recording, asked: bool) -> Vec<FunctionId> {
     probes_removed
 }
 
-/// Functions whose probes were not there all the time.
+/// Functions that had probes for only a part of the time.
 fn partly_probed(recording: &Recording) -> Vec<FunctionId> {
     let changed = recording.notes.iter().flat_map(|note| match &note.kind {
         NoteKind::ProbesOff { functions, .. } | NoteKind::ProbesOn { functions, .. } => functions.as_slice(),
@@ -346,15 +343,15 @@ fn findings(
 /// Summed lengths of gaps, nanoseconds.
 #[derive(Default)]
 struct GapLengths {
-    /// With lost records.
+    /// Gaps with lost records.
     full: u64,
-    /// Without function probes.
+    /// Time without function probes.
     late: u64,
-    /// Without probes on a C library.
+    /// Time without probes on a C library.
     libc_late: u64,
 }
 
-/// A process that never got any probes misses none after its end.
+/// Sums the gaps' lengths; a process that never got probes misses none after its end.
 fn gap_lengths(timeline: &Timeline, recording: &Recording) -> GapLengths {
     let end_ns = timeline.end.0;
     let mut lived_until: FxHashMap<u32, u64> = FxHashMap::default();
@@ -373,9 +370,9 @@ fn gap_lengths(timeline: &Timeline, recording: &Recording) -> GapLengths {
                 GapReason::RingFull => lengths.full = lengths.full.saturating_add(length),
                 GapReason::ProbesNotYetAttached => lengths.late = lengths.late.saturating_add(lived),
                 GapReason::LibcNotYetProbed => lengths.libc_late = lengths.libc_late.saturating_add(lived),
-                // What the threads did is whole; the loss counters tell.
+                // The threads' states are complete; the loss counters count the operations.
                 GapReason::OperationsLost | GapReason::OperationsOff { .. } => {}
-                // Up to the end of the process, which may have come long before that of the recording.
+                // The gap lasts until the process ends, which may be long before the recording ends.
                 GapReason::NotProbed => {}
                 GapReason::PacketsNotFollowed => {}
             }
@@ -384,7 +381,7 @@ fn gap_lengths(timeline: &Timeline, recording: &Recording) -> GapLengths {
     lengths
 }
 
-/// Wake-ups that may have been by packets of the program itself.
+/// Number of wake-ups that may come from packets of the program itself.
 fn packets_not_followed(notes: &[Note]) -> u64 {
     let wakings = notes.iter().map(|note| match note.kind {
         NoteKind::Gap { lost, reason: GapReason::PacketsNotFollowed, .. } => lost,
@@ -393,7 +390,7 @@ fn packets_not_followed(notes: &[Note]) -> u64 {
     wakings.fold(0, u64::saturating_add)
 }
 
-/// Processes without function probes.
+/// Number of processes without function probes.
 fn unprobed(recording: &Recording) -> u64 {
     let mut pids: Vec<u32> = recording
         .notes
@@ -410,14 +407,14 @@ fn unprobed(recording: &Recording) -> u64 {
     pids.len() as u64
 }
 
-/// Thread time that contradictions leave unknown.
+/// Threads' time that contradictions leave unknown, summed, ns.
 fn contradicted_ns(timeline: &Timeline) -> u64 {
     let unknown = State::Unknown(UnknownReason::Contradiction);
     let of_threads = timeline.threads.iter().map(|thread| thread.time_in(|state| state == unknown).0);
     of_threads.fold(0, u64::saturating_add)
 }
 
-/// How long threads were stopped, summed.
+/// How long threads were stopped, summed, ns.
 fn stopped_ns(timeline: &Timeline) -> u64 {
     let stops = timeline.threads.iter().flat_map(|thread| {
         thread.spans().filter_map(|(start, end, state)| {
@@ -433,7 +430,7 @@ fn stopped_ns(timeline: &Timeline) -> u64 {
 mod tests {
     use super::*;
 
-    /// A program that ended before it was looked at again was told to have waited for other programs: itself.
+    /// CPU time of the program between its last reading and its end is not that of other programs.
     #[test]
     fn what_the_program_computed_before_its_end_was_no_other_programs() {
         let cost = Overhead { wall_ns: 9, target_ns: 200, others_ns: 700, ..Overhead::default() };
@@ -442,7 +439,7 @@ mod tests {
         assert_eq!(over(cost, 100, 1_000, 0).wall_ns, 900);
     }
 
-    /// A program that ended while it was recorded "hardly ran": its CPU time was read before.
+    /// CPU time of the program between its last reading and its end, as events show it, is the program's.
     #[test]
     fn what_the_program_computed_before_its_end_is_its_own() {
         let cost = Overhead { wall_ns: 9, target_ns: 200, event_ns: 30, ..Overhead::default() };

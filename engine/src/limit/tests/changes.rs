@@ -1,9 +1,9 @@
-//! What a person can change, and what more threads gain.
+//! Changes that a person can make, and the gain of more threads.
 
 use super::*;
 use crate::experiment::{Part, edited};
 
-/// A compressor without names that computed alone got no advice at all.
+/// A compressor without names that computes alone gets the advice to divide the stretch.
 #[test]
 fn a_serial_stretch_of_code_without_names_can_be_divided() {
     let main = r#"["exec","[zstd]",3000],["create","w0"],["create","w1"],["join","w0"],["join","w1"]"#;
@@ -30,7 +30,8 @@ fn a_part_of_a_threads_computing_is_divided() {
     assert_eq!(computed(Some(FunctionRef(0))), [50 + 25 + 50 + 100, 100]);
 }
 
-/// A busy server without names got no advice: nobody can change its C library, but anybody can call it less.
+/// For a busy server without names the advice is fewer system calls: nobody can change its C library, but anybody can call it
+/// less.
 #[test]
 fn a_server_without_names_is_told_its_system_calls() {
     let mut program =
@@ -50,8 +51,8 @@ fn a_server_without_names_is_told_its_system_calls() {
     assert!((fix.gain - 0.2).abs() < 0.01, "{fix:?}");
 }
 
-/// Of a library without names only the whole is something that a user can change, where most is computed in it; and a function
-/// that is all that is computed under a lock cannot leave it.
+/// A user can change a library without names only as a whole, if it computes most; and a function that is all computing under a
+/// lock cannot leave the lock.
 #[test]
 fn advice_can_be_followed() {
     let of = |round: &str| {
@@ -75,7 +76,7 @@ fn nobody_is_told_to_change_a_runtime() {
     assert!(functions.iter().all(|function| ["parse", "digest"].contains(function)), "{functions:?}");
 }
 
-/// "Would more threads help?" was answered only where too few threads limit.
+/// The gain of one more thread is known even where too few threads are not the limit.
 #[test]
 fn whether_one_more_thread_helps_is_known_of_threads_that_do_the_same() {
     let waiting = on(&program(&alike("w", 4, 100, HOT)), 8).more_threads.expect("known");
@@ -87,7 +88,7 @@ fn whether_one_more_thread_helps_is_known_of_threads_that_do_the_same() {
     assert_eq!(on(&program(&alike("w", 1, 1, r#"["exec","f",1000]"#)), 8).more_threads, None);
 }
 
-/// FIX had "5 threads instead of 4", and nothing else could try six.
+/// FIX tries one more thread; a search can try any number.
 #[test]
 fn more_threads_are_tried_by_any_number() {
     let workers = |program: &Program| Search::new(program, &[], &Model::default()).expect("a program");
@@ -106,15 +107,15 @@ fn more_threads_are_tried_by_any_number() {
     near(on(&search, 6, 8), 250.0);
     near(on(&search, 6, 4), 500.0);
     near(on(&search, 1, 2), 1000.0);
-    // It is the number that LIMIT has.
+    // LIMIT has the same number.
     let of_limit = self::on(&busy, 8).more_threads.expect("known").gain;
     assert!((of_limit - 1.0 / 3.0).abs() < 0.01);
     let alone = program(&alike("w", 1, 1, r#"["exec","f",1000]"#));
     assert_eq!((workers(&alone).workers(), on(&workers(&alone), 1, 8)), (None, None), "none does the same");
 }
 
-/// `git pack-objects` on two CPUs: the main thread reads for half of the time, and then two threads keep both CPUs busy. "3 threads
-/// instead of 2" promised the CPU that is idle while the main thread reads: 14 %, and the program became slower.
+/// As `git pack-objects` on two CPUs: the main thread reads for half of the time, then two threads keep both CPUs busy. The CPU
+/// that is idle during the reading is of no use to a third thread.
 #[test]
 fn cpus_that_are_idle_before_the_threads_begin_are_of_no_use_to_one_more() {
     let main = r#"{"name":"main","ops":[["exec","read",1000],["create","w0"],["create","w1"],["join","w0"],["join","w1"]]}"#;
@@ -125,7 +126,7 @@ fn cpus_that_are_idle_before_the_threads_begin_are_of_no_use_to_one_more() {
     // Four CPUs: the 1,000 ns in which they compute become 667 of 2,000.
     let room = on(&program, 4).more_threads.expect("known");
     assert!((room.gain - 1.0 / 6.0).abs() < 0.01, "{room:?}");
-    // A main thread that does the same first is one of them, and what it does alone is not divided either.
+    // A main thread that first does the same work alone is one of the threads; its work alone is not divided either.
     let first = main.replace("read", "f");
     let same = self::program(&[&first, &workers].map(|threads| threads.to_string()).join(","));
     let search = Search::new(&same, &[], &Model::default()).expect("a program");
@@ -134,7 +135,7 @@ fn cpus_that_are_idle_before_the_threads_begin_are_of_no_use_to_one_more() {
     assert!(full.threads == 3 && full.gain.abs() < 0.01, "{full:?}");
 }
 
-/// Of a compressor whose first job is the largest, a fifth was promised for one more thread, and came from none.
+/// As a compressor whose first job is the largest: one more thread gains nothing there.
 #[test]
 fn one_more_thread_does_not_divide_what_a_thread_does_alone() {
     let threads =
@@ -144,7 +145,7 @@ fn one_more_thread_does_not_divide_what_a_thread_does_alone() {
     assert!(!found.fixes.iter().any(|fix| matches!(fix.edit, Edit::MoreThreads { .. })), "{:?}", found.fixes);
 }
 
-/// "Split the lock in 8" was the only advice for a Python program.
+/// A Python program gets processes as advice, not "split the lock in 8".
 #[test]
 fn an_interpreters_lock_is_not_split() {
     let program = program(&alike("w", 4, 100, &HOT.replace("\"m\"", "\"lock GIL\"")));
@@ -159,7 +160,7 @@ fn an_interpreters_lock_is_not_split() {
     assert!(found.fixes.len() > 1, "what runs under it can be made faster: {:?}", found.fixes);
 }
 
-/// FIX had "a second thread for that stage", and `what-if --threads +1` did not know what it brings.
+/// `what-if --threads +1` gives the same gain for a stage as FIX does.
 #[test]
 fn a_second_thread_of_a_stage_can_be_tried() {
     let program = pipeline();
@@ -176,14 +177,14 @@ fn a_second_thread_of_a_stage_can_be_tried() {
     assert!((1.0 - after / before - fix.gain).abs() < 1e-9, "{fix:?}, {before} to {after}");
 }
 
-/// Eight writers that sync a log under its lock were told to split the lock, and no more: one sync for all that wait gained 68 %.
+/// Eight writers sync a log under its lock: one sync for all that wait gains more than splitting the lock.
 #[test]
 fn one_file_sync_for_all_that_wait_where_holders_sync() {
     let round = r#"["exec","burn",20],["lock","log"],["exec","write",2],["io",100,"file sync"],["exec","fsync",10],["unlock","log"]"#;
     let fixes = on(&program(&alike("w", 8, 50, round)), 2).fixes;
     let fix = fixes.iter().find(|fix| matches!(fix.edit, Edit::GroupCommit(..))).expect("a group commit");
     assert!(matches!(fix.edit, Edit::GroupCommit(_, threads) if threads == 8), "{fix:?}");
-    // Of 112 ns under the lock 12 and an eighth of the waiting are left.
+    // Of 112 ns under the lock, 12 ns and an eighth of the sync's 100 ns stay.
     assert!((0.7..0.85).contains(&fix.gain), "{fix:?}");
     let short = round.replace("\"io\",100", "\"io\",1");
     let fixes = on(&program(&alike("w", 8, 50, &short)), 2).fixes;

@@ -14,8 +14,8 @@ fn a_server_that_waits_for_work_has_no_limit() {
     assert!(found.fixes.is_empty());
 }
 
-/// An attached `sleep 100` was limited by "the work itself", a server without requests by the milliseconds of
-/// its start, and a program that sleeps by its sleeping.
+/// An attached `sleep 100`, a server without requests and a program that mostly sleeps are idle: neither computing at the start
+/// nor the sleep limits them.
 #[test]
 fn who_waits_for_work_or_time_is_idle() {
     let is_idle = |program: &Program| {
@@ -28,7 +28,7 @@ fn who_waits_for_work_or_time_is_idle() {
     assert!(is_idle(&recorded(attached(), &[("in the kernel", false, "not ended")])));
     let starts = || program(r#"{"name":"server","ops":[["exec","read_settings",14000000]]}"#);
     assert!(is_idle(&recorded(starts(), &[("poll", true, "not ended")])));
-    // Redis's threads that never have a job, and end with it.
+    // As Redis, with threads that never have a job.
     let jobs = [("futex", false, "thread"), ("condition wait", false, "thread")];
     assert!(is_idle(&recorded(starts(), &[jobs[0], jobs[1], ("poll", true, "timer")])));
     let sleeps = || program(&alike("w", 1, 40, r#"["exec","f",400000],["sleep",50000000]"#));
@@ -40,7 +40,7 @@ fn who_waits_for_work_or_time_is_idle() {
     assert!(!is_idle(&recorded(starts(), &[("socket receive", false, "network")])));
 }
 
-/// A program that computed for a tenth of its recording and then waited for input had "2.0 CPUs busy".
+/// A program computes for a tenth of its recording and then waits for input: its busy CPUs are counted while it is awake.
 #[test]
 fn who_sleeps_for_most_of_the_recording_is_limited_by_that() {
     let computes = || program(&alike("w", 2, 40, r#"["exec","f",5000000]"#));
@@ -53,16 +53,16 @@ fn who_sleeps_for_most_of_the_recording_is_limited_by_that() {
     assert!(matches!(found.at[0].kind, Kind::Work { .. }), "{found:?}");
     let asleep_for = found.asleep.expect("mostly asleep");
     assert_eq!((asleep_for.awake_ns, asleep_for.wall_ns), (2e8, 2e9));
-    // The run is as was predicted: nobody has to doubt it.
+    // The run is as predicted, so the limit has no doubts.
     assert_eq!(found.doubts(recorded(computes(), &[]).overhead), []);
     assert_eq!(asleep(900_000_000, &[]).asleep, None);
-    // What it sleeps for is in the predicted time.
+    // The sleep is in the predicted time.
     let mut sleeps = recorded(program(&alike("w", 1, 40, r#"["exec","f",9000000],["sleep",41000000]"#)), &[]);
     sleeps.recorded.asleep_ns = 1_640_000_000;
     assert_eq!(on(&sleeps, 2).asleep, None);
 }
 
-/// Of a Redis under load waking it took "20 % of the time", as if its own threads woke it.
+/// As Redis under load: its clients wake it, so waking it is waiting for work.
 #[test]
 fn a_server_that_is_woken_for_each_request_waits_for_work() {
     let program = program(&alike("w", 1, 200, r#"["io",20,"idle"],["exec","serve",100]"#));
@@ -71,7 +71,7 @@ fn a_server_that_is_woken_for_each_request_waits_for_work() {
     assert!(matches!(found.at[0].kind, Kind::Idle { busy } if busy > 0.5), "{:?}", found.at[0]);
 }
 
-/// A Redis under load was held up by "waiting for idle: 93 % of the time": its other threads never had a job.
+/// As Redis under load: threads that never have a job are not what the server waits for.
 #[test]
 fn a_server_beside_threads_without_jobs_waits_for_work() {
     let mut program = program(&alike("w", 1, 10, r#"["io",900,"idle"],["exec","serve",100]"#));
@@ -86,8 +86,7 @@ fn a_server_beside_threads_without_jobs_waits_for_work() {
     assert!(matches!(found.at[0].kind, Kind::Idle { .. }) && found.fixes.is_empty(), "{found:?}");
 }
 
-/// `report` said of a server that it waits for work and `top` that only one thread computes, by whether it was busy for 78 %
-/// or 85 % of the time.
+/// A server waits for work whether it is busy for 78 % or 85 % of the time, so that `report` and `top` agree.
 #[test]
 fn a_server_waits_for_work_however_busy_it_is() {
     for (busy, is_idle) in [(60, true), (78, true), (85, true), (92, true), (98, false)] {

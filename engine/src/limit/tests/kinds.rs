@@ -1,4 +1,4 @@
-//! A program with known answer for each kind of limit.
+//! A program with a known answer for each kind of limit.
 
 use super::*;
 
@@ -26,7 +26,7 @@ fn a_hot_lock_and_what_its_holder_runs() {
     assert!(found.fixes.len() <= 3 && found.fixes.is_sorted_by(|a, b| a.gain >= b.gain), "{changes:?}");
 }
 
-/// Removing the lock must not let a condition variable's waiters hang: they use a lock of each thread's own.
+/// Waiters of a condition variable must not hang without the lock: each thread then uses a lock of its own.
 #[test]
 fn a_hot_lock_that_conditions_are_used_with() {
     let waiter =
@@ -36,7 +36,7 @@ fn a_hot_lock_that_conditions_are_used_with() {
     assert!(matches!(kind(&program, 8), Kind::Lock { lock, .. } if lock == "m"));
 }
 
-/// A lock with known waits only is replayed as recorded; without them its threads run at once.
+/// A lock of which only the waits are known is replayed as recorded; without the lock its threads run at once.
 #[test]
 fn a_replayed_lock() {
     let first = r#"["held","g",0],["exec","eval",100],["freed","g",100],["release","e{}"]"#;
@@ -49,7 +49,7 @@ fn a_replayed_lock() {
         rounds(first),
         rounds(second)
     );
-    // One holds the other up only by the time of a round: its gain is reported, and it is not the limit.
+    // One thread delays the other only by the time of a round: its gain is reported, and it is not the limit.
     let program = program(&threads);
     assert!(matches!(kind(&program, 2), Kind::Work { .. }));
     let back = r#"["await","f{}"],["held","g",100],["exec","eval",100],["freed","g",100],["release","e{}"]"#;
@@ -81,7 +81,7 @@ fn too_few_cpus() {
     assert!(found.fixes.iter().any(|fix| fix.edit == Edit::Cpus(Cpus::count(4).expect("4"))));
 }
 
-/// In a container that may use 1.2 of two CPUs, two busy threads were "too few", and more CPUs were no help.
+/// In a container that may use 1.2 of two CPUs, the quota limits two busy threads, not their number.
 #[test]
 fn a_quota() {
     let program = program(&alike("w", 2, 1, r#"["exec","f",2000000000]"#));
@@ -93,7 +93,7 @@ fn a_quota() {
     assert!((limit.gain() - 0.4).abs() < 0.03, "3.33 s become 2: {limit:?}");
     assert!(found.fixes.iter().any(|fix| fix.edit == Edit::NoQuota), "{:?}", found.fixes);
     assert!(!found.fixes.iter().any(|fix| matches!(fix.edit, Edit::MoreThreads { .. })), "{:?}", found.fixes);
-    // One CPU cannot use it up.
+    // One CPU cannot use the quota up.
     let one = on(&program, 1).at.into_iter().next().expect("a limit");
     assert!(matches!(one.kind, Kind::Cpus { .. }), "{one:?}");
 }
@@ -117,7 +117,7 @@ fn one_serial_stretch() {
     };
     assert_eq!((thread.as_str(), function.as_deref(), threads), ("main", Some("read"), 5));
     assert!((length_ns - 1500.0).abs() < 1.0);
-    // Of 2,500 ns 1,200 go if four CPUs share what is read, and 750 if it is read twice as fast.
+    // Of 2,500 ns, 1,200 ns are saved if four CPUs share the reading, and 750 ns if reading is twice as fast.
     let fixes = on(&program, 4).fixes;
     let gain = |wanted: fn(&Edit) -> bool| {
         let fix = fixes.iter().find(|fix| fix.function.as_deref() == Some("read") && wanted(&fix.edit));
@@ -159,8 +159,8 @@ fn a_pipelines_stage() {
     assert_eq!(kind(&program, 4), Kind::Stage { thread: "c0".into(), function: Some("consume".into()) });
 }
 
-/// The first and the last stage of a pipeline that compute the same function were taken for two threads of a pool: neither was
-/// always busy, and "the work itself" limited.
+/// The first and the last stage of a pipeline compute the same function, and are still stages: one of them is always busy and
+/// limits.
 #[test]
 fn stages_that_compute_the_same_function_are_no_pool() {
     let stage = |name: &str, takes: &str, work: u32, gives: &str| {
@@ -177,8 +177,8 @@ fn stages_that_compute_the_same_function_are_no_pool() {
     }
 }
 
-/// It may not be known when replayed locks were released: nothing that their threads computed later could be
-/// divided, and a pool's limit depended on the recording.
+/// The release of a replayed lock may be unknown: what the lock's threads compute later can still be divided, so the pool's
+/// limit does not depend on the recording.
 #[test]
 fn a_lock_that_is_never_given_back_does_not_hide_a_small_pool() {
     let round = r#"["held","g",0],["exec","pack",100],["io",2,"disk"]"#;
@@ -195,14 +195,14 @@ fn a_lock_that_is_never_given_back_does_not_hide_a_small_pool() {
 fn devices_timers_and_work() {
     let waits = |wait: &str| program(&alike("w", 2, 10, &format!(r#"["exec","f",100],{wait}"#)));
     assert_eq!(kind(&waits(r#"["io",900,"disk"]"#), 2), Kind::Device { device: "disk".into() });
-    // Of several that sleep in each task there may be too few.
+    // One thread that sleeps in each task; of several there might be too few.
     let sleeps = program(&alike("w", 1, 10, r#"["exec","f",100],["sleep",900]"#));
     assert_eq!(kind(&sleeps, 2), Kind::Timers);
     assert!(matches!(kind(&waits(r#"["io",1,"disk"]"#), 2), Kind::Work { .. }));
 }
 
-/// Where threads sleep and another one reads a timer, neither wait limited by itself, and "the work itself"
-/// did.
+/// Sleeping and reading a timer are one limit: neither wait limits by itself if one thread sleeps and another one reads a
+/// timer.
 #[test]
 fn a_timer_that_is_read_is_a_sleep() {
     let thread = |name: &str, wait: &str| format!(r#"{{"name":"{name}","ops":[["exec","f",100],{wait}]}}"#);
@@ -211,7 +211,7 @@ fn a_timer_that_is_read_is_a_sleep() {
     assert_eq!(kind(&both, 2), Kind::Timers);
 }
 
-/// Two threads keep two CPUs from two others, for two locks: one lock less is not enough.
+/// Two threads spin for two locks and keep two CPUs from two others: removing one lock is not enough.
 #[test]
 fn spinning() {
     let holder = |lock: &str| {
@@ -244,12 +244,12 @@ fn what_has_no_limit_or_no_end() {
     assert_eq!(limits(&Program::default(), &[], &Model::default()), Limits::default());
     let stuck = program(r#"{"name":"T","ops":[["exec",5],["sem_wait","never"]]}"#);
     assert!(matches!(kind(&stuck, 2), Kind::Deadlock { stuck } if stuck.threads.len() == 1));
-    // What was recorded came to its end.
+    // A recorded program did come to its end.
     let recorded = Program { machine: Some(crate::program::MachineFacts::default()), ..stuck };
     assert_eq!(kind(&recorded, 2), Kind::NotKnown { missing: 0.0 });
 }
 
-/// On the recorded machine and on the largest, in this order; each once.
+/// The limit on the recorded machine and on the largest, in this order; each machine once.
 #[test]
 fn two_machines() {
     let mut program = program(&alike("w", 4, 100, HOT));
@@ -273,7 +273,7 @@ fn without_a_constraint_it_is_never_slower() {
     }
 }
 
-/// Two threads that yield until it is their turn were "the work itself", and the one with the longer strokes led.
+/// Two threads that yield until it is their turn take turns, and neither is "the work itself".
 #[test]
 fn turns() {
     let ping = alike("p", 1, 100, r#"["exec","ping",200],["sem_post","there"],["sem_wait","back"]"#);
@@ -288,7 +288,7 @@ fn turns() {
     assert!(matches!(kind(&program, 1), Kind::Work { .. }), "one CPU lets nobody do otherwise");
 }
 
-/// Three threads that meet at a barrier of their own were "too few threads", though there were more than CPUs.
+/// Three threads that meet at an unrecorded barrier are unbalanced on four CPUs; on two CPUs they are not too few.
 #[test]
 fn imbalance_at_a_barrier_that_is_not_recorded() {
     let round = |own: u32, round: usize| {
@@ -312,8 +312,7 @@ fn imbalance_at_a_barrier_that_is_not_recorded() {
     assert!(!matches!(kind(&program, 2), Kind::Threads { .. }), "two CPUs are full with three threads");
 }
 
-/// Threads of a runtime that spin in its own critical section were "the work itself, no wait takes 5 % of the time", next to
-/// 15 % of spinning in THREADS.
+/// Threads of a runtime that spin in its own critical section are limited by these waits, not by the work itself.
 #[test]
 fn waits_by_spinning_that_end_as_recorded() {
     let first = |at: usize| format!(r#"["exec","f",80],["release","spinning #{at}"]"#);

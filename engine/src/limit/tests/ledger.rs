@@ -6,8 +6,8 @@ use crate::limit::Evidence;
 use crate::program::{LineFact, LineThread, MachineFacts, Share, SharedLine, SupportWork};
 use crate::report::Detail;
 
-/// Two threads that wait for a device each were "the work itself", with 0.2 CPUs busy: without one of them the other one waits as
-/// long.
+/// Two threads that each wait for a device: the wait for one device is most of the path and limits, although nothing is gained
+/// without it.
 #[test]
 fn what_most_of_the_path_is_limits_where_no_single_wait_does() {
     let reads =
@@ -19,7 +19,7 @@ fn what_most_of_the_path_is_limits_where_no_single_wait_does() {
     assert!((0.85..0.95).contains(&limit.share), "{limit:?}");
 }
 
-/// The share of the work itself is that of the path.
+/// The share of the work itself is its share of the path.
 #[test]
 fn work_has_its_share_of_the_path() {
     let found = on(&recorded(program(&alike("w", 2, 20, r#"["exec","f",970000],["sleep",30000]"#)), &[]), 2);
@@ -41,7 +41,7 @@ fn what_may_bring_more_is_told_with_what_is_known() {
     assert!(more[0].most > limit.gain(), "{more:?}");
 }
 
-/// A run of 533 ms was predicted to take 79, and a lock of those 79 limited it, with three changes to make.
+/// If the prediction lacks most of the recorded run, this limits, and not a lock in the predicted rest.
 #[test]
 fn what_a_prediction_lacks_limits_where_it_is_most_of_the_run() {
     let beside = |wall_ns, others_ns| {
@@ -55,7 +55,7 @@ fn what_a_prediction_lacks_limits_where_it_is_most_of_the_run() {
     let short = of(1);
     let predicted_ns = short.at[0].time_ns;
     assert!(matches!(short.at[0].kind, Kind::Lock { .. }), "{short:?}");
-    // However much the lock gains.
+    // The lock's gain does not matter.
     let found = of((2.3 * predicted_ns) as u64);
     assert!(matches!(found.at[0].kind, Kind::Unexplained { .. }) && found.fixes.is_empty(), "{found:?}");
     assert!(!found.at[0].kind.is_known() && !found.at[0].others.is_empty(), "{found:?}");
@@ -63,12 +63,12 @@ fn what_a_prediction_lacks_limits_where_it_is_most_of_the_run() {
     assert!(matches!(found.at[0].kind, Kind::Lock { .. }), "{found:?}");
     assert!(found.at[0].others.iter().any(|row| matches!(row.kind, Kind::Unexplained { .. })), "{found:?}");
     assert_eq!(found.at[0].may_be_more().count(), 0, "it has a note of its own");
-    // While a compiler ran, each answer was "not known".
+    // Other programs' CPU time explains the difference.
     let found = beside((2.3 * predicted_ns) as u64, (1.4 * predicted_ns) as u64);
     assert!(matches!(found.at[0].kind, Kind::Lock { .. }), "{found:?}");
 }
 
-/// One thread that waits for 20 devices in turn, a twentieth of 90 % each, was "the work itself" with 10 %.
+/// One thread waits for 20 devices in turn, together for 90 % of the time: the devices limit, not 10 % of computing.
 #[test]
 fn many_short_waits_are_together_what_limits() {
     let reads: Vec<String> =
@@ -82,7 +82,7 @@ fn many_short_waits_are_together_what_limits() {
     assert!((0.8..0.95).contains(&limit.share), "{limit:?}");
 }
 
-/// One wait for input of 7 ms made a serial stretch of 93 ms a server that waits for work.
+/// One wait of 7 ms for input does not make a serial stretch of 93 ms a server that waits for work.
 #[test]
 fn a_single_wait_for_work_hides_no_stretch() {
     let found = on(
@@ -94,8 +94,7 @@ fn a_single_wait_for_work_hides_no_stretch() {
     assert!(matches!(found.at[0].kind, Kind::Serial { .. }), "{found:?}");
 }
 
-/// Two threads that were at one line for most of their time: on two CPUs the program took 2.5 times as long as on one, and was to
-/// take half of that, with one more thread a third less.
+/// Two threads are at one cache line for most of their time: a second CPU gains nothing, nor does one more thread.
 #[test]
 fn threads_that_change_one_cache_line_gain_nothing_from_cpus() {
     let thread = |number: u32| LineThread { thread: number, at_line: 80, samples: 100 };
@@ -130,7 +129,7 @@ fn threads_that_change_one_cache_line_gain_nothing_from_cpus() {
     );
 }
 
-/// Where a worker pool waits for jobs in a word of its own, that word is no lock: one more worker gained 33 %.
+/// A worker pool waits for jobs in a word of its own, which is no lock: one more worker comes first.
 #[test]
 fn a_word_that_is_no_lock_comes_after_what_is_simulated() {
     let mut program = recorded(program(&alike("w", 2, 10, r#"["exec","f",1000000]"#)), &[]);
@@ -155,7 +154,7 @@ fn of_kernel(subject: SupportSubject, threads: u64, samples: u64) -> SupportWork
     SupportWork { subject, calls, function, threads, samples, all: 100, ..SupportWork::default() }
 }
 
-/// Two threads of which the kernel computed 80 %, one at a time in part, were to take half as long on twice the CPUs.
+/// The kernel computes 80 % of the threads' time on shared memory, partly one at a time: this comes before more CPUs.
 #[test]
 fn work_of_the_kernel_on_shared_memory_comes_before_more_cpus() {
     let program = recorded(program(&alike("w", 4, 1, r#"["exec","fill",100000000]"#)), &[]);
@@ -176,7 +175,7 @@ fn work_of_the_kernel_on_shared_memory_comes_before_more_cpus() {
     assert!((fix.gain - 0.8).abs() < 0.01 && fix.edit.is_at_best(), "{fix:?}");
     let cpus = first.others.iter().find(|row| matches!(row.kind, Kind::Cpus { .. })).expect("a row");
     assert!(cpus.evidence == Evidence::Bounded && (cpus.least - 0.2 * cpus.most).abs() < 0.01, "{cpus:?}");
-    // Of a process each, or little of it: CPUs are what they want.
+    // With one thread per process, or with little kernel work, the threads want CPUs.
     for works in
         [vec![of_kernel(SupportSubject::Memory, 1, 9)], vec![of_kernel(SupportSubject::Memory, 4, 3)]]
     {
@@ -185,7 +184,7 @@ fn work_of_the_kernel_on_shared_memory_comes_before_more_cpus() {
     }
 }
 
-/// What a hot lock costs in the kernel is a consequence: the lock is what limits.
+/// The kernel's work for a hot lock is a consequence: the lock is the limit.
 #[test]
 fn going_to_sleep_for_a_lock_is_no_limit_of_its_own() {
     let section = r#"["lock","m"],["exec","put",900000],["unlock","m"],["exec","f",100000]"#;

@@ -48,7 +48,7 @@ fn kind(program: &Program, cpus: u32) -> Kind {
 
 const HOT: &str = r#"["exec","parse",40],["lock","m"],["exec","hash",60],["exec","store",2],["unlock","m"]"#;
 
-/// What was recorded of a program: how long, and what its threads waited for, each kind 2 s long.
+/// The program with a recording: its length, and waits of threads, each kind 2 s long.
 fn recorded(program: Program, waits: &[(&str, bool, &str)]) -> Program {
     let wait = |(name, idle, by): &(&str, bool, &str)| RecordedWait {
         name: (*name).into(),

@@ -4,14 +4,14 @@ use super::*;
 use crate::event::SyncObject;
 use crate::program::ObjectKind;
 
-/// Two threads that hand over to each other, whatever else is recorded of them.
+/// Two threads that wake each other in turn.
 fn ping_pong() -> Program {
     let ping = alike("p", 1, 100, r#"["exec","f",100],["sem_post","there"],["sem_wait","back"]"#);
     let pong = alike("q", 1, 100, r#"["sem_wait","there"],["exec","g",100],["sem_post","back"]"#);
     program(&format!("{ping},{pong}"))
 }
 
-/// What limited a program with one hot lock was "handing over", or CPUs, where the lock had got no probes.
+/// Unrecorded locks limit, not hand-overs or CPUs, if mutexes had no probes.
 #[test]
 fn locks_that_were_not_recorded_are_not_passed_over() {
     let word = |wait_ns, put_back| RecordedObject {
@@ -41,7 +41,7 @@ fn locks_that_were_not_recorded_are_not_passed_over() {
         cost: Some(0.39),
     };
     assert_eq!(kind(mutexes, word(3_000_000_000, None)), (expected(false), 0));
-    // Threads that wait for it end each other's waits, as those of a lock do.
+    // Threads that wait for the word end each other's waits, as with a lock.
     let passed_on = RecordedObject { by_waiters: 900, ..word(3_000_000_000, None) };
     assert_eq!(kind(mutexes, passed_on), (expected(true), 0));
     let is_hand_over = |found: (Kind, usize)| matches!(found.0, Kind::HandOver { .. });
@@ -50,13 +50,13 @@ fn locks_that_were_not_recorded_are_not_passed_over() {
         is_hand_over(kind(mutexes, word(3_000_000_000, Some(PutBackUses::default())))),
         "it is simulated"
     );
-    // Java's service threads wait four times for all of a second.
+    // A few long waits, as of Java's service threads, are for work.
     let for_work = RecordedObject { waits: 4, ..word(3_000_000_000, None) };
     assert!(is_hand_over(kind(mutexes, for_work)), "they wait for work");
     assert!(is_hand_over(kind("semaphores", word(3_000_000_000, None))), "mutexes were recorded");
 }
 
-/// Node's four workers behind a lock of their own were limited by "CPUs", as sure as if OpenSSL had not filled the rings.
+/// As Node's four workers behind a lock of their own, after OpenSSL's operations filled the rings.
 #[test]
 fn locks_whose_operations_were_lost_are_not_passed_over() {
     let mut program = recorded(ping_pong(), &[]);
@@ -83,7 +83,7 @@ fn locks_whose_operations_were_lost_are_not_passed_over() {
     assert_eq!(found.at[0].kind, expected);
 }
 
-/// "Waiting for unknown" limited a recording that had lost nearly everything.
+/// A recording that lost nearly everything has an unknown limit.
 #[test]
 fn what_is_missing_is_not_known() {
     let program = program(&alike("w", 2, 10, r#"["exec","f",100],["io",900,"unknown"]"#));
@@ -92,7 +92,7 @@ fn what_is_missing_is_not_known() {
     assert!(on(&program, 2).fixes.is_empty());
 }
 
-/// Four workers behind a lock of Java's were limited by "handing over", launched, and attached by one of their own words.
+/// Four workers behind a lock of Java are limited by that lock, not by handing over; who ends the waits shows it.
 #[test]
 fn locks_of_java_are_seen_by_who_waits_for_whom() {
     let parked = |waits, by_waiters| RecordedObject {
@@ -110,23 +110,23 @@ fn locks_of_java_are_seen_by_who_waits_for_whom() {
         let model = Model { wake_latency_ns: Some(2_000), ..Model::default() };
         limits(&program, &[Cpus::count(2).expect("2")], &model).at[0].kind.clone()
     };
-    // A service thread's two waits are for work.
+    // The two waits of a service thread are for work.
     let found = kind(&[(1_000, 990), (900, 880), (2, 0)]);
     let Kind::LocksNotRecorded { word, waiting, is_lock: true, .. } = found else { panic!("{found:?}") };
     assert_eq!(word, "condition in LockSupport.park");
     assert!((waiting - 1.2).abs() < 0.01, "{waiting}");
-    // Workers that another thread gives work to.
+    // Another thread gives work to the workers.
     let found = kind(&[(1_000, 10), (900, 0)]);
     assert!(matches!(found, Kind::HandOver { .. }), "{found:?}");
 }
 
-/// Python's lock could not be made of its mutex and its condition where operations were missing: four threads "took turns".
+/// If operations are missing, Python's lock is not put together from its mutex and condition: its condition names it.
 #[test]
 fn the_lock_of_python_is_named_by_its_condition() {
     let condition = RecordedObject {
         name: "condition _PyRuntime.ceval.gil.cond".into(),
         kind: ObjectKind::Sync(SyncObject::Condition),
-        // Most end with their time, and begin again.
+        // Most waits end by their timeout, and begin again.
         waits: 1_800,
         by_waiters: 550,
         wait_ns: 3_000_000_000,

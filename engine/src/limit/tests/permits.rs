@@ -1,4 +1,4 @@
-//! What holders of locks and permits sleep for.
+//! Sleeps of threads that hold locks and permits.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn workers(count: usize, take: &str, give: &str) -> String {
     alike("w", count, 20, &operations)
 }
 
-/// Twelve threads and three connections: the sleep was the limit, and not to sleep what to do about it.
+/// Twelve threads use three connections: the permits limit, not the sleep with them.
 #[test]
 fn permits_that_are_all_in_use_limit_and_not_what_is_done_with_them() {
     let set = r#"{"name":"main","ops":[["sem_init","semaphore connections",3]]}"#;
@@ -28,11 +28,11 @@ fn permits_that_are_all_in_use_limit_and_not_what_is_done_with_them() {
     assert!(gain(12).is_some_and(|gain| (0.65..0.8).contains(&gain)), "{found:?}");
     assert!(gain(6).is_some_and(|gain| (0.4..0.55).contains(&gain)), "{found:?}");
     assert!(found.fixes.iter().all(|fix| fix.edit != Edit::NoSleeps), "{found:?}");
-    // The sleep itself is a row, further down.
+    // The sleep itself is a later row.
     assert!(first.others.iter().any(|row| row.kind == Kind::Timers), "{first:?}");
 }
 
-/// As many connections as threads: nobody waits for one.
+/// With as many connections as threads no thread waits for one.
 #[test]
 fn enough_permits_are_no_limit() {
     let set = r#"{"name":"main","ops":[["sem_init","s",12]]}"#;
@@ -41,7 +41,7 @@ fn enough_permits_are_no_limit() {
     assert_eq!(found.at[0].kind, Kind::Timers, "{found:?}");
 }
 
-/// Four threads that sleep under a lock: "sleeping" gained most, though each could sleep at the same time.
+/// Four threads sleep under a lock: the lock limits, although removing the sleep gains more.
 #[test]
 fn a_lock_comes_before_what_its_holder_sleeps_for() {
     let found = on(&recorded(program(&workers(4, r#"["lock","m"]"#, r#"["unlock","m"]"#)), &[]), 2);

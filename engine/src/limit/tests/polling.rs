@@ -13,12 +13,12 @@ fn of(threads: &[String]) -> Limits {
     on(&recorded(program(&threads.join(",")), &[]), 2)
 }
 
-/// Workers that slept 5 ms and looked again were "sleeping: 81 % of the time", and "do not sleep" what to do.
+/// Workers that sleep 5 ms and look again, mostly without work, poll: the limit is not sleeping.
 #[test]
 fn threads_that_sleep_and_find_nothing_poll() {
     let found = of(&[
         sleeper("a", 5_000_000, &[10_000, 600_000, 12_000]),
-        // It finds something each time, and sleeps as long.
+        // The second worker finds work each time, and sleeps about as long.
         sleeper("b", 5_050_000, &[700_000]),
     ]);
     let Kind::Polling { threads: 2, every_ns, .. } = found.at[0].kind else { panic!("{found:?}") };
@@ -29,14 +29,14 @@ fn threads_that_sleep_and_find_nothing_poll() {
     assert!(found.fixes.iter().all(|fix| fix.edit != Edit::NoSleeps), "one sentence is enough: {found:?}");
 }
 
-/// A thread that waits for an answer by sleeping has it after each sleep, and one that wants to be slow has something to do.
+/// A thread that waits for an answer by sleeping finds it after each sleep; a thread that slows itself down always has work.
 #[test]
 fn threads_that_do_the_same_after_each_sleep_do_not_poll() {
     let always = |sleep| of(&[sleeper("a", sleep, &[150_000, 160_000, 140_000])]).at[0].kind.clone();
     assert_eq!(always(3_000_000), Kind::Timers);
     let little = of(&[sleeper("a", 8_000_000, &[60_000, 90_000, 40_000, 130_000])]);
     assert_eq!(little.at[0].kind, Kind::Timers);
-    // Once at its start, a thread does nothing.
+    // At its start a thread once finds nothing.
     let mut first = vec![600_000; 39];
     first.insert(0, 1_000);
     assert_eq!(of(&[sleeper("a", 5_000_000, &first)]).at[0].kind, Kind::Timers);

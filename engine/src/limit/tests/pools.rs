@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Eight threads and two connections in a queue: each request computes, takes one, sleeps 3 ms with it, and gives it to the one that waits
-/// longest. As recorded: who waits is woken by who is done. `all`: as many connections as threads.
+/// Eight threads and two connections in a queue: each request computes, takes a connection, sleeps 3 ms with it, and passes it
+/// to the thread that waits longest. Waits are replayed wake-ups. `all`: as many connections as threads.
 fn clients(all: bool) -> Program {
     let (threads, rounds) = (8usize, 30usize);
     let mut operations: Vec<String> = Vec::new();
@@ -25,7 +25,7 @@ fn clients(all: bool) -> Program {
     Program { recorded_cpus: Some(2), ..recorded(program(&operations.join(",")), &[]) }
 }
 
-/// A pool in Python's queue, and an inlined semaphore, were "sleeping", and not to sleep what to do about it.
+/// Connections in a queue, as in Python's, or behind an inlined semaphore, limit as permits, not as sleeping.
 #[test]
 fn connections_in_a_queue_are_permits() {
     let found = on(&clients(false), 2);
@@ -55,7 +55,7 @@ fn threads_that_sleep_at_the_same_time_or_under_a_lock_or_wait_for_work_use_no_p
     let locked = program(&threads.collect::<Vec<_>>().join(","));
     let locked = Program { recorded_cpus: Some(2), ..recorded(locked, &[]) };
     assert!(!is_pool(&on(&locked, 2)), "a lock");
-    // Four workers, of which a dispatcher keeps two at work.
+    // A dispatcher keeps two of four workers at work.
     let worker = |thread: usize| {
         let own = (0..30usize).map(|round| {
             let turn = round * 4 + thread;

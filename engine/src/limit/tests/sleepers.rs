@@ -1,4 +1,4 @@
-//! Threads of a pool that sleep in what they do.
+//! Threads of a pool that sleep during their work.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn sleepers(found: &Limits) -> Option<(usize, f64)> {
     })
 }
 
-/// An executor of four threads, each of which sleeps in the network for each request, was "sleeping 98 %", with "do not sleep".
+/// As an executor of four threads that sleep in the network for each request: more threads help, not "do not sleep".
 #[test]
 fn a_pool_whose_threads_all_sleep_in_their_tasks_has_too_few() {
     let found = on(&program(&alike("w", 4, 25, GET)), 2);
@@ -40,7 +40,7 @@ fn threads_that_sleep_once_or_under_a_lock_or_wait_for_work_are_not_too_few() {
     }
 }
 
-/// Public report aether#1755: workers of a proxy, each of which waits for its upstream, were "More CPUs or threads will not help".
+/// As in the public report aether#1755: a proxy's workers that each wait for the upstream server are too few.
 #[test]
 fn a_pool_whose_threads_all_wait_for_answers_has_too_few() {
     let wait = |of: &str| format!(r#"["io",2000000,"{of}"],["exec","handle",50000]"#);
@@ -48,12 +48,12 @@ fn a_pool_whose_threads_all_wait_for_answers_has_too_few() {
     let Kind::Sleepers { threads: 4, answers: Some(of), .. } = &found.at[0].kind else { panic!("{found:?}") };
     assert_eq!(of, "answers of 10.0.0.7:5432");
     assert!(matches!(found.fixes.first().map(|fix| &fix.edit), Some(Edit::MoreSleepers { .. })), "{found:?}");
-    // It may wait for requests.
+    // Threads that wait in `recv` may wait for requests.
     let found = on(&program(&alike("w", 4, 25, &wait("socket receive"))), 2);
     assert_eq!(sleepers(&found), None, "{found:?}");
 }
 
-/// Two workers of a Python executor: what each computes most differs by chance, and each takes a lock of its own.
+/// Two workers of a Python executor: the function that each computes most differs by chance, and each takes a lock of its own.
 fn workers(second: &str, creates: &str) -> Program {
     let work = |name: &str, function: &str, lock: &str| {
         let round = format!(
@@ -61,7 +61,7 @@ fn workers(second: &str, creates: &str) -> Program {
         );
         format!(r#"{{"name":"{name}","ops":[{}]}}"#, vec![round; 50].join(","))
     };
-    // The main thread computes the same as one of them.
+    // The main thread computes the same as one of the workers.
     let main = format!(
         r#"{{"name":"main","ops":[["exec","hash",400000],["sem_init","a",1],["sem_init","b",1],["sem_init","items",0],["create","w1"]{creates}]}}"#
     );
@@ -75,12 +75,12 @@ fn workers_that_were_started_alike_and_sleep_alike_are_a_pool() {
     assert!(matches!(found.at[0].kind, Kind::Sleepers { threads: 2, .. }), "{found:?}");
     let first = found.fixes.first().expect("a change");
     assert!(matches!(first.edit, Edit::MoreSleepers { .. }), "more of them, in place of no sleep: {found:?}");
-    // One of another name does something else.
+    // A thread with another name does something else.
     let found = on(&workers("flusher", r#",["create","flusher"]"#), 2);
     assert_eq!(sleepers(&found), None, "{found:?}");
 }
 
-/// Both sleep as long for each item, and the second one gets it from the first one.
+/// Both stages sleep equally long for each item, and the second one gets it from the first one.
 #[test]
 fn stages_that_sleep_alike_are_no_pool() {
     let stage = |name: &str, own: &str, operations: &str| {

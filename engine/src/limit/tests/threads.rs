@@ -1,4 +1,4 @@
-//! What THREADS shows.
+//! The rows of THREADS.
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn who_asks_again_and_again_is_shown_spinning() {
     assert!(of.spinning > 0.9 && of.lock == 0.0 && of.other < 0.05, "{of:?}");
 }
 
-/// The main thread and its workers were "zstd x3", and one of them was the limit.
+/// The main thread has a row of its own, not one with its workers, and so has a thread that the limit names.
 #[test]
 fn threads_are_one_row_only_if_they_are_alike() {
     let workers =
@@ -27,7 +27,7 @@ fn threads_are_one_row_only_if_they_are_alike() {
     assert_eq!(rows, [vec!["io/0", "io/1"], vec!["w/0", "w/1", "w/2"], vec!["w/9"]]);
 }
 
-/// `what-if --threads` knew only the threads that do most of the work, whatever THREADS called others.
+/// `what-if --threads` finds any cohort that THREADS names, not only the threads that do most of the work.
 #[test]
 fn a_cohort_is_found_by_the_name_that_threads_shows() {
     let threads = [alike("w/", 3, 1, r#"["exec","f",900]"#), alike("io-1", 2, 1, r#"["exec","g",300]"#)];
@@ -41,7 +41,7 @@ fn a_cohort_is_found_by_the_name_that_threads_shows() {
     assert_eq!(before, after, "the others take longer");
 }
 
-/// A Python program whose main thread rendered while a pool hashed was limited by the interpreter's lock, 9 %.
+/// A main thread that computes most of the time limits, and not the lock, although a pool computes meanwhile.
 #[test]
 fn one_thread_that_computes_most_of_the_time_sets_the_pace_though_others_compute_meanwhile() {
     let main = [r#"["lock","gil"],["exec","render",60],["unlock","gil"],["exec","select",1]"#; 20].join(",");
@@ -60,10 +60,10 @@ fn one_thread_that_computes_most_of_the_time_sets_the_pace_though_others_compute
     assert!(*busy > 0.9, "{busy}");
     let divided = found.fixes.iter().find(|fix| matches!(fix.edit, Edit::Divide(..))).expect("divided");
     assert!((0.2..0.5).contains(&divided.gain), "{divided:?}");
-    // Where the others compute as long, it is one of several.
+    // If the others compute equally long, the main thread is one of several busy threads.
     assert!(!matches!(kind(&with(50), 2), Kind::BusyThread { .. }));
     assert!(!matches!(kind(&with(8), 1), Kind::BusyThread { .. }), "one CPU");
-    // Of two that do the same, one has more to do.
+    // Two threads do the same, and one has more to do.
     let uneven = r#"{"name":"main","ops":[["exec","row",100],["barrier","end",2]]},{"name":"w","ops":[["exec","row",40],["barrier","end",2]]}"#;
     assert!(!matches!(kind(&program(uneven), 2), Kind::BusyThread { .. }));
 }

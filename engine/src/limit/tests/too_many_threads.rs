@@ -8,7 +8,7 @@ fn rounds(count: usize, length: u32) -> String {
     uneven_rounds(count, length, length)
 }
 
-/// The same; the last one computes for another time.
+/// The same rounds, but the last thread computes for `last` in each of them.
 fn uneven_rounds(count: usize, length: u32, last: u32) -> String {
     let thread = |number: usize| {
         let round = |round: usize| {
@@ -31,7 +31,7 @@ fn two_of(found: &Limits) -> Option<f64> {
     found.fixes.iter().find(is_it).map(|fix| fix.gain)
 }
 
-/// Half a second, in which threads spun for this long.
+/// A recording of half a second in which threads spin for `spun_ns`.
 fn spinning(threads: usize, spun_ns: u64) -> Limits {
     on(&spun(&rounds(threads, 800_000), spun_ns), 2)
 }
@@ -50,8 +50,7 @@ fn is_told(found: &Limits) -> bool {
     kinds.into_iter().any(|kind| matches!(kind, Kind::TooManyThreads { .. }))
 }
 
-/// Four threads of a spinning barrier on two CPUs were "not known: the run took 613 ms, and what was recorded explains 241 ms of
-/// it", or "CPUs: 3.1 threads want one".
+/// Four threads of a spinning barrier on two CPUs are too many; the limit is neither unknown nor CPUs.
 #[test]
 fn threads_that_spin_for_one_without_a_cpu_are_too_many() {
     let found = spinning(4, 700_000_000);
@@ -59,7 +58,7 @@ fn threads_that_spin_for_one_without_a_cpu_are_too_many() {
         panic!("{found:?}")
     };
     assert_eq!(function.as_deref(), Some("crunch"));
-    // 64 ms of computing on each CPU, of half a second.
+    // Each CPU computes for 64 ms of half a second.
     assert!(found.at[0].share > 0.7 && found.at[0].gain() < 0.2, "{found:?}");
     assert!(two_of(&found).is_some_and(|gain| gain >= WORTH), "{found:?}");
     assert!(found.more_threads.is_none_or(|more| more.gain < WORTH), "one more is no advice: {found:?}");
@@ -80,7 +79,7 @@ fn threads_that_lose_nothing_to_each_other_are_not_too_many() {
     }
 }
 
-/// Four threads at one monitor of Java's were too many: with two of them, half of the replayed waits were gone.
+/// Threads at one monitor of Java, whose waits are replayed, are not too many.
 #[test]
 fn threads_that_wait_for_a_lock_without_records_are_not_too_many() {
     // A CPU is idle for a part of the time: threads may wait for the lock then.

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A second in which all threads that wait for a condition were woken for each task.
+/// A recording of one second in which all threads that wait for a condition are woken for each task.
 fn woken(for_nothing: u64, for_nothing_ns: u64) -> Program {
     let mut program = recorded(program(&alike("w", 2, 10, r#"["exec","f",10000000]"#)), &[]);
     let (waits, name) = (10_000, "condition have_work".to_owned());
@@ -19,7 +19,7 @@ fn woken(for_nothing: u64, for_nothing_ns: u64) -> Program {
     program
 }
 
-/// 32 workers and `notify_all` were "not known: the run took 652 ms, and what was recorded explains 91.8 ms of it".
+/// Wake-ups for nothing, as of 32 workers by `notify_all`, explain the time that a prediction lacks.
 #[test]
 fn wake_ups_for_nothing_are_what_a_prediction_lacks() {
     let limits = on(&woken(9_000, 800_000_000), 2);
