@@ -8,7 +8,7 @@ const REQUESTS: u64 = 10;
 /// From this part of the connections' time with an open request on, the server's speed sets the rate, not the clients' pace.
 const LOADED: f64 = 0.5;
 /// Requests with a longer mean mostly wait for news (long polling), or are no requests, nanoseconds.
-const NEWS_NS: f64 = 250e6;
+const NEWS_NS: f64 = 1e9;
 
 /// The requests of a server whose clients wait for it most of the time; of several ports the one with most open requests.
 pub(super) fn loaded(recorded: &Recorded) -> Option<&Endpoint> {

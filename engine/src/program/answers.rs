@@ -46,8 +46,16 @@ mod tests {
     use crate::program::{Recorded, RecordedWait};
 
     fn named(waited_ns: u64, open: &[f64]) -> String {
-        let end =
-            |open: &f64| Endpoint { name: format!("10.0.0.7:{open}"), open: *open, ..Endpoint::default() };
+        named_with(waited_ns, open, 10)
+    }
+
+    fn named_with(waited_ns: u64, open: &[f64], wakeups: usize) -> String {
+        let end = |open: &f64| Endpoint {
+            name: format!("10.0.0.7:{open}"),
+            open: *open,
+            count: 100,
+            ..Endpoint::default()
+        };
         let wait = RecordedWait { name: SOCKET.into(), wait_ns: waited_ns, ..RecordedWait::default() };
         let traffic =
             open.iter().map(end).chain([Endpoint { served: true, open: 9.0, ..Endpoint::default() }]);
@@ -66,6 +74,7 @@ mod tests {
         // Half of the time is spent waiting for requests; nothing is asked; an event loop that sends requests.
         assert_eq!([named(3_600, &[1.8]), named(3_600, &[]), named(500, &[4.0])], [SOCKET; 3]);
     }
+
     /// Readers that pass requests on to a thread that asks wait for their clients for as long.
     #[test]
     fn threads_that_wake_each_other_for_each_request_may_wait_for_the_next_one() {

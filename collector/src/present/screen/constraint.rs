@@ -223,7 +223,7 @@ mod tests {
     fn what_goroutines_wait_for_is_named_with_the_function_if_it_is_known() {
         let expected = "probably a sync.Mutex: goroutines wait for one in main.handle, as 3 samples of their waking and \
                         falling asleep show, and only 1.2 CPUs are busy. How long they wait is not visible.";
-        assert_eq!(of_goroutines("sync.Mutex", Some("main.handle"), 3, 1.15), expected);
+        assert_eq!(of_goroutines("sync.Mutex", Some("main.handle"), 3, 1.2), expected);
         assert!(
             of_goroutines("channel", None, 2, 0.1)
                 .starts_with("probably a channel: goroutines wait for one, as")
