@@ -15,7 +15,7 @@ const MOST_PROCESSES: usize = 8192;
 #[derive(Debug)]
 pub struct CpuTimes {
     at_ns: u64,
-    /// The same as the start of a process is told: in ticks since boot.
+    /// The same in ticks since boot, the unit of a process's start in /proc.
     at_ticks: u64,
     /// By process: when it began, and its CPU time, both in ticks.
     all: FxHashMap<u32, (u64, u64)>,

@@ -30,8 +30,7 @@ use std::borrow::Cow;
 const MUCH: f64 = 0.25;
 
 /// A search in steps: [`Search::at`] for each of [`Search::counts`], [`Search::edits`], [`Search::fix`] for each of
-/// these, [`Search::tenth`] for each of [`Search::functions`], [`Search::conclude`]. Calls of one step are independent of each
-/// other.
+/// these, [`Search::tenth`] for each of [`Search::functions`], [`Search::conclude`]. Calls of one step are independent.
 #[derive(Debug)]
 pub struct Search {
     pub(super) trials: Trials<'static>,
@@ -448,8 +447,7 @@ impl Search {
                 Edit::OwnLines { .. } => matches!(found.limit.kind, Kind::CacheLine { .. }),
                 // A known cache line is more precise advice.
                 Edit::CostAsOn(_) => !matches!(found.limit.kind, Kind::CacheLine { .. }),
-                // Threads wait for each other for another reason: the kernel's work of waiting is advice only without such a
-                // reason.
+                // The kernel's work of waiting is advice only if threads wait for each other for no other reason.
                 Edit::LessSupportWork { work, subject } => {
                     let is_limit = matches!(found.limit.kind, Kind::SupportWork { .. });
                     let share = self.recorded.support.get(*work).map_or(0.0, SupportWork::share);
