@@ -204,10 +204,15 @@ impl<'a> Of<'a> {
             Kind::Quota { hundredths } => Of { quota_percent: Some(*hundredths), ..Of::default() },
             Kind::Cpus { wanting } => Of { waiting: Some(*wanting), ..Of::default() },
             Kind::Threads { threads, function: of, .. }
-            | Kind::TooManyThreads { threads, function: of, .. }
-            | Kind::Sleepers { threads, function: of, .. } => {
+            | Kind::TooManyThreads { threads, function: of, .. } => {
                 Of { threads: Some(*threads), function: function(of), ..Of::default() }
             }
+            Kind::Sleepers { threads, function: of, answers, .. } => Of {
+                threads: Some(*threads),
+                function: function(of),
+                device: answers.as_deref(),
+                ..Of::default()
+            },
             Kind::Serial { thread, function: of, length_ns, threads } => Of {
                 thread: Some(thread),
                 function: function(of),
