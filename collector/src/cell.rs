@@ -136,6 +136,11 @@ pub fn percent(share: f64) -> String {
     }
 }
 
+/// The same without a fraction: `93 %`.
+pub fn whole_percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
 /// The plural ending of a noun for this count: `locks`, `futexes`, `processes`.
 pub fn ending(noun: &str, count: usize) -> &'static str {
     match count {

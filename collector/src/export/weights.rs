@@ -2,7 +2,7 @@
 
 use super::model::{Model, NO_FUNCTION};
 use crate::exit::say;
-use crate::present::delays;
+use crate::present::{cpu_words::on, delays};
 use engine::report::Cpus;
 use engine::view::{Stack, Stacks};
 use std::borrow::Cow;
@@ -36,11 +36,7 @@ impl Weight {
 
     /// Name of a critical path, for a title.
     pub fn on(cpus: Cpus) -> String {
-        match cpus {
-            Cpus::Count(count) if count.get() == 1 => "critical path on 1 CPU".to_owned(),
-            Cpus::Count(count) => format!("critical path on {count} CPUs"),
-            Cpus::Infinite => "critical path on unlimited CPUs".to_owned(),
-        }
+        format!("critical path {}", on(cpus))
     }
 
     /// Waits and hand-overs on the critical path, in words, and their time, nanoseconds.

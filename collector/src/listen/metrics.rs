@@ -91,7 +91,7 @@ fn functions(report: &Report, text: &mut Text) {
     );
     let shares = |result: &CpuResult| {
         let rows = result.functions.iter();
-        rows.map(|row| (row.function.clone(), share(row.tet_ns, result))).collect::<Vec<_>>()
+        rows.map(|row| (row.function.clone(), result.share(row.tet_ns))).collect::<Vec<_>>()
     };
     largest(report, shares, |cpus, function, share| {
         text.sample("", &[("cpus", cpus), ("function", function)], share);
@@ -107,7 +107,7 @@ fn locks(report: &Report, text: &mut Text) {
     );
     let shares = |result: &CpuResult| {
         let rows = report.locks.iter().zip(&result.locks_held_ns);
-        rows.map(|(row, held_ns)| (row.lock.clone(), share(*held_ns, result))).collect::<Vec<_>>()
+        rows.map(|(row, held_ns)| (row.lock.clone(), result.share(*held_ns))).collect::<Vec<_>>()
     };
     largest(report, shares, |cpus, lock, share| text.sample("", &[("cpus", cpus), ("lock", lock)], share));
     let rows = || report.locks.iter().take(ROWS);
@@ -147,7 +147,7 @@ fn waits(report: &Report, text: &mut Text) {
         let key = |row: &engine::report::WaitRow| {
             (row.kind.name(), row.kind.object().unwrap_or_default().to_owned())
         };
-        rows.map(|row| (key(row), share(row.weighted_ns, result))).collect::<Vec<_>>()
+        rows.map(|row| (key(row), result.share(row.weighted_ns))).collect::<Vec<_>>()
     };
     largest(report, shares, |cpus, (wait, object), share| {
         text.sample("", &[("cpus", cpus), ("wait", wait), ("object", object)], share);
@@ -237,10 +237,6 @@ fn largest<K: Ord + Clone>(
             tell(&cpus, &row, share);
         }
     }
-}
-
-fn share(ns: f64, of: &CpuResult) -> f64 {
-    if of.time_ns > 0.0 { ns / of.time_ns } else { 0.0 }
 }
 
 fn seconds(ns: f64) -> f64 {

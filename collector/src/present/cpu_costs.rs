@@ -5,7 +5,7 @@ use super::screen::clip;
 use super::short::short;
 use super::style::{Paint, Style};
 use super::table;
-use crate::cell::{duration, width};
+use crate::cell::{duration, whole_percent as percent, width};
 use engine::predict::{CountCosts, CpuCosts, Grown, Losses, Spread};
 use engine::report::Cpus;
 use serde::Serialize;
@@ -78,10 +78,6 @@ pub(super) fn write(costs: &CpuCosts, style: &Style, out: &mut impl Write) -> io
         percent(losses.contention)
     );
     table::wrap(out, style, Paint::Dim, "", &style.text(&text), " ")
-}
-
-fn percent(share: f64) -> String {
-    format!("{:.0} %", share * 100.0)
 }
 
 /// `1.67 times (1.60 to 1.71)`

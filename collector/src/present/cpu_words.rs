@@ -9,3 +9,8 @@ pub(crate) fn cpus(cpus: Cpus) -> String {
         Cpus::Infinite => "unlimited CPUs".to_owned(),
     }
 }
+
+/// `on 1 CPU`, `on 8 CPUs`, `on unlimited CPUs`
+pub(crate) fn on(number: Cpus) -> String {
+    format!("on {}", cpus(number))
+}

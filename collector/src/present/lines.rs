@@ -1,10 +1,11 @@
 //! The report by source line, file or binary: shares on the recorded machine, and the source text where the file exists.
 
+use super::cpu_words::on;
 use super::frame::{clip, more};
 use super::source::Sources;
 use super::style::{Paint, Style};
 use super::text::By;
-use crate::cell::width;
+use crate::cell::{whole_percent, width};
 use engine::limit::Limits;
 use engine::report::{CpuResult, Cpus, FunctionRow, Report};
 use std::io::{self, Write};
@@ -26,12 +27,11 @@ pub(super) fn write(
 ) -> io::Result<()> {
     let largest = limits.at.get(1).map(|limit| limit.cpus);
     let largest = report.results.iter().find(|other| Some(other.cpus) == largest);
-    let share = |result: &CpuResult, ns: f64| if result.time_ns > 0.0 { ns / result.time_ns } else { 0.0 };
     let mut rows: Vec<&FunctionRow> = result.functions.iter().collect();
     rows.sort_by(|a, b| b.tet_ns.total_cmp(&a.tet_ns).then_with(|| a.function.cmp(&b.function)));
     let worth = |row: &&FunctionRow| {
         let error = row.tet_error_ns.unwrap_or(0.0);
-        row.tet_ns > error && share(result, row.tet_ns) >= LEAST
+        row.tet_ns > error && result.share(row.tet_ns) >= LEAST
     };
     let all = rows.len();
     rows.retain(worth);
@@ -48,15 +48,15 @@ pub(super) fn write(
         By::Module => "BINARIES",
         _ => "LINES",
     };
-    let on = largest.map_or(String::new(), |largest| format!("on {}", super::cpu_words::cpus(largest.cpus)));
+    let on = largest.map_or(String::new(), |largest| on(largest.cpus));
     let columns = if style.width < 60 { 14 } else { NAME };
     let source = if by == By::Line { "  source" } else { "" };
     let title = format!("{title:columns$} {:>10} {:>10} {on:>11}{source}", "itself", "with calls");
     writeln!(out, "{}", style.paint(Paint::Bold, &clip(&title, style.width, style)))?;
     let plus_minus = if style.unicode { "±" } else { "~" };
     let cell = |ns: f64, error: Option<f64>, columns: usize| {
-        let percent = share(result, ns) * 100.0;
-        let text = match share(result, error.unwrap_or(0.0)) * 100.0 {
+        let percent = result.share(ns) * 100.0;
+        let text = match result.share(error.unwrap_or(0.0)) * 100.0 {
             error if error >= 0.5 => format!("{percent:.0} {plus_minus}{error:.0} %"),
             _ => format!("{percent:.0} %"),
         };
@@ -68,7 +68,7 @@ pub(super) fn write(
         let name = style.fit(name, columns);
         let there = largest.and_then(|largest| {
             let other = largest.functions.iter().find(|other| other.function == row.function)?;
-            Some(format!("{:.0} %", share(largest, other.tet_ns) * 100.0))
+            Some(whole_percent(largest.share(other.tet_ns)))
         });
         let mut line = format!(
             "{}{} {} {} {:>11}",
@@ -102,12 +102,7 @@ fn foot(out: &mut dyn Write, rest: usize, by: By, cpus: Cpus, style: &Style) -> 
         _ => "line",
     };
     more(out, rest, what, "--wide shows all", style)?;
-    let cpus = match cpus {
-        Cpus::Count(count) if count.get() == 1 => "1 CPU".to_owned(),
-        Cpus::Count(count) => format!("{count} CPUs"),
-        Cpus::Infinite => "unlimited CPUs".to_owned(),
-    };
-    let note = format!("Shares of the critical path on {cpus}.");
+    let note = format!("Shares of the critical path {}.", on(cpus));
     writeln!(out, "{}", style.paint(Paint::Dim, &clip(&note, style.width, style)))
 }
 

@@ -5,9 +5,8 @@ use super::lock_rows::rows;
 use super::short::short;
 use super::style::{Paint, Style};
 use super::table;
-use super::text::plural;
 use super::waits::shares;
-use crate::cell::{duration, grouped, width};
+use crate::cell::{counted, duration, grouped, whole_percent as percent, width};
 use engine::limit::Limits;
 use engine::program::{ObjectKind, RecordedObject, bare_name};
 use engine::report::{CpuResult, Report};
@@ -48,11 +47,10 @@ pub(super) fn write(
         );
         writeln!(out, "{}", style.paint(Paint::Bold, &clip(&title, style.width, style)))?;
     }
-    let percent = |share: f64| format!("{:.0} %", share * 100.0);
     let time = |ns: Option<f64>| ns.map_or("-".to_owned(), |ns| style.text(&duration(ns)));
     for row in rows.iter().take(shown) {
         let name = style.fit(bare_name(&row.name), NAME);
-        let on_path = if result.time_ns > 0.0 { row.held(result) / result.time_ns } else { 0.0 };
+        let on_path = result.share(row.held(result));
         let (taken, contended) = (row.taken(), row.contended());
         let not_free =
             contended.filter(|_| taken > 0).map_or("-".to_owned(), |count| percent(count / taken as f64));
@@ -75,7 +73,7 @@ pub(super) fn write(
     }
     more(out, rows.len().saturating_sub(shown), "lock", &format!("--top {} shows all", rows.len()), style)?;
     if free > 0 {
-        let text = format!("({} nobody waited for: --all)", plural(free, "lock"));
+        let text = format!("({} nobody waited for: --all)", counted(free, "lock"));
         table::wrap(&mut &mut *out, style, Paint::Dim, "", &text, " ")?;
     }
     for row in rows.iter().take(DETAILS.min(shown)) {
@@ -132,7 +130,7 @@ fn futex_rows(out: &mut dyn Write, words: &[&RecordedObject], shown: usize, styl
     }
     let rest = words.len().saturating_sub(shown);
     if rest > 0 {
-        writeln!(out, "({}: --json has all)", plural(rest, "more futex"))?;
+        writeln!(out, "({}: --json has all)", counted(rest, "more futex"))?;
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use super::frame::Frame;
 use super::segments;
 use super::style::{Paint, Style, cpu_title};
 use super::table::{self, Layout};
-use crate::cell::{duration, ending, file_name, grouped, percent, width};
+use crate::cell::{counted, duration, file_name, grouped, percent, width};
 use engine::attribution::Grouping;
 use engine::report::{CpuResult, Finding, FunctionRow, Report, SampleFacts, Trust};
 use std::collections::BTreeMap;
@@ -141,10 +141,6 @@ impl Marks {
     }
 }
 
-fn share(ns: f64, result: &CpuResult) -> f64 {
-    if result.time_ns > 0.0 { ns / result.time_ns } else { 0.0 }
-}
-
 /// Functions, those with the largest share of their own on any CPU count first: there most time can be gained.
 fn lines(report: &Report) -> Vec<Line<'_>> {
     let mut by_name: BTreeMap<&str, Line<'_>> = BTreeMap::new();
@@ -166,7 +162,7 @@ fn lines(report: &Report) -> Vec<Line<'_>> {
     }
     let most = |line: &Line<'_>, measure: fn(&FunctionRow) -> f64| {
         let shares = line.rows.iter().zip(&report.results);
-        let shares = shares.filter_map(|(row, result)| row.map(|row| share(measure(row), result)));
+        let shares = shares.filter_map(|(row, result)| row.map(|row| result.share(measure(row))));
         shares.fold(f64::NEG_INFINITY, f64::max)
     };
     let mut lines: Vec<Line<'_>> = by_name.into_values().collect();
@@ -243,12 +239,8 @@ const WIDE_CELL: usize = 18;
 fn more_rows(count: usize, by: By) -> String {
     match by {
         By::Module if count != 1 => format!("{} more binaries", grouped(count as u64)),
-        by => plural(count, &format!("more {}", by.noun())),
+        by => counted(count, &format!("more {}", by.noun())),
     }
-}
-
-pub(super) fn plural(count: usize, noun: &str) -> String {
-    format!("{} {noun}{}", grouped(count as u64), ending(noun, count))
 }
 
 pub(super) fn predicted(
@@ -284,7 +276,7 @@ fn function(
         columns.iter().map(|(row, result)| row.map_or("-".into(), |row| cell(row, result))).collect()
     };
     let time = |ns: f64, result: &CpuResult| {
-        let percent = percent(share(ns, result));
+        let percent = percent(result.share(ns));
         if wide { format!("{:>9} {percent:>7}", style.text(&duration(ns))) } else { percent }
     };
     let marks = line.marks.text();
@@ -393,7 +385,7 @@ pub(super) fn findings(out: &mut impl Write, findings: &[Finding], style: &Style
     }
     match findings.len().saturating_sub(FINDINGS) {
         0 => Ok(()),
-        more => writeln!(out, "! {}: --json lists them all.", plural(more, "more finding")),
+        more => writeln!(out, "! {}: --json lists them all.", counted(more, "more finding")),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::measure::{Limit, Measure, Rule};
 use super::parse::{Rules, RulesError};
+use crate::present::cpu_words;
 use engine::program::bare_name;
 use engine::report::{CpuResult, Cpus, FunctionRow, Report};
 use std::collections::BTreeSet;
@@ -58,11 +59,7 @@ fn outcomes(rule: &Rule, report: &Report) -> Result<Vec<Outcome>, (String, Strin
     let measure = &told(&rule.measure, &names);
     let several = rule.cpus.len() > 1;
     let outcome = |cpus: &Cpus| {
-        let on = match cpus {
-            Cpus::Count(count) if count.get() == 1 => " on 1 CPU".to_owned(),
-            Cpus::Count(count) => format!(" on {count} CPUs"),
-            Cpus::Infinite => " on unlimited CPUs".to_owned(),
-        };
+        let on = format!(" {}", cpu_words::on(*cpus));
         let name = if several { format!("{}{on}", rule.name) } else { rule.name.clone() };
         let result = report.results.iter().find(|result| result.cpus == *cpus);
         let number = result.and_then(|result| on_cpus(measure, &names, report, result));
@@ -148,7 +145,7 @@ fn everywhere(measure: &Measure, report: &Report) -> Option<f64> {
 }
 
 fn on_cpus(measure: &Measure, names: &BTreeSet<String>, report: &Report, result: &CpuResult) -> Option<f64> {
-    let share = |ns: f64| if result.time_ns > 0.0 { ns / result.time_ns } else { 0.0 };
+    let share = |ns: f64| result.share(ns);
     let rows = || result.functions.iter().filter(|row| names.contains(&row.function));
     let sum = |number: &dyn Fn(&FunctionRow) -> f64| {
         let mut rows = rows().peekable();

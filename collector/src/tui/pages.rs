@@ -4,7 +4,7 @@ use super::lines::written;
 use super::state::{Snapshot, State};
 use super::view::View;
 use crate::cell::file_name;
-use crate::cell::{duration, grouped};
+use crate::cell::{duration, grouped, whole_percent};
 use crate::present::screen::{clip, wait_name};
 use crate::present::study::parallelism::table as parallelism;
 use crate::present::style::{Paint, Style};
@@ -128,12 +128,11 @@ impl Lines<'_> {
         let at = recorded.and_then(|object| object.first_use.as_deref());
         self.title(name, &at.map_or(String::new(), |at| format!("first used at {at}")));
         if let Some(used) = snapshot.limits.locks.iter().find(|used| used.lock == name) {
-            let percent = |share: f64| format!("{:.0} %", share * 100.0);
             let held = used
                 .under
                 .iter()
                 .filter(|part| part.share >= 0.005)
-                .map(|part| (percent(part.share), part.function.as_str()));
+                .map(|part| (whole_percent(part.share), part.function.as_str()));
             self.list("its holders run", held);
         }
         if let Some(object) = recorded {

@@ -19,6 +19,7 @@ use crate::attribution::UsedBy;
 use crate::event::Overhead;
 use crate::json::{is_zero, number};
 use crate::program::{LockSide, Recorded};
+use rustc_hash::FxHashMap;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -70,6 +71,18 @@ impl Report {
         let parts = result.functions.iter().filter_map(|row| Some(row.tet_ns * part(row)?));
         parts.reduce(|sum, ns| sum + ns)
     }
+
+    /// The largest share of each function's time in the predicted time on any CPU count.
+    pub fn largest_shares(&self, time_ns: impl Fn(&FunctionRow) -> f64) -> FxHashMap<&str, f64> {
+        let mut shares: FxHashMap<&str, f64> = FxHashMap::default();
+        for result in &self.results {
+            for row in &result.functions {
+                let share = shares.entry(&row.function).or_default();
+                *share = share.max(result.share(time_ns(row)));
+            }
+        }
+        shares
+    }
 }
 
 /// The result for one CPU count.
@@ -90,6 +103,13 @@ pub struct CpuResult {
     pub functions: Vec<FunctionRow>,
     /// Every segment with its weight; empty unless asked for.
     pub segments: Vec<SegmentRow>,
+}
+
+impl CpuResult {
+    /// A time's share in the predicted time.
+    pub fn share(&self, ns: f64) -> f64 {
+        if self.time_ns > 0.0 { ns / self.time_ns } else { 0.0 }
+    }
 }
 
 /// A lock; its numbers are independent of the number of CPUs.

@@ -6,7 +6,6 @@ use crate::experiment::{Edit, edited};
 use crate::predict::{Model, Timing};
 use crate::program::{FunctionRef, Program, ProgramError};
 use crate::report::{Detail, report_by};
-use rustc_hash::FxHashMap;
 
 /// The remaining parts of each function: 10 %, 20 %, 50 % and all taken off.
 pub const FACTORS: [f64; 4] = [0.9, 0.8, 0.5, 0.0];
@@ -139,13 +138,7 @@ impl<'a> Ranker<'a> {
 /// Functions with any self time on the extended critical path, the largest share on any CPU count first.
 fn candidates(program: &Program, cpus: &[Cpus], most: usize, model: &Model) -> Vec<FunctionRef> {
     let report = report_by(program, cpus, Detail::Functions, Grouping::Function, model);
-    let mut shares: FxHashMap<&str, f64> = FxHashMap::default();
-    for result in report.results.iter().filter(|result| result.time_ns > 0.0) {
-        for row in &result.functions {
-            let share = shares.entry(&row.function).or_insert(f64::NEG_INFINITY);
-            *share = share.max(row.tet_ns / result.time_ns);
-        }
-    }
+    let shares = report.largest_shares(|row| row.tet_ns);
     let mut found: Vec<(f64, u32)> = (0..)
         .zip(&program.functions)
         .filter_map(|(number, function)| Some((*shares.get(function.name.as_str())?, number)))

@@ -6,7 +6,6 @@ use engine::experiment::{Edit, edited};
 use engine::predict::{Model, Timing};
 use engine::program::{FunctionRef, ObjectId, Program, is_start_up};
 use engine::report::{Cpus, Report};
-use std::collections::HashMap;
 
 /// Most functions and locks.
 const MOST: usize = 20;
@@ -92,13 +91,7 @@ impl Change {
 }
 
 fn functions(report: &Report, program: &Program) -> Vec<Change> {
-    let mut largest: HashMap<&str, f64> = HashMap::new();
-    for result in report.results.iter().filter(|result| result.time_ns > 0.0) {
-        for row in &result.functions {
-            let share = largest.entry(&row.function).or_insert(0.0);
-            *share = share.max(row.tet_ns / result.time_ns);
-        }
-    }
+    let largest = report.largest_shares(|row| row.tet_ns);
     // Functions that only start threads cannot be made faster.
     let known = (0..).zip(&program.functions).filter(|(_, function)| !is_start_up(&function.name));
     let share = |name: &str| largest.get(name).copied().unwrap_or(0.0);

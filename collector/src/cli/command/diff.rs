@@ -5,10 +5,9 @@ use crate::cli::study::{DiffArguments, Threshold, functions_of_both};
 use crate::exit::{Code, Outcome, UserError};
 use crate::input::Input;
 use crate::plan::{InputPlan, Source};
-use crate::present::{study::diff, style};
+use crate::present::{cpu_words::on, study::diff, style};
 use engine::attribution::attributed_to_users;
 use engine::compare::{Change, Comparison, compare};
-use engine::report::Cpus;
 use std::collections::BTreeSet;
 
 /// Reads and compares both inputs, shows the changes: exit code 3 if something grew by more than allowed.
@@ -89,12 +88,4 @@ fn broken(
         }
     }
     failures
-}
-
-fn on(cpus: Cpus) -> String {
-    match cpus {
-        Cpus::Count(count) if count.get() == 1 => "on 1 CPU".to_owned(),
-        Cpus::Count(count) => format!("on {count} CPUs"),
-        Cpus::Infinite => "on unlimited CPUs".to_owned(),
-    }
 }

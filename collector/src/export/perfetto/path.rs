@@ -5,8 +5,7 @@ use super::packets::{Event, Packets, Value};
 use super::{Kind, uuid};
 use crate::cell::duration;
 use crate::export::Model;
-use crate::present::delays;
-use engine::report::Cpus;
+use crate::present::{cpu_words::on, delays};
 use engine::time::Ticks;
 use engine::view::{CriticalPath, Stretch, StretchKind};
 use std::collections::HashSet;
@@ -29,11 +28,7 @@ pub(super) fn write(model: &Model<'_>, packets: &mut Packets<'_>) -> io::Result<
         let track = uuid(Kind::Path, place as u64);
         let end = path.stretches.last().filter(|_| path.is_one_path).map(|last| last.end.as_ns_f64());
         let time = duration(end.unwrap_or_else(|| model.time_ns(*cpus)));
-        let name = match cpus {
-            Cpus::Infinite => format!("on unlimited CPUs: {time}"),
-            Cpus::Count(count) if count.get() == 1 => format!("on 1 CPU: {time}"),
-            Cpus::Count(count) => format!("on {count} CPUs: {time}"),
-        };
+        let name = format!("{}: {time}", on(*cpus));
         packets.track(TrackDescriptor {
             uuid: Some(track),
             parent_uuid: Some(group),

@@ -3,7 +3,6 @@
 use engine::attribution::sampled_functions;
 use engine::program::{Operation, Program};
 use engine::report::Report;
-use rustc_hash::FxHashMap;
 
 /// Least share of the predicted time, on any number of CPUs, for which a function is considered.
 const LEAST_SHARE: f64 = 0.01;
@@ -48,13 +47,7 @@ pub fn hot_functions(program: &Program, report: &Report, window_ns: u64) -> HotF
         });
         computed.sum::<f64>() / window_ns as f64
     };
-    let mut shares: FxHashMap<&str, f64> = FxHashMap::default();
-    for result in report.results.iter().filter(|result| result.time_ns > 0.0) {
-        for row in &result.functions {
-            let share = shares.entry(&row.function).or_default();
-            *share = share.max(row.tetid_ns / result.time_ns);
-        }
-    }
+    let shares = report.largest_shares(|row| row.tetid_ns);
     let mut found: Vec<(f64, HotFunction)> = sampled_functions(program)
         .into_iter()
         .filter_map(|seen| {

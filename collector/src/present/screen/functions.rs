@@ -2,7 +2,7 @@
 
 use super::rows::{Row, Table};
 use super::{clip, is_narrow, name_columns, named};
-use crate::cell::width;
+use crate::cell::{whole_percent, width};
 use crate::present::style::Style;
 use engine::limit::{FunctionUse, Limits, Tenth};
 use engine::program::is_start_up;
@@ -84,8 +84,7 @@ pub(crate) fn rows(report: &Report, limits: &Limits, result: &CpuResult, all: bo
         let is_told = share.of > share.error || is_fix(function);
         all || (share.of >= LEAST && is_told && !is_start_up(function))
     });
-    let on = largest
-        .map_or(String::new(), |largest| format!("on {}", crate::present::cpu_words::cpus(largest.cpus)));
+    let on = largest.map_or(String::new(), |largest| crate::present::cpu_words::on(largest.cpus));
     let is_told = |used: &FunctionUse| used.kernel.is_some_and(|share| share >= MUCH_KERNEL);
     let tells_kernel = !is_narrow(style)
         && limits
@@ -108,10 +107,10 @@ pub(crate) fn rows(report: &Report, limits: &Limits, result: &CpuResult, all: bo
     let (plus_minus, at_least) = if style.unicode { ("±", "≥") } else { ("~", ">=") };
     let rows = functions.into_iter().map(|(function, share)| {
         let used = limits.functions.iter().find(|used| used.function == *function);
-        let computes = used.map_or("-".to_owned(), |used| format!("{:.0} %", used.computes * 100.0));
+        let computes = used.map_or("-".to_owned(), |used| whole_percent(used.computes));
         let kernel = match used.and_then(|used| used.kernel) {
             _ if !tells_kernel => String::new(),
-            Some(share) => format!(" {:>width$}", format!("{:.0} %", share * 100.0), width = KERNEL + 1),
+            Some(share) => format!(" {:>width$}", whole_percent(share), width = KERNEL + 1),
             None => format!(" {:>width$}", "-", width = KERNEL + 1),
         };
         let percent = share.of * 100.0;
@@ -127,7 +126,7 @@ pub(crate) fn rows(report: &Report, limits: &Limits, result: &CpuResult, all: bo
         let none = if tried { "-" } else { "" };
         let tenth = tenth.map_or(none.to_owned(), of_tenth);
         let on = match largest {
-            Some(_) => format!("{:.0} %", there.get(function).map_or(0.0, |share| share.of) * 100.0),
+            Some(_) => whole_percent(there.get(function).map_or(0.0, |share| share.of)),
             None => String::new(),
         };
         let filled = ((share.of.clamp(0.0, 1.0) * BAR as f64).round() as usize).min(BAR);

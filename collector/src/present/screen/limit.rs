@@ -6,7 +6,7 @@ use super::constraint::{
 };
 use super::fix::{at_largest, gain, last_part, minus, name_of, what};
 use crate::cell::file_name;
-use crate::cell::{duration, grouped, width};
+use crate::cell::{duration, grouped, whole_percent as percent, width};
 use crate::present::cpu_words::cpus;
 use crate::present::deadlock::waiting;
 use crate::present::short::short;
@@ -306,10 +306,6 @@ fn of_unrecorded(word: &str, waiting: f64, is_lock: bool, is_lost: bool) -> Stri
         let what = if word.starts_with("first used in ") { "one " } else { "" };
         format!("not known: lock operations {were}, and {waits} for {what}{word}.")
     }
-}
-
-fn percent(share: f64) -> String {
-    format!("{:.0} %", share * 100.0)
 }
 
 /// Further lines: the function in which the lock is held, whether more CPUs help, what limits on a large machine.

@@ -192,7 +192,7 @@ pub(crate) fn is_beside(report: &Report, limits: &Limits) -> bool {
 }
 
 /// The screen's result: on the recorded machine, else on the largest finite CPU count.
-fn main_result<'r>(report: &'r Report, limits: &Limits) -> Option<&'r CpuResult> {
+pub(super) fn main_result<'r>(report: &'r Report, limits: &Limits) -> Option<&'r CpuResult> {
     let cpus = limits.at.first().map(|limit| limit.cpus);
     let found = report.results.iter().find(|result| Some(result.cpus) == cpus);
     let finite = report.results.iter().filter(|result| result.cpus != Cpus::Infinite);

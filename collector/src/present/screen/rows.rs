@@ -1,7 +1,7 @@
 //! Tables of the screen, among them LOCKS and THREADS.
 
 use super::{About, clip, is_narrow, name_columns, named};
-use crate::cell::{duration, ending, grouped, width};
+use crate::cell::{duration, ending, grouped, whole_percent as percent, width};
 use crate::present::short::short;
 use crate::present::style::{Paint, Style};
 use engine::limit::{Limits, LockUse, ThreadUse};
@@ -106,9 +106,9 @@ pub(crate) fn locks(limits: &Limits, style: &Style) -> Table {
         let name = style.fit(&name, columns);
         let pad = " ".repeat(columns.saturating_sub(width(&name)));
         // For a lock that is replayed as recorded it is not known when it is held.
-        let held = if *held_share > 0.0 { format!("{:.0} %", held_share * 100.0) } else { "-".to_owned() };
+        let held = if *held_share > 0.0 { percent(*held_share) } else { "-".to_owned() };
         let holder = match used.holder() {
-            Some(part) => format!("{} {:.0} %", short(&part.function), part.share * 100.0),
+            Some(part) => format!("{} {}", short(&part.function), percent(part.share)),
             None if *as_recorded => "(as recorded)".to_owned(),
             None => String::new(),
         };
@@ -154,7 +154,6 @@ pub(crate) fn threads(limits: &Limits, all: bool, most: usize, style: &Style) ->
         other("other")
     );
     let row = |of: &ThreadUse, name: String| {
-        let percent = |share: f64| format!("{:.0} %", share * 100.0);
         let mut line = format!(
             "{} {:>7} {:>7}{} {:>7}{}",
             named(&name, true, style, columns),

@@ -1,16 +1,16 @@
 //! `longpole diff`: two recordings side by side.
 
 use super::json::Findings;
-use super::listing::{headline, line, main_row, note, on, share, signed};
-use crate::cell::duration;
+use super::listing::{headline, line, main_row, note, share, signed};
+use crate::cell::{counted, duration};
 use crate::present::counts::{self, alike};
+use crate::present::cpu_words::on;
 use crate::present::frame::{Frame, command, doubts, more, sure};
 use crate::present::screen::limit;
 use crate::present::short::short;
 use crate::present::style::cpu_title;
 use crate::present::style::{Paint, Style};
 use crate::present::table;
-use crate::present::text::plural;
 use engine::compare::{Change, Comparison, CurveRow, ItemRow};
 use engine::json::Number;
 use engine::program::bare_name;
@@ -83,7 +83,7 @@ pub fn text(
     let computes = comparison.curve.iter().any(|row| row.time.before_ns > 0.0 || row.time.after_ns > 0.0);
     doubts(&both, style, out)?;
     let notes = frames.iter().zip(counts).zip(["before", "after"]).map(|((frame, count), when)| {
-        format!("{} {when} ({})", plural(count, "note"), command("notes", &frame.file, style))
+        format!("{} {when} ({})", counted(count, "note"), command("notes", &frame.file, style))
     });
     let notes: Vec<String> = notes.collect();
     let sure = format!("Sure: {}, {}.", sure(&both, computes), notes.join(", "));

@@ -77,14 +77,6 @@ pub(super) fn main_row<T>(rows: &[T], recorded: Option<u32>, cpus: impl Fn(&T) -
         .or_else(|| rows.first())
 }
 
-pub(super) fn on(cpus: Cpus) -> String {
-    match cpus {
-        Cpus::Count(count) if count.get() == 1 => "on 1 CPU".to_owned(),
-        Cpus::Count(count) => format!("on {count} CPUs"),
-        Cpus::Infinite => "on unlimited CPUs".to_owned(),
-    }
-}
-
 /// The change of the time: a gain has a minus sign, as in `-1.2 s`.
 pub(super) fn gained(gain_ns: f64) -> String {
     match gain_ns {

@@ -1,8 +1,9 @@
 //! `longpole compare-metrics`: each function by all metrics, which metrics agree on the first function, and its gain.
 
 use super::json::Findings;
-use super::listing::{headline, note, on, share, signed};
+use super::listing::{headline, note, share, signed};
 use crate::cell::{duration, width};
+use crate::present::cpu_words::on;
 use crate::present::frame::{Frame, more};
 use crate::present::short::short;
 use crate::present::style::{Paint, Style};

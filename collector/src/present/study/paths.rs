@@ -2,12 +2,11 @@
 
 use super::listing::{gained, headline, line, note, placed, share, unlike_predicted};
 use super::slack::{doing, operation};
-use crate::cell::{duration, grouped};
+use crate::cell::{counted, duration, grouped};
 use crate::present::frame::{Frame, clip, more};
 use crate::present::short::short;
 use crate::present::style::{Paint, Style};
 use crate::present::table;
-use crate::present::text::plural;
 use engine::graph::{BenefitRow, PathRow, PathsReport, ShownPath, Stay};
 use engine::program::bare_name;
 use std::io::{self, Write};
@@ -108,7 +107,7 @@ pub(super) fn simulated_text(simulated_ns: Option<f64>, length_ns: f64) -> Strin
 /// `12 paths`, `about 3e40 paths`.
 pub fn paths(count: u128) -> String {
     match u64::try_from(count) {
-        Ok(count) if count < 1_000_000_000 => plural(usize::try_from(count).unwrap_or(usize::MAX), "path"),
+        Ok(count) if count < 1_000_000_000 => counted(usize::try_from(count).unwrap_or(usize::MAX), "path"),
         _ if count == u128::MAX => "more paths than can be counted".to_owned(),
         _ => format!("about {:.0e} paths", count as f64),
     }
@@ -159,7 +158,7 @@ fn benefits(report: &PathsReport, top: usize, style: &Style, out: &mut dyn Write
         more(out, rest, "row", "--top 20 shows more", style)?;
     }
     if !report.benefit.is_empty() {
-        let listed = plural(report.paths.len(), "path");
+        let listed = counted(report.paths.len(), "path");
         let open = if is_open { " (seen from more paths it may be less)" } else { "" };
         let what = format!(
             "Order kept: gained before another of {listed} is the longest, locks taken in this order{open}. Simulated: gained \
@@ -233,7 +232,7 @@ fn stays(route: &[Stay], style: &Style, out: &mut dyn Write) -> io::Result<()> {
     for (number, stay) in route.iter().enumerate() {
         if number == left_out.start && !left_out.is_empty() {
             let time: f64 = route[left_out.clone()].iter().map(Stay::length_ns).sum();
-            let text = format!("  … {}, {}", plural(left_out.len(), "more turn"), duration(time));
+            let text = format!("  … {}, {}", counted(left_out.len(), "more turn"), duration(time));
             writeln!(out, "{}", style.paint(Paint::Dim, &style.text(&text)))?;
         }
         if !left_out.contains(&number) {

@@ -1,9 +1,10 @@
 //! `longpole what-if`: times before and after a change, a function's headroom, and the ranking.
 
 use super::json::Findings;
-use super::listing::{headline, line, main_row, note, on, placed, share, signed};
+use super::listing::{headline, line, main_row, note, placed, share, signed};
 use crate::cell::duration;
 use crate::present::counts::{self, alike};
+use crate::present::cpu_words::on;
 use crate::present::frame::{Frame, more};
 use crate::present::screen::limit;
 use crate::present::short::short;
