@@ -3,7 +3,7 @@
 use super::cpu_costs::CpuCostsJson;
 use engine::experiment::Edit;
 use engine::json::number;
-use engine::limit::{Fix, Kind, Limit, Limits, LockUse, Part, Row, ThreadUse};
+use engine::limit::{Fix, Kind, Limit, Limits, LockUse, MostlyAsleep, Part, Row, ThreadUse};
 use engine::program::{Endpoint, LockWaits, OtherUse};
 use engine::report::Cpus;
 use serde::Serialize;
@@ -33,16 +33,7 @@ pub(super) struct LimitsJson<'a> {
     #[serde(skip_serializing_if = "<[OtherUse]>::is_empty")]
     other_programs: &'a [OtherUse],
     #[serde(skip_serializing_if = "Option::is_none")]
-    asleep: Option<AsleepJson>,
-}
-
-/// A program that sleeps for most of its recording: how long it is awake, and how long the recording is.
-#[derive(Serialize)]
-struct AsleepJson {
-    #[serde(serialize_with = "number")]
-    awake_ns: f64,
-    #[serde(serialize_with = "number")]
-    wall_ns: f64,
+    asleep: Option<MostlyAsleep>,
 }
 
 /// The effect of one more thread of the group that computes most and whose threads do the same.
@@ -71,9 +62,7 @@ impl<'a> LimitsJson<'a> {
             cpu_runs: limits.costs.as_ref().map(CpuCostsJson::new),
             requests: &limits.traffic,
             other_programs: &limits.others,
-            asleep: limits
-                .asleep
-                .map(|asleep| AsleepJson { awake_ns: asleep.awake_ns, wall_ns: asleep.wall_ns }),
+            asleep: limits.asleep,
         }
     }
 }

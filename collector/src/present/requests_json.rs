@@ -3,7 +3,7 @@
 use super::finding_json::Findings;
 use engine::json::Number;
 use engine::report::Finding;
-use engine::requests::{Detail, Row, SlowGroup, Summary, WithoutRow};
+use engine::requests::{Detail, Row, RowKind, SlowGroup, Summary, WithoutRow};
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -49,7 +49,7 @@ pub fn write(
             mean_ns: Number(summary.latencies.slow_mean_ns),
         },
         causes: summary.rows.iter().take(shown).map(cause).collect(),
-        without: summary.without.iter().take(shown).map(without).collect(),
+        without: summary.without.get(..shown).unwrap_or(&summary.without),
         not_followed: summary.not_followed,
         entries_only: summary.entries_only,
         partly_probed: summary.partly,
@@ -75,7 +75,7 @@ struct RequestsJson<'a> {
     /// Ordered by how much more time slow requests spend on them than fast ones.
     causes: Vec<CauseJson<'a>>,
     /// The 99th percentile without each cause's own part, the lowest first.
-    without: Vec<WithoutJson<'a>>,
+    without: &'a [WithoutRow],
     not_followed: usize,
     entries_only: bool,
     partly_probed: bool,
@@ -105,7 +105,7 @@ struct GroupJson {
 
 #[derive(Serialize)]
 struct CauseJson<'a> {
-    kind: &'static str,
+    kind: RowKind,
     name: &'a str,
     fast_ns: Number,
     fast_error_ns: Number,
@@ -113,47 +113,19 @@ struct CauseJson<'a> {
     slow_error_ns: Number,
     difference_ns: Number,
     /// For a lock: what its holders did.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    held_by: Vec<HeldByJson<'a>>,
-}
-
-#[derive(Serialize)]
-struct HeldByJson<'a> {
-    thread: &'a str,
-    kind: &'static str,
-    name: &'a str,
-    slow_ns: Number,
-}
-
-#[derive(Serialize)]
-struct WithoutJson<'a> {
-    kind: &'static str,
-    name: &'a str,
-    p99_without_ns: u64,
+    #[serde(skip_serializing_if = "<[Detail]>::is_empty")]
+    held_by: &'a [Detail],
 }
 
 fn cause(row: &Row) -> CauseJson<'_> {
     CauseJson {
-        kind: row.kind.into(),
+        kind: row.kind,
         name: &row.name,
         fast_ns: Number(row.fast_ns),
         fast_error_ns: Number(row.fast_error_ns),
         slow_ns: Number(row.slow_ns),
         slow_error_ns: Number(row.slow_error_ns),
         difference_ns: Number(row.difference_ns()),
-        held_by: row.details.iter().map(held_by).collect(),
+        held_by: &row.details,
     }
-}
-
-fn held_by(detail: &Detail) -> HeldByJson<'_> {
-    HeldByJson {
-        thread: &detail.by,
-        kind: detail.kind.into(),
-        name: &detail.name,
-        slow_ns: Number(detail.slow_ns),
-    }
-}
-
-fn without(row: &WithoutRow) -> WithoutJson<'_> {
-    WithoutJson { kind: row.kind.into(), name: &row.name, p99_without_ns: row.p99_ns }
 }

@@ -3,8 +3,10 @@
 
 use super::loaded::loaded;
 use super::{Kind, Limit};
+use crate::json::number;
 use crate::program::{Program, Recorded, RecordedWait};
 use crate::time::Ticks;
+use serde::Serialize;
 
 /// CPUs that an idle program uses at most, on average.
 const BUSY: f64 = 0.1;
@@ -47,11 +49,13 @@ pub(super) fn measured_busy(program: &Program, asleep: Option<&MostlyAsleep>) ->
 
 /// A program that sleeps for most of its recording, outside of its predicted time: nothing ended that sleep, or the program
 /// had nothing to do.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct MostlyAsleep {
     /// The time in which any thread ran or was runnable, nanoseconds.
+    #[serde(serialize_with = "number")]
     pub awake_ns: f64,
     /// The recording's length, nanoseconds.
+    #[serde(serialize_with = "number")]
     pub wall_ns: f64,
 }
 

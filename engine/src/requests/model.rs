@@ -1,7 +1,8 @@
 //! The result for requests of one kind: latencies and causes.
 
 use super::groups::SlowGroup;
-use strum::IntoStaticStr;
+use crate::json::number;
+use serde::Serialize;
 
 /// Latencies of requests of one kind, and their causes.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -79,21 +80,23 @@ impl Row {
 }
 
 /// What a lock's holder did while slow requests waited for the lock.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Detail {
     /// Name of the holder's thread, without its number.
+    #[serde(rename = "thread")]
     pub by: String,
     /// The kind of what the holder did.
     pub kind: RowKind,
     /// The name, as in [`Row::name`].
     pub name: String,
     /// Mean time in a slow request, ns.
+    #[serde(serialize_with = "number")]
     pub slow_ns: f64,
 }
 
 /// A kind of cause.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, IntoStaticStr)]
-#[strum(serialize_all = "snake_case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum RowKind {
     /// Computing a function.
     Computing,
@@ -125,12 +128,13 @@ pub enum RowKind {
 }
 
 /// The 99th percentile without a cause: as if the cause took no time and nothing else became longer.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct WithoutRow {
     /// Kind of the cause.
     pub kind: RowKind,
     /// The name, as in [`Row::name`].
     pub name: String,
     /// The 99th percentile without the cause is at least this, ns.
+    #[serde(rename = "p99_without_ns")]
     pub p99_ns: u64,
 }
