@@ -361,6 +361,18 @@ pub struct Note {
     pub kind: NoteKind,
 }
 
+impl Note {
+    /// The number of the sampled stack that the note is about.
+    pub fn stack(&self) -> Option<u32> {
+        match self.kind {
+            NoteKind::Stack { id, .. }
+            | NoteKind::Changed { stack: id, .. }
+            | NoteKind::InKernel { stack: id, .. } => Some(id),
+            _ => None,
+        }
+    }
+}
+
 /// See [`Note`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -86,7 +86,7 @@ impl Window {
         let gone = self.recording.events.partition_point(|event| event.header().time_ns < start_ns);
         self.recording.events.drain(..gone);
         let used: FxHashSet<u32> = self.recording.events.iter().filter_map(stack_of).collect();
-        let latest = self.recording.notes.iter().filter_map(number).max().unwrap_or(0);
+        let latest = self.recording.notes.iter().filter_map(Note::stack).max().unwrap_or(0);
         let alive: FxHashSet<u32> = self.recording.facts.threads.iter().map(|thread| thread.pid).collect();
         self.recording.notes.retain(|note| match note.kind {
             // A gap that ends at the new start is over: facts have what it left unknown. So is a gap of a process that has
@@ -143,7 +143,7 @@ impl Window {
         let Recording { facts, mut events, mut notes } = self.recording;
         events.truncate(events.partition_point(|event| event.header().time_ns <= end.end_ns));
         let used: FxHashSet<u32> = events.iter().filter_map(stack_of).collect();
-        notes.retain(|note| number(note).is_none_or(|stack| used.contains(&stack)));
+        notes.retain(|note| note.stack().is_none_or(|stack| used.contains(&stack)));
         Recording { facts: Facts { end: Some(end), ..facts }, events, notes }
     }
 
@@ -157,18 +157,9 @@ impl Window {
         let events = events.get(..events.partition_point(|event| event.header().time_ns <= end_ns));
         let events = events.unwrap_or_default().to_vec();
         let used: FxHashSet<u32> = events.iter().filter_map(stack_of).collect();
-        let wanted = |note: &&Note| number(note).is_none_or(|stack| used.contains(&stack));
+        let wanted = |note: &&Note| note.stack().is_none_or(|stack| used.contains(&stack));
         let notes = notes.iter().filter(wanted).cloned().collect();
         Recording { facts: Facts { end: Some(end), ..facts.clone() }, events, notes }
-    }
-}
-
-fn number(note: &Note) -> Option<u32> {
-    match note.kind {
-        NoteKind::Stack { id, .. }
-        | NoteKind::Changed { stack: id, .. }
-        | NoteKind::InKernel { stack: id, .. } => Some(id),
-        _ => None,
     }
 }
 
@@ -209,7 +200,7 @@ mod tests {
             window.push(sample(time_ns, stack, stack));
         }
         window.advance(12);
-        let left: Vec<u32> = window.recording.notes.iter().filter_map(number).collect();
+        let left: Vec<u32> = window.recording.notes.iter().filter_map(Note::stack).collect();
         assert_eq!(left, [4, 6, latest], "named in the window, or not yet too old to be named again");
     }
 

@@ -58,7 +58,7 @@ impl Carried {
     /// Adds a note.
     pub fn note(&mut self, note: &Note) {
         self.bytes = self.bytes.saturating_add(memory(note));
-        match stack_of(note) {
+        match note.stack() {
             Some(stack) => {
                 self.latest_stack = self.latest_stack.max(stack);
                 self.stacks.push_back(note.clone());
@@ -99,7 +99,7 @@ impl Carried {
     pub fn forget_stacks(&mut self, latest_stack: u32) {
         let oldest = latest_stack.saturating_sub(STACKS_AT_ONCE.saturating_mul(2));
         while let Some(note) = self.stacks.front()
-            && stack_of(note).is_some_and(|stack| stack < oldest)
+            && note.stack().is_some_and(|stack| stack < oldest)
         {
             self.bytes = self.bytes.saturating_sub(memory(note));
             self.stacks.pop_front();
@@ -144,16 +144,6 @@ impl Carried {
         };
         let newest = self.stacks.iter().rev().take_while(fits).count();
         self.stacks.iter().skip(self.stacks.len().saturating_sub(newest)).chain(&self.notes)
-    }
-}
-
-/// The number of the stack that a note is about.
-fn stack_of(note: &Note) -> Option<u32> {
-    match note.kind {
-        NoteKind::Stack { id, .. }
-        | NoteKind::Changed { stack: id, .. }
-        | NoteKind::InKernel { stack: id, .. } => Some(id),
-        _ => None,
     }
 }
 
