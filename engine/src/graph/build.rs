@@ -99,10 +99,8 @@ impl<'a> Builder<'a> {
         };
         let source = builder.graph.close();
         let mut created = vec![false; program.threads.len()];
-        for operation in program.threads.iter().flat_map(|thread| &thread.operations) {
-            if let Operation::Create(other) = operation {
-                created[other.0 as usize] = true;
-            }
+        for thread in program.created() {
+            created[thread.0 as usize] = true;
         }
         for (thread, created) in created.into_iter().enumerate() {
             if !created {

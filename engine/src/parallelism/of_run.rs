@@ -22,15 +22,7 @@ impl<'a> Feed<'a> {
     /// `hundredths`: hundredths of a processor to share ideally.
     pub(super) fn new(program: &Program, attribution: &'a Attribution, hundredths: Option<u64>) -> Feed<'a> {
         let account = Account::new(places(program), hundredths);
-        let created: FxHashSet<u32> = program
-            .threads
-            .iter()
-            .flat_map(|thread| &thread.operations)
-            .filter_map(|operation| match operation {
-                Operation::Create(thread) => Some(thread.0),
-                _ => None,
-            })
-            .collect();
+        let created: FxHashSet<u32> = program.created().map(|thread| thread.0).collect();
         let samples = &program.samples;
         let stacks = created.iter().flat_map(|thread| samples.of_thread(*thread as usize));
         let stacks: FxHashSet<u32> = stacks.map(|sample| sample.stack).collect();

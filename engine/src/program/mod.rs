@@ -215,6 +215,14 @@ impl Program {
         self.recorded_cpus = machine_cpus.map(|cpus| allowed.map_or(cpus, |allowed| allowed.min(cpus)));
     }
 
+    /// The threads that other threads create.
+    pub(crate) fn created(&self) -> impl Iterator<Item = ThreadId> + '_ {
+        self.threads.iter().flat_map(|thread| &thread.operations).filter_map(|operation| match operation {
+            Operation::Create(thread) => Some(*thread),
+            _ => None,
+        })
+    }
+
     /// Whether the thread that waits for this edge keeps a CPU busy by polling, as recorded.
     pub fn is_spinning(&self, edge: EdgeId) -> bool {
         self.edges.get(edge.0 as usize).is_some_and(|name| name.starts_with(SPINNING))

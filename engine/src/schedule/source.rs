@@ -26,10 +26,8 @@ impl<'a> Whole<'a> {
     /// Looks at all operations once. The program has been checked.
     pub(super) fn of(program: &'a Program) -> Whole<'a> {
         let mut created = vec![false; program.threads.len()];
-        for operation in program.threads.iter().flat_map(|thread| &thread.operations) {
-            if let Operation::Create(other) = operation
-                && let Some(created) = created.get_mut(other.0 as usize)
-            {
+        for thread in program.created() {
+            if let Some(created) = created.get_mut(thread.0 as usize) {
                 *created = true;
             }
         }

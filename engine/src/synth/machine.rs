@@ -129,15 +129,7 @@ pub(super) enum Outcome {
 impl<'a> Machine<'a> {
     pub(super) fn new(program: &'a Program, execution: &'a Execution) -> Machine<'a> {
         let cpus = execution.cpus.clamp(1, GRAIN_NS as u16);
-        let created: Vec<usize> = program
-            .threads
-            .iter()
-            .flat_map(|thread| &thread.operations)
-            .filter_map(|operation| match operation {
-                Operation::Create(thread) => Some(thread.0 as usize),
-                _ => None,
-            })
-            .collect();
+        let created: Vec<usize> = program.created().map(|thread| thread.0 as usize).collect();
         let actors: Vec<Actor> = (0..program.threads.len())
             .map(|index| Actor {
                 tid: execution.pid + index as u32,
