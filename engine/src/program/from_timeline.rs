@@ -289,9 +289,8 @@ impl<'a> Translator<'a> {
 
     fn name_edges(&mut self) {
         for (wakeup, edge) in self.timeline.wakeups.iter().zip(&self.plan.edges) {
-            let (Some(ended), Some(edge)) = (wakeup.ended, edge) else { continue };
-            let wakee = self.timeline.threads.get(wakeup.wakee as usize);
-            let wait = wakee.and_then(|thread| thread.waits.get(ended as usize));
+            let Some(edge) = edge.filter(|_| wakeup.ended.is_some()) else { continue };
+            let wait = self.timeline.ended_by(wakeup).map(|(_, wait)| wait);
             self.program.edges.push(names::edge(edge.0, wait));
         }
         self.program.edges.append(&mut self.plan.extra_edges);

@@ -98,6 +98,12 @@ impl Timeline {
         });
         running.min().unwrap_or(self.start).max(self.start)
     }
+
+    /// The wait that a wake-up ended, with its thread.
+    pub(crate) fn ended_by(&self, wakeup: &Wakeup) -> Option<(&Thread, &Wait)> {
+        let wakee = self.threads.get(wakeup.wakee as usize)?;
+        Some((wakee, wakee.waits.get(wakeup.ended? as usize)?))
+    }
 }
 
 /// One thread, identified by process, id and start time.
@@ -414,11 +420,19 @@ pub struct Counts {
 impl Thread {
     /// The thread's sampled stack at this instant and for this reason, if known.
     pub(crate) fn stack_at(&self, time: Timestamp, reason: SampleReason) -> Option<u32> {
+        self.samples_at(time, reason).map(|sample| sample.stack).find(|stack| *stack != NO_STACK)
+    }
+
+    /// The thread's samples at this instant and for this reason.
+    pub(crate) fn samples_at(
+        &self,
+        time: Timestamp,
+        reason: SampleReason,
+    ) -> impl Iterator<Item = &StackSample> {
         let from = self.samples.partition_point(|sample| sample.time < time);
-        let at = self.samples.get(from..).unwrap_or_default().iter().take_while(|sample| sample.time == time);
-        at.filter(|sample| sample.reason == reason && sample.stack != NO_STACK)
-            .map(|sample| sample.stack)
-            .next()
+        let at =
+            self.samples.get(from..).unwrap_or_default().iter().take_while(move |sample| sample.time == time);
+        at.filter(move |sample| sample.reason == reason)
     }
 
     /// Whether the thread has any interval or step. A thread without is no thread of the program.

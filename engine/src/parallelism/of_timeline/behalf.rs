@@ -61,9 +61,7 @@ impl Stacks<'_> {
 
     /// Whether a thread that wakes another at this instant was sampled in a function that passes work on.
     pub(super) fn submits(&self, thread: &Thread, time: Timestamp) -> bool {
-        let from = thread.samples.partition_point(|seen| seen.time < time);
-        let at = thread.samples.get(from..).unwrap_or_default().iter().take_while(|seen| seen.time == time);
-        let seen = at.filter(|seen| seen.reason == SampleReason::Wake).map(|seen| seen.stack).next();
+        let seen = thread.samples_at(time, SampleReason::Wake).map(|seen| seen.stack).next();
         let functions = seen.into_iter().flat_map(|stack| self.program.samples.stack(stack));
         let functions =
             functions.filter_map(|(_, place)| self.program.functions.get(place.function.0 as usize));
@@ -73,9 +71,7 @@ impl Stacks<'_> {
 
     /// Rows on the stack of a thread that wakes another at this instant, the outermost first; `None` without a sample.
     pub(super) fn waking_at(&self, thread: &Thread, time: Timestamp) -> Option<Vec<u32>> {
-        let from = thread.samples.partition_point(|seen| seen.time < time);
-        let at = thread.samples.get(from..).unwrap_or_default().iter().take_while(|seen| seen.time == time);
-        let seen = at.filter(|seen| seen.reason == SampleReason::Wake).find(is_whole)?;
+        let seen = thread.samples_at(time, SampleReason::Wake).find(is_whole)?;
         Some(self.first_rows(seen.stack))
     }
 
@@ -133,9 +129,9 @@ struct Used {
 pub(super) fn handed_over(timeline: &Timeline) -> FxHashSet<(u32, u64)> {
     let mut words: FxHashMap<(u32, u64), Used> = FxHashMap::default();
     for wakeup in &timeline.wakeups {
-        let woken = timeline.threads.get(wakeup.wakee as usize);
-        let wait = woken.zip(wakeup.ended).and_then(|(thread, wait)| thread.waits.get(wait as usize));
-        if let (Some(thread), Some(WaitReason::Futex(futex))) = (woken, wait.map(|wait| wait.reason)) {
+        if let Some((thread, wait)) = timeline.ended_by(wakeup)
+            && let WaitReason::Futex(futex) = wait.reason
+        {
             let used = words.entry((thread.pid, futex.word)).or_default();
             used.waiters.insert(wakeup.wakee);
             used.wakers.insert(wakeup.waker);

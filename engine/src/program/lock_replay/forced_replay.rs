@@ -51,14 +51,10 @@ impl ForcedReplay {
         let before = self.cut.len();
         let numbered = || (0u32..).zip(edges).zip(&timeline.wakeups);
         let is_stuck = |edge: &Option<EdgeId>| edge.is_some_and(|edge| stuck.edges.contains(&edge));
-        let wait = |wakeup: &Wakeup| {
-            let wakee = timeline.threads.get(wakeup.wakee as usize)?;
-            Some((wakee.pid, wakee.waits.get(wakeup.ended? as usize)?))
-        };
         let word = |wakeup: &Wakeup| {
-            let (pid, wait) = wait(wakeup)?;
+            let (wakee, wait) = timeline.ended_by(wakeup)?;
             let WaitReason::Futex(futex) = wait.reason else { return None };
-            Some((pid, futex.word))
+            Some((wakee.pid, futex.word))
         };
         let is_resource = |object: u32| {
             let lock = timeline.locks.get(object as usize);
@@ -70,7 +66,7 @@ impl ForcedReplay {
         let own = numbered().filter(|((_, edge), woken)| is_stuck(edge) && users.contains(&woken.wakee));
         let words: BTreeSet<(u32, u64)> = own.filter_map(|(_, woken)| word(woken)).collect();
         let is_cut = numbered().filter(|((_, edge), wakeup)| {
-            let in_kernel = || wait(wakeup).is_some_and(|(_, wait)| is_in_kernel(wait));
+            let in_kernel = || timeline.ended_by(wakeup).is_some_and(|(_, wait)| is_in_kernel(wait));
             is_stuck(edge) && in_kernel()
                 || edge.is_some() && word(wakeup).is_some_and(|word| words.contains(&word))
         });

@@ -113,10 +113,9 @@ pub(super) fn sleeps(timeline: &Timeline) -> impl Iterator<Item = Slept<'_>> {
 
 fn wakes(timeline: &Timeline, words: &mut FxHashMap<(u32, u64), Word>) {
     for wakeup in &timeline.wakeups {
-        let Some(wakee) = timeline.threads.get(wakeup.wakee as usize) else { continue };
-        let wait = wakeup.ended.and_then(|wait| wakee.waits.get(wait as usize));
-        let Some(address) = wait.and_then(word) else { continue };
-        if let Some(word) = words.get_mut(&(wakee.pid, address)) {
+        let Some((wakee, wait)) = timeline.ended_by(wakeup) else { continue };
+        let word = word(wait).and_then(|address| words.get_mut(&(wakee.pid, address)));
+        if let Some(word) = word {
             word.threads.entry(wakeup.waker).or_default().wakes.push((wakeup.time.0, wakeup.time.0));
         }
     }

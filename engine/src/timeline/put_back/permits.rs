@@ -101,10 +101,9 @@ fn words(timeline: &Timeline, calls: &Calls) -> BTreeMap<Key, Word> {
         known.threads.entry(slept.index).or_default().waits.push(waited);
     }
     for wakeup in &timeline.wakeups {
-        let Some(wakee) = timeline.threads.get(wakeup.wakee as usize) else { continue };
-        let wait = wakeup.ended.and_then(|wait| wakee.waits.get(wait as usize));
-        let Some(address) = wait.and_then(word) else { continue };
-        if let Some(known) = words.get_mut(&(wakee.pid, address)) {
+        let Some((wakee, wait)) = timeline.ended_by(wakeup) else { continue };
+        let known = word(wait).and_then(|address| words.get_mut(&(wakee.pid, address)));
+        if let Some(known) = known {
             known.threads.entry(wakeup.waker).or_default().wakes.push(wakeup.time.0);
             known.handed.push((wakeup.waker, wakeup.wakee));
         }
