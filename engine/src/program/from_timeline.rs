@@ -54,26 +54,27 @@ pub(crate) fn from_timeline_with(
     let spins = Spins::of(timeline, &sampled);
     let mut forced = ForcedReplay::default();
     let mut deadlock = None;
-    for _ in 0..MOST_ATTEMPTS {
+    let mut attempts = 0;
+    loop {
         let (mut program, simulates, edges) = translate(timeline, &forced, &sampled, &spins);
         program.machine = Some(machine.clone());
-        let stuck = if simulates { verify(&program) } else { None };
+        // Without simulated operations no thread can be stuck.
+        let stuck = if simulates && !forced.is_all() { verify(&program) } else { None };
         let Some(stuck) = stuck else {
             program.findings.extend(deadlock.map(|stuck| Finding::SimulatedDeadlock { stuck }));
             return with_recorded(program, timeline, &sampled, &spins);
         };
-        if forced.keep_as_recorded(timeline, &stuck.objects) || forced.cut(timeline, &edges, &stuck) {
-            continue;
-        }
-        if !forced.add(&stuck.objects) {
+        attempts += 1;
+        // The first explanation that is new is tried: a wrong count of a condition variable, a lock of the kernel, a lock.
+        let is_assumed =
+            forced.keep_as_recorded(timeline, &stuck.objects) || forced.cut(timeline, &edges, &stuck);
+        if !is_assumed && !forced.add(&stuck.objects) || attempts == MOST_ATTEMPTS {
             forced = ForcedReplay::everything();
         }
-        deadlock.get_or_insert(stuck.threads);
+        if !is_assumed {
+            deadlock.get_or_insert(stuck.threads);
+        }
     }
-    let (mut program, ..) = translate(timeline, &ForcedReplay::everything(), &sampled, &spins);
-    program.machine = Some(machine);
-    program.findings.extend(deadlock.map(|stuck| Finding::SimulatedDeadlock { stuck }));
-    with_recorded(program, timeline, &sampled, &spins)
 }
 
 /// Adds recorded objects and waits of the timeline, and findings about what it does not show.
