@@ -4,7 +4,6 @@
 use crate::finding::Finding;
 use crate::program::{FunctionRef, ThreadId};
 use crate::time::Ticks;
-use std::fmt;
 
 /// A boundary between two operations of a thread, or the meeting of a barrier. 0 is the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -75,15 +74,19 @@ pub struct ActivityGraph {
 }
 
 /// An error in a graph. `Display` is one line.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GraphError {
     /// An edge does not go from a smaller vertex to a larger one: there may be a cycle.
+    #[error("edge {} does not lead on", .0.0)]
     NotOrdered(ActivityId),
     /// A vertex other than the source has no incoming edge, or a vertex other than the sink no outgoing one.
+    #[error("vertex {} is on no way from start to end", .0.0)]
     Loose(VertexId),
     /// The sum of all edges' lengths overflows.
+    #[error("the lengths add up to more than fits")]
     TooLong,
     /// The longest path is not as long as the schedule.
+    #[error("the longest path takes {} ns, but the schedule {} ns", path.as_ns_f64(), schedule.as_ns_f64())]
     OtherLength {
         /// Length of the longest path.
         path: Ticks,
@@ -92,29 +95,12 @@ pub enum GraphError {
     },
 }
 
-impl fmt::Display for GraphError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            GraphError::NotOrdered(edge) => write!(out, "edge {} does not lead on", edge.0),
-            GraphError::Loose(vertex) => write!(out, "vertex {} is on no way from start to end", vertex.0),
-            GraphError::TooLong => out.write_str("the lengths add up to more than fits"),
-            GraphError::OtherLength { path, schedule } => write!(
-                out,
-                "the longest path takes {} ns, but the schedule {} ns",
-                path.as_ns_f64(),
-                schedule.as_ns_f64()
-            ),
-        }
-    }
-}
-
-impl std::error::Error for GraphError {}
-
 impl ActivityGraph {
     /// A graph of these edges, for tests and benchmarks, with vertices 0 to `vertices` − 1; the last one is the sink.
     ///
     /// # Errors
     /// What [`ActivityGraph::check`] finds.
+    #[cfg(any(test, feature = "synth"))]
     pub fn of_edges(vertices: u32, edges: &[Activity]) -> Result<ActivityGraph, GraphError> {
         let mut order: Vec<&Activity> = edges.iter().collect();
         order.sort_by_key(|edge| edge.head);
