@@ -365,7 +365,7 @@ mod tests {
         set(&shared, &[(RingWord::ATTEMPTS, 0), (RingWord::COUNTED, 6)]);
         let now_ns = 2_501 + MOST_HELD_NS.max(MOST_APART_NS);
         assert_eq!(turn(&mut ring, &shared, now_ns, false), []);
-        assert_eq!((ring.dropped(&shared, 0), Ring::counted(&shared, 0)), (0, 6));
+        assert_eq!((ring.dropped(&shared, 0), Ring::counter(&shared, 0, RingWord::COUNTED)), (0, 6));
         set(&shared, &[(RingWord::BURST_SINCE, 2_500)]);
         assert_eq!(pairs(&turn(&mut ring, &shared, now_ns, false)), [(0, 0)]);
         assert_eq!(turn(&mut ring, &shared, now_ns + 1, false), [], "not twice");

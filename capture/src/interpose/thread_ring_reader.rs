@@ -316,25 +316,11 @@ impl Ring {
         }
     }
 
-    /// Operations that were left out on purpose.
-    pub fn left_out(shared: &Shared, number: usize) -> u64 {
-        let left_out = shared.word(shared.layout().control(number) + RingWord::LEFT_OUT);
+    /// A counter of the ring, by its place in the control words.
+    pub fn counter(shared: &Shared, number: usize, word: usize) -> u64 {
+        let counter = shared.word(shared.layout().control(number) + word);
         // The target may have written anything.
-        Some(left_out.load(Ordering::Relaxed)).filter(|&count| count < 1 << 48).unwrap_or(0)
-    }
-
-    /// Operations that were only counted, since recording them was forbidden.
-    pub fn forbidden(shared: &Shared, number: usize) -> u64 {
-        let forbidden = shared.word(shared.layout().control(number) + RingWord::FORBIDDEN);
-        // The target may have written anything.
-        Some(forbidden.load(Ordering::Relaxed)).filter(|&count| count < 1 << 48).unwrap_or(0)
-    }
-
-    /// Operations of uncontended pairs that were counted and not written.
-    pub fn counted(shared: &Shared, number: usize) -> u64 {
-        let counted = shared.word(shared.layout().control(number) + RingWord::COUNTED);
-        // The target may have written anything.
-        Some(counted.load(Ordering::Relaxed)).filter(|&count| count < 1 << 48).unwrap_or(0)
+        Some(counter.load(Ordering::Relaxed)).filter(|&count| count < 1 << 48).unwrap_or(0)
     }
 
     /// Operations that its threads have folded, written or only counted: both cost the threads the same.
@@ -343,18 +329,11 @@ impl Ring {
         word(RingWord::BURST_OPERATIONS).wrapping_add(word(RingWord::COUNTED))
     }
 
-    /// Records that are known to have found no memory.
-    pub fn short(shared: &Shared, number: usize) -> u64 {
-        let short = shared.word(shared.layout().control(number) + RingWord::SHORT);
-        // The target may have written anything.
-        Some(short.load(Ordering::Relaxed)).filter(|&count| count < 1 << 48).unwrap_or(0)
-    }
-
     /// The cost of the operations left out to the ring's threads, nanoseconds.
     pub fn left_out_ns(shared: &Shared, number: usize) -> u64 {
         let each_ps = shared.word(shared.layout().control(number) + RingWord::LEFT_OUT_PS);
         let each_ps = each_ps.load(Ordering::Relaxed).min(MOST_LEFT_OUT_PS);
-        Ring::left_out(shared, number).saturating_mul(each_ps) / 1_000
+        Ring::counter(shared, number, RingWord::LEFT_OUT).saturating_mul(each_ps) / 1_000
     }
 
     /// Frees the ring for another thread. Its thread must be gone, and everything must have been read.

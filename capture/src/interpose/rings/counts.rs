@@ -4,7 +4,7 @@ use super::super::thread_ring_reader::{GENEROUS, Ring};
 use super::{MOST_PENDING, Rings};
 use crate::probe::PreloadCost;
 use engine::event::PendingOperation;
-use probe_abi::interpose::SharedWord;
+use probe_abi::interpose::{RingWord, SharedWord};
 use std::sync::atomic::Ordering;
 
 /// How often operations that were left out are summed, if there are more than a few rings.
@@ -21,27 +21,29 @@ impl Rings {
 
     /// Those of the dropped records for which there was no memory, although their ring had room.
     pub fn short(&self) -> u64 {
-        let short = |number| Ring::short(&self.shared, number);
-        (0..self.rings.len()).map(short).fold(0, u64::saturating_add)
+        self.sum(RingWord::SHORT)
     }
 
     /// Operations left out to keep to the budget, of threads that are alone in their process.
     pub fn left_out(&self) -> u64 {
-        let left_out = |number| Ring::left_out(&self.shared, number);
-        (0..self.rings.len()).map(left_out).fold(0, u64::saturating_add)
+        self.sum(RingWord::LEFT_OUT)
     }
 
     /// Operations of uncontended pairs that were counted instead of recorded, since there was hardly any room for records.
     pub fn counted(&self) -> u64 {
-        let counted = |number| Ring::counted(&self.shared, number);
-        (0..self.rings.len()).map(counted).fold(0, u64::saturating_add)
+        self.sum(RingWord::COUNTED)
     }
 
     /// Operations of threads that may neither read the clock nor call the kernel: they were only counted.
     pub fn forbidden(&self) -> u64 {
         let without = self.shared.word(SharedWord::FORBIDDEN).load(Ordering::Relaxed);
-        let forbidden = |number| Ring::forbidden(&self.shared, number);
-        (0..self.rings.len()).map(forbidden).fold(without, u64::saturating_add)
+        self.sum(RingWord::FORBIDDEN).saturating_add(without)
+    }
+
+    /// The sum of a counter of all rings.
+    fn sum(&self, word: usize) -> u64 {
+        let counter = |number| Ring::counter(&self.shared, number, word);
+        (0..self.rings.len()).map(counter).fold(0, u64::saturating_add)
     }
 
     /// Operations recorded so far, and those left out as of the last sum; both with their cost to the target's threads.
