@@ -1,6 +1,7 @@
 //! What can go wrong when capturing.
 
 use std::fmt;
+use std::num::NonZeroU32;
 
 /// Why capturing is not possible, in one line, and what to do about it, in another. The hint may be empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +54,17 @@ impl ProbeError {
                 message,
                 "`longpole doctor` checks what this kernel supports",
             ),
+        }
+    }
+
+    /// A binary in a process cannot be probed. A file that is gone means that the process is.
+    pub(crate) fn of_probe(binary: impl fmt::Display, pid: NonZeroU32, cause: &std::io::Error) -> ProbeError {
+        let failed = ProbeError::from_cause(format!("cannot probe {binary} in process {pid}"), cause);
+        match cause.raw_os_error() {
+            Some(libc::ENOENT | libc::ESRCH) => {
+                ProbeError::new(ProbeErrorKind::Target, failed.message, "the process has ended")
+            }
+            _ => failed,
         }
     }
 }

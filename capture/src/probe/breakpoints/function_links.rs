@@ -7,7 +7,7 @@ use probe_abi::Cookie;
 use super::batched_attach;
 use super::function_groups::Group;
 use super::link_keeper::{HeldLink, LinkKeeper};
-use crate::probe::error::{ProbeError, ProbeErrorKind};
+use crate::probe::error::ProbeError;
 use crate::probe::options::ProbeFunction;
 
 /// A link of few breakpoints, and its functions.
@@ -55,16 +55,7 @@ pub(super) fn attach_some(
                 );
                 refused.extend(functions.iter().map(|function| function.id));
             }
-            _ => {
-                let what = format!("cannot probe {} in process {}", group.binary.name(), group.pid);
-                let failed = ProbeError::from_cause(what, &error);
-                return Err(match error.raw_os_error() {
-                    Some(libc::ENOENT | libc::ESRCH) => {
-                        ProbeError::new(ProbeErrorKind::Target, failed.message, "the process has ended")
-                    }
-                    _ => failed,
-                });
-            }
+            _ => return Err(ProbeError::of_probe(group.binary.name(), group.pid, &error)),
         },
     }
     Ok(())

@@ -415,16 +415,7 @@ fn attach(
                 }
             }
         }
-        Err(error) => {
-            let what = format!("cannot probe {} in process {}", file.name, watched.pid);
-            let failed = ProbeError::from_cause(what, &error);
-            return Err(match error.raw_os_error() {
-                Some(libc::ENOENT | libc::ESRCH) => {
-                    ProbeError::new(ProbeErrorKind::Target, failed.message, "the process has ended")
-                }
-                _ => failed,
-            });
-        }
+        Err(error) => return Err(ProbeError::of_probe(&file.name, watched.pid, &error)),
     }
     // If the file was written to meanwhile, breakpoints may be in changed code.
     vouched()?;
