@@ -128,11 +128,11 @@ fn bit(register: Register) -> u32 {
     dwarf(register.full_register()).map_or(0, |number| 1 << number)
 }
 
-fn does_read(access: OpAccess) -> bool {
+pub(super) fn does_read(access: OpAccess) -> bool {
     matches!(access, OpAccess::Read | OpAccess::CondRead | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
 }
 
-fn does_write(access: OpAccess) -> bool {
+pub(super) fn does_write(access: OpAccess) -> bool {
     matches!(access, OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
 }
 

@@ -15,7 +15,7 @@
 //! A loop with any call but a yield is no wait. A loop that waits in a form not listed here does not count: to miss a wait is
 //! better than to call work waiting.
 
-use super::wait_values::{Kept, Turn, does_more, is_locked};
+use super::wait_values::{Kept, Turn, does_more, is_call, is_locked};
 use iced_x86::{
     Code, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpKind,
 };
@@ -243,10 +243,6 @@ impl Search {
             false => does_more(instruction, factory.info(instruction)),
         })
     }
-}
-
-fn is_call(instruction: &Instruction) -> bool {
-    matches!(instruction.flow_control(), FlowControl::Call | FlowControl::IndirectCall)
 }
 
 /// The target of a call, if the instruction has it.

@@ -1,6 +1,7 @@
 //! Register values within a loop, as far as [`super::wait_loops`] needs them: the same in each iteration, read from memory at a
 //! fixed place, or made in earlier iterations.
 
+use super::memory_access::{does_read, does_write};
 use iced_x86::{
     ConditionCode, FlowControl, Instruction, InstructionInfo, InstructionInfoFactory, Mnemonic, OpAccess,
     OpKind, Register,
@@ -78,7 +79,7 @@ impl Kept {
             if is_foreign(instruction, info) {
                 return None;
             }
-            for used in info.used_registers().iter().filter(|used| writes(used.access())) {
+            for used in info.used_registers().iter().filter(|used| does_write(used.access())) {
                 place(used.register()).into_iter().for_each(|at| head[at] = Value::Carried);
             }
         }
@@ -110,14 +111,14 @@ impl Kept {
         if !info.used_memory().iter().all(|memory| is_fixed(memory.base()) && is_fixed(memory.index())) {
             return None;
         }
-        if info.used_memory().iter().any(|memory| writes(memory.access())) && !values.tries(instruction) {
+        if info.used_memory().iter().any(|memory| does_write(memory.access())) && !values.tries(instruction) {
             return None;
         }
         let result = values.result(instruction, info);
         if result == Value::Carried && !(self.may_count && values.counts(instruction)) {
             return None;
         }
-        for used in info.used_registers().iter().filter(|used| writes(used.access())) {
+        for used in info.used_registers().iter().filter(|used| does_write(used.access())) {
             // Compilers never use the rest of a register after writing a part of it.
             let keeps = used.access() == OpAccess::CondWrite;
             let old = if keeps { values.get(used.register()) } else { Value::Same };
@@ -160,7 +161,7 @@ impl Values {
     /// The value that an instruction makes of its operands.
     fn result(&self, instruction: &Instruction, info: &InstructionInfo) -> Value {
         let mut result = Value::Same;
-        if info.used_memory().iter().any(|memory| reads(memory.access())) {
+        if info.used_memory().iter().any(|memory| does_read(memory.access())) {
             result = Value::Read;
         }
         let addresses: Vec<Register> =
@@ -172,7 +173,7 @@ impl Values {
                     instruction.op_kind(at) == OpKind::Register && instruction.op_register(at) == register
                 })
         };
-        for used in info.used_registers().iter().filter(|used| reads(used.access())) {
+        for used in info.used_registers().iter().filter(|used| does_read(used.access())) {
             // `tries` checks what a locked attempt compares and writes; its result is the memory's value.
             if !is_address(used.register()) && !is_locked(instruction) {
                 result = result.max(self.get(used.register()));
@@ -234,7 +235,7 @@ fn is_zero(instruction: &Instruction) -> bool {
         && instruction.op0_register() == instruction.op1_register()
 }
 
-fn is_call(instruction: &Instruction) -> bool {
+pub(super) fn is_call(instruction: &Instruction) -> bool {
     matches!(instruction.flow_control(), FlowControl::Call | FlowControl::IndirectCall)
 }
 
@@ -268,19 +269,11 @@ pub(super) fn does_more(instruction: &Instruction, info: &InstructionInfo) -> bo
         _ => false,
     };
     is_foreign(instruction, info)
-        || !may_try && info.used_memory().iter().any(|memory| writes(memory.access()))
+        || !may_try && info.used_memory().iter().any(|memory| does_write(memory.access()))
 }
 
 /// Index of a register in [`Values`].
 fn place(register: Register) -> Option<usize> {
     let full = register.full_register();
     full.is_gpr64().then(|| full.number())
-}
-
-fn reads(access: OpAccess) -> bool {
-    matches!(access, OpAccess::Read | OpAccess::CondRead | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
-}
-
-fn writes(access: OpAccess) -> bool {
-    matches!(access, OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
 }

@@ -3,6 +3,7 @@
 //! Layout: Go's `runtime/symtab.go` and `internal/abi/symtab.go`, versions 1.16, 1.18 and 1.20.
 
 use super::elf_file::{ElfFile, Section, text_at};
+use super::outline::{u32_at, u64_at};
 use super::sections::Bytes;
 use crate::answer::Frame;
 use crate::names::MAX_RAW_BYTES;
@@ -210,14 +211,6 @@ fn text_start(elf: &ElfFile, table: &Section) -> Option<u64> {
         u64_at(&row[..], 16)
     });
     relocated.or_else(|| Some(elf.section(b".text")?.address))
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
 #[cfg(test)]

@@ -69,15 +69,16 @@ impl Outline {
         if !is_ours || header.len() < HEADER {
             return None;
         }
-        let mut outline = Outline { machine: half(&header, 18)?, ..Outline::default() };
+        let mut outline = Outline { machine: u16_at(&header, 18)?, ..Outline::default() };
         let mut notes: Vec<(u64, u64)> = Vec::new();
-        for entry in &entries(file, long(&header, 32)?, half(&header, 56)?, PROGRAM_HEADER, MOST_SEGMENTS) {
+        for entry in &entries(file, u64_at(&header, 32)?, u16_at(&header, 56)?, PROGRAM_HEADER, MOST_SEGMENTS)
+        {
             outline.add(file, entry, &mut notes);
         }
         outline.build_id = build_id(file, &notes).or_else(|| {
             // A file that is not for loading (a debug file) has its notes only in sections.
             let most = MOST_BYTES / SECTION_HEADER;
-            let sections = entries(file, long(&header, 40)?, half(&header, 60)?, SECTION_HEADER, most);
+            let sections = entries(file, u64_at(&header, 40)?, u16_at(&header, 60)?, SECTION_HEADER, most);
             let notes: Vec<(u64, u64)> = sections.iter().filter_map(|entry| note_section(entry)).collect();
             build_id(file, &notes)
         });
@@ -90,9 +91,9 @@ impl Outline {
         const INTERPRETER: u32 = 3;
         const NOTE: u32 = 4;
         const EXECUTABLE: u32 = 1;
-        let (Some(kind), Some(flags)) = (word(entry, 0), word(entry, 4)) else { return };
-        let (Some(offset), Some(address)) = (long(entry, 8), long(entry, 16)) else { return };
-        let (Some(file_size), Some(memory_size)) = (long(entry, 32), long(entry, 40)) else { return };
+        let (Some(kind), Some(flags)) = (u32_at(entry, 0), u32_at(entry, 4)) else { return };
+        let (Some(offset), Some(address)) = (u64_at(entry, 8), u64_at(entry, 16)) else { return };
+        let (Some(file_size), Some(memory_size)) = (u64_at(entry, 32), u64_at(entry, 40)) else { return };
         match kind {
             LOAD => {
                 let executable = flags & EXECUTABLE != 0;
@@ -145,7 +146,7 @@ impl Outline {
         let bytes = read(file, offset, size);
         let entries = || {
             let entries = bytes.as_chunks::<DYNAMIC_ENTRY>().0.iter();
-            entries.filter_map(|entry| Some((long(entry, 0)?, long(entry, 8)?)))
+            entries.filter_map(|entry| Some((u64_at(entry, 0)?, u64_at(entry, 8)?)))
         };
         let names = entries().find(|(tag, _)| *tag == NAMES);
         let names = names.and_then(|(_, at)| self.segments.iter().find_map(|segment| place(segment, at)));
@@ -175,7 +176,7 @@ fn place(segment: &Segment, address: u64) -> Option<u64> {
 /// Offset and size of a section that is `SHT_NOTE`.
 fn note_section(entry: &[u8]) -> Option<(u64, u64)> {
     const NOTE: u32 = 7;
-    (word(entry, 4)? == NOTE).then_some((long(entry, 24)?, long(entry, 32)?))
+    (u32_at(entry, 4)? == NOTE).then_some((u64_at(entry, 24)?, u64_at(entry, 32)?))
 }
 
 fn build_id(file: &File, notes: &[(u64, u64)]) -> Option<BuildId> {
@@ -213,15 +214,15 @@ fn text(file: &File, offset: u64, longest: usize) -> Vec<u8> {
     bytes.split(|&byte| byte == 0).next().unwrap_or_default().to_vec()
 }
 
-fn half(bytes: &[u8], at: usize) -> Option<u16> {
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-fn word(bytes: &[u8], at: usize) -> Option<u32> {
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-fn long(bytes: &[u8], at: usize) -> Option<u64> {
+pub(super) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
