@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use longpole_tests::documents::{Desk, documents};
-use longpole_tests::must_run;
+use longpole_tests::{check_golden, must_run};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -21,11 +21,7 @@ fn screens_are_what_their_commands_print() {
             assert_eq!(wide, None, "{command}: wider than 80 columns");
             ended.stdout
         });
-        if std::env::var_os("LONGPOLE_BLESS").is_some() {
-            std::fs::write(&document.path, current).expect("written");
-        } else {
-            assert_eq!(current, document.text, "{}: LONGPOLE_BLESS=1 accepts it", document.path.display());
-        }
+        check_golden(&document.path, &current);
     }
     assert!(count >= 8, "{count} screens");
 }

@@ -7,8 +7,9 @@ pub fn data_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("data")
 }
 
-/// Compares `actual` with the golden file at `path` under tests/data; with `LONGPOLE_BLESS` set, writes that file instead.
-pub fn check_golden(path: &str, actual: &str) {
+/// Compares `actual` with the golden file at `path`, absolute or under tests/data; with `LONGPOLE_BLESS` set, writes that file
+/// instead.
+pub fn check_golden(path: impl AsRef<Path>, actual: &str) {
     let file = data_folder().join(path);
     if std::env::var_os("LONGPOLE_BLESS").is_some() {
         std::fs::write(&file, actual).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
@@ -20,7 +21,8 @@ pub fn check_golden(path: &str, actual: &str) {
         let line = expected.lines().zip(actual.lines()).position(|(old, new)| old != new);
         let line = line.unwrap_or_else(|| expected.lines().count().min(actual.lines().count()));
         panic!(
-            "tests/data/{path}, line {}:\n  golden: {}\n  now:    {}\n(LONGPOLE_BLESS=1 accepts the new text)\n\n{actual}",
+            "{}, line {}:\n  golden: {}\n  now:    {}\n(LONGPOLE_BLESS=1 accepts the new text)\n\n{actual}",
+            file.display(),
             line + 1,
             expected.lines().nth(line).unwrap_or("(end)"),
             actual.lines().nth(line).unwrap_or("(end)"),

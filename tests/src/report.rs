@@ -1,6 +1,7 @@
 //! Reads the JSON forms of reports and programs back, as any other reader of them would.
 
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// A `longpole-report/1`.
 #[derive(Clone, Debug)]
@@ -19,6 +20,15 @@ impl Report {
         let value: Value = serde_json::from_str(text).unwrap_or_else(|error| panic!("{error} in:\n{text}"));
         assert_eq!(value["schema"], "longpole-report/1", "{text}");
         Self(value)
+    }
+
+    /// Name and acquisitions of each lock.
+    pub fn acquisitions(&self) -> BTreeMap<String, u64> {
+        let rows = self.0["locks"].as_array().map_or(&[][..], Vec::as_slice);
+        let row = |row: &Value| {
+            (row["lock"].as_str().unwrap_or_default().to_owned(), row["acquisitions"].as_u64().unwrap_or(0))
+        };
+        rows.iter().map(row).collect()
     }
 
     /// The answer for a number of CPUs, or `"inf"`.

@@ -5,6 +5,7 @@ use engine::program::{LockSide, RecordedWait, Share};
 use engine::report::Cpus;
 use engine::report::{Finding, LockRow, SegmentRow, Trust};
 use engine::time::Ticks;
+use longpole_tests::check_golden;
 use std::num::NonZeroU32;
 
 const NARROW: Style = Style { colour: false, unicode: true, width: 80 };
@@ -80,26 +81,22 @@ fn shown(report: &Report, options: Options, style: &Style) -> String {
     String::from_utf8(out).expect("text")
 }
 
-fn check(snapshot: &str, file: &str, text: &str) {
-    if std::env::var_os("LONGPOLE_BLESS").is_some() {
-        let path = format!("{}/src/present/snapshots/{file}", env!("CARGO_MANIFEST_DIR"));
-        std::fs::write(path, text).expect("blessed");
-        return;
-    }
-    assert_eq!(text, snapshot, "LONGPOLE_BLESS=1 accepts the new look");
+/// Compares the text with a file in `snapshots`.
+fn check(file: &str, text: &str) {
+    check_golden(format!("{}/src/present/snapshots/{file}", env!("CARGO_MANIFEST_DIR")), text);
 }
 
 #[test]
 fn eighty_columns() {
     let text = shown(&report(), Options::default(), &NARROW);
-    check(include_str!("snapshots/report-80.txt"), "report-80.txt", &text);
+    check("report-80.txt", &text);
     assert!(text.lines().all(|line| width(line) <= 80));
 }
 
 #[test]
 fn a_hundred_and_sixty_columns() {
     let text = shown(&report(), Options::default(), &WIDE);
-    check(include_str!("snapshots/report-160.txt"), "report-160.txt", &text);
+    check("report-160.txt", &text);
     assert!(text.lines().all(|line| width(line) <= 160));
 }
 

@@ -8,6 +8,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use engine::event::ThreadFact;
 use engine::limit::{Kind, Limit};
 use engine::report::{Cpus, Finding};
+use longpole_tests::check_golden;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -74,12 +75,7 @@ fn check(name: &str, state: &mut State) {
         let text = text(state, columns, lines);
         assert!(text.lines().all(|line| width(line) <= columns), "{columns} columns:\n{text}");
         let path = format!("{}/src/tui/snapshots/{name}-{columns}x{lines}.txt", env!("CARGO_MANIFEST_DIR"));
-        if std::env::var_os("LONGPOLE_BLESS").is_some() {
-            std::fs::write(path, text).expect("blessed");
-        } else {
-            let kept = std::fs::read_to_string(&path).unwrap_or_default();
-            assert_eq!(text, kept, "{path}: LONGPOLE_BLESS=1 accepts the new look");
-        }
+        check_golden(path, &text);
     }
 }
 

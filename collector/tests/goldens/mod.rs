@@ -135,9 +135,9 @@ fn whole_reports_stay_as_they_are() {
     for scenario in ["figure-1", "figure-4", "quicksort", "deadlock"] {
         let text = Longpole::with(["report", "--wide", "--cpus", "1,2,4,8,inf"]).and(program(scenario)).ok();
         let text = text.stdout;
-        check_golden(&format!("{scenario}/report.txt"), &text);
+        check_golden(format!("{scenario}/report.txt"), &text);
         let json = Longpole::with(["report", "--json", "--cpus", "1,2,4,8,inf"]).and(program(scenario)).ok();
-        check_golden(&format!("{scenario}/report.json"), &json.stdout);
+        check_golden(format!("{scenario}/report.json"), &json.stdout);
     }
 }
 
@@ -150,9 +150,9 @@ fn whole_predictions_stay_as_they_are() {
             call.command().args(extra).env("LC_ALL", "C.UTF-8").env("COLUMNS", "80");
             call.ok().stdout
         };
-        check_golden(&format!("{scenario}/predict.txt"), &call(&[]));
-        check_golden(&format!("{scenario}/predict.json"), &call(&["--json"]));
-        check_golden(&format!("{scenario}/predict-ideal.txt"), &call(&["--model", "ideal"]));
+        check_golden(format!("{scenario}/predict.txt"), &call(&[]));
+        check_golden(format!("{scenario}/predict.json"), &call(&["--json"]));
+        check_golden(format!("{scenario}/predict-ideal.txt"), &call(&["--model", "ideal"]));
     }
 }
 

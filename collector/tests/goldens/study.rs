@@ -23,9 +23,9 @@ fn whole_answers_stay_as_they_are() {
     for scenario in ["figure-4", "quicksort", "deadlock"] {
         for command in ["slack", "paths"] {
             let text = Longpole::with([command]).and(program(scenario)).ok().stdout;
-            check_golden(&format!("{scenario}/{command}.txt"), &text);
+            check_golden(format!("{scenario}/{command}.txt"), &text);
             let json = Longpole::with([command, "--json"]).and(program(scenario)).ok().stdout;
-            check_golden(&format!("{scenario}/{command}.json"), &json);
+            check_golden(format!("{scenario}/{command}.json"), &json);
         }
     }
     let scale = ["what-if", "--scale", "RecursiveQuickSort=0.5", "--model", "ideal", "--cpus", "1,2,8,inf"];

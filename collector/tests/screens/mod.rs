@@ -1,7 +1,7 @@
 //! All screens of the kept recordings, at 80 and 120 columns, and of recordings with little to show. `LONGPOLE_BLESS=1`
 //! writes the screens again.
 
-use longpole_tests::data_folder;
+use longpole_tests::{check_golden, data_folder};
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -58,13 +58,7 @@ fn snapshots(name: &str) {
             let text = screen(words, &format!("{name}.lp"), columns);
             all.push_str(&format!("$ longpole {}\n{text}\n", words.replace("FILE", &format!("{name}.lp"))));
         }
-        let path = data_folder().join("screens").join(format!("{name}-{columns}.txt"));
-        if std::env::var_os("LONGPOLE_BLESS").is_some() {
-            std::fs::write(&path, all).expect("written");
-        } else {
-            let known = std::fs::read_to_string(&path).unwrap_or_default();
-            assert_eq!(all, known, "{}: LONGPOLE_BLESS=1 accepts the new look", path.display());
-        }
+        check_golden(format!("screens/{name}-{columns}.txt"), &all);
     }
 }
 

@@ -1,18 +1,9 @@
 //! Names of locks, in programs whose variables and lines are known.
 
-use longpole_tests::{Longpole, Recorded, Report, skip_unless_live, workload};
+use longpole_tests::{Longpole, Recorded, skip_unless_live, workload};
 use std::collections::BTreeMap;
 
 const ROUNDS: u64 = 11;
-
-/// Name and acquisitions of each lock.
-fn locks(report: &Report) -> BTreeMap<String, u64> {
-    let rows = report.0["locks"].as_array().map_or(&[][..], Vec::as_slice);
-    let row = |row: &serde_json::Value| {
-        (row["lock"].as_str().unwrap_or_default().to_owned(), row["acquisitions"].as_u64().unwrap_or(0))
-    };
-    rows.iter().map(row).collect()
-}
 
 /// `file:line` of the line of a workload that ends in this comment.
 fn line_of(workload: &str, comment: &str) -> String {
@@ -47,9 +38,9 @@ fn locks_are_called_by_their_variable_or_the_line_of_their_first_use() {
     );
     expected.extend((1..=8).map(|number| (format!("mutex at {heap} #{number}"), ROUNDS)));
     expected.extend((1..=3).map(|number| (format!("mutex at {plain} #{number}"), ROUNDS)));
-    assert_eq!(locks(&recorded.report("1")), expected);
+    assert_eq!(recorded.report("1").acquisitions(), expected);
 
     let exported = recorded.beside("program.json");
     Longpole::with(["export", "--format", "program"]).and(&recorded.file).and("-o").and(&exported).ok();
-    assert_eq!(locks(&Longpole::report(&exported, "1")), expected);
+    assert_eq!(Longpole::report(&exported, "1").acquisitions(), expected);
 }

@@ -1,18 +1,10 @@
 //! Names in answers, and how much of a name a user has to type.
 
-use longpole_tests::{Longpole, Recorded, Report, skip_unless_live};
+use longpole_tests::{Longpole, Recorded, skip_unless_live};
 use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
 
 const ROUNDS: u64 = 101;
-
-fn acquisitions(report: &Report) -> BTreeMap<String, u64> {
-    let rows = report.0["locks"].as_array().map_or(&[][..], Vec::as_slice);
-    let row = |row: &serde_json::Value| {
-        (row["lock"].as_str().unwrap_or_default().to_owned(), row["acquisitions"].as_u64().unwrap_or(0))
-    };
-    rows.iter().map(row).collect()
-}
 
 /// A first member lies where its variable begins: its lock is named `work.first`, not `work`.
 #[test]
@@ -21,7 +13,7 @@ fn a_lock_keeps_its_member_wherever_in_its_variable_it_is() {
     let recorded = Recorded::good(&["--interpose", "always"], &program, &[&ROUNDS.to_string()]);
     let expected = ["mutex work.first", "mutex work.second", "mutex shop::carts[1].lock"];
     let expected = expected.map(|name| (name.to_owned(), 2 * ROUNDS));
-    assert_eq!(acquisitions(&recorded.report("1")), BTreeMap::from(expected));
+    assert_eq!(recorded.report("1").acquisitions(), BTreeMap::from(expected));
 }
 
 /// As much of a function's name as is clear is enough.

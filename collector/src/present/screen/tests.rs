@@ -7,6 +7,7 @@ use engine::experiment::Edit;
 use engine::limit::{Fix, FunctionUse, Kind, Limit, Limits, LockUse, Part, ThreadUse};
 use engine::program::ObjectId;
 use engine::report::{CpuResult, Cpus, Finding, FunctionRow, Names, Report};
+use longpole_tests::check_golden;
 
 const NARROW: Style = Style { colour: false, unicode: true, width: 80 };
 
@@ -109,19 +110,10 @@ fn shown(of: &(Report, Limits, About), all: bool, style: &Style) -> String {
     String::from_utf8(out).expect("text")
 }
 
-fn check(snapshot: &str, file: &str, text: &str) {
-    if std::env::var_os("LONGPOLE_BLESS").is_some() {
-        let path = format!("{}/src/present/snapshots/{file}", env!("CARGO_MANIFEST_DIR"));
-        std::fs::write(path, text).expect("blessed");
-        return;
-    }
-    assert_eq!(text, snapshot, "LONGPOLE_BLESS=1 accepts the new look");
-}
-
 #[test]
 fn eighty_columns() {
     let text = shown(&hot(), false, &NARROW);
-    check(include_str!("../snapshots/screen-80.txt"), "screen-80.txt", &text);
+    check_golden(concat!(env!("CARGO_MANIFEST_DIR"), "/src/present/snapshots/screen-80.txt"), &text);
 }
 
 /// Changes for a lock of a library, for one that was not recorded, and for one that does not limit.
