@@ -26,11 +26,6 @@ impl Change {
         self.after_ns - self.before_ns
     }
 
-    /// Growth as a share of `before_ns`; `None` if that is 0.
-    pub fn growth(&self) -> Option<f64> {
-        (self.before_ns > 0.0).then(|| self.by_ns() / self.before_ns)
-    }
-
     /// Whether the difference exceeds chance.
     pub fn is_clear(&self) -> bool {
         self.by_ns() != 0.0 && self.noise_ns.is_none_or(|noise| self.by_ns().abs() > noise)

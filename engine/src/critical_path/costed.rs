@@ -128,11 +128,6 @@ impl<'a> CostedPath<'a> {
     pub fn findings(&self) -> &[Finding] {
         &self.schedule.findings
     }
-
-    /// The program.
-    pub fn program(&self) -> &'a Program {
-        self.program
-    }
 }
 
 impl Wait {

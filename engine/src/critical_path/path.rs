@@ -58,19 +58,9 @@ impl<'a> CriticalPath<'a> {
         scale(cpus, self.program.threads.len())
     }
 
-    /// The program.
-    pub fn program(&self) -> &'a Program {
-        self.program
-    }
-
     /// Ticks by the number of threads that execute on unlimited processors; spinning counts as executing.
     pub fn executing(&self) -> &[u64] {
         &self.executing
-    }
-
-    /// The most threads that execute at the same time for longer than 0.
-    pub fn most_executing(&self) -> usize {
-        self.executing.iter().rposition(|ticks| *ticks > 0).unwrap_or(0)
     }
 
     /// Deadlocks and contradictions in the program.

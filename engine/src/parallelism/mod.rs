@@ -34,9 +34,6 @@ use crate::timeline::Timeline;
 use of_run::Feed;
 use spread::{Part, RowErrors, Shares, spread};
 
-/// Distributions have numbers of runnable threads up to this one, which stands for more, too.
-pub const MOST_RUNNABLE: u32 = clock::MOST_RUNNABLE as u32;
-
 /// The parallelism of the predicted run: with ideal sharing for a program written by hand, on the scheduler's model for a
 /// recording.
 ///

@@ -174,7 +174,7 @@ pub struct State {
     /// Average number of runnable threads (busy, spinning or ready) meanwhile; 0 without time in this state.
     #[serde(rename = "average")]
     pub runnable: f64,
-    /// Time by that number; the last one may stand for more, too ([`super::MOST_RUNNABLE`]).
+    /// Time by that number; the last one may stand for more, too.
     pub by_runnable: Vec<(u32, u64)>,
 }
 

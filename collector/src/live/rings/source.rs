@@ -159,7 +159,7 @@ pub struct Drained {
 /// Attaches and removes probes while another thread empties the rings. The notes about it come from the source
 /// (`EventSource::take_notes`).
 pub trait Attach: Send {
-    /// The source's clock, as [`super::EventSource::now_ns`].
+    /// The clock of records: `CLOCK_MONOTONIC` nanoseconds for the kernel.
     fn now_ns(&self) -> u64;
 
     /// Attaches function probes to a process that is new or runs a new program, and notes that its calls are missing until
