@@ -32,7 +32,7 @@ pub use code::{
 pub use elf::binary;
 pub use elf::{
     Binding, BuildId, Candidate, ElfFile, Fetch, FileKey, FileRequest, Files, Function, FunctionKind,
-    HostFiles, ModuleFunctions, NoFiles, NotABuildId, Outline, Section, Segment, SymbolSource, functions_of,
+    HostFiles, ModuleFunctions, NotABuildId, Outline, Section, Segment, SymbolSource, functions_of,
     functions_with, open_plain, unnamed,
 };
 pub use error::{FailureKind, SymbolError};

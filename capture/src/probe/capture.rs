@@ -1,7 +1,6 @@
 //! A running capture; `start` begins it.
 
 use std::{
-    os::fd::BorrowedFd,
     sync::{
         Arc, MutexGuard,
         atomic::{AtomicU64, Ordering},
@@ -78,12 +77,6 @@ impl Capture {
     /// Size of each ring in bytes, as asked for.
     pub fn ring_bytes(&self) -> usize {
         self.ring_bytes
-    }
-
-    /// Descriptors that become readable when a ring is a quarter full. The usual way is to drain every few milliseconds
-    /// without waiting for them.
-    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.rings.descriptors()
     }
 
     /// Passes the records in the rings to `sink`, with the number of their ring, and returns how many there were. Never

@@ -50,6 +50,6 @@ pub use linked_libraries::linked_libraries;
 pub use maps::{Code, MappedRange, Module, code, mapped};
 pub use named::named;
 pub use other_programs::CpuTimes;
-pub use process::{Process, Seccomp, descendants, without_deleted};
+pub use process::{Process, descendants, without_deleted};
 pub use time_slice::take_short_turns;
 pub use usage::children_cpu_time;

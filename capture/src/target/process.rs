@@ -1,4 +1,4 @@
-//! One process: its program, its PIDs, and properties of its sandbox that matter for probes.
+//! One process: its program, its PIDs, and who traces it.
 
 use super::clock::tick_ns;
 use super::error::TargetError;
@@ -20,28 +20,12 @@ pub struct Process {
     pub comm: String,
     /// Path of its program as the process sees it, safe to print: the path by which it was started, which may be a link.
     pub executable: String,
-    /// Its system call filter. Return probes of some kernels make a system call, for which a filter may
-    /// kill the process. So exits are probed at `ret` instructions instead, which needs no system call.
-    pub seccomp: Seccomp,
     /// The process that traces its first thread, such as a debugger: PID and short name, safe
     /// to print.
     pub tracer: Option<(u32, String)>,
-    /// Whether a shadow stack guards return addresses of any thread (`x86_Thread_features: shstk`).
-    pub shadow_stack: bool,
     folder: ProcDir,
     first_thread: u32,
     began_ticks: u64,
-}
-
-/// The mode of seccomp in /proc/PID/status.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seccomp {
-    /// No filter, or the kernel has no seccomp.
-    Off,
-    /// Only read, write and exit are allowed.
-    Strict,
-    /// A filter program decides.
-    Filter,
 }
 
 impl Process {
@@ -73,17 +57,6 @@ impl Process {
         let executable = folder.link(&format!("task/{first_thread}/exe"))?;
         let typed = super::invoked_path::path(&folder, &executable);
         let status_of_first = folder.text(&format!("task/{first_thread}/status")).unwrap_or_default();
-        let guarded = |status: &str| {
-            let features = status_field(status, "x86_Thread_features")?;
-            Some(features.contains("shstk"))
-        };
-        // A kernel that has shadow stacks reports them for every thread.
-        let shadow_stack = guarded(&status_of_first).is_some_and(|first| {
-            let of_thread = |tid: u32| {
-                guarded(&folder.text(&format!("task/{tid}/status")).unwrap_or_default()).unwrap_or(false)
-            };
-            first || folder.numbers("task").unwrap_or_default().into_iter().any(of_thread)
-        });
         let tracer = status_field(&status_of_first, "TracerPid").and_then(|text| text.parse().ok());
         let tracer = tracer.filter(|&pid: &u32| pid != 0).map(|pid| {
             let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
@@ -95,13 +68,7 @@ impl Process {
             namespace_pids: namespace_pids.filter_map(|word| word.parse().ok()).collect(),
             comm: folder.text("comm").map(|text| comm(&text)).unwrap_or_default(),
             executable: typed.unwrap_or_else(|| without_deleted(&safe_path(&executable))),
-            seccomp: match status_field(&status, "Seccomp") {
-                Some("1") => Seccomp::Strict,
-                Some("2") => Seccomp::Filter,
-                _ => Seccomp::Off,
-            },
             tracer,
-            shadow_stack,
             first_thread,
             began_ticks: stat.start_ticks,
             folder,

@@ -6,7 +6,6 @@ use super::file_key::FileKey;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -94,11 +93,6 @@ impl Binary {
     /// The open file.
     pub fn file(&self) -> &File {
         &self.file
-    }
-
-    /// A path that opens this file in this process, even after a rename. Valid as long as the file is open.
-    pub fn path(&self) -> PathBuf {
-        PathBuf::from(format!("/proc/self/fd/{}", self.file.as_raw_fd()))
     }
 
     /// Whether the file has lost its last name (was replaced or deleted) since it was opened. True only once.
@@ -266,7 +260,9 @@ mod tests {
         assert_eq!(binary.vouch([16, 240, 250].into_iter()), Ok(()));
         assert_eq!(binary.vouch_for_all(), Ok(()));
         assert!(binary.has_just_lost_its_name() && !binary.has_just_lost_its_name(), "said once");
-        assert_eq!(std::fs::read(binary.path()).expect("read")[3], 3, "and it is what was opened");
+        let mut byte = [0];
+        binary.file().read_exact_at(&mut byte, 3).expect("read");
+        assert_eq!(byte, [3], "and it is what was opened");
         // The original bytes at this offset were never read.
         assert!(binary.vouch([32].into_iter()).is_err());
     }

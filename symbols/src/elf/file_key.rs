@@ -28,11 +28,6 @@ impl FileKey {
         }
     }
 
-    /// The key of a deleted file, of which only the inode number is known; never equal to an existing file's.
-    pub fn gone(inode: u64) -> FileKey {
-        FileKey { device: u64::MAX, inode, bytes: 0, changed: (0, 0) }
-    }
-
     /// The inode number.
     pub fn inode(&self) -> u64 {
         self.inode
@@ -74,12 +69,5 @@ mod tests {
             std::thread::sleep(std::time::Duration::from_millis(1));
             false
         }));
-    }
-
-    #[test]
-    fn what_is_gone_is_no_file_that_is_there() {
-        let here = FileKey::of(&std::fs::metadata("/proc/self/exe").expect("metadata"));
-        assert_ne!(FileKey::gone(here.inode), here);
-        assert_ne!(FileKey::gone(0), FileKey::VDSO);
     }
 }

@@ -55,16 +55,6 @@ pub trait Fetch: Send + Sync + std::fmt::Debug {
     fn debug_file(&self, id: &BuildId) -> Option<(File, PathBuf)>;
 }
 
-/// Opens no files: for reading a binary alone.
-#[derive(Clone, Copy, Debug)]
-pub struct NoFiles;
-
-impl Files for NoFiles {
-    fn open(&mut self, _: &FileRequest, _: u32) -> Option<Candidate> {
-        None
-    }
-}
-
 /// Most candidates opened for one request.
 const MAX_CANDIDATES: u32 = 64;
 

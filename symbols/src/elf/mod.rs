@@ -20,7 +20,7 @@ pub use build_id::{BuildId, NotABuildId};
 pub use debug_paths::HostFiles;
 pub use elf_file::{ElfFile, Section, Segment, open_plain};
 pub use file_key::FileKey;
-pub use files::{Candidate, Fetch, FileRequest, Files, NoFiles};
+pub use files::{Candidate, Fetch, FileRequest, Files};
 pub use functions::{
     Binding, Function, FunctionKind, ModuleFunctions, SymbolSource, functions_of, functions_with, unnamed,
 };

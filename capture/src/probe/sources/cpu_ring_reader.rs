@@ -56,9 +56,4 @@ impl Rings {
     pub(crate) fn count(&self) -> usize {
         self.rings.len()
     }
-
-    /// Descriptors that become readable when a ring fills faster than a timer would empty it.
-    pub(crate) fn descriptors(&self) -> impl Iterator<Item = std::os::fd::BorrowedFd<'_>> {
-        self.rings.iter().map(std::os::fd::AsFd::as_fd)
-    }
 }
