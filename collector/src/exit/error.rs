@@ -13,8 +13,6 @@ pub enum Code {
     Usage = 2,
     /// A result is outside the limit that was given.
     Threshold = 3,
-    /// More data was lost than allowed.
-    Loss = 4,
     /// A permission or a feature of the kernel is missing (automake's "skip").
     Permission = 77,
     /// longpole itself failed before the command to launch ran.

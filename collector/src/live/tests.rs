@@ -340,9 +340,6 @@ impl EventSource for Broken {
     fn loss(&mut self) -> engine::event::LossCounts {
         engine::event::LossCounts::default()
     }
-    fn now_ns(&self) -> u64 {
-        0
-    }
     fn take_probed(&mut self) -> Probed {
         Probed::default()
     }
@@ -396,9 +393,6 @@ impl EventSource for Picky {
     }
     fn loss(&mut self) -> engine::event::LossCounts {
         self.0.loss()
-    }
-    fn now_ns(&self) -> u64 {
-        self.0.now_ns()
     }
     fn take_probed(&mut self) -> Probed {
         Probed { on: vec![1, 2, 1], refused: vec![2, 3], libc: Vec::new() }

@@ -58,7 +58,7 @@ pub fn top(plan: &TopPlan) -> Result<Outcome, UserError> {
     let screen = if is_printed {
         None
     } else {
-        let mut state = State::new(subject.clone(), plan.window);
+        let mut state = State::new(subject.clone());
         asked.wish = state.wish();
         // At the end the place of the command's output is printed, too.
         state.remark = page.or_else(|| output.as_ref().map(OutputFile::sentence));

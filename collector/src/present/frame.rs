@@ -100,26 +100,12 @@ pub(super) fn weighty(findings: &[Finding]) -> impl Iterator<Item = &Finding> {
     weighty.into_iter().take(NOTES)
 }
 
-/// Writes the same without a frame; `computes`: the recording contains enough for an answer.
-pub fn foot(
-    findings: &[Finding],
-    computes: bool,
-    file: &str,
-    next: Option<&str>,
-    style: &Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let command = |words: &str| command(words, file, style);
-    let next = next.filter(|_| computes).map(command).unwrap_or_default();
-    closing(findings, computes, &command("notes"), &next, style, out)
-}
-
 /// A command about this file; the newest file needs no name.
 pub(super) fn command(words: &str, file: &str, style: &Style) -> String {
     format!("longpole {words} {}", style.text(file)).trim_end().to_owned()
 }
 
-/// The same; `shown_by` shows all notes, and `next` is the whole next command, empty if there is none.
+/// Writes what can change the answer, how sure it is, and the next command, which may be empty; `shown_by` shows all notes.
 pub(super) fn closing(
     findings: &[Finding],
     computes: bool,

@@ -28,8 +28,6 @@ pub struct State {
     pub(super) busy: BusyCpus,
     /// Time since recording began.
     pub elapsed: Duration,
-    /// The length of window asked for.
-    pub window: Duration,
     /// A line for the user, e.g. where the program's output goes; not yet safe for terminals.
     pub remark: Option<String>,
     /// The prompt, while the user types.
@@ -143,13 +141,12 @@ pub struct Snapshot {
 
 impl State {
     /// A screen before the first event.
-    pub fn new(subject: String, window: Duration) -> State {
+    pub fn new(subject: String) -> State {
         State {
             subject,
             phase: Phase::Running,
             busy: BusyCpus::default(),
             elapsed: Duration::ZERO,
-            window,
             remark: None,
             prompt: None,
             view: View::default(),

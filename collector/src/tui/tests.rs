@@ -43,7 +43,7 @@ fn two_functions() -> Snapshot {
 }
 
 fn showing(snapshot: Snapshot) -> State {
-    let mut state = State::new("store (pid 4242)".to_owned(), Duration::from_secs(10));
+    let mut state = State::new("store (pid 4242)".to_owned());
     state.elapsed = Duration::from_secs(94);
     state.show(Arc::new(snapshot));
     state.elapsed += Duration::from_secs(3);
@@ -271,7 +271,7 @@ fn pause_freezes_the_screen_and_resume_shows_the_newest() {
 #[test]
 fn brackets_go_to_screens_of_before_and_back_to_the_newest() {
     let snapshot = Snapshot { recording: Some(Arc::default()), ..recorded("store") };
-    let mut state = State::new("store (pid 4242)".to_owned(), Duration::from_secs(10));
+    let mut state = State::new("store (pid 4242)".to_owned());
     press(&mut state, KeyCode::Char('['));
     let show = |state: &mut State, second: u64| {
         state.elapsed = Duration::from_secs(second);
@@ -324,13 +324,13 @@ fn quit_is_the_only_key_that_leaves_and_the_last_screen_stays() {
     let last = last_picture(&mut state, &PLAIN, 24).join("\n");
     assert!(last.contains("LIMIT  lock registry.gate") && last.contains("\ndigest_row"), "{last}");
     assert!(!last.contains("q quit"), "{last}");
-    let mut empty = State::new(String::new(), Duration::from_secs(10));
+    let mut empty = State::new(String::new());
     assert!(last_picture(&mut empty, &PLAIN, 24).is_empty());
 }
 
 #[test]
 fn before_the_first_report_and_after_the_end() {
-    let mut state = State::new("store (pid 4242)".to_owned(), Duration::from_secs(10));
+    let mut state = State::new("store (pid 4242)".to_owned());
     state.remark = Some("the program's output goes to /tmp/longpole-top-1.log".to_owned());
     check("waiting", &mut state);
     for key in [KeyCode::Down, KeyCode::End, KeyCode::Enter, KeyCode::Right, KeyCode::Tab, KeyCode::Char('n')]

@@ -232,10 +232,6 @@ impl EventSource for LiveSource {
         Some(self.capture.overhead())
     }
 
-    fn now_ns(&self) -> u64 {
-        now_ns()
-    }
-
     fn take_probed(&mut self) -> Probed {
         Probed {
             on: self.capture.take_probed(),

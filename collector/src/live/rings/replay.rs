@@ -97,6 +97,12 @@ impl Replay {
         let passed_ns = self.started.get_or_insert_with(Instant::now).elapsed().as_nanos() as f64 * speed;
         Some(self.first_ns.saturating_add(passed_ns as u64))
     }
+
+    /// The time up to which all records were passed on.
+    fn now_ns(&self) -> u64 {
+        let next = self.rings.iter().filter_map(|ring| ring.records.get(ring.next));
+        next.map(|record| record.header().time_ns.saturating_sub(1)).min().unwrap_or(self.end_ns)
+    }
 }
 
 impl EventSource for Replay {
@@ -138,12 +144,6 @@ impl EventSource for Replay {
 
     fn loss(&mut self) -> LossCounts {
         self.loss
-    }
-
-    /// The time up to which all records were passed on.
-    fn now_ns(&self) -> u64 {
-        let next = self.rings.iter().filter_map(|ring| ring.records.get(ring.next));
-        next.map(|record| record.header().time_ns.saturating_sub(1)).min().unwrap_or(self.end_ns)
     }
 
     fn take_probed(&mut self) -> Probed {

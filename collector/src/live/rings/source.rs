@@ -55,9 +55,6 @@ pub trait EventSource: Send {
         None
     }
 
-    /// The source's clock (`CLOCK_MONOTONIC` nanoseconds for the kernel).
-    fn now_ns(&self) -> u64;
-
     /// Functions that got probes in some process since the last call, and those that were refused.
     fn take_probed(&mut self) -> Probed;
 
