@@ -474,11 +474,18 @@ impl Kind {
         ) || !self.is_known()
     }
 
-    /// Whether only one thread at a time makes progress: one more thread could not compute at the same time.
-    pub(crate) fn is_one_at_a_time(&self) -> bool {
+    /// Whether one more thread could not compute at the same time: only one makes progress, or no CPU is free for long.
+    pub(crate) fn is_full(&self) -> bool {
         matches!(
             self,
-            Kind::Lock { .. } | Kind::Turns { .. } | Kind::CacheLine { .. } | Kind::LocksNotRecorded { .. }
+            Kind::Cpus { .. }
+                | Kind::Quota { .. }
+                | Kind::TooManyThreads { .. }
+                | Kind::SpunWaits { .. }
+                | Kind::Lock { .. }
+                | Kind::Turns { .. }
+                | Kind::CacheLine { .. }
+                | Kind::LocksNotRecorded { .. }
         )
     }
 

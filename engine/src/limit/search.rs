@@ -269,11 +269,7 @@ impl Search {
         let limit = Limit::of(cpus, time_ns, rows);
         let at_work = run.base.threads.iter().map(|used| used.busy.saturating_add(used.ready)).max();
         // Where one thread works at a time, or no CPU is free for long, a gain of one more thread is by chance.
-        let is_full = limit.kind.is_one_at_a_time()
-            || matches!(
-                limit.kind,
-                Kind::Cpus { .. } | Kind::Quota { .. } | Kind::TooManyThreads { .. } | Kind::SpunWaits { .. }
-            );
+        let is_full = limit.kind.is_full();
         let grows = self.costs.as_ref().is_some_and(CpuCosts::grows);
         let is_bound =
             |more: &MoreThreads| more.gain >= WORTH && (is_full || self.growing_kernel_work() > 0.0 || grows);
