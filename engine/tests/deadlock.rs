@@ -2,7 +2,7 @@
 
 use engine::event::{AddressFact, AwaitedThread, FutexFact, SyncObject};
 use engine::finding::{Finding, Holder, Stuck, StuckThread, WaitsFor};
-use engine::limit::{Kind, limits};
+use engine::limit::{LimitKind, limits};
 use engine::predict::Model;
 use engine::report::Cpus;
 use engine::time::Timestamp;
@@ -132,7 +132,7 @@ fn two_threads_with_each_others_locks() {
     assert_eq!((found, others_ran), (Stuck { end_ns: 6_000.0, threads, more: 0 }, false));
     let program = from_timeline(&abba().timeline);
     let limit = limits(&program, &[Cpus::ONE], &Model::default()).at.remove(0);
-    assert!(matches!(limit.kind, Kind::Deadlock { stuck } if stuck.threads.len() == 2));
+    assert!(matches!(limit.kind, LimitKind::Deadlock { stuck } if stuck.threads.len() == 2));
 }
 
 #[test]
@@ -262,5 +262,5 @@ fn others_may_run_meanwhile() {
     assert!(others_ran && found.threads.len() == 2);
     let program = from_timeline(&script.timeline);
     let limit = limits(&program, &[Cpus::ONE], &Model::default()).at.remove(0);
-    assert!(!matches!(limit.kind, Kind::Deadlock { .. }), "{limit:?}");
+    assert!(!matches!(limit.kind, LimitKind::Deadlock { .. }), "{limit:?}");
 }

@@ -4,7 +4,7 @@
 
 use super::board::Now;
 use crate::tui::{LiveCounts, Snapshot};
-use engine::limit::{Kind, Limit};
+use engine::limit::{Limit, LimitKind};
 use engine::report::{CpuResult, Report};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -185,35 +185,37 @@ fn limits(snapshot: &Snapshot, text: &mut Text) {
 /// Name of the limiting lock, function, thread or device, if there is one.
 fn what(limit: &Limit) -> &str {
     match &limit.kind {
-        Kind::Lock { lock, .. } => lock,
-        Kind::HandOver { object } => object.as_deref().unwrap_or_default(),
-        Kind::Serial { thread, .. } | Kind::BusyThread { thread, .. } | Kind::Stage { thread, .. } => thread,
-        Kind::Device { device } => device,
-        Kind::CacheLine { line, .. } => line,
-        Kind::CostsMore { function, .. } => function.as_deref().unwrap_or_default(),
-        Kind::SupportWork { calls, .. } => calls,
-        Kind::Permits { semaphore, .. } => semaphore,
-        Kind::WokenForNothing { object, .. } => object,
-        Kind::LocksNotRecorded { word, .. } => word,
-        Kind::Threads { function, .. }
-        | Kind::TooManyThreads { function, .. }
-        | Kind::Sleepers { function, .. }
-        | Kind::Polling { function, .. }
-        | Kind::Imbalance { function } => function.as_deref().unwrap_or_default(),
-        Kind::Cpus { .. }
-        | Kind::Quota { .. }
-        | Kind::Timers
-        | Kind::Turns { .. }
-        | Kind::SpunWaits { .. }
-        | Kind::Spinning
-        | Kind::Idle { .. }
-        | Kind::OpenRequests { .. }
-        | Kind::Goroutines { .. }
-        | Kind::Work { .. }
-        | Kind::Deadlock { .. }
-        | Kind::NotKnown { .. }
-        | Kind::Unexplained { .. }
-        | Kind::Nothing => "",
+        LimitKind::Lock { lock, .. } => lock,
+        LimitKind::HandOver { object } => object.as_deref().unwrap_or_default(),
+        LimitKind::Serial { thread, .. }
+        | LimitKind::BusyThread { thread, .. }
+        | LimitKind::Stage { thread, .. } => thread,
+        LimitKind::Device { device } => device,
+        LimitKind::CacheLine { line, .. } => line,
+        LimitKind::CostsMore { function, .. } => function.as_deref().unwrap_or_default(),
+        LimitKind::SupportWork { calls, .. } => calls,
+        LimitKind::Permits { semaphore, .. } => semaphore,
+        LimitKind::WokenForNothing { object, .. } => object,
+        LimitKind::LocksNotRecorded { word, .. } => word,
+        LimitKind::Threads { function, .. }
+        | LimitKind::TooManyThreads { function, .. }
+        | LimitKind::Sleepers { function, .. }
+        | LimitKind::Polling { function, .. }
+        | LimitKind::Imbalance { function } => function.as_deref().unwrap_or_default(),
+        LimitKind::Cpus { .. }
+        | LimitKind::Quota { .. }
+        | LimitKind::Timers
+        | LimitKind::Turns { .. }
+        | LimitKind::SpunWaits { .. }
+        | LimitKind::Spinning
+        | LimitKind::Idle { .. }
+        | LimitKind::OpenRequests { .. }
+        | LimitKind::Goroutines { .. }
+        | LimitKind::Work { .. }
+        | LimitKind::Deadlock { .. }
+        | LimitKind::NotKnown { .. }
+        | LimitKind::Unexplained { .. }
+        | LimitKind::Nothing => "",
     }
 }
 

@@ -3,7 +3,7 @@
 use super::cpu_costs::CpuCostsJson;
 use engine::experiment::Edit;
 use engine::json::number;
-use engine::limit::{Fix, Kind, Limit, Limits, LockUse, MostlyAsleep, Part, Row, ThreadUse};
+use engine::limit::{Fix, Limit, LimitKind, Limits, LockUse, MostlyAsleep, Part, Row, ThreadUse};
 use engine::program::{Endpoint, LockWaits, OtherUse};
 use engine::report::Cpus;
 use serde::Serialize;
@@ -177,10 +177,10 @@ impl<'a> LimitJson<'a> {
 }
 
 impl<'a> Of<'a> {
-    fn new(kind: &'a Kind) -> Of<'a> {
+    fn new(kind: &'a LimitKind) -> Of<'a> {
         let function = |function: &'a Option<String>| function.as_deref();
         match kind {
-            Kind::Lock { lock, locks, waiting, threads, holder } => Of {
+            LimitKind::Lock { lock, locks, waiting, threads, holder } => Of {
                 lock: Some(lock),
                 locks: Some(*locks),
                 waiting: Some(*waiting),
@@ -189,82 +189,85 @@ impl<'a> Of<'a> {
                 function_share: holder.as_ref().map(|part| part.share),
                 ..Of::default()
             },
-            Kind::HandOver { object } => Of { object: object.as_deref(), ..Of::default() },
-            Kind::Quota { hundredths } => Of { quota_percent: Some(*hundredths), ..Of::default() },
-            Kind::Cpus { wanting } => Of { waiting: Some(*wanting), ..Of::default() },
-            Kind::Threads { threads, function: of, .. }
-            | Kind::TooManyThreads { threads, function: of, .. } => {
+            LimitKind::HandOver { object } => Of { object: object.as_deref(), ..Of::default() },
+            LimitKind::Quota { hundredths } => Of { quota_percent: Some(*hundredths), ..Of::default() },
+            LimitKind::Cpus { wanting } => Of { waiting: Some(*wanting), ..Of::default() },
+            LimitKind::Threads { threads, function: of, .. }
+            | LimitKind::TooManyThreads { threads, function: of, .. } => {
                 Of { threads: Some(*threads), function: function(of), ..Of::default() }
             }
-            Kind::Sleepers { threads, function: of, answers, .. } => Of {
+            LimitKind::Sleepers { threads, function: of, answers, .. } => Of {
                 threads: Some(*threads),
                 function: function(of),
                 device: answers.as_deref(),
                 ..Of::default()
             },
-            Kind::Serial { thread, function: of, length_ns, threads } => Of {
+            LimitKind::Serial { thread, function: of, length_ns, threads } => Of {
                 thread: Some(thread),
                 function: function(of),
                 length_ns: Some(*length_ns),
                 threads: Some(*threads),
                 ..Of::default()
             },
-            Kind::Polling { threads, every_ns, function: of } => Of {
+            LimitKind::Polling { threads, every_ns, function: of } => Of {
                 threads: Some(*threads),
                 function: function(of),
                 length_ns: Some(*every_ns),
                 ..Of::default()
             },
-            Kind::SpunWaits { waiting } => Of { waiting: Some(*waiting), ..Of::default() },
-            Kind::Turns { threads, .. } => Of { threads: Some(*threads), ..Of::default() },
-            Kind::Imbalance { function: of } => Of { function: function(of), ..Of::default() },
-            Kind::Stage { thread, function: of } | Kind::BusyThread { thread, function: of, .. } => {
+            LimitKind::SpunWaits { waiting } => Of { waiting: Some(*waiting), ..Of::default() },
+            LimitKind::Turns { threads, .. } => Of { threads: Some(*threads), ..Of::default() },
+            LimitKind::Imbalance { function: of } => Of { function: function(of), ..Of::default() },
+            LimitKind::Stage { thread, function: of }
+            | LimitKind::BusyThread { thread, function: of, .. } => {
                 Of { thread: Some(thread), function: function(of), ..Of::default() }
             }
-            Kind::CacheLine { line, function: of, threads, .. } => {
+            LimitKind::CacheLine { line, function: of, threads, .. } => {
                 Of { object: Some(line), function: function(of), threads: Some(*threads), ..Of::default() }
             }
-            Kind::CostsMore { growth, function: of, .. } => {
+            LimitKind::CostsMore { growth, function: of, .. } => {
                 Of { growth: Some(*growth), function: function(of), ..Of::default() }
             }
-            Kind::SupportWork { calls, function: of, threads, lock_waits, .. } => Of {
+            LimitKind::SupportWork { calls, function: of, threads, lock_waits, .. } => Of {
                 object: Some(calls),
                 function: function(of),
                 threads: Some(*threads),
                 kernel_locks: lock_waits.map(KernelLocksJson::new),
                 ..Of::default()
             },
-            Kind::Permits { semaphore, threads, waiting, .. } => Of {
+            LimitKind::Permits { semaphore, threads, waiting, .. } => Of {
                 object: Some(semaphore),
                 threads: Some(*threads),
                 waiting: Some(*waiting),
                 ..Of::default()
             },
-            Kind::WokenForNothing { object, wakings, for_nothing } => Of {
+            LimitKind::WokenForNothing { object, wakings, for_nothing } => Of {
                 object: Some(object),
                 wakings: Some(*wakings),
                 for_nothing: Some(*for_nothing),
                 ..Of::default()
             },
-            Kind::Device { device } => Of { device: Some(device), ..Of::default() },
-            Kind::Idle { busy } | Kind::Work { busy, .. } => Of { busy: Some(*busy), ..Of::default() },
+            LimitKind::Device { device } => Of { device: Some(device), ..Of::default() },
+            LimitKind::Idle { busy } | LimitKind::Work { busy, .. } => {
+                Of { busy: Some(*busy), ..Of::default() }
+            }
             unknown => Of::of_unknown(unknown),
         }
     }
 
     /// Kinds of which it is not known who waits for whom, or that have no fields.
-    fn of_unknown(kind: &'a Kind) -> Of<'a> {
+    fn of_unknown(kind: &'a LimitKind) -> Of<'a> {
         match kind {
             // The numbers of open requests are in `requests`.
-            Kind::Goroutines { lock, function: of, samples, busy } => Of {
+            LimitKind::Goroutines { lock, function: of, samples, busy } => Of {
                 lock: Some(lock),
                 function: of.as_deref(),
                 samples: Some(*samples),
                 busy: Some(*busy),
                 ..Of::default()
             },
-            Kind::OpenRequests { busy, .. } => Of { busy: Some(*busy), ..Of::default() },
-            Kind::LocksNotRecorded { word, waiting, is_lock, is_lost, cost } => Of {
+            LimitKind::OpenRequests { busy, .. } => Of { busy: Some(*busy), ..Of::default() },
+            LimitKind::LocksNotRecorded { word, waiting, is_lock, is_lost, cost } => Of {
                 object: Some(word),
                 waiting: Some(*waiting),
                 is_lock: Some(*is_lock),
@@ -272,10 +275,10 @@ impl<'a> Of<'a> {
                 cost: *cost,
                 ..Of::default()
             },
-            Kind::Unexplained { predicted_ns, measured_ns } => {
+            LimitKind::Unexplained { predicted_ns, measured_ns } => {
                 Of { missing: Some(1.0 - predicted_ns / measured_ns), ..Of::default() }
             }
-            Kind::NotKnown { missing } => Of { missing: Some(*missing), ..Of::default() },
+            LimitKind::NotKnown { missing } => Of { missing: Some(*missing), ..Of::default() },
             _ => Of::default(),
         }
     }

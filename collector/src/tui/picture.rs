@@ -11,7 +11,7 @@ use crate::cell::{counted, duration, width};
 use crate::present::screen::{self, About, Live, Table};
 use crate::present::study::parallelism::table as parallelism;
 use crate::present::style::{Paint, Style, spans};
-use engine::limit::Kind;
+use engine::limit::LimitKind;
 
 /// Least lines of the table with its head; the second number includes the lines about the selected row.
 const TABLE: usize = 7;
@@ -289,7 +289,7 @@ fn nothing(state: &State) -> String {
 /// Whether threads wait for what may be a lock that was not recorded.
 fn locks_are_unknown(state: &State) -> bool {
     let first = state.shown().and_then(|shown| shown.limits.at.first());
-    first.is_some_and(|limit| matches!(limit.kind, Kind::LocksNotRecorded { .. }))
+    first.is_some_and(|limit| matches!(limit.kind, LimitKind::LocksNotRecorded { .. }))
 }
 
 impl State {

@@ -6,7 +6,7 @@ use crate::live::{Asked, snapshot};
 use crate::present::style::{Style, spans};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use engine::event::ThreadFact;
-use engine::limit::{Kind, Limit};
+use engine::limit::{Limit, LimitKind};
 use engine::report::{Cpus, Finding};
 use longpole_tests::check_golden;
 use std::sync::Arc;
@@ -345,7 +345,7 @@ fn before_the_first_report_and_after_the_end() {
 
 #[test]
 fn a_stretch_without_anything_is_no_empty_table() {
-    let nothing = Limit::known(Cpus::ONE, 0.0, Kind::Nothing);
+    let nothing = Limit::known(Cpus::ONE, 0.0, LimitKind::Nothing);
     let mut empty = Snapshot { threads: 1, window_ns: 5_000_000, ..Snapshot::default() };
     empty.limits.at = vec![nothing];
     let mut state = showing(empty);
@@ -384,7 +384,7 @@ fn hostile() -> State {
         lock.under.iter_mut().for_each(|part| part.function.clone_from(&evil));
     }
     for limit in &mut snapshot.limits.at {
-        limit.kind = Kind::Device { device: evil.clone() };
+        limit.kind = LimitKind::Device { device: evil.clone() };
     }
     snapshot.limits.threads.iter_mut().for_each(|of| of.names = vec![evil.clone(); 3]);
     for row in &mut snapshot.parallelism.rows {

@@ -1,6 +1,6 @@
 //! Cohorts: threads that do the same, as THREADS shows and `what-if` names them.
 
-use super::Kind;
+use super::LimitKind;
 use super::search::Search;
 use super::thread_name::{bare, letters};
 use super::thread_samples::ThreadSamples;
@@ -12,9 +12,14 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 impl Search {
     /// What threads do, by cohort, the busiest first. A thread that a limit names is a cohort by itself.
-    pub(super) fn thread_uses(&self, states: &States, length: Ticks, limits: &[&Kind]) -> Vec<ThreadUse> {
+    pub(super) fn thread_uses(
+        &self,
+        states: &States,
+        length: Ticks,
+        limits: &[&LimitKind],
+    ) -> Vec<ThreadUse> {
         let is_named = |name: &str| {
-            let named = |kind: &&&Kind| matches!(kind, Kind::Serial { thread, .. } | Kind::BusyThread { thread, .. } | Kind::Stage { thread, .. } if thread == name);
+            let named = |kind: &&&LimitKind| matches!(kind, LimitKind::Serial { thread, .. } | LimitKind::BusyThread { thread, .. } | LimitKind::Stage { thread, .. } if thread == name);
             limits.iter().any(|kind| named(&kind))
         };
         let cohorts = self.cohorts(is_named);

@@ -1,6 +1,6 @@
 //! Work that costs more CPU time on more CPUs, as runs of the command on several CPU counts show, as a row of the ledger.
 
-use super::Kind;
+use super::LimitKind;
 use super::search::Search;
 use super::watched_run::WatchedRun;
 use crate::experiment::Edit;
@@ -31,10 +31,12 @@ impl Search {
     }
 
     /// The kind of limit, in the program's words.
-    pub(super) fn of_costs(&self) -> Kind {
-        let Some((few, many)) = self.costs.as_ref().and_then(CpuCosts::ends) else { return Kind::Nothing };
+    pub(super) fn of_costs(&self) -> LimitKind {
+        let Some((few, many)) = self.costs.as_ref().and_then(CpuCosts::ends) else {
+            return LimitKind::Nothing;
+        };
         let grown = self.costs.as_ref().and_then(|costs| costs.grown().into_iter().next());
-        Kind::CostsMore {
+        LimitKind::CostsMore {
             few: few.cpus,
             many: many.cpus,
             growth: many.growth.middle,

@@ -1,6 +1,6 @@
 //! Edits and locks in the program's own words: names of functions, threads and objects.
 
-use super::Kind;
+use super::LimitKind;
 use super::holders::{self, Sums};
 use super::search::Search;
 use super::thread_samples::apart;
@@ -30,22 +30,22 @@ impl Search {
         (used.waits.saturating_mul(2) > all).then_some(ObjectId(object))
     }
 
-    fn of_devices(&self, devices: &[ObjectId], base: &Outcome) -> Kind {
+    fn of_devices(&self, devices: &[ObjectId], base: &Outcome) -> LimitKind {
         let device = devices.first().copied().unwrap_or_default();
         // If records are missing, it is unknown what threads wait for.
         if self.program().meaning(device) == ObjectMeaning::Unknown {
             let used = base.objects.get(device.0 as usize).map_or(0, |used| used.blocked);
             let all = base.length.0.saturating_mul(base.threads.len() as u64).max(1);
-            return Kind::NotKnown { missing: used as f64 / all as f64 };
+            return LimitKind::NotKnown { missing: used as f64 / all as f64 };
         }
         let name = self.object_name(device);
-        Kind::Device { device: with_others(name, devices.len().saturating_sub(1)) }
+        LimitKind::Device { device: with_others(name, devices.len().saturating_sub(1)) }
     }
 
-    fn of_permits(&self, semaphore: ObjectId, permits: u32, run: &WatchedRun) -> Kind {
+    fn of_permits(&self, semaphore: ObjectId, permits: u32, run: &WatchedRun) -> LimitKind {
         let of = self.permits.iter().find(|of| of.semaphore == semaphore);
         let waited = run.base.objects.get(semaphore.0 as usize).map_or(0, |used| used.blocked);
-        Kind::Permits {
+        LimitKind::Permits {
             semaphore: self.object_name(semaphore).to_owned(),
             permits,
             threads: of.map_or(0, |of| of.users as usize),
@@ -53,9 +53,9 @@ impl Search {
         }
     }
 
-    fn of_polling(&self, threads: usize) -> Kind {
+    fn of_polling(&self, threads: usize) -> LimitKind {
         let sleep = self.recorded.waits.iter().find(|wait| wait.is_for_time());
-        Kind::Polling {
+        LimitKind::Polling {
             threads,
             every_ns: self.polling.as_ref().map_or(0.0, |polling| polling.every.as_ns_f64()),
             function: sleep.and_then(|wait| wait.sleepers.first()).map(|share| share.name.clone()),
@@ -63,7 +63,7 @@ impl Search {
     }
 
     /// Threads that take turns, or processes.
-    fn of_turns(&self, run: &WatchedRun) -> Kind {
+    fn of_turns(&self, run: &WatchedRun) -> LimitKind {
         let base = &run.base;
         let worth = base.length.0 / 100;
         let computing = self.program().threads.iter().zip(&base.threads);
@@ -74,11 +74,11 @@ impl Search {
         processes.sort_unstable();
         processes.dedup();
         let (threads, changes) = run.turns.map_or((0, 0), |turns| (turns.threads, turns.changes));
-        Kind::Turns { threads, processes: all > 1 && processes.len() == all, changes }
+        LimitKind::Turns { threads, processes: all > 1 && processes.len() == all, changes }
     }
 
     /// The kind of limit that the edit removes, in the program's words.
-    pub(super) fn kind(&self, edit: &Edit, run: &WatchedRun) -> Kind {
+    pub(super) fn kind(&self, edit: &Edit, run: &WatchedRun) -> LimitKind {
         let base = &run.base;
         let function = |threads: &[usize]| {
             let mut sums = Sums::default();
@@ -92,49 +92,51 @@ impl Search {
         };
         match edit {
             Edit::FreeDevices(devices) => self.of_devices(devices, base),
-            Edit::WakeOne(object) => self.recorded.objects.get(*object).map_or(Kind::Nothing, woken),
-            Edit::OwnLines { line, .. } => self.recorded.lines.get(*line).map_or(Kind::Nothing, cache_line),
+            Edit::WakeOne(object) => self.recorded.objects.get(*object).map_or(LimitKind::Nothing, woken),
+            Edit::OwnLines { line, .. } => {
+                self.recorded.lines.get(*line).map_or(LimitKind::Nothing, cache_line)
+            }
             Edit::CostAsOn(_) => self.of_costs(),
             Edit::LessSupportWork { work, .. } => self.of_support_work(*work),
             Edit::Permits { semaphore, now, .. } => self.of_permits(*semaphore, *now, run),
-            Edit::NoSleeps => Kind::Timers,
+            Edit::NoSleeps => LimitKind::Timers,
             Edit::NoPolling(threads) => self.of_polling(threads.len()),
-            Edit::NoSpunWaits => Kind::SpunWaits { waiting: run.share(run.states.spinning()) },
-            Edit::NoSpinning => Kind::Spinning,
+            Edit::NoSpunWaits => LimitKind::SpunWaits { waiting: run.share(run.states.spinning()) },
+            Edit::NoSpinning => LimitKind::Spinning,
             Edit::FreeHandOver => {
                 let object = self.most_awaited(base).filter(|object| !self.is_idle_device(*object));
-                Kind::HandOver { object: object.map(|object| self.object_name(object).to_owned()) }
+                LimitKind::HandOver { object: object.map(|object| self.object_name(object).to_owned()) }
             }
-            Edit::NoQuota => Kind::Quota { hundredths: self.quota().unwrap_or(0) },
+            Edit::NoQuota => LimitKind::Quota { hundredths: self.quota().unwrap_or(0) },
             Edit::Cpus(_) => {
                 let wanting = base.threads.iter().map(|used| (used.busy + used.ready) as f64).sum::<f64>();
-                Kind::Cpus { wanting: wanting / base.length.0 as f64 }
+                LimitKind::Cpus { wanting: wanting / base.length.0 as f64 }
             }
             Edit::DivideEvenly(alike) => {
                 let thread = most_to_do(self.program(), alike);
-                Kind::Imbalance { function: thread.and_then(|thread| function(&[thread])) }
+                LimitKind::Imbalance { function: thread.and_then(|thread| function(&[thread])) }
             }
             Edit::MoreThreads { threads, .. } => {
                 let apart = apart(&self.samples, threads);
                 let apart = apart.and_then(|function| self.program().functions.get(function.0 as usize));
                 let function = apart.map(|function| function.name.clone()).or_else(|| function(threads));
                 match &threads[..] {
-                    [thread] => Kind::Stage { thread: thread_name(*thread), function },
+                    [thread] => LimitKind::Stage { thread: thread_name(*thread), function },
                     threads => {
                         let busy = threads.iter().filter_map(|thread| base.threads.get(*thread));
                         let busy = busy.map(|used| (used.busy + used.ready) as f64).sum::<f64>();
                         let all = base.length.0 as f64 * threads.len() as f64;
-                        Kind::Threads { threads: threads.len(), function, busy: busy / all }
+                        LimitKind::Threads { threads: threads.len(), function, busy: busy / all }
                     }
                 }
             }
             Edit::MoreSleepers { threads, .. } => self.of_sleepers(threads, function(threads), base),
             Edit::FewerThreads { threads, kept } => {
-                Kind::TooManyThreads { threads: threads.len(), then: *kept, function: function(threads) }
+                LimitKind::TooManyThreads { threads: threads.len(), then: *kept, function: function(threads) }
             }
             Edit::NoTurns => self.of_turns(run),
             Edit::Divide(part, _) if self.busy_thread(run).is_some_and(|busy| busy.part(None) == *part) => {
-                Kind::BusyThread {
+                LimitKind::BusyThread {
                     thread: thread_name(part.thread),
                     function: function(&[part.thread]),
                     busy: run.share(part.to),
@@ -145,7 +147,7 @@ impl Search {
                 let range = Some((part.from, part.to));
                 holders::of_thread(self.program(), self.owners(), part.thread, range, &mut sums);
                 let worth = base.length.0 / 100;
-                Kind::Serial {
+                LimitKind::Serial {
                     thread: thread_name(part.thread),
                     function: sums.first(self.program()).map(|part| part.function),
                     length_ns: Ticks(part.to - part.from).as_ns_f64(),
@@ -154,12 +156,12 @@ impl Search {
             }
             Edit::FreeLocks(locks) => self.lock_kind(locks, base),
             // The search makes no candidates of other edits.
-            _ => Kind::Work { busy: 0.0, hidden: self.hidden },
+            _ => LimitKind::Work { busy: 0.0, hidden: self.hidden },
         }
     }
 
     /// The kind of limit for one lock, or for locks that were first used in one place.
-    fn lock_kind(&self, locks: &[ObjectId], base: &Outcome) -> Kind {
+    fn lock_kind(&self, locks: &[ObjectId], base: &Outcome) -> LimitKind {
         let name = |object: ObjectId| self.object_name(object).to_owned();
         let all: FxHashSet<ObjectId> = locks.iter().copied().collect();
         let takers = self.program().threads.iter().filter(|thread| {
@@ -180,7 +182,7 @@ impl Search {
         };
         let holder = holders::under(self.program(), self.owners(), locks).first(self.program());
         let holder = holder.filter(|part| part.share >= HOLDS);
-        Kind::Lock {
+        LimitKind::Lock {
             lock: locks.first().copied().map(name).unwrap_or_default(),
             locks: locks.len(),
             waiting: waited as f64 / base.length.0 as f64,
@@ -226,9 +228,9 @@ fn with_others(name: &str, others: usize) -> String {
     }
 }
 
-fn cache_line(line: &SharedLine) -> Kind {
+fn cache_line(line: &SharedLine) -> LimitKind {
     let is_known = !line.variables.is_empty();
-    Kind::CacheLine {
+    LimitKind::CacheLine {
         line: if is_known { line.variables.join(", ") } else { line.address.clone() },
         function: line.function.clone(),
         threads: usize::try_from(line.threads).unwrap_or(usize::MAX),
@@ -237,8 +239,8 @@ fn cache_line(line: &SharedLine) -> Kind {
     }
 }
 
-fn woken(object: &RecordedObject) -> Kind {
-    Kind::WokenForNothing {
+fn woken(object: &RecordedObject) -> LimitKind {
+    LimitKind::WokenForNothing {
         object: object.name.clone(),
         wakings: object.waits,
         for_nothing: object.for_nothing,

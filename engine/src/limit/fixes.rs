@@ -4,7 +4,7 @@ use super::holders::{self, Sums};
 use super::search::{Found, Search};
 use super::stretch::Stretch;
 use super::thread_samples::relative_error;
-use super::{Kind, WORTH};
+use super::{LimitKind, WORTH};
 use crate::cpus::Cpus;
 use crate::experiment::{Edit, is_sync, synced_under, with_open};
 use crate::predict::{Assumptions, Scheduler};
@@ -56,22 +56,22 @@ impl Search {
     /// Changes to try on the first CPU count.
     pub fn edits(&self, found: &[Found]) -> Vec<Edit> {
         let Some(first) = found.first().filter(|found| found.time_ns > 0.0) else { return Vec::new() };
-        let is_idle = matches!(first.limit.kind, Kind::Idle { .. });
+        let is_idle = matches!(first.limit.kind, LimitKind::Idle { .. });
         match first.limit.kind {
-            Kind::Idle { busy } if busy < BUSY || first.at_work < AT_WORK => return Vec::new(),
-            Kind::Nothing
-            | Kind::Deadlock { .. }
-            | Kind::NotKnown { .. }
-            | Kind::Unexplained { .. }
-            | Kind::OpenRequests { .. }
-            | Kind::Goroutines { .. }
-            | Kind::LocksNotRecorded { .. } => return Vec::new(),
+            LimitKind::Idle { busy } if busy < BUSY || first.at_work < AT_WORK => return Vec::new(),
+            LimitKind::Nothing
+            | LimitKind::Deadlock { .. }
+            | LimitKind::NotKnown { .. }
+            | LimitKind::Unexplained { .. }
+            | LimitKind::OpenRequests { .. }
+            | LimitKind::Goroutines { .. }
+            | LimitKind::LocksNotRecorded { .. } => return Vec::new(),
             _ => {}
         }
         let mut edits: Vec<Edit> = Vec::new();
         let mut functions: Vec<FunctionRef> = Vec::new();
         // All changes to the lock that limits are tried; other locks are not in the way yet.
-        if matches!(first.limit.kind, Kind::Lock { .. })
+        if matches!(first.limit.kind, LimitKind::Lock { .. })
             && let Some(locks) = Search::locks_found(first).next()
         {
             // A user can neither split an interpreter's lock nor move work out of it.
@@ -82,17 +82,17 @@ impl Search {
                 functions.extend(self.of_lock(locks, &mut edits));
             }
         }
-        if let Kind::Permits { .. } = first.limit.kind
+        if let LimitKind::Permits { .. } = first.limit.kind
             && let Some((more, _)) =
                 first.without.iter().find(|(edit, _)| matches!(edit, Edit::Permits { .. }))
         {
             edits.extend(Search::twice_the_permits(more));
             edits.push(more.clone());
         }
-        if let (Kind::Serial { threads, .. }, Some(stretch)) = (&first.limit.kind, first.stretch) {
+        if let (LimitKind::Serial { threads, .. }, Some(stretch)) = (&first.limit.kind, first.stretch) {
             functions.extend(self.of_stretch(stretch, *threads, first.limit.cpus, &mut edits));
         }
-        let is_busy_thread = matches!(first.limit.kind, Kind::BusyThread { .. });
+        let is_busy_thread = matches!(first.limit.kind, LimitKind::BusyThread { .. });
         if let Some(busy) = first.busy_thread.filter(|_| is_busy_thread) {
             functions.extend(self.of_stretch(busy, 0, first.limit.cpus, &mut edits));
         }
@@ -103,11 +103,11 @@ impl Search {
         if let Cpus::Count(count) = first.limit.cpus
             && let Some(more) = Cpus::count(count.get().saturating_mul(2))
         {
-            let waits = matches!(first.limit.kind, Kind::Cpus { .. });
+            let waits = matches!(first.limit.kind, LimitKind::Cpus { .. });
             edits.extend(waits.then_some(Edit::Cpus(more)));
         }
         // Most of such a function's time is waiting for the line, which stays as long if the function gets faster.
-        if matches!(first.limit.kind, Kind::CacheLine { .. }) {
+        if matches!(first.limit.kind, LimitKind::CacheLine { .. }) {
             return edits;
         }
         let mut sums = Sums::default();

@@ -1,6 +1,6 @@
 //! Goroutines that wait for a lock (ours): what samples of slow paths show, where CPUs are idle and it is not visible what for.
 
-use super::Kind;
+use super::LimitKind;
 use super::ledger::{Cause, Claim};
 use super::open_requests::FULL;
 use super::row::Evidence;
@@ -39,8 +39,8 @@ impl Search {
     }
 
     /// In the program's words.
-    pub(super) fn of_goroutines(&self, busy: f64) -> Kind {
-        let Some((first, samples)) = self.most_waited_for() else { return Kind::Nothing };
-        Kind::Goroutines { lock: first.lock.clone(), function: first.function.clone(), samples, busy }
+    pub(super) fn of_goroutines(&self, busy: f64) -> LimitKind {
+        let Some((first, samples)) = self.most_waited_for() else { return LimitKind::Nothing };
+        LimitKind::Goroutines { lock: first.lock.clone(), function: first.function.clone(), samples, busy }
     }
 }

@@ -2,7 +2,7 @@
 //! ended are no part of it, and the limit of a few milliseconds of computing is not the limit of the recorded time.
 
 use super::loaded::loaded;
-use super::{Kind, Limit};
+use super::{Limit, LimitKind};
 use crate::json::number;
 use crate::program::{Program, Recorded, RecordedWait};
 use crate::time::Ticks;
@@ -62,8 +62,8 @@ pub struct MostlyAsleep {
 impl MostlyAsleep {
     /// `None` if the program is awake for long, its sleep is in the limit's time, or the limit already says so.
     pub(super) fn of(program: &Program, recorded: &Recorded, limit: &Limit) -> Option<MostlyAsleep> {
-        let is_told =
-            !limit.kind.is_known() || matches!(limit.kind, Kind::Idle { .. } | Kind::Deadlock { .. });
+        let is_told = !limit.kind.is_known()
+            || matches!(limit.kind, LimitKind::Idle { .. } | LimitKind::Deadlock { .. });
         MostlyAsleep::left_out(program, recorded, limit.time_ns).filter(|_| !is_told)
     }
 

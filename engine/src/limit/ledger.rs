@@ -12,7 +12,7 @@ use super::loaded::loaded;
 use super::row::{Evidence, Row};
 use super::search::Search;
 use super::watched_run::WatchedRun;
-use super::{Kind, WORTH};
+use super::{LimitKind, WORTH};
 use crate::event::SupportSubject;
 use crate::experiment::Edit;
 use crate::program::{ObjectId, ObjectMeaning, RecordedWait, SupportWork};
@@ -384,15 +384,17 @@ impl Search {
         let busy = self.rest.map_or_else(|| run.busy(), |rest| rest.busy);
         let kind = match &claim.cause {
             Cause::Edit(edit) | Cause::OnPath(edit) => self.kind(edit, run),
-            Cause::Idle => Kind::Idle { busy },
+            Cause::Idle => LimitKind::Idle { busy },
             Cause::OpenRequests => self.of_open_requests(busy),
             Cause::Goroutines => self.of_goroutines(busy),
-            Cause::Work => Kind::Work { busy, hidden: self.hidden },
+            Cause::Work => LimitKind::Work { busy, hidden: self.hidden },
             Cause::Unexplained => {
                 let (predicted_ns, measured_ns) = (run.time_ns(), self.measured_ns(run).unwrap_or(0.0));
-                Kind::Unexplained { predicted_ns, measured_ns }
+                LimitKind::Unexplained { predicted_ns, measured_ns }
             }
-            Cause::LocksNotRecorded => self.unrecorded.as_ref().map_or(Kind::Nothing, |locks| locks.kind()),
+            Cause::LocksNotRecorded => {
+                self.unrecorded.as_ref().map_or(LimitKind::Nothing, |locks| locks.kind())
+            }
         };
         Row { kind, least: claim.least, most: claim.most, evidence: claim.evidence }
     }

@@ -108,7 +108,7 @@ pub struct Limit {
     /// Predicted time, nanoseconds.
     pub time_ns: f64,
     /// What limits.
-    pub kind: Kind,
+    pub kind: LimitKind,
     /// Predicted time without the limit, nanoseconds; `time_ns` if it is unknown what its removal saves.
     pub without_ns: f64,
     /// The limit's part of the critical path, or of the recording, although its removal may gain nothing.
@@ -124,13 +124,14 @@ impl Limit {
     fn of(cpus: Cpus, time_ns: f64, rows: Vec<Row>) -> Limit {
         let mut rows = rows.into_iter();
         let Some(Row { kind, least, most, evidence }) = rows.next() else {
-            return Limit::known(cpus, time_ns, Kind::Nothing);
+            return Limit::known(cpus, time_ns, LimitKind::Nothing);
         };
         // Without these causes the recorded run may lose more of its time than the simulated run.
-        let is_of_recorded = matches!(kind, Kind::TooManyThreads { .. } | Kind::WokenForNothing { .. });
+        let is_of_recorded =
+            matches!(kind, LimitKind::TooManyThreads { .. } | LimitKind::WokenForNothing { .. });
         let most_known = if is_of_recorded { least } else { most };
         let is_change = matches!(evidence, Evidence::Simulated | Evidence::Bounded);
-        let goes = if is_change && !matches!(kind, Kind::Idle { .. }) { most_known } else { 0.0 };
+        let goes = if is_change && !matches!(kind, LimitKind::Idle { .. }) { most_known } else { 0.0 };
         Limit {
             without_ns: time_ns * (1.0 - goes),
             kind,
@@ -143,7 +144,7 @@ impl Limit {
     }
 
     /// A limit without a row in the ledger: nothing is gained without it, as far as is known.
-    pub fn known(cpus: Cpus, time_ns: f64, kind: Kind) -> Limit {
+    pub fn known(cpus: Cpus, time_ns: f64, kind: LimitKind) -> Limit {
         Limit {
             cpus,
             time_ns,
@@ -169,7 +170,7 @@ impl Limit {
     pub fn may_be_more(&self) -> impl Iterator<Item = &Row> {
         let gain = self.gain();
         // The part of the run that the prediction lacks has its own note.
-        let is_told = |kind: &Kind| matches!(kind, Kind::Unexplained { .. });
+        let is_told = |kind: &LimitKind| matches!(kind, LimitKind::Unexplained { .. });
         let may_be = move |row: &&Row| row.most > gain + WORTH && row.least < row.most && !is_told(&row.kind);
         self.others.iter().filter(may_be)
     }
@@ -187,7 +188,7 @@ pub struct Part {
 /// What limits.
 #[derive(Clone, Debug, PartialEq, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
-pub enum Kind {
+pub enum LimitKind {
     /// A lock, or several that were first used in one place.
     Lock {
         /// The lock's name; of several locks the name of the one with the longest waits.
@@ -449,15 +450,15 @@ pub enum Kind {
     Nothing,
 }
 
-impl Kind {
+impl LimitKind {
     /// Whether the limit, or the probable limit, is known.
     pub fn is_known(&self) -> bool {
         !matches!(
             self,
-            Kind::NotKnown { .. }
-                | Kind::Unexplained { .. }
-                | Kind::OpenRequests { asked: None, .. }
-                | Kind::LocksNotRecorded { is_lock: false, .. }
+            LimitKind::NotKnown { .. }
+                | LimitKind::Unexplained { .. }
+                | LimitKind::OpenRequests { asked: None, .. }
+                | LimitKind::LocksNotRecorded { is_lock: false, .. }
         )
     }
 
@@ -465,12 +466,12 @@ impl Kind {
     pub fn is_wait(&self) -> bool {
         matches!(
             self,
-            Kind::Idle { .. }
-                | Kind::Timers
-                | Kind::Polling { .. }
-                | Kind::Device { .. }
-                | Kind::LocksNotRecorded { .. }
-                | Kind::Goroutines { .. }
+            LimitKind::Idle { .. }
+                | LimitKind::Timers
+                | LimitKind::Polling { .. }
+                | LimitKind::Device { .. }
+                | LimitKind::LocksNotRecorded { .. }
+                | LimitKind::Goroutines { .. }
         ) || !self.is_known()
     }
 
@@ -478,14 +479,14 @@ impl Kind {
     pub(crate) fn is_full(&self) -> bool {
         matches!(
             self,
-            Kind::Cpus { .. }
-                | Kind::Quota { .. }
-                | Kind::TooManyThreads { .. }
-                | Kind::SpunWaits { .. }
-                | Kind::Lock { .. }
-                | Kind::Turns { .. }
-                | Kind::CacheLine { .. }
-                | Kind::LocksNotRecorded { .. }
+            LimitKind::Cpus { .. }
+                | LimitKind::Quota { .. }
+                | LimitKind::TooManyThreads { .. }
+                | LimitKind::SpunWaits { .. }
+                | LimitKind::Lock { .. }
+                | LimitKind::Turns { .. }
+                | LimitKind::CacheLine { .. }
+                | LimitKind::LocksNotRecorded { .. }
         )
     }
 

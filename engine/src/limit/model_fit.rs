@@ -3,7 +3,7 @@
 use super::idle::MostlyAsleep;
 use super::search::Search;
 use super::watched_run::WatchedRun;
-use super::{Kind, Limits};
+use super::{LimitKind, Limits};
 use crate::cpus::Cpus;
 use crate::event::Overhead;
 use crate::finding::{Finding, is_delay_by_others};
@@ -57,8 +57,10 @@ impl Limits {
             return doubts;
         };
         let shares = cost.shares_of_target();
-        if let Some(limit) =
-            self.at.first().filter(|limit| !matches!(limit.kind, Kind::Idle { .. } | Kind::Deadlock { .. }))
+        if let Some(limit) = self
+            .at
+            .first()
+            .filter(|limit| !matches!(limit.kind, LimitKind::Idle { .. } | LimitKind::Deadlock { .. }))
         {
             let measured_ns = self.asleep.map_or(cost.wall_ns, |asleep| asleep.awake_ns as u64);
             let predicted_ns = limit.time_ns as u64;
@@ -86,7 +88,7 @@ mod tests {
     use crate::finding::Severity;
     use crate::limit::Limit;
 
-    fn limits(kind: Kind, time_ns: f64) -> Limits {
+    fn limits(kind: LimitKind, time_ns: f64) -> Limits {
         let limit = Limit::known(Cpus::ONE, time_ns, kind);
         Limits { at: vec![limit], ..Limits::default() }
     }
@@ -102,14 +104,14 @@ mod tests {
                 ..Overhead::default()
             })
         };
-        let work = || Kind::Work { busy: 1.0, hidden: false };
+        let work = || LimitKind::Work { busy: 1.0, hidden: false };
         let dear = |share, in_threads| Finding::Costly { share, in_threads };
         // CPU time of longpole's own threads changes nothing in the recorded threads.
         assert_eq!(dear(0.49, 0.02).severity(), Severity::Information);
         assert_eq!(dear(0.49, 0.12).severity(), Severity::MayBeOff(None));
         assert_eq!(limits(work(), 0.92e9).doubts(cost(90_000_000)), []);
         assert_eq!(limits(work(), 0.92e9).doubts(None), []);
-        assert_eq!(limits(Kind::Idle { busy: 0.5 }, 0.2e9).doubts(cost(0)), []);
+        assert_eq!(limits(LimitKind::Idle { busy: 0.5 }, 0.2e9).doubts(cost(0)), []);
         let off = limits(work(), 0.8e9).doubts(cost(0));
         assert_eq!(
             off,

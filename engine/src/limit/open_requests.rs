@@ -8,7 +8,7 @@ use super::loaded::loaded;
 use super::row::Evidence;
 use super::search::Search;
 use super::watched_run::WatchedRun;
-use super::{Kind, WORTH};
+use super::{LimitKind, WORTH};
 use crate::cpus::Cpus;
 use crate::program::Endpoint;
 
@@ -52,10 +52,10 @@ impl Search {
     }
 
     /// In the program's words.
-    pub(super) fn of_open_requests(&self, busy: f64) -> Kind {
-        let Some(served) = loaded(&self.recorded) else { return Kind::Nothing };
+    pub(super) fn of_open_requests(&self, busy: f64) -> LimitKind {
+        let Some(served) = loaded(&self.recorded) else { return LimitKind::Nothing };
         let asked = self.most_asked();
-        Kind::OpenRequests {
+        LimitKind::OpenRequests {
             port: served.name.clone(),
             open: served.open,
             mean_ns: served.mean_ns,

@@ -1,6 +1,6 @@
 //! Rows of the ledger ([`super::ledger`]).
 
-use super::Kind;
+use super::LimitKind;
 
 /// How the gain without a cause is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
@@ -29,7 +29,7 @@ impl Evidence {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     /// The cause.
-    pub kind: Kind,
+    pub kind: LimitKind,
     /// The smallest and the largest share of the predicted time that is saved without the cause.
     pub least: f64,
     /// See `least`.

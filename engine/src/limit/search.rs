@@ -14,7 +14,7 @@ use super::unrecorded_locks::UnrecordedLocks;
 use super::uses::{LockUse, States};
 use super::watched_run::WatchedRun;
 use super::worker_groups::{groups, is_even};
-use super::{Kind, Limit, Limits, MoreThreads, WORTH};
+use super::{Limit, LimitKind, Limits, MoreThreads, WORTH};
 use crate::attribution::{Owners, with_sampled_calls};
 use crate::cpus::Cpus;
 use crate::event::SupportSubject;
@@ -189,7 +189,7 @@ impl Search {
     pub fn at(&self, cpus: Cpus) -> Found {
         let mut found = self.predicted(cpus);
         if let Some(stuck) = &self.deadlock {
-            found.limit = Limit::known(cpus, found.time_ns, Kind::Deadlock { stuck: stuck.clone() });
+            found.limit = Limit::known(cpus, found.time_ns, LimitKind::Deadlock { stuck: stuck.clone() });
         }
         found
     }
@@ -237,8 +237,8 @@ impl Search {
             let known = self.program().machine.is_none();
             let stuck = run.base.findings.iter().find_map(Finding::deadlock).cloned();
             let kind = match stuck.filter(|_| known) {
-                Some(stuck) => Kind::Deadlock { stuck },
-                None => Kind::NotKnown { missing: 0.0 },
+                Some(stuck) => LimitKind::Deadlock { stuck },
+                None => LimitKind::NotKnown { missing: 0.0 },
             };
             return Found { limit: Limit::known(cpus, time_ns, kind), time_ns, ..nothing(cpus) };
         }
@@ -384,7 +384,7 @@ impl Search {
         if let Some(first) = found.first() {
             (locks, more_threads) = (first.locks.clone(), first.more_threads);
             if let Some((states, length)) = &first.states {
-                let kinds: Vec<&Kind> = found.iter().map(|found| &found.limit.kind).collect();
+                let kinds: Vec<&LimitKind> = found.iter().map(|found| &found.limit.kind).collect();
                 threads = self.thread_uses(states, *length, &kinds);
             }
         }
@@ -393,8 +393,9 @@ impl Search {
         // On the recorded machine the number of busy CPUs was measured.
         if let Some(limit) = found.first_mut().map(|found| &mut found.limit)
             && self.program().recorded_cpus.and_then(Cpus::count) == Some(limit.cpus)
-            && let Kind::Work { busy, .. } | Kind::Goroutines { busy, .. } | Kind::Idle { busy } =
-                &mut limit.kind
+            && let LimitKind::Work { busy, .. }
+            | LimitKind::Goroutines { busy, .. }
+            | LimitKind::Idle { busy } = &mut limit.kind
             && let Some(measured) = measured_busy(self.program(), asleep.as_ref())
         {
             *busy = measured;
@@ -433,26 +434,27 @@ impl Search {
             let is_advice = match edit {
                 // Sleeping with a permit is what the permit is for, and in a pool more threads sleep at the same time.
                 Edit::NoSleeps => {
-                    !matches!(found.limit.kind, Kind::Permits { .. } | Kind::Sleepers { .. }) && !polls
+                    !matches!(found.limit.kind, LimitKind::Permits { .. } | LimitKind::Sleepers { .. })
+                        && !polls
                 }
-                Edit::NoPolling(_) => !matches!(found.limit.kind, Kind::Permits { .. }),
+                Edit::NoPolling(_) => !matches!(found.limit.kind, LimitKind::Permits { .. }),
                 Edit::NoQuota | Edit::WakeOne(_) | Edit::DivideEvenly(_) | Edit::FewerThreads { .. } => true,
-                Edit::MoreThreads { .. } => !matches!(found.limit.kind, Kind::TooManyThreads { .. }),
-                Edit::MoreSleepers { .. } => !matches!(found.limit.kind, Kind::Permits { .. }),
+                Edit::MoreThreads { .. } => !matches!(found.limit.kind, LimitKind::TooManyThreads { .. }),
+                Edit::MoreSleepers { .. } => !matches!(found.limit.kind, LimitKind::Permits { .. }),
                 // Other cache lines are not in the way yet.
-                Edit::OwnLines { .. } => matches!(found.limit.kind, Kind::CacheLine { .. }),
+                Edit::OwnLines { .. } => matches!(found.limit.kind, LimitKind::CacheLine { .. }),
                 // A known cache line is more precise advice.
-                Edit::CostAsOn(_) => !matches!(found.limit.kind, Kind::CacheLine { .. }),
+                Edit::CostAsOn(_) => !matches!(found.limit.kind, LimitKind::CacheLine { .. }),
                 // The kernel's work of waiting is advice only if threads wait for each other for no other reason.
                 Edit::LessSupportWork { work, subject } => {
-                    let is_limit = matches!(found.limit.kind, Kind::SupportWork { .. });
+                    let is_limit = matches!(found.limit.kind, LimitKind::SupportWork { .. });
                     let share = self.recorded.support.get(*work).map_or(0.0, SupportWork::share);
                     // The LIMIT line names a cause that may gain more, too.
                     let may_be_more = || 1.0 - ns / found.time_ns > found.limit.gain();
                     is_limit || *subject != SupportSubject::Waiting && (share >= MUCH || may_be_more())
                 }
                 // If a lock lets only one thread work at a time, the lock is what can be changed.
-                Edit::NoTurns => matches!(found.limit.kind, Kind::Turns { .. }),
+                Edit::NoTurns => matches!(found.limit.kind, LimitKind::Turns { .. }),
                 _ => false,
             };
             // Two stages of a pipeline may both want a second thread: one sentence.
@@ -466,7 +468,7 @@ impl Search {
 
 fn nothing(cpus: Cpus) -> Found {
     Found {
-        limit: Limit::known(cpus, 0.0, Kind::Nothing),
+        limit: Limit::known(cpus, 0.0, LimitKind::Nothing),
         without: Vec::new(),
         bounds: Vec::new(),
         time_ns: 0.0,

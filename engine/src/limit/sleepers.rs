@@ -1,6 +1,6 @@
 //! Pools whose threads all sleep during their work, while there is more work.
 
-use super::Kind;
+use super::LimitKind;
 use super::search::Search;
 use super::thread_group::{EVEN, Group};
 use crate::experiment::{Edit, own_sleep};
@@ -92,9 +92,14 @@ impl Search {
     }
 
     /// The kind of limit, in the program's words.
-    pub(super) fn of_sleepers(&self, threads: &[usize], function: Option<String>, base: &Outcome) -> Kind {
+    pub(super) fn of_sleepers(
+        &self,
+        threads: &[usize],
+        function: Option<String>,
+        base: &Outcome,
+    ) -> LimitKind {
         let (asleep, answers) = (self.asleep(threads, base), self.answers(threads));
-        Kind::Sleepers { threads: threads.len(), function, asleep, answers }
+        LimitKind::Sleepers { threads: threads.len(), function, asleep, answers }
     }
 
     /// What these threads wait for, if that is answers and they hardly sleep otherwise.

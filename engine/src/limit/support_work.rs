@@ -1,6 +1,6 @@
 //! Work of the kernel and of runtimes for the program, as rows of the ledger.
 
-use super::Kind;
+use super::LimitKind;
 use super::search::Search;
 use super::shared_lines::computing;
 use super::watched_run::WatchedRun;
@@ -33,9 +33,9 @@ impl Search {
         self.recorded.support.iter().filter(is_waiting).map(SupportWork::share).sum()
     }
 
-    pub(super) fn of_support_work(&self, number: usize) -> Kind {
-        let Some(work) = self.recorded.support.get(number) else { return Kind::Nothing };
-        Kind::SupportWork {
+    pub(super) fn of_support_work(&self, number: usize) -> LimitKind {
+        let Some(work) = self.recorded.support.get(number) else { return LimitKind::Nothing };
+        LimitKind::SupportWork {
             subject: work.subject,
             calls: work.most(),
             cpu_share: work.share(),

@@ -1,7 +1,7 @@
 //! Waits for locks whose operations were not recorded. They are replayed as recorded, so no simulated change shows what such
 //! a lock costs.
 
-use super::Kind;
+use super::LimitKind;
 use super::uses::LockUse;
 use crate::event::SyncObject;
 use crate::finding::Finding;
@@ -115,8 +115,8 @@ impl UnrecordedLocks {
     }
 
     /// The kind of limit, in the program's words.
-    pub(super) fn kind(&self) -> Kind {
-        Kind::LocksNotRecorded {
+    pub(super) fn kind(&self) -> LimitKind {
+        LimitKind::LocksNotRecorded {
             word: self.word.clone(),
             waiting: self.waiting,
             is_lock: self.is_lock,

@@ -95,7 +95,7 @@ pub(super) fn look(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use engine::limit::Kind;
+    use engine::limit::LimitKind;
 
     /// Otherwise a program with a hot lock is limited by CPUs in one window and by the lock in the next.
     #[test]
@@ -111,7 +111,7 @@ mod tests {
                 let first = snapshot.limits.at.into_iter().next().expect("a limit");
                 let name: &'static str = (&first.kind).into();
                 match first.kind {
-                    Kind::Lock { lock, .. } => format!("{name} {lock}"),
+                    LimitKind::Lock { lock, .. } => format!("{name} {lock}"),
                     _ => name.to_owned(),
                 }
             };

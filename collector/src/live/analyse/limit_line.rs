@@ -5,7 +5,7 @@ use crate::plan::part::{MOST_RECORDS, Part};
 use crate::present::excerpt;
 use crate::present::screen::limit;
 use engine::event::Overhead;
-use engine::limit::{Kind, Search};
+use engine::limit::{LimitKind, Search};
 use engine::predict::Model;
 use engine::program::Program;
 use engine::report::Cpus;
@@ -45,7 +45,7 @@ fn of_program(program: &Program, events: u64) -> Option<String> {
         let part = part_of(program).map_or(String::new(), |part| format!(" (seen in {part})"));
         format!("{}{part}", limit::first_sentence(first, &limits))
     };
-    (events > 0 || matches!(first.kind, Kind::Deadlock { .. })).then(sentence)
+    (events > 0 || matches!(first.kind, LimitKind::Deadlock { .. })).then(sentence)
 }
 
 /// Length of the analysed part, as `1.24 s of 60.0 s`; `None`: all was analysed.

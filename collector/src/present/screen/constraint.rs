@@ -4,7 +4,7 @@ use crate::cell::{duration, grouped};
 use crate::present::cpu_words::cpus;
 use crate::present::short::short;
 use engine::event::SupportSubject;
-use engine::limit::{Kind, Limit, WORTH};
+use engine::limit::{Limit, LimitKind, WORTH};
 use engine::program::{LockWaits, bare_name};
 
 /// Waits for locks of the kernel with a smaller share of the threads' time are not mentioned.
@@ -194,8 +194,8 @@ pub(super) fn of_goroutines(lock: &str, function: Option<&str>, samples: u64, bu
 }
 
 /// Requests that wait for other servers, or for something that is not visible.
-pub(super) fn of_open_requests(kind: &Kind) -> String {
-    let Kind::OpenRequests { port, open, mean_ns, queued, busy, hidden, asked } = kind else {
+pub(super) fn of_open_requests(kind: &LimitKind) -> String {
+    let LimitKind::OpenRequests { port, open, mean_ns, queued, busy, hidden, asked } = kind else {
         return String::new();
     };
     if let Some((whom, waiting)) = asked {

@@ -13,7 +13,7 @@ use crate::present::short::short;
 use crate::present::style::{Paint, Style};
 use crate::present::table;
 use engine::experiment::Edit;
-use engine::limit::{Evidence, Fix, Kind, Limit, Limits, ThreadUse};
+use engine::limit::{Evidence, Fix, Limit, LimitKind, Limits, ThreadUse};
 use engine::program::{bare_name, is_java_wait};
 use engine::report::{Cpus, Holder, Stuck, WaitsFor};
 use serde::Serialize;
@@ -117,10 +117,10 @@ pub(crate) fn first_sentence(first: &Limit, limits: &Limits) -> String {
 fn on_path(limit: &Limit) -> Option<String> {
     let what = match &limit.kind {
         _ if limit.evidence != Evidence::OnPath => return None,
-        Kind::Device { device } => format!("waiting for {device}"),
-        Kind::Timers => "sleeping".to_owned(),
-        Kind::Spinning => "spinning".to_owned(),
-        Kind::HandOver { .. } => "waking threads and putting them on CPUs".to_owned(),
+        LimitKind::Device { device } => format!("waiting for {device}"),
+        LimitKind::Timers => "sleeping".to_owned(),
+        LimitKind::Spinning => "spinning".to_owned(),
+        LimitKind::HandOver { .. } => "waking threads and putting them on CPUs".to_owned(),
         _ => return None,
     };
     Some(format!(
@@ -137,19 +137,19 @@ pub(crate) fn sentence(limit: &Limit) -> String {
 fn constraint(limit: &Limit) -> String {
     let of = |function: &Option<String>| function.as_deref().map(short);
     match &limit.kind {
-        Kind::Lock { lock, locks, waiting, threads, .. } => of_lock(lock, *locks, *waiting, *threads),
-        Kind::HandOver { object } => of_hand_over(object.as_deref(), &percent(limit.gain())),
-        Kind::Quota { hundredths } => format!(
+        LimitKind::Lock { lock, locks, waiting, threads, .. } => of_lock(lock, *locks, *waiting, *threads),
+        LimitKind::HandOver { object } => of_hand_over(object.as_deref(), &percent(limit.gain())),
+        LimitKind::Quota { hundredths } => format!(
             "a quota: control groups, as of a container, leave it {hundredths} % of a CPU. Without: {}.",
             duration(limit.without_ns)
         ),
-        Kind::Cpus { wanting } => {
+        LimitKind::Cpus { wanting } => {
             format!("CPUs: {wanting:.1} threads want one. Unlimited CPUs: {}.", duration(limit.without_ns))
         }
-        Kind::Threads { threads, function, busy } => {
+        LimitKind::Threads { threads, function, busy } => {
             of_too_few_threads(*threads, of(function), *busy, limit.gain())
         }
-        Kind::Sleepers { threads, function, asleep, answers } => {
+        LimitKind::Sleepers { threads, function, asleep, answers } => {
             let run = of(function).map_or(String::new(), |function| format!(" that run {function}"));
             let sleep = answers.as_ref().map_or("sleep in it".to_owned(), |of| format!("wait for {of}"));
             let asleep = percent(*asleep);
@@ -157,14 +157,14 @@ fn constraint(limit: &Limit) -> String {
                 "too few threads: the {threads}{run} {sleep} {asleep} of the time, while there is more to do."
             )
         }
-        Kind::TooManyThreads { threads, then, function } => {
+        LimitKind::TooManyThreads { threads, then, function } => {
             of_too_many_threads(limit, (*threads, *then), function.as_deref())
         }
-        Kind::Serial { function, threads: 1, .. } => {
+        LimitKind::Serial { function, threads: 1, .. } => {
             let run = of(function).map_or(String::new(), |function| format!(", mostly in {function}"));
             format!("only one thread computes{run}: more CPUs have nothing to do.")
         }
-        Kind::Serial { thread, function, length_ns, .. } => {
+        LimitKind::Serial { thread, function, length_ns, .. } => {
             let run = of(function).map_or(String::new(), |function| format!(" {function}"));
             let share = if limit.time_ns > 0.0 { length_ns / limit.time_ns } else { 0.0 };
             format!(
@@ -173,24 +173,24 @@ fn constraint(limit: &Limit) -> String {
                 percent(share)
             )
         }
-        Kind::BusyThread { thread, function, busy } => {
+        LimitKind::BusyThread { thread, function, busy } => {
             let run = of(function).map_or(String::new(), |function| format!(", mostly in {function}"));
             format!("one thread: {thread} computes {} of the time{run}, and others little.", percent(*busy))
         }
-        Kind::Turns { threads, processes: true, .. } => {
+        LimitKind::Turns { threads, processes: true, .. } => {
             format!("{threads} processes run one after the other: only one computes at a time.")
         }
-        Kind::Turns { threads, changes, .. } => {
+        LimitKind::Turns { threads, changes, .. } => {
             format!(
                 "{threads} threads take turns, {} times: only one of them computes at a time.",
                 grouped(*changes)
             )
         }
-        Kind::Imbalance { function } => {
+        LimitKind::Imbalance { function } => {
             let run = of(function).map_or(String::new(), |function| format!(" of {function}"));
             format!("imbalance: threads wait for those that have more{run} to do.")
         }
-        Kind::Stage { thread, function } => {
+        LimitKind::Stage { thread, function } => {
             let run = of(function).map_or(String::new(), |function| format!("{function} "));
             format!("one stage of a pipeline: {run}on {thread} is busy most of the time, others wait for it.")
         }
@@ -201,34 +201,36 @@ fn constraint(limit: &Limit) -> String {
 /// Sentences for waits, and for work done on threads' behalf.
 fn of_wait(limit: &Limit) -> String {
     match &limit.kind {
-        Kind::Device { device } => format!("waiting for {device}: {} of the time.", percent(limit.gain())),
-        Kind::CacheLine { line, function, threads, readers, is_false } => {
+        LimitKind::Device { device } => {
+            format!("waiting for {device}: {} of the time.", percent(limit.gain()))
+        }
+        LimitKind::CacheLine { line, function, threads, readers, is_false } => {
             let users = (*threads, *readers, *is_false);
             of_cache_line(line, function.as_deref(), users, &percent(limit.gain()))
         }
-        Kind::CostsMore { few, many, growth, function, few_ns, many_ns } => {
+        LimitKind::CostsMore { few, many, growth, function, few_ns, many_ns } => {
             let function = function.as_deref().map(short);
             of_cost((*few, *many, *growth), function, (*few_ns, *many_ns), &percent(limit.share))
         }
-        Kind::SupportWork { subject, calls, cpu_share, function, via, threads, lock_waits } => {
+        LimitKind::SupportWork { subject, calls, cpu_share, function, via, threads, lock_waits } => {
             let of = (function.as_deref(), via.as_deref());
             of_support_work(*subject, (calls, &percent(*cpu_share)), of, (*threads, *lock_waits))
         }
-        Kind::Permits { semaphore, permits, threads, waiting } => {
+        LimitKind::Permits { semaphore, permits, threads, waiting } => {
             of_permits(semaphore, *permits, *threads, *waiting)
         }
-        Kind::WokenForNothing { object, wakings, for_nothing } => {
+        LimitKind::WokenForNothing { object, wakings, for_nothing } => {
             of_woken(object, (*wakings, *for_nothing), &percent(limit.share))
         }
-        Kind::Polling { threads, every_ns, function } => {
+        LimitKind::Polling { threads, every_ns, function } => {
             of_polling(*threads, *every_ns, function.as_deref(), &percent(limit.gain()))
         }
-        Kind::Timers => format!("sleeping: {} of the time.", percent(limit.gain())),
-        Kind::SpunWaits { waiting } => format!(
+        LimitKind::Timers => format!("sleeping: {} of the time.", percent(limit.gain())),
+        LimitKind::SpunWaits { waiting } => format!(
             "waiting for each other, awake: {waiting:.1} threads ask again and again. Without that wait {}.",
             duration(limit.without_ns)
         ),
-        Kind::Spinning => {
+        LimitKind::Spinning => {
             format!("spinning: waiting for spin locks takes CPUs, {} of the time.", percent(limit.gain()))
         }
         _ => no_constraint(&limit.kind, limit.share),
@@ -236,49 +238,49 @@ fn of_wait(limit: &Limit) -> String {
 }
 
 /// Sentences where no constraint limits, or none is known.
-fn no_constraint(kind: &Kind, share: f64) -> String {
+fn no_constraint(kind: &LimitKind, share: f64) -> String {
     match kind {
-        Kind::Idle { busy } if *busy >= 0.5 => {
+        LimitKind::Idle { busy } if *busy >= 0.5 => {
             format!(
                 "at work and waiting for work in turns: {busy:.2} CPUs are busy. Its own time and \
                  who sends the work set the pace."
             )
         }
-        Kind::Idle { busy } => {
+        LimitKind::Idle { busy } => {
             format!("idle: it waits for work or time, {busy:.2} CPUs are busy.")
         }
-        Kind::OpenRequests { .. } => of_open_requests(kind),
-        Kind::Goroutines { lock, function, samples, busy } => {
+        LimitKind::OpenRequests { .. } => of_open_requests(kind),
+        LimitKind::Goroutines { lock, function, samples, busy } => {
             of_goroutines(lock, function.as_deref(), *samples, *busy)
         }
-        Kind::Work { busy, hidden: true } => format!(
+        LimitKind::Work { busy, hidden: true } => format!(
             "the work itself, as far as it is visible: {busy:.1} CPUs are busy. What goroutines wait for is not visible."
         ),
-        Kind::Work { busy, .. } if share < NEARLY_ALL => format!(
+        LimitKind::Work { busy, .. } if share < NEARLY_ALL => format!(
             "the work itself: it is {} of the critical path, and no lock or wait alone is worth 5 % of the time; \
              {busy:.1} CPUs are busy.",
             percent(share)
         ),
-        Kind::Work { busy, .. } => {
+        LimitKind::Work { busy, .. } => {
             format!("the work itself: no lock and no wait takes 5 % of the time; {busy:.1} CPUs are busy.")
         }
-        Kind::Deadlock { stuck } => {
+        LimitKind::Deadlock { stuck } => {
             let more = stuck.more.saturating_add(stuck.threads.len().saturating_sub(STUCK));
             let threads = stuck.threads.iter().take(STUCK).cloned().collect();
             format!("a deadlock: {}.", waiting(&Stuck { threads, more, ..*stuck }))
         }
-        Kind::NotKnown { missing } if *missing > 0.0 => {
+        LimitKind::NotKnown { missing } if *missing > 0.0 => {
             format!("not known: what threads did is missing for {} of their time.", percent(*missing))
         }
-        Kind::NotKnown { .. } => {
+        LimitKind::NotKnown { .. } => {
             "not known: simulated, it ends in a deadlock that did not happen.".to_owned()
         }
-        Kind::Unexplained { predicted_ns, measured_ns } => format!(
+        LimitKind::Unexplained { predicted_ns, measured_ns } => format!(
             "not known: the run took {}, and what was recorded explains {} of it.",
             duration(*measured_ns),
             duration(*predicted_ns)
         ),
-        Kind::LocksNotRecorded { word, waiting, is_lock, is_lost, .. } => {
+        LimitKind::LocksNotRecorded { word, waiting, is_lock, is_lost, .. } => {
             of_unrecorded(bare_name(word), *waiting, *is_lock, *is_lost)
         }
         _ => "nothing to make faster: no thread computes anything.".to_owned(),
@@ -311,7 +313,7 @@ fn of_unrecorded(word: &str, waiting: f64, is_lock: bool, is_lost: bool) -> Stri
 /// Further lines: the function in which the lock is held, whether more CPUs help, what limits on a large machine.
 fn more(first: &Limit, limits: &Limits) -> Vec<String> {
     let mut lines = Vec::new();
-    if let Kind::Lock { holder: Some(holder), .. } = &first.kind {
+    if let LimitKind::Lock { holder: Some(holder), .. } = &first.kind {
         let at = limits.fixes.iter().find(|fix| fix.function.as_ref() == Some(&holder.function));
         let at = at.and_then(|fix| fix.location.as_deref());
         let at = at.map_or(String::new(), |at| format!(" ({})", file_name(at)));
@@ -325,42 +327,43 @@ fn more(first: &Limit, limits: &Limits) -> Vec<String> {
     for row in first.may_be_more().take(MAY_BE_MORE) {
         lines.push(format!("Or, up to {}: {}", percent(row.most), sentence(&first.with(row))));
     }
-    if let Kind::Deadlock { stuck } = &first.kind {
+    if let LimitKind::Deadlock { stuck } = &first.kind {
         return remedy(stuck).into_iter().map(str::to_owned).collect();
     }
     let Some(largest) = limits.at.get(1).filter(|largest| largest.time_ns > 0.0) else { return lines };
-    if let Kind::LocksNotRecorded { word, is_lock, is_lost, cost, .. } = &first.kind {
+    if let LimitKind::LocksNotRecorded { word, is_lock, is_lost, cost, .. } = &first.kind {
         lines.extend(how_to_record(word, *is_lock, *is_lost, *cost));
         return lines;
     }
     let waits = matches!(
         first.kind,
-        Kind::Idle { .. }
-            | Kind::Nothing
-            | Kind::Deadlock { .. }
-            | Kind::NotKnown { .. }
-            | Kind::Unexplained { .. }
-            | Kind::OpenRequests { .. }
-            | Kind::Goroutines { .. }
+        LimitKind::Idle { .. }
+            | LimitKind::Nothing
+            | LimitKind::Deadlock { .. }
+            | LimitKind::NotKnown { .. }
+            | LimitKind::Unexplained { .. }
+            | LimitKind::OpenRequests { .. }
+            | LimitKind::Goroutines { .. }
     );
     let helps = first.time_ns > largest.time_ns * (1.0 + engine::limit::WORTH);
     // The gain of one more computing thread says nothing about threads that sleep.
-    let sleeps = matches!(first.kind, Kind::Sleepers { .. });
+    let sleeps = matches!(first.kind, LimitKind::Sleepers { .. });
     let threads = limits.more_threads.filter(|_| !waits && !sleeps);
     let threads_help = threads.filter(|more| more.gain >= engine::limit::WORTH);
     let is_same = first.kind.name() == largest.kind.name() || waits;
-    if matches!(first.kind, Kind::Work { hidden: true, .. }) {
+    if matches!(first.kind, LimitKind::Work { hidden: true, .. }) {
         lines.push(
             "Go runs more threads on more CPUs: only a recording there shows what they bring.".to_owned(),
         );
         return lines;
     }
-    let cpus_do_not = is_same && !helps && !waits && !matches!(first.kind, Kind::Serial { threads: 1, .. });
+    let cpus_do_not =
+        is_same && !helps && !waits && !matches!(first.kind, LimitKind::Serial { threads: 1, .. });
     match (cpus_do_not, threads.is_some() && threads_help.is_none()) {
         (true, true) => lines.push("More CPUs or threads will not help.".to_owned()),
         (true, false) => lines.push("More CPUs will not help.".to_owned()),
         // With more CPUs, more threads do help: the line about the large machine says so.
-        (false, true) if matches!(largest.kind, Kind::Threads { .. }) => {
+        (false, true) if matches!(largest.kind, LimitKind::Threads { .. }) => {
             lines.push(format!("More threads will not help on {}.", cpus(first.cpus)));
         }
         (false, true) => lines.push("More threads will not help.".to_owned()),
@@ -407,7 +410,7 @@ fn how_to_record(word: &str, is_lock: bool, is_lost: bool, cost: Option<f64>) ->
 
 /// Names the one thread whose work takes all the time, if CPUs are idle and nothing else limits.
 fn always_busy(first: &Limit, limits: &Limits) -> Option<String> {
-    let (Kind::Work { busy, .. }, Cpus::Count(all)) = (&first.kind, first.cpus) else { return None };
+    let (LimitKind::Work { busy, .. }, Cpus::Count(all)) = (&first.kind, first.cpus) else { return None };
     let is_busy = |used: &&ThreadUse| used.names.len() == 1 && used.running >= 0.95;
     let mut threads = limits.threads.iter().filter(is_busy).filter_map(|used| used.names.first());
     let (Some(thread), None) = (threads.next(), threads.next()) else { return None };
@@ -451,7 +454,7 @@ mod tests {
     #[test]
     fn what_is_handed_over_is_named_as_its_programmer_knows_it() {
         let of = |object: &str| {
-            let kind = Kind::HandOver { object: Some(object.to_owned()) };
+            let kind = LimitKind::HandOver { object: Some(object.to_owned()) };
             sentence(&Limit { without_ns: 90.0, ..Limit::known(Cpus::ONE, 100.0, kind) })
         };
         let more = ": waking threads takes 10 % of the time.";
@@ -477,7 +480,7 @@ mod tests {
         let of = |running: f64, busy: f64| {
             let used =
                 |name: &str, running| ThreadUse { names: vec![name.into()], running, ..ThreadUse::default() };
-            let kind = Kind::Work { busy, hidden: false };
+            let kind = LimitKind::Work { busy, hidden: false };
             let cpus = Cpus::count(2).expect("2");
             let limits = Limits {
                 at: vec![Limit { share: 1.0, ..Limit::known(cpus, 100.0, kind) }],

@@ -24,7 +24,7 @@ use super::style::{Paint, Style};
 use super::table;
 use super::traffic;
 use crate::cell::{duration, grouped, width};
-use engine::limit::{Kind, Limits};
+use engine::limit::{LimitKind, Limits};
 use engine::program::is_java_wait;
 use engine::report::{CpuResult, Cpus, Finding, Report};
 use std::io::{self, Write};
@@ -84,7 +84,7 @@ pub fn write(
         if let Some(costs) = &limits.costs {
             cpu_costs::write(costs, style, out)?;
         }
-        if limits.at.first().is_some_and(|limit| matches!(limit.kind, Kind::LocksNotRecorded { .. })) {
+        if limits.at.first().is_some_and(|limit| matches!(limit.kind, LimitKind::LocksNotRecorded { .. })) {
             let text = "(threads wait there as recorded: on other CPUs it may take longer)";
             table::wrap(out, style, Paint::Dim, "", text, " ")?;
         }
@@ -110,7 +110,7 @@ pub fn write(
         shares_of_threads(out, limits, shown(ROWS), style)?;
     }
     // A deadlock that LIMIT reports is not repeated.
-    let is_stuck = matches!(limits.at.first().map(|limit| &limit.kind), Some(Kind::Deadlock { .. }));
+    let is_stuck = matches!(limits.at.first().map(|limit| &limit.kind), Some(LimitKind::Deadlock { .. }));
     let is_said = |finding: &Finding| is_stuck && finding.deadlock().is_some();
     let findings: Vec<Finding> =
         report.findings.iter().filter(|finding| !is_said(finding)).cloned().collect();
@@ -187,7 +187,8 @@ pub(crate) fn is_beside(report: &Report, limits: &Limits) -> bool {
     let wall_ns = report.overhead.map_or(0.0, |cost| cost.wall_ns as f64);
     let first = limits.at.first();
     first.is_some_and(|limit| {
-        matches!(limit.kind, Kind::Idle { .. } | Kind::Deadlock { .. }) && limit.time_ns < wall_ns / 2.0
+        matches!(limit.kind, LimitKind::Idle { .. } | LimitKind::Deadlock { .. })
+            && limit.time_ns < wall_ns / 2.0
     })
 }
 
@@ -309,8 +310,8 @@ fn trust(
     let next = match kind {
         _ if about.live.is_some() => return Ok(()),
         // No recording can tell which of Java's locks it is, but `report --by wait` names the waiting threads.
-        Some(Kind::LocksNotRecorded { word, .. }) if is_java_wait(word) => command("report --by wait"),
-        Some(Kind::LocksNotRecorded { cost: Some(cost), .. }) => {
+        Some(LimitKind::LocksNotRecorded { word, .. }) if is_java_wait(word) => command("report --by wait"),
+        Some(LimitKind::LocksNotRecorded { cost: Some(cost), .. }) => {
             let name = style.text(&about.name);
             match limit::overhead_for(*cost) {
                 Some(overhead) => format!("longpole record --overhead {overhead} -p {name}"),
@@ -318,8 +319,8 @@ fn trust(
             }
         }
         _ if !computes => return Ok(()),
-        Some(Kind::Idle { .. }) => command("report --by wait"),
-        Some(Kind::Deadlock { .. }) => command("notes"),
+        Some(LimitKind::Idle { .. }) => command("report --by wait"),
+        Some(LimitKind::Deadlock { .. }) => command("notes"),
         _ => command("what-if --rank"),
     };
     table::wrap(out, style, Paint::Bold, "NEXT   ", &next, "       ")

@@ -4,7 +4,7 @@ use super::{About, limit, write};
 use crate::cell::width;
 use crate::present::style::Style;
 use engine::experiment::Edit;
-use engine::limit::{Fix, FunctionUse, Kind, Limit, Limits, LockUse, Part, ThreadUse};
+use engine::limit::{Fix, FunctionUse, Limit, LimitKind, Limits, LockUse, Part, ThreadUse};
 use engine::program::ObjectId;
 use engine::report::{CpuResult, Cpus, Finding, FunctionRow, Names, Report};
 use longpole_tests::check_golden;
@@ -47,7 +47,7 @@ fn hot() -> (Report, Limits, About) {
     };
     let holder = Some(Part { function: "digest_row(unsigned int)".into(), share: 0.97 });
     let lock = |cpus: u32, time_ns: f64, without_ns: f64| {
-        let kind = Kind::Lock {
+        let kind = LimitKind::Lock {
             lock: "mutex registry.gate".into(),
             locks: 1,
             waiting: 2.9,
@@ -151,7 +151,7 @@ fn changes_that_are_no_lock_s() {
 fn a_lock_that_was_not_recorded_is_named_with_what_records_it() {
     let (report, mut limits, about) = hot();
     for limit in &mut limits.at {
-        limit.kind = Kind::LocksNotRecorded {
+        limit.kind = LimitKind::LocksNotRecorded {
             word: "futex registry.gate".into(),
             waiting: 0.54,
             is_lock: true,
@@ -254,7 +254,7 @@ fn system_time_is_a_column_where_there_is_any() {
 
 #[test]
 fn nothing_is_a_short_screen() {
-    let nothing = Limit::known(Cpus::ONE, 0.0, Kind::Nothing);
+    let nothing = Limit::known(Cpus::ONE, 0.0, LimitKind::Nothing);
     let of = (
         Report::default(),
         Limits { at: vec![nothing], ..Limits::default() },

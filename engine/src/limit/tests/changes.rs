@@ -45,7 +45,7 @@ fn a_server_without_names_is_told_its_system_calls() {
     program.samples.stacks = vec![vec![PlaceId(0), PlaceId(1)]];
     program.samples.threads = vec![vec![Sample { operation: 0, stack: 0 }]];
     let found = on(&program, 2);
-    assert!(matches!(found.at[0].kind, Kind::Idle { .. }), "{found:?}");
+    assert!(matches!(found.at[0].kind, LimitKind::Idle { .. }), "{found:?}");
     let [fix] = &found.fixes[..] else { panic!("{:?}", found.fixes) };
     assert!(matches!(fix.edit, Edit::FewerCalls(..)) && fix.function.as_deref() == Some("write"), "{fix:?}");
     assert!((fix.gain - 0.2).abs() < 0.01, "{fix:?}");
@@ -150,7 +150,11 @@ fn one_more_thread_does_not_divide_what_a_thread_does_alone() {
 fn an_interpreters_lock_is_not_split() {
     let program = program(&alike("w", 4, 100, &HOT.replace("\"m\"", "\"lock GIL\"")));
     let found = on(&program, 4);
-    assert!(matches!(&found.at[0].kind, Kind::Lock { lock, .. } if lock == "lock GIL"), "{:?}", found.at);
+    assert!(
+        matches!(&found.at[0].kind, LimitKind::Lock { lock, .. } if lock == "lock GIL"),
+        "{:?}",
+        found.at
+    );
     let is_of_lock = |edit: &Edit| matches!(edit, Edit::SplitLock(..) | Edit::MoveOut(..));
     assert!(!found.fixes.iter().any(|fix| is_of_lock(&fix.edit)), "{:?}", found.fixes);
     // 4 threads on 4 CPUs: 24,840 ns become 10,200 if each has an interpreter of its own.

@@ -32,7 +32,7 @@ fn a_function_that_costs_three_times_as_much_on_two_cpus_limits_and_more_cpus_ar
     let program = run_on_one_and_two(1.0 / 3.0);
     let limits = on(&program, 2);
     let limit = limits.at.first().expect("a limit");
-    let Kind::CostsMore { few: 1, many: 2, growth, function, .. } = &limit.kind else {
+    let LimitKind::CostsMore { few: 1, many: 2, growth, function, .. } = &limit.kind else {
         panic!("{:?}", limit.kind);
     };
     assert!((growth - 2.0).abs() < 0.01 && function.as_deref() == Some("f"), "{:?}", limit.kind);
@@ -49,7 +49,7 @@ fn a_function_that_costs_three_times_as_much_on_two_cpus_limits_and_more_cpus_ar
 #[test]
 fn work_that_costs_the_same_on_all_cpus_has_no_such_row() {
     let limits = on(&run_on_one_and_two(1.0), 2);
-    let is_cost = |kind: &Kind| matches!(kind, Kind::CostsMore { .. });
+    let is_cost = |kind: &LimitKind| matches!(kind, LimitKind::CostsMore { .. });
     let rows =
         limits.at.iter().flat_map(|limit| limit.others.iter().map(|row| &row.kind).chain([&limit.kind]));
     assert_eq!(rows.filter(|kind| is_cost(kind)).count(), 0);

@@ -20,7 +20,9 @@ fn waits(count: u64) -> Vec<GoroutineWaits> {
 #[test]
 fn a_lock_that_samples_show_is_what_goroutines_probably_wait_for() {
     let found = of_go(|_| {});
-    let Kind::Goroutines { lock, function, samples, .. } = &found.at[0].kind else { panic!("{found:?}") };
+    let LimitKind::Goroutines { lock, function, samples, .. } = &found.at[0].kind else {
+        panic!("{found:?}")
+    };
     assert_eq!((lock.as_str(), function.as_deref(), *samples), ("sync.Mutex", Some("main.handle"), 6));
     assert!(found.fixes.is_empty(), "nothing simulated says what it would bring: {found:?}");
 }
@@ -28,7 +30,7 @@ fn a_lock_that_samples_show_is_what_goroutines_probably_wait_for() {
 #[test]
 fn two_samples_busy_cpus_and_requests_at_others_are_no_lock() {
     let is_lock = |change: &dyn Fn(&mut Program)| {
-        matches!(of_go(|program| change(program)).at[0].kind, Kind::Goroutines { .. })
+        matches!(of_go(|program| change(program)).at[0].kind, LimitKind::Goroutines { .. })
     };
     assert!(is_lock(&|_| {}));
     assert!(!is_lock(&|program| program.recorded.goroutines = waits(2)));

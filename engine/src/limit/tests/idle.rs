@@ -5,12 +5,12 @@ use super::*;
 #[test]
 fn a_server_that_waits_for_work_has_no_limit() {
     let mut program = program(&alike("w", 1, 10, r#"["io",900,"socket receive"],["exec","serve",100]"#));
-    assert!(matches!(kind(&program, 2), Kind::Device { .. }));
+    assert!(matches!(kind(&program, 2), LimitKind::Device { .. }));
     let idle =
         RecordedWait { name: "socket receive".into(), idle: true, wait_ns: 9000, ..RecordedWait::default() };
     program.recorded.waits.push(idle);
     let found = on(&program, 2);
-    assert!(matches!(found.at[0].kind, Kind::Idle { busy } if (busy - 0.1).abs() < 0.01), "{found:?}");
+    assert!(matches!(found.at[0].kind, LimitKind::Idle { busy } if (busy - 0.1).abs() < 0.01), "{found:?}");
     assert!(found.fixes.is_empty());
 }
 
@@ -20,7 +20,7 @@ fn a_server_that_waits_for_work_has_no_limit() {
 fn who_waits_for_work_or_time_is_idle() {
     let is_idle = |program: &Program| {
         let found = on(program, 2);
-        let idle = matches!(found.at[0].kind, Kind::Idle { busy } if busy < 0.1);
+        let idle = matches!(found.at[0].kind, LimitKind::Idle { busy } if busy < 0.1);
         assert!(!idle || found.fixes.is_empty(), "{found:?}");
         idle
     };
@@ -50,7 +50,7 @@ fn who_sleeps_for_most_of_the_recording_is_limited_by_that() {
         on(&program, 2)
     };
     let found = asleep(1_800_000_000, &[("poll", true, "not ended")]);
-    assert!(matches!(found.at[0].kind, Kind::Work { .. }), "{found:?}");
+    assert!(matches!(found.at[0].kind, LimitKind::Work { .. }), "{found:?}");
     let asleep_for = found.asleep.expect("mostly asleep");
     assert_eq!((asleep_for.awake_ns, asleep_for.wall_ns), (2e8, 2e9));
     // The run is as predicted, so the limit has no doubts.
@@ -68,7 +68,7 @@ fn a_server_that_is_woken_for_each_request_waits_for_work() {
     let program = program(&alike("w", 1, 200, r#"["io",20,"idle"],["exec","serve",100]"#));
     let model = Model { wake_latency_ns: Some(30), ..Model::default() };
     let found = limits(&program, &[Cpus::count(2).expect("2")], &model);
-    assert!(matches!(found.at[0].kind, Kind::Idle { busy } if busy > 0.5), "{:?}", found.at[0]);
+    assert!(matches!(found.at[0].kind, LimitKind::Idle { busy } if busy > 0.5), "{:?}", found.at[0]);
 }
 
 /// As Redis under load: threads that never have a job are not what the server waits for.
@@ -83,7 +83,7 @@ fn a_server_beside_threads_without_jobs_waits_for_work() {
     };
     program.recorded.waits = vec![wait("condition wait", false, 10_000), wait("poll", true, 9_000)];
     let found = on(&program, 2);
-    assert!(matches!(found.at[0].kind, Kind::Idle { .. }) && found.fixes.is_empty(), "{found:?}");
+    assert!(matches!(found.at[0].kind, LimitKind::Idle { .. }) && found.fixes.is_empty(), "{found:?}");
 }
 
 /// A server waits for work whether it is busy for 78 % or 85 % of the time, so that `report` and `top` agree.
@@ -92,7 +92,7 @@ fn a_server_waits_for_work_however_busy_it_is() {
     for (busy, is_idle) in [(60, true), (78, true), (85, true), (92, true), (98, false)] {
         let round = format!(r#"["exec","serve",{busy}],["io",{},"idle"]"#, 100 - busy);
         let kind = kind(&program(&alike("server", 1, 100, &round)), 2);
-        assert_eq!(matches!(kind, Kind::Idle { .. }), is_idle, "{busy} %: {kind:?}");
-        assert!(is_idle || matches!(kind, Kind::Serial { threads: 1, .. }), "{kind:?}");
+        assert_eq!(matches!(kind, LimitKind::Idle { .. }), is_idle, "{busy} %: {kind:?}");
+        assert!(is_idle || matches!(kind, LimitKind::Serial { threads: 1, .. }), "{kind:?}");
     }
 }

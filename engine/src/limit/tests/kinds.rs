@@ -7,7 +7,7 @@ fn a_hot_lock_and_what_its_holder_runs() {
     let program = program(&alike("w", 4, 100, HOT));
     let found = on(&program, 4);
     let limit = found.at.first().expect("a limit");
-    let Kind::Lock { lock, locks: 1, waiting, threads: 4, holder: Some(holder) } = &limit.kind else {
+    let LimitKind::Lock { lock, locks: 1, waiting, threads: 4, holder: Some(holder) } = &limit.kind else {
         panic!("{limit:?}")
     };
     assert_eq!((lock.as_str(), holder.function.as_str()), ("m", "hash"));
@@ -33,7 +33,7 @@ fn a_hot_lock_that_conditions_are_used_with() {
         r#"{"name":"W","ops":[["lock","m"],["cond_wait","c","m"],["unlock","m"],["exec","rest",10]]}"#;
     let waker = r#"{"name":"S","ops":[["sleep",9000],["lock","m"],["cond_signal","c"],["unlock","m"]]}"#;
     let program = program(&format!("{},{waiter},{waker}", alike("w", 4, 100, HOT)));
-    assert!(matches!(kind(&program, 8), Kind::Lock { lock, .. } if lock == "m"));
+    assert!(matches!(kind(&program, 8), LimitKind::Lock { lock, .. } if lock == "m"));
 }
 
 /// A lock of which only the waits are known is replayed as recorded; without the lock its threads run at once.
@@ -51,7 +51,7 @@ fn a_replayed_lock() {
     );
     // One thread delays the other only by the time of a round: its gain is reported, and it is not the limit.
     let program = program(&threads);
-    assert!(matches!(kind(&program, 2), Kind::Work { .. }));
+    assert!(matches!(kind(&program, 2), LimitKind::Work { .. }));
     let back = r#"["await","f{}"],["held","g",100],["exec","eval",100],["freed","g",100],["release","e{}"]"#;
     let forth =
         r#"["await","e{}"],["held","g",100],["exec","eval",100],["freed","g",100],["release","f{+}"]"#;
@@ -67,7 +67,7 @@ fn a_replayed_lock() {
     ));
     let found = on(&program, 2);
     let limit = found.at.first().expect("a limit");
-    assert!(matches!(&limit.kind, Kind::Lock { lock, .. } if lock == "g"), "{limit:?}");
+    assert!(matches!(&limit.kind, LimitKind::Lock { lock, .. } if lock == "g"), "{limit:?}");
     assert!((limit.gain() - 0.5).abs() < 0.02, "{limit:?}");
 }
 
@@ -76,7 +76,7 @@ fn too_few_cpus() {
     let program = program(&alike("w", 8, 1, r#"["exec","f",1000]"#));
     let found = on(&program, 2);
     let limit = found.at.first().expect("a limit");
-    assert!(matches!(limit.kind, Kind::Cpus { wanting } if (7.0..=8.0).contains(&wanting)), "{limit:?}");
+    assert!(matches!(limit.kind, LimitKind::Cpus { wanting } if (7.0..=8.0).contains(&wanting)), "{limit:?}");
     assert!((limit.gain() - 0.75).abs() < 0.01, "{limit:?}");
     assert!(found.fixes.iter().any(|fix| fix.edit == Edit::Cpus(Cpus::count(4).expect("4"))));
 }
@@ -89,22 +89,22 @@ fn a_quota() {
     let program = Program { machine: Some(machine), ..program };
     let found = on(&program, 2);
     let limit = found.at.first().expect("a limit");
-    assert_eq!(limit.kind, Kind::Quota { hundredths: 120 }, "{limit:?}");
+    assert_eq!(limit.kind, LimitKind::Quota { hundredths: 120 }, "{limit:?}");
     assert!((limit.gain() - 0.4).abs() < 0.03, "3.33 s become 2: {limit:?}");
     assert!(found.fixes.iter().any(|fix| fix.edit == Edit::NoQuota), "{:?}", found.fixes);
     assert!(!found.fixes.iter().any(|fix| matches!(fix.edit, Edit::MoreThreads { .. })), "{:?}", found.fixes);
     // One CPU cannot use the quota up.
     let one = on(&program, 1).at.into_iter().next().expect("a limit");
-    assert!(matches!(one.kind, Kind::Cpus { .. }), "{one:?}");
+    assert!(matches!(one.kind, LimitKind::Cpus { .. }), "{one:?}");
 }
 
 #[test]
 fn too_few_threads() {
     let program = program(&alike("w", 2, 1, r#"["exec","f",1000]"#));
-    let expected = Kind::Threads { threads: 2, function: Some("f".into()), busy: 1.0 };
+    let expected = LimitKind::Threads { threads: 2, function: Some("f".into()), busy: 1.0 };
     assert_eq!(kind(&program, 8), expected);
     // On two CPUs they are enough.
-    assert!(matches!(kind(&program, 2), Kind::Work { busy, .. } if (busy - 2.0).abs() < 0.01));
+    assert!(matches!(kind(&program, 2), LimitKind::Work { busy, .. } if (busy - 2.0).abs() < 0.01));
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn one_serial_stretch() {
     let workers = alike("w", 4, 1, r#"["exec","map",1000]"#);
     let main = r#"["exec","read",1500],["create","w0"],["create","w1"],["create","w2"],["create","w3"],["join","w0"],["join","w1"],["join","w2"],["join","w3"]"#;
     let program = program(&format!("{{\"name\":\"main\",\"ops\":[{main}]}},{workers}"));
-    let Kind::Serial { thread, function, length_ns, threads } = kind(&program, 4) else {
+    let LimitKind::Serial { thread, function, length_ns, threads } = kind(&program, 4) else {
         panic!("{:?}", on(&program, 4))
     };
     assert_eq!((thread.as_str(), function.as_deref(), threads), ("main", Some("read"), 5));
@@ -132,8 +132,8 @@ fn one_serial_stretch() {
 #[test]
 fn one_thread_is_one_serial_stretch_where_there_are_more_cpus() {
     let program = program(&alike("w", 1, 10, r#"["exec","f",100]"#));
-    assert!(matches!(kind(&program, 4), Kind::Serial { threads: 1, .. }));
-    assert!(matches!(kind(&program, 1), Kind::Work { .. }));
+    assert!(matches!(kind(&program, 4), LimitKind::Serial { threads: 1, .. }));
+    assert!(matches!(kind(&program, 1), LimitKind::Work { .. }));
 }
 
 #[test]
@@ -141,14 +141,14 @@ fn imbalance_at_barriers_and_at_the_end() {
     let less = alike("l", 3, 20, r#"["exec","phase",100],["barrier","b",4]"#);
     let more = alike("m", 1, 20, r#"["exec","phase",500],["barrier","b",4]"#);
     let program = self::program(&format!("{less},{more}"));
-    assert_eq!(kind(&program, 4), Kind::Imbalance { function: Some("phase".into()) });
+    assert_eq!(kind(&program, 4), LimitKind::Imbalance { function: Some("phase".into()) });
     let main = r#"["create","s0"],["create","s1"],["create","t0"],["join","s0"],["join","s1"],["join","t0"]"#;
     let (short, long) =
         (alike("s", 2, 1, r#"["exec","part",500]"#), alike("t", 1, 1, r#"["exec","part",2000]"#));
     let program = self::program(&format!("{{\"name\":\"main\",\"ops\":[{main}]}},{short},{long}"));
     let found = on(&program, 4);
     let limit = found.at.first().expect("a limit");
-    assert_eq!(limit.kind, Kind::Imbalance { function: Some("part".into()) });
+    assert_eq!(limit.kind, LimitKind::Imbalance { function: Some("part".into()) });
     assert!((limit.without_ns - 1000.0).abs() < 1.0, "{limit:?}");
     assert!(found.fixes.iter().any(|fix| matches!(fix.edit, Edit::DivideEvenly(_))));
 }
@@ -156,7 +156,7 @@ fn imbalance_at_barriers_and_at_the_end() {
 #[test]
 fn a_pipelines_stage() {
     let program = pipeline();
-    assert_eq!(kind(&program, 4), Kind::Stage { thread: "c0".into(), function: Some("consume".into()) });
+    assert_eq!(kind(&program, 4), LimitKind::Stage { thread: "c0".into(), function: Some("consume".into()) });
 }
 
 /// The first and the last stage of a pipeline compute the same function, and are still stages: one of them is always busy and
@@ -172,7 +172,7 @@ fn stages_that_compute_the_same_function_are_no_pool() {
     let counts = r#"{"name":"i","ops":[["sem_init","one",0],["sem_init","two",0]]}"#;
     let program = program(&format!("{counts},{first},{},{last}", stage("middle", "one", 30, "two")));
     for cpus in [2, 16] {
-        let expected = Kind::Stage { thread: "first0".into(), function: Some("burn".into()) };
+        let expected = LimitKind::Stage { thread: "first0".into(), function: Some("burn".into()) };
         assert_eq!(kind(&program, cpus), expected, "on {cpus} CPUs");
     }
 }
@@ -186,7 +186,7 @@ fn a_lock_that_is_never_given_back_does_not_hide_a_small_pool() {
     let found = kind(&program, 16);
     let is_pool = |function: &Option<String>, busy: f64| function.as_deref() == Some("pack") && busy > 0.9;
     assert!(
-        matches!(&found, Kind::Threads { threads: 4, function, busy } if is_pool(function, *busy)),
+        matches!(&found, LimitKind::Threads { threads: 4, function, busy } if is_pool(function, *busy)),
         "{found:?}"
     );
 }
@@ -194,11 +194,11 @@ fn a_lock_that_is_never_given_back_does_not_hide_a_small_pool() {
 #[test]
 fn devices_timers_and_work() {
     let waits = |wait: &str| program(&alike("w", 2, 10, &format!(r#"["exec","f",100],{wait}"#)));
-    assert_eq!(kind(&waits(r#"["io",900,"disk"]"#), 2), Kind::Device { device: "disk".into() });
+    assert_eq!(kind(&waits(r#"["io",900,"disk"]"#), 2), LimitKind::Device { device: "disk".into() });
     // One thread that sleeps in each task; of several there might be too few.
     let sleeps = program(&alike("w", 1, 10, r#"["exec","f",100],["sleep",900]"#));
-    assert_eq!(kind(&sleeps, 2), Kind::Timers);
-    assert!(matches!(kind(&waits(r#"["io",1,"disk"]"#), 2), Kind::Work { .. }));
+    assert_eq!(kind(&sleeps, 2), LimitKind::Timers);
+    assert!(matches!(kind(&waits(r#"["io",1,"disk"]"#), 2), LimitKind::Work { .. }));
 }
 
 /// Sleeping and reading a timer are one limit: neither wait limits by itself if one thread sleeps and another one reads a
@@ -208,7 +208,7 @@ fn a_timer_that_is_read_is_a_sleep() {
     let thread = |name: &str, wait: &str| format!(r#"{{"name":"{name}","ops":[["exec","f",100],{wait}]}}"#);
     let both =
         program(&[thread("a", r#"["sleep",900]"#), thread("b", r#"["io",900,"timerfd read"]"#)].join(","));
-    assert_eq!(kind(&both, 2), Kind::Timers);
+    assert_eq!(kind(&both, 2), LimitKind::Timers);
 }
 
 /// Two threads spin for two locks and keep two CPUs from two others: removing one lock is not enough.
@@ -225,7 +225,7 @@ fn spinning() {
         )
     };
     let program = program(&[holder("a"), holder("b"), waiter("a"), waiter("b")].join(","));
-    assert_eq!(kind(&program, 2), Kind::Spinning);
+    assert_eq!(kind(&program, 2), LimitKind::Spinning);
 }
 
 #[test]
@@ -235,18 +235,18 @@ fn handing_over() {
     let model = Model { wake_latency_ns: Some(2_000), ..Model::default() };
     let found = limits(&program(&format!("{ping},{pong}")), &[Cpus::count(2).expect("2")], &model);
     let limit = found.at.first().expect("a limit");
-    assert!(matches!(limit.kind, Kind::HandOver { .. }) && limit.gain() > 0.9, "{limit:?}");
+    assert!(matches!(limit.kind, LimitKind::HandOver { .. }) && limit.gain() > 0.9, "{limit:?}");
 }
 
 #[test]
 fn what_has_no_limit_or_no_end() {
-    assert_eq!(kind(&program(r#"{"name":"T","ops":[]}"#), 2), Kind::Nothing);
+    assert_eq!(kind(&program(r#"{"name":"T","ops":[]}"#), 2), LimitKind::Nothing);
     assert_eq!(limits(&Program::default(), &[], &Model::default()), Limits::default());
     let stuck = program(r#"{"name":"T","ops":[["exec",5],["sem_wait","never"]]}"#);
-    assert!(matches!(kind(&stuck, 2), Kind::Deadlock { stuck } if stuck.threads.len() == 1));
+    assert!(matches!(kind(&stuck, 2), LimitKind::Deadlock { stuck } if stuck.threads.len() == 1));
     // A recorded program did come to its end.
     let recorded = Program { machine: Some(crate::program::MachineFacts::default()), ..stuck };
-    assert_eq!(kind(&recorded, 2), Kind::NotKnown { missing: 0.0 });
+    assert_eq!(kind(&recorded, 2), LimitKind::NotKnown { missing: 0.0 });
 }
 
 /// The limit on the recorded machine and on the largest, in this order; each machine once.
@@ -281,11 +281,11 @@ fn turns() {
     let program = program(&format!("{ping},{pong}"));
     let found = on(&program, 4);
     let limit = found.at.first().expect("a limit");
-    assert_eq!(limit.kind, Kind::Turns { threads: 2, processes: false, changes: 199 });
+    assert_eq!(limit.kind, LimitKind::Turns { threads: 2, processes: false, changes: 199 });
     assert!((limit.gain() - 1.0 / 3.0).abs() < 0.01, "as long as ping takes: {limit:?}");
     let together = found.fixes.iter().find(|fix| fix.edit == Edit::NoTurns).expect("a change");
     assert!(together.edit.is_at_best() && (together.gain - limit.gain()).abs() < 1e-9, "{together:?}");
-    assert!(matches!(kind(&program, 1), Kind::Work { .. }), "one CPU lets nobody do otherwise");
+    assert!(matches!(kind(&program, 1), LimitKind::Work { .. }), "one CPU lets nobody do otherwise");
 }
 
 /// Three threads that meet at an unrecorded barrier are unbalanced on four CPUs; on two CPUs they are not too few.
@@ -307,9 +307,9 @@ fn imbalance_at_a_barrier_that_is_not_recorded() {
     let program = program(&[thread(0), thread(1), thread(2)].join(","));
     let found = on(&program, 4);
     let limit = found.at.first().expect("a limit");
-    assert_eq!(limit.kind, Kind::Imbalance { function: Some("phase".into()) });
+    assert_eq!(limit.kind, LimitKind::Imbalance { function: Some("phase".into()) });
     assert!((limit.gain() - 1.0 / 3.0).abs() < 0.01, "400 in three parts: {limit:?}");
-    assert!(!matches!(kind(&program, 2), Kind::Threads { .. }), "two CPUs are full with three threads");
+    assert!(!matches!(kind(&program, 2), LimitKind::Threads { .. }), "two CPUs are full with three threads");
 }
 
 /// Threads of a runtime that spin in its own critical section are limited by these waits, not by the work itself.
@@ -325,7 +325,7 @@ fn waits_by_spinning_that_end_as_recorded() {
     for cpus in [2, 4] {
         let found = on(&program, cpus);
         let limit = found.at.first().expect("a limit");
-        let Kind::SpunWaits { waiting } = limit.kind else { panic!("{limit:?}") };
+        let LimitKind::SpunWaits { waiting } = limit.kind else { panic!("{limit:?}") };
         assert!((waiting - 0.25).abs() < 0.01, "20 of 80, each second time: {waiting}");
         assert!((limit.time_ns - 4000.0).abs() < 1.0 && (limit.without_ns - 3500.0).abs() < 1.0, "{limit:?}");
     }

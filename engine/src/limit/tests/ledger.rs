@@ -14,7 +14,7 @@ fn what_most_of_the_path_is_limits_where_no_single_wait_does() {
         |name: &str| alike(name, 1, 20, &format!(r#"["exec","f",100000],["io",900000,"{name} disk"]"#));
     let found = on(&recorded(program(&format!("{},{}", reads("a"), reads("b"))), &[]), 2);
     let limit = found.at.first().expect("a limit");
-    assert!(matches!(&limit.kind, Kind::Device { device } if device.ends_with("disk")), "{limit:?}");
+    assert!(matches!(&limit.kind, LimitKind::Device { device } if device.ends_with("disk")), "{limit:?}");
     assert_eq!((limit.evidence, limit.gain()), (Evidence::OnPath, 0.0));
     assert!((0.85..0.95).contains(&limit.share), "{limit:?}");
 }
@@ -24,7 +24,7 @@ fn what_most_of_the_path_is_limits_where_no_single_wait_does() {
 fn work_has_its_share_of_the_path() {
     let found = on(&recorded(program(&alike("w", 2, 20, r#"["exec","f",970000],["sleep",30000]"#)), &[]), 2);
     let limit = found.at.first().expect("a limit");
-    assert!(matches!(limit.kind, Kind::Work { .. }) && (0.9..0.98).contains(&limit.share), "{limit:?}");
+    assert!(matches!(limit.kind, LimitKind::Work { .. }) && (0.9..0.98).contains(&limit.share), "{limit:?}");
 }
 
 /// A stretch that may be divided stands below a lock that is simulated, if it is longer.
@@ -34,9 +34,12 @@ fn what_may_bring_more_is_told_with_what_is_known() {
         r#"{"name":"main","ops":[["exec","read",1500],["create","w0"],["create","w1"],["create","w2"]]}"#;
     let found = on(&program(&format!("{stretch},{}", alike("w", 3, 10, HOT))), 4);
     let limit = found.at.first().expect("a limit");
-    assert!(matches!(limit.kind, Kind::Lock { .. }) && limit.evidence == Evidence::Simulated, "{limit:?}");
+    assert!(
+        matches!(limit.kind, LimitKind::Lock { .. }) && limit.evidence == Evidence::Simulated,
+        "{limit:?}"
+    );
     let more: Vec<_> = limit.may_be_more().collect();
-    assert!(matches!(&more[..], [row] if matches!(row.kind, Kind::Serial { .. })), "{more:?}");
+    assert!(matches!(&more[..], [row] if matches!(row.kind, LimitKind::Serial { .. })), "{more:?}");
     assert_eq!((more[0].least, more[0].evidence), (0.0, Evidence::Bounded));
     assert!(more[0].most > limit.gain(), "{more:?}");
 }
@@ -54,18 +57,21 @@ fn what_a_prediction_lacks_limits_where_it_is_most_of_the_run() {
     let of = |wall_ns| beside(wall_ns, 0);
     let short = of(1);
     let predicted_ns = short.at[0].time_ns;
-    assert!(matches!(short.at[0].kind, Kind::Lock { .. }), "{short:?}");
+    assert!(matches!(short.at[0].kind, LimitKind::Lock { .. }), "{short:?}");
     // The lock's gain does not matter.
     let found = of((2.3 * predicted_ns) as u64);
-    assert!(matches!(found.at[0].kind, Kind::Unexplained { .. }) && found.fixes.is_empty(), "{found:?}");
+    assert!(matches!(found.at[0].kind, LimitKind::Unexplained { .. }) && found.fixes.is_empty(), "{found:?}");
     assert!(!found.at[0].kind.is_known() && !found.at[0].others.is_empty(), "{found:?}");
     let found = of((1.3 * predicted_ns) as u64);
-    assert!(matches!(found.at[0].kind, Kind::Lock { .. }), "{found:?}");
-    assert!(found.at[0].others.iter().any(|row| matches!(row.kind, Kind::Unexplained { .. })), "{found:?}");
+    assert!(matches!(found.at[0].kind, LimitKind::Lock { .. }), "{found:?}");
+    assert!(
+        found.at[0].others.iter().any(|row| matches!(row.kind, LimitKind::Unexplained { .. })),
+        "{found:?}"
+    );
     assert_eq!(found.at[0].may_be_more().count(), 0, "it has a note of its own");
     // Other programs' CPU time explains the difference.
     let found = beside((2.3 * predicted_ns) as u64, (1.4 * predicted_ns) as u64);
-    assert!(matches!(found.at[0].kind, Kind::Lock { .. }), "{found:?}");
+    assert!(matches!(found.at[0].kind, LimitKind::Lock { .. }), "{found:?}");
 }
 
 /// One thread waits for 20 devices in turn, together for 90 % of the time: the devices limit, not 10 % of computing.
@@ -76,7 +82,7 @@ fn many_short_waits_are_together_what_limits() {
     let found = on(&recorded(program(&alike("w", 1, 1, &reads.join(","))), &[]), 2);
     let limit = found.at.first().expect("a limit");
     assert!(
-        matches!(&limit.kind, Kind::Device { device } if device.ends_with("and 19 other devices")),
+        matches!(&limit.kind, LimitKind::Device { device } if device.ends_with("and 19 other devices")),
         "{limit:?}"
     );
     assert!((0.8..0.95).contains(&limit.share), "{limit:?}");
@@ -91,7 +97,7 @@ fn a_single_wait_for_work_hides_no_stretch() {
         ),
         2,
     );
-    assert!(matches!(found.at[0].kind, Kind::Serial { .. }), "{found:?}");
+    assert!(matches!(found.at[0].kind, LimitKind::Serial { .. }), "{found:?}");
 }
 
 /// Two threads are at one cache line for most of their time: a second CPU gains nothing, nor does one more thread.
@@ -109,7 +115,10 @@ fn threads_that_change_one_cache_line_gain_nothing_from_cpus() {
     };
     let found = on(&program, 16);
     let first = &found.at[0];
-    assert!(matches!(&first.kind, Kind::CacheLine { line, threads: 2, .. } if line == "hits"), "{first:?}");
+    assert!(
+        matches!(&first.kind, LimitKind::CacheLine { line, threads: 2, .. } if line == "hits"),
+        "{first:?}"
+    );
     assert!((first.share - 0.8).abs() < 0.01, "{first:?}");
     let [fix] = &found.fixes[..] else { panic!("{found:?}") };
     assert!(fix.edit == (Edit::OwnLines { line: 0, is_false: false }) && fix.edit.is_at_best(), "{fix:?}");
@@ -143,9 +152,9 @@ fn a_word_that_is_no_lock_comes_after_what_is_simulated() {
         ..RecordedObject::default()
     });
     let found = on(&program, 16);
-    assert!(matches!(found.at[0].kind, Kind::Threads { threads: 2, .. }), "{found:?}");
+    assert!(matches!(found.at[0].kind, LimitKind::Threads { threads: 2, .. }), "{found:?}");
     let more: Vec<_> = found.at[0].may_be_more().collect();
-    assert!(matches!(&more[..], [row] if matches!(row.kind, Kind::LocksNotRecorded { .. })), "{more:?}");
+    assert!(matches!(&more[..], [row] if matches!(row.kind, LimitKind::LocksNotRecorded { .. })), "{more:?}");
 }
 
 fn of_kernel(subject: SupportSubject, threads: u64, samples: u64) -> SupportWork {
@@ -165,7 +174,8 @@ fn work_of_the_kernel_on_shared_memory_comes_before_more_cpus() {
     };
     let found = on(&with(vec![of_kernel(SupportSubject::Memory, 4, 80)]), 2);
     let first = &found.at[0];
-    let Kind::SupportWork { subject: SupportSubject::Memory, threads: 4, calls, .. } = &first.kind else {
+    let LimitKind::SupportWork { subject: SupportSubject::Memory, threads: 4, calls, .. } = &first.kind
+    else {
         panic!("{first:?}")
     };
     assert_eq!(calls, "some call");
@@ -173,14 +183,14 @@ fn work_of_the_kernel_on_shared_memory_comes_before_more_cpus() {
     let is_kernels = |fix: &&Fix| matches!(fix.edit, Edit::LessSupportWork { .. });
     let fix = found.fixes.iter().find(is_kernels).expect("advice");
     assert!((fix.gain - 0.8).abs() < 0.01 && fix.edit.is_at_best(), "{fix:?}");
-    let cpus = first.others.iter().find(|row| matches!(row.kind, Kind::Cpus { .. })).expect("a row");
+    let cpus = first.others.iter().find(|row| matches!(row.kind, LimitKind::Cpus { .. })).expect("a row");
     assert!(cpus.evidence == Evidence::Bounded && (cpus.least - 0.2 * cpus.most).abs() < 0.01, "{cpus:?}");
     // With one thread per process, or with little kernel work, the threads want CPUs.
     for works in
         [vec![of_kernel(SupportSubject::Memory, 1, 9)], vec![of_kernel(SupportSubject::Memory, 4, 3)]]
     {
         let found = on(&with(works), 2);
-        assert!(matches!(found.at[0].kind, Kind::Cpus { .. }), "{found:?}");
+        assert!(matches!(found.at[0].kind, LimitKind::Cpus { .. }), "{found:?}");
     }
 }
 
@@ -194,8 +204,8 @@ fn going_to_sleep_for_a_lock_is_no_limit_of_its_own() {
         Program { recorded: Recorded { support, ..program.recorded }, recorded_cpus: Some(2), ..program }
     };
     let found = on(&with(&alike("w", 4, 20, section)), 2);
-    assert!(matches!(found.at[0].kind, Kind::Lock { .. }), "{found:?}");
+    assert!(matches!(found.at[0].kind, LimitKind::Lock { .. }), "{found:?}");
     assert!(!found.fixes.iter().any(|fix| matches!(fix.edit, Edit::LessSupportWork { .. })), "{found:?}");
     let found = on(&with(&alike("w", 2, 20, r#"["exec","f",1000000]"#)), 2);
-    assert!(matches!(found.at[0].kind, Kind::SupportWork { .. }), "no cause was found: {found:?}");
+    assert!(matches!(found.at[0].kind, LimitKind::SupportWork { .. }), "no cause was found: {found:?}");
 }

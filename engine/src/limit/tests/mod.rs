@@ -15,7 +15,7 @@ mod threads;
 mod too_many_threads;
 mod woken_for_nothing;
 
-use super::{Fix, Kind, Limits, Search, WORTH, limits};
+use super::{Fix, LimitKind, Limits, Search, WORTH, limits};
 use crate::cpus::Cpus;
 use crate::event::{OperationsTried, Overhead};
 use crate::experiment::Edit;
@@ -42,7 +42,7 @@ fn on(program: &Program, cpus: u32) -> Limits {
     limits(program, &[Cpus::count(cpus).expect("a count")], &Model::default())
 }
 
-fn kind(program: &Program, cpus: u32) -> Kind {
+fn kind(program: &Program, cpus: u32) -> LimitKind {
     on(program, cpus).at.first().expect("a limit").kind.clone()
 }
 

@@ -33,7 +33,7 @@ fn locks_that_were_not_recorded_are_not_passed_over() {
         (found.at[0].kind.clone(), found.fixes.len())
     };
     let mutexes = "mutexes and condition variables";
-    let expected = |is_lock| Kind::LocksNotRecorded {
+    let expected = |is_lock| LimitKind::LocksNotRecorded {
         word: "futex registry.gate".into(),
         waiting: 1.5,
         is_lock,
@@ -44,7 +44,7 @@ fn locks_that_were_not_recorded_are_not_passed_over() {
     // Threads that wait for the word end each other's waits, as with a lock.
     let passed_on = RecordedObject { by_waiters: 900, ..word(3_000_000_000, None) };
     assert_eq!(kind(mutexes, passed_on), (expected(true), 0));
-    let is_hand_over = |found: (Kind, usize)| matches!(found.0, Kind::HandOver { .. });
+    let is_hand_over = |found: (LimitKind, usize)| matches!(found.0, LimitKind::HandOver { .. });
     assert!(is_hand_over(kind(mutexes, word(1_000_000, None))), "hardly anybody waits");
     assert!(
         is_hand_over(kind(mutexes, word(3_000_000_000, Some(PutBackUses::default())))),
@@ -73,7 +73,7 @@ fn locks_whose_operations_were_lost_are_not_passed_over() {
     program.recorded.objects = (1..=4).map(condition).collect();
     let model = Model { wake_latency_ns: Some(2_000), ..Model::default() };
     let found = limits(&program, &[Cpus::count(2).expect("2")], &model);
-    let expected = Kind::LocksNotRecorded {
+    let expected = LimitKind::LocksNotRecorded {
         word: "condition first used in wait".into(),
         waiting: 2.0,
         is_lock: false,
@@ -87,7 +87,7 @@ fn locks_whose_operations_were_lost_are_not_passed_over() {
 #[test]
 fn what_is_missing_is_not_known() {
     let program = program(&alike("w", 2, 10, r#"["exec","f",100],["io",900,"unknown"]"#));
-    let Kind::NotKnown { missing } = kind(&program, 2) else { panic!("{:?}", on(&program, 2)) };
+    let LimitKind::NotKnown { missing } = kind(&program, 2) else { panic!("{:?}", on(&program, 2)) };
     assert!((missing - 0.9).abs() < 0.01, "{missing}");
     assert!(on(&program, 2).fixes.is_empty());
 }
@@ -112,12 +112,12 @@ fn locks_of_java_are_seen_by_who_waits_for_whom() {
     };
     // The two waits of a service thread are for work.
     let found = kind(&[(1_000, 990), (900, 880), (2, 0)]);
-    let Kind::LocksNotRecorded { word, waiting, is_lock: true, .. } = found else { panic!("{found:?}") };
+    let LimitKind::LocksNotRecorded { word, waiting, is_lock: true, .. } = found else { panic!("{found:?}") };
     assert_eq!(word, "condition in LockSupport.park");
     assert!((waiting - 1.2).abs() < 0.01, "{waiting}");
     // Another thread gives work to the workers.
     let found = kind(&[(1_000, 10), (900, 0)]);
-    assert!(matches!(found, Kind::HandOver { .. }), "{found:?}");
+    assert!(matches!(found, LimitKind::HandOver { .. }), "{found:?}");
 }
 
 /// If operations are missing, Python's lock is not put together from its mutex and condition: its condition names it.
@@ -142,9 +142,9 @@ fn the_lock_of_python_is_named_by_its_condition() {
     };
     let (kind, more) = found(&[]);
     assert!(
-        matches!(&kind, Kind::LocksNotRecorded { word, is_lock: true, .. } if word == "lock GIL"),
+        matches!(&kind, LimitKind::LocksNotRecorded { word, is_lock: true, .. } if word == "lock GIL"),
         "{kind:?}"
     );
     assert!(more.is_none_or(|more| more.gain < 0.05), "behind it one more thread waits");
-    assert!(matches!(found(&["lock GIL"]).0, Kind::HandOver { .. }), "then it is simulated");
+    assert!(matches!(found(&["lock GIL"]).0, LimitKind::HandOver { .. }), "then it is simulated");
 }

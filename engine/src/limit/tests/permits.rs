@@ -16,7 +16,7 @@ fn permits_that_are_all_in_use_limit_and_not_what_is_done_with_them() {
     let give = r#"["sem_post","semaphore connections"]"#;
     let found = on(&recorded(program(&format!("{set},{}", workers(12, take, give))), &[]), 2);
     let first = &found.at[0];
-    let Kind::Permits { semaphore, permits: 3, threads: 12, waiting } = &first.kind else {
+    let LimitKind::Permits { semaphore, permits: 3, threads: 12, waiting } = &first.kind else {
         panic!("{first:?}")
     };
     assert_eq!(semaphore, "semaphore connections");
@@ -29,7 +29,7 @@ fn permits_that_are_all_in_use_limit_and_not_what_is_done_with_them() {
     assert!(gain(6).is_some_and(|gain| (0.4..0.55).contains(&gain)), "{found:?}");
     assert!(found.fixes.iter().all(|fix| fix.edit != Edit::NoSleeps), "{found:?}");
     // The sleep itself is a later row.
-    assert!(first.others.iter().any(|row| row.kind == Kind::Timers), "{first:?}");
+    assert!(first.others.iter().any(|row| row.kind == LimitKind::Timers), "{first:?}");
 }
 
 /// With as many connections as threads no thread waits for one.
@@ -38,12 +38,12 @@ fn enough_permits_are_no_limit() {
     let set = r#"{"name":"main","ops":[["sem_init","s",12]]}"#;
     let all = workers(12, r#"["sem_wait","s"]"#, r#"["sem_post","s"]"#);
     let found = on(&recorded(program(&format!("{set},{all}")), &[]), 2);
-    assert_eq!(found.at[0].kind, Kind::Timers, "{found:?}");
+    assert_eq!(found.at[0].kind, LimitKind::Timers, "{found:?}");
 }
 
 /// Four threads sleep under a lock: the lock limits, although removing the sleep gains more.
 #[test]
 fn a_lock_comes_before_what_its_holder_sleeps_for() {
     let found = on(&recorded(program(&workers(4, r#"["lock","m"]"#, r#"["unlock","m"]"#)), &[]), 2);
-    assert!(matches!(&found.at[0].kind, Kind::Lock { lock, .. } if lock == "m"), "{found:?}");
+    assert!(matches!(&found.at[0].kind, LimitKind::Lock { lock, .. } if lock == "m"), "{found:?}");
 }

@@ -21,7 +21,7 @@ fn threads_that_sleep_and_find_nothing_poll() {
         // The second worker finds work each time, and sleeps about as long.
         sleeper("b", 5_050_000, &[700_000]),
     ]);
-    let Kind::Polling { threads: 2, every_ns, .. } = found.at[0].kind else { panic!("{found:?}") };
+    let LimitKind::Polling { threads: 2, every_ns, .. } = found.at[0].kind else { panic!("{found:?}") };
     assert!((4.9e6..5.1e6).contains(&every_ns), "{every_ns}");
     let first = found.fixes.first().expect("a change");
     assert!(matches!(first.edit, Edit::NoPolling(_)) && first.edit.is_at_best(), "{first:?}");
@@ -33,13 +33,13 @@ fn threads_that_sleep_and_find_nothing_poll() {
 #[test]
 fn threads_that_do_the_same_after_each_sleep_do_not_poll() {
     let always = |sleep| of(&[sleeper("a", sleep, &[150_000, 160_000, 140_000])]).at[0].kind.clone();
-    assert_eq!(always(3_000_000), Kind::Timers);
+    assert_eq!(always(3_000_000), LimitKind::Timers);
     let little = of(&[sleeper("a", 8_000_000, &[60_000, 90_000, 40_000, 130_000])]);
-    assert_eq!(little.at[0].kind, Kind::Timers);
+    assert_eq!(little.at[0].kind, LimitKind::Timers);
     // At its start a thread once finds nothing.
     let mut first = vec![600_000; 39];
     first.insert(0, 1_000);
-    assert_eq!(of(&[sleeper("a", 5_000_000, &first)]).at[0].kind, Kind::Timers);
+    assert_eq!(of(&[sleeper("a", 5_000_000, &first)]).at[0].kind, LimitKind::Timers);
 }
 
 #[test]
@@ -49,5 +49,5 @@ fn threads_that_sleep_for_other_lengths_each_time_do_not_poll() {
         format!(r#"["sleep",{ns}],["exec","f",{}]"#, if round % 2 == 0 { 10_000 } else { 500_000 })
     });
     let thread = format!(r#"{{"name":"a","ops":[{}]}}"#, sleeps.collect::<Vec<_>>().join(","));
-    assert_eq!(of(&[thread]).at[0].kind, Kind::Timers);
+    assert_eq!(of(&[thread]).at[0].kind, LimitKind::Timers);
 }

@@ -30,7 +30,7 @@ fn clients(all: bool) -> Program {
 fn connections_in_a_queue_are_permits() {
     let found = on(&clients(false), 2);
     let first = &found.at[0];
-    let Kind::Permits { permits: 2, threads: 8, waiting, .. } = &first.kind else { panic!("{first:?}") };
+    let LimitKind::Permits { permits: 2, threads: 8, waiting, .. } = &first.kind else { panic!("{first:?}") };
     assert!((4.5..6.5).contains(waiting) && (0.65..0.8).contains(&first.gain()), "{first:?}");
     let more = |fix: &Fix| matches!(fix.edit, Edit::Permits { now: 2, then: 8, .. });
     assert!(found.fixes.iter().any(more), "{found:?}");
@@ -39,7 +39,7 @@ fn connections_in_a_queue_are_permits() {
 
 #[test]
 fn threads_that_sleep_at_the_same_time_or_under_a_lock_or_wait_for_work_use_no_pool() {
-    let is_pool = |found: &Limits| matches!(found.at[0].kind, Kind::Permits { .. });
+    let is_pool = |found: &Limits| matches!(found.at[0].kind, LimitKind::Permits { .. });
     assert!(!is_pool(&on(&clients(true), 2)), "enough for all");
     // Each computes 3 ms in turn and sleeps 6: two of four sleep at a time, while one computes and one waits.
     let turn = |thread: usize, round: usize| round * 4 + thread;

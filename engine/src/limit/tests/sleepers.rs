@@ -8,7 +8,7 @@ fn sleepers(found: &Limits) -> Option<(usize, f64)> {
     let kinds =
         found.at.iter().flat_map(|limit| limit.others.iter().map(|row| &row.kind).chain([&limit.kind]));
     kinds.into_iter().find_map(|kind| match kind {
-        Kind::Sleepers { threads, asleep, .. } => Some((*threads, *asleep)),
+        LimitKind::Sleepers { threads, asleep, .. } => Some((*threads, *asleep)),
         _ => None,
     })
 }
@@ -17,7 +17,7 @@ fn sleepers(found: &Limits) -> Option<(usize, f64)> {
 #[test]
 fn a_pool_whose_threads_all_sleep_in_their_tasks_has_too_few() {
     let found = on(&program(&alike("w", 4, 25, GET)), 2);
-    let Kind::Sleepers { threads: 4, asleep, function, answers: None } = &found.at[0].kind else {
+    let LimitKind::Sleepers { threads: 4, asleep, function, answers: None } = &found.at[0].kind else {
         panic!("{found:?}")
     };
     assert!(*asleep > 0.9 && function.as_deref() == Some("get_object"), "{found:?}");
@@ -45,7 +45,9 @@ fn threads_that_sleep_once_or_under_a_lock_or_wait_for_work_are_not_too_few() {
 fn a_pool_whose_threads_all_wait_for_answers_has_too_few() {
     let wait = |of: &str| format!(r#"["io",2000000,"{of}"],["exec","handle",50000]"#);
     let found = on(&program(&alike("w", 4, 25, &wait("answers of 10.0.0.7:5432"))), 2);
-    let Kind::Sleepers { threads: 4, answers: Some(of), .. } = &found.at[0].kind else { panic!("{found:?}") };
+    let LimitKind::Sleepers { threads: 4, answers: Some(of), .. } = &found.at[0].kind else {
+        panic!("{found:?}")
+    };
     assert_eq!(of, "answers of 10.0.0.7:5432");
     assert!(matches!(found.fixes.first().map(|fix| &fix.edit), Some(Edit::MoreSleepers { .. })), "{found:?}");
     // Threads that wait in `recv` may wait for requests.
@@ -72,7 +74,7 @@ fn workers(second: &str, creates: &str) -> Program {
 #[test]
 fn workers_that_were_started_alike_and_sleep_alike_are_a_pool() {
     let found = on(&workers("w2", r#",["create","w2"]"#), 2);
-    assert!(matches!(found.at[0].kind, Kind::Sleepers { threads: 2, .. }), "{found:?}");
+    assert!(matches!(found.at[0].kind, LimitKind::Sleepers { threads: 2, .. }), "{found:?}");
     let first = found.fixes.first().expect("a change");
     assert!(matches!(first.edit, Edit::MoreSleepers { .. }), "more of them, in place of no sleep: {found:?}");
     // A thread with another name does something else.

@@ -20,7 +20,11 @@ fn threads_are_one_row_only_if_they_are_alike() {
     let creates = r#"["create","w/0"],["create","w/1"],["create","w/2"],["create","io/0"],["create","io/1"]"#;
     let main = format!(r#"{{"name":"w/9","ops":[["exec","f",9000],{creates},["exec","f",1000]]}}"#);
     let found = on(&program(&format!("{main},{workers}")), 8);
-    assert!(matches!(&found.at[0].kind, Kind::Serial { thread, .. } if thread == "w/9"), "{:?}", found.at);
+    assert!(
+        matches!(&found.at[0].kind, LimitKind::Serial { thread, .. } if thread == "w/9"),
+        "{:?}",
+        found.at
+    );
     let mut rows: Vec<Vec<&str>> =
         found.threads.iter().map(|of| of.names.iter().map(String::as_str).collect()).collect();
     rows.sort_unstable();
@@ -55,15 +59,17 @@ fn one_thread_that_computes_most_of_the_time_sets_the_pace_though_others_compute
     };
     let with = |cost| program(&format!("{{\"name\":\"main\",\"ops\":[{main}]}},{}", worker(cost)));
     let found = on(&with(10), 2);
-    let Kind::BusyThread { thread, function, busy } = &found.at[0].kind else { panic!("{:?}", found.at) };
+    let LimitKind::BusyThread { thread, function, busy } = &found.at[0].kind else {
+        panic!("{:?}", found.at)
+    };
     assert_eq!((thread.as_str(), function.as_deref()), ("main", Some("render")));
     assert!(*busy > 0.9, "{busy}");
     let divided = found.fixes.iter().find(|fix| matches!(fix.edit, Edit::Divide(..))).expect("divided");
     assert!((0.2..0.5).contains(&divided.gain), "{divided:?}");
     // If the others compute equally long, the main thread is one of several busy threads.
-    assert!(!matches!(kind(&with(50), 2), Kind::BusyThread { .. }));
-    assert!(!matches!(kind(&with(8), 1), Kind::BusyThread { .. }), "one CPU");
+    assert!(!matches!(kind(&with(50), 2), LimitKind::BusyThread { .. }));
+    assert!(!matches!(kind(&with(8), 1), LimitKind::BusyThread { .. }), "one CPU");
     // Two threads do the same, and one has more to do.
     let uneven = r#"{"name":"main","ops":[["exec","row",100],["barrier","end",2]]},{"name":"w","ops":[["exec","row",40],["barrier","end",2]]}"#;
-    assert!(!matches!(kind(&program(uneven), 2), Kind::BusyThread { .. }));
+    assert!(!matches!(kind(&program(uneven), 2), LimitKind::BusyThread { .. }));
 }

@@ -47,14 +47,14 @@ fn spun(threads: &str, spun_ns: u64) -> Program {
 fn is_told(found: &Limits) -> bool {
     let kinds =
         found.at.iter().flat_map(|limit| limit.others.iter().map(|row| &row.kind).chain([&limit.kind]));
-    kinds.into_iter().any(|kind| matches!(kind, Kind::TooManyThreads { .. }))
+    kinds.into_iter().any(|kind| matches!(kind, LimitKind::TooManyThreads { .. }))
 }
 
 /// Four threads of a spinning barrier on two CPUs are too many; the limit is neither unknown nor CPUs.
 #[test]
 fn threads_that_spin_for_one_without_a_cpu_are_too_many() {
     let found = spinning(4, 700_000_000);
-    let Kind::TooManyThreads { threads: 4, then: 2, function } = &found.at[0].kind else {
+    let LimitKind::TooManyThreads { threads: 4, then: 2, function } = &found.at[0].kind else {
         panic!("{found:?}")
     };
     assert_eq!(function.as_deref(), Some("crunch"));
@@ -63,9 +63,9 @@ fn threads_that_spin_for_one_without_a_cpu_are_too_many() {
     assert!(two_of(&found).is_some_and(|gain| gain >= WORTH), "{found:?}");
     assert!(found.more_threads.is_none_or(|more| more.gain < WORTH), "one more is no advice: {found:?}");
     let other = spinning(4, 10_000_000);
-    assert!(matches!(other.at[0].kind, Kind::Unexplained { .. }), "something else took it: {other:?}");
+    assert!(matches!(other.at[0].kind, LimitKind::Unexplained { .. }), "something else took it: {other:?}");
     let two = spinning(2, 700_000_000);
-    assert!(matches!(two.at[0].kind, Kind::Unexplained { .. }), "each has a CPU: {two:?}");
+    assert!(matches!(two.at[0].kind, LimitKind::Unexplained { .. }), "each has a CPU: {two:?}");
 }
 
 /// As many threads as CPUs are not too many, nor are those that only compute, or wait for each other asleep and rarely.

@@ -24,7 +24,7 @@ fn woken(for_nothing: u64, for_nothing_ns: u64) -> Program {
 fn wake_ups_for_nothing_are_what_a_prediction_lacks() {
     let limits = on(&woken(9_000, 800_000_000), 2);
     let limit = &limits.at[0];
-    let Kind::WokenForNothing { object, wakings: 10_000, for_nothing: 9_000 } = &limit.kind else {
+    let LimitKind::WokenForNothing { object, wakings: 10_000, for_nothing: 9_000 } = &limit.kind else {
         panic!("{limit:?}")
     };
     assert_eq!(object, "condition have_work");
@@ -41,7 +41,7 @@ fn wake_ups_that_find_something_or_take_no_time_do_not_limit() {
             .at
             .iter()
             .flat_map(|limit| limit.others.iter().map(|row| row.kind.clone()).chain([limit.kind.clone()]));
-        found.filter(|kind| matches!(kind, Kind::WokenForNothing { .. })).count()
+        found.filter(|kind| matches!(kind, LimitKind::WokenForNothing { .. })).count()
     };
     assert_eq!(told(&woken(9_000, 800_000_000)), 1);
     assert_eq!(told(&woken(3_000, 800_000_000)), 0, "most find something");
