@@ -3,7 +3,7 @@
 use super::cpu_costs::CpuCostsJson;
 use engine::experiment::Edit;
 use engine::json::number;
-use engine::limit::{Fix, Limit, LimitKind, Limits, LockUse, MostlyAsleep, Part, Row, ThreadUse};
+use engine::limit::{Fix, LedgerRow, Limit, LimitKind, Limits, LockUse, MostlyAsleep, Part, ThreadUse};
 use engine::program::{Endpoint, LockWaits, OtherUse};
 use engine::report::Cpus;
 use serde::Serialize;
@@ -157,7 +157,7 @@ struct Of<'a> {
 
 impl<'a> LimitJson<'a> {
     fn new(limit: &'a Limit) -> LimitJson<'a> {
-        let row = |row: &'a Row| RowJson {
+        let row = |row: &'a LedgerRow| RowJson {
             kind: row.kind.name(),
             least: row.least,
             most: row.most,

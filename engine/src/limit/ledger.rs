@@ -9,7 +9,7 @@
 //! on the screen.
 
 use super::loaded::loaded;
-use super::row::{Evidence, Row};
+use super::row::{Evidence, LedgerRow};
 use super::search::Search;
 use super::watched_run::WatchedRun;
 use super::{LimitKind, WORTH};
@@ -380,7 +380,7 @@ impl Search {
     }
 
     /// The claim as a row, in the program's words.
-    pub(super) fn row(&self, claim: &Claim, run: &WatchedRun) -> Row {
+    pub(super) fn row(&self, claim: &Claim, run: &WatchedRun) -> LedgerRow {
         let busy = self.rest.map_or_else(|| run.busy(), |rest| rest.busy);
         let kind = match &claim.cause {
             Cause::Edit(edit) | Cause::OnPath(edit) => self.kind(edit, run),
@@ -396,7 +396,7 @@ impl Search {
                 self.unrecorded.as_ref().map_or(LimitKind::Nothing, |locks| locks.kind())
             }
         };
-        Row { kind, least: claim.least, most: claim.most, evidence: claim.evidence }
+        LedgerRow { kind, least: claim.least, most: claim.most, evidence: claim.evidence }
     }
 }
 

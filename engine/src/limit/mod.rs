@@ -51,7 +51,7 @@ mod worker_groups;
 
 pub use fixes::Fix;
 pub use idle::MostlyAsleep;
-pub use row::{Evidence, Row};
+pub use row::{Evidence, LedgerRow};
 pub use search::{Found, Search, limits};
 pub use top_functions::{FunctionUse, Tenth};
 pub use uses::{LockUse, ThreadUse};
@@ -116,14 +116,14 @@ pub struct Limit {
     /// How gain and share are known.
     pub evidence: Evidence,
     /// Other causes that gain at least [`WORTH`], or may, in the ledger's order.
-    pub others: Vec<Row>,
+    pub others: Vec<LedgerRow>,
 }
 
 impl Limit {
     /// From rows of the ledger; the first row is the limit.
-    fn of(cpus: Cpus, time_ns: f64, rows: Vec<Row>) -> Limit {
+    fn of(cpus: Cpus, time_ns: f64, rows: Vec<LedgerRow>) -> Limit {
         let mut rows = rows.into_iter();
-        let Some(Row { kind, least, most, evidence }) = rows.next() else {
+        let Some(LedgerRow { kind, least, most, evidence }) = rows.next() else {
             return Limit::known(cpus, time_ns, LimitKind::Nothing);
         };
         // Without these causes the recorded run may lose more of its time than the simulated run.
@@ -157,7 +157,7 @@ impl Limit {
     }
 
     /// The same CPU count and time with another row as the limit.
-    pub fn with(&self, row: &Row) -> Limit {
+    pub fn with(&self, row: &LedgerRow) -> Limit {
         Limit::of(self.cpus, self.time_ns, vec![row.clone()])
     }
 
@@ -167,11 +167,12 @@ impl Limit {
     }
 
     /// Other causes that may gain more than this limit, but cannot be simulated.
-    pub fn may_be_more(&self) -> impl Iterator<Item = &Row> {
+    pub fn may_be_more(&self) -> impl Iterator<Item = &LedgerRow> {
         let gain = self.gain();
         // The part of the run that the prediction lacks has its own note.
         let is_told = |kind: &LimitKind| matches!(kind, LimitKind::Unexplained { .. });
-        let may_be = move |row: &&Row| row.most > gain + WORTH && row.least < row.most && !is_told(&row.kind);
+        let may_be =
+            move |row: &&LedgerRow| row.most > gain + WORTH && row.least < row.most && !is_told(&row.kind);
         self.others.iter().filter(may_be)
     }
 }

@@ -27,7 +27,7 @@ impl Evidence {
 
 /// A cause and the gain without it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct LedgerRow {
     /// The cause.
     pub kind: LimitKind,
     /// The smallest and the largest share of the predicted time that is saved without the cause.
