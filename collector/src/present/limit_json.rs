@@ -3,7 +3,9 @@
 use super::cpu_costs::CpuCostsJson;
 use engine::experiment::Edit;
 use engine::json::number;
-use engine::limit::{Fix, LedgerRow, Limit, LimitKind, Limits, LockUse, MostlyAsleep, Part, ThreadUse};
+use engine::limit::{
+    Fix, FunctionShare, LedgerRow, Limit, LimitKind, Limits, LockUse, MostlyAsleep, ThreadUse,
+};
 use engine::program::{Endpoint, LockWaits, OtherUse};
 use engine::report::Cpus;
 use serde::Serialize;
@@ -387,7 +389,7 @@ struct LockUseJson<'a> {
 
 impl<'a> LockUseJson<'a> {
     fn new(lock: &'a LockUse) -> LockUseJson<'a> {
-        let holder: Option<&Part> = lock.holder();
+        let holder: Option<&FunctionShare> = lock.holder();
         LockUseJson {
             lock: &lock.lock,
             locks: lock.locks,

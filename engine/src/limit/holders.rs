@@ -1,6 +1,6 @@
 //! Computing by function: of a thread, of a part of a thread, or while a lock is held.
 
-use super::Part;
+use super::FunctionShare;
 use crate::attribution::Owners;
 use crate::program::{CallWalk, FunctionRef, ObjectId, Operation, Program, Walk};
 use crate::time::Ticks;
@@ -30,17 +30,17 @@ impl Sums {
     }
 
     /// The function with the largest sum, and its share of all.
-    pub(super) fn first(&self, program: &Program) -> Option<Part> {
+    pub(super) fn first(&self, program: &Program) -> Option<FunctionShare> {
         self.parts(program, 1).into_iter().next()
     }
 
     /// The functions with the largest sums, and their shares of all.
-    pub(super) fn parts(&self, program: &Program, most: usize) -> Vec<Part> {
+    pub(super) fn parts(&self, program: &Program, most: usize) -> Vec<FunctionShare> {
         let all = self.all().max(1) as f64;
         let parts = self.sorted().into_iter().take(most).filter(|(_, sum)| *sum > 0);
         let part = |(function, sum): (FunctionRef, u64)| {
             let function = program.functions.get(function.0 as usize)?.name.clone();
-            Some(Part { function, share: sum as f64 / all })
+            Some(FunctionShare { function, share: sum as f64 / all })
         };
         parts.filter_map(part).collect()
     }

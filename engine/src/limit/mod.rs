@@ -179,7 +179,7 @@ impl Limit {
 
 /// A function and its share of something.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Part {
+pub struct FunctionShare {
     /// The function's name.
     pub function: String,
     /// The share, from 0 to 1.
@@ -201,7 +201,7 @@ pub enum LimitKind {
         /// How many threads take it.
         threads: usize,
         /// The function that computes most while the lock is held, with its share of all computing under the lock.
-        holder: Option<Part>,
+        holder: Option<FunctionShare>,
     },
     /// The hand-over from one thread to the next: waking threads and putting them on CPUs.
     HandOver {

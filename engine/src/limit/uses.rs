@@ -1,6 +1,6 @@
 //! What threads and locks do in the predicted run.
 
-use super::Part;
+use super::FunctionShare;
 use crate::program::{ObjectId, Program};
 use crate::schedule::{Doing, Interval, Why};
 use crate::time::Ticks;
@@ -22,12 +22,12 @@ pub struct LockUse {
     /// How long threads wait for the lock, summed, nanoseconds.
     pub waited_ns: f64,
     /// The functions that compute most while the lock is held, with their shares of all computing under it.
-    pub under: Vec<Part>,
+    pub under: Vec<FunctionShare>,
 }
 
 impl LockUse {
     /// The function that computes most while the lock is held.
-    pub fn holder(&self) -> Option<&Part> {
+    pub fn holder(&self) -> Option<&FunctionShare> {
         self.under.first()
     }
 }

@@ -4,7 +4,7 @@ use super::{About, limit, write};
 use crate::cell::width;
 use crate::present::style::Style;
 use engine::experiment::Edit;
-use engine::limit::{Fix, FunctionUse, Limit, LimitKind, Limits, LockUse, Part, ThreadUse};
+use engine::limit::{Fix, FunctionShare, FunctionUse, Limit, LimitKind, Limits, LockUse, ThreadUse};
 use engine::program::ObjectId;
 use engine::report::{CpuResult, Cpus, Finding, FunctionRow, Names, Report};
 use longpole_tests::check_golden;
@@ -45,7 +45,7 @@ fn hot() -> (Report, Limits, About) {
         ],
         ..Report::default()
     };
-    let holder = Some(Part { function: "digest_row(unsigned int)".into(), share: 0.97 });
+    let holder = Some(FunctionShare { function: "digest_row(unsigned int)".into(), share: 0.97 });
     let lock = |cpus: u32, time_ns: f64, without_ns: f64| {
         let kind = LimitKind::Lock {
             lock: "mutex registry.gate".into(),
