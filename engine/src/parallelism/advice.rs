@@ -1,7 +1,7 @@
 //! What can be done about a row, from the numbers of busy processors and runnable threads meanwhile (1989, section 3.1: "what
 //! can be done to improve performance"; 3.2: each problem and its sign).
 
-use super::result::{AwaitedObject, Kind, Parallelism, Row};
+use super::result::{AwaitedObject, Kind, Parallelism, ParallelismRow};
 use crate::cpus::Cpus;
 use crate::program::ObjectMeaning;
 use serde::Serialize;
@@ -73,7 +73,7 @@ const SPINNING: f64 = 0.5;
 
 impl Parallelism {
     /// What can be done about a row of this run; `None`: nothing that this run shows.
-    pub fn advice(&self, row: &Row) -> Option<Advice> {
+    pub fn advice(&self, row: &ParallelismRow) -> Option<Advice> {
         match row.kind {
             Kind::Function => self.about_code(row),
             Kind::Thread => self.about_thread(row),
@@ -91,7 +91,7 @@ impl Parallelism {
         }
     }
 
-    fn about_code(&self, row: &Row) -> Option<Advice> {
+    fn about_code(&self, row: &ParallelismRow) -> Option<Advice> {
         let whole = row.normalized_total_ns;
         if row.is_foreign || whole == 0 || (whole as f64) < WORTH * self.elapsed_ns as f64 {
             return None;
@@ -117,8 +117,8 @@ impl Parallelism {
     }
 
     /// For one of several threads that does most of the work done alone (section 3.2: load imbalance).
-    fn about_thread(&self, row: &Row) -> Option<Advice> {
-        let alone_ns = |row: &Row| -> u64 {
+    fn about_thread(&self, row: &ParallelismRow) -> Option<Advice> {
+        let alone_ns = |row: &ParallelismRow| -> u64 {
             row.by_busy.iter().filter(|(level, _)| *level == 1).map(|(_, ns)| ns).sum()
         };
         let own = alone_ns(row);
@@ -135,7 +135,7 @@ impl Parallelism {
 
     /// The average number of busy processors while the row was busy, weighted by its processor time, like the average number
     /// of runnable threads.
-    fn busy_beside(&self, row: &Row) -> f64 {
+    fn busy_beside(&self, row: &ParallelismRow) -> f64 {
         // At `level` busy processors the row's processor time is its normalized time there, times the level.
         let (sum, time) = row.total_by_busy.iter().fold((0.0, 0.0), |(sum, time), &(level, ns)| {
             let processor_time = f64::from(level) * ns as f64;
@@ -150,7 +150,7 @@ impl Parallelism {
         threads.map(|row| row.own.spinning.ns).fold(0, u64::saturating_add)
     }
 
-    fn about_object(&self, row: &Row) -> Option<Advice> {
+    fn about_object(&self, row: &ParallelismRow) -> Option<Advice> {
         let waited = row.own.blocked.ns.saturating_add(row.own.spinning.ns);
         if (waited as f64) < WORTH * self.elapsed_ns as f64 || waited == 0 {
             return None;
@@ -170,6 +170,6 @@ impl Parallelism {
     }
 }
 
-fn is_interpreters(lock: &Row) -> bool {
+fn is_interpreters(lock: &ParallelismRow) -> bool {
     lock.name.as_deref().is_some_and(|name| ObjectMeaning::of(name).is_interpreter_lock())
 }

@@ -2,7 +2,7 @@
 
 use super::balance::{Balance, Meter, Total};
 use super::clock::{PHASES, SCALE, busy_at};
-use super::result::{AwaitedObject, Kind, Link, Parallelism, Row, State, States};
+use super::result::{AwaitedObject, Kind, Link, Parallelism, ParallelismRow, State, States};
 use super::round::{apportion, nearest};
 use super::spread::RowErrors;
 use crate::program::{Function, Operation, Program, words};
@@ -56,7 +56,8 @@ pub(super) fn build(program: &Program, balance: &Balance, errors: &[RowErrors]) 
         builder.rows.push(row);
     }
     builder.link();
-    let mut rows: Vec<Row> = builder.rows.into_iter().filter(Row::has_anything).collect();
+    let mut rows: Vec<ParallelismRow> =
+        builder.rows.into_iter().filter(ParallelismRow::has_anything).collect();
     rows.sort_by(|a, b| a.order().cmp(&b.order()).then_with(|| a.name.cmp(&b.name)));
     let nobody_busy_ns = levels.first().copied().unwrap_or(0);
     Parallelism {
@@ -77,7 +78,7 @@ fn is_foreign(function: &Function) -> bool {
     !function.is_authors() || function.is_outermost()
 }
 
-impl Row {
+impl ParallelismRow {
     fn has_anything(&self) -> bool {
         let states =
             |states: &States| states.busy.ns | states.spinning.ns | states.blocked.ns | states.ready.ns;
@@ -129,7 +130,7 @@ struct Builder<'a> {
     /// Number of functions with names; the rows after them are recording's own time and code outside of functions.
     named: u32,
     /// In the order of the accounts' row numbers.
-    rows: Vec<Row>,
+    rows: Vec<ParallelismRow>,
 }
 
 impl Builder<'_> {
@@ -142,7 +143,7 @@ impl Builder<'_> {
         self.balance.meters.get(place as usize).unwrap_or(NONE)
     }
 
-    fn row(&self, place: u32, cells: &[u64]) -> Row {
+    fn row(&self, place: u32, cells: &[u64]) -> ParallelismRow {
         let meter = self.meter(place);
         let none = Total::default();
         let total = self.balance.totals.get(place as usize).unwrap_or(&none);
@@ -172,7 +173,7 @@ impl Builder<'_> {
             ready: of(2),
             blocked: of(3),
         };
-        Row {
+        ParallelismRow {
             normalized_self_ns: own_ns,
             normalized_total_ns: total_cells.iter().sum(),
             normalized_others_ns: self
@@ -187,7 +188,7 @@ impl Builder<'_> {
             calls: self.balance.calls.get(place as usize).copied(),
             by_busy: by_busy(cells),
             total_by_busy: by_busy(&total_cells),
-            ..Row::default()
+            ..ParallelismRow::default()
         }
     }
 

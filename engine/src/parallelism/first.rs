@@ -7,7 +7,7 @@
 //! the time of the language's runtime, the C library and unnamed code on its behalf.
 
 use super::advice::Advice;
-use super::result::{Kind, Parallelism, Row};
+use super::result::{Kind, Parallelism, ParallelismRow};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The walk goes to a callee with this share of its caller's loss.
@@ -25,7 +25,7 @@ const WORTH: f64 = 0.1;
 
 impl Parallelism {
     /// Normalized time of processors that were idle while work was done on the row's behalf, ns.
-    pub fn lost_ns(&self, row: &Row) -> f64 {
+    pub fn lost_ns(&self, row: &ParallelismRow) -> f64 {
         let processors = f64::from(self.processors().max(1));
         let lost =
             row.total_by_busy.iter().map(|&(level, ns)| ns as f64 * (1.0 - f64::from(level) / processors));
@@ -33,16 +33,17 @@ impl Parallelism {
     }
 
     /// The row to change first, and how; `None` if no code of the program's own takes time.
-    pub fn first(&self) -> Option<(&Row, Advice)> {
-        let functions: FxHashMap<&str, &Row> = self
+    pub fn first(&self) -> Option<(&ParallelismRow, Advice)> {
+        let functions: FxHashMap<&str, &ParallelismRow> = self
             .rows
             .iter()
             .filter(|row| row.kind == Kind::Function)
             .filter_map(|row| Some((row.name.as_deref()?, row)))
             .collect();
-        let mut by_loss: Vec<&Row> = functions.values().copied().filter(|row| !row.is_foreign).collect();
+        let mut by_loss: Vec<&ParallelismRow> =
+            functions.values().copied().filter(|row| !row.is_foreign).collect();
         by_loss.sort_by(|a, b| self.lost_ns(b).total_cmp(&self.lost_ns(a)).then_with(|| a.name.cmp(&b.name)));
-        let is_worth = |row: &&&Row| self.lost_ns(row) >= WORTH * self.elapsed_ns as f64;
+        let is_worth = |row: &&&ParallelismRow| self.lost_ns(row) >= WORTH * self.elapsed_ns as f64;
         // First outermost functions: a function with many callers may lose more than its caller.
         let outermost = by_loss.iter().find(|row| is_outermost(row, &functions)).filter(is_worth);
         if let Some(root) = outermost.or(by_loss.first().filter(is_worth)) {
@@ -53,17 +54,21 @@ impl Parallelism {
             }
         }
         let own = functions.values().copied().filter(|row| !row.is_foreign && !is_others(row));
-        let mut own: Vec<&Row> = own.collect();
+        let mut own: Vec<&ParallelismRow> = own.collect();
         own.sort_by(|a, b| {
             uses_ns(b, &functions).total_cmp(&uses_ns(a, &functions)).then_with(|| a.name.cmp(&b.name))
         });
         own.into_iter().find_map(|row| Some((row, self.advice(row)?)))
     }
 
-    fn down<'r>(&self, from: &'r Row, functions: &FxHashMap<&str, &'r Row>) -> Option<&'r Row> {
-        let only_starts = |row: &Row| Self::only_starts(row, functions);
+    fn down<'r>(
+        &self,
+        from: &'r ParallelismRow,
+        functions: &FxHashMap<&str, &'r ParallelismRow>,
+    ) -> Option<&'r ParallelismRow> {
+        let only_starts = |row: &ParallelismRow| Self::only_starts(row, functions);
         // Rows other than the author's functions are passed through.
-        let own = |row: &'r Row| (!row.is_foreign && !is_others(row)).then_some(row);
+        let own = |row: &'r ParallelismRow| (!row.is_foreign && !is_others(row)).then_some(row);
         let (mut row, mut found) = (from, own(from));
         let mut passed: FxHashSet<&str> = row.name.as_deref().into_iter().collect();
         loop {
@@ -75,8 +80,9 @@ impl Parallelism {
                 is_new && callee.normalized_total_ns as f64 <= INSIDE * whole
             });
             let most = inside.max_by(|a, b| self.lost_ns(a).total_cmp(&self.lost_ns(b)));
-            let is_enough =
-                |callee: &&Row| only_starts(row) || self.lost_ns(callee) >= MOST * self.lost_ns(row);
+            let is_enough = |callee: &&ParallelismRow| {
+                only_starts(row) || self.lost_ns(callee) >= MOST * self.lost_ns(row)
+            };
             let Some(next) = most.filter(is_enough) else { return found };
             passed.extend(next.name.as_deref());
             row = next;
@@ -85,7 +91,7 @@ impl Parallelism {
     }
 
     /// Whether the row does next to nothing itself: other threads do, or the callees of an outermost function.
-    fn only_starts(row: &Row, functions: &FxHashMap<&str, &Row>) -> bool {
+    fn only_starts(row: &ParallelismRow, functions: &FxHashMap<&str, &ParallelismRow>) -> bool {
         let own = row.normalized_self_ns as f64;
         let is_left = own <= (1.0 - STARTS) * row.normalized_total_ns as f64;
         is_others(row) || is_left && is_outermost(row, functions)
@@ -93,9 +99,9 @@ impl Parallelism {
 
     /// The object that threads wait for at least as long as the row loses. It is a barrier, if the row cannot be made
     /// parallel, or a possible lock with unknown critical sections. [`Self::lock_over`] has the locks with known sections.
-    fn waited_for(&self, row: &Row) -> Option<&Row> {
+    fn waited_for(&self, row: &ParallelismRow) -> Option<&ParallelismRow> {
         let is_optimized = matches!(self.advice(row), Some(Advice::Optimize { .. }) | None);
-        let waited = |row: &Row| row.own.blocked.ns.saturating_add(row.own.spinning.ns);
+        let waited = |row: &ParallelismRow| row.own.blocked.ns.saturating_add(row.own.spinning.ns);
         let objects = self.rows.iter().filter(|object| match self.advice(object) {
             Some(Advice::Wait { .. }) => object.calls.is_some_and(|calls| calls >= OFTEN),
             Some(Advice::Balance { .. }) => is_optimized,
@@ -106,10 +112,10 @@ impl Parallelism {
     }
 
     /// The lock for which threads queue and under which most of the row's loss lies.
-    fn lock_over(&self, row: &Row) -> Option<&Row> {
+    fn lock_over(&self, row: &ParallelismRow) -> Option<&ParallelismRow> {
         let lost = self.lost_ns(row);
         let locks = self.rows.iter().filter(|lock| lock.kind == Kind::Lock);
-        let mut waited: Vec<&Row> = locks
+        let mut waited: Vec<&ParallelismRow> = locks
             .filter(|lock| matches!(self.advice(lock), Some(Advice::Split { .. } | Advice::Processes { .. })))
             .filter(|lock| self.lost_ns(lock) >= UNDER * lost)
             .collect();
@@ -119,7 +125,7 @@ impl Parallelism {
 }
 
 /// Normalized self time, with that of the foreign functions that it calls.
-fn uses_ns(row: &Row, functions: &FxHashMap<&str, &Row>) -> f64 {
+fn uses_ns(row: &ParallelismRow, functions: &FxHashMap<&str, &ParallelismRow>) -> f64 {
     let used = row.callees.iter().filter_map(|link| {
         let callee = functions.get(link.name.as_deref()?).filter(|callee| callee.is_foreign)?;
         let own = callee.normalized_self_ns as f64 / callee.normalized_total_ns.max(1) as f64;
@@ -129,12 +135,12 @@ fn uses_ns(row: &Row, functions: &FxHashMap<&str, &Row>) -> f64 {
 }
 
 /// Whether none of the author's functions calls this one.
-fn is_outermost(row: &Row, functions: &FxHashMap<&str, &Row>) -> bool {
+fn is_outermost(row: &ParallelismRow, functions: &FxHashMap<&str, &ParallelismRow>) -> bool {
     let mut callers = row.callers.iter().filter_map(|link| functions.get(link.name.as_deref()?));
     callers.all(|caller| caller.is_foreign)
 }
 
 /// Whether other threads do the work on the row's behalf.
-fn is_others(row: &Row) -> bool {
+fn is_others(row: &ParallelismRow) -> bool {
     row.normalized_others_ns as f64 >= STARTS * row.normalized_total_ns as f64
 }

@@ -27,7 +27,7 @@ pub struct Parallelism {
     /// Threads of which the recording does not show on whose behalf they work; 0 for a predicted run.
     pub orphans: u32,
     /// Functions, then objects, then threads; in each, the most normalized time on their behalf first.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ParallelismRow>,
     /// How far the recording can be trusted.
     pub trust: Trust,
     /// Findings about the program and the run.
@@ -98,7 +98,7 @@ impl AwaitedObject {
 
 /// Times of one function, object or thread.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Row {
+pub struct ParallelismRow {
     /// The kind of the row.
     pub kind: Kind,
     /// Its name; `None` for code outside of any function.
@@ -178,7 +178,7 @@ pub struct State {
     pub by_runnable: Vec<(u32, u64)>,
 }
 
-impl Row {
+impl ParallelismRow {
     /// Average wait for each access of an object, ns: time blocked and spinning ÷ accesses (section 3.2).
     pub fn average_wait_ns(&self) -> Option<f64> {
         let waited = self.own.blocked.ns.saturating_add(self.own.spinning.ns);

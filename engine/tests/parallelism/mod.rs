@@ -4,7 +4,7 @@ pub(super) mod brute;
 mod reasons;
 mod sharing;
 
-use engine::parallelism::{Kind, Parallelism, Row, predicted};
+use engine::parallelism::{Kind, Parallelism, ParallelismRow, predicted};
 use engine::predict::Model;
 use engine::program::{Program, json};
 use engine::report::Cpus;
@@ -38,12 +38,12 @@ pub(super) fn adds_up(run: &Parallelism) {
 }
 
 #[track_caller]
-fn row<'r>(run: &'r Parallelism, kind: Kind, name: &str) -> &'r Row {
+fn row<'r>(run: &'r Parallelism, kind: Kind, name: &str) -> &'r ParallelismRow {
     let found = run.rows.iter().find(|row| row.kind == kind && row.name.as_deref() == Some(name));
     found.unwrap_or_else(|| panic!("{name} is not in {run:#?}"))
 }
 
 #[track_caller]
-fn function<'r>(run: &'r Parallelism, name: &str) -> &'r Row {
+fn function<'r>(run: &'r Parallelism, name: &str) -> &'r ParallelismRow {
     row(run, Kind::Function, name)
 }

@@ -7,7 +7,7 @@ use crate::input::{Input, Parts};
 use crate::present::study::parallelism::screen::Asked;
 use crate::present::study::parallelism::{json, row, screen};
 use crate::present::style;
-use engine::parallelism::{Parallelism, Row, measured, predicted};
+use engine::parallelism::{Parallelism, ParallelismRow, measured, predicted};
 use engine::program::{Samples, bare_name};
 use engine::report::Cpus;
 use symbols::{NameMatch, listed, match_name};
@@ -55,8 +55,8 @@ pub fn run(args: &ParallelismArguments) -> Result<Outcome, UserError> {
 }
 
 /// The row that the user names.
-fn found<'r>(run: &'r Parallelism, wanted: &str) -> Result<&'r Row, UserError> {
-    let named: Vec<&Row> = run.rows.iter().filter(|row| row.name.is_some()).collect();
+fn found<'r>(run: &'r Parallelism, wanted: &str) -> Result<&'r ParallelismRow, UserError> {
+    let named: Vec<&ParallelismRow> = run.rows.iter().filter(|row| row.name.is_some()).collect();
     let names = || named.iter().map(|row| row.name.as_deref().unwrap_or_default());
     let bare = || names().map(bare_name);
     let exact = names().position(|name| name == wanted).or_else(|| bare().position(|name| name == wanted));

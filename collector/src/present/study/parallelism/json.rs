@@ -2,7 +2,7 @@
 //! name is code outside of functions) and `nobody_busy_ns` add up to `elapsed_ns`; so do those of all threads.
 
 use crate::present::study::json::{Findings, write as write_line};
-use engine::parallelism::{Advice, Kind, Link, Parallelism, Row, States};
+use engine::parallelism::{Advice, Kind, Link, Parallelism, ParallelismRow, States};
 use engine::report::{Cpus, Trust};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -108,7 +108,7 @@ struct RowJson<'a> {
 }
 
 impl<'a> RowJson<'a> {
-    fn new(row: &'a Row, run: &Parallelism) -> RowJson<'a> {
+    fn new(row: &'a ParallelismRow, run: &Parallelism) -> RowJson<'a> {
         let is_object = matches!(row.kind, Kind::Lock | Kind::Barrier | Kind::Condition);
         RowJson {
             kind: row.kind,

@@ -6,14 +6,19 @@ use crate::cell::file_name;
 use crate::cell::{duration, grouped, width};
 use crate::present::style::{Paint, Style};
 use crate::present::table;
-use engine::parallelism::{Kind, Link, Parallelism, Row, State};
+use engine::parallelism::{Kind, Link, Parallelism, ParallelismRow, State};
 use std::io::{self, Write};
 
 /// Most callers, and most callees, that are shown.
 const LINKS: usize = 6;
 
 /// Writes the row's page.
-pub fn write(run: &Parallelism, row: &Row, style: &Style, mut out: &mut dyn Write) -> io::Result<()> {
+pub fn write(
+    run: &Parallelism,
+    row: &ParallelismRow,
+    style: &Style,
+    mut out: &mut dyn Write,
+) -> io::Result<()> {
     let out = &mut out;
     let title = match run.advice(row) {
         Some(advice) => sentence(run, row, advice),
@@ -35,7 +40,7 @@ pub fn write(run: &Parallelism, row: &Row, style: &Style, mut out: &mut dyn Writ
     links(run, word, &row.callees, style, out)
 }
 
-fn facts(run: &Parallelism, row: &Row) -> String {
+fn facts(run: &Parallelism, row: &ParallelismRow) -> String {
     let mut facts = String::new();
     if let Some(location) = &row.location {
         facts.push_str(&format!("{}: ", file_name(location)));
@@ -63,7 +68,12 @@ fn facts(run: &Parallelism, row: &Row) -> String {
 }
 
 /// Writes the row's normalized time by number of busy CPUs (1989, Fig. 1).
-pub(super) fn histogram(run: &Parallelism, row: &Row, style: &Style, out: &mut impl Write) -> io::Result<()> {
+pub(super) fn histogram(
+    run: &Parallelism,
+    row: &ParallelismRow,
+    style: &Style,
+    out: &mut impl Write,
+) -> io::Result<()> {
     if row.normalized_total_ns == 0 {
         return Ok(());
     }
@@ -89,7 +99,7 @@ pub(super) fn histogram(run: &Parallelism, row: &Row, style: &Style, out: &mut i
     Ok(())
 }
 
-fn states(row: &Row, style: &Style, out: &mut impl Write) -> io::Result<()> {
+fn states(row: &ParallelismRow, style: &Style, out: &mut impl Write) -> io::Result<()> {
     let head = format!("{:16}{:>13}{:>13}{:>22}", "ITS TIME IS", "itself", "with all", "runnable threads");
     writeln!(out, "\n{}", style.paint(Paint::Bold, &head))?;
     let of = [
@@ -113,7 +123,7 @@ fn states(row: &Row, style: &Style, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-fn queue(run: &Parallelism, row: &Row, style: &Style, out: &mut impl Write) -> io::Result<()> {
+fn queue(run: &Parallelism, row: &ParallelismRow, style: &Style, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "\n{}", style.paint(Paint::Bold, "WAITING THREADS   of run"))?;
     let most = row.queue.iter().map(|(length, _)| *length).max().unwrap_or(0);
     for (from, to) in bars(most) {

@@ -5,7 +5,7 @@ use crate::cell::{duration, grouped, width};
 use crate::present::frame::Frame;
 use crate::present::style::{Paint, Style};
 use crate::present::table;
-use engine::parallelism::{Kind, Parallelism, Row};
+use engine::parallelism::{Kind, Parallelism, ParallelismRow};
 use engine::report::{Cpus, Finding};
 use std::io::{self, Write};
 
@@ -223,7 +223,7 @@ fn rows(
     let Some(run) = runs.first() else { return Ok(()) };
     let shows_all = asked.top.is_some();
     let all = run.rows.iter().filter(|row| Class::of(row.kind) == class);
-    let worth: Vec<&Row> = all.filter(|row| shows_all || is_worth(run, row)).collect();
+    let worth: Vec<&ParallelismRow> = all.filter(|row| shows_all || is_worth(run, row)).collect();
     if worth.is_empty() {
         return Ok(());
     }
@@ -253,7 +253,7 @@ fn rows(
 }
 
 /// Whether a row is shown unless all are asked for.
-pub(super) fn is_worth(run: &Parallelism, row: &Row) -> bool {
+pub(super) fn is_worth(run: &Parallelism, row: &ParallelismRow) -> bool {
     let elapsed = run.elapsed_ns as f64;
     let waited = (row.own.blocked.ns + row.own.spinning.ns) as f64;
     match Class::of(row.kind) {
@@ -304,7 +304,13 @@ fn name_columns(numbers: usize, style: &Style) -> usize {
 }
 
 /// Writes a row with its advice next to it, or below it where there is no room.
-fn advised(run: &Parallelism, row: &Row, line: &str, style: &Style, out: &mut impl Write) -> io::Result<()> {
+fn advised(
+    run: &Parallelism,
+    row: &ParallelismRow,
+    line: &str,
+    style: &Style,
+    out: &mut impl Write,
+) -> io::Result<()> {
     let advice = run.advice(row).map(brief).unwrap_or_default();
     if advice.is_empty() || width(line) + 2 + width(&advice) <= style.width {
         return writeln!(out, "{}", format!("{line}  {advice}").trim_end());
@@ -322,7 +328,7 @@ fn head(text: &str, style: &Style, out: &mut impl Write) -> io::Result<()> {
 fn code(
     run: &Parallelism,
     class: Class,
-    rows: &[&Row],
+    rows: &[&ParallelismRow],
     style: &Style,
     out: &mut impl Write,
 ) -> io::Result<()> {
@@ -351,7 +357,12 @@ fn code(
     Ok(())
 }
 
-fn objects(run: &Parallelism, rows: &[&Row], style: &Style, out: &mut impl Write) -> io::Result<()> {
+fn objects(
+    run: &Parallelism,
+    rows: &[&ParallelismRow],
+    style: &Style,
+    out: &mut impl Write,
+) -> io::Result<()> {
     // On a narrow screen the number of acquisitions is left out.
     let is_narrow = style.width < 60;
     let columns = name_columns(if is_narrow { 26 } else { 36 }, style);
@@ -387,7 +398,7 @@ fn objects(run: &Parallelism, rows: &[&Row], style: &Style, out: &mut impl Write
 fn by_run(
     runs: &[Parallelism],
     class: Class,
-    rows: &[&Row],
+    rows: &[&ParallelismRow],
     style: &Style,
     out: &mut impl Write,
 ) -> io::Result<()> {

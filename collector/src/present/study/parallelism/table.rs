@@ -75,12 +75,12 @@ pub(crate) fn first(run: &Parallelism) -> Option<String> {
     run.first().map(|(row, _)| key(row))
 }
 
-fn found<'r>(run: &'r Parallelism, of: &str) -> Option<&'r parallelism::Row> {
+fn found<'r>(run: &'r Parallelism, of: &str) -> Option<&'r parallelism::ParallelismRow> {
     run.rows.iter().find(|row| key(row) == of)
 }
 
 /// A unique key: a function may have the same name as a thread.
-fn key(row: &parallelism::Row) -> String {
+fn key(row: &parallelism::ParallelismRow) -> String {
     match (row.kind, &row.name) {
         (Kind::Thread, Some(name)) => format!("thread {name}"),
         (_, Some(name)) => name.clone(),
@@ -88,7 +88,7 @@ fn key(row: &parallelism::Row) -> String {
     }
 }
 
-fn told(row: &parallelism::Row) -> String {
+fn told(row: &parallelism::ParallelismRow) -> String {
     match row.kind {
         Kind::Function => name(row),
         _ => key(row),

@@ -2,7 +2,7 @@
 
 use crate::cell::duration;
 use crate::present::short::short;
-use engine::parallelism::{Advice, Kind, Parallelism, Row};
+use engine::parallelism::{Advice, Kind, Parallelism, ParallelismRow};
 use engine::program::bare_name;
 use engine::report::Cpus;
 
@@ -24,7 +24,7 @@ pub(super) fn brief(advice: Advice) -> String {
 }
 
 /// A sentence of advice.
-pub(super) fn sentence(run: &Parallelism, row: &Row, advice: Advice) -> String {
+pub(super) fn sentence(run: &Parallelism, row: &ParallelismRow, advice: Advice) -> String {
     let name = name(row);
     match advice {
         Advice::Parallelize { alone } => format!(
@@ -97,7 +97,7 @@ fn waiting(queue: f64) -> String {
 }
 
 /// A row's name for people.
-pub(super) fn name(row: &Row) -> String {
+pub(super) fn name(row: &ParallelismRow) -> String {
     named(row.name.as_deref(), row.kind)
 }
 
