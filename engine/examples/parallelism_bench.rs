@@ -35,7 +35,8 @@ fn main() -> ExitCode {
     let before = peak_bytes();
     let (run, _, cpu) = timed(|| black_box(measured(&timeline, &program, false)));
     let memory = peak_bytes().saturating_sub(before);
-    let functions = run.rows.iter().filter(|row| row.kind == engine::parallelism::Kind::Function);
+    let functions =
+        run.rows.iter().filter(|row| row.kind == engine::parallelism::ParallelismRowKind::Function);
     let sum: u64 = functions.map(|row| row.normalized_self_ns).sum();
     if sum + run.nobody_busy_ns != run.elapsed_ns {
         eprintln!("parallelism_bench: {sum} and {} are not {}", run.nobody_busy_ns, run.elapsed_ns);

@@ -8,7 +8,7 @@ use crate::attribution::{Grouping, Owners, attributed_to_users, with_sampled_cal
 use crate::cpus::Cpus;
 use crate::finding::{Finding, Trust};
 use crate::graph::{ActivityGraph, PathsWanted, Timing, paths_of, slack_of};
-use crate::parallelism::{Kind, predicted};
+use crate::parallelism::{ParallelismRowKind, predicted};
 use crate::predict::Model;
 use crate::program::{FunctionRef, Program, ProgramError};
 use crate::report::{Detail, report_by};
@@ -143,7 +143,7 @@ pub fn metrics(
     let quartz = predicted(program, cpus, model)?;
     let report = report_by(program, &[cpus], Detail::Functions, Grouping::Function, model);
     let mut rows = Rows::default();
-    for row in quartz.rows.iter().filter(|row| row.kind == Kind::Function) {
+    for row in quartz.rows.iter().filter(|row| row.kind == ParallelismRowKind::Function) {
         let Some(name) = &row.name else { continue };
         let to = rows.of(name, row.location.as_deref());
         to.is_foreign = row.is_foreign;
@@ -162,7 +162,7 @@ pub fn metrics(
         let to = rows.of(&row.name, row.location.as_deref());
         to.values_ns[Metric::Benefit as usize] = row.maximum_benefit_ns;
     }
-    let threads = quartz.rows.iter().filter(|row| row.kind == Kind::Thread);
+    let threads = quartz.rows.iter().filter(|row| row.kind == ParallelismRowKind::Thread);
     let mut metrics = Metrics {
         cpus,
         time_ns: report.results.first().map_or(0.0, |result| result.time_ns),

@@ -1,7 +1,7 @@
 //! What can be done about a row, from the numbers of busy processors and runnable threads meanwhile (1989, section 3.1: "what
 //! can be done to improve performance"; 3.2: each problem and its sign).
 
-use super::result::{AwaitedObject, Kind, Parallelism, ParallelismRow};
+use super::result::{AwaitedObject, Parallelism, ParallelismRow, ParallelismRowKind};
 use crate::cpus::Cpus;
 use crate::program::ObjectMeaning;
 use serde::Serialize;
@@ -75,9 +75,11 @@ impl Parallelism {
     /// What can be done about a row of this run; `None`: nothing that this run shows.
     pub fn advice(&self, row: &ParallelismRow) -> Option<Advice> {
         match row.kind {
-            Kind::Function => self.about_code(row),
-            Kind::Thread => self.about_thread(row),
-            Kind::Lock | Kind::Barrier | Kind::Condition => self.about_object(row),
+            ParallelismRowKind::Function => self.about_code(row),
+            ParallelismRowKind::Thread => self.about_thread(row),
+            ParallelismRowKind::Lock | ParallelismRowKind::Barrier | ParallelismRowKind::Condition => {
+                self.about_object(row)
+            }
         }
     }
 
@@ -128,7 +130,9 @@ impl Parallelism {
             && own as f64 >= WORTH * self.elapsed_ns as f64
             && self.threads > 1
             && self.processors() > 1;
-        let all = || self.rows.iter().filter(|row| row.kind == Kind::Thread).map(alone_ns).sum::<u64>();
+        let all = || {
+            self.rows.iter().filter(|row| row.kind == ParallelismRowKind::Thread).map(alone_ns).sum::<u64>()
+        };
         (may_be && own as f64 >= MOSTLY * all() as f64)
             .then(|| Advice::Less { alone: own as f64 / row.normalized_self_ns as f64 })
     }
@@ -146,7 +150,7 @@ impl Parallelism {
 
     /// How long threads spin, summed.
     fn spun_ns(&self) -> u64 {
-        let threads = self.rows.iter().filter(|row| row.kind == Kind::Thread);
+        let threads = self.rows.iter().filter(|row| row.kind == ParallelismRowKind::Thread);
         threads.map(|row| row.own.spinning.ns).fold(0, u64::saturating_add)
     }
 
@@ -157,9 +161,9 @@ impl Parallelism {
         }
         let queue = row.queue_length();
         match (row.kind, row.of) {
-            (Kind::Lock, _) if is_interpreters(row) => Some(Advice::Processes { queue }),
-            (Kind::Lock, _) => Some(Advice::Split { queue }),
-            (Kind::Barrier, _) => Some(Advice::Balance { queue }),
+            (ParallelismRowKind::Lock, _) if is_interpreters(row) => Some(Advice::Processes { queue }),
+            (ParallelismRowKind::Lock, _) => Some(Advice::Split { queue }),
+            (ParallelismRowKind::Barrier, _) => Some(Advice::Balance { queue }),
             (_, AwaitedObject::Device) if self.nobody_busy_ns as f64 >= WORTH * self.elapsed_ns as f64 => {
                 Some(Advice::Overlap)
             }

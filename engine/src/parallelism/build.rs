@@ -2,7 +2,7 @@
 
 use super::balance::{Balance, Meter, Total};
 use super::clock::{PHASES, SCALE, busy_at};
-use super::result::{AwaitedObject, Kind, Link, Parallelism, ParallelismRow, State, States};
+use super::result::{AwaitedObject, Link, Parallelism, ParallelismRow, ParallelismRowKind, State, States};
 use super::round::{apportion, nearest};
 use super::spread::RowErrors;
 use crate::program::{Function, Operation, Program, words};
@@ -51,7 +51,7 @@ pub(super) fn build(program: &Program, balance: &Balance, errors: &[RowErrors]) 
     let threads = own_of(places.thread(0)..places.part(0));
     for (number, cells) in (0..).zip(threads) {
         let mut row = builder.row(places.thread(number), &cells);
-        (row.kind, row.calls) = (Kind::Thread, Some(1));
+        (row.kind, row.calls) = (ParallelismRowKind::Thread, Some(1));
         row.name = program.threads.get(number as usize).map(|thread| thread.name.clone());
         builder.rows.push(row);
     }
@@ -88,9 +88,9 @@ impl ParallelismRow {
     /// The order of rows: functions, objects, threads; in each, the largest times first.
     fn order(&self) -> (u8, std::cmp::Reverse<(u64, u64, u64)>) {
         let class = match self.kind {
-            Kind::Function => 0,
-            Kind::Lock | Kind::Barrier | Kind::Condition => 1,
-            Kind::Thread => 2,
+            ParallelismRowKind::Function => 0,
+            ParallelismRowKind::Lock | ParallelismRowKind::Barrier | ParallelismRowKind::Condition => 1,
+            ParallelismRowKind::Thread => 2,
         };
         let waited = self.own.blocked.ns.saturating_add(self.own.spinning.ns);
         (class, std::cmp::Reverse((self.normalized_total_ns, self.normalized_self_ns, waited)))

@@ -7,7 +7,7 @@
 //! the time of the language's runtime, the C library and unnamed code on its behalf.
 
 use super::advice::Advice;
-use super::result::{Kind, Parallelism, ParallelismRow};
+use super::result::{Parallelism, ParallelismRow, ParallelismRowKind};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The walk goes to a callee with this share of its caller's loss.
@@ -37,7 +37,7 @@ impl Parallelism {
         let functions: FxHashMap<&str, &ParallelismRow> = self
             .rows
             .iter()
-            .filter(|row| row.kind == Kind::Function)
+            .filter(|row| row.kind == ParallelismRowKind::Function)
             .filter_map(|row| Some((row.name.as_deref()?, row)))
             .collect();
         let mut by_loss: Vec<&ParallelismRow> =
@@ -73,7 +73,7 @@ impl Parallelism {
         let mut passed: FxHashSet<&str> = row.name.as_deref().into_iter().collect();
         loop {
             let whole = found.unwrap_or(row).normalized_total_ns as f64;
-            let callees = row.callees.iter().filter(|link| link.kind == Kind::Function);
+            let callees = row.callees.iter().filter(|link| link.kind == ParallelismRowKind::Function);
             let callees = callees.filter_map(|link| functions.get(link.name.as_deref()?).copied());
             let inside = callees.filter(|callee| {
                 let is_new = callee.name.as_deref().is_some_and(|name| !passed.contains(name));
@@ -114,7 +114,7 @@ impl Parallelism {
     /// The lock for which threads queue and under which most of the row's loss lies.
     fn lock_over(&self, row: &ParallelismRow) -> Option<&ParallelismRow> {
         let lost = self.lost_ns(row);
-        let locks = self.rows.iter().filter(|lock| lock.kind == Kind::Lock);
+        let locks = self.rows.iter().filter(|lock| lock.kind == ParallelismRowKind::Lock);
         let mut waited: Vec<&ParallelismRow> = locks
             .filter(|lock| matches!(self.advice(lock), Some(Advice::Split { .. } | Advice::Processes { .. })))
             .filter(|lock| self.lost_ns(lock) >= UNDER * lost)

@@ -37,7 +37,7 @@ pub struct Parallelism {
 /// The kind of a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum ParallelismRowKind {
     /// A function, or code outside of all functions.
     #[default]
     Function,
@@ -86,12 +86,12 @@ impl AwaitedObject {
     }
 
     /// The kind of row for such an object.
-    pub(super) fn kind(self) -> Kind {
+    pub(super) fn kind(self) -> ParallelismRowKind {
         use AwaitedObject as A;
         match self {
-            A::Mutex | A::Lock | A::ReadWriteLock | A::SpinLock => Kind::Lock,
-            A::Barrier => Kind::Barrier,
-            _ => Kind::Condition,
+            A::Mutex | A::Lock | A::ReadWriteLock | A::SpinLock => ParallelismRowKind::Lock,
+            A::Barrier => ParallelismRowKind::Barrier,
+            _ => ParallelismRowKind::Condition,
         }
     }
 }
@@ -100,7 +100,7 @@ impl AwaitedObject {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ParallelismRow {
     /// The kind of the row.
-    pub kind: Kind,
+    pub kind: ParallelismRowKind,
     /// Its name; `None` for code outside of any function.
     pub name: Option<String>,
     /// `file:line` of a function, if known.
@@ -145,7 +145,7 @@ pub struct Link {
     /// Name of the caller or callee; `None` for code outside of any function.
     pub name: Option<String>,
     /// Kind of the caller or callee.
-    pub kind: Kind,
+    pub kind: ParallelismRowKind,
     /// Number of recorded calls.
     pub calls: u64,
     /// Normalized time on the callee's behalf, for this caller.

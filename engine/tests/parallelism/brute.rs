@@ -1,7 +1,7 @@
 //! Brute force: at every instant with a change, divides the time among all threads that compute.
 
 use super::adds_up;
-use engine::parallelism::{Kind, Parallelism, predicted};
+use engine::parallelism::{Parallelism, ParallelismRowKind, predicted};
 use engine::predict::{Model, Scheduler, Timing};
 use engine::program::Program;
 use engine::report::Cpus;
@@ -61,7 +61,9 @@ pub(in crate::tests) fn assert_is(run: &Parallelism, program: &Program, expected
     let close = |ns: u64, expected: f64| (ns as f64 - expected).abs() <= 1.001;
     assert!(close(run.nobody_busy_ns, nobody), "nobody: {} ns, not {nobody}", run.nobody_busy_ns);
     for (thread, expected) in program.threads.iter().zip(expected) {
-        let is_it = |kind, name: &Option<String>| kind == Kind::Thread && name.as_ref() == Some(&thread.name);
+        let is_it = |kind, name: &Option<String>| {
+            kind == ParallelismRowKind::Thread && name.as_ref() == Some(&thread.name)
+        };
         let found = run.rows.iter().find(|row| is_it(row.kind, &row.name));
         let ns = found.map_or(0, |row| row.normalized_self_ns);
         assert!(close(ns, *expected), "{}: {ns} ns, not {expected}", thread.name);

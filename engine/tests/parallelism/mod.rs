@@ -4,7 +4,7 @@ pub(super) mod brute;
 mod reasons;
 mod sharing;
 
-use engine::parallelism::{Kind, Parallelism, ParallelismRow, predicted};
+use engine::parallelism::{Parallelism, ParallelismRow, ParallelismRowKind, predicted};
 use engine::predict::Model;
 use engine::program::{Program, json};
 use engine::report::Cpus;
@@ -23,11 +23,11 @@ fn on(threads: &str, cpus: u32) -> Parallelism {
 
 /// Asserts that rows and idle time add up to the elapsed time, to the nanosecond, and each row's distribution to the row.
 pub(super) fn adds_up(run: &Parallelism) {
-    let sum = |kind: Kind| -> u64 {
+    let sum = |kind: ParallelismRowKind| -> u64 {
         run.rows.iter().filter(|row| row.kind == kind).map(|row| row.normalized_self_ns).sum()
     };
-    assert_eq!(sum(Kind::Function) + run.nobody_busy_ns, run.elapsed_ns, "functions");
-    assert_eq!(sum(Kind::Thread) + run.nobody_busy_ns, run.elapsed_ns, "threads");
+    assert_eq!(sum(ParallelismRowKind::Function) + run.nobody_busy_ns, run.elapsed_ns, "functions");
+    assert_eq!(sum(ParallelismRowKind::Thread) + run.nobody_busy_ns, run.elapsed_ns, "threads");
     assert_eq!(run.levels.iter().map(|(_, ns)| ns).sum::<u64>(), run.elapsed_ns, "levels");
     for row in &run.rows {
         let sum = |cells: &[(u32, u64)]| cells.iter().map(|(_, ns)| ns).sum::<u64>();
@@ -38,12 +38,12 @@ pub(super) fn adds_up(run: &Parallelism) {
 }
 
 #[track_caller]
-fn row<'r>(run: &'r Parallelism, kind: Kind, name: &str) -> &'r ParallelismRow {
+fn row<'r>(run: &'r Parallelism, kind: ParallelismRowKind, name: &str) -> &'r ParallelismRow {
     let found = run.rows.iter().find(|row| row.kind == kind && row.name.as_deref() == Some(name));
     found.unwrap_or_else(|| panic!("{name} is not in {run:#?}"))
 }
 
 #[track_caller]
 fn function<'r>(run: &'r Parallelism, name: &str) -> &'r ParallelismRow {
-    row(run, Kind::Function, name)
+    row(run, ParallelismRowKind::Function, name)
 }

@@ -1,7 +1,7 @@
 //! The paper's claims about normalized time (sections 3.1, 3.2 and 4).
 
 use super::{adds_up, function, on, row};
-use engine::parallelism::{Advice, Kind};
+use engine::parallelism::{Advice, ParallelismRowKind};
 
 /// "The sequential one requires a factor of P greater elapsed time and will have a much greater impact" (section 3.1).
 #[test]
@@ -45,7 +45,7 @@ fn the_slow_stage_of_a_pipeline_has_most_and_the_next_one_comes_second() {
         stage("generator", "c", "d", 45),
     ];
     let run = on(&threads.join(","), 0);
-    let of = |name: &str| row(&run, Kind::Thread, name).normalized_self_ns;
+    let of = |name: &str| row(&run, ParallelismRowKind::Thread, name).normalized_self_ns;
     assert!(of("optimizer") > of("generator"), "{} {}", of("optimizer"), of("generator"));
     assert!(of("generator") > of("scanner"));
     assert_eq!(run.first().expect("a row").0.name.as_deref(), Some("optimizer"));
@@ -62,13 +62,13 @@ fn imbalance_shows_in_the_thread_and_at_the_barrier() {
     };
     let threads = [worker("A", 1000), worker("B", 100), worker("C", 100), worker("D", 100)].join(",");
     let run = on(&threads, 4);
-    let busy = row(&run, Kind::Thread, "A");
+    let busy = row(&run, ParallelismRowKind::Thread, "A");
     assert!(
         matches!(run.advice(busy), Some(Advice::Less { alone }) if alone > 0.9),
         "{:?}",
         run.advice(busy)
     );
-    let barrier = row(&run, Kind::Barrier, "frame");
+    let barrier = row(&run, ParallelismRowKind::Barrier, "frame");
     assert_eq!(barrier.queue, [(0, 110), (3, 900)]);
     assert_eq!((barrier.queue_length(), barrier.calls), (3.0, Some(4)));
     assert_eq!(barrier.average_wait_ns(), Some(2700.0 / 4.0), "time waited divided by accesses");
@@ -85,7 +85,7 @@ fn a_busy_critical_section_is_the_locks() {
     };
     let threads = ["A", "B", "C", "D"].map(worker).join(",");
     let run = on(&threads, 4);
-    let lock = row(&run, Kind::Lock, "m");
+    let lock = row(&run, ParallelismRowKind::Lock, "m");
     assert!(lock.normalized_self_ns > run.elapsed_ns * 9 / 10, "{lock:?}");
     assert_eq!(lock.calls, Some(40));
     assert!(lock.queue_length() > 2.0, "{lock:?}");
@@ -106,7 +106,7 @@ fn an_interpreters_lock_is_not_to_be_split() {
         format!(r#"{{"name":"{name}","ops":[{}]}}"#, [turn; 10].join(","))
     };
     let run = on(&["A", "B", "C", "D"].map(worker).join(","), 4);
-    let advice = run.advice(row(&run, Kind::Lock, "lock GIL"));
+    let advice = run.advice(row(&run, ParallelismRowKind::Lock, "lock GIL"));
     assert!(matches!(advice, Some(Advice::Processes { queue }) if queue >= 2.0), "{advice:?}");
 }
 
@@ -120,7 +120,7 @@ fn spinning_is_no_work_and_more_threads_would_spin() {
     let inside = function(&run, "inside");
     assert_eq!((run.elapsed_ns, inside.normalized_self_ns), (300, 300));
     assert_eq!(inside.by_busy, [(1, 300)], "others only spin");
-    let lock = row(&run, Kind::Lock, "s");
+    let lock = row(&run, ParallelismRowKind::Lock, "s");
     assert_eq!((lock.own.spinning.ns, lock.own.busy.ns), (300, 300));
     assert_eq!(inside.own.busy.runnable, 2.0, "3, 2 and 1 runnable threads");
     assert!(matches!(run.advice(inside), Some(Advice::OthersSpin { spinning }) if spinning == 1.0));
@@ -140,8 +140,12 @@ fn what_a_function_starts_is_done_on_its_behalf_and_recursion_counts_once() {
     assert_eq!(function(&run, "work").callers[0].name.as_deref(), Some("start"));
     let deep = function(&run, "deep");
     assert_eq!((deep.normalized_self_ns, deep.normalized_total_ns, deep.calls), (20, 20, Some(2)));
-    assert_eq!(row(&run, Kind::Thread, "A").normalized_total_ns, 120, "with the thread that it created");
-    assert_eq!(row(&run, Kind::Thread, "B").normalized_total_ns, 50);
+    assert_eq!(
+        row(&run, ParallelismRowKind::Thread, "A").normalized_total_ns,
+        120,
+        "with the thread that it created"
+    );
+    assert_eq!(row(&run, ParallelismRowKind::Thread, "B").normalized_total_ns, 50);
 }
 
 /// Calls to one function have different parallelism, so each caller gets the time on its own behalf (section 3.1).
@@ -231,7 +235,7 @@ fn a_lock_that_is_little_of_the_run_is_not_named_first() {
     };
     let threads: Vec<String> = (0..24).map(worker).collect();
     let run = on(&threads.join(","), 4);
-    let (lock, deflate) = (row(&run, Kind::Lock, "m"), function(&run, "deflate"));
+    let (lock, deflate) = (row(&run, ParallelismRowKind::Lock, "m"), function(&run, "deflate"));
     assert!(matches!(run.advice(lock), Some(Advice::Split { .. })), "{lock:?}");
     assert!(matches!(run.advice(deflate), Some(Advice::Optimize { .. })));
     assert!(lock.own.blocked.ns as f64 > run.lost_ns(deflate), "much is waited, of many threads");
@@ -248,7 +252,7 @@ fn a_timer_is_no_device() {
         [("disk", "device", Some(Advice::Overlap)), ("timerfd read", "timer", None), ("timer", "timer", None)]
     {
         let run = run(device);
-        let row = row(&run, Kind::Condition, device);
+        let row = row(&run, ParallelismRowKind::Condition, device);
         assert_eq!((row.of.name(), run.advice(row)), (of, advice), "{device}");
     }
 }

@@ -1,7 +1,7 @@
 //! Ideally shared processors, waits, and runs with few facts.
 
 use super::{function, on, row};
-use engine::parallelism::Kind;
+use engine::parallelism::ParallelismRowKind;
 
 #[test]
 fn more_threads_than_processors_get_equal_parts() {
@@ -37,10 +37,13 @@ fn time_in_which_nobody_computes_is_nobodys() {
     assert_eq!(run.levels, [(0, 80), (1, 25)]);
     let read = function(&run, "read");
     assert_eq!((read.own.busy.ns, read.own.blocked.ns, read.total.blocked.ns), (20, 30, 30));
-    let disk = row(&run, Kind::Condition, "disk");
+    let disk = row(&run, ParallelismRowKind::Condition, "disk");
     assert_eq!((disk.of.name(), disk.calls, disk.own.blocked.ns), ("device", Some(1), 30));
-    let outside =
-        run.rows.iter().find(|row| row.kind == Kind::Function && row.name.is_none()).expect("a row");
+    let outside = run
+        .rows
+        .iter()
+        .find(|row| row.kind == ParallelismRowKind::Function && row.name.is_none())
+        .expect("a row");
     assert_eq!((outside.normalized_self_ns, outside.own.blocked.ns, outside.calls), (5, 50, None));
 }
 
@@ -51,7 +54,8 @@ fn a_condition_wait_gives_its_mutex_back_and_takes_it_again() {
            {"name":"B","ops":[["exec","g",100],["lock","m"],["cond_signal","c"],["exec","g",20],["unlock","m"],["exec","h",40]]}"#,
         0,
     );
-    let (lock, condition) = (row(&run, Kind::Lock, "m"), row(&run, Kind::Condition, "c"));
+    let (lock, condition) =
+        (row(&run, ParallelismRowKind::Lock, "m"), row(&run, ParallelismRowKind::Condition, "c"));
     assert_eq!(condition.own.blocked.ns, 100, "until the signal");
     assert_eq!(lock.own.blocked.ns, 20, "then for the mutex");
     assert_eq!(lock.own.busy.ns, 30, "held by B for 20, then by A for 10");

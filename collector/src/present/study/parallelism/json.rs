@@ -2,7 +2,7 @@
 //! name is code outside of functions) and `nobody_busy_ns` add up to `elapsed_ns`; so do those of all threads.
 
 use crate::present::study::json::{Findings, write as write_line};
-use engine::parallelism::{Advice, Kind, Link, Parallelism, ParallelismRow, States};
+use engine::parallelism::{Advice, Link, Parallelism, ParallelismRow, ParallelismRowKind, States};
 use engine::report::{Cpus, Trust};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -71,14 +71,14 @@ impl<'a> RunJson<'a> {
 /// The row to change first.
 #[derive(Serialize)]
 struct FirstJson<'a> {
-    kind: Kind,
+    kind: ParallelismRowKind,
     name: Option<&'a str>,
     advice: Advice,
 }
 
 #[derive(Serialize)]
 struct RowJson<'a> {
-    kind: Kind,
+    kind: ParallelismRowKind,
     name: Option<&'a str>,
     normalized_self_ns: u64,
     normalized_total_ns: u64,
@@ -109,7 +109,10 @@ struct RowJson<'a> {
 
 impl<'a> RowJson<'a> {
     fn new(row: &'a ParallelismRow, run: &Parallelism) -> RowJson<'a> {
-        let is_object = matches!(row.kind, Kind::Lock | Kind::Barrier | Kind::Condition);
+        let is_object = matches!(
+            row.kind,
+            ParallelismRowKind::Lock | ParallelismRowKind::Barrier | ParallelismRowKind::Condition
+        );
         RowJson {
             kind: row.kind,
             name: row.name.as_deref(),

@@ -2,7 +2,7 @@
 
 use crate::cell::duration;
 use crate::present::study::listing::deadlock;
-use engine::parallelism::{Kind, Parallelism};
+use engine::parallelism::{Parallelism, ParallelismRowKind};
 
 /// Whether nothing was computed.
 pub(super) fn is_empty(run: &Parallelism) -> bool {
@@ -22,7 +22,8 @@ pub(super) fn problem(run: &Parallelism) -> Option<String> {
             "Nobody computed in this run: all threads waited. Record while the program works.".to_owned(),
         );
     }
-    let functions = || run.rows.iter().filter(|row| row.kind == Kind::Function && row.name.is_some());
+    let functions =
+        || run.rows.iter().filter(|row| row.kind == ParallelismRowKind::Function && row.name.is_some());
     if functions().all(|row| row.normalized_self_ns == 0) {
         return Some(
             "No function is known to take time here, so that only threads and locks can be told apart: record with \
@@ -50,8 +51,12 @@ pub(super) fn problem(run: &Parallelism) -> Option<String> {
 const IDLE: f64 = 0.5;
 
 fn idle(run: &Parallelism) -> String {
-    let objects =
-        run.rows.iter().filter(|row| matches!(row.kind, Kind::Lock | Kind::Barrier | Kind::Condition));
+    let objects = run.rows.iter().filter(|row| {
+        matches!(
+            row.kind,
+            ParallelismRowKind::Lock | ParallelismRowKind::Barrier | ParallelismRowKind::Condition
+        )
+    });
     let waited = objects.max_by_key(|row| row.own.blocked.ns).filter(|row| row.own.blocked.ns > 0);
     let most = waited.map_or(String::new(), |row| {
         let each = row.average_wait_ns().map_or(String::new(), |ns| format!(", {} each time", duration(ns)));

@@ -6,7 +6,7 @@ use crate::cell::file_name;
 use crate::cell::{duration, grouped, width};
 use crate::present::style::{Paint, Style};
 use crate::present::table;
-use engine::parallelism::{Kind, Link, Parallelism, ParallelismRow, State};
+use engine::parallelism::{Link, Parallelism, ParallelismRow, ParallelismRowKind, State};
 use std::io::{self, Write};
 
 /// Most callers, and most callees, that are shown.
@@ -34,9 +34,9 @@ pub fn write(
     if !row.queue.is_empty() && row.queue_length() > 0.0 {
         queue(run, row, style, out)?;
     }
-    let word = if row.kind == Kind::Function { "CALLED BY" } else { "TAKEN BY" };
+    let word = if row.kind == ParallelismRowKind::Function { "CALLED BY" } else { "TAKEN BY" };
     links(run, word, &row.callers, style, out)?;
-    let word = if row.kind == Kind::Function { "CALLS" } else { "RUNS MEANWHILE" };
+    let word = if row.kind == ParallelismRowKind::Function { "CALLS" } else { "RUNS MEANWHILE" };
     links(run, word, &row.callees, style, out)
 }
 
@@ -51,10 +51,10 @@ fn facts(run: &Parallelism, row: &ParallelismRow) -> String {
         duration(run.elapsed_ns as f64),
         duration(row.normalized_self_ns as f64)
     ));
-    if let Some(calls) = row.calls.filter(|_| row.kind != Kind::Thread) {
+    if let Some(calls) = row.calls.filter(|_| row.kind != ParallelismRowKind::Thread) {
         let word = match (row.kind, calls) {
-            (Kind::Function, 1) => "call",
-            (Kind::Function, _) => "calls",
+            (ParallelismRowKind::Function, 1) => "call",
+            (ParallelismRowKind::Function, _) => "calls",
             (_, 1) => "access",
             _ => "accesses",
         };

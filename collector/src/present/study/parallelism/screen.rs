@@ -5,7 +5,7 @@ use crate::cell::{duration, grouped, width};
 use crate::present::frame::Frame;
 use crate::present::style::{Paint, Style};
 use crate::present::table;
-use engine::parallelism::{Kind, Parallelism, ParallelismRow};
+use engine::parallelism::{Parallelism, ParallelismRow, ParallelismRowKind};
 use engine::report::{Cpus, Finding};
 use std::io::{self, Write};
 
@@ -36,11 +36,13 @@ pub enum Class {
 }
 
 impl Class {
-    fn of(kind: Kind) -> Class {
+    fn of(kind: ParallelismRowKind) -> Class {
         match kind {
-            Kind::Function => Class::Functions,
-            Kind::Lock | Kind::Barrier | Kind::Condition => Class::Objects,
-            Kind::Thread => Class::Threads,
+            ParallelismRowKind::Function => Class::Functions,
+            ParallelismRowKind::Lock | ParallelismRowKind::Barrier | ParallelismRowKind::Condition => {
+                Class::Objects
+            }
+            ParallelismRowKind::Thread => Class::Threads,
         }
     }
 

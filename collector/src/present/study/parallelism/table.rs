@@ -7,7 +7,7 @@ use crate::cell::{duration, width};
 use crate::present::screen::{Row, Table, clip};
 use crate::present::style::{Paint, Style};
 use crate::present::table::wrap;
-use engine::parallelism::{self, Kind, Parallelism};
+use engine::parallelism::{self, Parallelism, ParallelismRowKind};
 
 /// Widths of a name's column and of a number's column.
 const NAME: usize = 24;
@@ -82,7 +82,7 @@ fn found<'r>(run: &'r Parallelism, of: &str) -> Option<&'r parallelism::Parallel
 /// A unique key: a function may have the same name as a thread.
 fn key(row: &parallelism::ParallelismRow) -> String {
     match (row.kind, &row.name) {
-        (Kind::Thread, Some(name)) => format!("thread {name}"),
+        (ParallelismRowKind::Thread, Some(name)) => format!("thread {name}"),
         (_, Some(name)) => name.clone(),
         (_, None) => name(row),
     }
@@ -90,7 +90,7 @@ fn key(row: &parallelism::ParallelismRow) -> String {
 
 fn told(row: &parallelism::ParallelismRow) -> String {
     match row.kind {
-        Kind::Function => name(row),
+        ParallelismRowKind::Function => name(row),
         _ => key(row),
     }
 }

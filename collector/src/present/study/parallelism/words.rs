@@ -2,7 +2,7 @@
 
 use crate::cell::duration;
 use crate::present::short::short;
-use engine::parallelism::{Advice, Kind, Parallelism, ParallelismRow};
+use engine::parallelism::{Advice, Parallelism, ParallelismRow, ParallelismRowKind};
 use engine::program::bare_name;
 use engine::report::Cpus;
 
@@ -102,11 +102,11 @@ pub(super) fn name(row: &ParallelismRow) -> String {
 }
 
 /// The same, by name and kind.
-pub(super) fn named(name: Option<&str>, kind: Kind) -> String {
+pub(super) fn named(name: Option<&str>, kind: ParallelismRowKind) -> String {
     match (name, kind) {
         (None, _) => "(in no function)".to_owned(),
-        (Some(name), Kind::Function) => short(name),
-        (Some(name), Kind::Thread) => name.to_owned(),
+        (Some(name), ParallelismRowKind::Function) => short(name),
+        (Some(name), ParallelismRowKind::Thread) => name.to_owned(),
         (Some(name), _) => bare_name(name).to_owned(),
     }
 }
