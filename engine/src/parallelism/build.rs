@@ -2,7 +2,9 @@
 
 use super::balance::{Balance, Meter, Total};
 use super::clock::{PHASES, SCALE, busy_at};
-use super::result::{AwaitedObject, Link, Parallelism, ParallelismRow, ParallelismRowKind, State, States};
+use super::result::{
+    AwaitedObject, Link, Parallelism, ParallelismRow, ParallelismRowKind, StateTime, States,
+};
 use super::round::{apportion, nearest};
 use super::spread::RowErrors;
 use crate::program::{Function, Operation, Program, words};
@@ -155,7 +157,7 @@ impl Builder<'_> {
         let errors = self.errors.get(place as usize).copied().unwrap_or_default();
         let ns = |width: Option<f64>| width.map(|width| width / NS as f64);
         let time = meter.time();
-        let own = |place: usize| State {
+        let own = |place: usize| StateTime {
             ns: nearest(time[place], NS),
             runnable: mean(meter.runnable[place], time[place]),
             by_runnable: pairs(meter.by_runnable[place].iter().map(|time| nearest(*time, NS))),
@@ -165,9 +167,9 @@ impl Builder<'_> {
                 return own(place);
             }
             let runnable = mean(total.runnable[place], total.time[place]);
-            State { ns: nearest(total.time[place], NS), runnable, by_runnable: Vec::new() }
+            StateTime { ns: nearest(total.time[place], NS), runnable, by_runnable: Vec::new() }
         };
-        let states = |of: &dyn Fn(usize) -> State| States {
+        let states = |of: &dyn Fn(usize) -> StateTime| States {
             busy: of(0),
             spinning: of(1),
             ready: of(2),

@@ -23,7 +23,7 @@ mod spread;
 mod tally;
 
 pub use advice::Advice;
-pub use result::{AwaitedObject, Link, Parallelism, ParallelismRow, ParallelismRowKind, State, States};
+pub use result::{AwaitedObject, Link, Parallelism, ParallelismRow, ParallelismRowKind, StateTime, States};
 
 use crate::attribution::{Attribution, Grouping};
 use crate::cpus::Cpus;

@@ -156,18 +156,18 @@ pub struct Link {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct States {
     /// Computing on a processor.
-    pub busy: State,
+    pub busy: StateTime,
     /// Keeping a processor and only waiting.
-    pub spinning: State,
+    pub spinning: StateTime,
     /// Waiting without a processor.
-    pub blocked: State,
+    pub blocked: StateTime,
     /// Wanting a processor.
-    pub ready: State,
+    pub ready: StateTime,
 }
 
 /// Time in a state.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct State {
+pub struct StateTime {
     /// Time of all threads together.
     #[serde(skip)]
     pub ns: u64,

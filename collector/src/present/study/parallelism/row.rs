@@ -6,7 +6,7 @@ use crate::cell::file_name;
 use crate::cell::{duration, grouped, width};
 use crate::present::style::{Paint, Style};
 use crate::present::table;
-use engine::parallelism::{Link, Parallelism, ParallelismRow, ParallelismRowKind, State};
+use engine::parallelism::{Link, Parallelism, ParallelismRow, ParallelismRowKind, StateTime};
 use std::io::{self, Write};
 
 /// Most callers, and most callees, that are shown.
@@ -112,7 +112,7 @@ fn states(row: &ParallelismRow, style: &Style, out: &mut impl Write) -> io::Resu
         if own.ns == 0 && total.ns == 0 {
             continue;
         }
-        let time = |state: &State| duration(state.ns as f64);
+        let time = |state: &StateTime| duration(state.ns as f64);
         let pad = |text: String, columns: usize| {
             let text = style.text(&text);
             format!("{}{text}", " ".repeat(columns.saturating_sub(width(&text))))
