@@ -3,7 +3,7 @@
 use super::balance::{Balance, Meter, Total};
 use super::clock::{PHASES, SCALE, busy_at};
 use super::result::{
-    AwaitedObject, Link, Parallelism, ParallelismRow, ParallelismRowKind, StateTime, States,
+    AwaitedObject, Link, Parallelism, ParallelismRow, ParallelismRowKind, StateTime, StateTimes,
 };
 use super::round::{apportion, nearest};
 use super::spread::RowErrors;
@@ -83,7 +83,7 @@ fn is_foreign(function: &Function) -> bool {
 impl ParallelismRow {
     fn has_anything(&self) -> bool {
         let states =
-            |states: &States| states.busy.ns | states.spinning.ns | states.blocked.ns | states.ready.ns;
+            |states: &StateTimes| states.busy.ns | states.spinning.ns | states.blocked.ns | states.ready.ns;
         self.calls.is_some_and(|calls| calls > 0) || states(&self.own) | states(&self.total) > 0
     }
 
@@ -169,7 +169,7 @@ impl Builder<'_> {
             let runnable = mean(total.runnable[place], total.time[place]);
             StateTime { ns: nearest(total.time[place], NS), runnable, by_runnable: Vec::new() }
         };
-        let states = |of: &dyn Fn(usize) -> StateTime| States {
+        let states = |of: &dyn Fn(usize) -> StateTime| StateTimes {
             busy: of(0),
             spinning: of(1),
             ready: of(2),

@@ -23,7 +23,9 @@ mod spread;
 mod tally;
 
 pub use advice::Advice;
-pub use result::{AwaitedObject, Link, Parallelism, ParallelismRow, ParallelismRowKind, StateTime, States};
+pub use result::{
+    AwaitedObject, Link, Parallelism, ParallelismRow, ParallelismRowKind, StateTime, StateTimes,
+};
 
 use crate::attribution::{Attribution, Grouping};
 use crate::cpus::Cpus;

@@ -121,9 +121,9 @@ pub struct ParallelismRow {
     /// Half-width of the 95 % interval of `normalized_total_ns`; `None` if exact.
     pub error_total_ns: Option<f64>,
     /// Elapsed time of the row itself by state, summed over threads.
-    pub own: States,
+    pub own: StateTimes,
     /// Elapsed time by state with all work on the row's behalf; distributions are empty.
-    pub total: States,
+    pub total: StateTimes,
     /// Calls of a function, accesses of an object, 1 for a thread; `None` if they were not recorded.
     pub calls: Option<u64>,
     /// `normalized_self_ns` by the number of busy processors.
@@ -154,7 +154,7 @@ pub struct Link {
 
 /// Elapsed time by state (1989, Table 1).
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct States {
+pub struct StateTimes {
     /// Computing on a processor.
     pub busy: StateTime,
     /// Keeping a processor and only waiting.

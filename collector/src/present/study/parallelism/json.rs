@@ -2,7 +2,7 @@
 //! name is code outside of functions) and `nobody_busy_ns` add up to `elapsed_ns`; so do those of all threads.
 
 use crate::present::study::json::{Findings, write as write_line};
-use engine::parallelism::{Advice, Link, Parallelism, ParallelismRow, ParallelismRowKind, States};
+use engine::parallelism::{Advice, Link, Parallelism, ParallelismRow, ParallelismRowKind, StateTimes};
 use engine::report::{Cpus, Trust};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -100,7 +100,7 @@ struct RowJson<'a> {
     advice: Option<Advice>,
     total_by_busy: &'a [(u32, u64)],
     total: TotalJson,
-    runnable: &'a States,
+    runnable: &'a StateTimes,
     #[serde(skip_serializing_if = "Option::is_none")]
     queue: Option<QueueJson<'a>>,
     callers: &'a [Link],
@@ -157,7 +157,7 @@ struct TotalJson {
 }
 
 impl TotalJson {
-    fn new(of: &States) -> TotalJson {
+    fn new(of: &StateTimes) -> TotalJson {
         TotalJson {
             busy_ns: of.busy.ns,
             spinning_ns: of.spinning.ns,
