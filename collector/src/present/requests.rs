@@ -7,7 +7,7 @@ use super::style::{Paint, Style};
 use super::table;
 use crate::cell::{counted, duration, ending, grouped, width};
 use engine::report::Finding;
-use engine::requests::{Detail, Row, RowKind, SlowGroup, Summary};
+use engine::requests::{CauseRow, Detail, RowKind, SlowGroup, Summary};
 use std::io::{self, Write};
 
 /// Rows of a table by default.
@@ -106,10 +106,10 @@ fn causes(summary: &Summary, shown: usize, style: &Style, out: &mut dyn Write) -
         put(&line, label, Paint::Plain, style, out)?;
         details(row, style, out)?;
     }
-    let rest: Vec<&Row> = summary.rows.iter().skip(shown).collect();
+    let rest: Vec<&CauseRow> = summary.rows.iter().skip(shown).collect();
     if !rest.is_empty() {
         let name = counted(rest.len(), "other cause");
-        let sum = |of: fn(&Row) -> f64| rest.iter().map(|row| of(row)).sum();
+        let sum = |of: fn(&CauseRow) -> f64| rest.iter().map(|row| of(row)).sum();
         let line =
             Line { name: &name, fast: sum(|row| row.fast_ns), slow: sum(|row| row.slow_ns), error: 0.0 };
         put(&line, label, Paint::Dim, style, out)?;
@@ -152,7 +152,7 @@ fn amount(ns: f64) -> String {
 }
 
 /// Lines that say what the lock's holders did.
-fn details(row: &Row, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+fn details(row: &CauseRow, style: &Style, out: &mut dyn Write) -> io::Result<()> {
     let weighty = row.details.iter().filter(|detail| detail.slow_ns >= LEAST_DETAIL * row.slow_ns);
     for detail in weighty.take(DETAILS) {
         let line = format!("  held by {}: {}", detail.by, doing(detail));
@@ -242,8 +242,8 @@ mod tests {
         String::from_utf8(out).expect("text")
     }
 
-    fn row(kind: RowKind, name: &str, fast_ns: f64, slow_ns: f64) -> Row {
-        Row { kind, name: name.to_owned(), fast_ns, slow_ns, ..Row::default() }
+    fn row(kind: RowKind, name: &str, fast_ns: f64, slow_ns: f64) -> CauseRow {
+        CauseRow { kind, name: name.to_owned(), fast_ns, slow_ns, ..CauseRow::default() }
     }
 
     #[test]
@@ -271,8 +271,8 @@ mod tests {
             slow: 23,
             slow_group: SlowGroup::Percent,
             rows: vec![
-                Row { details: vec![by], ..row(RowKind::Lock, "mutex table", 20_000.0, 10_000_000.0) },
-                Row {
+                CauseRow { details: vec![by], ..row(RowKind::Lock, "mutex table", 20_000.0, 10_000_000.0) },
+                CauseRow {
                     slow_error_ns: 40_000.0,
                     ..row(RowKind::Computing, "render(int)", 700_000.0, 750_000.0)
                 },

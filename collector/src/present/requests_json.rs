@@ -3,7 +3,7 @@
 use super::finding_json::Findings;
 use engine::json::Number;
 use engine::report::Finding;
-use engine::requests::{Detail, Row, RowKind, SlowGroup, Summary, WithoutRow};
+use engine::requests::{CauseRow, Detail, RowKind, SlowGroup, Summary, WithoutRow};
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -117,7 +117,7 @@ struct CauseJson<'a> {
     held_by: &'a [Detail],
 }
 
-fn cause(row: &Row) -> CauseJson<'_> {
+fn cause(row: &CauseRow) -> CauseJson<'_> {
     CauseJson {
         kind: row.kind,
         name: &row.name,

@@ -25,7 +25,7 @@ pub struct Summary {
     pub slow_group: SlowGroup,
     /// Causes, ordered by how much more time slow requests spend on them than fast ones. Each column adds up to its mean
     /// latency.
-    pub rows: Vec<Row>,
+    pub rows: Vec<CauseRow>,
     /// The 99th percentile without each cause's own part, the lowest first.
     pub without: Vec<WithoutRow>,
     /// Requests whose path was not followed to their begin.
@@ -55,7 +55,7 @@ pub struct Latencies {
 
 /// A cause, with the time that a request spends on it on average.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Row {
+pub struct CauseRow {
     /// The cause's kind.
     pub kind: RowKind,
     /// The function, the lock, the kind of wait with its function, or the thread; empty if the kind says all.
@@ -72,7 +72,7 @@ pub struct Row {
     pub details: Vec<Detail>,
 }
 
-impl Row {
+impl CauseRow {
     /// How much more time slow requests spend on the cause, ns.
     pub fn difference_ns(&self) -> f64 {
         self.slow_ns - self.fast_ns
@@ -87,7 +87,7 @@ pub struct Detail {
     pub by: String,
     /// The kind of what the holder did.
     pub kind: RowKind,
-    /// The name, as in [`Row::name`].
+    /// The name, as in [`CauseRow::name`].
     pub name: String,
     /// Mean time in a slow request, ns.
     #[serde(serialize_with = "number")]
@@ -132,7 +132,7 @@ pub enum RowKind {
 pub struct WithoutRow {
     /// Kind of the cause.
     pub kind: RowKind,
-    /// The name, as in [`Row::name`].
+    /// The name, as in [`CauseRow::name`].
     pub name: String,
     /// The 99th percentile without the cause is at least this, ns.
     #[serde(rename = "p99_without_ns")]

@@ -2,7 +2,7 @@
 
 use super::cause::{Cause, LockRef, Source};
 use super::groups::GROUPS;
-use super::model::{Row, RowKind};
+use super::model::{CauseRow, RowKind};
 use super::shares::Shares;
 use super::sums::{Key, Sums};
 use crate::program::{FunctionRef, Program};
@@ -84,7 +84,7 @@ impl<'a> Namer<'a> {
 
 impl Namer<'_> {
     /// The part of a key's time that belongs to a row, by group, from 0 to 1.
-    pub(super) fn belongs(&self, number: u32, key: &Key, row: &Row, shares: &Shares) -> [f64; GROUPS] {
+    pub(super) fn belongs(&self, number: u32, key: &Key, row: &CauseRow, shares: &Shares) -> [f64; GROUPS] {
         let whole = |belongs: bool| [if belongs { 1.0 } else { 0.0 }; GROUPS];
         match (key.lock, key.cause) {
             (Some(lock), _) => whole(row.kind == RowKind::Lock && self.lock(lock) == row.name),

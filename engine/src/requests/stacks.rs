@@ -18,7 +18,7 @@ pub struct SpentOn {
     pub lock: Option<(String, String)>,
     /// The kind of the cause.
     pub kind: RowKind,
-    /// The name, as in [`super::Row::name`]; empty for computing.
+    /// The name, as in [`super::CauseRow::name`]; empty for computing.
     pub name: String,
     /// Functions, the outermost first; only for computing.
     pub frames: Vec<String>,

@@ -3,7 +3,7 @@
 use super::calls::{Calls, Request};
 use super::cause::Cause;
 use super::groups::{GROUPS, Group, Groups};
-use super::model::{Detail, Latencies, Row, RowKind, Summary};
+use super::model::{CauseRow, Detail, Latencies, RowKind, Summary};
 use super::names::Namer;
 use super::paths::Paths;
 use super::shares::Shares;
@@ -93,7 +93,7 @@ struct Building {
     details: FxHashMap<(String, RowKind, String), f64>,
 }
 
-fn rows(namer: &Namer<'_>, sums: &Sums, shares: &Shares) -> Vec<Row> {
+fn rows(namer: &Namer<'_>, sums: &Sums, shares: &Shares) -> Vec<CauseRow> {
     let mut rows: FxHashMap<(RowKind, String), Building> = FxHashMap::default();
     for (number, key, ns) in sums.all() {
         if let Some(lock) = key.lock {
@@ -136,7 +136,7 @@ fn rows(namer: &Namer<'_>, sums: &Sums, shares: &Shares) -> Vec<Row> {
 /// Half of the 95 % interval, in standard errors.
 const HALF_WIDTH: f64 = 1.96;
 
-fn finished(kind: RowKind, name: String, row: Building, sums: &Sums) -> Row {
+fn finished(kind: RowKind, name: String, row: Building, sums: &Sums) -> CauseRow {
     let mean = |group: Group| mean_ns(row.ns[group as usize], sums, group);
     let error = |group: Group| HALF_WIDTH * mean_ns(row.variance[group as usize].sqrt(), sums, group);
     let mut details: Vec<Detail> = row
@@ -153,7 +153,7 @@ fn finished(kind: RowKind, name: String, row: Building, sums: &Sums) -> Row {
     details.sort_by(|a, b| {
         b.slow_ns.total_cmp(&a.slow_ns).then_with(|| (&a.by, a.kind, &a.name).cmp(&(&b.by, b.kind, &b.name)))
     });
-    Row {
+    CauseRow {
         kind,
         name,
         fast_ns: mean(Group::Fast),

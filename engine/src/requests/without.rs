@@ -1,7 +1,7 @@
 //! The 99th percentile of the latencies without a cause.
 
 use super::groups::{GROUPS, Group, rank};
-use super::model::{Row, WithoutRow};
+use super::model::{CauseRow, WithoutRow};
 use super::names::Namer;
 use super::shares::Shares;
 use super::sums::Sums;
@@ -15,10 +15,10 @@ pub(super) fn without(
     namer: &Namer<'_>,
     sums: &Sums,
     shares: &Shares,
-    rows: &[Row],
+    rows: &[CauseRow],
     p99_ns: u64,
 ) -> Vec<WithoutRow> {
-    let mut tried: Vec<&Row> = rows.iter().filter(|row| row.slow_ns > 0.0).collect();
+    let mut tried: Vec<&CauseRow> = rows.iter().filter(|row| row.slow_ns > 0.0).collect();
     tried.sort_by(|a, b| b.slow_ns.total_cmp(&a.slow_ns));
     let mut all: Vec<WithoutRow> = tried
         .into_iter()
