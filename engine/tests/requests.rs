@@ -12,7 +12,7 @@
 use engine::event::FutexFact;
 use engine::program::{Occurrences, Program};
 use engine::requests::{
-    Calls, Cause, Latencies, Part, Paths, Request, RowKind, SlowGroup, Source, Summary, calls, summarize,
+    Calls, Cause, CauseKind, Latencies, Part, Paths, Request, SlowGroup, Source, Summary, calls, summarize,
 };
 use engine::time::Timestamp;
 use engine::timeline::{
@@ -285,7 +285,7 @@ pub(crate) fn assert_sums(summary: &Summary) {
     if summary.slow > 0 {
         alike(rows.iter().map(|row| row.slow_ns).sum(), latencies.slow_mean_ns);
     }
-    for row in rows.iter().filter(|row| row.kind == RowKind::Lock) {
+    for row in rows.iter().filter(|row| row.kind == CauseKind::Lock) {
         alike(row.details.iter().map(|detail| detail.slow_ns).sum(), row.slow_ns);
     }
     for without in &summary.without {
@@ -314,9 +314,9 @@ fn the_first_row_is_what_slow_requests_have_more_of() {
     let Latencies { p50_ns, p99_ns, .. } = summary.latencies;
     assert_eq!((p50_ns, p99_ns), (12 * UNIT, 84 * UNIT));
     let first = &summary.rows[0];
-    assert_eq!((first.kind, first.name.as_str()), (RowKind::Disk, "sync"));
+    assert_eq!((first.kind, first.name.as_str()), (CauseKind::Disk, "sync"));
     assert_eq!((first.fast_ns, first.slow_ns), (8.0 * UNIT as f64, (80.0 + 3.0 * 8.0) / 4.0 * UNIT as f64));
-    assert_eq!(summary.without[0].kind, RowKind::Disk);
+    assert_eq!(summary.without[0].kind, CauseKind::Disk);
     assert_eq!(summary.without[0].p99_ns, 4 * UNIT);
     assert_eq!(program_without_requests(), 0);
 }

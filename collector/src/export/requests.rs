@@ -3,7 +3,7 @@
 
 use super::folded::plain;
 use crate::present::requests::words;
-use engine::requests::{Means, RowKind, SpentOn};
+use engine::requests::{CauseKind, Means, SpentOn};
 use std::io::{self, Write};
 
 /// Writes stacks that do not round to zero. A wait is a frame in brackets; a lock is one below what its holder did.
@@ -15,7 +15,7 @@ pub fn write(stacks: &[(SpentOn, Means)], out: &mut dyn Write) -> io::Result<()>
         }
         let lock = spent.lock.iter().flat_map(|(lock, by)| [format!("[{lock}]"), format!("[held by {by}]")]);
         let own = match spent.kind {
-            RowKind::Computing => spent.frames.clone(),
+            CauseKind::Computing => spent.frames.clone(),
             kind => vec![format!("[{}]", words(kind, &spent.name))],
         };
         let frames: Vec<String> = lock.chain(own).map(|name| name.chars().map(plain).collect()).collect();
@@ -32,12 +32,12 @@ mod tests {
     fn two_numbers_behind_each_stack() {
         let computing = SpentOn {
             lock: Some(("mutex a;b".to_owned(), "keeper".to_owned())),
-            kind: RowKind::Computing,
+            kind: CauseKind::Computing,
             frames: vec!["main".to_owned(), "work".to_owned()],
             ..SpentOn::default()
         };
         let disk =
-            SpentOn { kind: RowKind::Disk, name: "file sync in store".to_owned(), ..SpentOn::default() };
+            SpentOn { kind: CauseKind::Disk, name: "file sync in store".to_owned(), ..SpentOn::default() };
         let mut out = Vec::new();
         let stacks = [(computing, [0.0, 1500.4]), (disk.clone(), [7.0, 9.0]), (disk, [0.1, 0.0])];
         write(&stacks, &mut out).expect("written");

@@ -7,7 +7,7 @@ use super::style::{Paint, Style};
 use super::table;
 use crate::cell::{counted, duration, ending, grouped, width};
 use engine::report::Finding;
-use engine::requests::{CauseRow, Detail, RowKind, SlowGroup, Summary};
+use engine::requests::{CauseKind, CauseRow, Detail, SlowGroup, Summary};
 use std::io::{self, Write};
 
 /// Rows of a table by default.
@@ -211,22 +211,22 @@ fn remarks(summary: &Summary, findings: &[Finding], style: &Style, out: &mut dyn
 }
 
 /// A cause in a few words.
-pub(crate) fn words(kind: RowKind, name: &str) -> String {
+pub(crate) fn words(kind: CauseKind, name: &str) -> String {
     match kind {
-        RowKind::Computing if name.is_empty() => "computing, nobody knows what".to_owned(),
-        RowKind::Computing => format!("computing {}", short(name)),
-        RowKind::Lock => name.to_owned(),
-        RowKind::NoCpu => "no CPU: own threads had it".to_owned(),
-        RowKind::NoCpuOthers => "no CPU: others had it".to_owned(),
-        RowKind::Woken => "woken, not yet running".to_owned(),
-        RowKind::Disk => format!("disk: {name}"),
-        RowKind::Peer => format!("network: {name}"),
-        RowKind::Timer => format!("time: {name}"),
-        RowKind::Process => format!("another process: {name}"),
-        RowKind::Other => format!("device or signal: {name}"),
-        RowKind::Queue => format!("queue: other work of {name}"),
-        RowKind::Unknown => "not known".to_owned(),
-        RowKind::NotFollowed => "not followed".to_owned(),
+        CauseKind::Computing if name.is_empty() => "computing, nobody knows what".to_owned(),
+        CauseKind::Computing => format!("computing {}", short(name)),
+        CauseKind::Lock => name.to_owned(),
+        CauseKind::NoCpu => "no CPU: own threads had it".to_owned(),
+        CauseKind::NoCpuOthers => "no CPU: others had it".to_owned(),
+        CauseKind::Woken => "woken, not yet running".to_owned(),
+        CauseKind::Disk => format!("disk: {name}"),
+        CauseKind::Peer => format!("network: {name}"),
+        CauseKind::Timer => format!("time: {name}"),
+        CauseKind::Process => format!("another process: {name}"),
+        CauseKind::Other => format!("device or signal: {name}"),
+        CauseKind::Queue => format!("queue: other work of {name}"),
+        CauseKind::Unknown => "not known".to_owned(),
+        CauseKind::NotFollowed => "not followed".to_owned(),
     }
 }
 
@@ -242,7 +242,7 @@ mod tests {
         String::from_utf8(out).expect("text")
     }
 
-    fn row(kind: RowKind, name: &str, fast_ns: f64, slow_ns: f64) -> CauseRow {
+    fn row(kind: CauseKind, name: &str, fast_ns: f64, slow_ns: f64) -> CauseRow {
         CauseRow { kind, name: name.to_owned(), fast_ns, slow_ns, ..CauseRow::default() }
     }
 
@@ -250,7 +250,7 @@ mod tests {
     fn columns_add_up_and_the_reason_comes_first() {
         let by = Detail {
             by: "keeper".to_owned(),
-            kind: RowKind::Computing,
+            kind: CauseKind::Computing,
             name: "rebuild".to_owned(),
             slow_ns: 9e6,
         };
@@ -271,15 +271,15 @@ mod tests {
             slow: 23,
             slow_group: SlowGroup::Percent,
             rows: vec![
-                CauseRow { details: vec![by], ..row(RowKind::Lock, "mutex table", 20_000.0, 10_000_000.0) },
+                CauseRow { details: vec![by], ..row(CauseKind::Lock, "mutex table", 20_000.0, 10_000_000.0) },
                 CauseRow {
                     slow_error_ns: 40_000.0,
-                    ..row(RowKind::Computing, "render(int)", 700_000.0, 750_000.0)
+                    ..row(CauseKind::Computing, "render(int)", 700_000.0, 750_000.0)
                 },
-                row(RowKind::Woken, "", 100_000.0, 100_000.0),
+                row(CauseKind::Woken, "", 100_000.0, 100_000.0),
             ],
             without: vec![WithoutRow {
-                kind: RowKind::Lock,
+                kind: CauseKind::Lock,
                 name: "mutex table".to_owned(),
                 p99_ns: 1_900_000,
             }],

@@ -3,7 +3,7 @@
 use super::finding_json::Findings;
 use engine::json::Number;
 use engine::report::Finding;
-use engine::requests::{CauseRow, Detail, RowKind, SlowGroup, Summary, WithoutRow};
+use engine::requests::{CauseKind, CauseRow, Detail, SlowGroup, Summary, WithoutRow};
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -105,7 +105,7 @@ struct GroupJson {
 
 #[derive(Serialize)]
 struct CauseJson<'a> {
-    kind: RowKind,
+    kind: CauseKind,
     name: &'a str,
     fast_ns: Number,
     fast_error_ns: Number,

@@ -57,7 +57,7 @@ pub struct Latencies {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CauseRow {
     /// The cause's kind.
-    pub kind: RowKind,
+    pub kind: CauseKind,
     /// The function, the lock, the kind of wait with its function, or the thread; empty if the kind says all.
     pub name: String,
     /// Mean of the fast half, ns.
@@ -86,7 +86,7 @@ pub struct Detail {
     #[serde(rename = "thread")]
     pub by: String,
     /// The kind of what the holder did.
-    pub kind: RowKind,
+    pub kind: CauseKind,
     /// The name, as in [`CauseRow::name`].
     pub name: String,
     /// Mean time in a slow request, ns.
@@ -97,7 +97,7 @@ pub struct Detail {
 /// A kind of cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum RowKind {
+pub enum CauseKind {
     /// Computing a function.
     Computing,
     /// A lock that another thread had.
@@ -131,7 +131,7 @@ pub enum RowKind {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct WithoutRow {
     /// Kind of the cause.
-    pub kind: RowKind,
+    pub kind: CauseKind,
     /// The name, as in [`CauseRow::name`].
     pub name: String,
     /// The 99th percentile without the cause is at least this, ns.

@@ -2,7 +2,7 @@
 
 use super::cause::{Cause, LockRef, Source};
 use super::groups::GROUPS;
-use super::model::{CauseRow, RowKind};
+use super::model::{CauseKind, CauseRow};
 use super::shares::Shares;
 use super::sums::{Key, Sums};
 use crate::program::{FunctionRef, Program};
@@ -55,22 +55,22 @@ impl<'a> Namer<'a> {
     }
 
     /// Kind and name of a cause, regardless of a lock around it; computing has its innermost function with probes.
-    pub(super) fn cause(&self, key: &Key) -> (RowKind, String) {
+    pub(super) fn cause(&self, key: &Key) -> (CauseKind, String) {
         match key.cause {
-            Cause::Computing(top) => (RowKind::Computing, self.function(top)),
-            Cause::Woken => (RowKind::Woken, String::new()),
-            Cause::NoCpu => (RowKind::NoCpu, String::new()),
-            Cause::NoCpuOthers => (RowKind::NoCpuOthers, String::new()),
-            Cause::Queued => (RowKind::Queue, self.thread(key.thread)),
-            Cause::Unknown => (RowKind::Unknown, String::new()),
-            Cause::NotFollowed => (RowKind::NotFollowed, String::new()),
+            Cause::Computing(top) => (CauseKind::Computing, self.function(top)),
+            Cause::Woken => (CauseKind::Woken, String::new()),
+            Cause::NoCpu => (CauseKind::NoCpu, String::new()),
+            Cause::NoCpuOthers => (CauseKind::NoCpuOthers, String::new()),
+            Cause::Queued => (CauseKind::Queue, self.thread(key.thread)),
+            Cause::Unknown => (CauseKind::Unknown, String::new()),
+            Cause::NotFollowed => (CauseKind::NotFollowed, String::new()),
             Cause::Waiting(outside) => {
                 let kind = match outside.source {
-                    Source::Disk => RowKind::Disk,
-                    Source::Peer => RowKind::Peer,
-                    Source::Timer => RowKind::Timer,
-                    Source::Process => RowKind::Process,
-                    Source::Other => RowKind::Other,
+                    Source::Disk => CauseKind::Disk,
+                    Source::Peer => CauseKind::Peer,
+                    Source::Timer => CauseKind::Timer,
+                    Source::Process => CauseKind::Process,
+                    Source::Other => CauseKind::Other,
                 };
                 // Not every sleep has a sampled stack.
                 let only = || self.only.get(&(outside.source, outside.name)).copied().flatten();
@@ -87,8 +87,8 @@ impl Namer<'_> {
     pub(super) fn belongs(&self, number: u32, key: &Key, row: &CauseRow, shares: &Shares) -> [f64; GROUPS] {
         let whole = |belongs: bool| [if belongs { 1.0 } else { 0.0 }; GROUPS];
         match (key.lock, key.cause) {
-            (Some(lock), _) => whole(row.kind == RowKind::Lock && self.lock(lock) == row.name),
-            (None, Cause::Computing(_)) if row.kind == RowKind::Computing => {
+            (Some(lock), _) => whole(row.kind == CauseKind::Lock && self.lock(lock) == row.name),
+            (None, Cause::Computing(_)) if row.kind == CauseKind::Computing => {
                 std::array::from_fn(|group| shares.part(self, group, number, &row.name))
             }
             (None, Cause::Computing(_)) => whole(false),

@@ -3,7 +3,7 @@
 use super::calls::Calls;
 use super::cause::Cause;
 use super::groups::Group;
-use super::model::RowKind;
+use super::model::CauseKind;
 use super::names::Namer;
 use super::summary::follow;
 use super::sums::{Hits, Sums};
@@ -17,7 +17,7 @@ pub struct SpentOn {
     /// The lock that the request waited for meanwhile, and the thread that held it.
     pub lock: Option<(String, String)>,
     /// The kind of the cause.
-    pub kind: RowKind,
+    pub kind: CauseKind,
     /// The name, as in [`super::CauseRow::name`]; empty for computing.
     pub name: String,
     /// Functions, the outermost first; only for computing.
@@ -43,7 +43,7 @@ pub fn stacks(timeline: &Timeline, program: &Program, calls: &Calls) -> Vec<(Spe
             if let Cause::Computing(top) = key.cause {
                 let spent = |frames| SpentOn {
                     lock: lock.clone(),
-                    kind: RowKind::Computing,
+                    kind: CauseKind::Computing,
                     frames,
                     ..SpentOn::default()
                 };

@@ -3,7 +3,7 @@
 use super::calls::{Calls, Request};
 use super::cause::Cause;
 use super::groups::{GROUPS, Group, Groups};
-use super::model::{CauseRow, Detail, Latencies, RowKind, Summary};
+use super::model::{CauseKind, CauseRow, Detail, Latencies, Summary};
 use super::names::Namer;
 use super::paths::Paths;
 use super::shares::Shares;
@@ -90,14 +90,14 @@ fn mean_ns(sum: f64, sums: &Sums, group: Group) -> f64 {
 struct Building {
     ns: [f64; GROUPS],
     variance: [f64; GROUPS],
-    details: FxHashMap<(String, RowKind, String), f64>,
+    details: FxHashMap<(String, CauseKind, String), f64>,
 }
 
 fn rows(namer: &Namer<'_>, sums: &Sums, shares: &Shares) -> Vec<CauseRow> {
-    let mut rows: FxHashMap<(RowKind, String), Building> = FxHashMap::default();
+    let mut rows: FxHashMap<(CauseKind, String), Building> = FxHashMap::default();
     for (number, key, ns) in sums.all() {
         if let Some(lock) = key.lock {
-            let row = rows.entry((RowKind::Lock, namer.lock(lock))).or_default();
+            let row = rows.entry((CauseKind::Lock, namer.lock(lock))).or_default();
             (0..GROUPS).for_each(|group| row.ns[group] += ns[group] as f64);
             let slow = Group::Slow as usize;
             let by = namer.thread(key.thread);
@@ -105,7 +105,7 @@ fn rows(namer: &Namer<'_>, sums: &Sums, shares: &Shares) -> Vec<CauseRow> {
                 Cause::Computing(_) => {
                     for share in shares.at(slow, number) {
                         let name = namer.function(share.function);
-                        *row.details.entry((by.clone(), RowKind::Computing, name)).or_insert(0.0) +=
+                        *row.details.entry((by.clone(), CauseKind::Computing, name)).or_insert(0.0) +=
                             share.part * ns[slow] as f64;
                     }
                 }
@@ -124,7 +124,7 @@ fn rows(namer: &Namer<'_>, sums: &Sums, shares: &Shares) -> Vec<CauseRow> {
         for (group, ns) in ns.into_iter().enumerate() {
             let ns = ns as f64;
             for share in shares.at(group, number) {
-                let row = rows.entry((RowKind::Computing, namer.function(share.function))).or_default();
+                let row = rows.entry((CauseKind::Computing, namer.function(share.function))).or_default();
                 row.ns[group] += share.part * ns;
                 row.variance[group] += share.variance * ns * ns;
             }
@@ -136,7 +136,7 @@ fn rows(namer: &Namer<'_>, sums: &Sums, shares: &Shares) -> Vec<CauseRow> {
 /// Half of the 95 % interval, in standard errors.
 const HALF_WIDTH: f64 = 1.96;
 
-fn finished(kind: RowKind, name: String, row: Building, sums: &Sums) -> CauseRow {
+fn finished(kind: CauseKind, name: String, row: Building, sums: &Sums) -> CauseRow {
     let mean = |group: Group| mean_ns(row.ns[group as usize], sums, group);
     let error = |group: Group| HALF_WIDTH * mean_ns(row.variance[group as usize].sqrt(), sums, group);
     let mut details: Vec<Detail> = row
