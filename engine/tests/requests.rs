@@ -12,7 +12,8 @@
 use engine::event::FutexFact;
 use engine::program::{Occurrences, Program};
 use engine::requests::{
-    Calls, Cause, CauseKind, Latencies, Part, Paths, Request, SlowGroup, Source, Summary, calls, summarize,
+    Calls, Cause, CauseKind, Latencies, PathPart, Paths, Request, SlowGroup, Source, Summary, calls,
+    summarize,
 };
 use engine::time::Timestamp;
 use engine::timeline::{
@@ -148,8 +149,8 @@ fn request(begin: (u32, u64), end: (u32, u64)) -> Request {
 }
 
 #[track_caller]
-pub(crate) fn assert_adds_up(parts: &[Part], request: &Request) {
-    let sum: u64 = parts.iter().map(Part::length_ns).sum();
+pub(crate) fn assert_adds_up(parts: &[PathPart], request: &Request) {
+    let sum: u64 = parts.iter().map(PathPart::length_ns).sum();
     assert_eq!(Some(sum), request.latency_ns(), "{request:?} {parts:?}");
     let mut at = request.begin;
     for part in parts {

@@ -6,7 +6,7 @@ use strum::IntoStaticStr;
 
 /// A part of a request's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct PathPart {
     /// First instant.
     pub from: Timestamp,
     /// End, exclusive; later than `from`.
@@ -20,7 +20,7 @@ pub struct Part {
     pub lock: Option<LockRef>,
 }
 
-impl Part {
+impl PathPart {
     /// The part's length, ns.
     pub fn length_ns(&self) -> u64 {
         self.to.0.saturating_sub(self.from.0)
@@ -36,7 +36,7 @@ pub enum LockRef {
     Word(u32),
 }
 
-/// What a thread did during a [`Part`].
+/// What a thread did during a [`PathPart`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Cause {
     /// The thread computed, in this innermost function with probes. Samples of many requests together show functions without

@@ -35,7 +35,7 @@ mod walk;
 mod without;
 
 pub use calls::{Calls, Request, calls};
-pub use cause::{Cause, LockRef, Outside, Part, Source};
+pub use cause::{Cause, LockRef, Outside, PathPart, Source};
 pub use groups::{Groups, SlowGroup};
 pub use model::{CauseKind, CauseRow, Detail, Latencies, Summary, WithoutRow};
 pub use paths::{DEEPEST, MOST_STEPS, Paths, STEPS_PER_EVENT};

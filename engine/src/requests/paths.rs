@@ -2,7 +2,7 @@
 
 use super::answers::Answers;
 use super::calls::Request;
-use super::cause::Part;
+use super::cause::PathPart;
 use super::cpu_waits::CpuWaits;
 use super::holders::Holders;
 use super::tops::Tops;
@@ -58,7 +58,7 @@ impl<'a> Paths<'a> {
 
     /// The request's path from its begin to its end: in order, without overlap or hole, so that the lengths add up to its
     /// latency. Empty for a request without begin or end in the recording. The next call overwrites the slice.
-    pub fn path(&mut self, request: &Request) -> &[Part] {
+    pub fn path(&mut self, request: &Request) -> &[PathPart] {
         let mut walk = std::mem::take(&mut self.walk);
         let steps = walk.request(self, request, self.budget.min(MOST_STEPS));
         self.budget = self.budget.saturating_sub(steps);

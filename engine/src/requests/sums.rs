@@ -1,7 +1,7 @@
 //! The parts of all requests, summed up by cause and group.
 
 use super::calls::Request;
-use super::cause::{Cause, LockRef, Part};
+use super::cause::{Cause, LockRef, PathPart};
 use super::groups::{GROUPS, Group, Groups};
 use super::paths::{Paths, STEPS_PER_EVENT};
 use super::sampled;
@@ -92,7 +92,7 @@ impl Sums {
         sums
     }
 
-    fn add(&mut self, timeline: &Timeline, parts: &[Part], group: Group, first_of_name: &[u32]) {
+    fn add(&mut self, timeline: &Timeline, parts: &[PathPart], group: Group, first_of_name: &[u32]) {
         let from = self.causes.len();
         let mut is_followed = true;
         for part in parts {
@@ -129,7 +129,7 @@ impl Sums {
         }
     }
 
-    fn number(&mut self, part: &Part, first_of_name: &[u32]) -> u32 {
+    fn number(&mut self, part: &PathPart, first_of_name: &[u32]) -> u32 {
         let is_named = part.lock.is_some() || part.cause == Cause::Queued;
         let thread = first_of_name.get(part.thread as usize).copied().filter(|_| is_named);
         let key = Key { lock: part.lock, cause: part.cause, thread };

@@ -1,7 +1,7 @@
 //! The walk along one request, back from its end. Iterative: the threads that wait for each other lie on a stack.
 
 use super::calls::Request;
-use super::cause::{Cause, LockRef, Part};
+use super::cause::{Cause, LockRef, PathPart};
 use super::cpu_waits::Wish;
 use super::paths::{DEEPEST, Paths};
 use crate::time::Timestamp;
@@ -37,7 +37,7 @@ enum Below {
 #[derive(Debug, Default)]
 pub(super) struct Walk {
     /// After a walk: the path.
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<PathPart>,
     stack: Vec<Frame>,
     at: u64,
     /// The walk has reached the thread in which the request began, and stays there.
@@ -89,9 +89,9 @@ impl Walk {
             return;
         }
         self.at = low;
-        let part = Part { from, to, thread: frame.thread, cause, lock: frame.lock };
+        let part = PathPart { from, to, thread: frame.thread, cause, lock: frame.lock };
         match self.parts.last_mut() {
-            Some(next) if Part { from: next.from, to: next.to, ..part } == *next => next.from = from,
+            Some(next) if PathPart { from: next.from, to: next.to, ..part } == *next => next.from = from,
             _ => self.parts.push(part),
         }
     }
