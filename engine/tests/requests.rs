@@ -12,7 +12,7 @@
 use engine::event::FutexFact;
 use engine::program::{Occurrences, Program};
 use engine::requests::{
-    Calls, Cause, CauseKind, Latencies, PathPart, Paths, Request, SlowGroup, Source, Summary, calls,
+    Calls, Cause, CauseKind, Latencies, PathPart, Paths, Request, RequestSummary, SlowGroup, Source, calls,
     summarize,
 };
 use engine::time::Timestamp;
@@ -276,10 +276,10 @@ fn many_requests_on_one_long_stretch_are_followed_within_bounds() {
 }
 
 #[track_caller]
-pub(crate) fn assert_sums(summary: &Summary) {
+pub(crate) fn assert_sums(summary: &RequestSummary) {
     let alike =
         |a: f64, b: f64| assert!((a - b).abs() <= 1e-6 * a.abs().max(b.abs()) + 1e-3, "{a} is not {b}");
-    let Summary { rows, latencies, .. } = summary;
+    let RequestSummary { rows, latencies, .. } = summary;
     if summary.fast > 0 {
         alike(rows.iter().map(|row| row.fast_ns).sum(), latencies.fast_mean_ns);
     }
@@ -324,6 +324,6 @@ fn the_first_row_is_what_slow_requests_have_more_of() {
 
 fn program_without_requests() -> usize {
     let summary = summarize(&Timeline::default(), &Program::default(), &calls(&Timeline::default(), &[1]));
-    assert_eq!(summary, Summary::default());
+    assert_eq!(summary, RequestSummary::default());
     summary.count
 }

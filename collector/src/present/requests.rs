@@ -7,7 +7,7 @@ use super::style::{Paint, Style};
 use super::table;
 use crate::cell::{counted, duration, ending, grouped, width};
 use engine::report::Finding;
-use engine::requests::{CauseKind, CauseRow, Detail, SlowGroup, Summary};
+use engine::requests::{CauseKind, CauseRow, Detail, RequestSummary, SlowGroup};
 use std::io::{self, Write};
 
 /// Rows of a table by default.
@@ -26,7 +26,7 @@ const ERROR: usize = 9;
 /// Writes the summary. `what`: functions whose calls are requests; `top`: number of rows asked for; `findings`: of the
 /// recording.
 pub fn write(
-    summary: &Summary,
+    summary: &RequestSummary,
     what: &str,
     top: Option<usize>,
     findings: &[Finding],
@@ -39,8 +39,8 @@ pub fn write(
     remarks(summary, findings, style, out)
 }
 
-fn head(summary: &Summary, what: &str, style: &Style, out: &mut dyn Write) -> io::Result<()> {
-    let Summary { count, latencies, .. } = summary;
+fn head(summary: &RequestSummary, what: &str, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    let RequestSummary { count, latencies, .. } = summary;
     let seconds = summary.span_ns as f64 / 1e9;
     let rate =
         if seconds > 0.0 { format!(", {} a second", rate(*count as f64 / seconds)) } else { String::new() };
@@ -71,7 +71,7 @@ fn rate(rate: f64) -> String {
 }
 
 /// The words for the slow requests.
-fn slow_words(summary: &Summary) -> String {
+fn slow_words(summary: &RequestSummary) -> String {
     match summary.slow_group {
         SlowGroup::Percent => "slowest 1 %".to_owned(),
         SlowGroup::Ten => "slowest 10".to_owned(),
@@ -88,7 +88,7 @@ struct Line<'a> {
     error: f64,
 }
 
-fn causes(summary: &Summary, shown: usize, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+fn causes(summary: &RequestSummary, shown: usize, style: &Style, out: &mut dyn Write) -> io::Result<()> {
     let label = style.width.saturating_sub(3 * CELL + ERROR + 1).clamp(20, 60);
     let title = format!(
         "{:label$}{:>CELL$}{:>width$}{:>ERROR$}{:>CELL$}",
@@ -165,7 +165,7 @@ fn doing(detail: &Detail) -> String {
     format!("{}, {}", words(detail.kind, &detail.name), duration(detail.slow_ns))
 }
 
-fn without(summary: &Summary, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+fn without(summary: &RequestSummary, style: &Style, out: &mut dyn Write) -> io::Result<()> {
     if summary.without.is_empty() {
         return Ok(());
     }
@@ -183,7 +183,12 @@ fn without(summary: &Summary, style: &Style, out: &mut dyn Write) -> io::Result<
     table::wrap(&mut out, style, Paint::Dim, "", bound, "")
 }
 
-fn remarks(summary: &Summary, findings: &[Finding], style: &Style, out: &mut dyn Write) -> io::Result<()> {
+fn remarks(
+    summary: &RequestSummary,
+    findings: &[Finding],
+    style: &Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let mut remarks: Vec<String> = Vec::new();
     if summary.entries_only {
         remarks
@@ -235,7 +240,7 @@ mod tests {
     use super::*;
     use engine::requests::{Latencies, WithoutRow};
 
-    fn text(summary: &Summary, top: Option<usize>) -> String {
+    fn text(summary: &RequestSummary, top: Option<usize>) -> String {
         let style = Style { colour: false, unicode: true, width: 80 };
         let mut out = Vec::new();
         write(summary, "serve", top, &[], &style, &mut out).expect("written");
@@ -254,7 +259,7 @@ mod tests {
             name: "rebuild".to_owned(),
             slow_ns: 9e6,
         };
-        let summary = Summary {
+        let summary = RequestSummary {
             count: 2_310,
             unfinished: 2,
             unfinished_ns: 3_200_000,
@@ -283,7 +288,7 @@ mod tests {
                 name: "mutex table".to_owned(),
                 p99_ns: 1_900_000,
             }],
-            ..Summary::default()
+            ..RequestSummary::default()
         };
         let expected = "\
 serve: 2,310 requests in 20.0 s, 116 a second
@@ -310,8 +315,15 @@ shorter, too.
 
     #[test]
     fn nothing_is_no_reason_to_fail() {
-        let text =
-            text(&Summary { entries_only: true, partly: true, not_followed: 1, ..Summary::default() }, None);
+        let text = text(
+            &RequestSummary {
+                entries_only: true,
+                partly: true,
+                not_followed: 1,
+                ..RequestSummary::default()
+            },
+            None,
+        );
         assert!(text.contains("serve: 0 requests"), "{text}");
         assert!(text.contains("! 1 request passed"), "{text}");
     }

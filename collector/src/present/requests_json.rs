@@ -3,7 +3,7 @@
 use super::finding_json::Findings;
 use engine::json::Number;
 use engine::report::Finding;
-use engine::requests::{CauseKind, CauseRow, Detail, SlowGroup, Summary, WithoutRow};
+use engine::requests::{CauseKind, CauseRow, Detail, RequestSummary, SlowGroup, WithoutRow};
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -12,7 +12,7 @@ pub const SCHEMA: &str = "longpole-requests/1";
 
 /// Writes the requests that are calls of `functions` as one line, with at most `top` causes.
 pub fn write(
-    summary: &Summary,
+    summary: &RequestSummary,
     functions: &[String],
     top: Option<usize>,
     findings: &[Finding],

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 /// Latencies of requests of one kind, and their causes.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Summary {
+pub struct RequestSummary {
     /// Requests whose begin and end are known.
     pub count: usize,
     /// Requests that were open when the recording began or ended.

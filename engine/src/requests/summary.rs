@@ -3,7 +3,7 @@
 use super::calls::{Calls, Request};
 use super::cause::Cause;
 use super::groups::{GROUPS, Group, Groups};
-use super::model::{CauseKind, CauseRow, Detail, Latencies, Summary};
+use super::model::{CauseKind, CauseRow, Detail, Latencies, RequestSummary};
 use super::names::Namer;
 use super::paths::Paths;
 use super::shares::Shares;
@@ -24,7 +24,7 @@ pub(super) fn follow(timeline: &Timeline, program: &Program, calls: &Calls) -> (
 }
 
 /// Walks all requests and summarizes them. `program` was made from the timeline.
-pub fn summarize(timeline: &Timeline, program: &Program, calls: &Calls) -> Summary {
+pub fn summarize(timeline: &Timeline, program: &Program, calls: &Calls) -> RequestSummary {
     let requests = &calls.requests;
     let (groups, sums) = follow(timeline, program, calls);
     let namer = Namer::of(timeline, program, &sums);
@@ -39,7 +39,7 @@ pub fn summarize(timeline: &Timeline, program: &Program, calls: &Calls) -> Summa
     let open = requests.iter().filter(|request| request.latency_ns().is_none());
     let so_far =
         open.clone().map(|request| request.end.unwrap_or(timeline.end).0.saturating_sub(request.begin.0));
-    Summary {
+    RequestSummary {
         count: groups.count(),
         unfinished: open.count(),
         unfinished_ns: so_far.max().unwrap_or(0),
