@@ -7,7 +7,7 @@ use super::style::{Paint, Style};
 use super::table;
 use crate::cell::{counted, duration, ending, grouped, width};
 use engine::report::Finding;
-use engine::requests::{CauseKind, CauseRow, Detail, RequestSummary, SlowGroup};
+use engine::requests::{CauseKind, CauseRow, HolderDetail, RequestSummary, SlowGroup};
 use std::io::{self, Write};
 
 /// Rows of a table by default.
@@ -161,7 +161,7 @@ fn details(row: &CauseRow, style: &Style, out: &mut dyn Write) -> io::Result<()>
     Ok(())
 }
 
-fn doing(detail: &Detail) -> String {
+fn doing(detail: &HolderDetail) -> String {
     format!("{}, {}", words(detail.kind, &detail.name), duration(detail.slow_ns))
 }
 
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn columns_add_up_and_the_reason_comes_first() {
-        let by = Detail {
+        let by = HolderDetail {
             by: "keeper".to_owned(),
             kind: CauseKind::Computing,
             name: "rebuild".to_owned(),

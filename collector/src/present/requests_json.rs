@@ -3,7 +3,7 @@
 use super::finding_json::Findings;
 use engine::json::Number;
 use engine::report::Finding;
-use engine::requests::{CauseKind, CauseRow, Detail, RequestSummary, SlowGroup, WithoutRow};
+use engine::requests::{CauseKind, CauseRow, HolderDetail, RequestSummary, SlowGroup, WithoutRow};
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -113,8 +113,8 @@ struct CauseJson<'a> {
     slow_error_ns: Number,
     difference_ns: Number,
     /// For a lock: what its holders did.
-    #[serde(skip_serializing_if = "<[Detail]>::is_empty")]
-    held_by: &'a [Detail],
+    #[serde(skip_serializing_if = "<[HolderDetail]>::is_empty")]
+    held_by: &'a [HolderDetail],
 }
 
 fn cause(row: &CauseRow) -> CauseJson<'_> {

@@ -37,7 +37,7 @@ mod without;
 pub use calls::{Calls, Request, calls};
 pub use cause::{Cause, LockRef, Outside, PathPart, Source};
 pub use groups::{Groups, SlowGroup};
-pub use model::{CauseKind, CauseRow, Detail, Latencies, RequestSummary, WithoutRow};
+pub use model::{CauseKind, CauseRow, HolderDetail, Latencies, RequestSummary, WithoutRow};
 pub use paths::{DEEPEST, MOST_STEPS, Paths, STEPS_PER_EVENT};
 pub use stacks::{Means, SpentOn, stacks};
 pub use summary::summarize;

@@ -69,7 +69,7 @@ pub struct CauseRow {
     /// Half of the 95 % interval of `slow_ns`, ns.
     pub slow_error_ns: f64,
     /// For a lock: what its holders did, the longest first.
-    pub details: Vec<Detail>,
+    pub details: Vec<HolderDetail>,
 }
 
 impl CauseRow {
@@ -81,7 +81,7 @@ impl CauseRow {
 
 /// What a lock's holder did while slow requests waited for the lock.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Detail {
+pub struct HolderDetail {
     /// Name of the holder's thread, without its number.
     #[serde(rename = "thread")]
     pub by: String,

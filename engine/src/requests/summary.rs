@@ -3,7 +3,7 @@
 use super::calls::{Calls, Request};
 use super::cause::Cause;
 use super::groups::{GROUPS, Group, Groups};
-use super::model::{CauseKind, CauseRow, Detail, Latencies, RequestSummary};
+use super::model::{CauseKind, CauseRow, HolderDetail, Latencies, RequestSummary};
 use super::names::Namer;
 use super::paths::Paths;
 use super::shares::Shares;
@@ -139,11 +139,11 @@ const HALF_WIDTH: f64 = 1.96;
 fn finished(kind: CauseKind, name: String, row: Building, sums: &Sums) -> CauseRow {
     let mean = |group: Group| mean_ns(row.ns[group as usize], sums, group);
     let error = |group: Group| HALF_WIDTH * mean_ns(row.variance[group as usize].sqrt(), sums, group);
-    let mut details: Vec<Detail> = row
+    let mut details: Vec<HolderDetail> = row
         .details
         .iter()
         .filter(|(_, ns)| **ns > 0.0)
-        .map(|((by, kind, name), ns)| Detail {
+        .map(|((by, kind, name), ns)| HolderDetail {
             by: by.clone(),
             kind: *kind,
             name: name.clone(),
