@@ -16,12 +16,12 @@ pub struct Stay {
     /// How the path entered: `start`, `create`, `lock m`, `barrier b`, `end of T2` …
     pub by: String,
     /// What takes time in this stay, in order; equal neighbours are one part.
-    pub parts: Vec<Part>,
+    pub parts: Vec<StayPart>,
 }
 
 /// A part of a stay that takes time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Part {
+pub struct StayPart {
     /// What the thread does.
     #[serde(flatten)]
     pub what: Doing,
@@ -112,7 +112,7 @@ pub(super) fn doing(program: &Program, activity: &super::Activity) -> Doing {
     }
 }
 
-fn add(parts: &mut Vec<Part>, program: &Program, activity: &super::Activity) {
+fn add(parts: &mut Vec<StayPart>, program: &Program, activity: &super::Activity) {
     let what = doing(program, activity);
     let length_ns = activity.length.as_ns_f64();
     match parts.last_mut() {
@@ -120,6 +120,6 @@ fn add(parts: &mut Vec<Part>, program: &Program, activity: &super::Activity) {
             part.length_ns += length_ns;
             part.times += 1;
         }
-        _ => parts.push(Part { what, length_ns, times: 1 }),
+        _ => parts.push(StayPart { what, length_ns, times: 1 }),
     }
 }
