@@ -29,7 +29,7 @@ pub use paths_report::{
     BenefitRow, PathRow, PathsReport, PathsWanted, SegmentPaths, ShownEdge, ShownPath, path_row, paths_of,
     paths_report,
 };
-pub use route::{Doing, Stay, StayPart};
+pub use route::{NamedActivity, Stay, StayPart};
 pub use slack::{FunctionSlack, SlackSegment, function_slacks, slack_segments};
 pub use slack_report::{SegmentTimes, SlackReport, SlackRow, slack_of, slack_report};
 pub use subjects::{Class, Subject, Subjects};

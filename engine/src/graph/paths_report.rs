@@ -5,7 +5,7 @@ use super::route::{Stay, route};
 use super::slack_report::{findings, timed};
 use super::subjects::Subjects;
 use super::{
-    ActivityGraph, ActivityId, ActivityKind, Doing, NearPath, NearPaths, PathCounts, Timing, labels,
+    ActivityGraph, ActivityId, ActivityKind, NamedActivity, NearPath, NearPaths, PathCounts, Timing, labels,
 };
 use crate::attribution::Owners;
 use crate::cpus::Cpus;
@@ -130,7 +130,7 @@ pub struct ShownEdge {
     pub by: Option<String>,
     /// What takes time; `None` if the edge takes none.
     #[serde(flatten)]
-    pub what: Option<Doing>,
+    pub what: Option<NamedActivity>,
     /// Length of the path up to this edge, nanoseconds.
     #[serde(serialize_with = "number")]
     pub start_ns: f64,
@@ -149,7 +149,7 @@ pub struct SegmentPaths {
     pub operation: usize,
     /// What it does.
     #[serde(flatten)]
-    pub what: Doing,
+    pub what: NamedActivity,
     /// Length of the operation, nanoseconds.
     #[serde(serialize_with = "number")]
     pub length_ns: f64,

@@ -24,7 +24,7 @@ pub struct Stay {
 pub struct StayPart {
     /// What the thread does.
     #[serde(flatten)]
-    pub what: Doing,
+    pub what: NamedActivity,
     /// How long, nanoseconds.
     #[serde(serialize_with = "number")]
     pub length_ns: f64,
@@ -34,7 +34,7 @@ pub struct StayPart {
 
 /// What a thread does for some time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Doing {
+pub enum NamedActivity {
     /// Computes in this function; `None`: in no function.
     Compute(Option<String>),
     /// Waits for this device.
@@ -46,13 +46,13 @@ pub enum Doing {
 }
 
 /// `{"kind":"compute","name":"f"}`; kinds are compute, io, sleep and wake_up.
-impl Serialize for Doing {
+impl Serialize for NamedActivity {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let (kind, name) = match self {
-            Doing::Compute(function) => ("compute", function.as_deref()),
-            Doing::Io(device) => ("io", Some(device.as_str())),
-            Doing::Sleep => ("sleep", None),
-            Doing::WakeUp => ("wake_up", None),
+            NamedActivity::Compute(function) => ("compute", function.as_deref()),
+            NamedActivity::Io(device) => ("io", Some(device.as_str())),
+            NamedActivity::Sleep => ("sleep", None),
+            NamedActivity::WakeUp => ("wake_up", None),
         };
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("kind", kind)?;
@@ -103,12 +103,14 @@ pub(super) fn route(program: &Program, graph: &ActivityGraph, path: &[ActivityId
 }
 
 /// What the thread does during an edge that takes time.
-pub(super) fn doing(program: &Program, activity: &super::Activity) -> Doing {
+pub(super) fn doing(program: &Program, activity: &super::Activity) -> NamedActivity {
     match activity.kind {
-        ActivityKind::Io => Doing::Io(labels::device(program, activity).unwrap_or_default()),
-        ActivityKind::Sleep => Doing::Sleep,
-        ActivityKind::Delay => Doing::WakeUp,
-        _ => Doing::Compute(activity.function.map(|function| labels::function_name(program, function))),
+        ActivityKind::Io => NamedActivity::Io(labels::device(program, activity).unwrap_or_default()),
+        ActivityKind::Sleep => NamedActivity::Sleep,
+        ActivityKind::Delay => NamedActivity::WakeUp,
+        _ => {
+            NamedActivity::Compute(activity.function.map(|function| labels::function_name(program, function)))
+        }
     }
 }
 

@@ -63,7 +63,7 @@ pub struct SegmentTimes {
     pub operation: usize,
     /// What it does.
     #[serde(flatten)]
-    pub what: super::Doing,
+    pub what: super::NamedActivity,
     /// Its length.
     #[serde(serialize_with = "number")]
     pub length_ns: f64,

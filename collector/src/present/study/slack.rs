@@ -6,7 +6,7 @@ use crate::cell::duration;
 use crate::present::frame::{Frame, more};
 use crate::present::short::short;
 use crate::present::style::{Paint, Style};
-use engine::graph::{Doing, SegmentTimes, SlackReport, SlackRow};
+use engine::graph::{NamedActivity, SegmentTimes, SlackReport, SlackRow};
 use engine::json::Number;
 use engine::report::Trust;
 use serde::Serialize;
@@ -116,18 +116,18 @@ fn segments(report: &SlackReport, style: &Style, out: &mut dyn Write) -> io::Res
 }
 
 /// A segment: `f  T1:3`.
-pub(super) fn operation(thread: &str, number: usize, what: &Doing) -> String {
+pub(super) fn operation(thread: &str, number: usize, what: &NamedActivity) -> String {
     format!("{}  {thread}:{number}", doing(what))
 }
 
 /// What a segment does: `f`, `io disk`, `sleep`.
-pub(crate) fn doing(what: &Doing) -> String {
+pub(crate) fn doing(what: &NamedActivity) -> String {
     match what {
-        Doing::Compute(Some(function)) => short(function),
-        Doing::Compute(None) => "(no function)".to_owned(),
-        Doing::Io(device) => format!("io {device}"),
-        Doing::Sleep => "sleep".to_owned(),
-        Doing::WakeUp => "waking".to_owned(),
+        NamedActivity::Compute(Some(function)) => short(function),
+        NamedActivity::Compute(None) => "(no function)".to_owned(),
+        NamedActivity::Io(device) => format!("io {device}"),
+        NamedActivity::Sleep => "sleep".to_owned(),
+        NamedActivity::WakeUp => "waking".to_owned(),
     }
 }
 
