@@ -5,7 +5,7 @@
 use std::hint::black_box;
 use std::process::ExitCode;
 
-use engine::graph::{ActivityGraph, NearPaths, Subject, Subjects, Timing, function_slacks, zeroing};
+use engine::graph::{ActivityGraph, NearPaths, Subject, Subjects, VertexTimes, function_slacks, zeroing};
 use engine::program::{FunctionRef, Program};
 use engine::synth::large_graph;
 use timed::timed;
@@ -21,8 +21,8 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let number = |place: usize| arguments.get(place).and_then(|word| word.parse::<u32>().ok()).unwrap_or(0);
     let (edges, k, times) = (number(1), number(2) as usize, number(3));
-    let work: fn(&ActivityGraph, &Timing, usize) -> u64 = match arguments.first().map(String::as_str) {
-        Some("timing") => |graph, _, _| Timing::of(graph).length().0,
+    let work: fn(&ActivityGraph, &VertexTimes, usize) -> u64 = match arguments.first().map(String::as_str) {
+        Some("timing") => |graph, _, _| VertexTimes::of(graph).length().0,
         Some("paths") => {
             |graph, timing, k| NearPaths::new(graph, timing, k).take(k).last().map_or(0, |path| path.length.0)
         }
@@ -53,7 +53,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let timing = Timing::of(&graph);
+    let timing = VertexTimes::of(&graph);
     let all = || (0..times).fold(0, |_, _| black_box(work(&graph, &timing, k)));
     let (answer, wall, cpu) = timed(all);
     let (wall, cpu) = (wall / u128::from(times), cpu / u64::from(times));

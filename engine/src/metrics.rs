@@ -7,7 +7,7 @@
 use crate::attribution::{Grouping, Owners, attributed_to_users, with_sampled_calls};
 use crate::cpus::Cpus;
 use crate::finding::{Finding, Trust};
-use crate::graph::{ActivityGraph, PathsWanted, Timing, paths_of, slack_of};
+use crate::graph::{ActivityGraph, PathsWanted, VertexTimes, paths_of, slack_of};
 use crate::parallelism::{ParallelismRowKind, predicted};
 use crate::predict::Model;
 use crate::program::{FunctionRef, Program, ProgramError};
@@ -134,7 +134,7 @@ pub fn metrics(
     let program = &if all { program.clone() } else { attributed_to_users(program.clone()) };
     let expanded = with_sampled_calls(program.clone());
     let graph = ActivityGraph::on(&expanded, model)?;
-    let timing = Timing::of(&graph);
+    let timing = VertexTimes::of(&graph);
     let slack = slack_of(&expanded, (&graph, &timing), false, 0, &|_| None);
     let wanted =
         PathsWanted { most: PATHS, within: None, routes: 0, shown: None, segments: false, simulated: 0 };

@@ -1,6 +1,6 @@
 //! The activity graph of programs: acyclic, and its longest path is as long as the schedule on unlimited processors.
 
-use engine::graph::{ActivityGraph, ActivityKind, Timing, VertexId};
+use engine::graph::{ActivityGraph, ActivityKind, VertexId, VertexTimes};
 use engine::program::{Program, json};
 use engine::synth::{Lengths, large_program, random_program};
 use engine::time::Ticks;
@@ -54,8 +54,8 @@ fn a_large_program_has_few_edges_more_than_operations() {
 fn an_empty_program_is_one_vertex() {
     let graph = ActivityGraph::of(&Program::default()).expect("a graph");
     assert_eq!((graph.vertices(), graph.edges(), graph.check()), (1, 0, Ok(())));
-    assert_eq!(Timing::of(&graph).length(), Ticks(0));
-    assert_eq!(Timing::of(&graph).critical_path(&graph), []);
+    assert_eq!(VertexTimes::of(&graph).length(), Ticks(0));
+    assert_eq!(VertexTimes::of(&graph).critical_path(&graph), []);
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn a_writer_comes_after_every_reader_and_not_only_the_last() {
            {"name":"T2","ops":[["rdlock","r"],["exec",7],["rwunlock","r"]]},
            {"name":"T3","ops":[["exec",1],["wrlock","r"],["exec",1],["rwunlock","r"]]}"#,
     ));
-    assert_eq!(Timing::of(&graph).length(), Ticks::from_ns(8));
+    assert_eq!(VertexTimes::of(&graph).length(), Ticks::from_ns(8));
     let into_writer: Vec<_> = picture(&graph).into_iter().filter(|edge| edge.contains("Wake")).collect();
     assert_eq!(into_writer.len(), 2, "{into_writer:?}");
 }
@@ -105,7 +105,7 @@ fn who_meets_at_a_barrier_waits_for_all_through_one_vertex() {
         r#"{"name":"T1","ops":[["exec",5],["barrier","b",3],["exec",1]]},
            {"name":"T2","ops":[["exec",7],["barrier","b",3]]},{"name":"T3","ops":[["barrier","b",3],["exec",2]]}"#,
     ));
-    assert_eq!(Timing::of(&graph).length(), Ticks::from_ns(9));
+    assert_eq!(VertexTimes::of(&graph).length(), Ticks::from_ns(9));
     let wakes = picture(&graph).iter().filter(|edge| edge.contains("Wake")).count();
     assert_eq!(wakes, 3, "{:?}", picture(&graph));
 }
@@ -116,12 +116,12 @@ fn a_timers_ends_come_from_its_first_one() {
     let graph = graph(&threads(
         r#"{"name":"T1","ops":[["exec",5],["sleep_next",10],["exec",8],["sleep_next",10],["exec",12],["sleep_next",10],["exec",1]]}"#,
     ));
-    assert_eq!(Timing::of(&graph).length(), Ticks::from_ns(15 + 10 + 12 + 1));
+    assert_eq!(VertexTimes::of(&graph).length(), Ticks::from_ns(15 + 10 + 12 + 1));
 }
 
 #[test]
 fn a_point_in_time_comes_from_the_source() {
     let graph =
         graph(&threads(r#"{"name":"T1","ops":[["exec",5],["sleep_until",7],["exec",1],["sleep_until",2]]}"#));
-    assert_eq!(Timing::of(&graph).length(), Ticks::from_ns(8));
+    assert_eq!(VertexTimes::of(&graph).length(), Ticks::from_ns(8));
 }

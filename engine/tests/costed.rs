@@ -148,7 +148,7 @@ fn shares_add_up_to_the_whole() {
 /// The activity graph of the same schedule is as long, so slack and paths refer to the same time.
 #[test]
 fn the_activity_graph_is_as_long_as_the_schedule() {
-    use engine::graph::{ActivityGraph, Timing};
+    use engine::graph::{ActivityGraph, VertexTimes};
     let mut waited = 0;
     for seed in 0..3000 {
         let program = random_program(seed, Lengths::Spread);
@@ -163,7 +163,7 @@ fn the_activity_graph_is_as_long_as_the_schedule() {
         }
         waited += path.waits().0.len();
         let graph = ActivityGraph::with_costs(&program, &costs).expect("a graph");
-        let length = Timing::of(&graph).length();
+        let length = VertexTimes::of(&graph).length();
         assert_eq!(length, path.time(), "seed {seed}");
     }
     assert!(waited > 3_000, "{waited}");

@@ -279,7 +279,7 @@ impl ActivityGraph {
         if let Some(loose) = has_out.iter().position(|out| !out) {
             return Err(GraphError::Loose(VertexId(loose as u32)));
         }
-        let path = super::Timing::of(self).length();
+        let path = super::VertexTimes::of(self).length();
         match self.scheduled {
             Some(schedule) if schedule != path => Err(GraphError::OtherLength { path, schedule }),
             _ => Ok(()),

@@ -8,7 +8,7 @@
 use super::activity::ActivityGraph;
 use super::paths::NearPaths;
 use super::subjects::{Marks, Subject, Subjects};
-use super::timing::Timing;
+use super::timing::VertexTimes;
 use super::zeroing::{Places, zeroing};
 use crate::time::Ticks;
 
@@ -46,7 +46,7 @@ impl Benefit {
 /// first. O(edges + subjects · (paths + detours)).
 pub fn benefits(
     graph: &ActivityGraph,
-    timing: &Timing,
+    timing: &VertexTimes,
     paths: &NearPaths<'_>,
     subjects: &Subjects,
 ) -> Vec<Benefit> {
@@ -92,7 +92,7 @@ struct Along {
 impl Along {
     fn of(
         graph: &ActivityGraph,
-        timing: &Timing,
+        timing: &VertexTimes,
         paths: &NearPaths<'_>,
         places: &Places,
         marks: &Marks<'_>,

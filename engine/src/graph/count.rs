@@ -2,7 +2,7 @@
 
 use super::activity::ActivityGraph;
 use super::paths::NearPaths;
-use super::timing::Timing;
+use super::timing::VertexTimes;
 
 /// Numbers of paths from source to sink, saturating: `u128::MAX` stands for at least as many.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct PathCounts {
 
 impl PathCounts {
     /// O(edges).
-    pub fn of(graph: &ActivityGraph, timing: &Timing) -> PathCounts {
+    pub fn of(graph: &ActivityGraph, timing: &VertexTimes) -> PathCounts {
         let vertices = graph.vertices();
         let mut counts = vec![(0_u128, 0_u128); vertices];
         if let Some(source) = counts.first_mut() {
@@ -48,7 +48,7 @@ pub struct Through {
 
 impl NearPaths<'_> {
     /// For every edge of the graph, the number of given paths that go through it. O(edges + paths).
-    pub fn through(&self, graph: &ActivityGraph, timing: &Timing) -> Vec<Through> {
+    pub fn through(&self, graph: &ActivityGraph, timing: &VertexTimes) -> Vec<Through> {
         let mut edges = vec![Through::default(); graph.edges()];
         for critical in [true, false] {
             // By path: number of paths that have the same way from its detour to the sink, itself included.

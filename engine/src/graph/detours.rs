@@ -7,7 +7,7 @@
 //! use only the detours with the k smallest total slacks, and those equal to the last.
 
 use super::activity::ActivityGraph;
-use super::timing::Timing;
+use super::timing::VertexTimes;
 
 /// An edge that is not the longest way into its vertex.
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +50,7 @@ pub(super) struct Detours {
 impl Detours {
     /// At least `wanted` detours of least total slack, or all if there are fewer. O(edges + wanted log
     /// wanted).
-    pub(super) fn of(graph: &ActivityGraph, timing: &Timing, wanted: usize) -> Detours {
+    pub(super) fn of(graph: &ActivityGraph, timing: &VertexTimes, wanted: usize) -> Detours {
         let (most, complete) = most_slack(graph, timing, wanted);
         let vertices = graph.vertices();
         // By vertex: the first junction on the longest way to it, itself included.
@@ -113,7 +113,7 @@ impl Detours {
 }
 
 /// The `wanted`-th smallest total slack of a detour, and whether there are no more detours than `wanted`.
-fn most_slack(graph: &ActivityGraph, timing: &Timing, wanted: usize) -> (u64, bool) {
+fn most_slack(graph: &ActivityGraph, timing: &VertexTimes, wanted: usize) -> (u64, bool) {
     let mut slacks = Vec::new();
     for vertex in 1..graph.vertices() {
         let range = graph.range(vertex);

@@ -33,5 +33,5 @@ pub use route::{NamedActivity, Stay, StayPart};
 pub use slack::{FunctionSlack, SlackSegment, function_slacks, slack_segments};
 pub use slack_report::{SegmentTimes, SlackReport, SlackRow, slack_of, slack_report};
 pub use subjects::{Class, Subject, Subjects};
-pub use timing::{ActivityTimes, Timing};
+pub use timing::{ActivityTimes, VertexTimes};
 pub use zeroing::zeroing;

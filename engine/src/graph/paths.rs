@@ -7,7 +7,7 @@
 
 use super::activity::{ActivityGraph, ActivityId};
 use super::detours::Detours;
-use super::timing::Timing;
+use super::timing::VertexTimes;
 use crate::time::Ticks;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -27,7 +27,7 @@ pub struct NearPath {
 #[derive(Debug)]
 pub struct NearPaths<'g> {
     graph: &'g ActivityGraph,
-    timing: &'g Timing,
+    timing: &'g VertexTimes,
     pub(super) detours: Detours,
     /// Number of detours asked for.
     wanted: usize,
@@ -75,7 +75,7 @@ impl PartialOrd for Candidate {
 impl<'g> NearPaths<'g> {
     /// Prepares the first path. `expected` is about how many paths will be asked for. More can be found, but each doubling of
     /// their number takes another walk over the graph.
-    pub fn new(graph: &'g ActivityGraph, timing: &'g Timing, expected: usize) -> NearPaths<'g> {
+    pub fn new(graph: &'g ActivityGraph, timing: &'g VertexTimes, expected: usize) -> NearPaths<'g> {
         let mut paths = NearPaths {
             graph,
             timing,

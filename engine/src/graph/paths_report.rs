@@ -5,7 +5,8 @@ use super::route::{Stay, route};
 use super::slack_report::{findings, timed};
 use super::subjects::Subjects;
 use super::{
-    ActivityGraph, ActivityId, ActivityKind, NamedActivity, NearPath, NearPaths, PathCounts, Timing, labels,
+    ActivityGraph, ActivityId, ActivityKind, NamedActivity, NearPath, NearPaths, PathCounts, VertexTimes,
+    labels,
 };
 use crate::attribution::Owners;
 use crate::cpus::Cpus;
@@ -170,7 +171,7 @@ pub fn paths_report(
     model: &Model,
 ) -> Result<PathsReport, ProgramError> {
     let graph = ActivityGraph::on(program, model)?;
-    let timing = Timing::of(&graph);
+    let timing = VertexTimes::of(&graph);
     let without = Without::new_for(wanted.simulated, changed, Cpus::Infinite, model)?;
     let gain_ns = |function| without.as_ref()?.gain_ns(function);
     let predicted_ns = crate::predict::Timing::new(program, model)?.time_ns(Cpus::Infinite);
@@ -180,7 +181,7 @@ pub fn paths_report(
 /// The report from a program's graph; `gain_ns` simulates the program without a function.
 pub fn paths_of(
     program: &Program,
-    (graph, timing): (&ActivityGraph, &Timing),
+    (graph, timing): (&ActivityGraph, &VertexTimes),
     wanted: &PathsWanted,
     gain_ns: &dyn Fn(FunctionRef) -> Option<f64>,
 ) -> PathsReport {
@@ -275,7 +276,7 @@ fn least_length(length: Ticks, share: f64) -> Ticks {
 fn shown(
     program: &Program,
     graph: &ActivityGraph,
-    timing: &Timing,
+    timing: &VertexTimes,
     found: &mut NearPaths<'_>,
     rank: usize,
 ) -> Option<ShownPath> {
@@ -310,7 +311,7 @@ fn shown(
 fn segments(
     program: &Program,
     graph: &ActivityGraph,
-    timing: &Timing,
+    timing: &VertexTimes,
     found: &NearPaths<'_>,
 ) -> Vec<SegmentPaths> {
     let through = found.through(graph, timing);

@@ -10,7 +10,7 @@
 
 use super::activity::ActivityGraph;
 use super::subjects::function;
-use super::timing::Timing;
+use super::timing::VertexTimes;
 use crate::program::FunctionRef;
 use crate::time::Ticks;
 use rustc_hash::FxHashMap;
@@ -39,9 +39,9 @@ pub struct FunctionSlack {
     pub slack: Ticks,
 }
 
-/// The slack segments of the critical path that [`Timing::critical_path`] chooses, in order of their beginnings. O(edges),
+/// The slack segments of the critical path that [`VertexTimes::critical_path`] chooses, in order of their beginnings. O(edges),
 /// and sorting the segments.
-pub fn slack_segments(graph: &ActivityGraph, timing: &Timing) -> Vec<SlackSegment> {
+pub fn slack_segments(graph: &ActivityGraph, timing: &VertexTimes) -> Vec<SlackSegment> {
     let path = timing.critical_path(graph);
     let vertices = graph.vertices();
     /// Not on the critical path.
@@ -104,7 +104,7 @@ fn without_implied(mut segments: Vec<SlackSegment>, places: usize) -> Vec<SlackS
 /// As in the paper's third phase, each call on the critical path is granted what its tightest segment has left for the
 /// function. A function's use of a segment is the sum of its grants since the segment's beginning, so no counter is kept for
 /// each segment.
-pub fn function_slacks(graph: &ActivityGraph, timing: &Timing) -> Vec<FunctionSlack> {
+pub fn function_slacks(graph: &ActivityGraph, timing: &VertexTimes) -> Vec<FunctionSlack> {
     let mut calls: FxHashMap<FunctionRef, Vec<(u32, u64)>> = FxHashMap::default();
     let path = timing.critical_path(graph);
     for (place, edge) in path.iter().enumerate() {

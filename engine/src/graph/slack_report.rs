@@ -2,7 +2,7 @@
 
 use super::slack::function_slacks;
 use super::subjects::{Subject, Subjects};
-use super::{ActivityGraph, ActivityId, ActivityKind, Timing, labels, zeroing};
+use super::{ActivityGraph, ActivityId, ActivityKind, VertexTimes, labels, zeroing};
 use crate::attribution::Owners;
 use crate::cpus::Cpus;
 use crate::finding::{Finding, Trust};
@@ -101,7 +101,7 @@ pub fn slack_report(
     model: &Model,
 ) -> Result<SlackReport, ProgramError> {
     let graph = ActivityGraph::on(program, model)?;
-    let timing = Timing::of(&graph);
+    let timing = VertexTimes::of(&graph);
     let without = Without::new_for(simulated, changed, Cpus::Infinite, model)?;
     let gain_ns = |function| without.as_ref()?.gain_ns(function);
     let predicted_ns = crate::predict::Timing::new(program, model)?.time_ns(Cpus::Infinite);
@@ -111,7 +111,7 @@ pub fn slack_report(
 /// The report from a program's graph; `gain_ns` simulates the program without a function.
 pub fn slack_of(
     program: &Program,
-    (graph, timing): (&ActivityGraph, &Timing),
+    (graph, timing): (&ActivityGraph, &VertexTimes),
     segments: bool,
     simulated: usize,
     gain_ns: &dyn Fn(FunctionRef) -> Option<f64>,
@@ -161,7 +161,7 @@ pub(super) fn timed(graph: &ActivityGraph) -> Vec<ActivityId> {
     edges.into_iter().map(|edge| ActivityId(edge as u32)).collect()
 }
 
-fn times(program: &Program, graph: &ActivityGraph, timing: &Timing) -> Vec<SegmentTimes> {
+fn times(program: &Program, graph: &ActivityGraph, timing: &VertexTimes) -> Vec<SegmentTimes> {
     let rows = timed(graph).into_iter().map(|edge| {
         let (activity, times) = (graph.activity(edge), timing.activity(graph, edge));
         SegmentTimes {

@@ -6,7 +6,7 @@ use crate::time::Ticks;
 
 /// Early and late times of all vertices, from which those of edges follow.
 #[derive(Clone, Debug)]
-pub struct Timing {
+pub struct VertexTimes {
     /// By vertex: its earliest time, the length of the longest way to it.
     pub(super) early: Vec<u64>,
     /// By vertex: its latest time that does not make the whole longer.
@@ -15,9 +15,9 @@ pub struct Timing {
     pub(super) best: Vec<u32>,
 }
 
-impl Timing {
+impl VertexTimes {
     /// Times of a graph that has been checked or was made from a program.
-    pub fn of(graph: &ActivityGraph) -> Timing {
+    pub fn of(graph: &ActivityGraph) -> VertexTimes {
         let vertices = graph.vertices();
         let mut early = vec![0_u64; vertices];
         let mut best = vec![0_u32; vertices];
@@ -44,7 +44,7 @@ impl Timing {
                 *late = start.min(*late);
             }
         }
-        Timing { early, late, best }
+        VertexTimes { early, late, best }
     }
 
     /// Length of the critical path.

@@ -3,7 +3,7 @@
 
 use super::activity::ActivityGraph;
 use super::subjects::{Marks, Subject, Subjects};
-use super::timing::Timing;
+use super::timing::VertexTimes;
 use crate::time::Ticks;
 
 /// A slot in memory for each vertex, reused once the last edge out of the vertex has been walked. So memory is needed only
@@ -47,7 +47,12 @@ const MOST_NUMBERS: usize = 1 << 23;
 /// For each subject in `which`, how much shorter the critical path gets if the subject takes no time. One walk does all,
 /// unless the graph is so wide that it would need too much memory. O(edges + subjects · merges), where a merge is a vertex
 /// with more than one edge into it: at other vertices only the edge's own subjects take work.
-pub fn zeroing(graph: &ActivityGraph, timing: &Timing, subjects: &Subjects, which: &[Subject]) -> Vec<Ticks> {
+pub fn zeroing(
+    graph: &ActivityGraph,
+    timing: &VertexTimes,
+    subjects: &Subjects,
+    which: &[Subject],
+) -> Vec<Ticks> {
     let places = Places::of(graph);
     let mut gains = Vec::with_capacity(which.len());
     for some in which.chunks((MOST_NUMBERS / places.count.max(1)).max(1)) {

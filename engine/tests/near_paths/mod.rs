@@ -8,8 +8,8 @@ mod graphs;
 mod rival;
 
 use engine::graph::{
-    ActivityGraph, ActivityId, Benefit, NearPaths, PathCounts, Subject, Subjects, Timing, VertexId, benefits,
-    function_slacks, slack_segments, zeroing,
+    ActivityGraph, ActivityId, Benefit, NearPaths, PathCounts, Subject, Subjects, VertexId, VertexTimes,
+    benefits, function_slacks, slack_segments, zeroing,
 };
 use engine::program::{FunctionRef, Program, ThreadId};
 use engine::synth::{Lengths, random_program};
@@ -27,7 +27,7 @@ fn length(graph: &ActivityGraph, path: &[u32]) -> u64 {
 
 /// The `most` longest paths in nonincreasing order, by the shipped algorithm with this `expected` number.
 fn shipped(graph: &ActivityGraph, expected: usize, most: usize) -> Vec<Path> {
-    let timing = Timing::of(graph);
+    let timing = VertexTimes::of(graph);
     let mut paths = NearPaths::new(graph, &timing, expected);
     let lengths: Vec<u64> = paths.by_ref().take(most).map(|path| path.length.0).collect();
     let edges = |number| paths.edges(number).iter().map(|edge| edge.0).collect::<Vec<u32>>();
@@ -44,7 +44,7 @@ fn sorted(mut paths: Vec<Path>) -> Vec<Path> {
 }
 
 fn check_whole(graph: &ActivityGraph, seed: u64) -> usize {
-    let timing = Timing::of(graph);
+    let timing = VertexTimes::of(graph);
     let lists = Lists::of(graph, &timing);
     let all = shipped(graph, 1, usize::MAX);
     for (longest, edges) in &all {
@@ -105,7 +105,7 @@ fn they_agree_on_graphs_of_programs() {
     let mut compared = 0;
     for seed in 0..2500 {
         let graph = ActivityGraph::of(&random_program(seed, Lengths::Tied)).expect("a graph");
-        let timing = Timing::of(&graph);
+        let timing = VertexTimes::of(&graph);
         if PathCounts::of(&graph, &timing).all <= 1000 {
             compared += check_whole(&graph, seed);
         }
@@ -123,7 +123,7 @@ fn on_path(graph: &ActivityGraph, path: &[u32], function: FunctionRef) -> u64 {
 fn slack_and_times_are_those_of_the_paths_through_an_edge() {
     for seed in 0..800 {
         let graph = random_graph(seed, if seed % 2 == 0 { 3 } else { 1000 });
-        let timing = Timing::of(&graph);
+        let timing = VertexTimes::of(&graph);
         let all = shipped(&graph, 1, usize::MAX);
         let through = {
             let mut paths = NearPaths::new(&graph, &timing, 4);
@@ -156,7 +156,7 @@ fn the_metrics_are_what_listing_all_paths_says() {
     let mut settled_early = 0;
     for seed in 0..1500 {
         let graph = random_graph(seed, if seed % 3 == 0 { 4 } else { 1000 });
-        let timing = Timing::of(&graph);
+        let timing = VertexTimes::of(&graph);
         let all = shipped(&graph, 1, usize::MAX);
         let (_, subjects) = functions_of(&graph);
         for most in [1, 2, 5, usize::MAX] {
@@ -194,7 +194,7 @@ fn the_metrics_are_what_listing_all_paths_says() {
 fn zeroing_is_the_critical_path_of_the_graph_without() {
     for seed in 0..1500 {
         let graph = random_graph(seed, 50);
-        let timing = Timing::of(&graph);
+        let timing = VertexTimes::of(&graph);
         let (_, subjects) = functions_of(&graph);
         let which: Vec<Subject> =
             (0..FUNCTIONS).map(|function| Subject::Function(FunctionRef(function))).collect();
@@ -206,7 +206,7 @@ fn zeroing_is_the_critical_path_of_the_graph_without() {
                 edge.length = Ticks(0);
             }
             let without = ActivityGraph::of_edges(graph.vertices() as u32, &edges).expect("a graph");
-            assert_eq!(timing.length().0 - Timing::of(&without).length().0, gain.0, "seed {seed}");
+            assert_eq!(timing.length().0 - VertexTimes::of(&without).length().0, gain.0, "seed {seed}");
         }
     }
 }
@@ -222,7 +222,7 @@ fn processes_and_cpus_are_summed_up_too() {
         {"name":"C","ops":[["exec","h",50]]}]}"#;
     let program = engine::program::json::read(text).expect("a program");
     let graph = ActivityGraph::of(&program).expect("a graph");
-    let timing = Timing::of(&graph);
+    let timing = VertexTimes::of(&graph);
     let mut paths = NearPaths::new(&graph, &timing, 10);
     assert_eq!(paths.by_ref().count(), 4);
     let all = benefits(&graph, &timing, &paths, &Subjects::of(&program, &graph));
@@ -255,7 +255,7 @@ fn zeroing_of_very_many_functions_at_once() {
         program.threads.push(Thread { name, operations: operations.collect(), ..Thread::default() });
     }
     let graph = ActivityGraph::of(&program).expect("a graph");
-    let timing = Timing::of(&graph);
+    let timing = VertexTimes::of(&graph);
     let which: Vec<Subject> = (0..functions).map(|n| Subject::Function(FunctionRef(n))).collect();
     let gains = zeroing(&graph, &timing, &Subjects::of(&program, &graph), &which);
     // Both threads run 300 functions, of average length 3 in thread 0 and 3.5 in thread 1.
@@ -270,7 +270,7 @@ fn zeroing_of_very_many_functions_at_once() {
 }
 
 fn check_bounds(graph: &ActivityGraph, program: &Program, seed: u64) -> (usize, usize) {
-    let timing = Timing::of(graph);
+    let timing = VertexTimes::of(graph);
     let subjects = Subjects::of(program, graph);
     let slacks = function_slacks(graph, &timing);
     let which: Vec<Subject> = slacks.iter().map(|slack| Subject::Function(slack.function)).collect();
@@ -308,7 +308,7 @@ fn slack_is_at_most_zeroing_is_at_most_the_critical_path() {
 fn no_excursion_is_shorter_by_less_than_its_segments() {
     for seed in 0..1500 {
         let graph = random_graph(seed, 20);
-        let timing = Timing::of(&graph);
+        let timing = VertexTimes::of(&graph);
         let path = timing.critical_path(&graph);
         let place = |vertex: VertexId| {
             path.iter().position(|edge| graph.activity(*edge).head == vertex).map_or(0, |place| place + 1)
@@ -334,7 +334,7 @@ fn no_excursion_is_shorter_by_less_than_its_segments() {
             edges[edge.0 as usize].length.0 -= saved;
         }
         let shorter = ActivityGraph::of_edges(graph.vertices() as u32, &edges).expect("a graph");
-        assert_eq!(Timing::of(&shorter).length().0, timing.length().0 - total, "seed {seed}");
+        assert_eq!(VertexTimes::of(&shorter).length().0, timing.length().0 - total, "seed {seed}");
         assert!(path.iter().all(|edge| on_path(graph.activity(*edge).head)));
     }
 }
@@ -354,7 +354,7 @@ fn the_largest_component_is_not_the_best_one_to_improve() {
     let edge = |tail, head, length, function| compute_edge(tail, head, length, Some(FunctionRef(function)));
     let edges = [edge(0, 1, 60, 0), edge(1, 3, 40, 1), edge(0, 2, 40, 2), edge(2, 3, 55, 1)];
     let graph = ActivityGraph::of_edges(4, &edges).expect("a graph");
-    let timing = Timing::of(&graph);
+    let timing = VertexTimes::of(&graph);
     let (_, subjects) = functions_of(&graph);
     let metric = |most: usize| {
         let mut paths = NearPaths::new(&graph, &timing, most);
@@ -379,7 +379,7 @@ fn the_four_slack_segments_of_hollingsworth_and_miller() {
     let edges: Vec<_> =
         along.iter().chain(&around).map(|(tail, head, length)| edge(*tail, *head, *length)).collect();
     let graph = ActivityGraph::of_edges(8, &edges).expect("a graph");
-    let timing = Timing::of(&graph);
+    let timing = VertexTimes::of(&graph);
     let names = ["A", "B", "C", "D", "E", "F"];
     let segments = slack_segments(&graph, &timing);
     let picture: Vec<String> = segments
@@ -415,7 +415,7 @@ fn a_data_parallel_program_has_the_order_of_figure_5() {
     let text = format!("{{\"format\":\"longpole-program\",\"version\":1,\"threads\":[{}]}}", list.join(","));
     let program = engine::program::json::read(&text).expect("a program");
     let graph = ActivityGraph::of(&program).expect("a graph");
-    let timing = Timing::of(&graph);
+    let timing = VertexTimes::of(&graph);
     let subjects = Subjects::of(&program, &graph);
     let slacks = function_slacks(&graph, &timing);
     let which: Vec<Subject> = slacks.iter().map(|slack| Subject::Function(slack.function)).collect();

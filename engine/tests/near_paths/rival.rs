@@ -1,6 +1,6 @@
 //! Input of the paper's algorithms: lists of edges out of each vertex, with their slack.
 
-use engine::graph::{ActivityGraph, Timing, VertexId};
+use engine::graph::{ActivityGraph, VertexId, VertexTimes};
 
 /// Edges out of every vertex, sorted by total slack, in flat arrays: the rivals get fast data.
 pub struct Lists {
@@ -20,7 +20,7 @@ pub struct Edge {
 }
 
 impl Lists {
-    pub fn of(graph: &ActivityGraph, timing: &Timing) -> Lists {
+    pub fn of(graph: &ActivityGraph, timing: &VertexTimes) -> Lists {
         let vertices = graph.vertices();
         let mut edges = Vec::with_capacity(graph.edges());
         let mut number = 0;

@@ -6,7 +6,7 @@ use crate::exit::{Outcome, UserError};
 use crate::plan::Source;
 use crate::present::study::{paths, paths_json};
 use crate::present::style;
-use engine::graph::{ActivityGraph, NearPaths, PathsWanted, Timing, path_row};
+use engine::graph::{ActivityGraph, NearPaths, PathsWanted, VertexTimes, path_row};
 use engine::predict::Model;
 use engine::program::{Program, is_start_up};
 
@@ -57,7 +57,7 @@ pub fn run(args: &PathsArguments) -> Result<Outcome, UserError> {
 /// Shows one path, and the next one for each line of standard input. A path is found when it is asked for, none twice.
 fn one_by_one(program: &Program, model: &Model) -> Result<Outcome, UserError> {
     let graph = ActivityGraph::on(program, model).map_err(super::invalid)?;
-    let timing = Timing::of(&graph);
+    let timing = VertexTimes::of(&graph);
     let mut found = NearPaths::new(&graph, &timing, AHEAD);
     let mut lines = std::io::stdin().lines();
     let style = style::for_stdout();

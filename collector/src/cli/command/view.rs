@@ -134,7 +134,7 @@ fn tables(
     owners: &Owners,
 ) -> Result<Tables, UserError> {
     let (program, machine) = (&parts.program, model.machine());
-    let times = graph::Timing::of(graph);
+    let times = graph::VertexTimes::of(graph);
     let without =
         Without::new((model.expanded(), owners), Cpus::Infinite, machine).map_err(super::invalid)?;
     let gains = Gains::default();
