@@ -43,12 +43,12 @@ pub struct Builder<'a> {
 
 /// The part of a report for one CPU count.
 #[derive(Debug)]
-pub struct Part {
+pub struct ReportPart {
     result: CpuResult,
     findings: Vec<Finding>,
 }
 
-impl Part {
+impl ReportPart {
     /// The result for the CPU count, without the speed-up.
     pub(crate) fn result(&self) -> &CpuResult {
         &self.result
@@ -109,7 +109,7 @@ impl<'a> Builder<'a> {
     }
 
     /// The results for these CPU counts.
-    pub fn at(&self, cpus: &[Cpus]) -> Vec<Part> {
+    pub fn at(&self, cpus: &[Cpus]) -> Vec<ReportPart> {
         let mut parts = self.parts();
         self.timing.weigh(cpus, &mut parts);
         parts.parts
@@ -121,7 +121,7 @@ impl<'a> Builder<'a> {
     }
 
     /// The report; `parts` are the results for all [`Builder::groups`] in any order.
-    pub fn conclude(mut self, parts: Vec<Part>) -> Report {
+    pub fn conclude(mut self, parts: Vec<ReportPart>) -> Report {
         let one = parts.iter().find(|part| part.result.cpus == Cpus::ONE).map(|part| part.result.time_ns);
         let mut report = self.report;
         report.findings.extend(parts.first().into_iter().flat_map(|part| part.findings.iter().cloned()));
@@ -145,7 +145,7 @@ impl<'a> Builder<'a> {
 /// A visitor that makes parts of a report.
 pub(crate) struct Parts<'b, 'a> {
     builder: &'b Builder<'a>,
-    pub(crate) parts: Vec<Part>,
+    pub(crate) parts: Vec<ReportPart>,
 }
 
 impl Visitor for Parts<'_, '_> {
@@ -170,7 +170,7 @@ impl Visitor for Parts<'_, '_> {
                 functions: rows(&builder.attribution, weights, &totals, path, builder.probe_share()),
                 segments,
             };
-            self.parts.push(Part { result, findings: path.findings.clone() });
+            self.parts.push(ReportPart { result, findings: path.findings.clone() });
         }
     }
 }

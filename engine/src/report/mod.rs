@@ -10,7 +10,7 @@ pub use crate::finding::{
     Finding, Holder, Names, ReplayReason, ReplayedObject, SeenWaiting, Severity, Stuck, StuckThread, Trust,
     WaitsFor, Yielded, is_delay_by_others,
 };
-pub use build::{Builder, Part, report, report_by};
+pub use build::{Builder, ReportPart, report, report_by};
 pub use delays::{WaitKind, WaitRow};
 pub(crate) use delays::{kind as wait_kind, rows as wait_rows};
 pub use sampling_facts::SampleFacts;

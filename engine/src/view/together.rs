@@ -6,7 +6,7 @@ use crate::cpus::Cpus;
 use crate::critical_path::Weights;
 use crate::predict::{Forecast, Led, Model, PathFacts, Prediction, Run, Timing, Visitor};
 use crate::program::ProgramError;
-use crate::report::{Builder, CpuResult, Detail, Part, Report};
+use crate::report::{Builder, CpuResult, Detail, Report, ReportPart};
 use rustc_hash::FxHashMap;
 
 /// All three in the making. [`Together::at`] is the work; its calls are independent of each other.
@@ -24,7 +24,7 @@ pub struct Together<'a> {
 /// The parts of all three for some CPU counts.
 #[derive(Debug)]
 pub struct TogetherPart {
-    report: Vec<Part>,
+    report: Vec<ReportPart>,
     runs: Vec<Run>,
     stacks: Vec<StackPart>,
 }
