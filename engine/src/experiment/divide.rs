@@ -6,7 +6,7 @@ use crate::time::Ticks;
 
 /// A part of a thread's computing.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Part {
+pub struct ComputePart {
     /// Index of the thread in the program.
     pub thread: usize,
     /// Start, as an offset in the thread's computing, ticks.
@@ -17,9 +17,9 @@ pub struct Part {
     pub function: Option<FunctionRef>,
 }
 
-impl Part {
+impl ComputePart {
     /// Computing that counts for a function, in the thread with most of it; `None`: no thread computes any.
-    pub fn of_function(program: &Program, owners: &Owners, function: FunctionRef) -> Option<Part> {
+    pub fn of_function(program: &Program, owners: &Owners, function: FunctionRef) -> Option<ComputePart> {
         let computed = |thread: &Thread| {
             let mut walk = CallWalk::default();
             thread.operations.iter().fold(0u64, |sum, operation| {
@@ -31,13 +31,13 @@ impl Part {
         };
         let sums = program.threads.iter().map(computed).enumerate();
         let (thread, sum) = sums.max_by_key(|(_, sum)| *sum)?;
-        (sum > 0).then_some(Part { thread, from: 0, to: u64::MAX, function: Some(function) })
+        (sum > 0).then_some(ComputePart { thread, from: 0, to: u64::MAX, function: Some(function) })
     }
 }
 
 /// Shortens the part as if `among` threads computed it at once. The added threads are not simulated: they are taken to have
 /// nothing else to do.
-pub(super) fn divide(program: &mut Program, owners: &Owners, part: &Part, among: usize) {
+pub(super) fn divide(program: &mut Program, owners: &Owners, part: &ComputePart, among: usize) {
     let Some(thread) = program.threads.get_mut(part.thread) else { return };
     let share = 1.0 / among.max(1) as f64;
     let mut walk = CallWalk::default();

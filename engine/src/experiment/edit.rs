@@ -1,6 +1,6 @@
 //! All changes of a program, for `what-if`, FIX and the search for what limits.
 
-use super::divide::Part;
+use super::divide::ComputePart;
 use crate::cpus::Cpus;
 use crate::event::SupportSubject;
 use crate::program::{FunctionRef, ObjectId, quoted};
@@ -26,7 +26,7 @@ pub enum Edit {
     /// Every thread finds these locks, an interpreter's own, free: at most this is what processes in place of threads gain.
     Processes(Vec<ObjectId>),
     /// A part of one thread's computing is divided among this many threads.
-    Divide(Part, usize),
+    Divide(ComputePart, usize),
     /// More threads like these: their computing is divided among all, except under a lock.
     #[strum(serialize = "one_more_thread")]
     MoreThreads {

@@ -26,7 +26,7 @@ mod trials;
 
 pub use apply::{Changed, apply, edited};
 pub(crate) use band::with_open;
-pub use divide::Part;
+pub use divide::ComputePart;
 pub use edit::{Edit, EditError};
 pub(crate) use even::{created, is_meeting, is_uneven, most_to_do};
 pub(crate) use free::timers;

@@ -1,6 +1,6 @@
 //! The longest stretch in which one thread computes alone, and threads that take turns.
 
-use crate::experiment::Part;
+use crate::experiment::ComputePart;
 use crate::program::{FunctionRef, ThreadId};
 use crate::schedule::{Doing, Interval};
 use rustc_hash::FxHashMap;
@@ -28,9 +28,9 @@ pub(super) struct Stretch {
 
 impl Stretch {
     /// The stretch as a part of the thread's computing: all of it, or only what counts for `function`.
-    pub(super) fn part(self, function: Option<FunctionRef>) -> Part {
+    pub(super) fn part(self, function: Option<FunctionRef>) -> ComputePart {
         let to = self.before.saturating_add(self.length);
-        Part { thread: self.thread, from: self.before, to, function }
+        ComputePart { thread: self.thread, from: self.before, to, function }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::plan::InputPlan;
 use crate::present::edit_words::{About, words};
 use crate::present::{study::what_if as show, style};
 use engine::attribution::Owners;
-use engine::experiment::{Edit, Part, Trials, permits};
+use engine::experiment::{ComputePart, Edit, Trials, permits};
 use engine::limit::{Limits, Search};
 use engine::predict::Model;
 use engine::program::{FunctionRef, ObjectId, Program, bare_name};
@@ -217,7 +217,7 @@ fn edits(studied: &Studied, changes: &Changes, model: &Model) -> Result<(Vec<Edi
     }
     for (name, among) in &changes.divide {
         let function = one_function(name, "--divide")?;
-        let part = Part::of_function(program, &owners, function).ok_or_else(|| {
+        let part = ComputePart::of_function(program, &owners, function).ok_or_else(|| {
             UserError::usage(
                 format!("no thread computes anything in '{name}' itself"),
                 "`longpole report` lists the functions that compute",

@@ -120,7 +120,7 @@ fn eighty_columns() {
 #[test]
 fn changes_that_are_no_lock_s() {
     let (report, mut limits, about) = hot();
-    let part = engine::experiment::Part { thread: 0, from: 0, to: 1, function: None };
+    let part = engine::experiment::ComputePart { thread: 0, from: 0, to: 1, function: None };
     let change = |edit, function: Option<&str>| {
         let fix = &limits.fixes[0];
         Fix { edit, function: function.map(str::to_owned), ..fix.clone() }

@@ -1,7 +1,7 @@
 //! Changes that a person can make, and the gain of more threads.
 
 use super::*;
-use crate::experiment::{Part, edited};
+use crate::experiment::{ComputePart, edited};
 
 /// A compressor without names that computes alone gets the advice to divide the stretch.
 #[test]
@@ -21,7 +21,7 @@ fn a_part_of_a_threads_computing_is_divided() {
     let operations = r#"["exec","read",100],["exec","parse",100],["exec","read",200]"#;
     let program = program(&format!("{{\"name\":\"T\",\"ops\":[{operations}]}}"));
     let ns = |ns: u64| crate::time::Ticks::from_ns(ns).0;
-    let part = |function| Part { thread: 0, from: ns(50), to: ns(300), function };
+    let part = |function| ComputePart { thread: 0, from: ns(50), to: ns(300), function };
     let computed = |function| {
         let divided = edited(&program, &[Edit::Divide(part(function), 2)]).expect("divided");
         divided.compute_times().functions.iter().map(|own| own.0 / ns(1)).collect::<Vec<_>>()
