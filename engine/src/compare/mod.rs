@@ -4,4 +4,4 @@ mod noise;
 mod result;
 
 pub use noise::{Noise, noise};
-pub use result::{Change, Comparison, CurveRow, ItemRow, compare};
+pub use result::{BeforeAfter, Comparison, CurveRow, ItemRow, compare};

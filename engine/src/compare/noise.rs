@@ -162,7 +162,7 @@ fn of_sum(numbers: impl Iterator<Item = f64>) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use crate::compare::{Change, compare};
+    use crate::compare::{BeforeAfter, compare};
     use crate::cpus::Cpus;
     use crate::predict::Model;
     use crate::program::{Operation, Program, Thread};
@@ -183,7 +183,7 @@ mod tests {
         Program { functions: vec![function], threads: vec![thread], ..Program::default() }
     }
 
-    fn change(before: &Program, after: &Program) -> (Change, Change) {
+    fn change(before: &Program, after: &Program) -> (BeforeAfter, BeforeAfter) {
         let compared = compare(before, after, &[Cpus::ONE], &Model::default()).expect("programs");
         (compared.curve[0].time, compared.functions[0].changes[0])
     }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 /// A number before and after, nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Change {
+pub struct BeforeAfter {
     /// In the first program.
     pub before_ns: f64,
     /// In the second program.
@@ -20,7 +20,7 @@ pub struct Change {
     pub noise_ns: Option<f64>,
 }
 
-impl Change {
+impl BeforeAfter {
     /// After less before.
     pub fn by_ns(&self) -> f64 {
         self.after_ns - self.before_ns
@@ -53,7 +53,7 @@ pub struct CurveRow {
     /// The CPU count.
     pub cpus: Cpus,
     /// Predicted time.
-    pub time: Change,
+    pub time: BeforeAfter,
     /// Speed-up against one CPU, before and after.
     pub speedup: [f64; 2],
 }
@@ -66,7 +66,7 @@ pub struct ItemRow {
     /// Whether the first program has it, and the second.
     pub there: [bool; 2],
     /// The change on each CPU count, in order.
-    pub changes: Vec<Change>,
+    pub changes: Vec<BeforeAfter>,
 }
 
 /// Compares two programs.
@@ -85,7 +85,7 @@ pub fn compare(
     let curve = (0..cpus.len()).filter_map(|place| {
         let (a, b) = (reports[0].results.get(place)?, reports[1].results.get(place)?);
         let noise_ns = noise.time_ns.get(place).copied();
-        let time = Change { before_ns: a.time_ns, after_ns: b.time_ns, noise_ns };
+        let time = BeforeAfter { before_ns: a.time_ns, after_ns: b.time_ns, noise_ns };
         Some(CurveRow { cpus: a.cpus, time, speedup: [a.speedup, b.speedup] })
     });
     let mut functions = items(&reports, cpus.len(), |report| {
@@ -143,7 +143,7 @@ fn items(
                 let row = rows.entry(name.clone()).or_insert_with(|| ItemRow {
                     name,
                     there: [false; 2],
-                    changes: vec![Change::default(); count],
+                    changes: vec![BeforeAfter::default(); count],
                 });
                 row.there[which] = true;
                 if let Some(change) = row.changes.get_mut(place) {

@@ -7,7 +7,7 @@ use crate::input::Input;
 use crate::plan::{InputPlan, Source};
 use crate::present::{cpu_words::on, study::diff, style};
 use engine::attribution::attributed_to_users;
-use engine::compare::{Change, Comparison, compare};
+use engine::compare::{BeforeAfter, Comparison, compare};
 use std::collections::BTreeSet;
 
 /// Reads and compares both inputs, shows the changes: exit code 3 if something grew by more than allowed.
@@ -65,7 +65,7 @@ fn broken(
     let mut failures = Vec::new();
     for (place, row) in comparison.curve.iter().enumerate() {
         let whole = row.time.before_ns;
-        let mut look = |what: &str, change: &Change| {
+        let mut look = |what: &str, change: &BeforeAfter| {
             let share = if whole > 0.0 { change.by_ns() / whole } else { change.by_ns().signum() };
             if share > threshold.share {
                 failures.push(format!(

@@ -11,7 +11,7 @@ use crate::present::short::short;
 use crate::present::style::cpu_title;
 use crate::present::style::{Paint, Style};
 use crate::present::table;
-use engine::compare::{Change, Comparison, CurveRow, ItemRow};
+use engine::compare::{BeforeAfter, Comparison, CurveRow, ItemRow};
 use engine::json::Number;
 use engine::program::bare_name;
 use engine::report::{Cpus, Finding};
@@ -175,11 +175,11 @@ fn items(
     writeln!(out)
 }
 
-fn paint(change: &Change) -> Paint {
+fn paint(change: &BeforeAfter) -> Paint {
     if change.is_clear() && change.by_ns() > 0.0 { Paint::Warning } else { Paint::Plain }
 }
 
-fn cells(change: &Change, whole: f64) -> [String; 4] {
+fn cells(change: &BeforeAfter, whole: f64) -> [String; 4] {
     let mark = if change.is_clear() && change.noise_ns.is_some() { "*" } else { "" };
     let by = format!("{mark}{}", signed(change.by_ns(), whole));
     let chance = match change.noise_ns {
@@ -244,7 +244,7 @@ struct ChangeJson {
 }
 
 impl ChangeJson {
-    fn new(cpus: Cpus, change: &Change) -> ChangeJson {
+    fn new(cpus: Cpus, change: &BeforeAfter) -> ChangeJson {
         ChangeJson {
             cpus,
             before_ns: Number(change.before_ns),
