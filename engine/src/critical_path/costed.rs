@@ -38,7 +38,7 @@ pub struct CostedPath<'a> {
 
 /// Waits of one kind, with their contribution to the time.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Wait {
+pub struct WeightedWait {
     /// The kind.
     pub of: DelayKind,
     /// Number of waits.
@@ -77,25 +77,26 @@ impl<'a> CostedPath<'a> {
     }
 
     /// The waits by kind, in order; and the computing of threads that wake others.
-    pub fn waits(&self) -> (Vec<Wait>, Wait) {
+    pub fn waits(&self) -> (Vec<WeightedWait>, WeightedWait) {
         let owed = |latency: &Latency| {
             self.weight(latency.point) * latency.virtual_length as f64 / self.scale as f64
         };
         let mut all: Vec<(DelayKind, Ticks, f64)> =
             self.latencies.iter().map(|latency| (latency.of, latency.length, owed(latency))).collect();
         all.sort_by_key(|(of, ..)| *of);
-        let mut waits: Vec<Wait> = Vec::new();
+        let mut waits: Vec<WeightedWait> = Vec::new();
         for (of, length, owed) in all {
             match waits.last_mut().filter(|wait| wait.of == of) {
                 Some(wait) => wait.add(length, owed),
                 None => {
-                    let mut wait = Wait { of, count: 0, length: Ticks(0), weighted: 0.0 };
+                    let mut wait = WeightedWait { of, count: 0, length: Ticks(0), weighted: 0.0 };
                     wait.add(length, owed);
                     waits.push(wait);
                 }
             }
         }
-        let mut waking = Wait { of: DelayKind::Woken(None), count: 0, length: Ticks(0), weighted: 0.0 };
+        let mut waking =
+            WeightedWait { of: DelayKind::Woken(None), count: 0, length: Ticks(0), weighted: 0.0 };
         for charge in &self.charges {
             waking.add(charge.length, self.weight(charge.point) * charge.length.0 as f64);
         }
@@ -130,7 +131,7 @@ impl<'a> CostedPath<'a> {
     }
 }
 
-impl Wait {
+impl WeightedWait {
     fn add(&mut self, length: Ticks, owed: f64) {
         self.count += 1;
         self.length = Ticks(self.length.0.saturating_add(length.0));

@@ -24,7 +24,7 @@ mod run_paths;
 mod stacks;
 mod weights;
 
-pub use costed::{CostedPath, Wait, has_waits_by_the_clock};
+pub use costed::{CostedPath, WeightedWait, has_waits_by_the_clock};
 pub use function_totals::FunctionTotals;
 pub use lanes::Scaled;
 pub use path::CriticalPath;

@@ -2,7 +2,7 @@
 //! where the scheduler's model leaves a choice open ([`crate::schedule::RunPath`]). Each tick of a run belongs to one
 //! function, wait or hand-over. So shares are never negative and add up to the whole, on any number of CPUs.
 
-use super::costed::Wait;
+use super::costed::WeightedWait;
 use super::pieces::Pieces;
 use super::weights::Weights;
 use crate::cpus::Cpus;
@@ -73,7 +73,7 @@ impl<'a, const N: usize> RunPaths<'a, N> {
     ///
     /// Counts and lengths are those of the first run. `weighted` is the mean share of the paths, times the length of the
     /// first run.
-    pub fn waits(&self) -> (Vec<Wait>, Wait) {
+    pub fn waits(&self) -> (Vec<WeightedWait>, WeightedWait) {
         let kinds: BTreeSet<DelayKind> =
             self.passed.iter().flat_map(|passed| passed.keys().copied()).collect();
         let wait = |of: DelayKind, each: [Passed; N]| {
@@ -82,7 +82,7 @@ impl<'a, const N: usize> RunPaths<'a, N> {
             let count = shares.clone().count().max(1) as f64;
             let shares = shares.map(|(passed, length)| passed.on_path.0 as f64 / length.0 as f64);
             let weighted = shares.sum::<f64>() / count * self.plain.length.0 as f64;
-            Wait { of, count: first.count, length: first.length, weighted }
+            WeightedWait { of, count: first.count, length: first.length, weighted }
         };
         let of_kind = |of: DelayKind| {
             wait(of, self.passed.each_ref().map(|passed| passed.get(&of).copied().unwrap_or_default()))

@@ -6,7 +6,9 @@ use super::cpu_costs::{CpuCosts, at_cost};
 use super::model::{Assumptions, Model, Scheduler};
 use super::shared_lines::{LineLoad, grown};
 use crate::cpus::Cpus;
-use crate::critical_path::{CostedPath, CriticalPath, RunPaths, Wait, Weights, has_waits_by_the_clock};
+use crate::critical_path::{
+    CostedPath, CriticalPath, RunPaths, WeightedWait, Weights, has_waits_by_the_clock,
+};
 use crate::finding::Finding;
 use crate::program::{Operation, Program, ProgramError};
 use crate::schedule::{
@@ -60,9 +62,9 @@ pub struct PathFacts {
     /// simulation, and is ignored.
     pub lengths_ns: Vec<f64>,
     /// Time that passes on the path without being computed, by kind.
-    pub waits: Vec<Wait>,
+    pub waits: Vec<WeightedWait>,
     /// Computing on the path to wake others.
-    pub waking: Option<Wait>,
+    pub waking: Option<WeightedWait>,
     /// The run without random choices, if there was one.
     pub plain: Option<Outcome>,
     /// Deadlocks and contradictions in the program.

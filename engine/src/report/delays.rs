@@ -1,7 +1,7 @@
 //! Time of a predicted run that passes without computing, in words of the program. Recorded waits are in
 //! [`crate::program::Recorded`].
 
-use crate::critical_path::Wait;
+use crate::critical_path::WeightedWait;
 use crate::json::number;
 use crate::predict::PathFacts;
 use crate::program::Program;
@@ -71,7 +71,7 @@ pub struct WaitRow {
 /// The rows of a schedule, the largest first.
 pub(crate) fn rows(program: &Program, path: &PathFacts) -> Vec<WaitRow> {
     let mut sums: FxHashMap<WaitKind, WaitRow> = FxHashMap::default();
-    let mut add = |kind: WaitKind, wait: &Wait| {
+    let mut add = |kind: WaitKind, wait: &WeightedWait| {
         let (length_ns, ns) = (wait.length.as_ns_f64(), wait.weighted / Ticks::PER_NS as f64);
         match sums.entry(kind) {
             Entry::Occupied(sum) => {
