@@ -3,11 +3,11 @@
 use engine::critical_path::CriticalPath;
 use engine::program::{ObjectId, Operation, Program, json};
 use engine::report::Cpus;
-use engine::schedule::{Outcome, SchedulerParameters, Setup, Sharing, Simulation, run};
+use engine::schedule::{RunOutcome, SchedulerParameters, Setup, Sharing, Simulation, run};
 use engine::synth::{Lengths, Numbers, random_program};
 use engine::time::Ticks;
 
-fn on(program: &Program, processors: Sharing) -> Outcome {
+fn on(program: &Program, processors: Sharing) -> RunOutcome {
     run(program, &Setup { processors, servers: Vec::new() }).expect("a program")
 }
 
@@ -42,7 +42,7 @@ fn enough_processors_without_costs_are_unlimited_processors() {
 }
 
 /// Computing of all threads, as far as they get.
-fn work(outcome: &Outcome) -> u64 {
+fn work(outcome: &RunOutcome) -> u64 {
     outcome.threads.iter().map(|thread| thread.busy).sum()
 }
 

@@ -2,7 +2,7 @@
 
 use engine::program::{Program, json};
 use engine::report::{Holder, StuckThread, WaitsFor};
-use engine::schedule::{Doing, Interval, Outcome, SchedulerParameters, Setup, Sharing, run_watched};
+use engine::schedule::{Doing, Interval, RunOutcome, SchedulerParameters, Setup, Sharing, run_watched};
 use engine::time::Ticks;
 
 fn program(threads: &str) -> Program {
@@ -19,11 +19,15 @@ fn parameters(cpus: u32) -> SchedulerParameters {
     SchedulerParameters { slice: Ticks::from_ns(1000), ..SchedulerParameters::free(cpus) }
 }
 
-fn run(program: &Program, parameters: SchedulerParameters) -> (Outcome, Vec<Interval>) {
+fn run(program: &Program, parameters: SchedulerParameters) -> (RunOutcome, Vec<Interval>) {
     run_on(program, parameters, &[])
 }
 
-fn run_on(program: &Program, parameters: SchedulerParameters, servers: &[u32]) -> (Outcome, Vec<Interval>) {
+fn run_on(
+    program: &Program,
+    parameters: SchedulerParameters,
+    servers: &[u32],
+) -> (RunOutcome, Vec<Interval>) {
     let mut intervals = Vec::new();
     let setup = Setup { processors: Sharing::Scheduled(parameters), servers: servers.to_vec() };
     let watcher = |interval| intervals.push(interval);

@@ -7,7 +7,7 @@ use super::pieces::Pieces;
 use super::weights::Weights;
 use crate::cpus::Cpus;
 use crate::program::Program;
-use crate::schedule::{DelayKind, Outcome, Passed, RunPath, Runs};
+use crate::schedule::{DelayKind, Passed, RunOutcome, RunPath, Runs};
 use crate::time::Ticks;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +24,7 @@ pub struct RunPaths<'a, const N: usize> {
     passed: [BTreeMap<DelayKind, Passed>; N],
     waking: [Passed; N],
     /// Outcome of the first run.
-    pub(crate) plain: Outcome,
+    pub(crate) plain: RunOutcome,
 }
 
 impl<'a, const N: usize> RunPaths<'a, N> {
@@ -32,9 +32,9 @@ impl<'a, const N: usize> RunPaths<'a, N> {
     pub(crate) fn of(
         program: &'a Program,
         cpus: Cpus,
-        run: impl Fn(u32) -> (Outcome, RunPath, Runs),
+        run: impl Fn(u32) -> (RunOutcome, RunPath, Runs),
     ) -> RunPaths<'a, N> {
-        let mut first: Option<(Outcome, Runs)> = None;
+        let mut first: Option<(RunOutcome, Runs)> = None;
         let mut done: Vec<usize> = Vec::new();
         let mut lengths = [Ticks(0); N];
         let mut passed: [BTreeMap<DelayKind, Passed>; N] = std::array::from_fn(|_| BTreeMap::new());
@@ -102,10 +102,10 @@ mod tests {
     fn a_run_that_stops_before_its_end_has_no_length() {
         let thread = Thread { operations: vec![Operation::Exec(Ticks(100))], ..Thread::default() };
         let program = Program { threads: vec![thread], ..Program::default() };
-        let outcome = |length: u64, done: usize| Outcome {
+        let outcome = |length: u64, done: usize| RunOutcome {
             length: Ticks(length),
             done: vec![done],
-            ..Outcome::default()
+            ..RunOutcome::default()
         };
         let path = |on_path: u64| RunPath {
             passed: [(DelayKind::Scheduling, Passed { on_path: Ticks(on_path), ..Passed::default() })].into(),

@@ -8,7 +8,7 @@ use crate::cpus::Cpus;
 use crate::experiment::{Edit, is_uneven, timers};
 use crate::predict::{Assumptions, Scheduler, Timing};
 use crate::program::{ObjectId, ObjectKind, Operation, taking};
-use crate::schedule::Outcome;
+use crate::schedule::RunOutcome;
 use crate::time::Ticks;
 use rustc_hash::FxHashMap;
 
@@ -171,7 +171,7 @@ impl Search {
     }
 
     /// Locks with waits of at least `worth` ticks; locks that were first used in one place count as one.
-    pub(super) fn locks(&self, base: &Outcome, worth: u64) -> Vec<(Edit, u64)> {
+    pub(super) fn locks(&self, base: &RunOutcome, worth: u64) -> Vec<(Edit, u64)> {
         let mut waited: FxHashMap<ObjectId, u64> = FxHashMap::default();
         for thread in &self.program().threads {
             for operation in &thread.operations {

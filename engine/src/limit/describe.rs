@@ -8,7 +8,7 @@ use super::uses::LockUse;
 use super::watched_run::WatchedRun;
 use crate::experiment::{Edit, most_to_do};
 use crate::program::{ObjectId, ObjectMeaning, Operation, RecordedObject, SharedLine, taking};
-use crate::schedule::Outcome;
+use crate::schedule::RunOutcome;
 use crate::time::Ticks;
 use rustc_hash::FxHashSet;
 
@@ -22,7 +22,7 @@ const HOLDS: f64 = 0.1;
 
 impl Search {
     /// The object that more than half of all waits are for, waits replayed as recorded among them.
-    pub(super) fn most_awaited(&self, base: &Outcome) -> Option<ObjectId> {
+    pub(super) fn most_awaited(&self, base: &RunOutcome) -> Option<ObjectId> {
         let operations = self.program().threads.iter().flat_map(|thread| &thread.operations);
         let awaits = operations.filter(|operation| matches!(operation, Operation::Await(_))).count() as u64;
         let all = base.objects.iter().fold(awaits, |sum, used| sum.saturating_add(used.waits));
@@ -30,7 +30,7 @@ impl Search {
         (used.waits.saturating_mul(2) > all).then_some(ObjectId(object))
     }
 
-    fn of_devices(&self, devices: &[ObjectId], base: &Outcome) -> LimitKind {
+    fn of_devices(&self, devices: &[ObjectId], base: &RunOutcome) -> LimitKind {
         let device = devices.first().copied().unwrap_or_default();
         // If records are missing, it is unknown what threads wait for.
         if self.program().meaning(device) == ObjectMeaning::Unknown {
@@ -161,7 +161,7 @@ impl Search {
     }
 
     /// The kind of limit for one lock, or for locks that were first used in one place.
-    fn lock_kind(&self, locks: &[ObjectId], base: &Outcome) -> LimitKind {
+    fn lock_kind(&self, locks: &[ObjectId], base: &RunOutcome) -> LimitKind {
         let name = |object: ObjectId| self.object_name(object).to_owned();
         let all: FxHashSet<ObjectId> = locks.iter().copied().collect();
         let takers = self.program().threads.iter().filter(|thread| {
@@ -192,7 +192,7 @@ impl Search {
     }
 
     /// The locks that threads wait for, the longest waits first.
-    pub(super) fn lock_uses(&self, base: &Outcome) -> Vec<LockUse> {
+    pub(super) fn lock_uses(&self, base: &RunOutcome) -> Vec<LockUse> {
         let worth = base.length.0 / 100;
         let locks = self.locks(base, worth).into_iter().filter_map(|(edit, _)| {
             let Edit::FreeLocks(locks) = edit else { return None };

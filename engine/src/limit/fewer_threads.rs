@@ -8,7 +8,7 @@ use super::worker_groups::is_even;
 use crate::cpus::Cpus;
 use crate::experiment::Edit;
 use crate::program::{EdgeId, Operation};
-use crate::schedule::Outcome;
+use crate::schedule::RunOutcome;
 use crate::time::Ticks;
 use rustc_hash::FxHashSet;
 
@@ -77,7 +77,7 @@ impl Search {
 
     /// Whether the threads share the work evenly. If they spin, samples divide computing from spinning, so the share of each
     /// thread is not known well and does not count.
-    fn may_be_fewer(&self, threads: &[usize], base: &Outcome) -> bool {
+    fn may_be_fewer(&self, threads: &[usize], base: &RunOutcome) -> bool {
         let all = threads.iter().filter_map(|thread| self.program().threads.get(*thread));
         let spins = |operation: &Operation| matches!(operation, Operation::Await(edge) if self.program().is_spinning(*edge));
         let computed = base.threads.iter().fold(0u64, |all, used| all.saturating_add(used.busy));
@@ -87,7 +87,7 @@ impl Search {
 
     /// The time with fewer threads, nanoseconds: at least that of a second run, since chance may change which threads meet. It
     /// is at most the time as it is, since no simulation has the CPU time that spinning takes.
-    pub(super) fn time_with_fewer(&self, cpus: Cpus, edit: &Edit, base: &Outcome) -> Option<f64> {
+    pub(super) fn time_with_fewer(&self, cpus: Cpus, edit: &Edit, base: &RunOutcome) -> Option<f64> {
         let trial = self.trials.with(vec![edit.clone()]);
         let (ns, base_ns) = (trial.time_ns(cpus, 0)?, base.length.as_ns_f64());
         Some(ns.max((1.0 - trial.gain(cpus, 1)?) * base_ns).min(base_ns))

@@ -7,13 +7,13 @@ use crate::cpus::Cpus;
 use crate::experiment::Edit;
 use crate::predict::Timing;
 use crate::program::Program;
-use crate::schedule::{Doing, Interval, Outcome};
+use crate::schedule::{Doing, Interval, RunOutcome};
 use crate::time::Ticks;
 
 impl Search {
     /// The edit that adds `more` threads. If there are several `threads`, only work under locks that they wait for stays
     /// undivided: the release of a replayed lock may be unknown.
-    pub(super) fn more_of(&self, threads: &[usize], more: usize, base: &Outcome) -> Edit {
+    pub(super) fn more_of(&self, threads: &[usize], more: usize, base: &RunOutcome) -> Edit {
         let waited = || {
             let locks = self.locks(base, base.length.0 / 100).into_iter();
             locks.flat_map(|(edit, _)| if let Edit::FreeLocks(locks) = edit { locks } else { Vec::new() })
@@ -25,7 +25,7 @@ impl Search {
     /// The time as it is, and with `more` additional threads, nanoseconds; `None`: the threads do not share the work evenly, or
     /// the program does not come to its end.
     pub fn with_workers(&self, threads: &[usize], more: usize, cpus: Cpus) -> Option<(f64, f64)> {
-        let shares = |base: &Outcome| is_even(threads, base) || self.sleeps_at_work(threads, base);
+        let shares = |base: &RunOutcome| is_even(threads, base) || self.sleeps_at_work(threads, base);
         let base = self.complete_run(cpus).filter(shares)?;
         let before = base.length.as_ns_f64();
         let after = match self.more_alike(threads, more, &base) {
@@ -50,7 +50,7 @@ impl Search {
 
     /// The time with more threads, nanoseconds: at least the time of a second run, since chance may change which threads meet,
     /// and at least the time that the CPUs need.
-    pub(super) fn time_with_more(&self, cpus: Cpus, edit: &Edit, base: &Outcome) -> Option<f64> {
+    pub(super) fn time_with_more(&self, cpus: Cpus, edit: &Edit, base: &RunOutcome) -> Option<f64> {
         let Edit::MoreThreads { threads, .. } = edit else { return None };
         let trial = self.trials.with(vec![edit.clone()]);
         let ns = trial.time_ns(cpus, 0)?;
@@ -65,7 +65,7 @@ impl Search {
     /// The least time that more threads can lead to, nanoseconds (ours). The time without computing of these threads, or with
     /// only one of them alive, stays; all computing of the rest is spread over all CPUs. CPUs that are idle outside of the rest
     /// do not help.
-    fn least_with_more(&self, cpus: Cpus, threads: &[usize], base: &Outcome) -> Option<f64> {
+    fn least_with_more(&self, cpus: Cpus, threads: &[usize], base: &RunOutcome) -> Option<f64> {
         let Some(most_busy) = self.most_busy(cpus) else { return Some(0.0) };
         let mut work = AtWork::of(self.program(), threads);
         let timing = Timing::new(self.program(), self.trials.model()).ok()?;

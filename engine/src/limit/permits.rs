@@ -3,12 +3,12 @@
 use super::search::Search;
 use crate::experiment::{Edit, Permits, timers};
 use crate::program::{ObjectId, Operation, taking};
-use crate::schedule::Outcome;
+use crate::schedule::RunOutcome;
 
 impl Search {
     /// The edits that give as many permits as threads want, for resources with waits of at least `worth`; with the waits,
     /// ticks.
-    pub(super) fn more_permits(&self, base: &Outcome, worth: u64) -> Vec<(Edit, u64)> {
+    pub(super) fn more_permits(&self, base: &RunOutcome, worth: u64) -> Vec<(Edit, u64)> {
         let waited =
             |permits: &Permits| base.objects.get(permits.semaphore.0 as usize).map_or(0, |used| used.blocked);
         let waited_for = self.permits.iter().filter(move |permits| waited(permits) >= worth);

@@ -22,7 +22,7 @@ use crate::experiment::{Changed, Edit, Permits, Polling, Trials, apply, bounded}
 use crate::finding::{Finding, Stuck};
 use crate::predict::{CpuCosts, LineLoad, Model, Timing};
 use crate::program::{ObjectId, ObjectMeaning, Program, ProgramError, Recorded, SupportWork, bare_name};
-use crate::schedule::Outcome;
+use crate::schedule::RunOutcome;
 use crate::time::Ticks;
 use std::borrow::Cow;
 
@@ -288,7 +288,7 @@ impl Search {
     }
 
     /// The locks that threads wait for, and unrecorded futex words that may be locks.
-    fn lock_rows(&self, base: &Outcome) -> Vec<LockUse> {
+    fn lock_rows(&self, base: &RunOutcome) -> Vec<LockUse> {
         let mut locks = self.lock_uses(base);
         let words = self.unrecorded.iter().flat_map(|unrecorded| &unrecorded.words);
         // A lock that got its probes late already has a row.
@@ -346,7 +346,7 @@ impl Search {
     }
 
     /// A run of the program; `None`: the run stops before its end.
-    pub(super) fn complete_run(&self, cpus: Cpus) -> Option<Outcome> {
+    pub(super) fn complete_run(&self, cpus: Cpus) -> Option<RunOutcome> {
         let base = Timing::new(self.program(), self.trials.model()).ok()?.run(cpus, 0);
         base.is_complete(self.program()).then_some(base)
     }

@@ -5,7 +5,7 @@ use super::search::Search;
 use super::thread_group::{EVEN, Group};
 use crate::experiment::{Edit, own_sleep};
 use crate::program::{ObjectMeaning, Operation};
-use crate::schedule::Outcome;
+use crate::schedule::RunOutcome;
 
 /// Threads that compute, are runnable or sleep in their work for this share of the time never wait for work.
 const ALWAYS: f64 = 0.8;
@@ -18,7 +18,7 @@ const TIMES: [usize; 2] = [2, 4];
 
 impl Search {
     /// The edits that add threads to pools that sleep during their work, with bounds of the gains, ticks.
-    pub(super) fn more_sleepers(&self, base: &Outcome, worth: u64) -> Vec<(Edit, u64)> {
+    pub(super) fn more_sleepers(&self, base: &RunOutcome, worth: u64) -> Vec<(Edit, u64)> {
         let mut edits = Vec::new();
         let groups = self.groups.iter().filter(|group| group.threads.len() > 1 && !self.hidden);
         for group in groups.filter(|group| !self.polls(group)) {
@@ -46,7 +46,7 @@ impl Search {
     }
 
     /// The edit that adds `more` threads to these: sleepers to a pool that sleeps during its work, else workers.
-    pub(super) fn more_alike(&self, threads: &[usize], more: usize, base: &Outcome) -> Edit {
+    pub(super) fn more_alike(&self, threads: &[usize], more: usize, base: &RunOutcome) -> Edit {
         if self.sleeps_at_work(threads, base) {
             return Edit::MoreSleepers { threads: threads.to_vec(), more };
         }
@@ -54,7 +54,7 @@ impl Search {
     }
 
     /// Whether these threads are a pool that sleeps during its work.
-    pub(super) fn sleeps_at_work(&self, threads: &[usize], base: &Outcome) -> bool {
+    pub(super) fn sleeps_at_work(&self, threads: &[usize], base: &RunOutcome) -> bool {
         threads.len() > 1 && self.asleep_at_work(threads, base).is_some()
     }
 
@@ -66,7 +66,7 @@ impl Search {
 
     /// How long each thread sleeps in its work, on average, ticks; `None`: they wait for work, sleep little, or not in each
     /// task.
-    fn asleep_at_work(&self, threads: &[usize], base: &Outcome) -> Option<u64> {
+    fn asleep_at_work(&self, threads: &[usize], base: &RunOutcome) -> Option<u64> {
         let (mut all, mut most, mut sum, mut times) = (0u64, 0u64, 0u64, 0usize);
         for number in threads {
             let (sleeps, asleep) = self.own_sleep(*number);
@@ -96,7 +96,7 @@ impl Search {
         &self,
         threads: &[usize],
         function: Option<String>,
-        base: &Outcome,
+        base: &RunOutcome,
     ) -> LimitKind {
         let (asleep, answers) = (self.asleep(threads, base), self.answers(threads));
         LimitKind::Sleepers { threads: threads.len(), function, asleep, answers }
@@ -120,7 +120,7 @@ impl Search {
     }
 
     /// The share of the time in which these threads sleep in their work.
-    fn asleep(&self, threads: &[usize], base: &Outcome) -> f64 {
+    fn asleep(&self, threads: &[usize], base: &RunOutcome) -> f64 {
         let asleep = threads.iter().map(|thread| self.own_sleep(*thread).1).fold(0u64, u64::saturating_add);
         asleep as f64 / (base.length.0.max(1) as f64 * threads.len().max(1) as f64)
     }

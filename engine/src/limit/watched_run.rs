@@ -6,13 +6,13 @@ use super::uses::States;
 use crate::cpus::Cpus;
 use crate::experiment::timers;
 use crate::predict::Timing;
-use crate::schedule::Outcome;
+use crate::schedule::RunOutcome;
 
 /// A predicted run with the facts that its intervals and its path show.
 #[derive(Debug)]
 pub(super) struct WatchedRun {
     pub(super) cpus: Cpus,
-    pub(super) base: Outcome,
+    pub(super) base: RunOutcome,
     /// Every thread that others wait for ended.
     pub(super) is_complete: bool,
     /// The longest stretch that one thread computes alone.

@@ -7,7 +7,7 @@ use super::thread_group::{EVEN, Group};
 use super::thread_samples::ThreadSamples;
 use crate::attribution::Owners;
 use crate::program::{FunctionRef, ObjectId, Operation, Program, is_java_wait};
-use crate::schedule::Outcome;
+use crate::schedule::RunOutcome;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A thread that starts others belongs to their group if it computes at least this fraction (one part in `LITTLE`) of what
@@ -220,7 +220,7 @@ fn is_queue(operation: &Operation) -> bool {
 }
 
 /// Whether threads share the work evenly: one more thread does not divide what a single thread does alone.
-pub(super) fn is_even(threads: &[usize], base: &Outcome) -> bool {
+pub(super) fn is_even(threads: &[usize], base: &RunOutcome) -> bool {
     let busy = || threads.iter().filter_map(|thread| base.threads.get(*thread)).map(|used| used.busy as f64);
     busy().fold(0.0, f64::max) <= EVEN * busy().sum::<f64>() / threads.len().max(1) as f64
 }

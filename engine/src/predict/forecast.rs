@@ -8,7 +8,7 @@ use crate::attribution::{Attribution, Grouping};
 use crate::cpus::Cpus;
 use crate::finding::{Finding, Stuck};
 use crate::program::{ObjectId, Operation, Program, ProgramError};
-use crate::schedule::Outcome;
+use crate::schedule::RunOutcome;
 use crate::time::Ticks;
 
 /// Predicts a program's time on these CPU counts. A program that fails [`Program::check`] gives no results and a finding of
@@ -66,7 +66,7 @@ pub struct Run {
     /// Lengths of all runs, ideal sharing included, nanoseconds.
     lengths: Vec<f64>,
     /// The run without random choices.
-    plain: Outcome,
+    plain: RunOutcome,
     leader: Option<(String, f64)>,
     /// The schedule with ideal sharing.
     fluid: Option<Fluid>,
@@ -229,7 +229,7 @@ impl<'a> Forecast<'a> {
         }
     }
 
-    fn locks(&self, outcome: &Outcome) -> Vec<LockLoad> {
+    fn locks(&self, outcome: &RunOutcome) -> Vec<LockLoad> {
         let total = outcome.length.0;
         let objects = self.timing.program().objects.iter().zip(&outcome.objects);
         let mut locks: Vec<LockLoad> = objects
@@ -248,7 +248,7 @@ impl<'a> Forecast<'a> {
         locks
     }
 
-    fn devices(&self, outcome: &Outcome) -> Vec<DeviceLoad> {
+    fn devices(&self, outcome: &RunOutcome) -> Vec<DeviceLoad> {
         let total = outcome.length.0;
         let objects = self.timing.program().objects.iter().zip(&outcome.objects).zip(0_u32..);
         let mut devices: Vec<DeviceLoad> = objects

@@ -12,8 +12,8 @@ use crate::critical_path::{
 use crate::finding::Finding;
 use crate::program::{Operation, Program, ProgramError};
 use crate::schedule::{
-    Costs, Observer, Outcome, PathStretch, RunPath, Runs, Setup, Sharing, Watcher, run_checked, run_observed,
-    run_with_path, run_with_route,
+    Costs, Observer, PathStretch, RunOutcome, RunPath, Runs, Setup, Sharing, Watcher, run_checked,
+    run_observed, run_with_path, run_with_route,
 };
 use crate::time::Ticks;
 use std::borrow::Cow;
@@ -66,7 +66,7 @@ pub struct PathFacts {
     /// Computing on the path to wake others.
     pub waking: Option<WeightedWait>,
     /// The run without random choices, if there was one.
-    pub plain: Option<Outcome>,
+    pub plain: Option<RunOutcome>,
     /// Deadlocks and contradictions in the program.
     pub findings: Vec<Finding>,
 }
@@ -164,7 +164,7 @@ impl<'a> Timing<'a> {
 
     /// Runs the program on the model of the machine. Run 0 has no random choices: its length is the predicted time. Each
     /// other run draws its own random choices for what the model leaves open.
-    pub fn run(&self, cpus: Cpus, number: u32) -> Outcome {
+    pub fn run(&self, cpus: Cpus, number: u32) -> RunOutcome {
         self.watched(cpus, number, None)
     }
 
@@ -175,13 +175,13 @@ impl<'a> Timing<'a> {
     }
 
     /// Like `Timing::run`; reports every interval of every thread when it ends.
-    pub fn run_watched(&self, cpus: Cpus, number: u32, watcher: Watcher<'_>) -> Outcome {
+    pub fn run_watched(&self, cpus: Cpus, number: u32, watcher: Watcher<'_>) -> RunOutcome {
         self.watched(cpus, number, Some(watcher))
     }
 
     /// Run 0 and its path, which a program that runs ideally does not have; reports every interval of every thread when it
     /// ends.
-    pub(crate) fn run_with_path(&self, cpus: Cpus, watcher: Watcher<'_>) -> (Outcome, Option<RunPath>) {
+    pub(crate) fn run_with_path(&self, cpus: Cpus, watcher: Watcher<'_>) -> (RunOutcome, Option<RunPath>) {
         let (setup, program) = (self.setup(cpus), self.program_on(cpus));
         match setup.processors {
             Sharing::Scheduled(parameters) => {
@@ -193,7 +193,7 @@ impl<'a> Timing<'a> {
     }
 
     /// Run 0, reporting all events in order of time.
-    pub(crate) fn observed<B: Observer>(&self, cpus: Cpus, observer: B) -> (Outcome, B) {
+    pub(crate) fn observed<B: Observer>(&self, cpus: Cpus, observer: B) -> (RunOutcome, B) {
         run_observed(&self.program_on(cpus), &self.setup(cpus), observer)
     }
 
@@ -202,7 +202,7 @@ impl<'a> Timing<'a> {
         self.assumptions.setup(cpus, self.program.threads.len(), self.work, 0)
     }
 
-    fn watched(&self, cpus: Cpus, number: u32, watcher: Option<Watcher<'_>>) -> Outcome {
+    fn watched(&self, cpus: Cpus, number: u32, watcher: Option<Watcher<'_>>) -> RunOutcome {
         let setup = self.assumptions.setup(cpus, self.program.threads.len(), self.work, number);
         run_checked(&self.program_on(cpus), &setup, watcher)
     }
@@ -213,7 +213,7 @@ impl<'a> Timing<'a> {
         &self,
         cpus: Cpus,
         watcher: Option<Watcher<'_>>,
-    ) -> Option<(Outcome, Vec<PathStretch>, Runs)> {
+    ) -> Option<(RunOutcome, Vec<PathStretch>, Runs)> {
         let (setup, program) = (self.setup(cpus), self.program_on(cpus));
         match setup.processors {
             Sharing::Scheduled(parameters) => {
@@ -232,7 +232,7 @@ impl<'a> Timing<'a> {
     }
 
     /// The predicted time, nanoseconds, given run 0.
-    pub(super) fn time_of_ns(&self, cpus: Cpus, plain: &Outcome) -> f64 {
+    pub(super) fn time_of_ns(&self, cpus: Cpus, plain: &RunOutcome) -> f64 {
         match &self.shared {
             Some(path) => path.time(cpus).as_ns_f64(),
             None => plain.length.as_ns_f64(),

@@ -51,7 +51,7 @@ pub use result::DelayKind;
 pub(crate) use result::Step;
 pub(crate) use result::{Charge, Costed, Delay, Latency};
 pub use result::{Schedule, Vertex};
-pub use run::{Outcome, Setup, Sharing, run, run_watched};
+pub use run::{RunOutcome, Setup, Sharing, run, run_watched};
 pub(crate) use run::{run_checked, run_with_path, run_with_route};
 pub use run_path::{OnPath, Passed, PathStretch, RunPath, Visit};
 pub use runs::Runs;

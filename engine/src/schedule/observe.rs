@@ -1,7 +1,7 @@
 //! A run with an observer, which receives in order of time what each thread does and which operation it reaches.
 
 use super::cpu_accounting::{CpuAccounting, Doing};
-use super::run::{Outcome, Setup, on_machine};
+use super::run::{RunOutcome, Setup, on_machine};
 use super::source::{Operations, Whole};
 use crate::program::{Operation, Program};
 use std::cell::RefCell;
@@ -42,7 +42,7 @@ impl<O: Operations, B: Observer> Operations for Observed<'_, O, B> {
 }
 
 /// Runs the program like `run`, with an observer. The program has been checked.
-pub(crate) fn run_observed<B: Observer>(program: &Program, setup: &Setup, observer: B) -> (Outcome, B) {
+pub(crate) fn run_observed<B: Observer>(program: &Program, setup: &Setup, observer: B) -> (RunOutcome, B) {
     let observer = RefCell::new(observer);
     let source = Observed { source: Whole::of(program), observer: &observer };
     let mut accounting = CpuAccounting::new(program.threads.len(), program.objects.len(), None);

@@ -36,7 +36,7 @@ pub enum Sharing {
 
 /// The result of running a program; times in ticks.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// When the last thing happens.
     pub length: Ticks,
     /// For each thread, how many operations it has done; fewer than all if it waits forever.
@@ -53,7 +53,7 @@ pub struct Outcome {
     pub counts: Counts,
 }
 
-impl Outcome {
+impl RunOutcome {
     /// Whether every thread that counts ended, background threads excepted; if not, `length` is the time of a stop.
     pub fn is_complete(&self, program: &Program) -> bool {
         let mut threads = program.threads.iter().zip(&self.done);
@@ -65,7 +65,7 @@ impl Outcome {
 ///
 /// # Errors
 /// The program fails [`Program::check`]. A deadlock is no error but a finding.
-pub fn run(program: &Program, setup: &Setup) -> Result<Outcome, ProgramError> {
+pub fn run(program: &Program, setup: &Setup) -> Result<RunOutcome, ProgramError> {
     run_watched(program, setup, None)
 }
 
@@ -77,13 +77,13 @@ pub fn run_watched(
     program: &Program,
     setup: &Setup,
     watcher: Option<Watcher<'_>>,
-) -> Result<Outcome, ProgramError> {
+) -> Result<RunOutcome, ProgramError> {
     program.check()?;
     Ok(run_checked(program, setup, watcher))
 }
 
 /// Like `run_watched`, for a checked program.
-pub(crate) fn run_checked(program: &Program, setup: &Setup, watcher: Option<Watcher<'_>>) -> Outcome {
+pub(crate) fn run_checked(program: &Program, setup: &Setup, watcher: Option<Watcher<'_>>) -> RunOutcome {
     let accounting = CpuAccounting::new(program.threads.len(), program.objects.len(), watcher);
     on_machine(program, Whole::of(program), setup, accounting)
 }
@@ -95,7 +95,7 @@ pub(crate) fn run_with_path(
     parameters: SchedulerParameters,
     servers: &[u32],
     watcher: Option<Watcher<'_>>,
-) -> (Outcome, RunPath, Runs) {
+) -> (RunOutcome, RunPath, Runs) {
     run_with_causes(program, parameters, servers, watcher, |machine, end| machine.path(end))
 }
 
@@ -105,7 +105,7 @@ pub(crate) fn run_with_route(
     parameters: SchedulerParameters,
     servers: &[u32],
     watcher: Option<Watcher<'_>>,
-) -> (Outcome, Vec<PathStretch>, Runs) {
+) -> (RunOutcome, Vec<PathStretch>, Runs) {
     run_with_causes(program, parameters, servers, watcher, |machine, end| machine.route(end))
 }
 
@@ -115,7 +115,7 @@ fn run_with_causes<T>(
     servers: &[u32],
     watcher: Option<Watcher<'_>>,
     told: impl FnOnce(&mut Processors<'_>, u64) -> T,
-) -> (Outcome, T, Runs) {
+) -> (RunOutcome, T, Runs) {
     let accounting = CpuAccounting::new(program.threads.len(), program.objects.len(), watcher);
     let mut machine = Processors::new(program, parameters, accounting);
     machine.keep_causes(program.threads.iter().map(|thread| thread.background.is_some()).collect());
@@ -135,7 +135,7 @@ pub(super) fn on_machine<O: Operations>(
     source: O,
     setup: &Setup,
     accounting: CpuAccounting<'_>,
-) -> Outcome {
+) -> RunOutcome {
     let threads = program.threads.len();
     match setup.processors {
         Sharing::Ideal { hundredths } => {
@@ -162,7 +162,7 @@ pub(super) fn on_machine<O: Operations>(
 fn conclude<M: Machine, O: Operations>(
     mut simulation: Simulation<'_, M, O>,
     accounts: impl for<'m> Fn(&'m M) -> (&'m CpuAccounting<'m>, Counts),
-) -> Outcome {
+) -> RunOutcome {
     let length = simulation.end.time;
     simulation.usage.close(length);
     let mut findings = simulation.findings();
@@ -177,7 +177,7 @@ fn conclude<M: Machine, O: Operations>(
     let objects = simulation.usage.objects.iter().zip(&accounting.objects).map(|(object, waiting)| {
         ObjectUse { waits: waiting.waits, blocked: waiting.blocked, spun: waiting.spun, ..*object }
     });
-    Outcome {
+    RunOutcome {
         length: Ticks(length),
         done: simulation.done(),
         objects: objects.collect(),
