@@ -2,7 +2,9 @@
 
 use engine::program::{Program, json};
 use engine::report::{Holder, StuckThread, WaitsFor};
-use engine::schedule::{Doing, Interval, RunOutcome, SchedulerParameters, Setup, Sharing, run_watched};
+use engine::schedule::{
+    Interval, RunOutcome, SchedulerParameters, Setup, Sharing, SimulatedState, run_watched,
+};
 use engine::time::Ticks;
 
 fn program(threads: &str) -> Program {
@@ -43,12 +45,12 @@ fn ns(ticks: Ticks) -> f64 {
 fn used(program: &Program, intervals: &[Interval]) -> Vec<String> {
     let mut busy: Vec<&Interval> = intervals
         .iter()
-        .filter(|interval| matches!(interval.doing, Doing::Busy | Doing::Spinning(_)))
+        .filter(|interval| matches!(interval.doing, SimulatedState::Busy | SimulatedState::Spinning(_)))
         .collect();
     busy.sort_by_key(|interval| (interval.start, interval.thread));
     let shown = busy.iter().map(|interval| {
         let name = &program.threads[interval.thread.0 as usize].name;
-        let mark = if matches!(interval.doing, Doing::Spinning(_)) { "~" } else { "" };
+        let mark = if matches!(interval.doing, SimulatedState::Spinning(_)) { "~" } else { "" };
         let cpu = interval.cpu.expect("a processor");
         format!("{name}@{cpu} {mark}{}-{}", ns(interval.start), ns(interval.end))
     });
@@ -455,7 +457,7 @@ fn wake_ups_are_as_slow_as_told() {
             SchedulerParameters { wake_latency: Ticks::from_ns(100), slow_wakes, seed, ..parameters(1) };
         let (_, intervals) = run(&program, told);
         let busy: Vec<&Interval> =
-            intervals.iter().filter(|interval| interval.doing == Doing::Busy).collect();
+            intervals.iter().filter(|interval| interval.doing == SimulatedState::Busy).collect();
         let latency = |pair: &[&Interval]| ns(pair[1].start) - ns(pair[0].end) - 1000.0;
         let mut latencies: Vec<f64> = busy.windows(2).map(latency).collect();
         latencies.sort_by(f64::total_cmp);

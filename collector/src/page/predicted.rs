@@ -9,7 +9,7 @@ use crate::palette::Palette;
 use engine::predict::Timing;
 use engine::program::Program;
 use engine::report::Cpus;
-use engine::schedule::{Doing, Interval, Why};
+use engine::schedule::{Interval, SimulatedState, Why};
 use engine::view::path_and_run;
 use serde::Serialize;
 
@@ -124,13 +124,13 @@ impl Lives {
     }
 }
 
-fn colour(doing: Doing, cpu: Option<u32>) -> StateColour {
+fn colour(doing: SimulatedState, cpu: Option<u32>) -> StateColour {
     let (state, reason, object) = match doing {
-        Doing::Nothing => ("none", None, None),
-        Doing::Busy => ("running", None, None),
-        Doing::Spinning(object) => ("spinning", None, Some(object.0)),
-        Doing::Ready => ("ready", None, None),
-        Doing::Blocked(why) => match why {
+        SimulatedState::Nothing => ("none", None, None),
+        SimulatedState::Busy => ("running", None, None),
+        SimulatedState::Spinning(object) => ("spinning", None, Some(object.0)),
+        SimulatedState::Ready => ("ready", None, None),
+        SimulatedState::Blocked(why) => match why {
             Why::Object(object) => ("blocked", None, Some(object.0)),
             Why::Sleep => ("blocked", Some("sleep"), None),
             Why::Join => ("blocked", Some("thread end"), None),

@@ -7,7 +7,7 @@ use crate::cpus::Cpus;
 use crate::experiment::Edit;
 use crate::predict::Timing;
 use crate::program::Program;
-use crate::schedule::{Doing, Interval, RunOutcome};
+use crate::schedule::{Interval, RunOutcome, SimulatedState};
 use crate::time::Ticks;
 
 impl Search {
@@ -117,8 +117,8 @@ impl AtWork {
             return;
         }
         let of_group = self.is_of_group.get(interval.thread.0 as usize) == Some(&true);
-        let lives = (of_group && interval.doing != Doing::Nothing).then_some(What::Lives);
-        let computes = (interval.doing == Doing::Busy).then_some(What::Computes(of_group));
+        let lives = (of_group && interval.doing != SimulatedState::Nothing).then_some(What::Lives);
+        let computes = (interval.doing == SimulatedState::Busy).then_some(What::Computes(of_group));
         for what in lives.into_iter().chain(computes) {
             self.changes.push(Change { at: interval.start, begins: true, what });
             self.changes.push(Change { at: interval.end, begins: false, what });

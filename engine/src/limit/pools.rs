@@ -8,7 +8,7 @@ use crate::cpus::Cpus;
 use crate::experiment::bounded;
 use crate::predict::{Model, Timing};
 use crate::program::{EdgeId, ObjectId, Operation, Program, Thread};
-use crate::schedule::{Doing, Interval, Why};
+use crate::schedule::{Interval, SimulatedState, Why};
 use crate::time::Ticks;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -269,15 +269,15 @@ impl Seen<'_> {
             return;
         }
         let state = match interval.doing {
-            Doing::Nothing | Doing::Blocked(Why::Join) => return,
-            Doing::Blocked(Why::Sleep) => State::Asleep,
-            Doing::Blocked(why) => {
+            SimulatedState::Nothing | SimulatedState::Blocked(Why::Join) => return,
+            SimulatedState::Blocked(Why::Sleep) => State::Asleep,
+            SimulatedState::Blocked(why) => {
                 let object = if let Why::Object(object) = why { Some(object) } else { None };
                 let sum = self.waits.entry(object).or_insert(0);
                 *sum = sum.saturating_add(interval.end.0 - interval.start.0);
                 State::Waits
             }
-            Doing::Busy | Doing::Ready | Doing::Spinning(_) => State::Computes,
+            SimulatedState::Busy | SimulatedState::Ready | SimulatedState::Spinning(_) => State::Computes,
         };
         self.changes.push((interval.start, true, state));
         self.changes.push((interval.end, false, state));

@@ -2,7 +2,7 @@
 
 use crate::experiment::ComputePart;
 use crate::program::{FunctionRef, ThreadId};
-use crate::schedule::{Doing, Interval};
+use crate::schedule::{Interval, SimulatedState};
 use rustc_hash::FxHashMap;
 
 /// Collects when threads compute, from the simulation's intervals.
@@ -64,7 +64,7 @@ impl Computing {
     }
 
     pub(super) fn tell(&mut self, interval: Interval) {
-        if !matches!(interval.doing, Doing::Busy) {
+        if !matches!(interval.doing, SimulatedState::Busy) {
             return;
         }
         let ThreadId(thread) = interval.thread;
@@ -186,7 +186,7 @@ mod tests {
                 thread: ThreadId(thread),
                 start: Ticks(start),
                 end: Ticks(end),
-                doing: Doing::Busy,
+                doing: SimulatedState::Busy,
                 cpu: None,
             });
         }

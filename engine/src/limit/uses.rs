@@ -2,7 +2,7 @@
 
 use super::FunctionShare;
 use crate::program::{ObjectId, Program};
-use crate::schedule::{Doing, Interval, Why};
+use crate::schedule::{Interval, SimulatedState, Why};
 use crate::time::Ticks;
 use serde::Serialize;
 
@@ -66,12 +66,12 @@ impl States {
     pub(super) fn tell(&mut self, interval: Interval) {
         let is_lock = |ObjectId(object): ObjectId| self.is_lock.get(object as usize) == Some(&true);
         let place = match interval.doing {
-            Doing::Nothing => return,
-            Doing::Busy => 0,
-            Doing::Ready => 1,
-            Doing::Spinning(_) | Doing::Blocked(Why::Turn) => 2,
-            Doing::Blocked(Why::Object(object)) if is_lock(object) => 3,
-            Doing::Blocked(_) => 4,
+            SimulatedState::Nothing => return,
+            SimulatedState::Busy => 0,
+            SimulatedState::Ready => 1,
+            SimulatedState::Spinning(_) | SimulatedState::Blocked(Why::Turn) => 2,
+            SimulatedState::Blocked(Why::Object(object)) if is_lock(object) => 3,
+            SimulatedState::Blocked(_) => 4,
         };
         if let Some(sum) = self.of.get_mut(interval.thread.0 as usize).and_then(|of| of.get_mut(place)) {
             *sum = sum.saturating_add(interval.end.0.saturating_sub(interval.start.0));

@@ -5,7 +5,7 @@ use super::account::{Account, NONE, Places};
 use super::clock::Phase;
 use crate::attribution::{Attribution, NO_STRATUM};
 use crate::program::{ObjectId, Operation, Program};
-use crate::schedule::{Doing, Observer, Why};
+use crate::schedule::{Observer, SimulatedState, Why};
 use rustc_hash::FxHashSet;
 
 /// Reports a simulated program's events to the accounts.
@@ -103,14 +103,14 @@ impl Observer for Feed<'_> {
         self.account.now(time);
     }
 
-    fn does(&mut self, thread: u32, doing: Doing) {
+    fn does(&mut self, thread: u32, doing: SimulatedState) {
         let (phase, waits_for) = match doing {
-            Doing::Nothing => (Phase::Off, NONE),
-            Doing::Busy => (Phase::Busy, NONE),
-            Doing::Spinning(object) => (Phase::Spinning, object.0),
-            Doing::Ready => (Phase::Ready, NONE),
-            Doing::Blocked(Why::Object(object)) => (Phase::Blocked, object.0),
-            Doing::Blocked(_) => (Phase::Blocked, NONE),
+            SimulatedState::Nothing => (Phase::Off, NONE),
+            SimulatedState::Busy => (Phase::Busy, NONE),
+            SimulatedState::Spinning(object) => (Phase::Spinning, object.0),
+            SimulatedState::Ready => (Phase::Ready, NONE),
+            SimulatedState::Blocked(Why::Object(object)) => (Phase::Blocked, object.0),
+            SimulatedState::Blocked(_) => (Phase::Blocked, NONE),
         };
         // The condition was signalled, and the thread now waits for the mutex.
         if let Some(&Some((_, Operation::CondWait(condition, mutex)))) = self.last.get(thread as usize)

@@ -6,7 +6,7 @@
 //!
 //! O(1) for each event. All in integers.
 
-use super::cpu_accounting::Doing;
+use super::cpu_accounting::SimulatedState;
 use super::machine::Why;
 use super::result::DelayKind;
 use super::run_path::{OnPath, PathStretch, RunPath, Visit};
@@ -148,9 +148,9 @@ impl CauseTree {
     }
 
     /// The thread becomes ready; `did` is its state until now.
-    pub(super) fn woken(&mut self, thread: u32, by: Option<u32>, did: Doing, now: u64) {
+    pub(super) fn woken(&mut self, thread: u32, by: Option<u32>, did: SimulatedState, now: u64) {
         let why = match did {
-            Doing::Blocked(why) => Some(why),
+            SimulatedState::Blocked(why) => Some(why),
             _ => None,
         };
         match (by, why) {

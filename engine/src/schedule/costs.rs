@@ -3,7 +3,7 @@
 
 use super::PointId;
 use super::actor::Stage;
-use super::cpu_accounting::Doing;
+use super::cpu_accounting::SimulatedState;
 use super::machine::Machine;
 use super::recorded_wakes::Edges;
 use super::result::{Charge, Costed, Delay, DelayKind, Latency, Step};
@@ -149,7 +149,7 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
             return self.machine.wake(thread, by);
         }
         let of = match self.machine.doing(thread) {
-            Doing::Blocked(why) => DelayKind::Woken(Some(why)),
+            SimulatedState::Blocked(why) => DelayKind::Woken(Some(why)),
             _ => DelayKind::Woken(None),
         };
         self.begin_latency(thread, from, delay, of);

@@ -6,7 +6,7 @@ use crate::time::Ticks;
 
 /// A thread's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Doing {
+pub enum SimulatedState {
     /// Has not begun, or has ended.
     Nothing,
     /// Computes.
@@ -29,7 +29,7 @@ pub struct Interval {
     /// When it ended.
     pub end: Ticks,
     /// The thread's state.
-    pub doing: Doing,
+    pub doing: SimulatedState,
     /// The processor, if the thread used one.
     pub cpu: Option<u32>,
 }
@@ -38,7 +38,7 @@ pub struct Interval {
 pub type Watcher<'w> = Box<dyn FnMut(Interval) + 'w>;
 
 /// Receives every change when it happens: the thread, the time, and what it does from then on.
-pub(super) type ChangeWatcher<'w> = Box<dyn FnMut(u32, u64, Doing) + 'w>;
+pub(super) type ChangeWatcher<'w> = Box<dyn FnMut(u32, u64, SimulatedState) + 'w>;
 
 /// How much time a thread spent in each state, in ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,7 +63,7 @@ pub(super) struct Waiting {
 
 /// Sums of times of one run.
 pub(super) struct CpuAccounting<'w> {
-    states: Vec<(Doing, u64)>,
+    states: Vec<(SimulatedState, u64)>,
     pub(super) threads: Vec<ThreadUse>,
     pub(super) objects: Vec<Waiting>,
     /// Time by the number of busy processors.
@@ -86,7 +86,7 @@ impl std::fmt::Debug for CpuAccounting<'_> {
 impl<'w> CpuAccounting<'w> {
     pub(super) fn new(threads: usize, objects: usize, watcher: Option<Watcher<'w>>) -> CpuAccounting<'w> {
         CpuAccounting {
-            states: vec![(Doing::Nothing, 0); threads],
+            states: vec![(SimulatedState::Nothing, 0); threads],
             threads: vec![ThreadUse::default(); threads],
             objects: vec![Waiting::default(); objects],
             busy: Vec::new(),
@@ -103,13 +103,13 @@ impl<'w> CpuAccounting<'w> {
     }
 
     #[inline]
-    pub(super) fn doing(&self, thread: u32) -> Doing {
+    pub(super) fn doing(&self, thread: u32) -> SimulatedState {
         self.states[thread as usize].0
     }
 
     /// Changes what the thread does from now on; it may stay the same. `cpu` is the processor until now. Returns the
     /// time since the last change.
-    pub(super) fn change(&mut self, thread: u32, now: u64, doing: Doing, cpu: Option<u32>) -> u64 {
+    pub(super) fn change(&mut self, thread: u32, now: u64, doing: SimulatedState, cpu: Option<u32>) -> u64 {
         let (before, since) = std::mem::replace(&mut self.states[thread as usize], (doing, now));
         let length = now.saturating_sub(since);
         if let Some(told) = &mut self.told {
@@ -117,31 +117,32 @@ impl<'w> CpuAccounting<'w> {
         }
         let account = &mut self.threads[thread as usize];
         match before {
-            Doing::Nothing => {}
-            Doing::Busy => account.busy += length,
-            Doing::Ready => account.ready += length,
-            Doing::Spinning(object) => {
+            SimulatedState::Nothing => {}
+            SimulatedState::Busy => account.busy += length,
+            SimulatedState::Ready => account.ready += length,
+            SimulatedState::Spinning(object) => {
                 account.spinning += length;
                 self.objects[object.0 as usize].spun += length;
             }
-            Doing::Blocked(why) => {
+            SimulatedState::Blocked(why) => {
                 account.blocked += length;
                 if let Why::Object(object) = why {
                     self.objects[object.0 as usize].blocked += length;
                 }
             }
         }
-        if let Doing::Blocked(Why::Object(object)) = doing {
+        if let SimulatedState::Blocked(Why::Object(object)) = doing {
             self.objects[object.0 as usize].waits += 1;
         }
-        let executes = |doing: Doing| matches!(doing, Doing::Busy | Doing::Spinning(_));
+        let executes =
+            |doing: SimulatedState| matches!(doing, SimulatedState::Busy | SimulatedState::Spinning(_));
         if executes(before) != executes(doing) {
             self.flow(now);
             self.executing =
                 if executes(doing) { self.executing + 1 } else { self.executing.saturating_sub(1) };
         }
         if length > 0
-            && before != Doing::Nothing
+            && before != SimulatedState::Nothing
             && let Some(watcher) = &mut self.watcher
         {
             let cpu = cpu.filter(|_| executes(before));
@@ -158,12 +159,12 @@ impl<'w> CpuAccounting<'w> {
 
     /// Moves `length` of the thread's last interval from `before` to waiting for a processor. With shared processors,
     /// how much of it was waiting is known only at its end.
-    pub(super) fn waited(&mut self, thread: u32, before: Doing, length: u64) {
+    pub(super) fn waited(&mut self, thread: u32, before: SimulatedState, length: u64) {
         let account = &mut self.threads[thread as usize];
         account.ready += length;
         match before {
-            Doing::Busy => account.busy = account.busy.saturating_sub(length),
-            Doing::Spinning(object) => {
+            SimulatedState::Busy => account.busy = account.busy.saturating_sub(length),
+            SimulatedState::Spinning(object) => {
                 account.spinning = account.spinning.saturating_sub(length);
                 let spun = &mut self.objects[object.0 as usize].spun;
                 *spun = spun.saturating_sub(length);

@@ -2,7 +2,7 @@
 //! thread has a processor, and when it acts next. Machines are: unlimited processors ([`super::agenda`]), processors
 //! shared in infinitely small slices ([`super::shared_cpus`]), and processors with a scheduler ([`super::processors`]).
 
-use super::cpu_accounting::Doing;
+use super::cpu_accounting::SimulatedState;
 use crate::program::ObjectId;
 
 /// Why a thread is blocked: the object or event that it waits for.
@@ -92,8 +92,8 @@ pub trait Machine {
     }
 
     /// The thread's present state.
-    fn doing(&self, _thread: u32) -> Doing {
-        Doing::Nothing
+    fn doing(&self, _thread: u32) -> SimulatedState {
+        SimulatedState::Nothing
     }
 
     /// The acting thread computes for this long, then acts.

@@ -41,7 +41,7 @@ mod spin;
 mod table;
 mod usage;
 
-pub use cpu_accounting::{Doing, Interval, ThreadUse, Watcher};
+pub use cpu_accounting::{Interval, SimulatedState, ThreadUse, Watcher};
 pub use forest::{Forest, PointId};
 pub(crate) use machine::Machine;
 pub use machine::Why;

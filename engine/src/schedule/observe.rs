@@ -1,6 +1,6 @@
 //! A run with an observer, which receives in order of time what each thread does and which operation it reaches.
 
-use super::cpu_accounting::{CpuAccounting, Doing};
+use super::cpu_accounting::{CpuAccounting, SimulatedState};
 use super::run::{RunOutcome, Setup, on_machine};
 use super::source::{Operations, Whole};
 use crate::program::{Operation, Program};
@@ -12,7 +12,7 @@ pub(crate) trait Observer {
     fn now(&mut self, time: u64);
 
     /// The thread does this from now on.
-    fn does(&mut self, thread: u32, doing: Doing);
+    fn does(&mut self, thread: u32, doing: SimulatedState);
 
     /// The thread has finished the operation before this number and reaches it; `None`: the thread ends. Called again
     /// each time that the thread retries.

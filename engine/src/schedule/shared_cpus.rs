@@ -11,7 +11,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use super::cpu_accounting::{CpuAccounting, Doing};
+use super::cpu_accounting::{CpuAccounting, SimulatedState};
 use super::machine::{Machine, Turn, Why};
 use crate::program::ObjectId;
 use crate::time::Ticks;
@@ -136,7 +136,7 @@ impl<'w, const COSTS: bool> Shared<'w, COSTS> {
         Some((self.time.saturating_add(self.time_for(end.saturating_sub(self.work))), *sequence))
     }
 
-    fn change(&mut self, thread: u32, doing: Doing) {
+    fn change(&mut self, thread: u32, doing: SimulatedState) {
         let before = self.accounting.doing(thread);
         if before == doing {
             return;
@@ -164,7 +164,7 @@ impl<'w, const COSTS: bool> Shared<'w, COSTS> {
     /// Ends all intervals at the end of the run.
     pub(super) fn close(&mut self) {
         for thread in 0..self.began.len() {
-            self.change(thread as u32, Doing::Nothing);
+            self.change(thread as u32, SimulatedState::Nothing);
         }
         self.accounting.close(self.now());
     }
@@ -178,8 +178,8 @@ fn divided(whole: u128, by: u128) -> u128 {
     }
 }
 
-fn executes(doing: Doing) -> bool {
-    matches!(doing, Doing::Busy | Doing::Spinning(_))
+fn executes(doing: SimulatedState) -> bool {
+    matches!(doing, SimulatedState::Busy | SimulatedState::Spinning(_))
 }
 
 impl<const COSTS: bool> Machine for Shared<'_, COSTS> {
@@ -266,7 +266,7 @@ impl<const COSTS: bool> Machine for Shared<'_, COSTS> {
     }
 
     fn wake_after(&mut self, thread: u32, delay: u64) {
-        self.change(thread, Doing::Ready);
+        self.change(thread, SimulatedState::Ready);
         if let Some(arriving) = self.arriving.get_mut(thread as usize) {
             *arriving = true;
         }
@@ -278,12 +278,12 @@ impl<const COSTS: bool> Machine for Shared<'_, COSTS> {
         self.debts.get(thread as usize).copied().unwrap_or(0)
     }
 
-    fn doing(&self, thread: u32) -> Doing {
+    fn doing(&self, thread: u32) -> SimulatedState {
         self.accounting.doing(thread)
     }
 
     fn wake(&mut self, thread: u32, _by: Option<u32>) {
-        self.change(thread, Doing::Ready);
+        self.change(thread, SimulatedState::Ready);
         // A thread whose wait by the clock ends acts in the place of that end, not after all other ends.
         if self.expiring == Some(thread) {
             self.urgent = Some(thread);
@@ -296,7 +296,7 @@ impl<const COSTS: bool> Machine for Shared<'_, COSTS> {
         if length == 0 {
             return self.ready.push_back(Turn::Act(thread));
         }
-        self.change(thread, Doing::Busy);
+        self.change(thread, SimulatedState::Busy);
         let debt = self.debts.get_mut(thread as usize).map_or(0, std::mem::take);
         self.enter(thread, length.saturating_add(debt), true);
     }
@@ -306,7 +306,7 @@ impl<const COSTS: bool> Machine for Shared<'_, COSTS> {
         if let Some(debt) = self.debts.get_mut(thread as usize) {
             *debt = 0;
         }
-        self.change(thread, Doing::Blocked(why));
+        self.change(thread, SimulatedState::Blocked(why));
     }
 
     fn expire(&mut self, thread: u32, length: u64) {
@@ -317,7 +317,7 @@ impl<const COSTS: bool> Machine for Shared<'_, COSTS> {
     }
 
     fn spin(&mut self, thread: u32, object: ObjectId) {
-        self.change(thread, Doing::Spinning(object));
+        self.change(thread, SimulatedState::Spinning(object));
     }
 
     fn is_spinning(&self, _thread: u32) -> bool {
@@ -331,6 +331,6 @@ impl<const COSTS: bool> Machine for Shared<'_, COSTS> {
     fn spinners_on_free_locks(&mut self, _more: bool) {}
 
     fn end(&mut self, thread: u32) {
-        self.change(thread, Doing::Nothing);
+        self.change(thread, SimulatedState::Nothing);
     }
 }

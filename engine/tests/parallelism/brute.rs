@@ -5,7 +5,7 @@ use engine::parallelism::{Parallelism, ParallelismRowKind, predicted};
 use engine::predict::{Model, Scheduler, Timing};
 use engine::program::Program;
 use engine::report::Cpus;
-use engine::schedule::{Doing, Interval};
+use engine::schedule::{Interval, SimulatedState};
 use engine::synth::{Lengths, random_program};
 
 /// Normalized time of each thread, from stretches `(thread, from, to)` of computing, and the time in which no thread
@@ -40,7 +40,7 @@ fn compare(program: &Program, cpus: Cpus, model: &Model) {
         cpus,
         0,
         Box::new(|interval: Interval| {
-            if interval.doing == Doing::Busy {
+            if interval.doing == SimulatedState::Busy {
                 computes.push((interval.thread.0 as usize, interval.start.0, interval.end.0));
             }
         }),

@@ -1,6 +1,6 @@
 //! How threads get a processor, use it and lose it.
 
-use super::super::cpu_accounting::Doing;
+use super::super::cpu_accounting::SimulatedState;
 use super::super::machine::Turn;
 use super::Processors;
 use super::parameters::UNIT;
@@ -58,8 +58,8 @@ impl Processors<'_> {
         task.state = TaskState::Running;
         task.charged = now;
         let cpu = task.cpu;
-        if self.accounting.doing(thread) != Doing::Busy {
-            self.accounting.change(thread, now, Doing::Busy, Some(cpu));
+        if self.accounting.doing(thread) != SimulatedState::Busy {
+            self.accounting.change(thread, now, SimulatedState::Busy, Some(cpu));
         }
         self.arm(thread);
     }
@@ -207,7 +207,7 @@ impl Processors<'_> {
         cpu.current = NONE;
         cpu.push(thread, deadline);
         self.queued += 1;
-        self.accounting.change(thread, now, Doing::Ready, Some(at));
+        self.accounting.change(thread, now, SimulatedState::Ready, Some(at));
     }
 
     /// The idle processor takes a thread from its queue.
@@ -274,7 +274,7 @@ impl Processors<'_> {
     }
 
     /// The acting thread leaves its processor to wait or to end.
-    pub(super) fn deschedule(&mut self, thread: u32, doing: Doing) {
+    pub(super) fn deschedule(&mut self, thread: u32, doing: SimulatedState) {
         self.live = self.live.saturating_sub(1);
         let now = self.agenda.now();
         let task = &mut self.tasks[thread as usize];
@@ -290,7 +290,7 @@ impl Processors<'_> {
         cpu.leave(task);
         cpu.current = NONE;
         self.discount(thread);
-        if doing == Doing::Nothing {
+        if doing == SimulatedState::Nothing {
             let own = self.task(thread).wanting.now(now);
             self.cpus[at as usize].wanted_lately.take(now, own);
         }

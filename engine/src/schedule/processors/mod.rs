@@ -27,7 +27,7 @@ use self::quota::Quota;
 use self::task::{NONE, Task, TaskState};
 use super::agenda::Agenda;
 use super::cause_tree::CauseTree;
-use super::cpu_accounting::{CpuAccounting, Doing};
+use super::cpu_accounting::{CpuAccounting, SimulatedState};
 use super::machine::{Machine, Origin, Turn, Why};
 use super::run_path::{PathStretch, RunPath};
 use crate::numbers::Numbers;
@@ -315,7 +315,7 @@ impl Machine for Processors<'_> {
         if let Some(causes) = &mut self.causes {
             causes.woken(thread, by, self.accounting.doing(thread), now);
         }
-        self.accounting.change(thread, now, Doing::Ready, None);
+        self.accounting.change(thread, now, SimulatedState::Ready, None);
         self.select_task_rq(thread, by);
     }
 
@@ -335,7 +335,7 @@ impl Machine for Processors<'_> {
     fn block(&mut self, thread: u32, why: Why) {
         // The cost of waking others is spent during this wait.
         self.task(thread).debt = 0;
-        self.deschedule(thread, Doing::Blocked(why));
+        self.deschedule(thread, SimulatedState::Blocked(why));
     }
 
     fn expire(&mut self, thread: u32, length: u64) {
@@ -355,7 +355,7 @@ impl Machine for Processors<'_> {
         if let Some(causes) = &mut self.causes {
             causes.spins(thread, object, now);
         }
-        self.accounting.change(thread, now, Doing::Spinning(object), Some(cpu));
+        self.accounting.change(thread, now, SimulatedState::Spinning(object), Some(cpu));
         let task = self.task(thread);
         task.state = TaskState::Spinning;
         task.spins_for = Some(object);
@@ -390,6 +390,6 @@ impl Machine for Processors<'_> {
     }
 
     fn end(&mut self, thread: u32) {
-        self.deschedule(thread, Doing::Nothing);
+        self.deschedule(thread, SimulatedState::Nothing);
     }
 }
