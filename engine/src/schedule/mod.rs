@@ -46,7 +46,7 @@ pub use forest::{Forest, PointId};
 pub(crate) use machine::Machine;
 pub use machine::Why;
 pub(crate) use observe::{Observer, run_observed};
-pub use processors::{Counts, SchedulerParameters, base_slice};
+pub use processors::{SchedulerCounts, SchedulerParameters, base_slice};
 pub use result::DelayKind;
 pub(crate) use result::Step;
 pub(crate) use result::{Charge, Costed, Delay, Latency};

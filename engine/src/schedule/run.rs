@@ -2,7 +2,7 @@
 
 use super::cpu_accounting::{CpuAccounting, ThreadUse, Watcher};
 use super::machine::Machine;
-use super::processors::{Counts, Processors, SchedulerParameters};
+use super::processors::{Processors, SchedulerCounts, SchedulerParameters};
 use super::run_path::{PathStretch, RunPath};
 use super::runs::Runs;
 use super::shared_cpus::Shared;
@@ -50,7 +50,7 @@ pub struct RunOutcome {
     /// Time by the number of threads that used processors. With ideal sharing that number may exceed the processors.
     pub busy: Vec<u64>,
     /// Counts of the scheduler's actions; 0 with ideal sharing.
-    pub counts: Counts,
+    pub counts: SchedulerCounts,
 }
 
 impl RunOutcome {
@@ -145,7 +145,7 @@ pub(super) fn on_machine<O: Operations>(
             simulation.limit(&setup.servers);
             while simulation.instant().is_some() {}
             simulation.machine.close();
-            conclude(simulation, |machine| (&machine.accounting, Counts::default()))
+            conclude(simulation, |machine| (&machine.accounting, SchedulerCounts::default()))
         }
         Sharing::Scheduled(parameters) => {
             let machine = Processors::new(program, parameters, accounting);
@@ -161,7 +161,7 @@ pub(super) fn on_machine<O: Operations>(
 
 fn conclude<M: Machine, O: Operations>(
     mut simulation: Simulation<'_, M, O>,
-    accounts: impl for<'m> Fn(&'m M) -> (&'m CpuAccounting<'m>, Counts),
+    accounts: impl for<'m> Fn(&'m M) -> (&'m CpuAccounting<'m>, SchedulerCounts),
 ) -> RunOutcome {
     let length = simulation.end.time;
     simulation.usage.close(length);

@@ -71,14 +71,14 @@ pub struct Processors<'w> {
     /// The thread that acts before all others.
     urgent: u32,
     pub(super) accounting: CpuAccounting<'w>,
-    pub(super) counts: Counts,
+    pub(super) counts: SchedulerCounts,
     /// The tree for the run's path, if it is kept.
     causes: Option<CauseTree>,
 }
 
 /// Counts of the scheduler's actions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct SchedulerCounts {
     /// A processor switched to another thread than the one it had before.
     pub switches: u64,
     /// A thread lost its processor to another one.
@@ -148,7 +148,7 @@ impl<'w> Processors<'w> {
             expiring: NONE,
             urgent: NONE,
             accounting,
-            counts: Counts::default(),
+            counts: SchedulerCounts::default(),
             causes: None,
         }
     }
