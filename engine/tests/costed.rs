@@ -4,7 +4,7 @@
 use engine::critical_path::{CostedPath, CriticalPath};
 use engine::program::{Operation, Program};
 use engine::report::Cpus;
-use engine::schedule::Costs;
+use engine::schedule::SharedCpuCosts;
 use engine::synth::{Lengths, Numbers, random_program};
 use engine::time::Ticks;
 
@@ -12,8 +12,8 @@ use engine::time::Ticks;
 /// so that the order of events stays.
 const LESS: u64 = 200_000;
 
-fn costs(hundredths: u64, latency: u64, cost: u64) -> Costs {
-    Costs { hundredths, wake_latency: Ticks(latency), wake_cost: Ticks(cost), servers: Vec::new() }
+fn costs(hundredths: u64, latency: u64, cost: u64) -> SharedCpuCosts {
+    SharedCpuCosts { hundredths, wake_latency: Ticks(latency), wake_cost: Ticks(cost), servers: Vec::new() }
 }
 
 fn shorten(operation: &Operation) -> Option<Operation> {

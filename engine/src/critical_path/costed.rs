@@ -18,7 +18,7 @@ use crate::finding::Finding;
 #[cfg(any(test, feature = "synth"))]
 use crate::program::ThreadId;
 use crate::program::{Operation, Program};
-use crate::schedule::{Charge, Costed, Costs, DelayKind, Latency, PointId, Schedule, Simulation};
+use crate::schedule::{Charge, Costed, DelayKind, Latency, PointId, Schedule, SharedCpuCosts, Simulation};
 use crate::time::Ticks;
 
 /// A program's schedule on a number of processors, and how its length changes with each computation.
@@ -51,7 +51,7 @@ pub struct WeightedWait {
 
 impl<'a> CostedPath<'a> {
     /// Schedules a program that has passed its check, and computes all weights. O(V log n) for V events and n threads.
-    pub fn of(program: &'a Program, cpus: Cpus, costs: &Costs) -> CostedPath<'a> {
+    pub fn of(program: &'a Program, cpus: Cpus, costs: &SharedCpuCosts) -> CostedPath<'a> {
         let mut simulation = Simulation::with_costs(program, costs);
         let (terms, executing, left) = sweep(&mut simulation);
         let dilation = Dilation(simulation.capacity());

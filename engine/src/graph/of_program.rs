@@ -5,7 +5,7 @@ use super::build::Builder;
 use crate::cpus::Cpus;
 use crate::predict::{Model, Timing};
 use crate::program::{Program, ProgramError};
-use crate::schedule::{Costs, Simulation};
+use crate::schedule::{SharedCpuCosts, Simulation};
 use crate::time::Ticks;
 
 /// Most edges of an operation, on average: its own and two wakes.
@@ -36,7 +36,7 @@ impl ActivityGraph {
     ///
     /// # Errors
     /// As [`ActivityGraph::of`].
-    pub fn with_costs(program: &Program, costs: &Costs) -> Result<ActivityGraph, ProgramError> {
+    pub fn with_costs(program: &Program, costs: &SharedCpuCosts) -> Result<ActivityGraph, ProgramError> {
         if costs.wake_latency == Ticks(0) && costs.wake_cost == Ticks(0) {
             return ActivityGraph::of(program);
         }

@@ -2,7 +2,7 @@
 
 use crate::cpus::Cpus;
 use crate::program::{MachineFacts, ObjectId, Operation, Program};
-use crate::schedule::{Costs, SchedulerParameters, Setup, Sharing, base_slice};
+use crate::schedule::{SchedulerParameters, Setup, SharedCpuCosts, Sharing, base_slice};
 use crate::time::Ticks;
 use serde::Serialize;
 
@@ -235,7 +235,7 @@ impl Assumptions {
     }
 
     /// Ideally shared processors with costs of waking, for the extended critical path.
-    pub(super) fn costs(&self, cpus: Cpus, threads: usize) -> Costs {
+    pub(super) fn costs(&self, cpus: Cpus, threads: usize) -> SharedCpuCosts {
         let count = match cpus {
             Cpus::Count(count) => u64::from(count.get()),
             Cpus::Infinite => u64::try_from(threads).unwrap_or(u64::MAX).max(1),
@@ -245,7 +245,7 @@ impl Assumptions {
             Scheduler::Ideal => Ticks(0),
             Scheduler::Eevdf => Ticks::from_ns(known.ns),
         };
-        Costs {
+        SharedCpuCosts {
             hundredths: self.quota.map_or(all, |quota| all.min(u64::from(quota))),
             wake_latency: of(self.mean_wake_latency()),
             wake_cost: of(self.wake_cost),

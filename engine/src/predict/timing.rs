@@ -12,7 +12,7 @@ use crate::critical_path::{
 use crate::finding::Finding;
 use crate::program::{Operation, Program, ProgramError};
 use crate::schedule::{
-    Costs, Observer, PathStretch, RunOutcome, RunPath, Runs, Setup, Sharing, Watcher, run_checked,
+    Observer, PathStretch, RunOutcome, RunPath, Runs, Setup, SharedCpuCosts, Sharing, Watcher, run_checked,
     run_observed, run_with_path, run_with_route,
 };
 use crate::time::Ticks;
@@ -346,7 +346,7 @@ impl<'a> Timing<'a> {
     }
 
     /// This many ideally shared CPUs, with the costs of waking.
-    pub fn costs(&self, cpus: Cpus) -> Costs {
+    pub fn costs(&self, cpus: Cpus) -> SharedCpuCosts {
         self.assumptions.costs(cpus, self.program.threads.len())
     }
 }

@@ -7,7 +7,7 @@ use super::cpu_accounting::SimulatedState;
 use super::machine::Machine;
 use super::recorded_wakes::Edges;
 use super::result::{Charge, Costed, Delay, DelayKind, Latency, Step};
-use super::shared_cpus::{Costs, Shared};
+use super::shared_cpus::{Shared, SharedCpuCosts};
 use super::simulation::Simulation;
 use super::source::{Operations, Whole};
 use crate::program::{Program, ThreadId};
@@ -17,16 +17,16 @@ use std::mem::take;
 impl<'a> Simulation<'a, Shared<'static, true>> {
     /// Ready to start on processors shared in infinitely small slices, with costs of waking. The program has been
     /// checked.
-    pub(crate) fn with_costs(program: &'a Program, costs: &Costs) -> Self {
+    pub(crate) fn with_costs(program: &'a Program, costs: &SharedCpuCosts) -> Self {
         Simulation::costed(program, costs, None)
     }
 
     /// Like `with_costs`, keeping the order in which operations take effect.
-    pub(crate) fn traced_with_costs(program: &'a Program, costs: &Costs) -> Self {
+    pub(crate) fn traced_with_costs(program: &'a Program, costs: &SharedCpuCosts) -> Self {
         Simulation::costed(program, costs, Some(Vec::new()))
     }
 
-    fn costed(program: &'a Program, costs: &Costs, trace: Option<Vec<Step>>) -> Self {
+    fn costed(program: &'a Program, costs: &SharedCpuCosts, trace: Option<Vec<Step>>) -> Self {
         let source = Whole::of(program);
         let machine = Shared::with_costs(costs, program.threads.len(), program.objects.len());
         let mut simulation = Simulation::with(program, source, machine, trace);

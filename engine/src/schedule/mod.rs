@@ -55,7 +55,7 @@ pub use run::{RunOutcome, Setup, Sharing, run, run_watched};
 pub(crate) use run::{run_checked, run_with_path, run_with_route};
 pub use run_path::{OnPath, Passed, PathStretch, RunPath, Visit};
 pub use runs::Runs;
-pub use shared_cpus::Costs;
+pub use shared_cpus::SharedCpuCosts;
 pub use simulation::Simulation;
 pub use source::{Operations, Whole};
 pub use usage::ObjectUse;

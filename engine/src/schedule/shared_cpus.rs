@@ -1,7 +1,7 @@
 //! Processors shared in infinitely small slices, at no cost (2001, section 2.3): with n threads that want one and P
 //! processors each thread runs at speed min(1, P/n).
 //!
-//! With [`Costs`], a woken thread that finds an idle processor acts only after a latency, and its waker computes
+//! With [`SharedCpuCosts`], a woken thread that finds an idle processor acts only after a latency, and its waker computes
 //! longer.
 //!
 //! `work` is how far each executing thread has got; one number serves all, since all have the same speed. A computation
@@ -21,7 +21,7 @@ type Due = Reverse<(u128, u64, u32)>;
 
 /// Ideally shared processors with costs of waking threads on idle ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Costs {
+pub struct SharedCpuCosts {
     /// Hundredths of a processor, at least one.
     pub hundredths: u64,
     /// From waking a thread to its first instruction on an idle processor.
@@ -66,7 +66,11 @@ pub struct Shared<'w, const COSTS: bool = false> {
 }
 
 impl Shared<'static, true> {
-    pub(super) fn with_costs(costs: &Costs, threads: usize, objects: usize) -> Shared<'static, true> {
+    pub(super) fn with_costs(
+        costs: &SharedCpuCosts,
+        threads: usize,
+        objects: usize,
+    ) -> Shared<'static, true> {
         let most = u64::try_from(threads).unwrap_or(u64::MAX).max(1).saturating_mul(100);
         let accounting = CpuAccounting::new(threads, objects, None);
         let mut shared = Shared::new(costs.hundredths.min(most), accounting, threads);
