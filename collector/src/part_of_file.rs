@@ -6,7 +6,7 @@ use crate::part::{asked, chosen, is_chosen, stands_for_all};
 use crate::plan::part::Part;
 use engine::event::Recording;
 use engine::report::Finding;
-use engine::timeline::{Census, Effort, Stretch, Wanted, beginning_at, excerpt, extent, typical_among};
+use engine::timeline::{Census, Effort, RecordStretch, Wanted, beginning_at, excerpt, extent, typical_among};
 use probe_abi::Record;
 use recording::{Outline, SessionInfo};
 use std::io::{self, Read, Seek};
@@ -49,9 +49,9 @@ pub fn part_of_file<R: Read + Seek>(
     most: usize,
 ) -> Result<PartOfFile, NoPart> {
     let is_asked = part.from.is_some() || part.to.is_some();
-    let stretches: Vec<Stretch> = outline
+    let stretches: Vec<RecordStretch> = outline
         .events()
-        .map(|at| Stretch { records: at.records.into(), first_ns: at.first_ns, last_ns: at.last_ns })
+        .map(|at| RecordStretch { records: at.records.into(), first_ns: at.first_ns, last_ns: at.last_ns })
         .collect();
     let of: u64 = stretches.iter().map(|stretch| stretch.records).sum();
     let snapshots: Vec<u64> = outline.snapshots().collect();
@@ -124,7 +124,7 @@ pub fn part_of_file<R: Read + Seek>(
 }
 
 /// The stretches that have records between two instants.
-fn overlapping(stretches: &[Stretch], wanted: &RangeInclusive<u64>) -> Range<usize> {
+fn overlapping(stretches: &[RecordStretch], wanted: &RangeInclusive<u64>) -> Range<usize> {
     let end = stretches.partition_point(|stretch| stretch.first_ns <= *wanted.end());
     let begin = stretches.iter().take(end).position(|stretch| stretch.last_ns >= *wanted.start());
     begin.unwrap_or(end)..end
@@ -132,7 +132,7 @@ fn overlapping(stretches: &[Stretch], wanted: &RangeInclusive<u64>) -> Range<usi
 
 /// Where a part may begin: index of a stretch, and instant of a snapshot in it or of the recording's start. Ascending.
 fn starts(
-    stretches: &[Stretch],
+    stretches: &[RecordStretch],
     snapshots: &[u64],
     wanted: &RangeInclusive<u64>,
     begin_ns: u64,

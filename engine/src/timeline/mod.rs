@@ -49,7 +49,7 @@ pub use model::{
     Wake, Wakeup,
 };
 pub use probe_time::ProbeTime;
-pub use typical::{Census, Effort, Stretch, Typical, Wanted, typical, typical_among};
+pub use typical::{Census, Effort, RecordStretch, Typical, Wanted, typical, typical_among};
 pub use wait_reason::WaitReason;
 pub use window::Window;
 

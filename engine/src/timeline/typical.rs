@@ -21,7 +21,7 @@ const CODE_SHIFT: u32 = 8;
 
 /// A run of neighbouring records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stretch {
+pub struct RecordStretch {
     /// Number of records.
     pub records: u64,
     /// Time of its first record (`CLOCK_MONOTONIC` nanoseconds).
@@ -82,9 +82,9 @@ pub fn typical(recording: &Recording, most: usize) -> Option<(u64, u64, f64)> {
     let each = events.len().div_ceil(STRETCHES).clamp(1, most);
     let of = |records: &[Record]| {
         let (first, last) = (records.first()?.header().time_ns, records.last()?.header().time_ns);
-        Some(Stretch { records: records.len() as u64, first_ns: first, last_ns: last })
+        Some(RecordStretch { records: records.len() as u64, first_ns: first, last_ns: last })
     };
-    let all: Vec<Stretch> = events.chunks(each).filter_map(of).collect();
+    let all: Vec<RecordStretch> = events.chunks(each).filter_map(of).collect();
     let starts: Vec<usize> = (0..all.len()).collect();
     let (begin_ns, end_ns) = extent(recording);
     let wanted = Wanted { most: most as u64, length_ns: end_ns - begin_ns, effort: Effort::MANY };
@@ -106,7 +106,7 @@ pub fn typical(recording: &Recording, most: usize) -> Option<(u64, u64, f64)> {
 /// # Errors
 /// Errors of `records`.
 pub fn typical_among<E>(
-    all: &[Stretch],
+    all: &[RecordStretch],
     starts: &[usize],
     Wanted { most, length_ns, effort }: Wanted,
     census: Census,
@@ -200,7 +200,7 @@ fn evenly(of: usize, wanted: usize) -> impl Iterator<Item = usize> {
 }
 
 /// Records per nanosecond.
-fn rate(stretches: &[Stretch]) -> f64 {
+fn rate(stretches: &[RecordStretch]) -> f64 {
     let records: u64 = stretches.iter().map(|stretch| stretch.records).sum();
     let first = stretches.iter().map(|stretch| stretch.first_ns).min().unwrap_or(0);
     let last = stretches.iter().map(|stretch| stretch.last_ns).max().unwrap_or(0);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::event::{Facts, LossCounts, Overhead, SampleCounts};
-use crate::timeline::{Census, Effort, Stretch, Wanted, beginning_at, excerpt, typical, typical_among};
+use crate::timeline::{Census, Effort, RecordStretch, Wanted, beginning_at, excerpt, typical, typical_among};
 use probe_abi::Burst;
 
 /// Calls by thread A. For each part: number of calls, the functions in turn, and the distance between calls.
@@ -59,9 +59,9 @@ fn a_part_is_chosen_by_a_few_stretches_and_begins_where_it_may() {
     // A start and an end that are unlike the rest.
     let all = calls(&[(1_000, &["f"], 10), (8_000, &["g", "h"], 10), (1_000, &["f"], 10)]);
     let stretches: Vec<&[Record]> = all.events.chunks(100).collect();
-    let listed: Vec<Stretch> = stretches
+    let listed: Vec<RecordStretch> = stretches
         .iter()
-        .map(|records| Stretch {
+        .map(|records| RecordStretch {
             records: records.len() as u64,
             first_ns: records[0].header().time_ns,
             last_ns: records[records.len() - 1].header().time_ns,
