@@ -7,7 +7,7 @@ use engine::program::{FunctionRef, Program, ProgramError};
 use engine::report::{Builder, Cpus, Detail, Report};
 use engine::time::Timestamp;
 use engine::timeline::Timeline;
-use engine::view::{CriticalPath, Frame, Measured, StackBuilder, Stacks, Together};
+use engine::view::{Frame, Measured, PathView, StackBuilder, Stacks, Together};
 use std::sync::OnceLock;
 
 /// Where a recording comes from.
@@ -83,11 +83,11 @@ impl<'a> Model<'a> {
     }
 
     /// The critical path of the predicted run on a number of CPUs.
-    pub fn path(&self, cpus: Cpus) -> CriticalPath {
+    pub fn path(&self, cpus: Cpus) -> PathView {
         // The program was checked, and stays valid when sampled functions become calls.
         match Timing::new(self.expanded(), &self.machine) {
             Ok(timing) => engine::view::path(&timing, cpus),
-            Err(_) => CriticalPath::default(),
+            Err(_) => PathView::default(),
         }
     }
 

@@ -6,13 +6,13 @@ use super::predicted::USUAL;
 use crate::level_of_detail::{Item, quantum, summed};
 use crate::palette::Palette;
 use crate::present::delays;
-use engine::view::{CriticalPath, Stretch, StretchKind};
+use engine::view::{PathView, Stretch, StretchKind};
 use serde::Serialize;
 
 /// Most stretches for one of [`USUAL`] CPU counts; with more CPU counts, all share the room of [`USUAL`].
 const STRETCHES: usize = 100_000;
 
-/// See [`CriticalPath`].
+/// See [`PathView`].
 #[derive(Clone, Debug, Serialize)]
 pub struct PathJson {
     /// All stretches are in one lane; otherwise each thread has a lane, and stretches have weights.
@@ -26,7 +26,7 @@ pub struct PathJson {
 }
 
 /// A critical path as lanes, with the meaning of their codes.
-pub fn path(path: &CriticalPath, threads: usize, runs: usize) -> (PathJson, Lanes, Palette<PathColour>) {
+pub fn path(path: &PathView, threads: usize, runs: usize) -> (PathJson, Lanes, Palette<PathColour>) {
     let most = STRETCHES * USUAL / runs.max(USUAL);
     let mut colours = Palette::default();
     let none = colours.number(PathColour::default());

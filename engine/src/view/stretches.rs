@@ -12,7 +12,7 @@ use crate::time::Ticks;
 
 /// The critical path on a number of CPUs.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct CriticalPath {
+pub struct PathView {
     /// Whether the stretches follow each other without a hole and take the whole predicted time. Otherwise the program runs
     /// ideally: stretches are its compute operations in the schedule on unlimited CPUs, with their weights.
     pub is_one_path: bool,
@@ -20,7 +20,7 @@ pub struct CriticalPath {
     pub stretches: Vec<Stretch>,
 }
 
-/// Part of a [`CriticalPath`], in the time of the predicted run.
+/// Part of a [`PathView`], in the time of the predicted run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stretch {
     /// Its beginning, from the start of the run.
@@ -49,7 +49,7 @@ pub enum StretchKind {
 
 /// The path on a number of CPUs. Functions that only samples show are on it if the program has them as calls
 /// ([`crate::attribution::with_sampled_calls`]); which of several short operations belongs to them is then a guess.
-pub fn path(timing: &Timing<'_>, cpus: Cpus) -> CriticalPath {
+pub fn path(timing: &Timing<'_>, cpus: Cpus) -> PathView {
     match timing.route(cpus, None) {
         Some((_, route, runs)) => one_path(timing, &route, &runs),
         None => weighed(timing, cpus),
@@ -58,11 +58,7 @@ pub fn path(timing: &Timing<'_>, cpus: Cpus) -> CriticalPath {
 
 /// The path, and the length of the run that contains it; reports every interval of every thread of that run when it ends. A
 /// path with weights lies in the run on unlimited CPUs.
-pub fn path_and_run(
-    timing: &Timing<'_>,
-    cpus: Cpus,
-    watcher: &mut dyn FnMut(Interval),
-) -> (CriticalPath, Ticks) {
+pub fn path_and_run(timing: &Timing<'_>, cpus: Cpus, watcher: &mut dyn FnMut(Interval)) -> (PathView, Ticks) {
     match timing.route(cpus, Some(Box::new(&mut *watcher))) {
         Some((outcome, route, runs)) => (one_path(timing, &route, &runs), outcome.length),
         None => {
@@ -72,14 +68,14 @@ pub fn path_and_run(
     }
 }
 
-fn one_path(timing: &Timing<'_>, route: &[PathStretch], runs: &Runs) -> CriticalPath {
-    CriticalPath { is_one_path: true, stretches: resolved(timing.program(), route, runs) }
+fn one_path(timing: &Timing<'_>, route: &[PathStretch], runs: &Runs) -> PathView {
+    PathView { is_one_path: true, stretches: resolved(timing.program(), route, runs) }
 }
 
-fn weighed(timing: &Timing<'_>, cpus: Cpus) -> CriticalPath {
+fn weighed(timing: &Timing<'_>, cpus: Cpus) -> PathView {
     let mut segments = Segments { stretches: Vec::new() };
     timing.weigh(&[cpus], &mut segments);
-    CriticalPath { is_one_path: false, stretches: segments.stretches }
+    PathView { is_one_path: false, stretches: segments.stretches }
 }
 
 struct Segments {

@@ -7,7 +7,7 @@ use crate::level_of_detail::{Item, summed};
 use crate::palette::Palette;
 use crate::present::delays;
 use engine::time::Ticks;
-use engine::view::{CriticalPath, Stretch, StretchKind};
+use engine::view::{PathView, Stretch, StretchKind};
 use std::borrow::Cow;
 use std::io;
 
@@ -32,7 +32,7 @@ pub fn write(model: &Model<'_>, most: Option<u64>, trace: &mut Trace<'_>) -> io:
 
 struct Writer<'m, 'a> {
     model: &'m Model<'a>,
-    path: &'m CriticalPath,
+    path: &'m PathView,
     /// Number of the path's first track.
     first: u64,
     start_ns: u64,

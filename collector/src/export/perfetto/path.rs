@@ -7,7 +7,7 @@ use crate::cell::duration;
 use crate::export::Model;
 use crate::present::{cpu_words::on, delays};
 use engine::time::Ticks;
-use engine::view::{CriticalPath, Stretch, StretchKind};
+use engine::view::{PathView, Stretch, StretchKind};
 use std::collections::HashSet;
 use std::io;
 
@@ -51,7 +51,7 @@ struct Writer<'m, 'a> {
 }
 
 impl Writer<'_, '_> {
-    fn path(&self, path: &CriticalPath, packets: &mut Packets<'_>) -> io::Result<()> {
+    fn path(&self, path: &PathView, packets: &mut Packets<'_>) -> io::Result<()> {
         let mut tracks: HashSet<u32> = HashSet::new();
         for stretch in &path.stretches {
             let track = match stretch.kind {
