@@ -143,7 +143,7 @@ fn an_ideal_run_has_weights_instead_of_one_path() {
                     matches!(&stretch.kind, StretchKind::Computes { function: Some(function), .. }
                         if program.functions[function.0 as usize].name == row.function)
                 });
-                let ns = |stretch: &engine::view::Stretch| {
+                let ns = |stretch: &engine::view::ViewStretch| {
                     Ticks(stretch.end.0 - stretch.start.0).as_ns_f64() * stretch.weight
                 };
                 alike(mine.map(ns).sum(), row.tet_ns, &format!("{} on {cpus} ({seed})", row.function));

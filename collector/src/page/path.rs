@@ -6,7 +6,7 @@ use super::predicted::USUAL;
 use crate::level_of_detail::{Item, quantum, summed};
 use crate::palette::Palette;
 use crate::present::delays;
-use engine::view::{PathView, Stretch, StretchKind};
+use engine::view::{PathView, StretchKind, ViewStretch};
 use serde::Serialize;
 
 /// Most stretches for one of [`USUAL`] CPU counts; with more CPU counts, all share the room of [`USUAL`].
@@ -30,7 +30,7 @@ pub fn path(path: &PathView, threads: usize, runs: usize) -> (PathJson, Lanes, P
     let most = STRETCHES * USUAL / runs.max(USUAL);
     let mut colours = Palette::default();
     let none = colours.number(PathColour::default());
-    let mut item = |stretch: &Stretch| Item {
+    let mut item = |stretch: &ViewStretch| Item {
         code: colours.number(colour(&stretch.kind)),
         ns: stretch.end.nearest_ns().saturating_sub(stretch.start.nearest_ns()),
         more: 0,

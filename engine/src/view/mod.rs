@@ -19,5 +19,5 @@ pub use measured::{Measured, ThreadFacts, WakeUp};
 pub use running::Running;
 pub use stacks::{Frame, Stack, StackBuilder, StackPart, Stacks, Weighed};
 pub use states::{Doing, ThreadState};
-pub use stretches::{PathView, Stretch, StretchKind, path, path_and_run};
+pub use stretches::{PathView, StretchKind, ViewStretch, path, path_and_run};
 pub use together::{Together, TogetherPart};

@@ -17,12 +17,12 @@ pub struct PathView {
     /// ideally: stretches are its compute operations in the schedule on unlimited CPUs, with their weights.
     pub is_one_path: bool,
     /// The stretches in order of time; for an ideal run, thread by thread.
-    pub stretches: Vec<Stretch>,
+    pub stretches: Vec<ViewStretch>,
 }
 
 /// Part of a [`PathView`], in the time of the predicted run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Stretch {
+pub struct ViewStretch {
     /// Its beginning, from the start of the run.
     pub start: Ticks,
     /// Its end.
@@ -79,7 +79,7 @@ fn weighed(timing: &Timing<'_>, cpus: Cpus) -> PathView {
 }
 
 struct Segments {
-    stretches: Vec<Stretch>,
+    stretches: Vec<ViewStretch>,
 }
 
 impl Visitor for Segments {
@@ -91,7 +91,7 @@ impl Visitor for Segments {
                 continue;
             }
             let kind = StretchKind::Computes { thread: segment.thread.0, function: segment.function };
-            self.stretches.push(Stretch { start: segment.start, end: segment.end, weight, kind });
+            self.stretches.push(ViewStretch { start: segment.start, end: segment.end, weight, kind });
         }
     }
 }
@@ -116,7 +116,7 @@ struct Piece {
     function: Option<FunctionRef>,
 }
 
-fn resolved(program: &Program, route: &[PathStretch], runs: &Runs) -> Vec<Stretch> {
+fn resolved(program: &Program, route: &[PathStretch], runs: &Runs) -> Vec<ViewStretch> {
     let mut pieces = pieces(program, parts(route), runs);
     pieces.sort_unstable_by_key(|piece| (piece.place, piece.from));
     let mut pieces = pieces.into_iter().peekable();
@@ -141,7 +141,7 @@ fn resolved(program: &Program, route: &[PathStretch], runs: &Runs) -> Vec<Stretc
 /// Appends stretches; equal neighbours become one.
 struct Joined {
     now: Ticks,
-    stretches: Vec<Stretch>,
+    stretches: Vec<ViewStretch>,
 }
 
 impl Joined {
@@ -153,7 +153,7 @@ impl Joined {
         self.now = end;
         match self.stretches.last_mut().filter(|last| last.kind == kind) {
             Some(last) => last.end = end,
-            None => self.stretches.push(Stretch { start, end, weight: 1.0, kind }),
+            None => self.stretches.push(ViewStretch { start, end, weight: 1.0, kind }),
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::level_of_detail::{Item, summed};
 use crate::palette::Palette;
 use crate::present::delays;
 use engine::time::Ticks;
-use engine::view::{PathView, Stretch, StretchKind};
+use engine::view::{PathView, StretchKind, ViewStretch};
 use std::borrow::Cow;
 use std::io;
 
@@ -70,7 +70,7 @@ impl Writer<'_, '_> {
     /// Writes a single path with its short stretches joined.
     fn joined(&self, quantum: u64, trace: &mut Trace<'_>) -> io::Result<()> {
         let mut kinds = Palette::default();
-        let item = |stretch: &Stretch| Item {
+        let item = |stretch: &ViewStretch| Item {
             code: kinds.number(stretch.kind.clone()),
             ns: stretch.end.nearest_ns().saturating_sub(stretch.start.nearest_ns()),
             more: 0,

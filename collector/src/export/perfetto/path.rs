@@ -7,7 +7,7 @@ use crate::cell::duration;
 use crate::export::Model;
 use crate::present::{cpu_words::on, delays};
 use engine::time::Ticks;
-use engine::view::{PathView, Stretch, StretchKind};
+use engine::view::{PathView, StretchKind, ViewStretch};
 use std::collections::HashSet;
 use std::io;
 
@@ -76,7 +76,7 @@ impl Writer<'_, '_> {
 
     fn stretch(
         &self,
-        stretch: &Stretch,
+        stretch: &ViewStretch,
         track: u64,
         is_one_path: bool,
         packets: &mut Packets<'_>,
