@@ -7,7 +7,7 @@ use engine::report::{Cpus, Detail, Report, report_by};
 use engine::synth::{Execution, Lengths, generate, random_program, sampled_program};
 use engine::time::{Ticks, Timestamp};
 use engine::timeline;
-use engine::view::{Doing, Measured, Stack, StackBuilder, Stacks, StretchKind, path};
+use engine::view::{Measured, Stack, StackBuilder, Stacks, StretchKind, ThreadActivity, path};
 use std::collections::BTreeMap;
 
 const PROGRAMS: u64 = 60;
@@ -168,7 +168,7 @@ fn states_and_calls_are_whole() {
             let mut now = thread.start;
             for state in measured.states(thread) {
                 assert!(state.start == now && state.end >= now, "{state:?}");
-                if matches!(state.doing, Doing::Running { .. } | Doing::Spinning { .. }) {
+                if matches!(state.doing, ThreadActivity::Running { .. } | ThreadActivity::Spinning { .. }) {
                     on_cpu += state.end.0 - state.start.0;
                 }
                 now = state.end;

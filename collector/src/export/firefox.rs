@@ -8,7 +8,7 @@ use super::weights::Weight;
 use super::words;
 use crate::present::delays;
 use engine::time::Timestamp;
-use engine::view::{Doing, Measured, StretchKind, ThreadFacts};
+use engine::view::{Measured, StretchKind, ThreadActivity, ThreadFacts};
 use fxprof_processed_profile::{
     CategoryColor, CategoryHandle, CpuDelta, Frame, FrameFlags, FrameInfo, MarkerFieldFlags,
     MarkerFieldFormat, MarkerTiming, Profile, ReferenceTimestamp, SamplingInterval, StaticSchemaMarker,
@@ -150,7 +150,8 @@ impl Writer<'_, '_> {
         for (time, stack) in measured.samples(thread) {
             let mut upto = ran_ns;
             while let Some(state) = states.peek() {
-                let is_on_cpu = matches!(state.doing, Doing::Running { .. } | Doing::Spinning { .. });
+                let is_on_cpu =
+                    matches!(state.doing, ThreadActivity::Running { .. } | ThreadActivity::Spinning { .. });
                 let length = |end: Timestamp| if is_on_cpu { end.0.saturating_sub(state.start.0) } else { 0 };
                 if state.end > time {
                     upto = ran_ns.saturating_add(length(time));
@@ -180,8 +181,8 @@ impl Writer<'_, '_> {
     fn states(&mut self, measured: &Measured<'_>, thread: &ThreadFacts<'_>, handle: ThreadHandle) {
         for state in measured.states(thread) {
             let detail = match state.doing {
-                Doing::Running { .. } => continue,
-                Doing::Blocked { wait, wakeup } => {
+                ThreadActivity::Running { .. } => continue,
+                ThreadActivity::Blocked { wait, wakeup } => {
                     let wake = wakeup.and_then(|wakeup| measured.wake(wakeup));
                     let waker = wake.and_then(|wake| measured.thread(wake.waker)).map(|waker| waker.name);
                     waker.unwrap_or(wait.ended_by)

@@ -7,7 +7,7 @@ use crate::level_of_detail::{Item, quantum, summed};
 use crate::palette::Palette;
 use engine::program::LockSection;
 use engine::time::Timestamp;
-use engine::view::{Doing, Measured, ThreadFacts};
+use engine::view::{Measured, ThreadActivity, ThreadFacts};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
@@ -107,14 +107,14 @@ pub fn run<'a>(
     }
 }
 
-fn colour(measured: &Measured<'_>, doing: &Doing) -> StateColour {
+fn colour(measured: &Measured<'_>, doing: &ThreadActivity) -> StateColour {
     let mut colour = StateColour {
         state: doing.word(),
         cpu: doing.cpu().map(u32::from),
         reason: doing.reason(),
         ..StateColour::default()
     };
-    if let Doing::Blocked { wait, .. } = doing {
+    if let ThreadActivity::Blocked { wait, .. } = doing {
         (colour.object, colour.idle, colour.ended_by) = (wait.object, wait.idle, Some(wait.ended_by));
         colour.lock = wait.object.is_some_and(|object| measured.is_lock(object));
     }
@@ -122,8 +122,8 @@ fn colour(measured: &Measured<'_>, doing: &Doing) -> StateColour {
 }
 
 /// The thread that ended a wait: its number plus one, 0 for none.
-fn waker(measured: &Measured<'_>, doing: &Doing) -> u32 {
-    let Doing::Blocked { wakeup: Some(wakeup), .. } = doing else { return 0 };
+fn waker(measured: &Measured<'_>, doing: &ThreadActivity) -> u32 {
+    let ThreadActivity::Blocked { wakeup: Some(wakeup), .. } = doing else { return 0 };
     let waker = measured.wake(*wakeup).and_then(|wake| measured.thread(wake.waker));
     waker.map_or(0, |waker| waker.number.saturating_add(1))
 }

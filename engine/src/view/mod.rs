@@ -18,6 +18,6 @@ pub use calls::Slice;
 pub use measured::{Measured, ThreadFacts, WakeUp};
 pub use running::Running;
 pub use stacks::{Frame, Stack, StackBuilder, StackPart, Stacks, Weighed};
-pub use states::{Doing, ThreadState};
+pub use states::{ThreadActivity, ThreadState};
 pub use stretches::{PathView, StretchKind, ViewStretch, path, path_and_run};
 pub use together::{Together, TogetherPart};

@@ -13,13 +13,13 @@ pub struct ThreadState {
     /// Last instant, ns; never before `start`, and equal only for a wait that ended at once.
     pub end: Timestamp,
     /// The thread's activity.
-    pub doing: Doing,
+    pub doing: ThreadActivity,
 }
 
 /// A thread's activity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
-pub enum Doing {
+pub enum ThreadActivity {
     /// On a CPU, computing.
     Running {
         /// The CPU, if known.
@@ -43,7 +43,7 @@ pub enum Doing {
     Unknown(UnknownReason),
 }
 
-impl Doing {
+impl ThreadActivity {
     /// One word for machines.
     pub fn word(&self) -> &'static str {
         self.into()
@@ -52,7 +52,7 @@ impl Doing {
     /// The CPU, if the thread is on one that is known.
     pub fn cpu(&self) -> Option<u16> {
         match self {
-            Doing::Running { cpu } | Doing::Spinning { cpu } => *cpu,
+            ThreadActivity::Running { cpu } | ThreadActivity::Spinning { cpu } => *cpu,
             _ => None,
         }
     }
@@ -60,8 +60,8 @@ impl Doing {
     /// What the thread waits for, or why its state is unknown.
     pub fn reason(&self) -> Option<&'static str> {
         match self {
-            Doing::Blocked { wait, .. } => Some(wait.name),
-            Doing::Unknown(reason) => Some(match reason {
+            ThreadActivity::Blocked { wait, .. } => Some(wait.name),
+            ThreadActivity::Unknown(reason) => Some(match reason {
                 UnknownReason::Gap => "records lost",
                 UnknownReason::Contradiction => "events contradict each other",
                 UnknownReason::NotListed => "not seen before",
@@ -112,10 +112,10 @@ impl Iterator for States<'_> {
         let end = thread.intervals.get(self.interval + 1).map_or(thread.end, |next| next.start).max(start);
         let (doing, until) = match interval.state {
             State::Running { cpu } => match self.spins_until(end) {
-                (true, until) => (Doing::Spinning { cpu }, until),
-                (false, until) => (Doing::Running { cpu }, until),
+                (true, until) => (ThreadActivity::Spinning { cpu }, until),
+                (false, until) => (ThreadActivity::Running { cpu }, until),
             },
-            State::Runnable => (Doing::Ready, end),
+            State::Runnable => (ThreadActivity::Ready, end),
             State::Blocked(number) => {
                 let wait = self.measured.occurrences.wait(self.thread, number);
                 let wakeup = thread.waits.get(number as usize).and_then(|wait| match wait.wake {
@@ -123,11 +123,11 @@ impl Iterator for States<'_> {
                     _ => None,
                 });
                 match wait {
-                    Some(wait) => (Doing::Blocked { wait, wakeup }, end),
-                    None => (Doing::Unknown(UnknownReason::NoEvidence), end),
+                    Some(wait) => (ThreadActivity::Blocked { wait, wakeup }, end),
+                    None => (ThreadActivity::Unknown(UnknownReason::NoEvidence), end),
                 }
             }
-            State::Unknown(reason) => (Doing::Unknown(reason), end),
+            State::Unknown(reason) => (ThreadActivity::Unknown(reason), end),
         };
         self.at = until;
         if until >= end {

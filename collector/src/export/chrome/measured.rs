@@ -5,7 +5,7 @@ use crate::export::words;
 use crate::level_of_detail::{Item, summed};
 use crate::palette::Palette;
 use engine::time::Timestamp;
-use engine::view::{Doing, Measured, ThreadFacts};
+use engine::view::{Measured, ThreadActivity, ThreadFacts};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io;
@@ -33,7 +33,7 @@ struct Writer<'m, 'a, 't, 'w> {
 struct Shown {
     from: u64,
     ns: u64,
-    doing: Doing,
+    doing: ThreadActivity,
     /// Number of states that the slice joins; 0 for a single state.
     joined: u32,
     /// The wake-up that ended the state before, if that was a wait.
@@ -99,7 +99,7 @@ impl Writer<'_, '_, '_, '_> {
         }
         for state in self.measured.states(thread) {
             let from = woken_by.take();
-            if let Doing::Blocked { wakeup, .. } = state.doing {
+            if let ThreadActivity::Blocked { wakeup, .. } = state.doing {
                 woken_by = wakeup;
             }
             let (from, ns, woken_by) = (state.start.0, state.end.0 - state.start.0, from);
@@ -114,7 +114,9 @@ impl Writer<'_, '_, '_, '_> {
         let mut items = Vec::new();
         items.extend(self.measured.states(thread).map(|state| {
             let (kind, wakeup) = match state.doing {
-                Doing::Blocked { wait, wakeup } => (Doing::Blocked { wait, wakeup: None }, wakeup),
+                ThreadActivity::Blocked { wait, wakeup } => {
+                    (ThreadActivity::Blocked { wait, wakeup: None }, wakeup)
+                }
                 doing => (doing, None),
             };
             let (ns, more) =
@@ -126,7 +128,7 @@ impl Writer<'_, '_, '_, '_> {
             let Some(doing) = kinds.get(item.code).filter(|_| result.is_ok()) else { return };
             let mut doing = *doing;
             let ended_by = item.more.checked_sub(1);
-            if let Doing::Blocked { wakeup, .. } = &mut doing {
+            if let ThreadActivity::Blocked { wakeup, .. } = &mut doing {
                 *wakeup = ended_by;
             }
             let woken_by = std::mem::replace(&mut woken_by, ended_by);
@@ -141,7 +143,7 @@ impl Writer<'_, '_, '_, '_> {
         let measured = self.measured;
         let mut args =
             joined(shown.joined).map(|joined| Arguments { joined: Some(joined), ..Arguments::default() });
-        if let Doing::Blocked { wait, wakeup } = shown.doing {
+        if let ThreadActivity::Blocked { wait, wakeup } = shown.doing {
             let wake = wakeup.and_then(|wakeup| measured.wake(wakeup));
             let waker = wake.and_then(|wake| measured.thread(wake.waker)).map(|waker| waker.name);
             args.get_or_insert_default().ended_by = Some(waker.unwrap_or(wait.ended_by));

@@ -4,7 +4,7 @@ use super::messages::{CounterDescriptor, ProcessDescriptor, ThreadDescriptor, Tr
 use super::packets::{Event, Packets, Value};
 use super::{Kind, uuid};
 use crate::export::words;
-use engine::view::{Doing, Measured, ThreadFacts, ThreadState};
+use engine::view::{Measured, ThreadActivity, ThreadFacts, ThreadState};
 use std::collections::{HashMap, HashSet};
 use std::io;
 
@@ -75,7 +75,7 @@ fn one_thread(
     let mut woken_by = None;
     for state in measured.states(thread) {
         one_state(measured, states, &state, woken_by.take(), packets)?;
-        if let Doing::Blocked { wakeup, .. } = state.doing {
+        if let ThreadActivity::Blocked { wakeup, .. } = state.doing {
             woken_by = wakeup;
         }
     }
@@ -93,7 +93,7 @@ fn one_state(
     let flow_to = woken_by.map(flow);
     let event = Event { flow_to, ..Event::new(track, state.start.0, &name) };
     match state.doing {
-        Doing::Blocked { wait, wakeup } => {
+        ThreadActivity::Blocked { wait, wakeup } => {
             let waker = wakeup.and_then(|wakeup| measured.wake(wakeup));
             let waker = waker.and_then(|wake| measured.thread(wake.waker)).map(|thread| thread.name);
             let ended_by = ("ended by", Value::Text(waker.unwrap_or(wait.ended_by)));

@@ -2,7 +2,7 @@
 
 use super::{Cell, Rows};
 use crate::export::Model;
-use engine::view::{Doing, Measured};
+use engine::view::{Measured, ThreadActivity};
 use std::io;
 
 impl Rows<'_, '_, '_> {
@@ -54,7 +54,7 @@ impl Rows<'_, '_, '_> {
             for state in measured.states(thread) {
                 let (mut object, mut idle, mut ended_by, mut waker) =
                     (Cell::Null, Cell::Null, Cell::Null, Cell::Null);
-                if let Doing::Blocked { wait, wakeup } = state.doing {
+                if let ThreadActivity::Blocked { wait, wakeup } = state.doing {
                     object = wait.object.map_or(Cell::Null, |object| Cell::text(measured.object(object)));
                     (idle, ended_by) = (Cell::Bool(wait.idle), Cell::text(wait.ended_by));
                     let wake = wakeup.and_then(|wakeup| measured.wake(wakeup));
