@@ -6,7 +6,7 @@ use super::plot::{self, Point};
 use super::style::{Paint, Style};
 use super::table;
 use crate::cell::{duration, width};
-use engine::predict::{Assumptions, CpuPrediction, Known, Prediction, Scheduler};
+use engine::predict::{Assumptions, CpuPrediction, KnownNs, Prediction, Scheduler};
 use engine::report::Cpus;
 use std::io::{self, Write};
 
@@ -158,7 +158,7 @@ fn curve(out: &mut impl Write, prediction: &Prediction, style: &Style) -> io::Re
 }
 
 fn made_with(prediction: &Prediction, assumptions: &Assumptions) -> String {
-    let known = |what: &str, known: Known| format!("{what} {} ({})", duration(known.ns as f64), known.from);
+    let known = |what: &str, known: KnownNs| format!("{what} {} ({})", duration(known.ns as f64), known.from);
     let mut text = match assumptions.scheduler {
         Scheduler::Ideal => "Model: CPUs are shared without any cost".to_owned(),
         Scheduler::Eevdf => {

@@ -6,7 +6,7 @@
 use super::finding_json::Findings;
 use super::limit_json::LimitsJson;
 use engine::limit::Limits;
-use engine::predict::{Assumptions, CpuPrediction, Crossover, Known, Prediction, Saturation, Scheduler};
+use engine::predict::{Assumptions, CpuPrediction, Crossover, KnownNs, Prediction, Saturation, Scheduler};
 use engine::report::Trust;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -61,15 +61,15 @@ struct PredictionJson<'a> {
 struct MachineJson<'a> {
     model: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    slice: Option<Known>,
-    switch_cost: Known,
-    wake_latency: Known,
-    wake_cost: Known,
+    slice: Option<KnownNs>,
+    switch_cost: KnownNs,
+    wake_latency: KnownNs,
+    wake_cost: KnownNs,
     #[serde(skip_serializing_if = "Option::is_none")]
     slow_wakes_ns: Option<[u64; 2]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     idle_found: Option<u16>,
-    idle_tick: Known,
+    idle_tick: KnownNs,
     #[serde(skip_serializing_if = "Option::is_none")]
     quota_percent: Option<u32>,
     devices: Vec<ServersJson<'a>>,

@@ -20,7 +20,7 @@ pub use combine::combine;
 pub use cpu_costs::{CountCosts, CpuCosts, Grown, Losses, Spread};
 pub use forecast::{Forecast, Run, predict};
 pub(crate) use leaders::Led;
-pub use model::{Assumptions, Io, Known, Model, NO_QUOTA, Scheduler};
+pub use model::{Assumptions, Io, KnownNs, Model, NO_QUOTA, Scheduler};
 pub use result::{CpuPrediction, Crossover, DeviceLoad, LockLoad, Prediction, Saturation, ThreadLoad};
 pub(crate) use shared_lines::LineLoad;
 pub use timing::{Fluid, Mean, PathFacts, Timing, Visitor};

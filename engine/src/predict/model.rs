@@ -77,7 +77,7 @@ pub enum Io {
 
 /// A number and its origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Known {
+pub struct KnownNs {
     /// Nanoseconds.
     pub ns: u64,
     /// `set`, `recorded`, `measured` (on the machine, at the start of the recording) or `assumed`.
@@ -90,20 +90,20 @@ pub struct Assumptions {
     /// How threads share processors.
     pub scheduler: Scheduler,
     /// Slice; `None` if it depends on the CPU count ([`base_slice`], up to the next tick).
-    pub slice: Option<Known>,
+    pub slice: Option<KnownNs>,
     /// Cost of putting another thread on a CPU.
-    pub switch_cost: Known,
+    pub switch_cost: KnownNs,
     /// From waking a thread to its first instruction on an idle CPU.
-    pub wake_latency: Known,
+    pub wake_latency: KnownNs,
     /// The slowest tenth of recorded latencies is longer than the first, the slowest hundredth than the second, ns; 0: not
     /// known.
     pub slow_wakes: [u64; 2],
     /// Of a thousand recorded wake-ups of threads whose own CPU was busy while another was idle, how many got an idle one.
     pub idle_found: Option<u16>,
     /// CPU time that waking a thread on an idle CPU costs its waker, beyond what is in its compute times.
-    pub wake_cost: Known,
+    pub wake_cost: KnownNs,
     /// How soon an idle CPU that found no waiting thread looks again; 0: it takes a waiting thread at once.
-    pub idle_tick: Known,
+    pub idle_tick: KnownNs,
     /// The program's quota, in hundredths of a CPU.
     pub quota: Option<u32>,
     /// Devices that serve a limited number of waits at once, in order of their objects.
@@ -145,7 +145,7 @@ impl Assumptions {
                 (None, None, Some(ns)) => (ns, "measured"),
                 (None, None, None) => (assumed, "assumed"),
             };
-            Known { ns: ns.min(MOST_NS), from }
+            KnownNs { ns: ns.min(MOST_NS), from }
         };
         let wake = facts.idle_wake;
         // On several CPUs, the recorded compute times of wakers contain this cost already.
@@ -157,7 +157,7 @@ impl Assumptions {
         let recorded = facts.slice_ns.filter(|_| tick.is_none());
         let slice = model.slice_ns.or(recorded).map(|_| {
             let slice = known(model.slice_ns, recorded, None, 0);
-            Known { ns: slice.ns.max(LEAST_SLICE_NS), ..slice }
+            KnownNs { ns: slice.ns.max(LEAST_SLICE_NS), ..slice }
         });
         let servers = servers(program, model, &facts);
         let limited = servers.iter().zip(&program.objects).filter(|(servers, _)| **servers > 0);
@@ -241,7 +241,7 @@ impl Assumptions {
             Cpus::Infinite => u64::try_from(threads).unwrap_or(u64::MAX).max(1),
         };
         let all = count.saturating_mul(100);
-        let of = |known: Known| match self.scheduler {
+        let of = |known: KnownNs| match self.scheduler {
             Scheduler::Ideal => Ticks(0),
             Scheduler::Eevdf => Ticks::from_ns(known.ns),
         };
@@ -254,15 +254,15 @@ impl Assumptions {
     }
 
     /// The mean of the latencies that the scheduler's model draws, for a schedule with one latency for all wake-ups.
-    fn mean_wake_latency(&self) -> Known {
-        let ([slow, slowest], Known { ns, from }) = (self.slow_wakes, self.wake_latency);
+    fn mean_wake_latency(&self) -> KnownNs {
+        let ([slow, slowest], KnownNs { ns, from }) = (self.slow_wakes, self.wake_latency);
         if slow <= ns {
             return self.wake_latency;
         }
         // The median, the 90th and the 99th percentile are given. Draws are linear between half of the median, these three,
         // and twice the last.
         let sum = 375 * ns + 200 * (ns + slow) + 45 * (slow + slowest) + 15 * slowest;
-        Known { ns: sum / 1000, from }
+        KnownNs { ns: sum / 1000, from }
     }
 
     pub(super) fn servers(&self, object: ObjectId) -> u32 {
@@ -374,12 +374,12 @@ mod tests {
         let one = assumed(facts(Some(1), None), &Model::default());
         assert_eq!(
             (one.wake_latency, one.wake_cost),
-            (Known { ns: 25_000, from: "measured" }, Known { ns: 9_000, from: "measured" },)
+            (KnownNs { ns: 25_000, from: "measured" }, KnownNs { ns: 9_000, from: "measured" },)
         );
         let two = assumed(facts(Some(2), Some(7_000)), &Model::default());
         assert_eq!(
             (two.wake_latency, two.wake_cost),
-            (Known { ns: 7_000, from: "recorded" }, Known { ns: 0, from: "recorded" },)
+            (KnownNs { ns: 7_000, from: "recorded" }, KnownNs { ns: 0, from: "recorded" },)
         );
     }
 }
