@@ -61,7 +61,7 @@ pub struct Forecast<'a> {
 
 /// The runs on one CPU count.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Run {
+pub struct CountRuns {
     cpus: Cpus,
     /// Lengths of all runs, ideal sharing included, nanoseconds.
     lengths: Vec<f64>,
@@ -114,14 +114,14 @@ impl<'a> Forecast<'a> {
     }
 
     /// Runs the program on one CPU count as often as the model says.
-    pub fn at(&self, cpus: Cpus) -> Run {
+    pub fn at(&self, cpus: Cpus) -> CountRuns {
         let mut leaders = Leaders::of(self.timing.program(), &self.attribution);
         self.timing.weigh(&[cpus], &mut leaders);
         self.led(cpus, leaders.found.pop())
     }
 
     /// Runs the program on one CPU count, given its path and leading function.
-    pub(crate) fn led(&self, cpus: Cpus, led: Option<Led>) -> Run {
+    pub(crate) fn led(&self, cpus: Cpus, led: Option<Led>) -> CountRuns {
         let times = match self.timing.assumptions().scheduler {
             super::Scheduler::Ideal => 1,
             super::Scheduler::Eevdf => self.runs,
@@ -138,19 +138,19 @@ impl<'a> Forecast<'a> {
         lengths.extend((known..times).filter_map(|time| self.timing.finished_ns(cpus, time)));
         let fluid = (self.has_band || cpus == Cpus::Infinite).then(|| self.timing.fluid(cpus));
         lengths.extend(fluid.iter().map(|fluid| fluid.length_ns));
-        Run { cpus, lengths, plain, leader, fluid }
+        CountRuns { cpus, lengths, plain, leader, fluid }
     }
 
     /// Combines the runs for all of [`Forecast::wanted`], in any order.
-    pub fn conclude(self, runs: Vec<Run>) -> Prediction {
+    pub fn conclude(self, runs: Vec<CountRuns>) -> Prediction {
         let find = |cpus: Cpus| runs.iter().find(|run| run.cpus == cpus);
-        let ns = |run: &Run| self.timing.time_of_ns(run.cpus, &run.plain);
+        let ns = |run: &CountRuns| self.timing.time_of_ns(run.cpus, &run.plain);
         let unlimited = find(Cpus::Infinite);
         let executing = unlimited.and_then(|run| run.fluid.as_ref()).map(|fluid| fluid.executing.clone());
         let most_computing = executing.unwrap_or_default().iter().rposition(|ticks| *ticks > 0).unwrap_or(0);
         let one = find(Cpus::ONE).filter(|run| self.is_complete(run)).map_or(self.one_ns, ns);
         let best = find(Cpus::Infinite).map_or(0.0, ns);
-        let result = |run: &Run| self.result(run, one, most_computing);
+        let result = |run: &CountRuns| self.result(run, one, most_computing);
         let results: Vec<CpuPrediction> =
             self.asked.iter().filter_map(|cpus| find(*cpus).map(result)).collect();
         let unlimited = find(Cpus::Infinite).map(result).filter(|unlimited| unlimited.complete);
@@ -175,11 +175,11 @@ impl<'a> Forecast<'a> {
         }
     }
 
-    fn is_complete(&self, run: &Run) -> bool {
+    fn is_complete(&self, run: &CountRuns) -> bool {
         run.plain.is_complete(self.timing.program())
     }
 
-    fn result(&self, run: &Run, one_ns: f64, most_computing: usize) -> CpuPrediction {
+    fn result(&self, run: &CountRuns, one_ns: f64, most_computing: usize) -> CpuPrediction {
         let time_ns = self.timing.time_of_ns(run.cpus, &run.plain);
         let low_ns = run.lengths.iter().copied().fold(time_ns, f64::min);
         let high_ns = run.lengths.iter().copied().fold(time_ns, f64::max);
@@ -271,7 +271,7 @@ impl<'a> Forecast<'a> {
         devices
     }
 
-    fn all_findings(&self, runs: &[Run]) -> Vec<Finding> {
+    fn all_findings(&self, runs: &[CountRuns]) -> Vec<Finding> {
         let mut findings = self.timing.program().findings.clone();
         let unlimited = runs.iter().find(|run| run.cpus == Cpus::Infinite);
         let own = unlimited.and_then(|run| run.fluid.as_ref()).map(|fluid| fluid.findings.clone());

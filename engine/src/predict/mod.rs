@@ -18,7 +18,7 @@ mod timing;
 
 pub use combine::combine;
 pub use cpu_costs::{CountCosts, CpuCosts, Grown, Losses, Spread};
-pub use forecast::{Forecast, Run, predict};
+pub use forecast::{CountRuns, Forecast, predict};
 pub(crate) use leaders::Led;
 pub use model::{Assumptions, Io, KnownNs, Model, NO_QUOTA, Scheduler};
 pub use result::{CpuPrediction, Crossover, DeviceLoad, LockLoad, Prediction, Saturation, ThreadLoad};

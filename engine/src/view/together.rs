@@ -4,7 +4,7 @@ use super::stacks::{StackBuilder, StackPart, Stacks};
 use crate::attribution::Grouping;
 use crate::cpus::Cpus;
 use crate::critical_path::Weights;
-use crate::predict::{Forecast, Led, Model, PathFacts, Prediction, Run, Timing, Visitor};
+use crate::predict::{CountRuns, Forecast, Led, Model, PathFacts, Prediction, Timing, Visitor};
 use crate::program::ProgramError;
 use crate::report::{Builder, CpuResult, Detail, Report, ReportPart};
 use rustc_hash::FxHashMap;
@@ -25,7 +25,7 @@ pub struct Together<'a> {
 #[derive(Debug)]
 pub struct TogetherPart {
     report: Vec<ReportPart>,
-    runs: Vec<Run>,
+    runs: Vec<CountRuns>,
     stacks: Vec<StackPart>,
 }
 
