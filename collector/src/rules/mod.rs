@@ -6,5 +6,5 @@ mod outcome;
 mod parse;
 
 pub use measure::{Limit, Measure, Rule, Unit};
-pub use outcome::{Outcome, Verdict};
+pub use outcome::{RuleOutcome, Verdict};
 pub use parse::{Rules, RulesError};

@@ -10,7 +10,7 @@ use symbols::{NameMatch, listed, match_name};
 
 /// The outcome of a rule, or of one of its CPU counts.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct RuleOutcome {
     /// The rule's name, with the CPU count if it has several.
     pub name: String,
     /// The measure in words.
@@ -35,7 +35,7 @@ impl Rules {
     ///
     /// # Errors
     /// A rule's name may mean several functions or locks.
-    pub fn outcomes(&self, report: &Report) -> Result<Vec<Outcome>, RulesError> {
+    pub fn outcomes(&self, report: &Report) -> Result<Vec<RuleOutcome>, RulesError> {
         let mut all = Vec::new();
         for (number, rule) in self.rules.iter().enumerate() {
             let of_rule = outcomes(rule, report);
@@ -45,12 +45,12 @@ impl Rules {
     }
 }
 
-fn outcomes(rule: &Rule, report: &Report) -> Result<Vec<Outcome>, (String, String)> {
+fn outcomes(rule: &Rule, report: &Report) -> Result<Vec<RuleOutcome>, (String, String)> {
     if !rule.measure.depends_on_cpus() {
         if rule.measure == Measure::Lost && report.trust.lost.is_none() {
             let text = "records lost are not known: the recording has no end, where they are counted";
             let (name, measure) = (rule.name.clone(), rule.measure.text());
-            return Ok(vec![Outcome { name, measure, verdict: Verdict::Broken, text: text.to_owned() }]);
+            return Ok(vec![RuleOutcome { name, measure, verdict: Verdict::Broken, text: text.to_owned() }]);
         }
         let number = everywhere(&rule.measure, report);
         return Ok(vec![judged(rule, &rule.measure, rule.name.clone(), String::new(), number)]);
@@ -110,7 +110,7 @@ fn told(measure: &Measure, names: &BTreeSet<String>) -> Measure {
     }
 }
 
-fn judged(rule: &Rule, measure: &Measure, name: String, on: String, number: Option<f64>) -> Outcome {
+fn judged(rule: &Rule, measure: &Measure, name: String, on: String, number: Option<f64>) -> RuleOutcome {
     let unit = measure.unit();
     let measure = measure.text();
     let limits = [("at least", rule.min), ("at most", rule.max)];
@@ -127,7 +127,7 @@ fn judged(rule: &Rule, measure: &Measure, name: String, on: String, number: Opti
         None if rule.min.is_none() => (Verdict::Kept, "nothing".to_owned()),
         None => (Verdict::Broken, "nothing".to_owned()),
     };
-    Outcome { name, verdict, text: format!("{measure}{on} is {is}, allowed {limits}"), measure }
+    RuleOutcome { name, verdict, text: format!("{measure}{on} is {is}, allowed {limits}"), measure }
 }
 
 fn everywhere(measure: &Measure, report: &Report) -> Option<f64> {
@@ -237,7 +237,7 @@ mod tests {
         let rules = Rules::parse("[[rule]]\nmeasure=\"lost\"\nmax=9").expect("rules");
         let outcome = |lost| rules.outcomes(&report(lost)).expect("outcomes").remove(0);
         assert_eq!(outcome(Some(9)).verdict, Verdict::Kept);
-        let Outcome { verdict, text, .. } = outcome(None);
+        let RuleOutcome { verdict, text, .. } = outcome(None);
         assert_eq!(verdict, Verdict::Broken);
         assert!(text.contains("not known: the recording has no end"), "{text}");
     }

@@ -6,7 +6,7 @@ use crate::exit::{Code, UserError};
 use crate::input::Input;
 use crate::plan::is_dash;
 use crate::present::{study::check, style};
-use crate::rules::{Outcome, Rules, Verdict};
+use crate::rules::{RuleOutcome, Rules, Verdict};
 use engine::attribution::Grouping;
 use engine::report::Detail;
 use recording::{CreateError, Overwrite, create_file};
@@ -61,7 +61,7 @@ pub fn run(args: &CheckArguments) -> Result<crate::exit::Outcome, UserError> {
     Ok(if broken { crate::exit::Outcome::Code(Code::Threshold as u8) } else { crate::exit::Outcome::Done })
 }
 
-type Writer = fn(&[Outcome], &mut dyn Write) -> io::Result<()>;
+type Writer = fn(&[RuleOutcome], &mut dyn Write) -> io::Result<()>;
 
 fn rules(path: &Path) -> Result<Rules, UserError> {
     let name = path.display();

@@ -5,16 +5,16 @@ use crate::present::limit_json::LimitsJson;
 use crate::present::screen::limit;
 use crate::present::style::{Paint, Style};
 use crate::present::table;
-use crate::rules::{Outcome, Verdict};
+use crate::rules::{RuleOutcome, Verdict};
 use engine::limit::Limits;
 use serde::Serialize;
 use std::io::{self, Write};
 
-fn broken(outcomes: &[Outcome]) -> usize {
+fn broken(outcomes: &[RuleOutcome]) -> usize {
     outcomes.iter().filter(|outcome| outcome.verdict == Verdict::Broken).count()
 }
 
-fn sentence(outcomes: &[Outcome]) -> String {
+fn sentence(outcomes: &[RuleOutcome]) -> String {
     match (broken(outcomes), outcomes.len()) {
         (0, 1) => "The rule is kept.".to_owned(),
         (0, all) => format!("All {all} rules are kept."),
@@ -26,7 +26,7 @@ fn sentence(outcomes: &[Outcome]) -> String {
 }
 
 /// As text.
-pub fn text(outcomes: &[Outcome], limits: &Limits, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+pub fn text(outcomes: &[RuleOutcome], limits: &Limits, style: &Style, out: &mut dyn Write) -> io::Result<()> {
     headline(out, style, &sentence(outcomes))?;
     for outcome in outcomes {
         let (word, paint) = match outcome.verdict {
@@ -50,7 +50,7 @@ pub fn text(outcomes: &[Outcome], limits: &Limits, style: &Style, out: &mut dyn 
 }
 
 /// As JSON: `longpole-check/1`.
-pub fn json(outcomes: &[Outcome], limits: &Limits, out: &mut dyn Write) -> io::Result<()> {
+pub fn json(outcomes: &[RuleOutcome], limits: &Limits, out: &mut dyn Write) -> io::Result<()> {
     #[derive(Serialize)]
     struct Document<'a> {
         schema: &'static str,
@@ -81,7 +81,7 @@ pub fn json(outcomes: &[Outcome], limits: &Limits, out: &mut dyn Write) -> io::R
 }
 
 /// JUnit XML: one test case for each rule.
-pub fn junit(outcomes: &[Outcome], out: &mut dyn Write) -> io::Result<()> {
+pub fn junit(outcomes: &[RuleOutcome], out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>")?;
     writeln!(
         out,
@@ -103,7 +103,7 @@ pub fn junit(outcomes: &[Outcome], out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// A Markdown table.
-pub fn markdown(outcomes: &[Outcome], out: &mut dyn Write) -> io::Result<()> {
+pub fn markdown(outcomes: &[RuleOutcome], out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "**{}**\n", sentence(outcomes))?;
     writeln!(out, "| | rule | |\n|---|---|---|")?;
     for outcome in outcomes {
@@ -155,8 +155,8 @@ fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn outcomes() -> Vec<Outcome> {
-        let outcome = |name: &str, verdict| Outcome {
+    fn outcomes() -> Vec<RuleOutcome> {
+        let outcome = |name: &str, verdict| RuleOutcome {
             name: name.to_owned(),
             measure: "time".to_owned(),
             verdict,
