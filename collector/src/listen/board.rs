@@ -1,6 +1,6 @@
 //! The data that clients can read: the newest report, and nothing older.
 
-use crate::present::json::Stretch;
+use crate::present::json::LiveStretch;
 use crate::tui::{LiveCounts, Snapshot};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
@@ -15,7 +15,7 @@ pub(super) struct Now {
     /// Name of the target; not yet safe for terminals or HTML.
     pub subject: String,
     /// The newest report and its stretch, once there is one.
-    pub report: Option<(Arc<Snapshot>, Stretch)>,
+    pub report: Option<(Arc<Snapshot>, LiveStretch)>,
     /// Number of reports so far.
     pub number: u64,
     /// Counts since the start.
@@ -59,10 +59,10 @@ impl Board {
 }
 
 /// The stretch that a report is about; the report was just made.
-pub fn stretch(snapshot: &Snapshot) -> Stretch {
+pub fn stretch(snapshot: &Snapshot) -> LiveStretch {
     let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let ended = since_1970.saturating_sub(snapshot.took);
-    Stretch {
+    LiveStretch {
         end_unix_ms: u64::try_from(ended.as_millis()).unwrap_or(u64::MAX),
         length_ns: snapshot.window_ns,
         threads: snapshot.threads,

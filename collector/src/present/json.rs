@@ -27,12 +27,12 @@ pub struct Options {
     /// What the rows in `functions` are.
     pub by: Grouping,
     /// Which stretch of a live program this is.
-    pub live: Option<Stretch>,
+    pub live: Option<LiveStretch>,
 }
 
 /// The field `stretch`: the part of a live program's run that the report is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Stretch {
+pub struct LiveStretch {
     /// Its end, milliseconds since 1970.
     pub end_unix_ms: u64,
     /// Its length, nanoseconds.
@@ -79,7 +79,7 @@ struct ReportJson<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     by: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    stretch: Option<Stretch>,
+    stretch: Option<LiveStretch>,
     /// The limits, and the changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     limit: Option<LimitsJson<'a>>,
