@@ -5,7 +5,7 @@ use crate::cores::first_on_all_cores;
 use crate::exit::{UserError, say};
 use crate::part::part_of;
 use crate::part_of_file::{NoPart, PartOfFile, part_of_file};
-use crate::plan::part::{MOST_RECORDS, Part};
+use crate::plan::part::{MOST_RECORDS, RecordingPart};
 use crate::plan::{InputPlan, Source};
 use engine::event::Recording;
 use engine::program::Program;
@@ -80,13 +80,13 @@ impl Input {
         events: u64,
     ) -> Result<Option<Input>, UserError> {
         let source = Source::File(file.to_owned());
-        if let Some(part) = Input::part_of_file(&source, Part::default(), most)? {
+        if let Some(part) = Input::part_of_file(&source, RecordingPart::default(), most)? {
             return Ok(Some(part));
         }
         if events > most_whole {
             return Ok(None);
         }
-        Input::whole(&source)?.part(Part::default(), most).map(Some)
+        Input::whole(&source)?.part(RecordingPart::default(), most).map(Some)
     }
 
     /// Reads a large file without its events, which is quick; a small one as a whole.
@@ -101,7 +101,7 @@ impl Input {
         Ok(Input::Session(Box::new(Session { recording, info, part: None, without_events: true })))
     }
 
-    fn part_of_file(source: &Source, part: Part, most: usize) -> Result<Option<Input>, UserError> {
+    fn part_of_file(source: &Source, part: RecordingPart, most: usize) -> Result<Option<Input>, UserError> {
         let Some((name, mut outline)) = outline(source, 0)? else { return Ok(None) };
         match part_of_file(&mut outline, part, most) {
             Ok(PartOfFile { recording, info, finding }) => {
@@ -115,7 +115,7 @@ impl Input {
     }
 
     /// The part of a recording that was read, with at most `most` records.
-    pub fn part(self, part: Part, most: usize) -> Result<Input, UserError> {
+    pub fn part(self, part: RecordingPart, most: usize) -> Result<Input, UserError> {
         match self {
             Input::Session(read) => {
                 let Session { recording, info, .. } = *read;

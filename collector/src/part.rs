@@ -1,7 +1,7 @@
 //! Takes a part of a recording: the one asked for, or, if it is large, the part that is most like the whole.
 
 use crate::exit::UserError;
-use crate::plan::part::{Moment, Part};
+use crate::plan::part::{Moment, RecordingPart};
 use engine::event::Recording;
 use engine::report::Finding;
 use engine::timeline::{excerpt, extent, typical};
@@ -17,7 +17,7 @@ use std::ops::RangeInclusive;
 pub fn part_of(
     recording: Recording,
     clock: ClockAnchor,
-    part: Part,
+    part: RecordingPart,
     most: usize,
 ) -> Result<(Recording, Option<Finding>), UserError> {
     let (begin_ns, end_ns) = extent(&recording);
@@ -48,14 +48,14 @@ pub fn part_of(
 
 /// The part that stands for a recording in memory, unless all of it is to be analysed: its start, its end, and how much it
 /// differs ([`engine::timeline::Typical::apart`]).
-pub fn chosen(recording: &Recording, part: Part, most: usize) -> Option<(u64, u64, f64)> {
+pub fn chosen(recording: &Recording, part: RecordingPart, most: usize) -> Option<(u64, u64, f64)> {
     let found = if part.whole { None } else { typical(recording, most) };
     found.filter(|(.., unlike)| stands_for_all(*unlike, recording.events.len() as u64))
 }
 
 /// Whether a part of a file is chosen before it is read; `records`: those asked for. Reading a part that is most of them
 /// would save little.
-pub fn is_chosen(part: Part, records: u64, most: usize) -> bool {
+pub fn is_chosen(part: RecordingPart, records: u64, most: usize) -> bool {
     !part.whole && records > (most as u64).saturating_mul(2)
 }
 
@@ -73,7 +73,7 @@ pub fn stands_for_all(apart: f64, records: u64) -> bool {
 /// # Errors
 /// The recording has no such part.
 pub fn asked(
-    part: Part,
+    part: RecordingPart,
     recorded: RangeInclusive<u64>,
     clock: ClockAnchor,
 ) -> Result<RangeInclusive<u64>, UserError> {
@@ -171,7 +171,7 @@ mod tests {
     fn a_part_is_chosen_of_more_than_twice_as_many_records() {
         let of = |records, whole| {
             let recording = Recording { events: (0..records).map(record).collect(), ..Recording::default() };
-            let part = Part { whole, ..Part::default() };
+            let part = RecordingPart { whole, ..RecordingPart::default() };
             part_of(recording, ClockAnchor::default(), part, 100).expect("a part")
         };
         assert_eq!(of(200, false).1, None);
@@ -192,7 +192,7 @@ mod tests {
         let events = (0..2_000).chain([SECOND_NS]).map(record).collect();
         let recording = Recording { events, ..Recording::default() };
         let (all, finding) =
-            part_of(recording, ClockAnchor::default(), Part::default(), 100).expect("all of it");
+            part_of(recording, ClockAnchor::default(), RecordingPart::default(), 100).expect("all of it");
         assert_eq!((all.events.len(), finding), (2_001, None));
         assert!(stands_for_all(0.9, 1_000_001), "there is no other way");
     }
@@ -204,12 +204,12 @@ mod tests {
         recording.facts.end =
             Some(engine::event::WindowEnd { end_ns: 3 * SECOND_NS, ..engine::event::WindowEnd::default() });
         let after = |seconds| Some(Moment::After(Duration::from_secs(seconds)));
-        let part = Part { from: after(5), to: None, whole: false };
+        let part = RecordingPart { from: after(5), to: None, whole: false };
         let error = part_of(recording.clone(), ClockAnchor::default(), part, 10).expect_err("after its end");
         assert_eq!(error.hint, "it is 2.00 s long");
-        let part = Part { from: after(1), to: after(1), whole: false };
+        let part = RecordingPart { from: after(1), to: after(1), whole: false };
         assert!(part_of(recording.clone(), ClockAnchor::default(), part, 10).is_err(), "nothing");
-        let part = Part { from: after(1), to: after(9), whole: false };
+        let part = RecordingPart { from: after(1), to: after(9), whole: false };
         let (cut, finding) = part_of(recording, ClockAnchor::default(), part, 10).expect("its second half");
         assert_eq!(
             (cut.facts.start_ns, cut.facts.end.map(|end| end.end_ns)),

@@ -3,7 +3,7 @@
 
 use crate::exit::UserError;
 use crate::part::{asked, chosen, is_chosen, stands_for_all};
-use crate::plan::part::Part;
+use crate::plan::part::RecordingPart;
 use engine::event::Recording;
 use engine::report::Finding;
 use engine::timeline::{Census, Effort, RecordStretch, Wanted, beginning_at, excerpt, extent, typical_among};
@@ -45,7 +45,7 @@ impl From<io::Error> for NoPart {
 /// See [`NoPart`].
 pub fn part_of_file<R: Read + Seek>(
     outline: &mut Outline<R>,
-    part: Part,
+    part: RecordingPart,
     most: usize,
 ) -> Result<PartOfFile, NoPart> {
     let is_asked = part.from.is_some() || part.to.is_some();

@@ -10,7 +10,7 @@ use capture::target::CpuList;
 use engine::event::SamplingFact;
 use engine::report::Cpus;
 use keep::Keep;
-use part::Part;
+use part::RecordingPart;
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -206,7 +206,7 @@ pub struct InputPlan {
     /// Where it reads from.
     pub source: Source,
     /// How much of the recording it analyses.
-    pub part: Part,
+    pub part: RecordingPart,
 }
 
 /// Where an analysis command reads from.
@@ -222,7 +222,7 @@ pub enum Source {
 
 impl InputPlan {
     /// The source that the argument FILE stands for.
-    pub fn of(file: Option<PathBuf>, part: Part) -> InputPlan {
+    pub fn of(file: Option<PathBuf>, part: RecordingPart) -> InputPlan {
         let source = match file {
             None => Source::Newest,
             Some(file) if is_dash(&file) => Source::Stdin,
@@ -233,7 +233,10 @@ impl InputPlan {
 
     /// A whole file.
     pub fn whole(file: PathBuf) -> InputPlan {
-        InputPlan { source: Source::File(file), part: Part { whole: true, ..Part::default() } }
+        InputPlan {
+            source: Source::File(file),
+            part: RecordingPart { whole: true, ..RecordingPart::default() },
+        }
     }
 }
 

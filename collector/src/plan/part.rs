@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// A part of a recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Part {
+pub struct RecordingPart {
     /// Where it begins; `None`: at the recording's start.
     pub from: Option<Moment>,
     /// Where it ends; `None`: at the recording's end.

@@ -5,13 +5,13 @@ use crate::cli::args::InfoArguments;
 use crate::exit::{Outcome, UserError};
 use crate::input::Input;
 use crate::live::{limit_and_cost, limit_of_input};
-use crate::plan::part::Part;
+use crate::plan::part::RecordingPart;
 use crate::plan::{InputPlan, Source};
 use crate::present::{info, style};
 
 /// Shows what a session or a program contains.
 pub fn run(args: &InfoArguments) -> Result<Outcome, UserError> {
-    let plan = InputPlan::of(args.file.clone(), Part::default());
+    let plan = InputPlan::of(args.file.clone(), RecordingPart::default());
     let source = plan.source.resolved()?;
     let input = Input::open_without_events(&source)?;
     let facts = match &input {

@@ -4,7 +4,7 @@ use super::output::{to_reader, to_stdout};
 use crate::cli::args::PredictArguments;
 use crate::exit::{Outcome, UserError};
 use crate::input::Input;
-use crate::plan::part::Part;
+use crate::plan::part::RecordingPart;
 use crate::plan::{InputPlan, is_dash};
 use crate::present::{predict, predict_json, style};
 use engine::predict::{Forecast, Model, Prediction, combine};
@@ -32,7 +32,7 @@ pub fn run(args: PredictArguments) -> Result<Outcome, UserError> {
     };
     // Times of several recordings are comparable only if each is analysed as a whole.
     let whole = args.part.whole || args.files.len() > 1;
-    let plan = |file| InputPlan::of(file, Part { whole, ..args.part.into() });
+    let plan = |file| InputPlan::of(file, RecordingPart { whole, ..args.part.into() });
     let mut inputs: Vec<InputPlan> = args.files.into_iter().map(|file| plan(Some(file))).collect();
     if inputs.is_empty() {
         inputs.push(plan(None));

@@ -3,7 +3,7 @@
 use super::value::{self as study, Threads, Threshold};
 use crate::cli::value::{self, List, Maybe};
 use crate::plan::InputPlan;
-use crate::plan::part::{Moment, Part};
+use crate::plan::part::{Moment, RecordingPart};
 use crate::present::study::parallelism::screen::Class;
 use clap::Args;
 use engine::predict::Scheduler;
@@ -31,9 +31,9 @@ pub struct Between {
     pub to: Option<Moment>,
 }
 
-impl From<Between> for Part {
-    fn from(Between { from, to }: Between) -> Part {
-        Part { from, to, whole: true }
+impl From<Between> for RecordingPart {
+    fn from(Between { from, to }: Between) -> RecordingPart {
+        RecordingPart { from, to, whole: true }
     }
 }
 
@@ -48,9 +48,9 @@ pub struct PartArguments {
     pub whole: bool,
 }
 
-impl From<PartArguments> for Part {
-    fn from(PartArguments { between, whole }: PartArguments) -> Part {
-        Part { whole, ..between.into() }
+impl From<PartArguments> for RecordingPart {
+    fn from(PartArguments { between, whole }: PartArguments) -> RecordingPart {
+        RecordingPart { whole, ..between.into() }
     }
 }
 

@@ -1,7 +1,7 @@
 //! What limits the program, in one line, for the summary of a recording.
 
 use crate::input::Input;
-use crate::plan::part::{MOST_RECORDS, Part};
+use crate::plan::part::{MOST_RECORDS, RecordingPart};
 use crate::present::excerpt;
 use crate::present::screen::limit;
 use engine::event::Overhead;
@@ -30,7 +30,7 @@ pub fn limit_and_cost(file: &Path, events: u64) -> (Option<String>, Option<Overh
 
 /// What limits the program of a recording that was read already.
 pub fn limit_of_input(input: Input, events: u64) -> Option<String> {
-    let program = input.part(Part::default(), MOST_RECORDS).ok()?.into_program();
+    let program = input.part(RecordingPart::default(), MOST_RECORDS).ok()?.into_program();
     of_program(&program, events)
 }
 
