@@ -42,6 +42,6 @@ pub use two_files::TwoFiles;
 pub use v1::varint;
 pub use v1::{
     Contradiction, Disk, EventChunk, EventChunks, EventsAt, Generations, Kept, Limits, Older, Outline, Ring,
-    Shelf, Summary, Writer, stack_bytes,
+    SessionSummary, Shelf, Writer, stack_bytes,
 };
 pub use whole::write_whole;

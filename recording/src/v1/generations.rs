@@ -14,7 +14,7 @@ use super::disk::Disk;
 use super::event_chunk::EventChunk;
 use super::join::{Joined, join};
 use super::limited::Limited;
-use super::{Limits, Summary, Writer};
+use super::{Limits, SessionSummary, Writer};
 use crate::Meta;
 use engine::event::{Facts, LossCounts, Note, Overhead, WindowEnd};
 use std::io::{self, Read, Write};
@@ -66,7 +66,7 @@ struct Generation {
     /// Losses and costs of the recording before it began.
     before: SoFar,
     /// Its content, once it has ended.
-    summary: Summary,
+    summary: SessionSummary,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -79,7 +79,7 @@ struct SoFar {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kept {
     /// The content of the file.
-    pub summary: Summary,
+    pub summary: SessionSummary,
     /// Whether an older part of the recording was removed.
     pub is_cut: bool,
     /// What happened to the older file.
@@ -201,7 +201,7 @@ impl<S: Shelf> Generations<S> {
     }
 
     /// The content of the newer file so far.
-    pub fn summary(&self) -> Summary {
+    pub fn summary(&self) -> SessionSummary {
         self.writer.as_ref().map_or(self.newer.summary, Writer::summary)
     }
 
@@ -228,7 +228,7 @@ impl<S: Shelf> Generations<S> {
             return Ok(Kept { summary: newer.summary, is_cut: !older.is_first, older: older_file });
         }
         let events = newer.summary.events;
-        let summary = Summary {
+        let summary = SessionSummary {
             bytes: joined.bytes,
             events: joined.events,
             left_out: joined.left_out,

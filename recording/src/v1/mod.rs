@@ -68,4 +68,4 @@ pub use reader::read;
 pub use ring::Ring;
 pub use room::Limits;
 pub use stacks::memory as stack_bytes;
-pub use writer::{Summary, Writer};
+pub use writer::{SessionSummary, Writer};

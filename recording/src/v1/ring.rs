@@ -7,7 +7,7 @@ use super::carried::Carried;
 use super::chunk::{Packer, Unpacker};
 use super::disk::Disk;
 use super::event_chunk::{EventChunk, PackedEvents};
-use super::{Summary, Writer};
+use super::{SessionSummary, Writer};
 use engine::event::{Facts, Recording, WindowEnd};
 use engine::timeline::facts_at;
 use probe_abi::Record;
@@ -113,7 +113,7 @@ impl Ring {
         mut writer: Writer<D>,
         open: Option<EventChunk>,
         end: WindowEnd,
-    ) -> io::Result<Summary> {
+    ) -> io::Result<SessionSummary> {
         let (start_ns, end_ns) = (self.start_ns(end.end_ns), end.end_ns);
         let open = open.map(|open| open.pack(&mut Packer::new()?)).transpose()?;
         let begin = self.beginning_at(start_ns, &open)?;

@@ -27,7 +27,7 @@ const MOST_HELD: usize = 1 << 20;
 
 /// The content of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
+pub struct SessionSummary {
     /// Size of the file.
     pub bytes: u64,
     /// Records written.
@@ -63,7 +63,7 @@ pub struct Writer<D: Disk = File> {
     /// Chunks that no index or part of one lists yet.
     entries: Vec<Entry>,
     most_entries: usize,
-    summary: Summary,
+    summary: SessionSummary,
     room: Room,
     broken: bool,
 }
@@ -104,7 +104,7 @@ impl<D: Disk> Writer<D> {
             drafted: (0, 0, 0, 0),
             entries: Vec::new(),
             most_entries: index::MOST_ENTRIES,
-            summary: Summary { bytes: FileHeader::BYTES as u64, ..Summary::default() },
+            summary: SessionSummary { bytes: FileHeader::BYTES as u64, ..SessionSummary::default() },
             room: Room::of(Limits::FILE),
             broken: false,
         };
@@ -314,18 +314,18 @@ impl<D: Disk> Writer<D> {
         self.tail.disk().has_name()
     }
 
-    /// Bytes held back and not yet packed; [`Summary::bytes`] does not include them.
+    /// Bytes held back and not yet packed; [`SessionSummary::bytes`] does not include them.
     pub(super) fn pending_bytes(&self) -> u64 {
         (self.stacks.bytes() + self.notes.bytes()) as u64
     }
 
     /// The content written so far.
-    pub fn summary(&self) -> Summary {
+    pub fn summary(&self) -> SessionSummary {
         self.summary
     }
 
     /// Ends the recording in an orderly way.
-    pub fn finish(mut self, end: WindowEnd) -> io::Result<Summary> {
+    pub fn finish(mut self, end: WindowEnd) -> io::Result<SessionSummary> {
         self.flush()?;
         let (times, mut room) = ((end.end_ns, end.end_ns), self.room);
         let (mut end, left_out) = cut::end(end, &mut room, &mut |items, json| {

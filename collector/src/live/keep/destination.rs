@@ -7,7 +7,7 @@ use crate::live::main_loop::Message;
 use crate::live::rings::{Batch, WriterMessage};
 use crate::present::style;
 use engine::event::{Facts, WindowEnd};
-use recording::{Disk, Generations, Kept, Older, Summary, TwoFiles, Writer};
+use recording::{Disk, Generations, Kept, Older, SessionSummary, TwoFiles, Writer};
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ pub enum Destination<D: Disk = File> {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Written {
     /// What the file holds.
-    pub summary: Summary,
+    pub summary: SessionSummary,
     /// The file's name, if it was not known before.
     pub path: Option<PathBuf>,
     /// How much of the recording the file has.
@@ -193,7 +193,7 @@ impl<D: Disk> Destination<D> {
         let (summary, older) = match self {
             Destination::Whole(writer) => (writer.summary(), None),
             Destination::Newest(generations) => (generations.summary(), generations.older()),
-            Destination::Ring(_) => (Summary::default(), None),
+            Destination::Ring(_) => (SessionSummary::default(), None),
         };
         Written { summary, older: older.map_or(Older::Joined, Older::Apart), ..Written::default() }
     }

@@ -1,7 +1,7 @@
 //! The result of saving a ring.
 
 use crate::live::rings::Fired;
-use recording::Summary;
+use recording::SessionSummary;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub struct Saved {
     /// Why it was saved.
     pub reason: Reason,
     /// What the file has.
-    pub summary: Summary,
+    pub summary: SessionSummary,
     /// Length of the saved part.
     pub length: Duration,
     /// It is shorter than asked for, because there was no room for more.
