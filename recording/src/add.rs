@@ -1,6 +1,6 @@
 //! Adds facts to an existing session file.
 
-use super::v1::{self, Limits};
+use super::v1::{self, FileLimits};
 use engine::event::Facts;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Write};
@@ -18,7 +18,7 @@ pub fn add_facts(path: &Path, facts: &Facts) -> io::Result<u64> {
     let mut new = tempfile::Builder::new().prefix(".longpole-").suffix(".lp.tmp").tempfile_in(folder)?;
     let mut out = BufWriter::with_capacity(1 << 20, new.as_file_mut());
     let source = BufReader::with_capacity(1 << 20, source);
-    let left_out = v1::add_facts(source, &mut out, facts, Limits::FILE)?;
+    let left_out = v1::add_facts(source, &mut out, facts, FileLimits::FILE)?;
     out.flush()?;
     drop(out);
     let file = new.as_file();

@@ -41,7 +41,7 @@ pub use read::{free_memory, is_session, outline, read, read_from};
 pub use two_files::TwoFiles;
 pub use v1::varint;
 pub use v1::{
-    Contradiction, Disk, EventChunk, EventChunks, EventsAt, Generations, Kept, Limits, Older, Outline, Ring,
-    SessionSummary, Shelf, Writer, stack_bytes,
+    Contradiction, Disk, EventChunk, EventChunks, EventsAt, FileLimits, Generations, Kept, Older, Outline,
+    Ring, SessionSummary, Shelf, Writer, stack_bytes,
 };
 pub use whole::write_whole;

@@ -1,6 +1,6 @@
 //! Reads sessions: the file header has the version, and the version's module reads the rest.
 
-use super::v1::{self, FileHeader, Limits, Outline};
+use super::v1::{self, FileHeader, FileLimits, Outline};
 use super::{SessionError, SessionInfo};
 use engine::event::Recording;
 use std::fs::File;
@@ -31,8 +31,8 @@ pub fn outline<R: Read + Seek>(mut source: R) -> Result<Option<Outline<R>>, Sess
     Ok(Outline::read(source, header, file_bytes, limits())?)
 }
 
-fn limits() -> Limits {
-    Limits { events: event_budget(), ..Limits::FILE }
+fn limits() -> FileLimits {
+    FileLimits { events: event_budget(), ..FileLimits::FILE }
 }
 
 /// Reads the file header; also returns the size of the file in bytes.

@@ -16,7 +16,7 @@ use probe_abi::{
     Exec, Exit, Fork, Header, Kind, RAW_COPY_KIND, RAW_STACK_KIND, RawCopy, RawStack, Record, Sample,
     SampleFlags, SampledCode,
 };
-use recording::Limits;
+use recording::FileLimits;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::mem::offset_of;
@@ -24,7 +24,7 @@ use symbols::Parsers;
 use zerocopy::FromBytes as _;
 
 /// Most bytes of memory that a recording's stacks take when it is read: half of what a file has room for.
-const ROOM: u64 = Limits::FILE.bytes / 2;
+const ROOM: u64 = FileLimits::FILE.bytes / 2;
 /// Most processes whose code is known at once.
 const MOST_PROCESSES: usize = 4096;
 /// Most mappings in a recording, since a program may map without end.

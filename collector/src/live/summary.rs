@@ -8,7 +8,7 @@ use crate::present::finding::missing;
 use crate::present::short::short;
 use crate::present::style::{Paint, Style};
 use engine::event::{LeftOut, LossCounts, Overhead, SampleCounts, SamplingFact};
-use recording::Limits;
+use recording::FileLimits;
 use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
@@ -96,7 +96,7 @@ impl RecordSummary {
         let paint = if lost > 0 { Paint::Warning } else { Paint::Plain };
         line("lost", paint, &self.lost_text(lost))?;
         if !self.left_out.is_nothing() {
-            let most = Limits::FILE.bytes >> 20;
+            let most = FileLimits::FILE.bytes >> 20;
             let text =
                 format!("{}: a file holds {most} MiB of everything but events", missing(&self.left_out));
             line("left out", Paint::Warning, &text)?;

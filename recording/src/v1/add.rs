@@ -3,14 +3,14 @@
 use super::chunk::{ChunkKind, Unpacker};
 use super::copy::{Copy, changed, next_chunk};
 use super::header::FileHeader;
-use super::room::{Limits, Room};
+use super::room::{FileLimits, Room};
 use super::{cut, stacks};
 use engine::event::Facts;
 use std::io::{self, Read, Write};
 
 /// Copies a whole session from `from` to `to` and adds as many of the facts as there is room for; returns the number of the
 /// others. The session has been read before, so any damage is an error here.
-pub fn add_facts(mut from: impl Read, to: impl Write, facts: &Facts, limits: Limits) -> io::Result<u64> {
+pub fn add_facts(mut from: impl Read, to: impl Write, facts: &Facts, limits: FileLimits) -> io::Result<u64> {
     let mut head = [0u8; FileHeader::BYTES];
     from.read_exact(&mut head)?;
     let mut copy = Copy::begin(to, &head)?;

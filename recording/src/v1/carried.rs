@@ -2,7 +2,7 @@
 //! samples may refer to.
 
 use super::merge::Merger;
-use super::{Limits, stacks};
+use super::{FileLimits, stacks};
 use engine::event::{Facts, Note, NoteKind, STACKS_AT_ONCE};
 use std::collections::VecDeque;
 
@@ -32,7 +32,7 @@ impl Carried {
     pub fn facts(&mut self, more: &Facts) {
         let all = Facts { end: None, ..more.clone() };
         // Beyond the limit of a file new facts are omitted, as they would be in the file.
-        let _ = self.facts.add(all, Limits::FILE.facts);
+        let _ = self.facts.add(all, FileLimits::FILE.facts);
         let facts = self.facts.facts();
         let longest = facts.mappings.len().max(facts.code.len()).max(facts.addresses.len());
         if longest > MOST_OF_A_KIND {
@@ -52,7 +52,7 @@ impl Carried {
         keep(&mut facts.mappings);
         keep(&mut facts.code);
         keep(&mut facts.addresses);
-        let _ = self.facts.add(facts, Limits::FILE.facts);
+        let _ = self.facts.add(facts, FileLimits::FILE.facts);
     }
 
     /// Adds a note.

@@ -210,14 +210,14 @@ fn shorten(name: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::v1::room::Limits;
+    use crate::v1::room::FileLimits;
 
     fn function(id: u32, name: &str) -> FunctionFact {
         FunctionFact { id, name: name.into(), ..FunctionFact::default() }
     }
 
     /// The chunks, and the number of entries left out.
-    fn cut(all: &Facts, limits: Limits) -> (Vec<Facts>, u64) {
+    fn cut(all: &Facts, limits: FileLimits) -> (Vec<Facts>, u64) {
         let (mut room, mut chunks, mut bytes) = (Room::of(limits), Vec::new(), 0);
         let left_out = facts(all, &mut room, &mut |entries, json| {
             let chunk: Facts = serde_json::from_slice(&json).expect("facts");
@@ -235,7 +235,7 @@ mod tests {
         let mut functions: Vec<_> = (0..20_000).map(|id| function(id, "f")).collect();
         functions[19_999].name = "é".repeat(10_000_000);
         let all = Facts { start_ns: 5, functions, tick_ns: Some(4), ..Facts::default() };
-        let (chunks, left_out) = cut(&all, Limits::FILE);
+        let (chunks, left_out) = cut(&all, FileLimits::FILE);
         assert!(chunks.len() > 1 && left_out == 0);
         assert_eq!((chunks[0].start_ns, chunks[0].tick_ns), (5, Some(4)));
         let all: Vec<&FunctionFact> = chunks.iter().flat_map(|chunk| &chunk.functions).collect();
@@ -252,7 +252,7 @@ mod tests {
         let code =
             |offset: u64| CodeFact { offset, inlined: vec![inlined.clone(); 64], ..CodeFact::default() };
         let all = Facts { code: (0..40).map(code).collect(), ..Facts::default() };
-        let (chunks, left_out) = cut(&all, Limits::FILE);
+        let (chunks, left_out) = cut(&all, FileLimits::FILE);
         assert_eq!(left_out, 0);
         assert!(chunks.iter().all(|chunk| chunk.code.len() <= 2), "each has 690 kB");
         assert_eq!(chunks.iter().map(|chunk| chunk.code.len()).sum::<usize>(), 40);
@@ -262,11 +262,11 @@ mod tests {
     fn what_has_no_room_is_left_out_and_counted() {
         let functions: Vec<_> = (0..100).map(|id| function(id, "f")).collect();
         let all = Facts { start_ns: 5, functions, ..Facts::default() };
-        let (chunks, left_out) = cut(&all, Limits { facts: 30, ..Limits::FILE });
+        let (chunks, left_out) = cut(&all, FileLimits { facts: 30, ..FileLimits::FILE });
         assert_eq!((chunks[0].functions.len(), left_out), (30, 70));
-        let whole = serde_json::to_vec(&cut(&all, Limits::FILE).0[0]).expect("JSON").len() as u64;
+        let whole = serde_json::to_vec(&cut(&all, FileLimits::FILE).0[0]).expect("JSON").len() as u64;
         for bytes in [0, 12, 13, 14, 50, 100, 1_000, whole / 2] {
-            let (chunks, left_out) = cut(&all, Limits { bytes, ..Limits::FILE });
+            let (chunks, left_out) = cut(&all, FileLimits { bytes, ..FileLimits::FILE });
             let kept: usize = chunks.iter().map(|chunk| chunk.functions.len()).sum();
             let without_start = chunks.iter().all(|chunk| chunk.start_ns == 0);
             assert_eq!(kept as u64 + left_out, 100 + u64::from(without_start), "{bytes} bytes");
@@ -277,7 +277,7 @@ mod tests {
     fn an_end_of_few_threads_has_no_parts() {
         let thread = |tid: u32| ThreadFact { tid, cpus: vec![1; 256], ..ThreadFact::default() };
         let few = WindowEnd { threads: (0..100).map(thread).collect(), ..WindowEnd::default() };
-        let mut room = Room::of(Limits { end_bytes: 0, ..Limits::FILE });
+        let mut room = Room::of(FileLimits { end_bytes: 0, ..FileLimits::FILE });
         let (whole, left_out) = end(few.clone(), &mut room, &mut |_, _| panic!("no part")).expect("written");
         assert_eq!((whole, left_out), (few, 0));
     }

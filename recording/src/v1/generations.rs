@@ -14,7 +14,7 @@ use super::disk::Disk;
 use super::event_chunk::EventChunk;
 use super::join::{Joined, join};
 use super::limited::Limited;
-use super::{Limits, SessionSummary, Writer};
+use super::{FileLimits, SessionSummary, Writer};
 use crate::Meta;
 use engine::event::{Facts, LossCounts, Note, Overhead, WindowEnd};
 use std::io::{self, Read, Write};
@@ -246,7 +246,7 @@ impl<S: Shelf> Generations<S> {
         let (most_bytes, mut parts) = (self.most_bytes, Some((first, second, end)));
         self.shelf.replace(&mut |out| {
             let Some((first, second, end)) = parts.take() else { return Ok(()) };
-            *joined = join(first, second, Capped { out, room: most_bytes }, end, Limits::FILE)?;
+            *joined = join(first, second, Capped { out, room: most_bytes }, end, FileLimits::FILE)?;
             Ok(())
         })
     }

@@ -3,7 +3,7 @@
 use super::chunk::{ChunkHeader, ChunkKind, Unpacker};
 use super::copy::{Copy, changed, next_chunk};
 use super::header::FileHeader;
-use super::room::{Limits, Room};
+use super::room::{FileLimits, Room};
 use super::{cut, stacks};
 use engine::event::{LeftOut, WindowEnd};
 use std::io::{self, Read, Write};
@@ -26,7 +26,7 @@ pub fn join(
     newer: impl Read,
     to: impl Write,
     mut end: WindowEnd,
-    limits: Limits,
+    limits: FileLimits,
 ) -> io::Result<Joined> {
     let mut older = older;
     let mut head = [0u8; FileHeader::BYTES];

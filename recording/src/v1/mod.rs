@@ -66,6 +66,6 @@ pub use header::{FileHeader, MAGIC};
 pub use outline::{EventsAt, Outline};
 pub use reader::read;
 pub use ring::Ring;
-pub use room::Limits;
+pub use room::FileLimits;
 pub use stacks::memory as stack_bytes;
 pub use writer::{SessionSummary, Writer};

@@ -5,7 +5,7 @@ use super::columns;
 use super::header::FileHeader;
 use super::index::{self, Entry};
 use super::reader::{header_at, payload, read_without_events};
-use super::room::Limits;
+use super::room::FileLimits;
 use crate::SessionInfo;
 use engine::event::{Facts, Recording};
 use probe_abi::Record;
@@ -35,7 +35,7 @@ pub struct Outline<R> {
     source: R,
     header: FileHeader,
     file_bytes: u64,
-    limits: Limits,
+    limits: FileLimits,
     entries: Vec<Entry>,
     /// Indices of the entries for chunks of events, and for snapshots.
     events: Vec<usize>,
@@ -49,7 +49,7 @@ impl<R: Read + Seek> Outline<R> {
         mut source: R,
         header: FileHeader,
         file_bytes: u64,
-        limits: Limits,
+        limits: FileLimits,
     ) -> io::Result<Option<Outline<R>>> {
         let mut unpacker = Unpacker::new()?;
         let Some(entries) = entries(&mut source, file_bytes, &mut unpacker)? else { return Ok(None) };

@@ -5,7 +5,7 @@ use super::drafts::{self, Behind};
 use super::header::FileHeader;
 use super::index::{Entry, Fold};
 use super::merge::Merger;
-use super::room::{Limits, Room};
+use super::room::{FileLimits, Room};
 use super::walk::Walk;
 use super::{columns, stacks};
 use crate::{Damage, DamageKind, SessionError, SessionInfo};
@@ -22,7 +22,7 @@ pub fn read<R: Read + Seek>(
     source: R,
     header: &FileHeader,
     file_bytes: u64,
-    limits: Limits,
+    limits: FileLimits,
 ) -> Result<(Recording, SessionInfo), SessionError> {
     let mut reader = Reader::new(source, header, file_bytes, limits)?;
     let damage = match reader.chunks()? {
@@ -38,7 +38,7 @@ pub fn read_without_events<R: Read + Seek>(
     source: R,
     (header, file_bytes): (&FileHeader, u64),
     entries: &[Entry],
-    limits: Limits,
+    limits: FileLimits,
 ) -> io::Result<Option<(Recording, SessionInfo)>> {
     let mut reader = Reader::new(source, header, file_bytes, limits)?;
     reader.source.seek(SeekFrom::Start(reader.at))?;
@@ -121,7 +121,7 @@ fn corrupt(reason: &'static str) -> Step {
 }
 
 impl<R: Read + Seek> Reader<R> {
-    fn new(source: R, header: &FileHeader, file_bytes: u64, limits: Limits) -> io::Result<Reader<R>> {
+    fn new(source: R, header: &FileHeader, file_bytes: u64, limits: FileLimits) -> io::Result<Reader<R>> {
         Ok(Reader {
             source,
             file_bytes,

@@ -3,7 +3,7 @@
 
 /// The most that a file may hold.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct FileLimits {
     /// Events. The reader sets this by its free memory; the writer writes any number.
     pub events: u64,
     /// Bytes of unpacked JSON in all chunks of facts and notes, plus memory of stacks. Entries alone are not enough to count,
@@ -19,11 +19,11 @@ pub struct Limits {
     pub end_entries: usize,
 }
 
-impl Limits {
+impl FileLimits {
     /// The limits of every file. A recording of a million functions takes about `bytes`. In memory a byte of a list becomes at
     /// most 8: `0,` in a list of rates, in a vector that has just doubled. A part of the end takes 1 kB for a thread that may
     /// use 256 CPUs; no Linux has more than `end_entries` threads.
-    pub const FILE: Limits = Limits {
+    pub const FILE: FileLimits = FileLimits {
         events: u64::MAX,
         bytes: 256 << 20,
         facts: 1 << 22,
@@ -33,16 +33,16 @@ impl Limits {
     };
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits::FILE
+impl Default for FileLimits {
+    fn default() -> FileLimits {
+        FileLimits::FILE
     }
 }
 
 /// The content of a file so far, and its limits.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Room {
-    limits: Limits,
+    limits: FileLimits,
     bytes: u64,
     facts: usize,
     notes: usize,
@@ -52,12 +52,12 @@ pub struct Room {
 
 impl Room {
     /// The room of an empty file.
-    pub fn of(limits: Limits) -> Room {
+    pub fn of(limits: FileLimits) -> Room {
         Room { limits, ..Room::default() }
     }
 
     /// The limits.
-    pub fn limits(&self) -> &Limits {
+    pub fn limits(&self) -> &FileLimits {
         &self.limits
     }
 
@@ -118,7 +118,8 @@ mod tests {
 
     #[test]
     fn room_is_taken_for_all_or_for_nothing() {
-        let limits = Limits { bytes: 10, facts: 2, notes: 2, end_bytes: 3, end_entries: 1, ..Limits::FILE };
+        let limits =
+            FileLimits { bytes: 10, facts: 2, notes: 2, end_bytes: 3, end_entries: 1, ..FileLimits::FILE };
         let mut room = Room::of(limits);
         assert!(room.take_facts(1, 6) && !room.take_facts(1, 5) && !room.take_facts(2, 1));
         assert_eq!(room.bytes_left(), 4);

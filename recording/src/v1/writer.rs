@@ -6,7 +6,7 @@ use super::event_chunk::{EventChunk, EventChunks, PackedEvents};
 use super::header::FileHeader;
 use super::index::{self, Entry};
 use super::object::{Growing, List, MOST_ENTRY_BYTES};
-use super::room::{Limits, Room};
+use super::room::{FileLimits, Room};
 use super::tail::Tail;
 use super::{cut, stacks};
 use crate::{CreateError, Meta, Overwrite, create_file, create_unused};
@@ -45,7 +45,7 @@ pub struct SessionSummary {
 }
 
 /// Appends chunks to a file, and after them drafts of chunks that are not yet full: see [`super::tail`]. After an error every
-/// further call fails, and what was written before stays readable. Entries beyond a reader's limits ([`Limits::FILE`]) are
+/// further call fails, and what was written before stays readable. Entries beyond a reader's limits ([`FileLimits::FILE`]) are
 /// omitted and counted, which is no error.
 pub struct Writer<D: Disk = File> {
     tail: Tail<D>,
@@ -105,7 +105,7 @@ impl<D: Disk> Writer<D> {
             entries: Vec::new(),
             most_entries: index::MOST_ENTRIES,
             summary: SessionSummary { bytes: FileHeader::BYTES as u64, ..SessionSummary::default() },
-            room: Room::of(Limits::FILE),
+            room: Room::of(FileLimits::FILE),
             broken: false,
         };
         let times = (meta.clock.monotonic_ns, meta.clock.monotonic_ns);
@@ -358,7 +358,7 @@ impl<D: Disk> Writer<D> {
 
     /// Sets the limits of the file.
     #[cfg(test)]
-    pub fn with_limits(mut self, limits: Limits) -> Writer<D> {
+    pub fn with_limits(mut self, limits: FileLimits) -> Writer<D> {
         self.room = Room::of(limits);
         self
     }

@@ -7,7 +7,7 @@ use crate::exit::{Outcome, UserError, say};
 use crate::input::{Input, Session};
 use crate::plan::InputPlan;
 use engine::event::{Facts, Recording};
-use recording::Limits;
+use recording::FileLimits;
 use std::io::IsTerminal;
 use std::sync::Arc;
 use symbols::symbolize::{self, Client, Settings, code_of, symbolize};
@@ -69,7 +69,7 @@ pub fn run(args: &SymbolizeArguments) -> Result<Outcome, UserError> {
                     out,
                     "the session has no room for {} of these names: it holds {} MiB of everything but events",
                     grouped(left_out),
-                    Limits::FILE.bytes >> 20
+                    FileLimits::FILE.bytes >> 20
                 ),
             }
         }

@@ -5,7 +5,7 @@ use crate::v1::chunk::{ChunkHeader, ChunkKind, Unpacker};
 use crate::v1::index::{self, Entry};
 use crate::v1::reader::payload;
 use crate::v1::room::Room;
-use crate::v1::{self, FileHeader, Limits, columns, cut};
+use crate::v1::{self, FileHeader, FileLimits, columns, cut};
 use crate::{DamageKind, SessionInfo, outline};
 use engine::event::NoteKind;
 use probe_abi::Record;
@@ -140,7 +140,7 @@ fn more_events_than_fit_into_memory_are_left_out_and_counted() {
     let mut source = Cursor::new(&bytes);
     source.set_position(FileHeader::BYTES as u64);
     let size = bytes.len() as u64;
-    let limits = Limits { events: 35, ..Limits::FILE };
+    let limits = FileLimits { events: 35, ..FileLimits::FILE };
     let (recording, info) = v1::read(source, &FileHeader::CURRENT, size, limits).expect("read");
     assert_eq!(recording.events, &records[..30]);
     let damage = info.damage.expect("something is left out");
@@ -164,7 +164,7 @@ fn a_few_notes_with_endless_lists_are_too_large() {
     bytes.extend(one.repeat(5));
     let mut source = Cursor::new(&bytes);
     source.set_position(FileHeader::BYTES as u64);
-    let limits = Limits { events: 1, bytes: 2 * u64::from(raw_bytes), ..Limits::FILE };
+    let limits = FileLimits { events: 1, bytes: 2 * u64::from(raw_bytes), ..FileLimits::FILE };
     let (recording, info) = v1::read(source, &FileHeader::CURRENT, bytes.len() as u64, limits).expect("read");
     assert_eq!(recording.notes.len(), 2);
     let damage = info.damage.expect("damage");
@@ -177,12 +177,12 @@ fn facts_stacks_and_notes_share_one_limit() {
     let read = |bytes_limit| {
         let mut source = Cursor::new(&bytes);
         source.set_position(FileHeader::BYTES as u64);
-        let limits = Limits { events: 1, bytes: bytes_limit, ..Limits::FILE };
+        let limits = FileLimits { events: 1, bytes: bytes_limit, ..FileLimits::FILE };
         v1::read(source, &FileHeader::CURRENT, bytes.len() as u64, limits).expect("read")
     };
     let size = |json: Vec<u8>| json.len() as u64;
     let mut facts_bytes = 0;
-    let mut room = Room::of(Limits::FILE);
+    let mut room = Room::of(FileLimits::FILE);
     cut::facts(&facts(), &mut room, &mut |_, json| {
         facts_bytes += size(json);
         Ok(())

@@ -3,7 +3,7 @@
 use super::{end, facts, likely_record, meta, opened};
 use crate::SessionInfo;
 use crate::v1::chunk::{ChunkHeader, ChunkKind};
-use crate::v1::{self, FileHeader, Limits, Writer, add_facts};
+use crate::v1::{self, FileHeader, FileLimits, Writer, add_facts};
 use engine::event::{
     Facts, FunctionFact, GapReason, LeftOut, MOST_FRAMES, Note, NoteKind, PendingOperation, Recording,
     ThreadFact, WindowEnd,
@@ -11,7 +11,7 @@ use engine::event::{
 use proptest::prelude::*;
 use std::io::Cursor;
 
-fn read(bytes: &[u8], limits: Limits) -> (Recording, SessionInfo) {
+fn read(bytes: &[u8], limits: FileLimits) -> (Recording, SessionInfo) {
     let mut source = Cursor::new(bytes);
     source.set_position(FileHeader::BYTES as u64);
     v1::read(source, &FileHeader::CURRENT, bytes.len() as u64, limits).expect("read")
@@ -53,7 +53,7 @@ fn many_threads_on_many_cpus_are_written_and_read() {
     assert!(parts > 10, "{parts} parts");
     // Adding names later does not change this.
     let mut more = Vec::new();
-    assert_eq!(add_facts(bytes.as_slice(), &mut more, &facts(), Limits::FILE).expect("added"), 0);
+    assert_eq!(add_facts(bytes.as_slice(), &mut more, &facts(), FileLimits::FILE).expect("added"), 0);
     let (again, info) = opened(&more).expect("read");
     assert_eq!(info.damage, None);
     assert!(again.facts.end == recording.facts.end);
@@ -114,7 +114,7 @@ struct Counts {
 }
 
 /// The items given to the writer, the file, and the writer's count of items left out.
-fn written(steps: &[Step], threads: usize, limits: Limits) -> (Counts, Vec<u8>, LeftOut) {
+fn written(steps: &[Step], threads: usize, limits: FileLimits) -> (Counts, Vec<u8>, LeftOut) {
     let mut bytes = Vec::new();
     let mut writer = Writer::new(&mut bytes, &meta()).expect("started").with_limits(limits);
     let mut given = Counts { threads: threads as u64, ..Counts::default() };
@@ -163,7 +163,7 @@ fn written(steps: &[Step], threads: usize, limits: Limits) -> (Counts, Vec<u8>, 
     (given, bytes, summary.left_out)
 }
 
-fn check(steps: &[Step], threads: usize, limits: Limits) -> LeftOut {
+fn check(steps: &[Step], threads: usize, limits: FileLimits) -> LeftOut {
     let (given, bytes, left_out) = written(steps, threads, limits);
     // The reader has the same limits.
     let (recording, info) = read(&bytes, limits);
@@ -192,23 +192,23 @@ proptest! {
     fn what_is_written_is_read_and_the_rest_is_counted(
         steps in proptest::collection::vec(step(), 0..40),
         threads in 0usize..30,
-        bytes in prop_oneof![Just(Limits::FILE.bytes), 0u64..6_000],
-        (facts, notes) in prop_oneof![Just((Limits::FILE.facts, Limits::FILE.notes)), (0usize..60, 0usize..20)],
+        bytes in prop_oneof![Just(FileLimits::FILE.bytes), 0u64..6_000],
+        (facts, notes) in prop_oneof![Just((FileLimits::FILE.facts, FileLimits::FILE.notes)), (0usize..60, 0usize..20)],
     ) {
-        check(&steps, threads, Limits { bytes, facts, notes, ..Limits::FILE });
+        check(&steps, threads, FileLimits { bytes, facts, notes, ..FileLimits::FILE });
     }
 }
 
 #[test]
 fn threads_without_room_at_the_end_are_counted() {
     for (limits, left_out) in [
-        (Limits::FILE, 0),
-        (Limits { end_entries: 6_000, ..Limits::FILE }, 1_000),
-        (Limits { end_bytes: 0, ..Limits::FILE }, 7_000),
+        (FileLimits::FILE, 0),
+        (FileLimits { end_entries: 6_000, ..FileLimits::FILE }, 1_000),
+        (FileLimits { end_bytes: 0, ..FileLimits::FILE }, 7_000),
     ] {
         assert_eq!(check(&[], 7_000, limits), LeftOut { end: left_out, ..LeftOut::default() });
     }
-    let some = check(&[], 7_000, Limits { end_bytes: 100_000, ..Limits::FILE });
+    let some = check(&[], 7_000, FileLimits { end_bytes: 100_000, ..FileLimits::FILE });
     assert!((1..7_000).contains(&some.end), "{some:?}");
 }
 
@@ -216,7 +216,7 @@ fn threads_without_room_at_the_end_are_counted() {
 #[test]
 fn a_file_that_is_full_of_stacks_is_read_to_its_end() {
     let deepest: Vec<u64> = (0..MOST_FRAMES as u64).collect();
-    let room = Limits::FILE.bytes / v1::stack_bytes(MOST_FRAMES);
+    let room = FileLimits::FILE.bytes / v1::stack_bytes(MOST_FRAMES);
     let mut bytes = Vec::new();
     let mut writer = Writer::new(&mut bytes, &meta()).expect("started");
     for id in 0..room as u32 + 1_000 {
@@ -236,14 +236,15 @@ fn a_file_that_is_full_of_stacks_is_read_to_its_end() {
 #[test]
 fn facts_that_are_added_later_have_the_room_that_is_left() {
     let steps = [Step::Functions(9, 9), Step::Gap, Step::Stack(9), Step::Stack(20), Step::Flush];
-    let (_, bytes, _) = written(&steps, 3, Limits::FILE);
+    let (_, bytes, _) = written(&steps, 3, FileLimits::FILE);
     let function = |id| FunctionFact { id, name: "more".into(), ..FunctionFact::default() };
     let more = Facts { functions: (100..150).map(function).collect(), ..Facts::default() };
     let mut kept = Vec::new();
     for room in (0..12_000).step_by(97) {
-        for limits in
-            [Limits { bytes: room, ..Limits::FILE }, Limits { facts: room as usize / 100, ..Limits::FILE }]
-        {
+        for limits in [
+            FileLimits { bytes: room, ..FileLimits::FILE },
+            FileLimits { facts: room as usize / 100, ..FileLimits::FILE },
+        ] {
             if read(&bytes, limits).1.damage.is_some() {
                 continue;
             }

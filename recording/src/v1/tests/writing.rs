@@ -2,7 +2,7 @@
 
 use super::{end, facts, likely_record, meta, notes, opened, session};
 use crate::DamageKind;
-use crate::v1::{Limits, Writer, add_facts};
+use crate::v1::{FileLimits, Writer, add_facts};
 use engine::event::{Facts, FunctionFact, Note, NoteKind};
 use probe_abi::{Kind, Record};
 use proptest::prelude::*;
@@ -136,7 +136,7 @@ fn a_very_long_recording_has_its_index_in_parts() {
     assert_eq!((info.damage, recording.events.as_slice()), (None, records.as_slice()));
     // The file is whole with added facts, too.
     let mut more = Vec::new();
-    add_facts(bytes.as_slice(), &mut more, &facts(), Limits::FILE).expect("added");
+    add_facts(bytes.as_slice(), &mut more, &facts(), FileLimits::FILE).expect("added");
     let (recording, info) = opened(&more).expect("read");
     assert_eq!((info.damage, recording.events.as_slice()), (None, records.as_slice()));
     // The next part shows that a chunk is missing: here the second one of events, among many alike.
