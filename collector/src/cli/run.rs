@@ -62,7 +62,8 @@ fn run(command: Command) -> Result<Outcome, UserError> {
         Command::Top(args) => crate::live::top(&plan_from_args::top(args)?),
         Command::Gate(args) => Ok(Outcome::Code(capture::target::gate::run(args.fd, &args.command))),
         Command::Symbols(args) => {
-            let limits = symbols::sandbox::Limits { memory: args.memory_bytes, cpu_s: args.cpu_seconds };
+            let limits =
+                symbols::sandbox::ParserLimits { memory: args.memory_bytes, cpu_s: args.cpu_seconds };
             Ok(Outcome::Code(symbols::serve(limits)))
         }
         Command::Links => Ok(Outcome::Code(capture::probe::hold_links())),

@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
-use symbols::sandbox::Limits;
+use symbols::sandbox::ParserLimits;
 use symbols::{Parser, Parsers, Place, Selection, SymbolError, functions_of};
 
 const LONGPOLE: &str = env!("CARGO_BIN_EXE_longpole");
@@ -212,7 +212,8 @@ fn a_symbol_name_of_a_megabyte() {
 
 #[test]
 fn memory_is_limited() {
-    let parsers = sandboxed().with_limits(Limits { memory: 24 << 20, cpu_s: 60 }, Duration::from_secs(60));
+    let parsers =
+        sandboxed().with_limits(ParserLimits { memory: 24 << 20, cpu_s: 60 }, Duration::from_secs(60));
     // The binary's symbol table alone is larger.
     let error = use_it(&parsers, Path::new(LONGPOLE)).expect_err("too little memory");
     assert!(error.to_string().contains("24 MiB"), "{error}");
@@ -220,7 +221,8 @@ fn memory_is_limited() {
 
 #[test]
 fn time_is_limited() {
-    let parsers = sandboxed().with_limits(Limits { memory: 4 << 30, cpu_s: 0 }, Duration::from_secs(60));
+    let parsers =
+        sandboxed().with_limits(ParserLimits { memory: 4 << 30, cpu_s: 0 }, Duration::from_secs(60));
     let error = use_it(&parsers, Path::new(LONGPOLE)).expect_err("no time at all");
     assert!(error.to_string().contains("processor time") || error.to_string().contains("started"), "{error}");
 }
@@ -248,7 +250,8 @@ fn a_parser_that_misbehaves_is_ended_and_reported() {
         (r#"printf '\020\000\000\000{"variables":[]}' >&0; exec sleep 100"#, "makes no sense"),
     ] {
         let program = impostor(folder.path(), script);
-        let parsers = Parsers::sandboxed(&program).with_limits(Limits::default(), Duration::from_millis(500));
+        let parsers =
+            Parsers::sandboxed(&program).with_limits(ParserLimits::default(), Duration::from_millis(500));
         let began = Instant::now();
         let error = parsers
             .open(Path::new(LONGPOLE), "x")

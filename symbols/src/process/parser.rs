@@ -11,7 +11,7 @@ use crate::error::SymbolError;
 use crate::libc::LibcFunctions;
 use crate::names::name;
 use crate::places::{Located, Locator, Named, locate_functions};
-use crate::sandbox::{Helper, Limits, wire};
+use crate::sandbox::{Helper, ParserLimits, wire};
 use std::fs::File;
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -33,7 +33,7 @@ pub struct Parsers {
     program: Option<PathBuf>,
     folders: Vec<PathBuf>,
     fetch: Option<Arc<dyn Fetch>>,
-    limits: Limits,
+    limits: ParserLimits,
     patience: Duration,
 }
 
@@ -44,7 +44,7 @@ impl Parsers {
             program: None,
             folders: Vec::new(),
             fetch: None,
-            limits: Limits::default(),
+            limits: ParserLimits::default(),
             patience: PATIENCE,
         }
     }
@@ -75,7 +75,7 @@ impl Parsers {
 
     /// Sets the limits of a parser's process, and the time for one answer.
     #[must_use]
-    pub fn with_limits(mut self, limits: Limits, patience: Duration) -> Parsers {
+    pub fn with_limits(mut self, limits: ParserLimits, patience: Duration) -> Parsers {
         self.limits = limits;
         self.patience = patience;
         self
@@ -307,7 +307,7 @@ struct Worker {
     socket: UnixStream,
     files: HostFiles,
     path: PathBuf,
-    limits: Limits,
+    limits: ParserLimits,
     patience: Duration,
     /// How the process ended, if it is no longer used.
     gone: Option<String>,
@@ -325,7 +325,7 @@ impl Worker {
             what: format!("could not be started: {error}"),
         };
         let (socket, theirs) = UnixStream::pair().map_err(failed)?;
-        let Limits { memory, cpu_s } = parsers.limits;
+        let ParserLimits { memory, cpu_s } = parsers.limits;
         let child = Command::new(program)
             .arg(SUBCOMMAND)
             .args([memory.to_string(), cpu_s.to_string()])

@@ -8,7 +8,7 @@ use crate::elf::{Candidate, ElfFile, FileRequest, Files, ModuleFunctions};
 use crate::error::SymbolError;
 use crate::libc::functions_in;
 use crate::places::{DebugInformation, Locator, Named, locate_with};
-use crate::sandbox::{Limits, confine, wire};
+use crate::sandbox::{ParserLimits, confine, wire};
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -22,7 +22,7 @@ pub const SUBCOMMAND: &str = "__symbols";
 
 /// Runs the hidden subcommand; returns its exit code. 125: standard input is no socket (it was typed by hand), or the process
 /// could not be confined.
-pub fn serve(limits: Limits) -> u8 {
+pub fn serve(limits: ParserLimits) -> u8 {
     std::panic::set_hook(Box::new(|_| {}));
     let Ok(stdin) = io::stdin().as_fd().try_clone_to_owned() else { return 125 };
     let socket = UnixStream::from(stdin);

@@ -16,16 +16,16 @@ const FILE_SIZE: u64 = 512 << 20;
 
 /// How much a confined process may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct ParserLimits {
     /// Memory of its own, bytes; mapped files do not count.
     pub memory: u64,
     /// CPU time, seconds.
     pub cpu_s: u64,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits { memory: 4 << 30, cpu_s: 300 }
+impl Default for ParserLimits {
+    fn default() -> ParserLimits {
+        ParserLimits { memory: 4 << 30, cpu_s: 300 }
     }
 }
 
@@ -34,7 +34,7 @@ impl Default for Limits {
 const NICE: i32 = 10;
 
 /// Confines this process permanently. After an error it must not continue.
-pub fn confine(limits: Limits) -> io::Result<()> {
+pub fn confine(limits: ParserLimits) -> io::Result<()> {
     close_all_but_standard();
     // Without a lower priority everything works, too.
     let _ = rustix::process::setpriority_process(None, NICE);

@@ -8,6 +8,6 @@ mod mapping;
 mod seccomp;
 pub mod wire;
 
-pub use confine::{Limits, close_all_but_standard, confine};
+pub use confine::{ParserLimits, close_all_but_standard, confine};
 pub use helper::{Helper, helpers_cpu_time_ns, own_cpu_time_ns};
 pub use mapping::Mapping;
