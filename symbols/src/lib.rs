@@ -41,6 +41,6 @@ pub use names::{
     safe_path, safe_within,
 };
 pub use places::{Located, Locator, Variables, locate, locate_functions};
-pub use process::{CallPlace, MappedBinary, Parser, Parsers, Summary, call_place, serve};
+pub use process::{CallPlace, MappedBinary, Parser, Parsers, SymbolSummary, call_place, serve};
 
 pub use engine::glob::matches as glob_matches;

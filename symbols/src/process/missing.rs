@@ -1,6 +1,6 @@
 //! What is missing of a binary's symbols, and how to get it.
 
-use super::service::Summary;
+use super::service::SymbolSummary;
 use crate::answer::Reason;
 use crate::elf::SymbolSource;
 use crate::names::name;
@@ -14,7 +14,7 @@ const MOST_LISTS: usize = 20_000;
 /// Most bytes of one list.
 const MOST_BYTES: u64 = 8 << 20;
 
-impl Summary {
+impl SymbolSummary {
     /// One sentence on what is missing, without the module's name; `None` if nothing is. `path` is the binary's path.
     pub fn missing(&self, path: &str) -> Option<String> {
         let mut parts: Vec<String> = Vec::new();
@@ -110,8 +110,8 @@ fn is_line(path: &Finder<'_>, text: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn summary(source: SymbolSource, no_lines: Option<Reason>) -> Summary {
-        Summary {
+    fn summary(source: SymbolSource, no_lines: Option<Reason>) -> SymbolSummary {
+        SymbolSummary {
             module: "libfoo.so".into(),
             build_id: None,
             source,

@@ -10,4 +10,4 @@ mod service;
 pub use mapped_binary::{CallPlace, MappedBinary, call_place};
 pub use parser::{Parser, Parsers};
 pub use serve::serve;
-pub use service::Summary;
+pub use service::SymbolSummary;

@@ -1,7 +1,7 @@
 //! Symbols of one binary, read by a process without rights ([`super::serve`]) or, for tests and tools, by this process.
 
 use super::serve::{self, SUBCOMMAND};
-use super::service::{FromParser, Look, MOST_ANSWERED, Question, Summary, ToParser};
+use super::service::{FromParser, Look, MOST_ANSWERED, Question, SymbolSummary, ToParser};
 use crate::answer::Place;
 use crate::binary::Binary;
 use crate::choice::{Choice, Selection, choose};
@@ -198,11 +198,11 @@ impl Parser {
     }
 
     /// Which symbols and debug information the binary has.
-    pub fn summary(&mut self) -> Result<Summary, SymbolError> {
+    pub fn summary(&mut self) -> Result<SymbolSummary, SymbolError> {
         match &mut self.work {
             Work::Here(module) => {
                 let no_lines = Locator::with(module, |locator| locator.no_lines().cloned());
-                Ok(Summary::of(module, no_lines, false))
+                Ok(SymbolSummary::of(module, no_lines, false))
             }
             Work::There(worker) => match worker.question(Question::Summary)? {
                 FromParser::Summary(mut summary) => {

@@ -1,7 +1,7 @@
 //! The parser's own process: `longpole __symbols`, started by [`super::Parsers`] with a socket as its standard input. It drops
 //! all rights before it reads the first byte of a binary.
 
-use super::service::{FromParser, Look, MOST_ASKED, Question, Summary, ToParser};
+use super::service::{FromParser, Look, MOST_ASKED, Question, SymbolSummary, ToParser};
 use crate::choice::{choose, library_moves_code};
 use crate::code::{UnwindRows, lock_regions};
 use crate::elf::{Candidate, ElfFile, FileRequest, Files, ModuleFunctions};
@@ -86,7 +86,7 @@ fn converse(socket: &Arc<UnixStream>) -> io::Result<()> {
             let said = match question {
                 Question::Summary => {
                     let no_lines = locator.no_lines().cloned();
-                    FromParser::Summary(Box::new(Summary::of(&module, no_lines, supplement_missing)))
+                    FromParser::Summary(Box::new(SymbolSummary::of(&module, no_lines, supplement_missing)))
                 }
                 question => answers.answer(question, Some(locator)),
             };

@@ -96,7 +96,7 @@ pub enum FromParser {
     /// The binary has been read; questions may follow.
     Ready,
     /// The answer.
-    Summary(Box<Summary>),
+    Summary(Box<SymbolSummary>),
     /// The answer.
     Choice(Box<Choice>),
     /// The answer.
@@ -122,7 +122,7 @@ pub enum FromParser {
 
 /// Which symbols and debug information a binary has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Summary {
+pub struct SymbolSummary {
     /// The binary's name in messages.
     pub module: String,
     /// Its build-id.
@@ -145,10 +145,10 @@ pub struct Summary {
     pub supplement_missing: bool,
 }
 
-impl Summary {
+impl SymbolSummary {
     /// The summary of a module that has been read.
-    pub fn of(module: &ModuleFunctions, no_lines: Option<Reason>, supplement_missing: bool) -> Summary {
-        Summary {
+    pub fn of(module: &ModuleFunctions, no_lines: Option<Reason>, supplement_missing: bool) -> SymbolSummary {
+        SymbolSummary {
             module: module.module().to_owned(),
             build_id: module.build_id().cloned(),
             source: module.source().clone(),

@@ -2,7 +2,7 @@
 
 use super::debuginfod::Client;
 use super::find;
-use crate::{CallPlace, Parser, Parsers, Place, Summary, call_place};
+use crate::{CallPlace, Parser, Parsers, Place, SymbolSummary, call_place};
 use engine::event::{AddressFact, Facts, FunctionFact, ModuleFact};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -159,7 +159,7 @@ fn name(parser: &mut Parser, wanted: &Wanted<'_>, outcome: &mut Outcome) -> Resu
 }
 
 /// Adds the module's fact if less is missing now than when it was recorded.
-fn tell(facts: &Facts, path: &str, id: Option<&str>, summary: &Summary, outcome: &mut Outcome) {
+fn tell(facts: &Facts, path: &str, id: Option<&str>, summary: &SymbolSummary, outcome: &mut Outcome) {
     let same = |module: &&ModuleFact| module.path == path && module.build_id.as_deref() == id;
     let Some(module) = facts.modules.iter().find(same) else { return };
     let now = ModuleFact { missing: summary.missing(path), ..module.clone() };

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 use symbols::FileKey;
 use symbols::binary::{Binaries, Binary};
-use symbols::{self, ChosenFunction, MovesCode, Parser, Parsers, Summary, SymbolError};
+use symbols::{self, ChosenFunction, MovesCode, Parser, Parsers, SymbolError, SymbolSummary};
 
 /// The remark about a program whose functions have no probes yet.
 const SEEN_FIRST: &str = "functions are known from samples (±) until some are found to be worth probes (--functions '*' probes all at once)";
@@ -241,7 +241,7 @@ impl ProbedFunctions {
         &mut self,
         pid: u32,
         binary: &Arc<Binary>,
-        summary: &Summary,
+        summary: &SymbolSummary,
         sentence: String,
     ) -> First {
         let module = Some(summary.fact(&path_of(pid, binary.opened_by())));
