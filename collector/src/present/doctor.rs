@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_says_why_and_how_to_fix_it() {
+    fn doctor_s_text_gives_reason_and_fix_of_a_missing_requirement() {
         let style = Style { colour: false, unicode: true, width: 80 };
         let mut out = Vec::new();
         text(&checks(), &style, &mut out).expect("written");
@@ -109,7 +109,7 @@ recordings works.
     }
 
     #[test]
-    fn the_schema() {
+    fn doctor_s_json_has_its_schema() {
         let mut out = Vec::new();
         json(&checks()[2..], &mut out).expect("written");
         assert_eq!(

@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_add_up_and_the_reason_comes_first() {
+    fn request_columns_add_up_and_the_main_cause_is_in_the_first_lines() {
         let by = HolderDetail {
             by: "keeper".to_owned(),
             kind: CauseKind::Computing,
@@ -314,7 +314,7 @@ shorter, too.
     }
 
     #[test]
-    fn nothing_is_no_reason_to_fail() {
+    fn a_requests_summary_without_requests_is_printed() {
         let text = text(
             &RequestSummary {
                 entries_only: true,

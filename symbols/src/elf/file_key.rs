@@ -50,7 +50,7 @@ mod tests {
 
     /// Functions are chosen for each key: with the same one, a rebuilt program would get its predecessor's probes.
     #[test]
-    fn a_program_written_over_another_one_is_another_one() {
+    fn a_program_written_over_another_one_has_another_key() {
         let folder = tempfile::tempdir().expect("folder");
         let path = folder.path().join("program");
         let key = |content: &str| {
