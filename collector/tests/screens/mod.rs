@@ -179,7 +179,7 @@ fn a_recording_without_samples() {
 /// With nine tenths of the records lost, the limit is not known.
 #[test]
 fn a_recording_that_lost_its_locks() {
-    little("lost", &["LIMIT not known: what threads did is missing for", "SURE not known", "were lost"]);
+    little("lost", &["LIMIT not known: the recording lacks", "SURE not known", "were lost"]);
 }
 
 #[test]

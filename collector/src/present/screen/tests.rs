@@ -190,7 +190,7 @@ fn the_limit_stands_on_top() {
     let words = top.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("LIMIT lock registry.gate: 3 of 4 threads wait for it."), "{text}");
     assert!(
-        words.contains("Its holder runs digest_row (hot.c:10), 97 % of that. More CPUs will not help."),
+        words.contains("Its holder runs digest_row (hot.c:10) 97 % of the time. More CPUs will not help."),
         "{text}"
     );
     assert!(words.contains("FIX split the lock in 8 -49 ±7 %"), "{text}");
