@@ -20,7 +20,7 @@ fn a_deadlock_names_who_waits_for_what() {
     assert_eq!(
         said,
         [
-            "nothing more happens after 3 ns (the result is up to there): T1 waits for lock \"right\", held by T2; T2 waits \
+            "nothing more happens after 3 ns (results are up to there): T1 waits for lock \"right\", held by T2; T2 waits \
              for lock \"left\", held by T1"
         ]
     );

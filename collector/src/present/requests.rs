@@ -178,16 +178,16 @@ fn without(summary: &Summary, style: &Style, out: &mut dyn Write) -> io::Result<
         writeln!(out, "{}", clip(&style.text(&line), style.width, style))?;
     }
     let mut out = out;
-    let bound =
-        "As if it took no time there, and locks and queues stayed as long: these may get shorter, too.";
+    let bound = "As if the function took no time there, and waits for locks and queues stayed as long: these may get shorter, too.";
     table::wrap(&mut out, style, Paint::Dim, "", bound, "")
 }
 
 fn remarks(summary: &Summary, findings: &[Finding], style: &Style, out: &mut dyn Write) -> io::Result<()> {
     let mut remarks: Vec<String> = Vec::new();
     if summary.entries_only {
-        remarks
-            .push("where these calls end is known from later events only: latencies are too long".to_owned());
+        remarks.push(
+            "the ends of these calls are known only from later events: latencies are too long".to_owned(),
+        );
     }
     if summary.partly {
         remarks.push(
@@ -197,7 +197,7 @@ fn remarks(summary: &Summary, findings: &[Finding], style: &Style, out: &mut dyn
     if summary.not_followed > 0 {
         let count = grouped(summary.not_followed as u64);
         remarks.push(format!(
-            "{count} request{} passed through too many waits to be followed to {} begin",
+            "{count} request{} have too many waits to be followed to {} begin",
             ending("request", summary.not_followed),
             if summary.not_followed == 1 { "its" } else { "their" }
         ));
@@ -213,7 +213,7 @@ fn remarks(summary: &Summary, findings: &[Finding], style: &Style, out: &mut dyn
 /// A cause in a few words.
 pub(crate) fn words(kind: RowKind, name: &str) -> String {
     match kind {
-        RowKind::Computing if name.is_empty() => "computing, nobody knows what".to_owned(),
+        RowKind::Computing if name.is_empty() => "computing, function not known".to_owned(),
         RowKind::Computing => format!("computing {}", short(name)),
         RowKind::Lock => name.to_owned(),
         RowKind::NoCpu => "no CPU: own threads had it".to_owned(),
@@ -302,8 +302,7 @@ divide computing.
 
 WITHOUT ITS OWN PART 99 % WOULD TAKE, instead of 12.1 ms
   1.90 ms  mutex table
-As if it took no time there, and locks and queues stayed as long: these may get
-shorter, too.
+As if the function took no time there, and waits for locks and queues stayed as long: these may get shorter, too.
 ";
         assert_eq!(text(&summary, Some(2)), expected);
     }

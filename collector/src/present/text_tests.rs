@@ -206,7 +206,7 @@ fn by_lock_the_rows_are_locks() {
         result.locks_held_ns = vec![result.time_ns / 4.0; 3];
     }
     let of = |all| shown(&report, Options { by: By::Lock, all, ..Options::default() }, &NARROW);
-    assert!(!of(false).contains("0x55d1") && of(false).contains("(2 locks nobody waited for: --all)"));
+    assert!(!of(false).contains("0x55d1") && of(false).contains("(2 locks without a waiter: --all)"));
     assert!(of(true).contains("0x55d1") && !of(true).contains("nobody waited"), "{}", of(true));
 
     report.locks.clear();

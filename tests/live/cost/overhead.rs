@@ -54,7 +54,7 @@ fn a_hot_function_is_let_go_to_keep_to_the_budget() {
     // The function that calls it keeps its probes.
     assert!(report.at(1).function("Seldom", "calls").unwrap_or(0.0) > 10.0, "{}", report.0);
     let told = Longpole::told_cost(&file);
-    assert!(told.starts_with("overhead ") && told.contains("(budget 2 %)"), "{told}");
+    assert!(told.starts_with("overhead ") && told.contains("(goal 2 %)"), "{told}");
     let info = Longpole::with(["info"]).and(&file).ok().stdout;
     assert!(info.contains("\ncost "), "{info}");
     target.close_stdin();

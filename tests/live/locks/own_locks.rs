@@ -72,7 +72,7 @@ fn what_goroutines_wait_for_is_not_taken_for_futexes() {
     let recorded = Recorded::good(&[], &program, &[]);
     assert_eq!(recorded.ended.stdout, "404 rounds true\n");
     let text = said(&recorded);
-    assert!(text.starts_with("what goroutines wait for is decided in Go's runtime"), "{text}");
+    assert!(text.starts_with("Go's runtime decides what goroutines wait for"), "{text}");
 }
 
 /// The C library's locks are all visible from inside: no note.

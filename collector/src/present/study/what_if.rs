@@ -141,7 +141,7 @@ pub fn headroom_text(
         let mut plain: &mut dyn Write = out;
         table::wrap(&mut plain, style, Paint::Plain, "", &style.text(&text), "  ")?;
     }
-    note(out, style, "The predicted time, if the function takes so much of what it takes now.")?;
+    note(out, style, "The predicted time if the function takes this share of its time now.")?;
     writeln!(out)?;
     frame.foot(&program.findings, Some("what-if --rank"), style, out)
 }
@@ -228,7 +228,7 @@ pub fn rank_text(
     if !is_empty {
         let whose =
             if all { "" } else { " (standard functions count for their callers; --all: for themselves)" };
-        let what = "By how much the time of the run changes if that much of what a function itself computes is taken off";
+        let what = "Change of the run's time if the function itself computes that much less";
         note(out, style, &format!("{what}{whose}."))?;
         writeln!(out)?;
     }
