@@ -150,7 +150,7 @@ fn keys_do_what_the_bottom_line_says_and_q_gives_the_terminal_back() {
     screen.press("3");
     screen.wait_for_text("THREADS");
     screen.press("/no such");
-    screen.wait_for_text("no row has that in its name");
+    screen.wait_for_text("no row's name contains that");
     screen.press("\x1b");
     screen.wait_for_text("THREADS");
     screen.press("\r");
@@ -339,7 +339,7 @@ fn functions_are_chosen_while_it_runs() {
     assert!(target.is_probed(target.first), "the one before keeps its own");
 
     screen.press("u");
-    screen.wait_for_text("take breakpoints out of:");
+    screen.wait_for_text("remove breakpoints from:");
     screen.press("*hang_up_target\r");
     screen.wait_for_text("the probes of 1 function are off");
     target.until_probed(target.first, false);

@@ -50,7 +50,7 @@ fn one_cpu_count_at_a_time() {
         longpole(&["export", &input, "-f", format, "--cpus", "1,2"]).fails(2, "one CPU count", "--cpus 8");
     }
     longpole(&["export", &input, "--cpus", "2"]).fails(2, "--cpus", "another format");
-    longpole(&["export", &input, "-f", "gif"]).fails(2, "no export format 'gif'", "perfetto");
+    longpole(&["export", &input, "-f", "gif"]).fails(2, "there is no export format 'gif'", "perfetto");
 }
 
 #[test]

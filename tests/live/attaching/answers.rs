@@ -95,7 +95,7 @@ fn what_is_named_is_probed_at_once() {
         ["-d", "1s", "--functions", "Answer", "--functions", "pthread_mutex_*", "--overhead", "50%"];
     let recorded = Recorded::attach(&options, server.server.pid());
     let said = &recorded.ended.stderr;
-    assert!(said.contains("probed at once: 1 functions, each call of one costs "), "{said}");
+    assert!(said.contains("probed at once: 1 functions; each call costs "), "{said}");
     assert!(said.contains("recorded by probes on the functions of libc"), "{said}");
     assert!(!said.contains("if they cost little"), "{said}");
     let calls = recorded.report("1").at(1).function("Answer", "calls").unwrap_or(0.0);

@@ -103,7 +103,7 @@ fn a_program_that_was_replaced_before() {
     fs::rename(&next, &path).unwrap();
     let recorded = Recorded::attach(&["-d", "1s", "--functions", "Place11"], target.pid());
     let said = &recorded.ended.stderr;
-    assert!(said.contains("program: replaced or deleted on disk since it was started"), "{said}");
+    assert!(said.contains("program: replaced or deleted on disk since the start"), "{said}");
     let report = recorded.report("1");
     let names = report.at(1).functions();
     assert!(!names.iter().any(|name| name == "[program]"), "{names:?}");

@@ -149,7 +149,7 @@ fn a_program_with_thousands_of_functions_begins_without_probes() {
     let launch = |options: &[&str]| Recorded::launch(options, &program, &["1"]);
     let usual = launch(&["--exact", "--overhead", "none"]);
     assert_eq!(on(&usual), 0, "{}", usual.ended.stderr);
-    assert!(usual.ended.stderr.contains("too many to have probes at once"), "{}", usual.ended.stderr);
+    assert!(usual.ended.stderr.contains("too many to probe all at once"), "{}", usual.ended.stderr);
     // The user gives a number of functions, or takes no samples that could choose among them.
     for options in [["--max-functions", "4000"], ["-F", "0"]] {
         let asked = launch(&[&["--exact", "--overhead", "none"], &options[..]].concat());

@@ -106,7 +106,10 @@ fn a_hot_family_loses_its_probes_and_the_report_says_so() {
     let recorded =
         program.launched(&["--interpose", "never", "--max-rate", "10000", "--overhead", "none"], &[]);
     assert!(
-        recorded.ended.stderr.contains("probes were taken off: mutexes and condition variables"),
+        recorded
+            .ended
+            .stderr
+            .contains("lost their probes because of too many uses: mutexes and condition variables"),
         "{}",
         recorded.ended.stderr
     );
@@ -196,7 +199,7 @@ fn a_libc_without_symbols_is_said_to_be_one() {
     std::fs::write(program.folder.path().join("libc.so.6"), bytes).expect("a copy");
     let recorded = program.attached(&[]);
     assert!(
-        recorded.ended.stderr.contains("libc.so.6 names no synchronization function"),
+        recorded.ended.stderr.contains("libc.so.6 has no names of synchronization functions"),
         "{}",
         recorded.ended.stderr
     );
