@@ -201,7 +201,7 @@ fn servers_that_fail_are_said_and_change_nothing() {
     let other = PathBuf::from("/bin/true");
     type Answer = Box<dyn Fn(&str, &mut dyn Write) + Send>;
     let answers: Vec<(&str, Answer, &str)> = vec![
-        ("has nothing", Box::new(|_, out| not_found(out)), "no debuginfod server has it"),
+        ("has nothing", Box::new(|_, out| not_found(out)), "no debuginfod server has the file"),
         (
             "cuts its answer short",
             Box::new(|_, out| {

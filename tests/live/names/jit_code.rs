@@ -112,7 +112,7 @@ fn a_map_that_anybody_may_have_written_is_refused_in_words() {
     let map = map_of(&recorded);
     let said = &recorded.ended.stderr;
     assert!(
-        said.contains(&format!("/tmp/perf-{}.map is not used: everybody may write to it", map.0)),
+        said.contains(&format!("/tmp/perf-{}.map is not used: all users may write to it", map.0)),
         "{said}"
     );
     let [hot, _, nameless] = samples(&recorded.file, Below::Not, ["made_hot", "made_cold", NAMELESS]);

@@ -229,7 +229,7 @@ pub struct Changes {
     /// No thread sleeps or waits for a timer
     #[arg(long)]
     pub no_sleeps: bool,
-    /// Threads that wait for a spin lock sleep
+    /// Threads that wait for a spin lock yield their CPUs
     #[arg(long)]
     pub no_spinning: bool,
     /// Waking threads and putting them on CPUs takes no time
