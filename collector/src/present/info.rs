@@ -248,7 +248,7 @@ fn session_text(session: &SessionFacts, style: &Style, out: &mut impl Write) -> 
     }
     // A launched command ran for less time: it was held at the gate until all was ready.
     line(out, style, "duration", &format!("{} of recording", duration(session.duration_ns as f64)))?;
-    let unread = if session.events_unread { ", by its index: they are not read for this" } else { "" };
+    let unread = if session.events_unread { ", by the file's index" } else { "" };
     let events = format!("{} in {} bytes{unread}", grouped(session.events), grouped(session.file_bytes));
     line(out, style, "events", &events)?;
     line(out, style, "threads", &format!("{} at the start", grouped(session.threads as u64)))?;

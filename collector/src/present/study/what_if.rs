@@ -132,7 +132,7 @@ pub fn headroom_text(
     }
     for takeover in main.map_or(&[][..], |curve| &curve.takeovers).iter().take(TURNS) {
         let text = format!(
-            "Where it takes {}, {} comes first instead of {} ({}).",
+            "Where the function takes {}, {} comes first instead of {} ({}).",
             share(takeover.scale, 1.0),
             short(&takeover.function),
             short(&takeover.over),
@@ -148,7 +148,7 @@ pub fn headroom_text(
 
 fn headroom_sentence(function: &str, curve: &Curve) -> String {
     let (Some(all), Some(none)) = (curve.points.first(), curve.points.last()) else {
-        return format!("Nothing is known of {function}.");
+        return format!("Nothing is known about {function}.");
     };
     let gain = share(all.time_ns - none.time_ns, all.time_ns);
     let is_first = all.first.as_ref().is_some_and(|(name, _)| name == function);

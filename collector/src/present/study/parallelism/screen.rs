@@ -127,7 +127,7 @@ fn facts(run: &Parallelism, style: &Style, out: &mut impl Write) -> io::Result<(
     }
     if run.recording_ns > 0 {
         facts.push_str(&format!(
-            "; probes took {} of CPU time, in no function",
+            "; probes took {} of CPU time, which counts for no function",
             duration(run.recording_ns as f64)
         ));
     }
