@@ -287,7 +287,7 @@ fn what_comes_from_samples_has_a_plus_minus_under_it() {
     assert_eq!(parse[4], ["calls", "12"], "its total is exact: {text}");
     assert_eq!(of("main")[2], ["total", "1.00", "s", "100", "%"], "exact");
     assert!(text.contains("±: half of the 95 % interval, of samples, chance"), "{text}");
-    assert!(text.contains("Samples: 500 at up to 499 Hz while computing, of which they divide 90"), "{text}");
+    assert!(text.contains("Samples: 500 of computing threads at up to 499 Hz, which divide 90"), "{text}");
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn no_such_file() {
 fn an_empty_file() {
     let folder = Folder::new();
     all_refuse(&folder.file("empty.lp", ""), "empty.lp is empty", "record again");
-    all_refuse(&folder.file("blank.json", " \n\t\n"), "nothing but blanks", "longpole record");
+    all_refuse(&folder.file("blank.json", " \n\t\n"), "only blanks", "longpole record");
 }
 
 #[test]

@@ -75,7 +75,10 @@ fn answers_come_as_fast_while_longpole_attaches_and_detaches() {
 
     // Functions and locks that are used all the time never got probes, and the recording says why.
     let summary = &ended.stderr;
-    assert!(summary.contains("no probes on mutexes and condition variables: they are used "), "{summary}");
+    assert!(
+        summary.contains("no probes on mutexes and condition variables: the program uses them "),
+        "{summary}"
+    );
     let report = Longpole::report(&file, "1");
     let off = report.findings("operations_off");
     assert!(off.iter().any(|said| said.contains("probes would cost")), "{off:?}");

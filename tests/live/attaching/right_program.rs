@@ -27,7 +27,7 @@ fn all_ended_well(recorded: &Recorded, children: usize) {
     assert_eq!(ended.stdout.lines().last(), Some(&*good), "{}{}", ended.stdout, ended.stderr);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     // own_text checks its code; a warning says so where a pattern names functions.
-    let is_odd = |line: &&str| line.contains("WARN") && !line.contains("probes may end own_text");
+    let is_odd = |line: &&str| line.contains("WARN") && !line.contains("probes may kill own_text");
     let lines: Vec<&str> = ended.stderr.lines().filter(is_odd).collect();
     assert!(lines.is_empty(), "{lines:?}");
 }

@@ -174,7 +174,7 @@ fn a_lock_that_was_not_recorded_is_named_with_what_records_it() {
         words.contains("LIMIT probably lock registry.gate: a thread waits 54 % of the time for it."),
         "{text}"
     );
-    assert!(words.contains("or give --overhead 60%, to record them."), "{text}");
+    assert!(words.contains("or give --overhead 60%."), "{text}");
     assert!(words.contains("NEXT longpole record --overhead 60% -p hot"), "{text}");
     assert_eq!(
         [limit::overhead_for(0.001), limit::overhead_for(0.95), limit::overhead_for(f64::NAN)],
