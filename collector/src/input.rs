@@ -395,7 +395,7 @@ mod tests {
     fn what_is_too_large_for_a_pipe_gets_the_hint_for_its_kind() {
         let hint =
             |start: &[u8]| read_at_most(16, "-", start.to_vec(), &[0u8; 20][..]).expect_err("too large").hint;
-        assert!(hint(b"\x9fLPS\r\n\x1a\n").contains("save it as a file"));
+        assert!(hint(b"\x9fLPS\r\n\x1a\n").contains("save the input as a file"));
         assert!(hint(b"{").contains("split the program"));
         assert_eq!(read_at_most(16, "-", b"{".to_vec(), &b"}"[..]).expect("small"), b"{}");
     }

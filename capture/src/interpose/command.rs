@@ -121,8 +121,8 @@ mod tests {
         let script = folder.path().join("script");
         std::fs::write(&script, "#!/bin/sh\n").expect("written");
         let why = c_library(&script).expect_err("a script").0;
-        assert!(why.contains("no ELF file"), "{why}");
-        assert!(c_library(Path::new("/dev/null")).expect_err("a device").0.contains("no regular file"));
+        assert!(why.contains("not an ELF file"), "{why}");
+        assert!(c_library(Path::new("/dev/null")).expect_err("a device").0.contains("not a regular file"));
         assert!(c_library(Path::new("/nonexistent")).expect_err("nothing").0.contains("cannot be read"));
     }
 

@@ -409,7 +409,7 @@ mod tests {
         };
         let bare = Machine { rights: capable(0), ..good() };
         assert!(fix(&bare).starts_with("sudo setcap cap_bpf,cap_perfmon+ep '/opt/long pole/longpole'"));
-        assert!(fix(&bare).contains("can trace everybody's processes"));
+        assert!(fix(&bare).contains("can trace all users' processes"));
         let docker = Machine { container: Some("docker".into()), obtainable: 0, ..bare.clone() };
         assert!(fix(&docker).contains("docker run --pid=host --cap-add BPF --cap-add PERFMON"));
         let inside = Rights { first_user_namespace: Some(false), ..capable(u64::MAX) };
