@@ -131,7 +131,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     #[test]
-    fn what_is_kept_comes_back_unless_it_is_old_damaged_or_open_to_others() {
+    fn the_boot_cache_returns_a_fact_unless_it_is_old_damaged_or_open_to_others() {
         let scratch = tempfile::tempdir().expect("folder");
         let folder = scratch.path().join("kept");
         let cache = BootCache::in_folder(&folder).expect("a boot");

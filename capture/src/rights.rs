@@ -118,7 +118,7 @@ mod tests {
 
     /// Root must not be told to run longpole as root.
     #[test]
-    fn the_hint_fits_the_cause() {
+    fn the_hint_of_a_refusal_fits_its_cause() {
         let hint = |rights: Rights| rights.refusal(&NEEDED).hint("guarded");
         assert!(hint(rights(1000, 0)).starts_with("run longpole as root"));
         assert!(hint(rights(0, 0)).contains("--cap-add SYS_PTRACE"));
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_is_found_out_by_trying() {
+    fn unknown_rights_count_as_present() {
         let unknown = Rights::of("");
         assert_eq!((unknown.root, unknown.capabilities), (false, None));
         assert!(unknown.has(CAP_BPF));

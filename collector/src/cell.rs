@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn escape_sequences_and_hidden_characters_do_not_get_through() {
+    fn clean_replaces_escape_sequences_and_hidden_characters() {
         assert_eq!(clean("plain::name<T>"), "plain::name<T>");
         assert_eq!(clean("a\x1b[31mred\x07\r\n"), "a\u{fffd}[31mred\u{fffd}\u{fffd}\u{fffd}");
         assert_eq!(clean("c1\u{9b}2J"), "c1\u{fffd}2J");
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_never_takes_more_room_than_it_has() {
+    fn a_fitted_name_is_never_wider_than_its_columns() {
         let names = ["", "a", "std::vec::Vec<T>::push", "日本語の関数名前", "x\u{1b}y", &"n".repeat(5_000)];
         for name in names {
             for columns in 0..40 {
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_keep_three_digits() {
+    fn a_duration_has_three_digits_and_its_unit() {
         for (ns, text) in [
             (0.0, "0 ns"),
             (950.0, "950 ns"),

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_told_apart_by_their_first_bytes() {
+    fn the_kind_of_a_file_is_known_by_its_first_bytes() {
         assert_eq!(Content::of(b"\x9fLPS\r\n\x1a\nmore"), Content::Session);
         assert_eq!(Content::of(b"\x9fLP"), Content::Session);
         assert_eq!(Content::of(b" \n\t{\"format\":"), Content::Program);

@@ -60,7 +60,7 @@ mod tests {
     use super::first_on_all_cores;
 
     #[test]
-    fn the_first_answer_is_the_one_of_the_lowest_number() {
+    fn the_first_answer_on_all_cores_is_that_of_the_lowest_number() {
         for first in 0..20 {
             assert_eq!(first_on_all_cores(20, &|number| (number >= first).then_some(number)), Some(first));
         }

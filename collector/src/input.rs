@@ -392,7 +392,7 @@ mod tests {
 
     /// The hint differs: a session cannot be split like a program.
     #[test]
-    fn what_is_too_large_for_a_pipe_gets_the_hint_for_its_kind() {
+    fn an_input_too_large_for_a_pipe_gets_the_hint_for_its_kind() {
         let hint =
             |start: &[u8]| read_at_most(16, "-", start.to_vec(), &[0u8; 20][..]).expect_err("too large").hint;
         assert!(hint(b"\x9fLPS\r\n\x1a\n").contains("save the input as a file"));
@@ -431,7 +431,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_a_session_holds_it_gives_a_report_and_an_export_with_the_same(
+        fn any_session_gives_a_report_and_an_export_with_the_same_report(
             mut events in proptest::collection::vec(record(), 0..200),
             sorted in any::<bool>(),
             facts in any::<bool>(),

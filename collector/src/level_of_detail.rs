@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn short_items_are_summed_by_what_they_are() {
+    fn items_shorter_than_the_quantum_are_summed_by_code() {
         let list = [(1, 50), (2, 3), (1, 2), (2, 4), (3, 100), (1, 1), (4, 0)];
         assert_eq!(told(&list, 0).len(), 6, "all but what takes no time");
         assert_eq!(
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_stay_whatever_the_quantum() {
+    fn sums_by_code_are_the_same_for_any_quantum() {
         let list: Vec<(u32, u64)> = (0..1_000u64).map(|i| ((i % 5) as u32, i * i % 97)).collect();
         let sum = |quantum, code| -> u64 {
             told(&list, quantum).iter().filter(|item| item.0 == code).map(|item| item.1).sum()
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn very_many_codes_are_summed_as_few_ones_are() {
+    fn a_thousand_codes_keep_their_sums_and_their_order() {
         let list: Vec<(u32, u64)> = (0..3_000u32).map(|i| (i * 7 % 1_000, u64::from(i % 13 + 1))).collect();
         let mut sums: Vec<(u32, u64)> = Vec::new();
         for (code, ns) in &list {

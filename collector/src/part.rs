@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_of_day_is_one_while_it_was_recorded() {
+    fn a_time_of_day_is_found_within_the_recording_across_midnight() {
         let zone = TimeZone::system();
         // The recording starts five minutes before midnight, after two hours of uptime.
         let begin = "2026-11-28T23:55:00".parse::<jiff::civil::DateTime>().expect("a date");
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_chosen_of_more_than_twice_as_many_records() {
+    fn a_part_is_chosen_only_from_more_than_twice_the_record_limit() {
         let of = |records, whole| {
             let recording = Recording { events: (0..records).map(record).collect(), ..Recording::default() };
             let part = Part { whole, ..Part::default() };
@@ -188,7 +188,7 @@ mod tests {
 
     /// A start of node with 600,000 lock records in 0.1 s must not stand for a computation of 2 s.
     #[test]
-    fn a_start_with_most_of_the_records_does_not_stand_for_a_long_run() {
+    fn a_busy_start_is_not_chosen_as_the_part_of_a_long_recording() {
         let events = (0..2_000).chain([SECOND_NS]).map(record).collect();
         let recording = Recording { events, ..Recording::default() };
         let (all, finding) =
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_outside_of_the_recording_is_an_error_that_says_where_it_is() {
+    fn a_part_outside_the_recording_is_an_error_with_its_length() {
         let mut recording = Recording::default();
         recording.facts.start_ns = SECOND_NS;
         recording.facts.end =

@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_becomes_a_message() {
+    fn a_panic_in_a_thread_becomes_a_failure_message() {
         let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel::<Failure>();
         let thread = spawn("test", sender, (), || {
             std::panic::resume_unwind(Box::new("broken on purpose".to_owned()));

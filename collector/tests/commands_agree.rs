@@ -101,22 +101,22 @@ mod all_commands_say_the_same {
     }
 
     #[test]
-    fn about_the_first_part_of_the_recordings() {
+    fn commands_agree_about_the_first_part_of_the_recordings() {
         part(0);
     }
 
     #[test]
-    fn about_the_second_part_of_the_recordings() {
+    fn commands_agree_about_the_second_part_of_the_recordings() {
         part(1);
     }
 
     #[test]
-    fn about_the_third_part_of_the_recordings() {
+    fn commands_agree_about_the_third_part_of_the_recordings() {
         part(2);
     }
 
     #[test]
-    fn about_the_fourth_part_of_the_recordings() {
+    fn commands_agree_about_the_fourth_part_of_the_recordings() {
         part(3);
     }
 }
@@ -166,7 +166,7 @@ fn what_if_gains_what_fix_says() {
 
 /// What a thread does inside `std::call_once` is computing, not spinning.
 #[test]
-fn what_is_done_once_is_computed_and_not_waited_for() {
+fn work_inside_call_once_is_computing_and_not_waiting() {
     let file = data_folder().join("commands/once.lp");
     let run = json(&["parallelism", "--json"], &[&file]);
     let rows = run["rows"].as_array().expect("rows");

@@ -9,7 +9,7 @@ use longpole_tests::must_run;
 const LIMIT: Duration = Duration::from_secs(60);
 
 #[test]
-fn screens_are_what_their_commands_print() {
+fn screens_in_documents_are_what_their_commands_print() {
     let desk = Desk::new();
     let mut count = 0;
     for document in documents() {
@@ -31,7 +31,7 @@ fn screens_are_what_their_commands_print() {
 }
 
 #[test]
-fn commands_that_need_no_root_work() {
+fn documented_commands_that_need_no_root_work() {
     let mut count = 0;
     for document in documents() {
         let desk = Desk::new();
@@ -59,7 +59,7 @@ fn commands_that_need_no_root_work() {
 
 /// Nobody reads a long README.
 #[test]
-fn the_readme_is_short() {
+fn the_readme_has_at_most_1200_words() {
     let words = documents()[0].text.split_whitespace().count();
     assert!(words <= 1_200, "{words} words");
 }

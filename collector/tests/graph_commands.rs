@@ -14,7 +14,7 @@ fn program(operations: &str) -> String {
 }
 
 #[test]
-fn options_that_make_no_sense_are_refused() {
+fn options_of_graph_commands_that_make_no_sense_are_refused() {
     let file = data_folder().join("figure-4/program.json");
     let fails = |arguments: &[&str], code: i32, message: &str| {
         Longpole::with(arguments.iter().copied()).and(&file).fails(code, message).stderr
@@ -57,7 +57,7 @@ fn options_that_make_no_sense_are_refused() {
 
 /// More paths asked for than there are, no thread, threads that do nothing: exit code 0 and a sentence.
 #[test]
-fn few_paths_and_none_are_no_errors() {
+fn asking_for_more_paths_than_there_are_is_no_error() {
     let (folder, _) = report_of(&program(r#"["exec","f",5]"#));
     let file = |folder: &tempfile::TempDir| {
         std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path()

@@ -25,7 +25,7 @@ fn gated(command: &[&str]) -> Result<GatedChild, LaunchError> {
 }
 
 #[test]
-fn exit_codes_and_signals_come_back() {
+fn the_launch_gate_returns_the_command_s_exit_code_or_signal() {
     for (script, code, signal) in
         [("exit 0", Some(0), None), ("exit 3", Some(3), None), ("kill -9 $$", None, Some(9))]
     {
@@ -37,7 +37,7 @@ fn exit_codes_and_signals_come_back() {
 }
 
 #[test]
-fn nothing_runs_before_the_release_and_the_pid_stays() {
+fn a_gated_command_runs_after_its_release_with_the_same_pid() {
     let folder = tempfile::tempdir().expect("folder");
     let mark = folder.path().join("mark");
     let script = format!("echo $$ > '{}'", mark.display());
@@ -51,7 +51,7 @@ fn nothing_runs_before_the_release_and_the_pid_stays() {
 }
 
 #[test]
-fn after_the_release_the_process_is_the_command() {
+fn a_released_process_is_the_command() {
     let mut child = gated(&["sleep", "100"]).expect("gated");
     let binary = child.command_binary().expect("known").to_owned();
     child.release().expect("released");
@@ -63,7 +63,7 @@ fn after_the_release_the_process_is_the_command() {
 }
 
 #[test]
-fn arguments_name_and_environment_are_intact() {
+fn a_gated_command_gets_its_arguments_unchanged() {
     let folder = tempfile::tempdir().expect("folder");
     let out = folder.path().join("out");
     let file = std::fs::File::create(&out).expect("file");
@@ -79,7 +79,7 @@ fn arguments_name_and_environment_are_intact() {
 }
 
 #[test]
-fn no_descriptor_of_the_gate_reaches_the_command() {
+fn a_gated_command_inherits_no_descriptor_of_the_gate() {
     let folder = tempfile::tempdir().expect("folder");
     let out = folder.path().join("out");
     let file = std::fs::File::create(&out).expect("file");
@@ -93,7 +93,7 @@ fn no_descriptor_of_the_gate_reaches_the_command() {
 }
 
 #[test]
-fn what_cannot_run_gives_127_and_126() {
+fn a_command_that_cannot_run_gives_exit_code_127_or_126() {
     let folder = tempfile::tempdir().expect("folder");
     let write = |name: &str, content: &str, mode: u32| {
         use std::os::unix::fs::PermissionsExt;
@@ -139,14 +139,14 @@ fn a_gate_killed_while_it_waits_is_reported_by_its_signal() {
 }
 
 #[test]
-fn a_program_that_is_no_gate_is_told_apart() {
+fn a_program_that_is_no_gate_is_a_launch_error() {
     let command = [OsString::from("true")];
     let options = LaunchOptions { gate_program: PathBuf::from("/bin/true"), ..options() };
     assert_eq!(code(Launch::gated(&command, options).expect_err("no gate")), Code::Launch);
 }
 
 #[test]
-fn under_sudo_the_command_is_the_users() {
+fn a_gated_command_under_sudo_runs_as_the_sudo_user() {
     let folder = tempfile::tempdir().expect("folder");
     let out = folder.path().join("out");
     let nobody = SudoUser { uid: 65534, gid: 65534 };
@@ -159,7 +159,7 @@ fn under_sudo_the_command_is_the_users() {
         let mut child = Launch::gated(&command, options).expect("gated");
         match child.release() {
             Err(error @ LaunchError::User { .. }) => {
-                println!("SKIP under_sudo_the_command_is_the_users: {error}");
+                println!("SKIP a_gated_command_under_sudo_runs_as_the_sudo_user: {error}");
                 return;
             }
             released => released.expect("released"),
@@ -175,7 +175,7 @@ fn under_sudo_the_command_is_the_users() {
 }
 
 #[test]
-fn giving_up_root_is_real() {
+fn a_command_that_gave_up_root_cannot_write_root_s_folder() {
     let folder = tempfile::tempdir().expect("folder");
     let mark = folder.path().join("mark");
     let command = ["touch".into(), mark.into_os_string()];

@@ -70,7 +70,7 @@ fn frame(rows: &UnwindRows, address: u64) -> Option<FrameAt> {
 }
 
 #[test]
-fn an_honest_entry_is_understood() {
+fn rows_of_a_well_formed_unwind_entry_are_found() {
     let rows = scan(&[]);
     assert!(!rows.keeps_frame_pointers);
     assert_eq!(frame(&rows, 0x4000), Some(FrameAt::Stack(8)));
@@ -86,7 +86,7 @@ fn an_honest_entry_is_understood() {
 
 /// Expressions as compilers and linkers write them, and others, which give no frame.
 #[test]
-fn some_expressions_are_understood() {
+fn expressions_of_compilers_give_a_frame_and_others_none() {
     const EXPRESSION: u8 = 0x0f;
     const BREG_6: u8 = 0x76;
     const BREG_7: u8 = 0x77;
@@ -108,7 +108,7 @@ fn some_expressions_are_understood() {
 }
 
 #[test]
-fn an_entry_with_many_instructions_ends() {
+fn an_unwind_entry_of_many_instructions_ends() {
     let rows = scan(&[0x41; 100_000]);
     assert_eq!(frame(&rows, 0x4000), Some(FrameAt::Stack(8)));
 }
@@ -141,12 +141,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
-    fn any_bytes_are_taken_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
+    fn any_bytes_as_unwind_tables_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
         let _ = UnwindRows::scan(&bytes, 0x1000, 0, &[]);
     }
 
     #[test]
-    fn any_instructions_come_to_an_end(
+    fn any_unwind_instructions_come_to_an_end(
         instructions in proptest::collection::vec(any::<u8>(), 0..60),
     ) {
         let _ = UnwindRows::scan(&frames(0x1000, 0x4000, &instructions), 0x1000, 0, &[]);
@@ -159,7 +159,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
-    fn spoilt_tables_give_some_stack_or_none(
+    fn changed_unwind_tables_give_some_stack_and_end(
         changes in proptest::collection::vec((any::<usize>(), any::<u8>()), 1..40),
         stack in proptest::collection::vec(prop_oneof![Just(0u64), 0x5000_0000u64..0x5000_8000, 0x7000_0000u64..0x7000_1000, any::<u64>()], 0..500),
         place in 0u64..0x8000,

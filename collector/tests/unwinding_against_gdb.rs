@@ -212,8 +212,8 @@ fn compare(binary: &Path, scene: &str, look: &Path) -> Option<(usize, usize)> {
 }
 
 #[test]
-fn stacks_are_those_that_gdb_finds() {
-    let test = "stacks_are_those_that_gdb_finds";
+fn unwound_stacks_are_those_that_gdb_finds() {
+    let test = "unwound_stacks_are_those_that_gdb_finds";
     let skip = |why: &str| {
         // An error of standard output does not matter here.
         let _ = writeln!(std::io::stdout(), "SKIP {test}: {why}");

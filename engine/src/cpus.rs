@@ -137,14 +137,14 @@ mod tests {
     }
 
     #[test]
-    fn lists_ranges_and_inf() {
+    fn a_cpu_list_has_numbers_ranges_and_inf() {
         assert_eq!(parsed("1,2,4-8,inf"), "1 2 4 5 6 7 8 inf");
         assert_eq!(parsed(" 8 , 2-3,2,inf,∞"), "8 2 3 inf");
         assert_eq!(parsed("4294967295"), "4294967295");
     }
 
     #[test]
-    fn what_is_no_list() {
+    fn an_invalid_cpu_list_is_an_error_that_says_why() {
         assert_eq!(parsed("0"), "error: a CPU count of 0");
         assert_eq!(parsed("0-3"), "error: a CPU count of 0");
         assert_eq!(parsed(""), "error: an empty place in the list of CPU counts");

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stars_questions_and_plain_text() {
+    fn a_pattern_s_stars_and_question_marks_match_any_text() {
         for (pattern, text) in [
             ("sort", "sort"),
             ("*", ""),
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn many_stars_do_not_take_for_ever() {
+    fn a_pattern_of_many_stars_is_matched_in_time() {
         assert!(!matches(&"*a".repeat(200), &"a".repeat(199)));
         assert!(!matches(&format!("{}b", "*a".repeat(30)), &"a".repeat(20_000)));
     }

@@ -53,7 +53,7 @@ mod tests {
     use super::number;
 
     #[test]
-    fn numbers_that_are_none_are_null_and_huge_ones_stay_exact() {
+    fn numbers_that_are_not_finite_are_null_in_json() {
         let json = |value: f64| {
             let mut out = Vec::new();
             number(&value, &mut serde_json::Serializer::new(&mut out)).expect("written");

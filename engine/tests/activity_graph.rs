@@ -25,7 +25,7 @@ fn picture(graph: &ActivityGraph) -> Vec<String> {
 }
 
 #[test]
-fn random_programs_of_every_kind_give_graphs_that_hold() {
+fn activity_graphs_of_random_programs_are_valid() {
     let (mut wakes, mut deadlocks) = (0, 0);
     for seed in 0..4000 {
         for lengths in [Lengths::Spread, Lengths::Tied] {
@@ -43,7 +43,7 @@ fn random_programs_of_every_kind_give_graphs_that_hold() {
 }
 
 #[test]
-fn a_large_program_has_few_edges_more_than_operations() {
+fn an_activity_graph_of_a_large_program_has_under_two_edges_an_operation() {
     let program = large_program(200_000, 16, 7);
     let graph = ActivityGraph::of(&program).expect("a graph");
     assert_eq!(graph.check(), Ok(()));
@@ -51,7 +51,7 @@ fn a_large_program_has_few_edges_more_than_operations() {
 }
 
 #[test]
-fn an_empty_program_is_one_vertex() {
+fn an_activity_graph_of_an_empty_program_is_one_vertex() {
     let graph = ActivityGraph::of(&Program::default()).expect("a graph");
     assert_eq!((graph.vertices(), graph.edges(), graph.check()), (1, 0, Ok(())));
     assert_eq!(Timing::of(&graph).length(), Ticks(0));
@@ -59,7 +59,7 @@ fn an_empty_program_is_one_vertex() {
 }
 
 #[test]
-fn a_wake_is_an_edge_whether_or_not_somebody_had_to_wait() {
+fn a_wake_up_is_an_edge_whether_or_not_a_thread_had_to_wait() {
     let graph = graph(&threads(
         r#"{"name":"T1","ops":[["exec",1],["signal","s"]]},{"name":"T2","ops":[["exec",9],["wait","s"]]}"#,
     ));
@@ -80,7 +80,7 @@ fn a_wake_is_an_edge_whether_or_not_somebody_had_to_wait() {
 }
 
 #[test]
-fn a_thread_s_own_lock_makes_no_detour_around_what_it_computes() {
+fn a_lock_of_one_thread_makes_no_wake_edge() {
     let graph = graph(&threads(
         r#"{"name":"T1","ops":[["lock","m"],["exec",1],["unlock","m"],["exec",1],["lock","m"],["unlock","m"]]}"#,
     ));
@@ -88,7 +88,7 @@ fn a_thread_s_own_lock_makes_no_detour_around_what_it_computes() {
 }
 
 #[test]
-fn a_writer_comes_after_every_reader_and_not_only_the_last() {
+fn a_writer_has_edges_from_every_reader_before_it() {
     let graph = graph(&threads(
         r#"{"name":"T1","ops":[["rdlock","r"],["exec",5],["rwunlock","r"]]},
            {"name":"T2","ops":[["rdlock","r"],["exec",7],["rwunlock","r"]]},
@@ -100,7 +100,7 @@ fn a_writer_comes_after_every_reader_and_not_only_the_last() {
 }
 
 #[test]
-fn who_meets_at_a_barrier_waits_for_all_through_one_vertex() {
+fn threads_at_a_barrier_wait_for_all_through_one_vertex() {
     let graph = graph(&threads(
         r#"{"name":"T1","ops":[["exec",5],["barrier","b",3],["exec",1]]},
            {"name":"T2","ops":[["exec",7],["barrier","b",3]]},{"name":"T3","ops":[["barrier","b",3],["exec",2]]}"#,
@@ -111,7 +111,7 @@ fn who_meets_at_a_barrier_waits_for_all_through_one_vertex() {
 }
 
 #[test]
-fn a_timers_ends_come_from_its_first_one() {
+fn ends_of_a_repeating_timer_count_from_its_first_end() {
     // The timer's first end is at 5 + 10, the others 10 and 20 later: computing in between does not move them.
     let graph = graph(&threads(
         r#"{"name":"T1","ops":[["exec",5],["sleep_next",10],["exec",8],["sleep_next",10],["exec",12],["sleep_next",10],["exec",1]]}"#,
@@ -120,7 +120,7 @@ fn a_timers_ends_come_from_its_first_one() {
 }
 
 #[test]
-fn a_point_in_time_comes_from_the_source() {
+fn a_sleep_until_a_point_in_time_counts_from_the_program_s_start() {
     let graph =
         graph(&threads(r#"{"name":"T1","ops":[["exec",5],["sleep_until",7],["exec",1],["sleep_until",2]]}"#));
     assert_eq!(Timing::of(&graph).length(), Ticks::from_ns(8));

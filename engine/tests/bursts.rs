@@ -165,7 +165,7 @@ fn rows(report: &Report) -> Vec<Row> {
 
 /// The recording has one CPU, where no thread waited; on two CPUs the threads contend for the lock all the same.
 #[test]
-fn a_lock_of_two_threads_is_predicted_as_if_there_were_no_bursts() {
+fn a_lock_of_two_threads_is_predicted_the_same_from_bursts() {
     let pairs = pairs(|_| 0x1000);
     let together = program(as_bursts(&pairs));
     let (one_by_one, in_bursts) = (predicted(&program(one_by_one(&pairs))), predicted(&together));
@@ -233,7 +233,7 @@ fn of_readers(records: Vec<Record>, written: bool) -> Vec<Record> {
 
 /// Readers share the lock and wait for writers, whether recorded one by one or as bursts.
 #[test]
-fn reads_of_a_lock_are_predicted_as_if_there_were_no_bursts() {
+fn reads_of_a_lock_are_predicted_the_same_from_bursts() {
     let pairs = pairs(|_| 0x1000);
     let one_by_one = predicted(&program(of_readers(one_by_one(&pairs), true)));
     let in_bursts = timeline(of_readers(as_bursts(&pairs), true));
@@ -250,7 +250,7 @@ fn reads_of_a_lock_are_predicted_as_if_there_were_no_bursts() {
 
 /// OpenSSL looks up its algorithms under locks that are only read, millions of times.
 #[test]
-fn what_is_only_read_is_kept_as_one_pair_and_counted_exactly() {
+fn bursts_of_a_lock_that_is_only_read_are_few_pairs_counted_exactly() {
     let pairs = pairs(|_| 0x1000);
     let few = timeline(of_readers(as_bursts(&pairs), false));
     assert!(
@@ -268,7 +268,7 @@ fn what_is_only_read_is_kept_as_one_pair_and_counted_exactly() {
 
 /// A lock of only one thread delays no other thread and costs no time in the simulation; its counts are complete.
 #[test]
-fn locks_of_one_thread_each_are_counted_exactly_and_in_nobodys_way() {
+fn bursts_of_locks_of_one_thread_each_are_few_pairs_counted_exactly() {
     let pairs = pairs(|tid| 0x1000 * u64::from(tid));
     let few = timeline(as_bursts(&pairs));
     assert!(
@@ -289,7 +289,7 @@ fn locks_of_one_thread_each_are_counted_exactly_and_in_nobodys_way() {
 
 /// Every operation lies where its thread ran, in order, and operations are numbered in the order of their ends.
 #[test]
-fn what_a_burst_becomes_lies_where_the_thread_ran() {
+fn operations_of_a_burst_lie_where_their_thread_ran() {
     // One burst spans a slice of the other thread: in between its thread was off the CPU for 20 µs.
     let pair = |from_ns: u64| Pair { tid: 1, object: 0x1000, from_ns, to_ns: from_ns + 1_000 };
     let mut own: Vec<Pair> = (0..10).map(|i| pair(10_000 + 2_000 * i)).collect();
@@ -318,7 +318,7 @@ fn what_a_burst_becomes_lies_where_the_thread_ran() {
 /// A thread begins to wait just after a release has checked for waiters. The wake-up follows the release, and the lock is
 /// still simulated.
 #[test]
-fn a_wake_up_behind_a_release_is_the_releases() {
+fn a_wake_up_just_after_a_release_belongs_to_the_release() {
     let waits = |began_ns: u64, ended_ns: u64| {
         Record::Operation(Operation {
             header: Header { cpu: Header::NO_CPU, ..header(Kind::Operation, ended_ns, 2) },

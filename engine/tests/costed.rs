@@ -28,7 +28,7 @@ fn shorten(operation: &Operation) -> Option<Operation> {
 
 /// Without waits by the clock, it equals the sweep over one schedule for all numbers of processors.
 #[test]
-fn without_costs_it_is_the_schedule_on_unlimited_processors() {
+fn a_costed_path_without_costs_has_the_weights_of_the_critical_path() {
     let mut compared = 0;
     for seed in 0..2000 {
         let mut program = random_program(seed, Lengths::Tied);
@@ -75,7 +75,7 @@ fn with_steady_waits(program: &Program, path: &CostedPath<'_>) -> Program {
 /// Waits keep their virtual length. If they moved with the clock, weights of a program that computes and waits for its disk
 /// would be millions of percent.
 #[test]
-fn a_weight_is_what_a_little_less_brings_while_waits_are_steady() {
+fn a_costed_weight_is_the_gain_of_a_little_less_with_waits_unchanged() {
     let (mut different, mut compared, mut waited) = (Vec::new(), 0, 0);
     for seed in 0..800 {
         let mut program = random_program(seed, Lengths::Spread);
@@ -124,7 +124,7 @@ fn a_weight_is_what_a_little_less_brings_while_waits_are_steady() {
 /// Weighted computing and waiting add up to the time exactly. There are no wake-ups here, since these take all threads
 /// equally long: where two things come at the same instant, neither alone moves anything, and the sum is less.
 #[test]
-fn shares_add_up_to_the_whole() {
+fn costed_weights_of_computing_and_waits_add_up_to_the_time() {
     let mut waited = 0;
     for seed in 0..3000 {
         let program = random_program(seed, Lengths::Spread);
@@ -147,7 +147,7 @@ fn shares_add_up_to_the_whole() {
 
 /// The activity graph of the same schedule is as long, so slack and paths refer to the same time.
 #[test]
-fn the_activity_graph_is_as_long_as_the_schedule() {
+fn an_activity_graph_with_costs_is_as_long_as_the_costed_path() {
     use engine::graph::{ActivityGraph, Timing};
     let mut waited = 0;
     for seed in 0..3000 {
@@ -184,7 +184,7 @@ fn with_a_timer(repeats: bool) -> Program {
 }
 
 #[test]
-fn a_thread_that_nobody_waits_for_ends_with_the_program_and_repeats_as_long_as_it_runs() {
+fn a_background_thread_ends_with_the_program_and_repeats_as_long_as_it_runs() {
     use engine::predict::{Model, Scheduler, predict};
     use engine::program::json;
     let cpus = Cpus::parse_list("1,2,inf").expect("counts");
@@ -219,7 +219,7 @@ fn a_thread_that_nobody_waits_for_ends_with_the_program_and_repeats_as_long_as_i
 }
 
 #[test]
-fn a_deadlock_beside_a_thread_that_repeats_comes_to_an_end() {
+fn a_deadlock_beside_a_background_thread_comes_to_an_end() {
     use engine::predict::{Model, predict};
     let text = r#"{"format":"longpole-program","version":1,"threads":[
         {"name":"main","ops":[["exec",1000],["wait","never"]]},

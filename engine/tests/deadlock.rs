@@ -122,7 +122,7 @@ fn abba() -> Script {
 
 /// Two threads that hold each other's locks are a deadlock: they do not wait for work.
 #[test]
-fn two_threads_with_each_others_locks() {
+fn two_threads_that_hold_each_other_s_locks_are_a_deadlock() {
     let (found, others_ran) = abba().found().expect("a deadlock");
     let (first, second) = ("0x40", "0x80");
     let threads = vec![
@@ -136,7 +136,7 @@ fn two_threads_with_each_others_locks() {
 }
 
 #[test]
-fn a_thread_that_takes_its_own_lock_again_or_waits_for_that_of_one_that_ended() {
+fn a_lock_taken_again_or_held_by_an_ended_thread_is_a_deadlock() {
     let again = Script::new().thread(&[(1_000, S::MutexLock, 0)], ACCOUNTS, WAIT, 5_000);
     let (found, _) = again.found().expect("a deadlock");
     assert_eq!(found.threads, [stuck("T0/10", lock("0x40", "T0/10", true, false))]);
@@ -150,7 +150,7 @@ fn a_thread_that_takes_its_own_lock_again_or_waits_for_that_of_one_that_ended() 
 
 /// A thread holds a lock and waits for the end of another thread, which waits for the lock.
 #[test]
-fn a_thread_that_joins_another_with_a_lock_that_this_one_wants() {
+fn joining_a_thread_that_waits_for_a_lock_held_meanwhile_is_a_deadlock() {
     let mut script = Script::new()
         .thread(&[(1_000, S::ThreadCreate, NO_OBJECT), (2_000, S::MutexLock, 0)], ENDS, JOIN, 5_000)
         .thread(&[], ACCOUNTS, WAIT, 6_000);
@@ -168,7 +168,7 @@ fn a_thread_that_joins_another_with_a_lock_that_this_one_wants() {
 
 /// Attached after the deadlock: no operation is recorded, no wait has a reason, and only memory names the awaited threads.
 #[test]
-fn a_deadlock_from_before_the_recording_is_seen_in_memory() {
+fn a_deadlock_from_before_the_recording_is_found_in_memory() {
     let stands = |awaited: [(u64, u32); 2]| {
         let mut script = Script::new().thread(&[], 0, WAIT, 0).thread(&[], 0, WAIT, 0);
         script.timeline.locks.clear();
@@ -199,7 +199,7 @@ fn a_deadlock_from_before_the_recording_is_seen_in_memory() {
 }
 
 #[test]
-fn what_may_go_on_is_no_deadlock() {
+fn threads_that_may_go_on_are_no_deadlock() {
     // One thread has released its lock.
     let given = Script::new()
         .thread(&[(1_000, S::MutexLock, 0), (1_500, S::MutexUnlock, 0)], JOURNAL, WAIT, 5_000)
@@ -255,7 +255,7 @@ fn what_may_go_on_is_no_deadlock() {
 
 /// Other threads compute on: there is a finding, but the limit is something else.
 #[test]
-fn others_may_run_meanwhile() {
+fn a_deadlock_of_two_is_not_the_limit_while_another_thread_runs() {
     let mut script = abba().thread(&[], 0x4000, WAIT, END - 1);
     script.timeline.threads[2].intervals.truncate(1);
     let (found, others_ran) = script.found().expect("a deadlock");

@@ -52,7 +52,7 @@ fn table(report: &Report) -> Vec<String> {
 }
 
 #[test]
-fn figure_1() {
+fn figure_1_of_the_paper_has_the_weights_that_the_paper_gives() {
     let report = analysed(FIG_1, "1,2,3,4,inf");
     assert_eq!(
         picture(&report),
@@ -75,7 +75,7 @@ fn figure_1() {
 }
 
 #[test]
-fn figure_4() {
+fn figure_4_of_the_paper_has_the_weights_that_the_paper_gives() {
     let whole = "T1 a=1 b=1 c=1 e=1 i=1 | T2 c=1 g=1 d=1 | T3 d=1 g=1 h=1 a=1 f=1";
     let critical = "T1 a=1 b=1 c=0 e=0 i=0 | T2 c=0 g=0 d=0 | T3 d=0 g=1 h=1 a=1 f=1";
     assert_eq!(
@@ -92,7 +92,7 @@ fn figure_4() {
 }
 
 #[test]
-fn the_widest_numbers_are_exact() {
+fn weights_of_a_program_of_92_days_are_exact() {
     // Lengths add up to 92 days, with weights for the largest CPU count.
     const UNIT: u64 = 400_000_000_000_000;
     let cpus = Cpus::parse_list("1,2,3,4294967295,inf").expect("counts");

@@ -25,7 +25,7 @@ fn time(path: &CriticalPath<'_>, cpus: Cpus) -> (i128, i128) {
 }
 
 #[test]
-fn more_processors_never_take_longer_and_never_beat_the_critical_path_or_the_shared_work() {
+fn more_cpus_never_take_longer_or_less_than_the_critical_path_and_the_work() {
     each(|seed, _, path, cpus| {
         let (length, _) = {
             let (value, scale) = time(path, Cpus::Infinite);
@@ -61,7 +61,7 @@ fn may_idle(program: &Program) -> bool {
 }
 
 #[test]
-fn one_processor_that_never_idles_makes_every_weight_one() {
+fn on_one_cpu_that_never_idles_every_weight_is_one() {
     let checked = std::cell::Cell::new(0);
     each(|seed, program, path, cpus| {
         let work: u64 = path.segments().map(|segment| segment.end.0 - segment.start.0).sum();
@@ -79,7 +79,7 @@ fn one_processor_that_never_idles_makes_every_weight_one() {
 }
 
 #[test]
-fn with_a_processor_for_each_thread_the_weights_are_the_critical_path() {
+fn with_a_cpu_for_each_thread_the_weights_are_the_critical_path() {
     each(|seed, _, path, cpus| {
         let unlimited = path.weights(&cpus[6..]).next().expect("weights");
         let enough = path.weights(&cpus[5..6]).next().expect("weights");
@@ -119,7 +119,7 @@ fn weight(program: &str, cpus: &str, function: &str) -> f64 {
 }
 
 #[test]
-fn figure_7_a_weight_above_one() {
+fn figure_7_of_the_paper_has_a_weight_above_one() {
     // Shortening `thick` on three CPUs shortens the time in which four threads share them, and brings the end forward. On two
     // CPUs `last` also starts earlier then, while two others run.
     let program = r#"{"format":"longpole-program","version":1,"threads":[
@@ -133,7 +133,7 @@ fn figure_7_a_weight_above_one() {
 }
 
 #[test]
-fn figure_8_a_weight_below_zero() {
+fn figure_8_of_the_paper_has_a_weight_below_zero() {
     // Shortening `thick` moves the start of `moved` into the time in which three others already share three CPUs.
     let program = r#"{"format":"longpole-program","version":1,"threads":[
         {"name":"T1","ops":[["exec","thick",3],["sleep",1],["exec","moved",1]]},

@@ -54,7 +54,7 @@ fn a_lock_held_as_long_as_a_function_has_its_share() {
 
 /// Locks need not be released in the order of functions, nor at all.
 #[test]
-fn locks_overlap_and_are_kept() {
+fn holds_of_locks_may_overlap_and_last_to_the_end() {
     let report = of(r#"{"format":"longpole-program","version":1,"threads":[{"name":"A","ops":[
         ["exec",10],["held","m",5],["exec",100],["held","n",0],["exec",1000],["freed","m",1100],["exec",20],
         ["call","f"],["held","m",0],["ret"],["exec",3]]}]}"#);
@@ -72,7 +72,7 @@ fn locks_overlap_and_are_kept() {
 }
 
 #[test]
-fn what_a_lock_takes_no_time_for_changes_no_prediction() {
+fn holds_of_locks_without_time_change_no_prediction() {
     let with = r#"{"format":"longpole-program","version":1,"threads":[{"name":"A","ops":[["exec",10],["held","m",5],["exec",7],["freed","m",7],["signal","s"],["exec",4]]},{"name":"B","ops":[["wait","s"],["exec",30]]}]}"#;
     let without = with.replace(r#"["held","m",5],"#, "").replace(r#"["freed","m",7],"#, "");
     let (with, without) = (of(with), of(&without));
@@ -189,7 +189,7 @@ fn recorded_operations_become_holds() {
 }
 
 #[test]
-fn a_condition_wait_gives_the_mutex_back_meanwhile() {
+fn a_condition_wait_releases_its_mutex_meanwhile() {
     use SyncOperation as S;
     let mut wait = operation(1, S::ConditionWait, 0x200, (200, 600), 0);
     if let Record::Operation(wait) = &mut wait {
@@ -204,7 +204,7 @@ fn a_condition_wait_gives_the_mutex_back_meanwhile() {
 }
 
 #[test]
-fn a_lock_reborn_at_the_same_address_is_another_one() {
+fn a_lock_made_anew_at_the_same_address_is_another_lock() {
     use SyncOperation as S;
     let program = recorded(vec![
         operation(1, S::MutexLock, 0x40, (100, 101), 0),
@@ -261,7 +261,7 @@ fn a_program_written_and_read_again_has_the_same_locks() {
 
 /// A lost release would make a lock seem held to the end, so no lock of that family is known.
 #[test]
-fn a_family_of_locks_is_not_known_where_operations_are_missing() {
+fn locks_of_a_family_with_lost_operations_are_not_known() {
     use SyncOperation as S;
     let numbered = |sequence: u32, record: Record| {
         let Record::Operation(operation) = record else { panic!("no operation") };

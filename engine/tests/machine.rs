@@ -91,7 +91,7 @@ fn no_number_of_processors_beats_the_work_shared_among_them() {
 }
 
 #[test]
-fn ideal_sharing_takes_as_long_as_the_extended_critical_path_where_the_order_stays() {
+fn ideal_sharing_takes_the_extended_critical_path_s_time_on_the_papers_programs() {
     for name in ["figure-1", "figure-4", "quicksort"] {
         let path = format!("{}/../tests/data/{name}/program.json", env!("CARGO_MANIFEST_DIR"));
         let program = json::read(&std::fs::read_to_string(path).expect("a file")).expect("a program");
@@ -128,7 +128,7 @@ fn order_decides_nothing(program: &Program) -> bool {
 }
 
 #[test]
-fn nothing_is_faster_than_the_critical_path_and_ideal_sharing_is_as_the_papers_have_it() {
+fn no_machine_is_faster_than_the_critical_path_if_order_decides_nothing() {
     let checked = std::cell::Cell::new(0);
     each(|seed, program| {
         if !order_decides_nothing(program) {

@@ -61,7 +61,7 @@ fn sleeper(tid: u32, cpu: u16, latency: u64) -> Thread {
 }
 
 #[test]
-fn latency_is_that_of_idle_cpus() {
+fn the_wake_up_latency_is_that_of_idle_cpus() {
     let alone = facts(vec![sleeper(1, 0, 30)]);
     assert_eq!(alone.wake_latency_ns, Some(37));
     assert_eq!((alone.cpus_used, alone.switch_cost_ns, alone.slice_ns), (Some(1), Some(0), None));
@@ -72,7 +72,7 @@ fn latency_is_that_of_idle_cpus() {
 }
 
 #[test]
-fn slices_end_when_another_thread_takes_over() {
+fn a_time_slice_ends_when_another_thread_takes_over() {
     // Two threads take turns of 3 ms.
     let turns = |tid: u32, first: bool| {
         let states: Vec<(u64, State)> = (0..12_u64)
@@ -114,7 +114,7 @@ fn slices_end_when_another_thread_takes_over() {
 }
 
 #[test]
-fn devices_served_as_many_at_once_as_waited_at_once() {
+fn a_device_serves_as_many_at_once_as_waited_for_it_at_once() {
     let two = facts(vec![sleeper(1, 0, 30), sleeper(2, 1, 30)]);
     assert_eq!(two.devices, [DeviceFact { name: "disk".to_owned(), most_at_once: 2 }]);
     // The waits follow one another.
@@ -153,7 +153,7 @@ fn beside_an_idle_cpu(rounds: u64) -> Vec<Thread> {
 }
 
 #[test]
-fn how_many_wake_ups_find_an_idle_cpu() {
+fn the_share_of_wake_ups_that_find_an_idle_cpu_needs_enough_of_them() {
     assert_eq!(facts(beside_an_idle_cpu(40)).idle_found, Some(250));
     // Too few wake-ups.
     assert_eq!(facts(beside_an_idle_cpu(20)).idle_found, None);
@@ -162,7 +162,7 @@ fn how_many_wake_ups_find_an_idle_cpu() {
 }
 
 #[test]
-fn the_slowest_wake_ups_are_told_apart_from_those_that_queued() {
+fn slow_wake_ups_are_told_apart_from_those_that_queued() {
     let round = |n: u64, latency: u64| {
         let at = n * 10_000_000;
         [(at, State::Blocked(0)), (at + 500, State::Runnable), (at + 500 + latency, on(0))]

@@ -22,7 +22,7 @@ fn values(metrics: &Metrics, function: &str) -> ([f64; 6], Option<f64>) {
 }
 
 #[test]
-fn the_largest_function_beside_the_way_to_the_end_is_named_by_profile_and_quartz_alone() {
+fn the_largest_function_beside_the_path_leads_only_by_profile_and_quartz() {
     let found =
         of(r#"{"name":"A","ops":[["create","B"],["exec","front",70],["exec","back",30],["join","B"]]},
         {"name":"B","ops":[["exec","side",80]]}"#);
@@ -36,7 +36,7 @@ fn the_largest_function_beside_the_way_to_the_end_is_named_by_profile_and_quartz
 }
 
 #[test]
-fn of_two_ways_of_nearly_the_same_length_what_is_before_both_is_named_by_what_asks_for_the_gain() {
+fn the_function_before_two_paths_of_nearly_equal_length_leads_by_gain() {
     let found = of(
         r#"{"name":"A","ops":[["exec","prepare",40],["create","B"],["create","C"],["join","B"],["join","C"]]},
         {"name":"B","ops":[["exec","left",100]]},{"name":"C","ops":[["exec","right",96]]}"#,
@@ -47,7 +47,7 @@ fn of_two_ways_of_nearly_the_same_length_what_is_before_both_is_named_by_what_as
 }
 
 #[test]
-fn slack_is_at_most_zeroing_is_at_most_the_benefit() {
+fn slack_is_at_most_zeroing_which_is_at_most_the_benefit() {
     let found = of(
         r#"{"name":"A","ops":[["exec","a",10],["lock","m"],["exec","b",30],["unlock","m"],["exec","a",5]]},
         {"name":"B","ops":[["lock","m"],["exec","b",20],["unlock","m"],["exec","c",40]]}"#,

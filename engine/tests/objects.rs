@@ -60,7 +60,7 @@ fn pair(object: u64, time_ns: u64, caller: u64) -> [Record; 2] {
 /// A lock's name comes from facts of the program that the process ran then: its variable, else the line of its first use,
 /// else its address.
 #[test]
-fn locks_are_called_by_variable_or_first_use() {
+fn locks_are_called_by_their_variable_first_use_or_address() {
     let mut operations = vec![operation(SyncOperation::MutexInit, 0x300, 12, 0x1000)];
     let uses =
         [(0x100, 0x2000), (0x200, 0x2000), (0x300, 0x2000), (0x400, 0x1000), (0x500, 0x3000), (0x600, 0)];
@@ -104,7 +104,7 @@ fn objects_of_the_jvm_have_names_that_java_has() {
 
 /// Two variables have one name (in two files), and one variable held two objects, one after the other.
 #[test]
-fn names_are_unique_whatever_the_facts_say() {
+fn names_of_objects_are_unique_whatever_the_facts_are() {
     let mut operations = Vec::new();
     operations.extend(pair(0x100, 20, 0));
     operations.extend(pair(0x200, 30, 0));

@@ -72,7 +72,7 @@ fn all_commands_say_the_same_time() {
 /// A tenth off a function gains a tenth of its share, unless something else becomes critical first. As a scale, in the
 /// ranking and as headroom the gain is the same to the last digit.
 #[test]
-fn a_scale_is_a_scale_however_it_is_asked_for() {
+fn a_scaled_function_gains_the_same_by_what_if_rank_and_headroom() {
     let cpus = Cpus::parse_list("1,2,inf").expect("counts");
     let mut compared = 0;
     for seed in 0..200 {

@@ -48,7 +48,7 @@ fn without_ties_the_sweep_is_the_oracle() {
 }
 
 #[test]
-fn with_ties_they_differ_only_where_shortening_changes_who_comes_first() {
+fn with_ties_sweep_and_oracle_differ_only_where_order_of_arrival_changes() {
     let (mut compared, mut reordered) = (0, 0);
     for seed in 0..3000 {
         let (count, different, excused) = differences(&random_program(seed, Lengths::Tied), seed);
@@ -102,7 +102,7 @@ fn crowd(seed: u64, lengths: Lengths) -> Program {
 }
 
 #[test]
-fn many_threads_at_one_instant() {
+fn sweep_and_oracle_agree_on_many_threads_at_one_instant() {
     let (mut compared, mut reordered, mut most) = (0, 0, 0);
     for seed in 0..60 {
         for lengths in [Lengths::Spread, Lengths::Tied] {

@@ -42,7 +42,7 @@ fn polls(words: &[u64], woken: bool) -> Timeline {
 }
 
 #[test]
-fn a_time_limit_before_the_same_wait_decides_nothing() {
+fn a_time_limit_before_the_same_wait_again_is_no_sleep() {
     let of = |timeline: &Timeline| operations(&from_timeline(timeline));
     let awaits = "Await(EdgeId(0))";
     // The second word belongs to the other group of the same condition variable.
@@ -85,7 +85,7 @@ fn takes_turns(looks: u64) -> Timeline {
 
 /// As CPython's GIL with four threads: such waits are not sleeping.
 #[test]
-fn who_only_looks_when_its_time_is_over_goes_on_for_what_another_did() {
+fn a_thread_that_only_looks_at_each_time_limit_waits_for_the_other() {
     let program = from_timeline(&takes_turns(1));
     let (polled, woke) = ("Await(EdgeId(1))", "Release(EdgeId(0))");
     assert_eq!(operations(&program), ["exec 12", polled, "exec 78", woke, "exec 10"]);
@@ -102,7 +102,7 @@ fn who_only_looks_when_its_time_is_over_goes_on_for_what_another_did() {
 /// As Go's `usleep(3)`, which takes 55 µs while another thread has work to take over: such sleeps count as waits for that
 /// thread.
 #[test]
-fn a_sleep_that_is_mostly_slack_waits_for_what_others_do() {
+fn a_short_sleep_beside_a_working_thread_becomes_a_wait_for_it() {
     let of = |length: u64| {
         let states = [(0, RUNNING), (10, State::Blocked(0)), (10 + length, RUNNING)];
         let mut first = thread(1, &states);
@@ -119,7 +119,7 @@ fn a_sleep_that_is_mostly_slack_waits_for_what_others_do() {
 /// As Go's `sysmon`, which sleeps for 10 ms while there is nothing to do and rarely wakes a thread. Such sleeps must not
 /// limit how fast the program gets.
 #[test]
-fn sleeps_of_a_thread_that_keeps_house_are_no_floor() {
+fn housekeeping_sleeps_of_a_thread_do_not_limit_the_program() {
     const SLEEP: u64 = 10_000_000;
     let of = |acts_each_time: bool, others: &[(u64, State)]| {
         let mut states = vec![(0, RUNNING)];
@@ -167,7 +167,7 @@ fn sleeps_of_a_thread_that_keeps_house_are_no_floor() {
 
 /// A loop that paces itself, without another thread to wait for, sleeps as long as recorded.
 #[test]
-fn short_sleeps_of_a_thread_alone_are_time() {
+fn short_sleeps_of_a_thread_alone_are_sleeps() {
     let states = [(0, RUNNING), (10, State::Blocked(0)), (60_010, RUNNING), (60_020, State::Blocked(1))];
     let mut alone = thread(1, &[&states[..], &[(120_020, RUNNING)]].concat());
     let reason = WaitReason::of(1, Call { number: 35, argument1: 0, argument0: 5 });
@@ -180,7 +180,7 @@ fn short_sleeps_of_a_thread_alone_are_time() {
 /// As Java's thread for safepoints, which comes after a second wherever the others are in the program: its sleep counts as a
 /// wait for them.
 #[test]
-fn who_stops_others_when_its_time_is_over_does_so_wherever_they_are() {
+fn a_thread_that_stops_others_at_its_time_limit_waits_for_them() {
     let of = |waits_since: u64| {
         let mut first =
             thread(1, &[(0, State::Blocked(0)), (2_000_000, RUNNING), (2_000_010, State::Blocked(1))]);
@@ -264,7 +264,7 @@ fn poller(tid: u32, end: u64, asleep: u64, computes: u64, reason: WaitReason) ->
 
 /// A poller costs its computing only, at any rate and by either kind of sleep.
 #[test]
-fn a_poller_costs_no_more_than_what_it_computes() {
+fn a_poller_costs_no_more_than_its_computing() {
     let cpus = Cpus::parse_list("1,2,inf").expect("counts");
     let model = Model { scheduler: Some(Scheduler::Ideal), ..Model::default() };
     let times = |timeline: &Timeline| -> Vec<f64> {

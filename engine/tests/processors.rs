@@ -86,7 +86,7 @@ fn a_woken_thread_goes_back_to_its_processor_or_to_an_idle_one() {
 }
 
 #[test]
-fn slices_alternate_and_their_ends_are_counted() {
+fn threads_on_one_processor_alternate_by_slices_which_are_counted() {
     let threads = r#"{"name":"A","ops":[["exec",4000]]},{"name":"B","ops":[["exec",4000]]}"#;
     let program = program(threads);
     let (outcome, intervals) = run(&program, parameters(1));
@@ -113,7 +113,7 @@ fn waking_takes_its_latency_on_an_idle_processor_only() {
 }
 
 #[test]
-fn who_wakes_several_on_idle_processors_spends_time_on_each() {
+fn a_thread_that_wakes_several_on_idle_processors_spends_time_on_each() {
     let threads = r#"{"name":"A","ops":[["exec",10],["release","e"],["release","f"],["exec",10]]},
         {"name":"B","ops":[["await","e"],["exec",10]]},{"name":"C","ops":[["await","f"],["exec",10]]}"#;
     let slow = |cpus| SchedulerParameters {
@@ -130,7 +130,7 @@ fn who_wakes_several_on_idle_processors_spends_time_on_each() {
 /// Three threads on two processors; the second processor is soon free. Without a seed the first random number is 633, which
 /// means not to pull, and the second 242, which means to pull.
 #[test]
-fn an_idle_processor_waits_for_the_clock_where_it_does_not_ask_at_once() {
+fn an_idle_processor_that_does_not_pull_at_once_waits_for_the_tick() {
     let threads = r#"{"name":"A","ops":[["exec",500]]},{"name":"B","ops":[["exec",150]]},
         {"name":"C","ops":[["exec",500]]}"#;
     let at_once = SchedulerParameters { slice: Ticks::from_ns(100_000), ..SchedulerParameters::free(2) };
@@ -150,7 +150,7 @@ fn an_idle_processor_waits_for_the_clock_where_it_does_not_ask_at_once() {
 }
 
 #[test]
-fn a_mutex_is_taken_by_who_is_running_not_handed_to_who_sleeps() {
+fn a_mutex_is_taken_by_a_running_thread_before_a_woken_one() {
     let threads = r#"{"name":"A","ops":[["lock","m"],["exec",10],["unlock","m"],["lock","m"],["exec",10],["unlock","m"],
             ["lock","m"],["exec",10],["unlock","m"]]},
         {"name":"B","ops":[["exec",1],["lock","m"],["exec",10],["unlock","m"]]}"#;
@@ -166,7 +166,7 @@ fn a_mutex_is_taken_by_who_is_running_not_handed_to_who_sleeps() {
 }
 
 #[test]
-fn locks_queues_and_barriers_on_two_processors() {
+fn locks_queues_and_barriers_on_few_processors_have_this_schedule() {
     // Condition: B signals at 2 + 3; A takes the mutex again when B frees it.
     check(
         r#"{"name":"A","ops":[["lock","m"],["cond_wait","c","m"],["exec",1],["unlock","m"]]},
@@ -229,7 +229,7 @@ fn readers_pass_a_waiting_writer_unless_the_lock_prefers_writers() {
 }
 
 #[test]
-fn what_a_semaphore_holds_at_first_is_there_whoever_comes_first() {
+fn a_semaphore_s_first_count_is_there_whichever_thread_comes_first() {
     // On one processor A, which posts, acts before B, which initializes the semaphore.
     let threads = r#"{"name":"A","ops":[["sem_post","s"],["exec",1]]},
         {"name":"B","ops":[["sem_init","s",1],["sem_wait","s"],["sem_wait","s"],["exec",1]]}"#;
@@ -237,7 +237,7 @@ fn what_a_semaphore_holds_at_first_is_there_whoever_comes_first() {
 }
 
 #[test]
-fn who_spins_uses_its_processor() {
+fn a_thread_that_spins_uses_its_processor() {
     let threads = r#"{"name":"A","ops":[["spin_lock","s"],["exec",3000],["spin_unlock","s"]]},
         {"name":"B","ops":[["exec",100],["spin_lock","s"],["exec",1000],["spin_unlock","s"]]}"#;
     check(threads, parameters(2), &["A@0 0-3000", "B@1 0-100", "B@1 ~100-3000", "B@1 3000-4000"]);
@@ -261,7 +261,7 @@ fn who_spins_uses_its_processor() {
 }
 
 #[test]
-fn a_quota_stops_all_until_the_next_period() {
+fn a_quota_stops_all_threads_until_the_next_period() {
     let ms = |ms: u64| ms * 1_000_000;
     let quota =
         |cpus, hundredths| SchedulerParameters { quota: Some(hundredths), ..SchedulerParameters::free(cpus) };
@@ -289,7 +289,7 @@ fn a_quota_stops_all_until_the_next_period() {
 }
 
 #[test]
-fn threads_keep_to_their_processors() {
+fn pinned_threads_keep_to_their_processors() {
     let pinned = r#"{"name":"A","cpus":[1],"ops":[["exec",5]]},{"name":"B","cpus":[1],"ops":[["exec",5]]},
         {"name":"C","ops":[["exec",20]]}"#;
     check(pinned, parameters(4), &["A@1 0-5", "C@0 0-20", "B@1 5-10"]);
@@ -306,7 +306,7 @@ fn threads_keep_to_their_processors() {
 }
 
 #[test]
-fn nice_threads_get_less() {
+fn threads_with_a_higher_nice_value_get_less() {
     let program =
         program(r#"{"name":"A","ops":[["exec",100000]]},{"name":"B","nice":5,"ops":[["exec",100000]]}"#);
     let (outcome, intervals) = run(&program, parameters(1));
@@ -335,7 +335,7 @@ fn a_device_serves_as_many_at_once_as_it_has_servers() {
 }
 
 #[test]
-fn sleeping_until_a_time_ends_then_however_late_it_began() {
+fn a_sleep_until_a_time_ends_then_however_late_it_began() {
     check(
         r#"{"name":"A","ops":[["exec",3],["sleep_until",10],["exec",1],["sleep_until",5],["exec",1]]}"#,
         parameters(1),
@@ -356,7 +356,7 @@ fn sleeping_until_a_time_ends_then_however_late_it_began() {
 /// As `next += period; clock_nanosleep(TIMER_ABSTIME, next)`: the work in a period moves no deadline, and a missed deadline
 /// is not waited for.
 #[test]
-fn a_timer_that_repeats_keeps_its_ends() {
+fn a_timer_that_repeats_keeps_its_ends_whatever_is_computed_between() {
     check(
         r#"{"name":"A","ops":[["exec",3],["sleep_next",10],["exec",4],["sleep_next",10],["exec",15],["sleep_next",10],["exec",2],
             ["sleep_next",10],["exec",1]]}"#,
@@ -381,7 +381,7 @@ fn a_timer_that_repeats_keeps_its_ends() {
 }
 
 #[test]
-fn a_deadlock_with_spinning_ends_and_says_who_waits() {
+fn a_deadlock_with_spinning_ends_and_names_the_threads_that_wait() {
     for cpus in [1, 2] {
         let program = program(
             r#"{"name":"A","ops":[["spin_lock","s"],["exec",2],["spin_lock","t"],["exec",1]]},
@@ -442,7 +442,7 @@ fn a_woken_thread_may_queue_next_to_an_idle_processor() {
 }
 
 #[test]
-fn wake_ups_are_as_slow_as_told() {
+fn wake_up_latencies_have_the_given_percentiles() {
     let turns = r#"["exec",1],["sleep",1000],"#.repeat(2000);
     let program = program(&format!(r#"{{"name":"A","ops":[{turns}["exec",1]]}}"#));
     for seed in [0, 7] {

@@ -69,7 +69,7 @@ fn every_operation_is_read_and_written_as_the_format_says() {
 }
 
 #[test]
-fn unknown_fields_other_orders_and_exponents_are_fine() {
+fn unknown_fields_other_orders_and_exponents_are_read() {
     let text = r#" {"threads":[{"cpu":[[[1]]],"ops":[["create","T2"],["exec",1.5e3],["exec",-0.0]],"name":"T1"},
         {"name":"T2","ops":[["exec","\u0066",2]]}],"version":1,"made_by":{"a":[1,{"b":null}]},"format":"longpole-program"} "#;
     let program = json::read(text).expect("a program");
@@ -93,7 +93,7 @@ fn edges_without_a_name_get_one_that_is_unlike_all_others() {
 }
 
 #[test]
-fn what_cannot_be_written_is_an_error() {
+fn writing_a_program_that_the_format_cannot_hold_is_an_error() {
     let thread = |name: &str, operations| Thread { name: name.to_owned(), operations, ..Thread::default() };
     let twice = Program { threads: vec![thread("T", vec![]), thread("T", vec![])], ..Program::default() };
     let error = json::write(&twice, std::io::sink()).expect_err("two threads with one name");
@@ -120,7 +120,7 @@ fn operations(list: &str) -> String {
 }
 
 #[test]
-fn text_that_is_no_program() {
+fn text_that_is_no_program_is_refused_with_the_reason() {
     for (text, message) in [
         ("!", "this is not a longpole program: it is empty"),
         ("! \n", "this is not a longpole program: it is empty"),
@@ -160,7 +160,7 @@ fn text_that_is_no_program() {
 }
 
 #[test]
-fn threads_that_cannot_be() {
+fn threads_without_a_name_or_operations_are_refused_with_the_reason() {
     assert_eq!(complaint(r#"{"ops":[]}"#), "thread number 0 (from 0) has no \"name\"");
     assert_eq!(complaint(r#"{"name":"T"}"#), "thread number 0 (from 0) has no \"ops\"");
     assert_eq!(complaint(r#"{"name":"T","ops":[],"ops":[]}"#), "thread number 0 has \"ops\" twice");
@@ -168,7 +168,7 @@ fn threads_that_cannot_be() {
 }
 
 #[test]
-fn operations_that_cannot_be() {
+fn invalid_operations_are_refused_with_their_place_and_reason() {
     let starts = |list: &str, start: &str| {
         let message = operations(list);
         let expected = format!("thread \"T1\", operation 1: {start}");
@@ -211,7 +211,7 @@ fn operations_that_cannot_be() {
 }
 
 #[test]
-fn a_million_threads_are_read_and_analysed() {
+fn a_program_of_a_million_threads_is_read_and_analysed() {
     let threads: Vec<String> = (0..1_000_000)
         .map(|thread| format!(r#"{{"name":"{thread}","ops":[["exec",1],["lock","m"]]}}"#))
         .collect();
@@ -234,7 +234,7 @@ fn name() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn what_is_written_reads_as_the_same_program(
+    fn a_program_written_and_read_again_has_the_same_report(
         seed in any::<u64>(),
         tied in any::<bool>(),
         names in prop::collection::hash_set(name(), 30),
@@ -276,7 +276,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_read_or_refused(text in any::<String>()) {
+    fn any_text_is_read_as_a_program_or_refused(text in any::<String>()) {
         let _ = json::read(&text);
     }
 
@@ -324,7 +324,7 @@ proptest! {
 }
 
 #[test]
-fn a_program_built_by_hand_with_anything_in_it_is_analysed_or_refused() {
+fn a_program_built_by_hand_with_an_invalid_operation_is_a_finding() {
     use engine::program::{FunctionRef, ObjectId, ThreadId};
     let any = u32::MAX;
     for operation in [
@@ -348,7 +348,7 @@ fn a_program_built_by_hand_with_anything_in_it_is_analysed_or_refused() {
 }
 
 #[test]
-fn contradictions_of_a_program_from_a_recording_are_passed_over_with_a_finding() {
+fn contradictions_of_a_recorded_program_are_passed_over_with_a_finding() {
     use engine::program::{ObjectId, ThreadId};
     let steps = vec![
         Operation::Unlock(ObjectId(0)),
@@ -379,7 +379,7 @@ fn contradictions_of_a_program_from_a_recording_are_passed_over_with_a_finding()
 }
 
 #[test]
-fn a_large_program_comes_back() {
+fn a_large_program_written_and_read_again_has_the_same_report() {
     let program = large_program(100_000, 8, 3);
     let read = json::read(&written(&program)).expect("a program");
     same_report(&program, &read);

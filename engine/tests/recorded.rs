@@ -60,7 +60,7 @@ fn program(threads: Vec<Thread>, wakeups: Vec<Wakeup>) -> Program {
 
 /// A function recorded by its entry only may have ended long before: it must not be named for later wake-ups.
 #[test]
-fn who_woke_whom_is_no_function_of_which_only_the_entry_is_known() {
+fn a_function_with_only_its_entry_recorded_is_not_named_as_the_waker() {
     let fact = |id, name: &str, exits_probed| FunctionFact {
         id,
         name: name.to_owned(),
@@ -98,7 +98,7 @@ fn who_woke_whom_is_no_function_of_which_only_the_entry_is_known() {
 /// Words without a recorded operation have rows; the end of a thread is not a lock. One finding says how many objects have an
 /// unknown count of free acquisitions.
 #[test]
-fn futex_words_are_objects() {
+fn futex_words_without_operations_are_objects() {
     let mut waker = thread(1, &[(0, RUNNING)], vec![]);
     waker.steps = vec![Step { time: Timestamp(20), kind: StepKind::Wake(0) }];
     let moved = Wait { moved_to: Some(0x80), ..wait(futex(0x40, 128), Wake::By(0)) };
@@ -140,7 +140,7 @@ fn futex_words_are_objects() {
 /// Locks that lost their probes count, once, as objects with unknown free uses, even if threads waited for them later.
 /// Conditions and barriers are not acquired.
 #[test]
-fn locks_that_lost_their_probes_are_not_seen_free() {
+fn locks_that_lost_their_probes_are_objects_with_unknown_free_uses() {
     let lock = |address, kind| Lock {
         pid: PID,
         address,
@@ -189,7 +189,7 @@ fn locks_that_lost_their_probes_are_not_seen_free() {
 
 /// As CPython's threads, which ask for the GIL every 5 ms: such waits are not idle.
 #[test]
-fn a_wait_that_is_entered_again_at_once_is_no_idleness() {
+fn a_wait_that_is_entered_again_at_once_is_not_idle() {
     let limited = || wait(futex(0x40, 128), Wake::External(External::Timer));
     let states = [
         (0, RUNNING),
@@ -214,7 +214,7 @@ fn a_wait_that_is_entered_again_at_once_is_no_idleness() {
 
 /// A debugger stops threads where a system call begins: such a stop is no wait for the call's futex.
 #[test]
-fn a_stopped_thread_waits_for_nothing() {
+fn a_stopped_thread_does_not_wait_for_its_call_s_futex() {
     let futex_call = Call { number: 202, argument1: 128, argument0: 0x40 };
     let stop = |state| wait(WaitReason::of(state, futex_call), Wake::External(External::Task));
     // Task states: traced (and killable), stopped, asleep.
@@ -243,7 +243,7 @@ fn a_stopped_thread_waits_for_nothing() {
 /// Words of Go's runtime and conditions of other libraries are no locks. Rust's locks without a wait leave no trace, although
 /// the C library's operations are recorded.
 #[test]
-fn what_is_not_visible_is_told_as_it_is() {
+fn locks_whose_free_uses_are_not_visible_are_one_finding_by_kind() {
     let said = |timeline: Timeline| {
         let program = from_timeline(&Timeline {
             end: Timestamp(100),
@@ -296,7 +296,7 @@ fn some_operation() -> LockOperation {
 /// A wait is idle if the thread waits for anything to do and no thread of the recording ends the wait. A futex that may be a
 /// lock is not idle.
 #[test]
-fn idle_waits_are_kept_apart() {
+fn waits_for_anything_to_do_that_no_thread_ends_are_idle() {
     let throughout = |task_state| Wait {
         cut_at_start: true,
         ..wait(WaitReason::of(task_state, Call::NONE), Wake::CutAtEnd)
@@ -334,7 +334,7 @@ fn idle_waits_are_kept_apart() {
 
 /// Threads that sleep one after the other are not all asleep at once.
 #[test]
-fn all_threads_are_asleep_when_none_is_awake() {
+fn time_with_all_threads_asleep_is_that_with_none_awake() {
     let asleep = || vec![wait(kernel(7, Descriptor::Unknown), Wake::CutAtEnd)];
     let one = thread(1, &[(0, RUNNING), (20, State::Blocked(0))], asleep());
     let other = thread(

@@ -56,7 +56,7 @@ pub(super) fn operations(program: &Program) -> Vec<String> {
 
 /// CPUs are kept separately from operations, as offsets in computing, nanoseconds: waiting for a CPU moves nothing.
 #[test]
-fn a_thread_that_is_moved_to_another_cpu() {
+fn a_thread_that_is_moved_keeps_its_cpus_apart_from_its_operations() {
     let on = |cpu| State::Running { cpu };
     let states = [(0, RUNNING), (10, State::Runnable), (30, on(Some(1))), (60, on(None)), (70, on(Some(1)))];
     let mut moved = thread(1, &states);
@@ -89,7 +89,7 @@ fn waiting_for_a_cpu_leaves_nothing_behind() {
 }
 
 #[test]
-fn unknown_time_is_no_compute_and_counts_only_if_something_follows() {
+fn unknown_time_is_no_computing_and_counts_only_if_something_follows() {
     let unknown = State::Unknown(UnknownReason::Gap);
     let states = [(0, RUNNING), (10, unknown), (30, RUNNING), (40, unknown)];
     let program = from_timeline(&timeline(vec![thread(1, &states)]));
@@ -97,14 +97,14 @@ fn unknown_time_is_no_compute_and_counts_only_if_something_follows() {
 }
 
 #[test]
-fn a_wait_cut_by_the_end_of_the_window_is_not_guessed() {
+fn a_wait_cut_by_the_end_of_the_window_is_left_out() {
     let mut one = thread(1, &[(0, RUNNING), (10, State::Blocked(0))]);
     one.waits = vec![Wait { wake: Wake::CutAtEnd, ..external(External::Task) }];
     assert_eq!(operations(&from_timeline(&timeline(vec![one]))), ["exec 10"]);
 }
 
 #[test]
-fn waits_are_called_by_what_is_known_of_their_end() {
+fn waits_that_nothing_in_the_program_ends_are_called_by_their_end() {
     let call = |number| Call { number, argument1: 0, argument0: 5 };
     let inside = |number, by| Wait { reason: WaitReason::of(1, call(number)), ..external(by) };
     let of = |number, descriptor, by| Wait {
@@ -160,7 +160,7 @@ fn waits_are_called_by_what_is_known_of_their_end() {
 
 /// A missed deadline leaves no wait: the next one counts from it.
 #[test]
-fn deadlines_count_from_the_one_before() {
+fn sleeps_until_a_deadline_count_from_the_deadline_before() {
     let clock = Call { number: 230, argument1: 1, argument0: 1 };
     // Shorter sleeps may be the kernel's timer slack only.
     const UNIT: u64 = 100_000;
@@ -188,7 +188,7 @@ fn deadlines_count_from_the_one_before() {
 }
 
 #[test]
-fn edges_carry_word_or_number() {
+fn edges_are_called_by_their_futex_word_or_number() {
     let mut waker = thread(1, &[(0, RUNNING)]);
     let step = |time: u64, wakeup| Step { time: Timestamp(time), kind: StepKind::Wake(wakeup) };
     waker.steps = vec![step(20, 0), step(30, 1), step(40, 2)];
@@ -245,7 +245,7 @@ fn thread_names_are_unique_and_threads_that_never_lived_are_left_out() {
 }
 
 #[test]
-fn function_names_are_unique_and_say_no_more_than_they_must() {
+fn function_names_are_unique_and_as_short_as_that_allows() {
     let fact = |id: u32, name: &str, location: Option<&str>| FunctionFact {
         id,
         name: name.to_owned(),
@@ -296,7 +296,7 @@ fn function_names_are_unique_and_say_no_more_than_they_must() {
 }
 
 #[test]
-fn recursion_counts_from_its_outermost_call() {
+fn a_recursive_function_counts_from_its_outermost_call() {
     let mut one = thread(1, &[(0, RUNNING)]);
     one.base_stacks[0].functions = vec![2, 1];
     let step = |time: u64, kind| Step { time: Timestamp(time), kind };
@@ -319,7 +319,7 @@ fn recursion_counts_from_its_outermost_call() {
 }
 
 #[test]
-fn lengths_beyond_what_a_program_can_hold_are_cut_and_said() {
+fn lengths_beyond_what_a_program_can_hold_are_a_finding() {
     let mut one = thread(1, &[(0, RUNNING)]);
     one.end = Timestamp(u64::MAX);
     let program = from_timeline(&timeline(vec![one.clone(), one]));
@@ -350,7 +350,7 @@ fn functions_open_at_the_start_get_the_time_before_the_first_step() {
 
 /// The cost of probe hits in a program's functions is known, and is no part of the program.
 #[test]
-fn probe_hits_are_taken_out_of_compute_time() {
+fn the_cost_of_probe_hits_is_taken_out_of_computing() {
     let mut one = thread(1, &[(0, RUNNING), (60, State::Runnable), (70, RUNNING)]);
     let step = |time: u64, kind| Step { time: Timestamp(time), kind };
     one.steps = vec![step(20, StepKind::Enter(1)), step(80, StepKind::Leave)];

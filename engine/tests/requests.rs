@@ -190,7 +190,7 @@ fn path(lines: &[&str], requests: &[Request]) -> String {
 }
 
 #[test]
-fn a_wait_is_what_the_thread_did_that_ended_it() {
+fn a_wait_within_a_request_is_what_the_thread_that_ended_it_did() {
     let one = |line: &str| path(&[line, "SSSSSSSSSSSSSSSS"], &[request((0, 0), (0, 10))]);
     assert_eq!(one("RRRdddrRRR"), "0c3 0d3 0w1 0c3");
     assert_eq!(one("RRRnnnrRRR"), "0c3 0n3 0w1 0c3");
@@ -204,7 +204,7 @@ fn a_wait_is_what_the_thread_did_that_ended_it() {
 }
 
 #[test]
-fn a_cpu_is_taken_by_the_program_by_others_or_not_at_all() {
+fn a_request_s_wait_for_a_cpu_is_for_own_threads_others_or_the_wake_up() {
     let of = |own: &str, other: &str| path(&[own, other], &[request((0, 0), (0, own.len() as u64))]);
     assert_eq!(of("RRrrrrRR", "rrRRRRdd"), "0c2 0r4 0c2");
     assert_eq!(of("RRrrrrRR", "SSSSSSSS"), "0c2 0o4 0c2");
@@ -214,7 +214,7 @@ fn a_cpu_is_taken_by_the_program_by_others_or_not_at_all() {
 }
 
 #[test]
-fn what_its_holder_does_is_waiting_for_the_lock() {
+fn what_a_lock_s_holder_does_is_marked_as_waiting_for_the_lock() {
     let lines = ["RRllllrRR", "SSSddSSSS"];
     assert_eq!(path(&lines, &[request((0, 0), (0, 9))]), "0c2 1c1* 1d2* 1c1* 0w1 0c2");
     // The holder waited for another thread that held the lock.
@@ -224,7 +224,7 @@ fn what_its_holder_does_is_waiting_for_the_lock() {
 
 /// Until a worker has answered another request, it worked for that one.
 #[test]
-fn before_its_answer_to_another_request_a_worker_was_not_there() {
+fn a_worker_is_not_there_before_its_answer_to_another_request() {
     let lines = ["RR11111111", "SSSSSSSSSS", "R11111rrRR"];
     let requests = [request((0, 0), (0, 10)), request((2, 0), (2, 10))];
     assert_eq!(path(&lines, &requests), "0c2 1q4 1c4");
@@ -233,7 +233,7 @@ fn before_its_answer_to_another_request_a_worker_was_not_there() {
 
 /// A request received in one thread and answered in another.
 #[test]
-fn a_request_that_changes_threads_stays_where_it_began() {
+fn a_request_that_changes_threads_is_followed_from_where_it_began() {
     let lines = ["RRRRRRnnnn", "0000rSSSSS"];
     assert_eq!(path(&lines, &[request((0, 1), (1, 10))]), "0c3 1w1 1c5");
     // The other thread was busy with an earlier request until 6.
@@ -243,7 +243,7 @@ fn a_request_that_changes_threads_stays_where_it_began() {
 }
 
 #[test]
-fn cycles_and_nonsense_end() {
+fn requests_with_cycles_and_impossible_threads_come_to_an_end() {
     // Each thread woke the other at the same time.
     assert_eq!(path(&["R11111rR", "S00000rS"], &[request((0, 0), (0, 8))]), "0c1 0-5 0w1 0c1");
     // A waker that does not exist, and one that had ended.
@@ -295,7 +295,7 @@ pub(crate) fn assert_sums(summary: &Summary) {
 
 /// Of 40 requests one waits ten times as long for the disk.
 #[test]
-fn the_first_row_is_what_slow_requests_have_more_of() {
+fn the_first_row_of_requests_is_what_slow_ones_have_more_of() {
     let mut line = String::new();
     let mut requests = Vec::new();
     for number in 0..40u64 {

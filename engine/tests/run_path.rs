@@ -45,7 +45,7 @@ fn shares_of_a_report_add_up_to_the_whole() {
 
 /// As Go's `sysmon`, which wakes each 10 ms: its sleep is on no path of a program that only computes.
 #[test]
-fn the_sleep_of_who_only_comes_in_between_is_on_no_path() {
+fn the_sleep_of_a_housekeeping_thread_is_on_no_path() {
     let ms = |ms: u64| Ticks::from_ns(ms * 1_000_000);
     let call = Operation::Call(FunctionRef(0));
     let thread = |name: &str, operations: &[Operation], background| Thread {

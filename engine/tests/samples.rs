@@ -124,7 +124,7 @@ fn within(counts: (u64, u64)) -> f64 {
 }
 
 #[test]
-fn the_truth_lies_within_what_is_stated() {
+fn true_times_lie_within_the_errors_stated_for_samples() {
     for (probes, probed) in
         [("none", 0u64), ("main and work", 0b11), ("hash and tiny", 0b10_1000), ("all but copy", 0b1110_1111)]
     {
@@ -201,7 +201,7 @@ fn a_sampled_recording_tells_what_a_fully_probed_one_does() {
 /// Where segments of one function are long and those of another short, most short ones have no sample. Their time must not go
 /// to the function of the long ones.
 #[test]
-fn short_segments_are_not_given_to_the_functions_of_long_ones() {
+fn time_of_short_segments_is_not_given_to_the_functions_of_long_ones() {
     let (long, short) = (FunctionRef(0), FunctionRef(1));
     let mut ops = Vec::new();
     for _ in 0..50 {
@@ -294,7 +294,7 @@ proptest! {
 /// Analyses of single operations run on a program with samples written as calls: it runs as before, and its functions have a
 /// report's times.
 #[test]
-fn what_samples_show_can_be_written_out_as_calls() {
+fn samples_written_out_as_calls_give_the_times_of_the_report() {
     for (seed, probed) in [(1, 0u64), (2, 0b11), (3, 0b10_1000), (4, 0b1110_1111)] {
         let program = workload(seed);
         let probed: Vec<bool> = (0..8).map(|bit| probed >> bit & 1 == 1).collect();
@@ -367,7 +367,7 @@ fn on_cpus(program: &Program) -> Vec<[u64; 5]> {
 
 /// A function that only samples show differs between recordings by the sampling error, which must not be a clear change.
 #[test]
-fn what_samples_may_be_wrong_by_is_chance_in_a_comparison() {
+fn the_sampling_error_is_chance_in_a_comparison() {
     let program = workload(7);
     let probed = [true, true, false, false, false, false, false, false];
     let [a, b] = [1, 2].map(|seed| sampled_program(&program, &probed, us(250), seed));

@@ -37,7 +37,7 @@ fn semaphores_are_first_come_first_served() {
 }
 
 #[test]
-fn a_semaphore_starts_with_what_it_is_set_to() {
+fn a_semaphore_starts_with_the_count_it_is_set_to() {
     check(
         r#"{"name":"A","ops":[["sem_init","s",2],["create","B"],["exec","a",3],["sem_post","s"]]},
            {"name":"B","ops":[["sem_wait","s"],["exec","b",1],["sem_wait","s"],["exec","b",1],["sem_wait","s"],["exec","b",1]]}"#,
@@ -47,7 +47,7 @@ fn a_semaphore_starts_with_what_it_is_set_to() {
 }
 
 #[test]
-fn a_mutex_is_not_handed_over() {
+fn a_mutex_is_not_handed_over_to_the_thread_that_it_wakes() {
     // A takes the lock again before B, which it woke, runs.
     check(
         r#"{"name":"A","ops":[["lock","m"],["exec","a",2],["unlock","m"],["lock","m"],["exec","a",2],["unlock","m"]]},
@@ -65,7 +65,7 @@ fn a_mutex_is_not_handed_over() {
 }
 
 #[test]
-fn readers_share_and_writers_do_not() {
+fn readers_share_a_lock_and_writers_do_not() {
     check(
         r#"{"name":"W","ops":[["wrlock","r"],["exec","w",2],["rwunlock","r"]]},
            {"name":"A","ops":[["exec","a",1],["rdlock","r"],["exec","r",3],["rwunlock","r"]]},
@@ -97,7 +97,7 @@ fn a_read_write_lock_is_handed_over_between_readers_and_writers() {
 }
 
 #[test]
-fn barriers_conditions_once_and_life() {
+fn barriers_conditions_once_threads_and_edges_have_this_schedule() {
     check(
         r#"{"name":"A","ops":[["exec","a",1],["barrier","b",2],["exec","a",1],["barrier","b",2],["exec","a",1]]},
            {"name":"B","ops":[["exec","b",3],["barrier","b",2],["exec","b",2],["barrier","b",2]]}"#,
@@ -134,7 +134,7 @@ fn barriers_conditions_once_and_life() {
 }
 
 #[test]
-fn spinning_keeps_a_processor_busy() {
+fn a_spin_lock_s_wait_keeps_a_processor_busy() {
     let text = |lock: &str| {
         format!(
             r#"{{"format":"longpole-program","version":1,"threads":[
@@ -171,7 +171,7 @@ fn threads_at_one_instant_act_in_the_order_in_which_they_became_ready() {
 }
 
 #[test]
-fn a_deadlock_names_who_waits_for_what_and_keeps_the_result_up_to_it() {
+fn a_deadlock_is_a_finding_and_keeps_the_result_up_to_it() {
     check(
         r#"{"name":"T1","ops":[["lock","left"],["exec","a",2],["lock","right"],["exec","never",1]]},
            {"name":"T2","ops":[["lock","right"],["exec","b",3],["lock","left"],["exec","never",1]]}"#,
@@ -181,7 +181,7 @@ fn a_deadlock_names_who_waits_for_what_and_keeps_the_result_up_to_it() {
 }
 
 #[test]
-fn calls_and_times_of_nested_and_recursive_functions() {
+fn nested_and_recursive_functions_have_these_calls_and_times() {
     let report = analysed(
         r#"{"name":"T1","ops":[["call","f"],["exec",1],["call","g"],["exec",2],["call","f"],["exec",4],["exec","g",8],
             ["ret"],["ret"],["exec",16],["ret"],["exec",32],["call","late"]]}"#,
@@ -205,7 +205,7 @@ fn an_empty_program_takes_no_time() {
 }
 
 #[test]
-fn the_schedule_is_a_stream_of_vertices_in_time_order() {
+fn a_schedule_is_a_stream_of_vertices_in_time_order() {
     use engine::schedule::{Simulation, Vertex};
     for seed in 0..200 {
         let program = engine::synth::random_program(seed, engine::synth::Lengths::Tied);

@@ -59,7 +59,7 @@ fn alike(a: f64, b: f64, what: &str) {
 }
 
 #[test]
-fn stacks_add_up_to_a_report() {
+fn owed_times_of_stacks_add_up_to_a_report() {
     for seed in 0..PROGRAMS {
         let whole = random_program(seed, Lengths::Spread);
         let probed: Vec<bool> = (0..whole.functions.len()).map(|function| function % 2 == 0).collect();
@@ -153,7 +153,7 @@ fn an_ideal_run_has_weights_instead_of_one_path() {
 }
 
 #[test]
-fn states_and_calls_are_whole() {
+fn states_and_calls_of_a_measured_run_are_whole() {
     let mut seen = 0;
     for seed in 0..1_000 {
         let program = random_program(seed, Lengths::Spread);

@@ -37,7 +37,7 @@ fn toy() -> Program {
 
 /// As coz finds: `a` gains at most 4.5 % however fast it gets, and `b` nothing.
 #[test]
-fn toy_gains_four_and_a_half_percent_from_a_and_nothing_from_b() {
+fn coz_s_toy_gains_four_and_a_half_percent_from_a_and_nothing_from_b() {
     let program = toy();
     let ranking = rank(&program, &cpus("2"), &ideal(), 10).expect("a ranking").remove(0);
     let gain = |name: &str| ranking.rows.iter().find(|row| row.function == name).map(|row| row.gains_ns);
@@ -54,7 +54,7 @@ fn toy_gains_four_and_a_half_percent_from_a_and_nothing_from_b() {
 /// The shape of coz's producer–consumer example: items go through a queue, and the consumer is the slower side. Making the
 /// consumer faster helps until it is as fast as the producer, which counts from then on.
 #[test]
-fn producer_and_consumer_gain_until_the_other_side_is_the_slower() {
+fn a_producer_and_its_consumer_gain_until_the_other_side_is_the_slower() {
     let items = 200;
     let producer = r#"["exec","produce",700],["signal","items"]"#;
     let consumer = r#"["wait","items"],["exec","consume",1000]"#;

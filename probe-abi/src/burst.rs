@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_of_a_burst_are_reads() {
+    fn operations_of_a_burst_of_reads_are_reads() {
         let burst = Burst { flags: OperationFlags::READS, ..burst(2, 100, 30) };
         let (read, unlock) = (SyncOperation::RwLockRead as u16, SyncOperation::RwLockUnlock as u16);
         assert_eq!(burst.each_operation().count(), 4);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn the_operations_of_a_burst_add_up_to_the_nanosecond() {
+    fn operations_of_a_burst_add_up_to_its_span_and_held_time() {
         for (count, span_ns, held_ns) in [(1, 10, 10), (2, 100, 31), (1_000, 999_999, 77_777), (3, 7, 9)] {
             let burst = burst(count, span_ns, held_ns);
             let (mut number, mut held, mut before_ns) = (0, 0, burst.began_ns());

@@ -292,7 +292,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cookie_survives_the_kernel() {
+    fn a_function_cookie_is_read_back_from_its_bits() {
         for function in [0, 1, 0x8000_0001, u32::MAX] {
             for exit in [false, true] {
                 for (group, generation) in [(0, 0), (7, 1), (255, u16::MAX)] {

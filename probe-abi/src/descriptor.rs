@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_and_kinds_match_both_ways() {
+    fn descriptor_numbers_and_kinds_match_both_ways() {
         for number in 0..=14 {
             assert_eq!(Descriptor::from_number(number) as u32, number);
         }
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_with_a_descriptor() {
+    fn system_calls_with_a_descriptor_as_first_argument_are_known() {
         // read, fsync, recvmsg, epoll_wait, io_uring_enter.
         assert!([0, 74, 47, 232, 426].into_iter().all(Descriptor::is_first_argument_of));
         // Only calls with a descriptor determine it.

@@ -358,7 +358,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_do_not_overlap() {
+    fn parts_of_the_shared_memory_do_not_overlap() {
         let layout = SharedLayout::new(5, 1024).expect("good numbers");
         assert_eq!(layout.control(0), 512);
         assert!(layout.control(4) + CONTROL_WORDS <= layout.ring(0));
@@ -376,7 +376,7 @@ mod tests {
 
     /// A ring that nothing empties is reported well before it is full, wherever in the ring it began to fill.
     #[test]
-    fn a_ring_that_fills_rings_at_half_and_again_while_nobody_comes() {
+    fn a_ring_that_fills_rings_the_doorbell_at_half_and_again_when_nearly_full() {
         for records in [128u64, 1024, 1 << 15] {
             let layout = SharedLayout::new(1, records as usize).expect("good numbers");
             let room = records - RING_MARGIN;
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_has_no_layout() {
+    fn impossible_ring_numbers_have_no_layout() {
         for (rings, records) in [(0, 1024), (1, 0), (1, 1000), (1, 64), (1, 1 << 30), (usize::MAX, 1024)] {
             assert_eq!(SharedLayout::new(rings, records), None);
         }

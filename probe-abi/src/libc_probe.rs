@@ -267,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cookie_survives_the_kernel() {
+    fn a_libc_cookie_is_read_back_from_its_bits() {
         for (counters, site) in [(0, 0), (1_792, 255), (u16::MAX, u16::MAX)] {
             for &part in Part::ALL {
                 for (&object, &second) in ObjectFrom::ALL.iter().zip(SecondFrom::ALL) {
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn every_operation_fits_into_a_cookie() {
+    fn every_operation_s_number_fits_into_a_cookie() {
         assert!(crate::SyncOperation::ALL.iter().all(|&operation| (operation as u16) < 256));
     }
 }

@@ -270,7 +270,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn families_are_those_of_the_names() {
+    fn the_family_of_an_operation_fits_its_name() {
         let words = [
             (SyncFamily::Mutex, "mutex "),
             (SyncFamily::Mutex, "condition "),
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_and_operations_match_both_ways() {
+    fn operation_numbers_and_operations_match_both_ways() {
         for &operation in SyncOperation::ALL {
             assert_eq!(SyncOperation::from_number(operation as u16), Some(operation));
         }

@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn decode_gives_back_the_bytes_of_every_kind() {
+    fn records_of_every_kind_are_decoded_to_the_same_bytes() {
         for kind in Kind::ALL {
             let size = Record::size_of(kind);
             let mut bytes = [0u8; 64];
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_kinds_are_named_not_guessed() {
+    fn unknown_record_kinds_are_errors_with_their_number() {
         let mut bytes = [0u8; 64];
         let beyond = Kind::ALL.iter().map(|&kind| kind as u8 + 1).max().unwrap_or(1);
         for kind in [0u8, beyond, 255] {

@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_length_lies_in_its_bucket() {
+    fn a_request_s_length_lies_in_its_bucket() {
         for ns in [0, 1, 900, 1023, 1024, 1279, 1280, 5000, 123_456, 99_999_999, 1 << 40, (1 << 42) - 1] {
             let bucket = request_bucket(ns);
             assert!(bucket_begins_ns(bucket) <= ns && ns < bucket_begins_ns(bucket + 1), "{ns} in {bucket}");

@@ -92,7 +92,7 @@ mod tests {
     use std::vec::Vec;
 
     #[test]
-    fn every_file_counts() {
+    fn every_source_file_is_part_of_the_abi_stamp() {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
         let names = std::fs::read_dir(folder).expect("src");
         let mut names: Vec<String> =
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn code_counts_and_comments_do_not() {
+    fn the_abi_hash_depends_on_code_and_not_on_comments() {
         let hash = |source: &str| hash_code(FNV_START, source.as_bytes());
         let source = "pub struct A {\n    /// What.\n    pub x: u32,\n}\n";
         assert_eq!(hash(source), hash("//! New.\npub struct A {\n  /// Which, in ms.\n  pub x: u32,\n}\n"));
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stamp_holds_version_and_hash() {
+    fn the_abi_stamp_contains_version_and_hash() {
         assert_eq!(&ABI_STAMP[..8], b"longpole");
         assert_eq!(ABI_STAMP[8..12], crate::ABI_VERSION.to_le_bytes());
         assert_eq!(ABI_STAMP[16..], source_hash().to_le_bytes());

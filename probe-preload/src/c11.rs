@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_become_errors() {
+    fn results_of_c11_functions_become_error_numbers() {
         assert_eq!([0, 1, 2, 3, 4].map(outcome), [0, EBUSY, EINVAL, ENOMEM, ETIMEDOUT]);
     }
 }

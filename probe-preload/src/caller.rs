@@ -106,7 +106,7 @@ mod tests {
     use core::ffi::CStr;
 
     #[test]
-    fn what_is_there_is_read_and_what_is_not_is_no_fault() {
+    fn reading_memory_that_is_not_mapped_is_an_error_and_no_fault() {
         let mut memory = Memory::new();
         let long = std::format!("NAME={}\0", "x".repeat(9000));
         let text = long.as_ptr() as usize;

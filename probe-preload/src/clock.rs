@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_vdso_has_the_clock_and_it_is_the_kernels() {
+    fn the_vdso_s_clock_is_found_and_agrees_with_the_kernel() {
         find();
         assert_ne!(clock_function().load(Ordering::Relaxed), 0);
         for _ in 0..1000 {
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn both_kinds_of_hash_table_count_alike() {
+    fn symbols_in_a_gnu_hash_table_are_counted() {
         // One bucket with the symbols 1 to 3, one with symbol 4, and an empty one.
         let table: [u32; 14] = [3, 1, 1, 0, 0, 0, 1, 4, 0, 2, 4, 7, 9, 0];
         // SAFETY: a table as described.

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_descriptor_is_six_numbers_and_nothing_else() {
+    fn a_descriptor_variable_is_six_numbers_and_nothing_else() {
         let good = Descriptor { fd: 700, device: 1, inode: u64::MAX, others: [5, 6], filters: 2 };
         assert_eq!(Descriptor::parse(text(c"700:1:18446744073709551615:5:6:2")), Some(good));
         for bad in [
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn the_variable_is_found_by_its_whole_name() {
+    fn the_descriptor_variable_is_found_by_its_whole_name() {
         let list = [c"A=1", c"LONGPOLE_INTERPOSER=9", c"LONGPOLE_INTERPOSE=7:1:2", c"Z="].map(CStr::as_ptr);
         let mut ended = std::vec::Vec::from(list);
         ended.push(core::ptr::null());

@@ -316,7 +316,7 @@ mod tests {
 
     /// With a library that is gone, every readable environment would be changed.
     #[test]
-    fn what_the_kernel_would_refuse_is_handed_on_as_it_is() {
+    fn an_environment_that_the_kernel_would_refuse_is_passed_on_unchanged() {
         let bad = 8 as *const c_char;
         let preload = c"LD_PRELOAD=/tmp/longpole-0-0/longpole-preload.so".as_ptr();
         for list in [&[bad, core::ptr::null()][..], &[preload, bad, core::ptr::null()]] {
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_library_that_cannot_be_loaded_is_taken_out_and_nothing_else() {
+    fn a_preload_entry_whose_file_is_gone_is_removed_and_nothing_else() {
         let gone = ended(&[
             c"A=1",
             c"LD_PRELOAD=/lib/first.so:/tmp/longpole-0-0/longpole-preload.so /lib/last.so",
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_library_that_is_there_stays_but_for_programs_of_another_kind() {
+    fn a_preload_entry_is_kept_except_for_programs_of_another_kind() {
         let folder = std::env::temp_dir().join(std::format!("longpole-test-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("folder");
         let library = folder.join("longpole-preload.so");

@@ -122,7 +122,7 @@ mod tests {
 
     /// A program with a sanitizer must not end at its start because it is the child of a recorded command.
     #[test]
-    fn a_program_with_a_sanitizer_refuses_and_others_do_not() {
+    fn a_program_with_an_address_sanitizer_refuses_the_library() {
         let folder = std::env::temp_dir().join(std::format!("longpole-executable-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder");
         let source = folder.join("main.c");
@@ -141,7 +141,7 @@ mod tests {
 
     /// For any numbers in the headers there is an answer.
     #[test]
-    fn damaged_headers_are_no_trouble() {
+    fn damaged_headers_of_an_executable_never_panic() {
         let path = std::env::temp_dir().join(std::format!("longpole-damaged-{}", std::process::id()));
         let whole = std::fs::read("/bin/sh").expect("a program");
         for at in (4..64).chain([64 + 8, 64 + 16, 64 + 32]) {

@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     #[cfg(target_env = "gnu")]
-    fn a_thread_knows_its_number_without_the_kernel() {
+    fn a_thread_s_number_is_known_without_a_system_call() {
         process::look_until_up();
         let numbers = || (thread_number(), Some(crate::system::tid()));
         let (known, asked) = numbers();
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_are_glibcs() {
+    fn flags_of_a_mutex_are_those_of_its_glibc_kind() {
         assert_eq!(special(1 | 256), OperationFlags::RECURSIVE | OperationFlags::KIND_KNOWN);
         let all = OperationFlags::ERROR_CHECK | OperationFlags::ROBUST | OperationFlags::INHERIT;
         assert_eq!(special(2 | 16 | 32), all | OperationFlags::KIND_KNOWN);

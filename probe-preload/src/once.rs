@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn the_jump_leads_to_the_routine_and_is_noted() {
+    fn the_once_routine_is_called_and_noted() {
         let own = tls();
         own.routine.set(routine as extern "C" fn() as usize);
         own.ran.set(0);

@@ -258,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn functions_are_found_and_errno_is_kept() {
+    fn looking_up_a_function_keeps_errno() {
         set_errno(4711);
         let real = Real::new(c"pthread_mutex_lock");
         assert_eq!(real.get(), real.get());
@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     #[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
-    fn versions_of_a_function_are_told_apart() {
+    fn two_versions_of_a_function_have_different_addresses() {
         let old = Real::of_version(c"pthread_cond_wait", c"GLIBC_2.2.5");
         let new = Real::of_version(c"pthread_cond_wait", c"GLIBC_2.3.2");
         let unknown = Real::of_version(c"pthread_cond_wait", c"LONGPOLE_1");
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_is_there() {
+    fn the_environment_and_the_auxiliary_vector_are_found() {
         assert!(environment().is_some());
         assert_ne!(auxiliary(33), 0);
     }

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_is_silent_until_it_is_not() {
+    fn a_thread_is_silent_from_begin_to_end() {
         std::thread::spawn(|| {
             let own = tls();
             assert!(!is_silent(own) && !is_born_silent(own));

@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_is_known_by_its_numbers() {
+    fn a_call_that_restricts_a_thread_is_known_by_its_numbers() {
         for (option, value, threat) in [
             (22, 1, Threat::Strict),
             (22, 2, Threat::Filter),
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_that_fails_leaves_a_thread_as_it_was() {
+    fn a_failed_restriction_leaves_a_thread_as_it_was() {
         std::thread::spawn(|| {
             let own = crate::tls::tls();
             assert_eq!(change(Threat::Strict, || -1), -1);

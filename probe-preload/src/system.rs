@@ -374,7 +374,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernel_answers() {
+    fn system_calls_of_the_library_return_the_kernel_s_answers() {
         assert_eq!(pid(), std::process::id());
         let file = std::fs::File::open("/proc/self/exe").expect("exe");
         use std::os::{fd::AsRawFd, unix::fs::MetadataExt};
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_filters_is_found_in_its_line() {
+    fn the_number_of_seccomp_filters_is_read_from_its_line() {
         let text = "Name:\tSeccomp_filters:\nSeccomp:\t2\nSeccomp_filters:\t12\nSpeculation:\t7\n";
         assert_eq!(filters_of(text), Some(12));
         assert_eq!(filters_of("\n\nSeccomp_filters:\t0\n"), Some(0));

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_thread_has_its_own_and_it_starts_as_zero() {
+    fn every_thread_has_its_own_zeroed_thread_local_data() {
         let mine = tls();
         mine.patience.set(7);
         let (other, value) =

@@ -55,7 +55,7 @@ mod tests {
     use core::sync::atomic::Ordering;
 
     #[test]
-    fn words_are_counted_up() {
+    fn words_of_the_shared_memory_are_counted_up_and_wrap() {
         let word = AtomicU64::new(u64::MAX - 1);
         assert_eq!(add_one(&word), u64::MAX - 1);
         count(&word);

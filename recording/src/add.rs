@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn facts_are_added_and_the_session_stays_whole() {
+    fn facts_added_to_a_session_leave_it_whole() {
         let folder = tempfile::tempdir().expect("folder");
         let path = folder.path().join("a.lp");
         let meta = Meta::of_this_machine(ClockAnchor::now(1));
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_session_is_left_alone() {
+    fn adding_facts_to_a_cut_session_changes_nothing() {
         let folder = tempfile::tempdir().expect("folder");
         let path = folder.path().join("a.lp");
         let meta = Meta::of_this_machine(ClockAnchor::now(1));

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_file_is_private() {
+    fn a_new_file_is_readable_by_its_owner_only() {
         let dir = tempfile::tempdir().expect("dir");
         let path = dir.path().join("new.lp");
         let file = create_file(&path, Overwrite::Nothing).expect("created");
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_tells_what_would_be_refused_and_changes_nothing() {
+    fn checking_a_file_tells_what_would_be_refused_and_changes_nothing() {
         let dir = tempfile::tempdir().expect("dir");
         let path = |name: &str| dir.path().join(name);
         std::fs::write(path("text"), "precious").expect("written");
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_never_followed() {
+    fn a_symbolic_link_as_output_is_refused() {
         let dir = tempfile::tempdir().expect("dir");
         let precious = dir.path().join("precious");
         std::fs::write(&precious, "").expect("written");
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hard_link_keeps_its_content() {
+    fn replacing_a_hard_link_keeps_the_other_name_s_content() {
         let dir = tempfile::tempdir().expect("dir");
         let precious = dir.path().join("precious");
         std::fs::write(&precious, "keep me").expect("written");
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_took_the_place_of_a_pipe_is_not_written_to() {
+    fn a_file_in_the_place_of_a_device_is_not_written_to() {
         let file = tempfile::tempfile().expect("file");
         let device = std::fs::metadata("/dev/null").expect("device").file_type();
         assert_eq!(still(device, file).expect_err("refused").to_string(), "this is not a regular file");
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_may_be_replaced_is() {
+    fn only_files_that_may_be_overwritten_are_replaced() {
         let dir = tempfile::tempdir().expect("dir");
         let text = dir.path().join("thesis.txt");
         std::fs::write(&text, "years of work").expect("written");
@@ -321,7 +321,7 @@ mod tests {
 
     /// Recordings that begin in the same second have the same default name; none may replace another.
     #[test]
-    fn names_that_are_taken_are_counted_up_even_at_the_same_time() {
+    fn output_names_in_use_are_counted_up_even_at_the_same_time() {
         let dir = tempfile::tempdir().expect("dir");
         let path = dir.path().join("longpole-sort-12-2023.lp");
         std::os::unix::fs::symlink("/not-there", dir.path().join("longpole-sort-12-2023-3.lp"))
@@ -351,7 +351,7 @@ mod tests {
 
     /// The ring of a recording may be written more than a thousand times.
     #[test]
-    fn after_a_thousand_names_the_time_is_one() {
+    fn after_a_thousand_numbers_an_output_name_has_the_time() {
         let dir = tempfile::tempdir().expect("dir");
         let path = dir.path().join("a.lp");
         std::fs::write(&path, "").expect("written");
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn default_names_are_plain_whatever_the_target_is_called() {
+    fn default_names_have_safe_characters_whatever_the_target_is_called() {
         let time = 1_700_000_000_000_000_000;
         assert_eq!(default_name("sort", 12, time), Path::new("longpole-sort-12-20231114T221320Z.lp"));
         assert_eq!(

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_machine_is_described() {
+    fn the_metadata_describes_this_machine() {
         let meta = Meta::of_this_machine(ClockAnchor::now(5));
         assert_eq!(meta.abi_version, probe_abi::ABI_VERSION);
         assert!(meta.cpu_count >= 1);
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_fields_are_ignored_and_missing_ones_default() {
+    fn unknown_fields_of_metadata_are_ignored_and_missing_ones_default() {
         let meta: Meta = serde_json::from_str(r#"{"host":"h","of_a_later_version":[1]}"#).expect("meta");
         assert_eq!(meta, Meta { host: "h".into(), ..Meta::default() });
     }

@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_whole_numbers_of_a_real_user_count() {
+    fn sudo_variables_count_only_as_whole_numbers_of_a_real_user() {
         let user = |uid: &'static str, gid: &'static str| {
             SudoUser::from_variables(move |name| {
                 let value = if name == "SUDO_UID" { uid } else { gid };
@@ -54,11 +54,13 @@ mod tests {
     }
 
     #[test]
-    fn a_file_given_away_is_private() {
+    fn a_file_given_to_another_user_is_readable_by_that_user_only() {
         use std::os::unix::fs::MetadataExt;
         let file = tempfile::tempfile().unwrap();
         if file.metadata().unwrap().uid() != 0 {
-            println!("SKIP a_file_given_away_is_private: only root can give files away");
+            println!(
+                "SKIP a_file_given_to_another_user_is_readable_by_that_user_only: only root can give files away"
+            );
             return;
         }
         SudoUser { uid: 1234, gid: 567 }.give(&file).unwrap();

@@ -95,7 +95,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn a_file_is_there_whole_or_not_at_all() {
+    fn a_file_is_written_completely_or_not_at_all() {
         let folder = tempfile::tempdir().expect("folder");
         let path = folder.path().join("out.json");
         let names = || std::fs::read_dir(folder.path()).expect("folder").count();
@@ -121,7 +121,7 @@ mod tests {
 
     /// A process that is killed while it writes must not leave a large hidden file.
     #[test]
-    fn a_process_that_ends_while_it_writes_leaves_nothing() {
+    fn a_process_that_ends_while_it_writes_leaves_no_file() {
         let folder = tempfile::tempdir().expect("folder");
         let names = || std::fs::read_dir(folder.path()).expect("folder").count();
         let unnamed = OpenOptions::new().write(true).custom_flags(libc::O_TMPFILE).open(folder.path());

@@ -172,7 +172,7 @@ fn path(built: &Built, name: &str) -> PathBuf {
 }
 
 #[test]
-fn whole_programs_of_c_and_cpp() {
+fn c_and_cpp_programs_are_located_as_llvm_does() {
     let mut inlined = 0;
     for arguments in [
         &["-O2", "-g", "-gdwarf-5"][..],
@@ -195,7 +195,7 @@ fn whole_programs_of_c_and_cpp() {
 }
 
 #[test]
-fn other_compilers() {
+fn programs_of_other_compilers_are_located_as_llvm_does() {
     for (compiler, arguments) in
         [("clang++", &["-O2", "-g", "-gdwarf-5"][..]), ("clang++", &["-O2", "-gdwarf-4"])]
     {
@@ -223,8 +223,8 @@ int main(int argc, char **argv) { return loop(argc * 10) & 1; }
 "#;
 
 #[test]
-fn separate_debug_file_by_debug_link() {
-    let test = "separate_debug_file_by_debug_link";
+fn a_debug_file_by_debug_link_is_used_if_its_checksum_is_right() {
+    let test = "a_debug_file_by_debug_link_is_used_if_its_checksum_is_right";
     let Some(built) = cpp(test, &["-O2", "-g", "-Wl,--build-id=none"]) else { return };
     let folder = built.folder.path();
     for arguments in [
@@ -258,8 +258,8 @@ fn separate_debug_file_by_debug_link() {
 }
 
 #[test]
-fn separate_debug_file_by_build_id() {
-    let test = "separate_debug_file_by_build_id";
+fn a_debug_file_by_build_id_is_used_if_its_build_id_is_right() {
+    let test = "a_debug_file_by_build_id_is_used_if_its_build_id_is_right";
     let Some(built) = cpp(test, &["-O2", "-g", "-Wl,--build-id=sha1"]) else { return };
     let Some(other) = c(test, &["-O2", "-g", "-Wl,--build-id=sha1"]) else { return };
     let folder = built.folder.path();
@@ -290,8 +290,8 @@ fn separate_debug_file_by_build_id() {
 }
 
 #[test]
-fn what_two_debug_files_have_in_common() {
-    let test = "what_two_debug_files_have_in_common";
+fn debug_information_shared_by_two_files_is_located_as_llvm_does() {
+    let test = "debug_information_shared_by_two_files_is_located_as_llvm_does";
     let Some(built) = cpp(test, &["-O2", "-g", "-gdwarf-4"]) else { return };
     let folder = built.folder.path();
     for name in ["a", "b"] {
@@ -306,7 +306,7 @@ fn what_two_debug_files_have_in_common() {
 }
 
 #[test]
-fn split_debug_information_in_objects_and_in_a_package() {
+fn split_debug_information_is_found_in_objects_and_packages() {
     for version in ["-gdwarf-5", "-gdwarf-4"] {
         let test = format!("split {version}");
         let arguments = ["-O2", "-g", version];
@@ -371,8 +371,8 @@ fn compare_moved(test: &str, module: &ModuleFunctions, whole: &Path) -> Option<u
 }
 
 #[test]
-fn every_way_of_compressing() {
-    let test = "every_way_of_compressing";
+fn compressed_debug_information_is_located_as_llvm_does() {
+    let test = "compressed_debug_information_is_located_as_llvm_does";
     let Some(built) = cpp(test, &["-O2", "-g"]) else { return };
     for kind in ["zlib", "zlib-gnu", "zstd"] {
         let option = format!("--compress-debug-sections={kind}");
@@ -388,8 +388,8 @@ fn every_way_of_compressing() {
 }
 
 #[test]
-fn the_small_table_packed_into_a_stripped_program() {
-    let test = "the_small_table_packed_into_a_stripped_program";
+fn a_stripped_program_with_a_packed_table_has_its_functions() {
+    let test = "a_stripped_program_with_a_packed_table_has_its_functions";
     let Some(built) = c(test, &["-O2", "-g"]) else { return };
     let folder = built.folder.path();
     // As Fedora's find-debuginfo does it.
@@ -440,7 +440,7 @@ fn main() {
 "#;
 
 #[test]
-fn rust_programs() {
+fn rust_programs_are_located_as_llvm_does() {
     for arguments in [
         &["-O", "-g", "-Csymbol-mangling-version=v0"][..],
         &["-O", "-g", "-Csymbol-mangling-version=legacy", "-Zunstable-options"],
@@ -455,12 +455,14 @@ fn rust_programs() {
 
 /// Large programs that happen to be here.
 #[test]
-fn real_programs() {
+fn this_test_s_own_binary_is_located_as_llvm_does() {
     let real = ["/proc/self/exe".to_owned()];
     for binary in real {
         let module = functions_of(Path::new(&binary)).expect("readable");
         if module.elf().section(b".debug_info").is_none() {
-            println!("SKIP real_programs: {binary} has no debug information");
+            println!(
+                "SKIP this_test_s_own_binary_is_located_as_llvm_does: {binary} has no debug information"
+            );
             continue;
         }
         compare("this test", &module, &std::fs::read_link(binary).expect("link"));

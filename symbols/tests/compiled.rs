@@ -55,11 +55,11 @@ fn bytes_at(built: &Built, offset: u64) -> Vec<u8> {
 }
 
 #[test]
-fn the_symbol_table_as_readelf_sees_it() {
+fn the_symbol_table_is_the_one_readelf_shows() {
     for arguments in
         [&["-O2", "-g"][..], &["-O2", "-no-pie"], &["-O0", "-g", "-static"], &["-O2", "-g", "-gz"]]
     {
-        let test = "the_symbol_table_as_readelf_sees_it";
+        let test = "the_symbol_table_is_the_one_readelf_shows";
         let Some(built) = build_c(test, arguments) else { continue };
         let Some(text) = output("readelf", &["-sW", "--no-demangle"], &built.binary) else {
             println!("SKIP {test}: no readelf");
@@ -111,8 +111,10 @@ fn functions_are_chosen_by_places_in_them() {
 }
 
 #[test]
-fn kinds_of_functions() {
-    let Some(built) = build_c("kinds_of_functions", &["-O2"]) else { return };
+fn functions_are_ordinary_aliases_startup_code_or_resolvers() {
+    let Some(built) = build_c("functions_are_ordinary_aliases_startup_code_or_resolvers", &["-O2"]) else {
+        return;
+    };
     let module = functions_of(&built.binary).expect("readable");
     let kind = |name| module.functions()[index_of(&module, name)].kind;
     assert_eq!(kind("leaf"), FunctionKind::Ordinary);
@@ -130,10 +132,10 @@ fn kinds_of_functions() {
 }
 
 #[test]
-fn offsets_lead_to_the_instructions_of_pie_and_of_fixed_programs() {
+fn function_offsets_lead_to_their_instructions_with_and_without_pie() {
     let mut starts = Vec::new();
     for arguments in [&["-O2", "-pie", "-fPIE"][..], &["-O2", "-no-pie", "-fPIE"]] {
-        let Some(built) = build_c("offsets_lead_to_the_instructions", arguments) else { continue };
+        let Some(built) = build_c("function_offsets_lead_to_their_instructions", arguments) else { continue };
         let module = functions_of(&built.binary).expect("readable");
         let function = &module.functions()[index_of(&module, "stub")];
         assert_eq!(module.elf().code_address_of(function.file_offset), Some(function.address));
@@ -148,11 +150,13 @@ fn offsets_lead_to_the_instructions_of_pie_and_of_fixed_programs() {
 }
 
 #[test]
-fn exits_of_tail_calls_tables_and_what_never_returns() {
+fn exits_are_found_in_tail_calls_jump_tables_and_endless_functions() {
     for arguments in
         [&["-O2"][..], &["-O2", "-no-pie", "-fno-pie"], &["-O1", "-fcf-protection=full"], &["-O0"]]
     {
-        let Some(built) = build_c("exits_of_tail_calls_tables_and_what_never_returns", arguments) else {
+        let Some(built) =
+            build_c("exits_are_found_in_tail_calls_jump_tables_and_endless_functions", arguments)
+        else {
             continue;
         };
         let module = functions_of(&built.binary).expect("readable");
@@ -199,8 +203,8 @@ fn cold_parts_and_landing_pads_belong_to_their_function() {
 }
 
 #[test]
-fn every_function_is_chosen_or_counted() {
-    let Some(built) = build_c("every_function_is_chosen_or_counted", &["-O2"]) else { return };
+fn every_function_is_chosen_or_counted_as_left_out() {
+    let Some(built) = build_c("every_function_is_chosen_or_counted_as_left_out", &["-O2"]) else { return };
     let module = functions_of(&built.binary).expect("readable");
     let all = choose(&module, &Selection::default());
     for selection in [
@@ -238,8 +242,8 @@ fn every_function_is_chosen_or_counted() {
 }
 
 #[test]
-fn the_rust_standard_library_is_left_out() {
-    let test = "the_rust_standard_library_is_left_out";
+fn functions_of_the_rust_standard_library_are_left_out() {
+    let test = "functions_of_the_rust_standard_library_are_left_out";
     for mangling in ["v0", "legacy"] {
         let arguments = ["-O", "-g", "-C", &format!("symbol-mangling-version={mangling}")];
         let arguments: Vec<&str> = match mangling {
@@ -280,8 +284,8 @@ fn the_rust_standard_library_is_left_out() {
 }
 
 #[test]
-fn lines_and_inlining_as_addr2line_sees_them() {
-    let test = "lines_and_inlining_as_addr2line_sees_them";
+fn lines_and_inlined_calls_are_those_of_addr2line() {
+    let test = "lines_and_inlined_calls_are_those_of_addr2line";
     for arguments in
         [&["-O2", "-g"][..], &["-O2", "-g", "-no-pie"], &["-O2", "-g", "-gz"], &["-O2", "-gdwarf-4"]]
     {
@@ -348,8 +352,8 @@ fn lines_and_inlining_as_addr2line_sees_them() {
 }
 
 #[test]
-fn a_stripped_program_guesses_no_name() {
-    let test = "a_stripped_program_guesses_no_name";
+fn a_stripped_program_has_addresses_instead_of_guessed_names() {
+    let test = "a_stripped_program_has_addresses_instead_of_guessed_names";
     let Some(built) = build_c(test, &["-O2", "-s"]) else { return };
     let module = functions_of(&built.binary).expect("readable");
     assert!(!module.functions().iter().any(|function| module.raw_name(function) == "leaf"));
@@ -362,8 +366,8 @@ fn a_stripped_program_guesses_no_name() {
 }
 
 #[test]
-fn a_separate_debug_file_counts_if_its_build_id_is_equal() {
-    let test = "a_separate_debug_file_counts_if_its_build_id_is_equal";
+fn a_separate_debug_file_is_used_only_with_an_equal_build_id() {
+    let test = "a_separate_debug_file_is_used_only_with_an_equal_build_id";
     let arguments = ["-O2", "-g", "-Wl,--build-id=0x0123456789abcdef"];
     let Some(built) = build_c(test, &arguments) else { return };
     let Some(impostor) = build_c(test, &["-O2", "-g", "-Wl,--build-id=0xffff456789abcdef"]) else { return };
@@ -398,8 +402,8 @@ fn a_separate_debug_file_counts_if_its_build_id_is_equal() {
 }
 
 #[test]
-fn go_is_probed_by_entry_only() {
-    let test = "go_is_probed_by_entry_only";
+fn functions_of_go_get_entry_probes_only() {
+    let test = "functions_of_go_get_entry_probes_only";
     let Some(built) = build_c(test, &["-O2"]) else { return };
     let note = built.folder.path().join("note");
     std::fs::write(&note, b"\xff Go buildinf:").expect("note");
@@ -418,7 +422,7 @@ fn go_is_probed_by_entry_only() {
 }
 
 #[test]
-fn what_is_no_program_is_refused_in_one_line() {
+fn a_file_that_is_no_program_is_refused_in_one_line() {
     let folder = tempfile::tempdir().expect("folder");
     let file = |name: &str, content: &[u8]| {
         let path = folder.path().join(name);

@@ -96,9 +96,9 @@ fn check(
 }
 
 #[test]
-fn calls_and_tail_calls_of_c() {
+fn exits_of_c_functions_are_reached_once_per_call() {
     for arguments in [&["-O2"][..], &["-O1", "-fno-omit-frame-pointer"], &["-O0"], &["-Os"], &["-O3"]] {
-        let test = "calls_and_tail_calls_of_c";
+        let test = "exits_of_c_functions_are_reached_once_per_call";
         let Some(counts) = check(test, "cc", arguments, &[("main.c", C), ("other.c", OTHER_C)]) else {
             return;
         };
@@ -115,9 +115,9 @@ fn calls_and_tail_calls_of_c() {
 }
 
 #[test]
-fn exceptions_leave_frames_without_an_exit() {
+fn functions_left_by_an_exception_reach_no_exit() {
     for arguments in [&["-O2"][..], &["-O0"], &["-Os"]] {
-        let test = "exceptions_leave_frames_without_an_exit";
+        let test = "functions_left_by_an_exception_reach_no_exit";
         let Some(counts) = check(test, "c++", arguments, &[("main.cpp", CPP)]) else { return };
         // 3, 10 and 17 throw.
         assert_eq!(counts["shop::risky(int)"], (20, 3), "{arguments:?}");

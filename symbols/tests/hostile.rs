@@ -204,7 +204,7 @@ fn a_name_of_a_megabyte_with_terminal_codes_is_cut_and_cleaned() {
 }
 
 #[test]
-fn a_million_names_for_one_address_do_not_take_for_ever() {
+fn a_million_names_for_one_address_are_read_in_time() {
     let folder = tempfile::tempdir().expect("folder");
     let path = folder.path().join("program");
     let names = vec![b'a'; 1 << 20];
@@ -217,7 +217,7 @@ fn a_million_names_for_one_address_do_not_take_for_ever() {
 }
 
 #[test]
-fn overlapping_functions_are_not_decoded_again_and_again() {
+fn overlapping_functions_are_decoded_once() {
     let folder = tempfile::tempdir().expect("folder");
     let path = folder.path().join("program");
     let mut code = vec![0x90u8; 1 << 20];
@@ -250,14 +250,14 @@ fn nested(depth: usize) -> String {
 }
 
 #[test]
-fn deep_inlining_does_not_use_up_the_stack() {
+fn deeply_nested_inlining_does_not_overflow_the_stack() {
     for (depth, readable) in [(100, true), (2_000_000, false)] {
         let folder = tempfile::tempdir().expect("folder");
         let (source, path) = (folder.path().join("deep.s"), folder.path().join("program"));
         std::fs::write(&source, nested(depth)).expect("source");
         let built = Command::new("cc").arg("-o").arg(&path).arg(&source).status();
         if !built.is_ok_and(|status| status.success()) {
-            println!("SKIP deep_inlining_does_not_use_up_the_stack: no cc for x86-64");
+            println!("SKIP deeply_nested_inlining_does_not_overflow_the_stack: no cc for x86-64");
             return;
         }
         let module = functions_of(&path).expect("readable");

@@ -114,9 +114,9 @@ fn check(built: &Built, function: &str) {
 }
 
 #[test]
-fn places_between_taking_and_giving_back_are_under_the_lock() {
+fn places_between_lock_and_unlock_lie_in_a_lock_region() {
     for level in ["-O0", "-O1", "-O2", "-Os"] {
-        let test = "places_between_taking_and_giving_back_are_under_the_lock";
+        let test = "places_between_lock_and_unlock_lie_in_a_lock_region";
         let arguments = [level, "-fno-inline", "-fno-optimize-sibling-calls"];
         let Some(built) = build(test, "cc", &arguments, &[("held.c", SOURCE)]) else { continue };
         for function in ["straight", "loops", "leaves_early", "switches", "inlined", "last"] {
@@ -126,8 +126,10 @@ fn places_between_taking_and_giving_back_are_under_the_lock() {
 }
 
 #[test]
-fn what_is_no_code_is_no_section() {
-    let Some(built) = build("what_is_no_code_is_no_section", "cc", &["-O1"], &[("held.c", SOURCE)]) else {
+fn addresses_outside_code_lie_in_no_lock_region() {
+    let Some(built) =
+        build("addresses_outside_code_lie_in_no_lock_region", "cc", &["-O1"], &[("held.c", SOURCE)])
+    else {
         return;
     };
     let module = functions_of(&built.binary).expect("a binary");

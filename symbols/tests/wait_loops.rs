@@ -172,9 +172,9 @@ fn waits(test: &str, compiler: &str, arguments: &[&str]) -> Option<Vec<(String, 
 }
 
 #[test]
-fn wait_loops_are_told_from_searches_and_sums() {
+fn wait_loops_are_distinguished_from_searches_and_sums() {
     if !cfg!(target_arch = "x86_64") {
-        println!("SKIP wait_loops_are_told_from_searches_and_sums: x86-64 only");
+        println!("SKIP wait_loops_are_distinguished_from_searches_and_sums: x86-64 only");
         return;
     }
     for (compiler, options) in [("cc", "-O1"), ("cc", "-O2"), ("cc", "-O3"), ("cc", "-Os"), ("clang", "-O2")]
@@ -190,7 +190,7 @@ fn wait_loops_are_told_from_searches_and_sums() {
 
 /// Without optimization, variables live on the stack: waits that count there are missed, but no work is called waiting.
 #[test]
-fn without_optimization_nothing_that_works_waits() {
+fn without_optimization_no_working_loop_counts_as_waiting() {
     let Some(found) = waits("wait_loops_unoptimized", "cc", &["-O0"]) else { return };
     let wrong: Vec<_> =
         found.iter().filter(|(name, bytes)| name.starts_with("work_") && *bytes > 0).collect();

@@ -9,7 +9,7 @@ use longpole_tests::{Background, must_run, skip_unless_live};
 const LIMIT: Duration = Duration::from_secs(120);
 
 #[test]
-fn commands_that_record_work() {
+fn documented_commands_that_record_work() {
     let store = skip_unless_live!("store.c");
     let mut count = 0;
     for document in documents() {

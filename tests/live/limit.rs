@@ -11,7 +11,7 @@ fn limit(report: &Report, cpus: u64) -> serde_json::Value {
 
 /// A hot lock is named as the limit, and the advice is about the lock, not about making the function under it faster.
 #[test]
-fn a_hot_lock_is_the_limit_and_splitting_it_is_advice() {
+fn a_contended_mutex_is_the_limit_and_splitting_it_is_the_fix() {
     let program = skip_unless_live!("convoy.c");
     let options = ["--interpose", "always", "--overhead", "none"];
     let recorded = Recorded::good(&options, &program, &["101", "4", "100000"]);
@@ -30,7 +30,7 @@ fn a_hot_lock_is_the_limit_and_splitting_it_is_advice() {
 }
 
 #[test]
-fn threads_that_only_compute_want_cpus() {
+fn threads_that_only_compute_are_limited_by_cpus() {
     skip_unless_live!();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     if cores > 8 {
@@ -44,7 +44,7 @@ fn threads_that_only_compute_want_cpus() {
 
 /// Threads that change one cache line are limited by it: LIMIT is not "the work itself", to be helped by more threads.
 #[test]
-fn threads_that_change_one_cache_line_wait_for_each_other() {
+fn threads_that_change_one_cache_line_are_limited_by_it() {
     let program = skip_unless_live!("lines.c");
     if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
         return;
@@ -94,7 +94,7 @@ fn runs_on_one_and_two_cpus_show_which_function_costs_more() {
 
 /// Counters of threads in one cache line, without atomic instructions: LIMIT names the line, not "the work itself".
 #[test]
-fn threads_that_store_to_different_words_of_one_cache_line_wait_for_each_other() {
+fn plain_stores_to_different_words_of_a_cache_line_are_its_limit() {
     let program = skip_unless_live!("lines.c");
     if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
         return;
@@ -122,7 +122,7 @@ fn threads_that_store_to_different_words_of_one_cache_line_wait_for_each_other()
 
 /// Threads with 85 % of their time in the kernel are limited by the kernel's work, not by "the work itself" or by CPUs.
 #[test]
-fn memory_that_is_given_back_and_asked_for_again_is_work_of_the_kernel() {
+fn memory_freed_and_allocated_again_and_again_is_work_of_the_kernel() {
     let program = skip_unless_live!("fresh_memory.c");
     let of = |how: &str, rounds: &str| {
         let recorded = Recorded::good(&["--overhead", "none"], &program, &[how, rounds]);

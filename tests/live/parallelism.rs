@@ -29,7 +29,7 @@ fn adds_up(run: &Value) {
 }
 
 #[test]
-fn logging_that_is_two_percent_of_the_cpu_time_is_named_first_on_eighteen_cpus() {
+fn logging_of_two_percent_of_the_cpu_time_is_named_first_on_18_cpus() {
     let program = skip_unless_live!("startup.c");
     let recorded = Recorded::good(&["--exact"], &program, &[]);
     let measured = parallelism(&recorded, &[]);
@@ -88,7 +88,7 @@ fn counts_within(what: &str, recorded: &Recorded, [large, small, work]: [&str; 3
 }
 
 #[test]
-fn what_is_handed_over_counts_for_who_did_it() {
+fn jobs_passed_to_workers_count_for_the_function_that_ordered_them() {
     let program = skip_unless_live!("submit.c");
     for how in ["condition", "semaphore", "futex", "pipe", "socket", "io_uring"] {
         let recorded = Recorded::good(&["--exact"], &program, &[how]);
@@ -102,7 +102,7 @@ fn what_is_handed_over_counts_for_who_did_it() {
 }
 
 #[test]
-fn what_is_sent_through_channels_counts_for_who_sent_it() {
+fn jobs_sent_through_channels_count_for_the_function_that_sent_them() {
     let program = skip_unless_live!("zoo/rust_locks");
     for channel in ["mpsc_jobs", "crossbeam_jobs"] {
         let recorded = Recorded::good(&["--exact"], &program, &[channel, "201"]);
@@ -114,7 +114,7 @@ fn what_is_sent_through_channels_counts_for_who_sent_it() {
 
 /// Also where the team spins between the regions instead of sleeping.
 #[test]
-fn regions_of_openmp_count_for_their_functions() {
+fn openmp_regions_count_for_their_functions() {
     let program = skip_unless_live!("regions.c");
     for policy in ["passive", "active"] {
         let recorded = Recorded::good(
@@ -127,7 +127,7 @@ fn regions_of_openmp_count_for_their_functions() {
 }
 
 #[test]
-fn a_hot_lock_is_what_to_change() {
+fn parallelism_of_a_contended_mutex_advises_to_split_it() {
     let program = skip_unless_live!("convoy.c");
     let options = ["--interpose", "always", "--overhead", "none"];
     let recorded = Recorded::good(&options, &program, &["101", "4", "100000"]);

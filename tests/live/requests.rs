@@ -39,26 +39,26 @@ fn check(reason: &str, kind: &str, name: &str) {
 }
 
 #[test]
-fn more_computing_is_named_by_its_function() {
+fn slow_requests_that_compute_more_name_the_function() {
     check("compute", "computing", "encrypt");
 }
 
 #[test]
-fn a_lock_that_another_thread_has_is_named() {
+fn slow_requests_that_wait_for_a_lock_name_it() {
     check("lock", "lock", "mutex table");
 }
 
 #[test]
-fn a_disk_is_named_by_what_it_was_asked_for() {
+fn slow_requests_that_wait_for_a_disk_name_the_kind_of_wait() {
     check("disk", "disk", "file sync");
 }
 
 #[test]
-fn a_burst_is_a_queue_behind_the_workers() {
+fn slow_requests_in_a_burst_wait_in_the_queue_of_the_workers() {
     check("queue", "queue", "worker");
 }
 
 #[test]
-fn a_cpu_that_an_own_thread_has_is_missing() {
+fn slow_requests_without_a_cpu_wait_for_the_program_s_own_threads() {
     check("cpu", "no_cpu", "");
 }

@@ -126,7 +126,7 @@ fn synthetic() -> Recording {
 }
 
 #[test]
-fn keys_do_what_the_bottom_line_says_and_q_gives_the_terminal_back() {
+fn keys_of_the_bottom_line_work_and_q_restores_the_terminal() {
     let mut screen = Screen::start("run");
     screen.wait_for_text("synthetic (pid 100)");
     // The report is shown for the largest of three CPU counts.
@@ -164,7 +164,7 @@ fn keys_do_what_the_bottom_line_says_and_q_gives_the_terminal_back() {
 }
 
 #[test]
-fn control_c_quits() {
+fn control_c_quits_top_and_restores_the_terminal() {
     let mut screen = Screen::start("run");
     screen.wait_for_text("synthetic (pid 100)");
     screen.press("\x03");
@@ -175,7 +175,7 @@ fn control_c_quits() {
 }
 
 #[test]
-fn another_size_is_another_picture() {
+fn resizing_the_terminal_redraws_the_screen() {
     let mut screen = Screen::start("run");
     screen.wait_for_text("LIMIT");
     let wide = PtySize { rows: 40, cols: 160, pixel_width: 0, pixel_height: 0 };
@@ -189,7 +189,7 @@ fn another_size_is_another_picture() {
 }
 
 #[test]
-fn a_terminated_screen_gives_the_terminal_back() {
+fn sigterm_ends_top_and_restores_the_terminal() {
     let mut screen = Screen::start("run");
     screen.wait_for_text("synthetic (pid 100)");
     let pid = screen.child.process_id().expect("pid").to_string();
@@ -249,7 +249,7 @@ fn status(screen: &mut Screen) -> (u32, Option<String>) {
 
 /// A terminal that hangs up after the question whether there are keys, and before they are read, must not hold the screen.
 #[test]
-fn keys_of_a_terminal_that_is_gone_are_not_read_for_ever() {
+fn a_hung_up_terminal_does_not_keep_the_keyboard_thread() {
     let mut screen = Screen::start("late");
     screen.wait_for_text("waits for its end");
     screen.hang_up();
@@ -258,7 +258,7 @@ fn keys_of_a_terminal_that_is_gone_are_not_read_for_ever() {
 
 /// longpole ends well and by itself, and the target runs on without probes.
 #[test]
-fn a_hang_up_ends_it_and_takes_the_probes_off() {
+fn a_hang_up_ends_top_and_removes_the_probes() {
     skip_unless_live!();
     let target = Target::start();
     let mut command = CommandBuilder::new(binary());
@@ -276,7 +276,7 @@ fn a_hang_up_ends_it_and_takes_the_probes_off() {
 
 /// A recording that a hang-up ends is a whole session.
 #[test]
-fn a_hang_up_ends_a_recording_which_can_be_read() {
+fn a_hang_up_ends_a_recording_that_is_a_whole_session() {
     skip_unless_live!();
     let target = Target::start();
     let folder = tempfile::tempdir().expect("folder");
@@ -301,7 +301,7 @@ fn a_hang_up_ends_a_recording_which_can_be_read() {
 
 /// The screen ends by itself after `--duration`: a user who asked for some minutes need not come back.
 #[test]
-fn a_screen_leaves_by_itself_when_its_time_is_up() {
+fn top_with_a_duration_ends_by_itself() {
     skip_unless_live!();
     let target = Target::start();
     let mut command = CommandBuilder::new(binary());
@@ -316,7 +316,7 @@ fn a_screen_leaves_by_itself_when_its_time_is_up() {
 
 /// Functions are chosen again while longpole is attached: one gets probes, the other loses them, then gets them again.
 #[test]
-fn functions_are_chosen_while_it_runs() {
+fn functions_get_and_lose_probes_by_keys_while_top_runs() {
     skip_unless_live!();
     let target = Target::start();
     let mut command = CommandBuilder::new(binary());
@@ -357,7 +357,7 @@ fn functions_are_chosen_while_it_runs() {
 }
 
 #[test]
-fn a_panic_gives_the_terminal_back_and_is_readable() {
+fn a_panic_restores_the_terminal_and_its_message_is_readable() {
     let screen = Screen::start("panic");
     let (code, text, alternate) = screen.end();
     assert_ne!(code, 0);
@@ -366,7 +366,7 @@ fn a_panic_gives_the_terminal_back_and_is_readable() {
 }
 
 #[test]
-fn a_real_process_on_the_screen() {
+fn top_shows_a_busy_process_and_its_end() {
     skip_unless_live!();
     let mut busy = Busy::start();
     let pid = busy.0.id().to_string();
@@ -403,7 +403,7 @@ fn cpu_ns(pid: u32, name: &str) -> (u64, u64) {
 
 /// For a program that switches all the time, analysing the whole window again each second would take half a CPU and more.
 #[test]
-fn watching_a_busy_program_stays_as_cheap_as_it_was() {
+fn the_cost_of_top_on_a_busy_program_does_not_grow() {
     let program = skip_unless_live!("pingpong.c");
     let target = Background::must_start(std::process::Command::new(program).arg("1000000000"));
     let mut command = CommandBuilder::new(binary());
@@ -434,7 +434,7 @@ fn watching_a_busy_program_stays_as_cheap_as_it_was() {
 
 /// One object a line, each of a stretch of its own; `top` ends when its reader is gone.
 #[test]
-fn a_batch_is_one_json_object_after_the_other() {
+fn top_batch_prints_one_json_object_per_line() {
     skip_unless_live!();
     use std::io::BufRead;
     let busy = Busy::start();

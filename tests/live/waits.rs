@@ -72,7 +72,7 @@ fn check(program: &std::path::Path, kind: &str, mode: &str, what: impl Fn(&[Stri
 /// Wake-ups by pipe, eventfd, socket and futex between threads and between processes are edges: as many as there were wakes,
 /// and from no other thread.
 #[test]
-fn every_wake_through_a_descriptor_is_an_edge_from_its_waker() {
+fn every_wake_up_through_a_descriptor_is_an_edge_from_its_waker() {
     let program = skip_unless_live!("waits.c");
     for mode in ["threads", "processes"] {
         for (kind, what) in [
@@ -91,7 +91,7 @@ fn every_wake_through_a_descriptor_is_an_edge_from_its_waker() {
 
 /// Completions come by the kernel's own way of interrupting a thread, which is not a signal's.
 #[test]
-fn a_completion_is_the_doing_of_who_made_the_request_complete() {
+fn an_io_uring_completion_is_an_edge_from_the_thread_that_caused_it() {
     let program = skip_unless_live!("waits.c");
     let tried = run(Command::new(&program).args(["ring", "1"]), LIMIT).expect("a program that runs");
     if tried.code == Some(77) {
@@ -105,7 +105,7 @@ fn a_completion_is_the_doing_of_who_made_the_request_complete() {
 /// A thread of the kernel passes on what is typed into a terminal: no recorded thread wakes the reader, whose wait counts as
 /// idle.
 #[test]
-fn a_read_from_a_terminal_is_a_wait_for_the_world() {
+fn a_read_from_a_terminal_is_an_idle_wait() {
     let program = skip_unless_live!("waits.c");
     for mode in ["threads", "processes"] {
         let recorded = Recorded::good(&OPTIONS, &program, &["terminal", &ROUNDS.to_string(), mode]);
@@ -124,7 +124,7 @@ fn a_read_from_a_terminal_is_a_wait_for_the_world() {
 /// Reads past the cache and synced writes wait for the disk: not for a thread, even where the disk's interrupt comes
 /// while one runs.
 #[test]
-fn what_a_disk_is_asked_for_is_waited_for_from_the_disk() {
+fn reads_and_syncs_of_a_file_are_waits_for_the_disk() {
     const FEWEST: usize = 3;
     let program = skip_unless_live!("disk.c");
     // Next to the program: temporary folders are often in memory.
@@ -154,7 +154,7 @@ fn what_a_disk_is_asked_for_is_waited_for_from_the_disk() {
 /// one's name. A PI lock is passed on directly. A wait for several words is named after the one that was woken, where that
 /// can be known.
 #[test]
-fn every_wake_of_a_futex_is_an_edge_and_names_its_word() {
+fn every_wake_up_of_a_futex_is_an_edge_and_names_its_word() {
     let program = skip_unless_live!("waits.c");
     for mode in ["threads", "processes"] {
         check(&program, "requeue", mode, |words| format!("futex {}", words[0]));
@@ -168,7 +168,7 @@ fn every_wake_of_a_futex_is_an_edge_and_names_its_word() {
 /// A packet over the loopback device is mostly received in a soft interrupt during the sender's own system call: the sender is
 /// the waker. Where the kernel leaves that to another thread, the network is.
 #[test]
-fn a_packet_over_the_loopback_device_is_its_senders_doing() {
+fn a_packet_over_loopback_is_an_edge_from_its_sender() {
     let program = skip_unless_live!("waits.c");
     for mode in ["threads", "processes"] {
         let (recorded, _) = record(&program, "tcp", mode);
@@ -186,7 +186,7 @@ fn a_packet_over_the_loopback_device_is_its_senders_doing() {
 }
 
 #[test]
-fn a_futex_at_its_time_limit_is_a_sleep() {
+fn a_futex_wait_that_times_out_is_a_sleep() {
     let program = skip_unless_live!("waits.c");
     let (recorded, _) = record(&program, "timeout", "threads");
     let sleeps = |(thread, operation): &(&str, &[serde_json::Value])| {

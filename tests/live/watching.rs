@@ -11,7 +11,7 @@ use longpole_tests::{Background, Longpole, Report, skip_unless_live};
 const LIMIT: Duration = Duration::from_secs(60);
 
 #[test]
-fn once_gives_json_and_text_without_a_terminal() {
+fn top_once_prints_json_or_text_without_a_terminal() {
     let program = skip_unless_live!("turns.c");
     let mut target = Background::must_start(Command::new(program).arg("1000000000"));
     assert_eq!(target.line(LIMIT).unwrap(), "started");
@@ -41,7 +41,7 @@ fn watched(folder: &Path, options: &[&str]) -> Longpole {
 }
 
 #[test]
-fn the_output_of_a_watched_command_stays_out_of_the_report() {
+fn the_output_of_a_command_under_top_goes_to_a_log() {
     let program = skip_unless_live!("turns.c");
     let folder = tempfile::tempdir().unwrap();
     let ended = watched(folder.path(), &[]).and(&program).and("20").ok();
@@ -67,7 +67,7 @@ fn a_watched_command_that_runs_on_is_named_once() {
 }
 
 #[test]
-fn no_empty_log_stays_behind() {
+fn an_empty_log_of_a_command_under_top_is_removed() {
     skip_unless_live!();
     let folder = tempfile::tempdir().unwrap();
     for (command, code) in [("true", 0), ("/not/there", 127)] {
@@ -78,7 +78,7 @@ fn no_empty_log_stays_behind() {
 
 /// Without a terminal: SIGTERM ends it, the program runs on, and the port is free again.
 #[test]
-fn metrics_of_a_running_program_are_served_until_it_is_told_to_end() {
+fn top_listen_serves_metrics_until_sigterm() {
     let program = skip_unless_live!("turns.c");
     let mut target = Background::must_start(Command::new(program).arg("1000000000"));
     assert_eq!(target.line(LIMIT).unwrap(), "started");

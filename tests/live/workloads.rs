@@ -21,46 +21,46 @@ macro_rules! says {
 }
 
 says! {
-    quicksort_sorts: "quicksort.c" ["2", "300001", "20000"] => "300001 integers sorted 2 times\n";
-    handoff_hands_over: "handoff.c" ["101", "3", "2000"] => "101 hand-offs, ";
-    forkjoin_joins: "forkjoin.c" ["3", "2", "1000"] => "3 rounds of 3 branches\n";
-    pipeline_delivers: "pipeline.c" ["53", "4", "1000"] => "53 items, ";
-    exceptions_are_caught: "exceptions.cpp" [] => "1006 caught, 8048 frames unwound\n";
-    longjmp_jumps: "longjmp.c" [] => "401 jumps, sum 9223\n";
-    cancelled_threads_clean_up: "cancel.c" [] => "101 cancelled, 101 cleaned up\n";
-    recursion_is_the_same_in_both_threads: "recursion.c" [] => "113f5503acc6606c twice\n";
-    panics_are_caught: "unwind.rs" [] => "614 panics caught\n";
-    churn_ends: "churn.c" ["53", "4"] => "53 threads\n";
-    a_thread_replaces_the_program: "exec_thread.c" [] => "60 calls after exec\n";
-    a_convoy_arrives: "convoy.c" ["11", "2", "1000"] => "0x";
-    the_largest_are_found: "nlargest.c" ["3", "7"] => "100 largest of 70000: ";
-    bills_are_written: "billing.c" ["10000"] => "6 packets through 8 threads\n";
-    bills_go_through_sockets_and_files: "billing_io.c" ["2", "100", "1"] => "4 chunks through 8 threads, 5 requests\n";
-    a_watchdog_watches: "watchdog.c" ["1"] => "12 units of work, watched 5 times\n";
-    weights_of_both_figures: "weights.c" ["8", "1000"] => "figure 8\n";
-    tables_are_read: "readers.c" ["3", "40", "100"] => "3 threads, 40 rounds\n";
-    phases_follow_each_other: "phases.c" ["3", "7", "100"] => "3 threads, 7 phases\n";
-    a_pool_answers: "pool.c" ["3", "30", "100"] => "30 tasks, ";
-    work_is_stolen: "stealing.c" ["3", "100000", "1000"] => "100000 units\n";
-    rayon_steals: "work_stealing" ["3", "100000", "1000"] => "100000 units, ";
-    loops_are_shared: "openmp.c" ["2", "10", "100"] => "2 rounds\n";
-    timers_end: "timers.c" ["3", "2", "1000"] => "3 rounds\n";
-    who_is_impatient_waits: "impatient.c" ["2", "100000"] => "2 threads\n";
-    locks_spin: "spinblock.c" ["3", "50", "100"] => "3 threads, 50 rounds\n";
-    rivals_end: "rivals.c" ["2", "1000"] => "shape 2\n";
-    parts_are_verified: "startup.c" ["3", "100000"] => "3 workers\n";
-    children_end: "family.c" ["2"] => "2 children\n";
+    quicksort_sorts_all_integers: "quicksort.c" ["2", "300001", "20000"] => "300001 integers sorted 2 times\n";
+    handoff_makes_all_hand_offs: "handoff.c" ["101", "3", "2000"] => "101 hand-offs, ";
+    forkjoin_runs_all_rounds: "forkjoin.c" ["3", "2", "1000"] => "3 rounds of 3 branches\n";
+    pipeline_delivers_all_items: "pipeline.c" ["53", "4", "1000"] => "53 items, ";
+    exceptions_catches_all_of_its_exceptions: "exceptions.cpp" [] => "1006 caught, 8048 frames unwound\n";
+    longjmp_makes_all_jumps: "longjmp.c" [] => "401 jumps, sum 9223\n";
+    cancel_cleans_up_every_thread: "cancel.c" [] => "101 cancelled, 101 cleaned up\n";
+    recursion_has_the_same_result_in_both_threads: "recursion.c" [] => "113f5503acc6606c twice\n";
+    unwind_catches_all_panics: "unwind.rs" [] => "614 panics caught\n";
+    churn_runs_all_threads: "churn.c" ["53", "4"] => "53 threads\n";
+    exec_thread_replaces_the_program: "exec_thread.c" [] => "60 calls after exec\n";
+    convoy_prints_its_lock_s_address: "convoy.c" ["11", "2", "1000"] => "0x";
+    nlargest_finds_the_largest: "nlargest.c" ["3", "7"] => "100 largest of 70000: ";
+    billing_writes_all_packets: "billing.c" ["10000"] => "6 packets through 8 threads\n";
+    billing_io_passes_all_chunks: "billing_io.c" ["2", "100", "1"] => "4 chunks through 8 threads, 5 requests\n";
+    watchdog_watches_all_work: "watchdog.c" ["1"] => "12 units of work, watched 5 times\n";
+    weights_runs_the_given_figure: "weights.c" ["8", "1000"] => "figure 8\n";
+    readers_run_all_rounds: "readers.c" ["3", "40", "100"] => "3 threads, 40 rounds\n";
+    phases_runs_all_phases: "phases.c" ["3", "7", "100"] => "3 threads, 7 phases\n";
+    pool_answers_all_tasks: "pool.c" ["3", "30", "100"] => "30 tasks, ";
+    stealing_does_all_units: "stealing.c" ["3", "100000", "1000"] => "100000 units\n";
+    work_stealing_does_all_units: "work_stealing" ["3", "100000", "1000"] => "100000 units, ";
+    openmp_runs_all_rounds: "openmp.c" ["2", "10", "100"] => "2 rounds\n";
+    timers_runs_all_rounds: "timers.c" ["3", "2", "1000"] => "3 rounds\n";
+    impatient_runs_both_threads: "impatient.c" ["2", "100000"] => "2 threads\n";
+    spinblock_runs_all_rounds: "spinblock.c" ["3", "50", "100"] => "3 threads, 50 rounds\n";
+    rivals_runs_the_given_shape: "rivals.c" ["2", "1000"] => "shape 2\n";
+    startup_runs_all_workers: "startup.c" ["3", "100000"] => "3 workers\n";
+    family_waits_for_all_children: "family.c" ["2"] => "2 children\n";
 }
 
 #[test]
-fn brief_ends_as_asked() {
+fn brief_ends_with_the_given_code_or_signal() {
     let program = skip_unless_built!(workload::build("brief.c"));
     assert_eq!(run(Command::new(&program).arg("37"), LIMIT).unwrap().code, Some(37));
     assert_eq!(run(Command::new(&program).args(["0", "15"]), LIMIT).unwrap().signal, Some(15));
 }
 
 #[test]
-fn pingpong_says_how_long_it_took() {
+fn pingpong_prints_how_long_it_took() {
     let program = skip_unless_built!(workload::build("pingpong.c"));
     let ended = run(Command::new(program).arg("1000"), LIMIT).unwrap();
     let ns: u64 = ended.stdout.trim().strip_suffix(" ns").and_then(|ns| ns.parse().ok()).unwrap_or(0);
@@ -68,7 +68,7 @@ fn pingpong_says_how_long_it_took() {
 }
 
 #[test]
-fn pairs_say_how_long_they_took() {
+fn pairs_print_how_long_they_took() {
     let program = skip_unless_built!(workload::build("pairs.c"));
     let ended = run(Command::new(program).args(["1000", "1000"]), LIMIT).unwrap();
     let words: Vec<&str> = ended.stdout.split_whitespace().collect();
@@ -78,7 +78,7 @@ fn pairs_say_how_long_they_took() {
 }
 
 #[test]
-fn the_zombie_is_one() {
+fn the_zombie_workload_has_a_zombie_child() {
     let program = skip_unless_built!(workload::build("zombie.c"));
     let mut parent = Background::start(&mut Command::new(program)).unwrap();
     let child = parent.line(LIMIT).unwrap();
@@ -87,7 +87,7 @@ fn the_zombie_is_one() {
 }
 
 #[test]
-fn a_workload_waits_for_its_start() {
+fn a_workload_waits_for_its_start_if_asked_to() {
     let program = skip_unless_built!(workload::build("longjmp.c"));
     let mut command = Command::new(program);
     let mut running = Background::start(command.env("WORKLOAD_WAIT", "1")).unwrap();
@@ -98,7 +98,7 @@ fn a_workload_waits_for_its_start() {
 }
 
 #[test]
-fn a_stripped_workload_has_no_symbols_and_the_go_like_one_has_its_section() {
+fn a_stripped_workload_has_no_symbols_and_gopher_has_go_s_section() {
     let stripped = skip_unless_built!(workload::build_stripped("longjmp.c"));
     let bytes = std::fs::read(stripped).unwrap();
     assert!(!bytes.windows(7).any(|window| window == b"Surface"));
@@ -107,7 +107,7 @@ fn a_stripped_workload_has_no_symbols_and_the_go_like_one_has_its_section() {
 }
 
 #[test]
-fn a_program_of_many_functions_is_one() {
+fn a_workload_of_many_functions_has_all_of_them() {
     let program = skip_unless_built!(workload::build_many_functions(101));
     let mut running = Background::start(&mut Command::new(program)).unwrap();
     assert_eq!(running.line(LIMIT).unwrap(), "ready");

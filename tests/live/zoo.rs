@@ -34,10 +34,10 @@ macro_rules! programs {
 }
 
 programs! {
-    a_loop_that_yields: "yield-lock",
-    a_bounded_queue: "bounded-queue",
-    a_mutex_of_rust: "rust-std",
-    a_channel: "crossbeam",
+    a_lock_that_yields_in_a_loop_has_right_answers: "yield-lock",
+    a_bounded_queue_has_right_answers: "bounded-queue",
+    a_mutex_of_rust_has_right_answers: "rust-std",
+    a_crossbeam_channel_has_right_answers: "crossbeam",
 }
 
 /// Recorded on two CPUs, launched and attached: the predicted gain of the second one.
@@ -72,15 +72,15 @@ macro_rules! runtimes {
 // Of each runtime one program that scales and one that does not: the runtime's own threads and locks, which show as waits
 // only, must not hide that. The bounds are what a busy machine leaves of 1.9 and of 1.0 to 1.25.
 runtimes! {
-    java_that_scales: "java-fork" gains 1.5..2.1,
-    java_behind_a_monitor: "java-monitor" gains 0.8..1.45,
-    java_behind_a_lock: "java-lock" gains 0.8..1.45,
-    go_that_scales: "go-tiles" gains 1.5..2.1,
-    go_behind_a_mutex: "go-mutex" gains 0.8..1.45,
-    node_that_scales: "node-apart" gains 1.4..2.1,
-    node_behind_a_lock: "node-lock" gains 0.8..1.45,
-    python_that_scales: "python-zlib" gains 1.5..2.1,
-    python_behind_its_lock: "python-threads" gains 0.8..1.2,
-    tokio_that_scales: "tokio" gains 1.5..2.1,
-    tokio_behind_a_mutex: "tokio-mutex" gains 0.8..1.5,
+    java_fork_and_join_gains_from_a_second_cpu: "java-fork" gains 1.5..2.1,
+    java_behind_a_monitor_gains_nothing_from_a_second_cpu: "java-monitor" gains 0.8..1.45,
+    java_behind_a_lock_gains_nothing_from_a_second_cpu: "java-lock" gains 0.8..1.45,
+    independent_goroutines_gain_from_a_second_cpu: "go-tiles" gains 1.5..2.1,
+    go_behind_a_mutex_gains_nothing_from_a_second_cpu: "go-mutex" gains 0.8..1.45,
+    independent_node_workers_gain_from_a_second_cpu: "node-apart" gains 1.4..2.1,
+    node_behind_a_lock_gains_nothing_from_a_second_cpu: "node-lock" gains 0.8..1.45,
+    python_outside_the_gil_gains_from_a_second_cpu: "python-zlib" gains 1.5..2.1,
+    python_behind_the_gil_gains_nothing_from_a_second_cpu: "python-threads" gains 0.8..1.2,
+    independent_tokio_tasks_gain_from_a_second_cpu: "tokio" gains 1.5..2.1,
+    tokio_behind_a_mutex_gains_nothing_from_a_second_cpu: "tokio-mutex" gains 0.8..1.5,
 }

@@ -158,13 +158,13 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_those_of_shell_blocks_and_inline_code_with_a_recording() {
+    fn commands_of_a_document_are_those_of_shell_blocks_and_inline_code() {
         assert_eq!(page().commands("longpole "), ["longpole report a.lp", "longpole info a.lp"]);
         assert_eq!(page().commands("sudo longpole "), ["sudo longpole top"]);
     }
 
     #[test]
-    fn a_screen_is_replaced_and_nothing_else() {
+    fn replacing_a_screen_changes_nothing_else_in_the_document() {
         assert_eq!(page().screens(), [Screen { command: "longpole report a.lp", shown: "old\n" }]);
         let replaced = page().with_screens(|command| format!("{command}!\n"));
         assert_eq!(replaced, PAGE.replace("old\n", "longpole report a.lp!\n"));

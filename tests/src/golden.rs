@@ -34,7 +34,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "line 1:\n  golden: # Golden scenarios")]
-    fn a_difference_is_shown_with_its_line() {
+    fn a_difference_from_a_golden_file_is_shown_with_its_line() {
         if std::env::var_os("LONGPOLE_BLESS").is_some() {
             panic!("line 1:\n  golden: # Golden scenarios (not compared while blessing)");
         }

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_are_of_those_that_were_asked_in_time() {
+    fn quantiles_are_of_the_answers_asked_in_the_given_time() {
         let start = Instant::now();
         let answers: Vec<Answered> = (0..2_000)
             .map(|number| Answered {

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn capabilities_are_bits() {
+    fn missing_capabilities_are_found_by_their_bits() {
         assert_eq!(missing_capability("Name:\tx\nCapEff:\t000001ffffffffff\n"), None);
         assert_eq!(missing_capability("CapEff:\t000000c000000000\n"), None);
         assert_eq!(missing_capability("CapEff:\t0000004000000000\n"), Some("CAP_BPF"));

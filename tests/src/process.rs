@@ -251,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn code_signal_and_streams_arrive() {
+    fn run_returns_the_code_the_signal_and_both_streams() {
         let ended = run(&mut shell("echo out; echo err >&2; exit 7"), Duration::from_secs(60)).unwrap();
         assert_eq!((ended.code, ended.signal), (Some(7), None));
         assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("out\n", "err\n"));
@@ -260,13 +260,13 @@ mod tests {
     }
 
     #[test]
-    fn one_that_does_not_end_is_an_error_with_its_words() {
+    fn run_of_a_program_that_does_not_end_is_an_error_with_its_output() {
         let error = run(&mut shell("echo here; exec sleep 600"), Duration::from_millis(300)).unwrap_err();
         assert!(error.to_string().contains("here"));
     }
 
     #[test]
-    fn a_talk_with_a_program() {
+    fn a_background_program_gets_lines_and_its_output_can_be_awaited() {
         let mut cat = Background::start(&mut shell("cat; echo end >&2")).unwrap();
         cat.say("a").unwrap();
         assert_eq!(cat.line(Duration::from_secs(60)).unwrap(), "a");
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dropped_one_is_killed() {
+    fn a_dropped_background_program_is_killed() {
         let sleeper = Background::start(&mut shell("exec sleep 600")).unwrap();
         let folder = format!("/proc/{}", sleeper.pid());
         drop(sleeper);

@@ -108,7 +108,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn an_untouched_program_runs_what_its_files_say() {
+    fn an_untouched_program_has_no_changed_code() {
         let mut reader = Background::must_start(&mut shell("echo here; read never"));
         assert_eq!(reader.line(Duration::from_secs(60)).unwrap(), "here");
         assert_eq!(changed_code(reader.pid()).unwrap(), []);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn code_is_told_from_other_mappings() {
+    fn only_mappings_of_files_with_code_are_parsed_as_code() {
         let code =
             Code::parse("7f00-8f00 r-xp 00002000 fe:00 1234     /usr/lib/my lib.so (deleted)").unwrap();
         assert_eq!((code.from, code.to, code.offset), (0x7f00, 0x8f00, 0x2000));
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_byte_is_found_with_its_place() {
+    fn a_changed_byte_of_code_is_found_with_its_address() {
         // The program overwrites a byte of its code, as a debugger would: one that it does not execute before its end.
         let source = "f=open('/proc/self/maps').read().splitlines(); \
             a=next(int(l.split('-')[0],16) for l in f if ' r-xp ' in l and '/libc' in l); \

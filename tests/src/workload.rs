@@ -289,20 +289,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_generated_program_has_its_functions_and_no_other() {
+    fn a_generated_program_has_the_given_number_of_functions() {
         let text = many_functions(13);
         assert_eq!(text.matches("void function_").count(), 13);
         assert!(text.contains("\nfunction_12,\n") && !text.contains("function_13"));
     }
 
     #[test]
-    fn a_source_asks_for_flags_in_its_first_comment() {
+    fn a_workload_s_compiler_flags_are_read_from_its_first_comment() {
         assert_eq!(own_flags("/* A loop.\n   flags: -fopenmp -O3 */\nint flags: 3;"), ["-fopenmp", "-O3"]);
         assert!(own_flags("/* None. */ /* flags: -x */").is_empty());
     }
 
     #[test]
-    fn a_text_is_compiled_once_and_a_missing_library_is_no_fault_of_it() {
+    fn a_text_is_compiled_once_and_a_missing_library_is_no_compiler() {
         let good = "int main(void) { return 0; }";
         let build = |flags: &[&str], text| compile_text("text", "cc", flags, text);
         let Ok(program) = build(&[], good) else { return };
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_source_is_another_program() {
+    fn the_hash_of_a_changed_source_differs() {
         assert_ne!(fnv("cc a"), fnv("cc b"));
         assert_eq!(fnv(""), 0xcbf2_9ce4_8422_2325);
     }

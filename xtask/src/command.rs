@@ -166,7 +166,7 @@ mod tests {
     use longpole_tests::shell;
 
     #[test]
-    fn both_streams_and_the_code_arrive() {
+    fn capture_returns_both_streams_and_the_exit_code() {
         let outcome = capture(&mut shell("echo a; echo b >&2; exit 3"), Duration::from_secs(60)).unwrap();
         assert_eq!(outcome.output, "a\nb\n");
         assert_eq!(outcome.status.and_then(|status| status.code()), Some(3));
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_left_behind_does_not_hold_us() {
+    fn capture_does_not_wait_for_a_process_left_behind() {
         let start = Instant::now();
         let outcome = capture(&mut shell("sleep 30 & echo gone"), Duration::from_secs(60)).unwrap();
         assert!(outcome.success());

@@ -92,7 +92,7 @@ mod tests {
     use super::replaced;
 
     #[test]
-    fn a_section_is_replaced_where_it_stands() {
+    fn a_section_of_a_page_is_replaced_where_it_is() {
         let page = replaced("# Head\n", "a", "old a\n");
         let page = replaced(&page, "b", "b\n") + "tail\n";
         let page = replaced(&page, "a", "new a\n");

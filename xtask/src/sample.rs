@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn medians() {
+    fn a_sample_s_median_of_an_even_number_is_between_the_middle_two() {
         let mut sample = Sample::default();
         assert_eq!(sample.median(), 0.0);
         for value in [5.0, 1.0, 3.0] {
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn how_far_a_mean_may_be_off() {
+    fn the_standard_error_of_a_mean_needs_more_than_one_value() {
         let mut sample = Sample::default();
         assert_eq!(sample.standard_error(), None);
         sample.push(1.0);

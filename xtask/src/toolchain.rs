@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_running_toolchain_is_understood() {
+    fn the_running_toolchain_s_versions_are_read() {
         let toolchain = Toolchain::ask(&Workspace::find()).unwrap();
         assert!(toolchain.llvm_major >= 15, "{}", toolchain.version_text);
         assert!(toolchain.key().starts_with(&toolchain.release));
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_linker_script_is_not_the_library() {
+    fn a_linker_script_is_not_the_llvm_library() {
         assert!(is_llvm_name(Path::new("/x/libLLVM.so.23.1-rust-1.99.1-stable")));
         assert!(!is_llvm_name(Path::new("/x/librustc_driver-7ed.so")));
         assert!(!is_elf(Path::new(file!())));

@@ -246,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_tells_what_fails_with_its_figure() {
+    fn the_zoo_s_page_lists_what_fails_with_its_figure() {
         let cell = |what, holds, figure: &str| Cell { what, holds, figure: figure.to_owned() };
         let row = Row {
             name: ENTRIES[0].name.to_owned(),
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_run_found_out_is_there_for_the_next() {
+    fn the_result_of_a_zoo_run_is_read_back_by_the_next() {
         let folder = tempfile::tempdir().unwrap();
         let cell = Cell { what: What::Speedup, holds: false, figure: "2.00, measured 1.50".to_owned() };
         let name = ENTRIES[0].name.to_owned();

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wish_is_heard_first() {
+    fn the_user_s_interpose_mode_decides_before_the_command() {
         let shell = Some(Path::new("/bin/sh"));
         assert_eq!(decide(InterposeMode::Never, shell), Choice::Not("--interpose never".into()));
         if has_library() {

@@ -114,7 +114,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn a_shell_has_a_c_library_and_a_script_has_none() {
+    fn a_shell_has_a_c_library_and_a_script_has_a_reason_why_not() {
         let shell = c_library(Path::new("/bin/sh")).expect("known");
         assert_eq!(shell.first, Vec::<String>::new());
         let folder = tempfile::tempdir().expect("folder");
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn rights_of_the_file_forbid_it() {
+    fn a_set_uid_or_set_gid_file_gets_no_library() {
         let folder = tempfile::tempdir().expect("folder");
         let copy = folder.path().join("sh");
         std::fs::copy("/bin/sh", &copy).expect("copied");
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_cut_anywhere_is_no_panic() {
+    fn looking_for_the_c_library_of_a_cut_file_never_panics() {
         let whole = std::fs::read("/bin/sh").expect("file");
         let folder = tempfile::tempdir().expect("folder");
         let path = folder.path().join("cut");
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn sanitizers_come_first() {
+    fn address_and_thread_sanitizers_must_be_loaded_first() {
         assert!(insists_on_being_first("libasan.so.8") && insists_on_being_first("libtsan.so.2"));
         assert!(!insists_on_being_first("libubsan.so.1") && !insists_on_being_first("libc.so.6"));
     }

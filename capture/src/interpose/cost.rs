@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn each_stretch_costs_what_was_measured_in_it() {
+    fn an_operation_s_cost_applies_to_the_stretch_it_was_measured_in() {
         let mut costs = OperationCosts::new();
         let mut total = |more| {
             costs.add(more);
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_target_takes_back_counts_once() {
+    fn operation_sums_that_decrease_are_counted_once() {
         let mut seen = Sums::default();
         assert_eq!(seen.advance(sums(100, 10, 2_000)), sums(100, 10, 2_000));
         assert_eq!(seen.advance(sums(50, 0, 0)), Sums::default());

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_rung_is_not_waited_for_and_is_heard_once() {
+    fn a_doorbell_that_has_rung_ends_waits_until_it_is_silenced() {
         let (_shared, bell) = bell();
         let began = Instant::now();
         bell.ring();
@@ -115,7 +115,7 @@ mod tests {
 
     /// Through another mapping of the same memory, as a target has it.
     #[test]
-    fn one_who_waits_is_woken() {
+    fn ringing_the_doorbell_wakes_a_waiting_thread() {
         let (shared, bell) = bell();
         let other = shared.bell().expect("mapped again");
         std::thread::scope(|scope| {
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn it_outlives_the_rings() {
+    fn the_doorbell_works_after_the_shared_memory_is_dropped() {
         let (shared, bell) = bell();
         drop(shared);
         bell.ring();

@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_like_this_one_can() {
+    fn a_process_like_this_one_can_load_the_library() {
         assert!(!cannot_come_up(std::process::id()));
         assert!(!has_own_clock(Path::new("/nonexistent")));
         assert!(!has_memory(Path::new("/proc/self")));

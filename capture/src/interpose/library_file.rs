@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_file_is_readable_by_all_and_gone_afterwards() {
+    fn the_library_s_file_is_readable_by_all_and_removed_unless_left() {
         let place = LibraryFile::new().expect("a place");
         let mode = |path: &Path| std::fs::metadata(path).expect("metadata").permissions().mode() & 0o777;
         assert_eq!((mode(&place.folder), mode(&place.file)), (0o755, 0o444));
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_have_left_is_swept_up_unless_it_is_in_use() {
+    fn library_files_of_ended_longpoles_are_removed_unless_in_use() {
         let parent = tempfile::tempdir().expect("folder");
         let made = |name: &str, file: &str| {
             let folder = parent.path().join(name);
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_without_room_is_an_error() {
+    fn a_folder_that_cannot_hold_the_library_is_an_error() {
         assert!(LibraryFile::below(Path::new("/proc")).is_err());
     }
 }

@@ -81,7 +81,7 @@ mod tests {
 
     /// The rings of 600 threads must not need 1.2 GB in a container with 512 MB; but one busy thread may fill its ring.
     #[test]
-    fn all_rings_together_have_a_part_of_what_there_is() {
+    fn all_rings_together_get_a_bounded_part_of_the_memory() {
         let ring = 2 << 20;
         assert_eq!(bytes_of(400 << 20, ring), 50 << 20);
         assert_eq!(bytes_of(1 << 40, ring), MOST_BYTES);
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_writes_without_end_leaves_as_much_as_it_has() {
+    fn a_ring_may_take_memory_while_as_much_is_left_for_others() {
         // 50 MiB by the page.
         let (all, of_ring) = (12_800, 512);
         assert_eq!(shared_out(all, 1, of_ring), (vec![512], 12_288), "one alone fills its ring");
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn it_can_be_made_smaller_than_what_is_in_use() {
+    fn the_memory_pool_can_become_smaller_than_what_is_in_use() {
         let shared = Shared::new(SharedLayout::new(8, 1024).expect("layout")).expect("memory");
         let mut pool = MemoryPool::of_all(&shared);
         let free = || shared.word(SharedWord::FREE).load(Ordering::Relaxed) as i64;

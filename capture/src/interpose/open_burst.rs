@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_go_on_is_left_and_holds_the_promise_back() {
+    fn an_open_burst_that_may_continue_delays_completeness_and_makes_no_record() {
         let (shared, mut ring) = (shared(), Ring::default());
         holds_burst(&shared, 4, 3, 2_000, 0);
         assert_eq!(turn(&mut ring, &shared, 2_000 + MOST_APART_NS, false), []);
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_go_on_is_told_once_and_left_out_when_it_is_written() {
+    fn an_open_burst_that_cannot_continue_is_recorded_once() {
         let (shared, mut ring) = (shared(), Ring::default());
         holds_burst(&shared, 0, 3, 2_000, 0);
         let now_ns = 2_001 + MOST_APART_NS;
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mutex_that_is_held_is_told_with_the_number_that_its_acquisition_will_have() {
+    fn a_held_mutex_is_recorded_with_the_number_of_its_acquisition() {
         let (shared, mut ring) = (shared(), Ring::default());
         holds_burst(&shared, 4, 3, 2_000, 2_500);
         let told = turn(&mut ring, &shared, 2_501 + MOST_HELD_NS, false);
@@ -313,7 +313,7 @@ mod tests {
 
     /// Above a burst's flags is the thread that wrote the lock last: only the library uses it, and it must be cut off.
     #[test]
-    fn a_lock_that_is_held_for_reading_is_told_as_read() {
+    fn a_burst_held_for_reading_is_recorded_as_a_read_lock() {
         let (shared, mut ring) = (shared(), Ring::default());
         let kind = u64::from(OperationFlags::READS) | 0x7fff << 16;
         holds_burst(&shared, 4 | kind << 32, 3, 2_000, 2_500);
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_in_the_same_turn_comes_from_the_ring_alone() {
+    fn a_burst_written_to_the_ring_in_the_same_turn_is_recorded_once() {
         let (shared, mut ring) = (shared(), Ring::default());
         holds_burst(&shared, 4, 2, 2_000, 0);
         writes(&shared, Kind::Burst, 4, 2_000);
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn at_the_end_and_of_one_who_is_gone_all_is_told_and_the_next_thread_begins_anew() {
+    fn open_bursts_are_recorded_at_the_end_and_for_threads_that_are_gone() {
         let (shared, mut ring) = (shared(), Ring::default());
         holds_burst(&shared, 4, 3, 2_000, 2_500);
         assert_eq!(pairs(&turn(&mut ring, &shared, 2_600, true)), [(4, 3), (5, 0)]);
@@ -359,7 +359,7 @@ mod tests {
     /// Pairs that are only counted have no number, so none is missing. The acquisition after them gets the next
     /// number.
     #[test]
-    fn what_is_only_counted_is_not_told_but_an_acquisition_that_lasts_is() {
+    fn counted_pairs_make_no_record_but_a_lasting_acquisition_does() {
         let (shared, mut ring) = (shared(), Ring::default());
         holds_burst(&shared, BURST_COUNTED, 3, 2_000, 0);
         set(&shared, &[(RingWord::ATTEMPTS, 0), (RingWord::COUNTED, 6)]);
@@ -378,7 +378,7 @@ mod tests {
 
     /// The same for a thread that died while it held the mutex.
     #[test]
-    fn an_acquisition_behind_what_is_counted_is_told_of_one_who_is_gone() {
+    fn an_acquisition_after_counted_pairs_is_recorded_for_a_thread_that_is_gone() {
         let (shared, mut ring) = (shared(), Ring::default());
         holds_burst(&shared, BURST_COUNTED, 3, 2_000, 2_500);
         set(&shared, &[(RingWord::ATTEMPTS, 5), (RingWord::HEAD, 0)]);
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_counted_and_never_told() {
+    fn an_impossible_burst_is_counted_as_undecodable() {
         let (shared, mut ring) = (shared(), Ring::default());
         holds_burst(&shared, 4, 3, u64::MAX - 5, 0);
         set(&shared, &[(RingWord::BURST_HELD, u64::MAX), (RingWord::BURST_BEGAN, 7)]);

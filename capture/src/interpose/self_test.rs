@@ -41,9 +41,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_library_that_cannot_be_loaded_is_told() {
+    fn a_library_that_cannot_be_loaded_is_an_error_with_its_name() {
         let Some(program) = PROGRAMS.into_iter().find(|program| Path::new(program).exists()) else {
-            println!("SKIP a_library_that_cannot_be_loaded_is_told: no program that does nothing here");
+            println!(
+                "SKIP a_library_that_cannot_be_loaded_is_an_error_with_its_name: no program that does nothing here"
+            );
             return;
         };
         let folder = tempfile::tempdir().expect("folder");
@@ -54,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_can_or_says_why() {
+    fn the_library_s_self_test_succeeds_or_gives_a_reason() {
         match check_library() {
             Ok(()) => assert!(has_library()),
             Err(why) => assert!(!why.is_empty() && !why.contains('\n'), "{why}"),

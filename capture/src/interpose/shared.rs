@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_cannot_be_made_smaller_and_says_who_it_is() {
+    fn the_shared_memory_cannot_be_resized_and_its_variable_names_it() {
         let layout = SharedLayout::new(4, 1024).expect("layout");
         let shared = Shared::new(layout).expect("shared memory");
         assert!(shared.file.set_len(4096).is_err());

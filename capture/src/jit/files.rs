@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_to_another_file_is_not_followed() {
+    fn a_symbolic_link_as_a_perf_map_is_not_followed() {
         let folder = tempfile::tempdir().expect("folder");
         let mut made = below(folder.path(), 5, None);
         std::fs::write(folder.path().join("tmp/secret"), "10 20 f\n").expect("written");
@@ -211,7 +211,7 @@ mod tests {
 
     /// The PID may have been another process's before.
     #[test]
-    fn what_is_older_than_the_process_is_another_ones() {
+    fn a_perf_map_older_than_its_process_is_refused() {
         let folder = tempfile::tempdir().expect("folder");
         let soon = SystemTime::now() + Duration::from_secs(3600);
         let mut made = below(folder.path(), 5, Some(soon));
@@ -227,7 +227,7 @@ mod tests {
 
     /// A map has no times: a line that was appended between two looks came between them.
     #[test]
-    fn a_line_of_a_map_is_newer_than_the_last_look_without_it() {
+    fn a_perf_map_s_line_is_dated_by_the_last_look_without_it() {
         let folder = tempfile::tempdir().expect("folder");
         let mut made = below(folder.path(), 5, None);
         let mut text = "10 20 first\n".to_owned();
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dump_is_known_by_its_name() {
+    fn a_jitdump_file_is_known_by_its_name() {
         assert!(
             is_dump("jit-12.dump") && !is_dump("jit-.dump") && !is_dump("jit-x.dump") && !is_dump("jit-1.so")
         );

@@ -132,7 +132,7 @@ pub(super) mod tests {
 
     /// An address that is used again has each name only for that code's time.
     #[test]
-    fn an_address_is_what_was_there_at_the_time() {
+    fn a_jit_address_has_each_name_for_that_code_s_time_only() {
         let wanted = BTreeSet::from([150, 195, 350]);
         let mut history = JitHistory::of(&wanted);
         for (since_ns, code) in [
@@ -158,7 +158,7 @@ pub(super) mod tests {
 
     /// V8's tiers of a function have one name.
     #[test]
-    fn a_function_that_is_compiled_again_is_the_same_one() {
+    fn v8_s_tiers_of_a_function_have_one_name() {
         for tier in ["", "~", "^", "+", "*"] {
             assert_eq!(name(format!("JS:{tier}add /a.js:3:9").as_bytes()), "JS:add /a.js:3:9");
         }
@@ -166,7 +166,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_cannot_be_true_is_refused() {
+    fn impossible_ranges_of_jit_code_are_refused_and_counted() {
         let wanted = BTreeSet::from([5, 0xffff_ffff_8000_0000]);
         let mut history = JitHistory::of(&wanted);
         history.add(1, &code(0, u64::MAX, "everything"));

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn code_with_lines_that_moved_and_made_room() {
+    fn a_jitdump_s_names_moves_and_lines_are_read_with_their_times() {
         let wanted = [0x1015, 0x5015].into();
         let mut history = JitHistory::of(&wanted);
         read(&dump(0)[..], &mut history).expect("a dump");
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_ends_it() {
+    fn a_damaged_jitdump_never_panics_and_another_file_is_none() {
         let wanted = [0x1015, 0x5015].into();
         let read = |bytes: &[u8]| super::read(bytes, &mut JitHistory::of(&wanted));
         let good = dump(0);

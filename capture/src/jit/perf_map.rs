@@ -111,7 +111,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn lines_with_blanks_and_lies() {
+    fn lines_of_a_perf_map_are_read_and_impossible_ones_counted() {
         let text = b"7f0010 20 LazyCompile:*add /srv/app.js:3:9\n7f0030 0x10 py::work:/srv/x.py\nnonsense\n\
             7f0050 ffffffffffffff everything\n7f0010 8 again\nffffffffff600000 10 kernel\n7f0060 4 \x1b[2Jred\n7f0070 4";
         let wanted = [0x7f_0010, 0x7f_0018, 0x7f_0035, 0x7f_0055, 0x7f_0060].into();
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn endless_lines_end() {
+    fn an_endless_line_in_a_perf_map_is_cut() {
         let mut text = b"10 20 ".to_vec();
         text.extend(vec![b'x'; 3 << 20]);
         text.extend(b"\n40 10 next\n");
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn whose_file_it_is_counts() {
+    fn a_perf_map_is_used_only_if_its_user_alone_may_write_it() {
         let folder = tempfile::tempdir().expect("folder");
         let path = folder.path().join("perf-1.map");
         std::fs::write(&path, "10 20 f\n").expect("written");

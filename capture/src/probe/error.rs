@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refused_call_is_a_matter_of_rights_and_a_missing_process_is_not() {
+    fn a_refused_call_is_a_permission_error_and_a_missing_process_is_not() {
         let refused = ProbeError::from_cause("attach", &std::io::Error::from_raw_os_error(libc::EPERM));
         assert_eq!(refused.kind, ProbeErrorKind::Permission);
         assert!(refused.hint.contains("longpole doctor") || refused.hint.contains("container"));

@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rate_becomes_calls_per_window() {
+    fn a_rate_limit_becomes_calls_per_window() {
         assert_eq!(calls_per_window(0), 0);
         assert_eq!(calls_per_window(1), 1);
         assert_eq!(calls_per_window(10_000), 1342);

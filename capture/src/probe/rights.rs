@@ -79,7 +79,7 @@ mod tests {
 
     /// Without this check longpole would start the command, fail with a map's name, and tell root to become root.
     #[test]
-    fn root_of_a_user_namespace_is_told_before_anything_is_started() {
+    fn root_of_a_user_namespace_is_refused_with_a_hint() {
         let inside = Rights { root: true, first_user_namespace: Some(false), ..rights(u64::MAX) };
         let error = check(&inside).expect_err("capabilities that do not count");
         assert!(error.message.contains("user namespace") && error.hint.contains("on the host"), "{error:?}");

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn root_has_an_account() {
+    fn root_has_an_account_and_an_unused_number_has_none() {
         let root = account(&SudoUser { uid: 0, gid: 0 }).unwrap();
         assert_eq!(root.name.as_bytes(), b"root");
         assert_eq!(account(&SudoUser { uid: 4_000_000_001, gid: 0 }), None);

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_comes_back_as_it_went() {
+    fn the_state_at_start_is_read_back_as_written() {
         let all = AtStart { flags: 15, blocked: 0x8000_0000_0000_0201 };
         assert_eq!(AtStart::from_bytes(all.to_bytes()), all);
         assert_eq!(all.with_open(0).with_open(2).flags, 0b0101);

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_futex_call_of_a_thread() {
+    fn the_futex_of_a_thread_is_read_from_its_system_call() {
         let call = "202 0x5581f040 0x80 0x2 0x0 0x0 0x0 0x7f64 0x7f65\n";
         assert_eq!(futex(call), Some(FutexFact { word: 0x5581_f040, operation: 0x80, words: 0 }));
         for other in
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn the_holder_of_a_mutex_and_a_thread_that_is_to_end() {
+    fn the_holder_of_a_mutex_is_read_from_memory_around_its_word() {
         const PRIVATE_WAIT: u32 = 128;
         const JOIN: u32 = 9 | 256;
         assert_eq!(holder(&bytes(&[2, 0, 4711, 1, 0]), PRIVATE_WAIT), Some(4711));

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn idle_and_waiting_for_a_disk_are_not_busy() {
+    fn idle_time_and_disk_waits_do_not_count_as_busy() {
         let before = "cpu  9 9 9 9\ncpu0 10 1 5 1000 50 2 3 4 8 0\ncpu1 0 0 0 0\nintr 5\n";
         let after = "cpu  9 9 9 9\ncpu0 20 1 5 2000 90 2 3 5 18 0\ncpu1 7 0 0 9\n";
         let (before, after) = (BusyTimes::parse(before, 10), BusyTimes::parse(after, 10));
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_tells() {
+    fn this_machine_s_busy_times_can_be_read() {
         assert!(!BusyTimes::now().0.is_empty());
     }
 }

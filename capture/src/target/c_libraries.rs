@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_of_c_libraries_are_told_by_name() {
+    fn c_libraries_are_known_by_their_file_names() {
         use CLibraryKind::*;
         for (name, expected) in [
             ("libc.so.6", Some(Library)),
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_will_map_is_what_it_maps() {
+    fn the_c_libraries_expected_of_a_program_are_those_it_maps() {
         let Ok(shell) = std::fs::canonicalize("/bin/sh") else { return };
         let mut child = std::process::Command::new(&shell)
             .args(["-c", "echo up; read line"])

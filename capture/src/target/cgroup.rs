@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_are_found_where_they_are_mounted() {
+    fn control_groups_are_found_where_they_are_mounted() {
         let parse = |line: &str| Hierarchy::parse(line.as_bytes(), "memory");
         let one = parse("35 31 0:32 / /sys/fs/cgroup/memory rw,relatime shared:9 - cgroup cgroup rw,memory");
         assert_eq!(one, Some(hierarchy(Version::One, "/", "/sys/fs/cgroup/memory")));

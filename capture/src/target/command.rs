@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn path_is_searched_in_order_and_past_what_is_not_executable() {
+    fn a_command_is_found_in_path_order_skipping_what_is_not_executable() {
         let folder = tempfile::tempdir().unwrap();
         let (first, second) = (folder.path().join("1"), folder.path().join("2"));
         std::fs::create_dir_all(first.join("dir")).unwrap();
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_lead_to_their_interpreter() {
+    fn the_binary_of_a_script_is_its_interpreter() {
         let folder = tempfile::tempdir().unwrap();
         let shell = std::fs::canonicalize("/bin/sh").unwrap();
         let search = Some(OsStr::new("/usr/bin:/bin"));

@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_group_may_use_is_read_from_either_version() {
+    fn a_group_s_cpu_quota_is_read_from_either_cgroup_version() {
         let folder = tempfile::tempdir().expect("folder");
         let put = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("written");
         let quota = |version: Version| quota(version, folder.path());

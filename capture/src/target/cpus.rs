@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_come_back_as_the_kernel_writes_them() {
+    fn cpu_lists_are_read_and_written_as_the_kernel_does() {
         for text in ["0", "0-3", "0,2", "0-1,4-6,9"] {
             assert_eq!(list(text).to_string(), text);
         }
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn cores_come_before_their_second_threads() {
+    fn cpus_are_spread_over_cores_before_second_threads() {
         // CPUs 0 and 1 are one core, 2 and 3 another one, 4 is alone.
         let siblings = |cpu: usize| CpuList::parse(["0-1", "0-1", "2-3", "2-3", "4"].get(cpu)?);
         let spread = |count| list("0-4").spread_over(count, siblings).to_string();
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_inherits_the_cpus_and_the_caller_keeps_its_own() {
+    fn a_child_inherits_the_given_cpus_and_the_caller_keeps_its_own() {
         let before = CpuList::allowed().expect("CPUs");
         let one = before.spread(1);
         let out =

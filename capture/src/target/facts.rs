@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sleeping_child_and_its_own_child() {
+    fn attach_facts_contain_a_sleeping_child_and_its_own_child() {
         let mut command = Command::new("sh");
         command.args(["-c", "sleep 100 & echo $!; wait"]).stdout(Stdio::piped());
         let mut shell = Killed(command.spawn().unwrap());
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_has_ended_since_is_told_of_as_it_was() {
+    fn attach_facts_of_an_ended_process_are_those_read_before() {
         let mut child = Killed(Command::new("sleep").arg("100").spawn().unwrap());
         let asked = loop {
             let asked = Process::open(child.0.id()).unwrap();
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_of_this_very_process() {
+    fn threads_of_this_process_have_names_states_and_cpu_time() {
         let (stop, wait) = std::sync::mpsc::channel::<()>();
         let named = std::thread::Builder::new().name("a\u{1b}b".into());
         let worker = named.spawn(move || wait.recv().is_err()).unwrap();

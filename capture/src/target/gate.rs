@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_come_back_as_they_went() {
+    fn messages_of_the_launch_gate_are_read_back_as_written() {
         for user in [None, Some(SudoUser { uid: 1000, gid: 0x0102_0304 })] {
             let environment = vec![("A".into(), "x y".into()), ("LD_PRELOAD".into(), OsString::new())];
             let release = Release {
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn typed_by_hand_it_does_nothing() {
+    fn the_launch_gate_without_a_socket_runs_nothing() {
         assert_eq!(run(-1, &["true".into()]), 125);
         assert_eq!(run(0, &["true".into()]), 125);
         assert_eq!(run(1_000_000, &["true".into()]), 125);

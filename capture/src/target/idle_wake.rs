@@ -170,7 +170,7 @@ mod tests {
 
     /// The machine may be too busy to measure, but the measurement must end and its result be plausible.
     #[test]
-    fn it_ends_and_a_wake_up_takes_time() {
+    fn measuring_idle_wake_ups_ends_with_a_plausible_time() {
         let began = Instant::now();
         if let Some(wake) = measure() {
             assert!(wake.latency_ns > 0 && wake.latency_ns < ns(MOST), "{wake:?}");
@@ -181,7 +181,7 @@ mod tests {
 
     /// A program attached on one CPU must not be simulated with wake-ups of 10 µs if they take 40.
     #[test]
-    fn beside_a_program_that_may_use_all_cpus_its_own_wake_ups_tell() {
+    fn idle_wake_ups_are_not_measured_if_the_program_may_use_all_cpus() {
         let allowed = CpuList::allowed().unwrap();
         assert_eq!(measure_beside(&allowed), None);
         if let Some(used) = CpuList::of(allowed.iter().skip(1))
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_one_at_a_quarter_is_found_in_any_order() {
+    fn the_time_at_a_quarter_is_found_in_any_order() {
         let times = |all: &[u64]| all.iter().map(|&time| Duration::from_nanos(time)).collect();
         assert_eq!(part(times(&[9, 1, 5, 3]), 4), Some(Duration::from_nanos(3)));
         assert_eq!(part(Vec::new(), 4), None);

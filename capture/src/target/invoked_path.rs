@@ -69,10 +69,10 @@ mod tests {
 
     /// `redis-server` must not be called `redis-check-rdb`, the file to which it is a link.
     #[test]
-    fn a_program_is_called_as_it_was_started() {
+    fn a_program_is_named_by_the_path_that_started_it() {
         let sleep = ["/usr/bin/sleep", "/bin/sleep"].iter().find(|path| std::path::Path::new(path).is_file());
         let Some(sleep) = sleep else {
-            println!("SKIP a_program_is_called_as_it_was_started: no sleep");
+            println!("SKIP a_program_is_named_by_the_path_that_started_it: no sleep");
             return;
         };
         let folder = tempfile::tempdir().expect("folder");
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vector_that_is_cut_has_no_path() {
+    fn a_cut_auxiliary_vector_has_no_path() {
         let pair = |key: u64, value: u64| [key.to_ne_bytes(), value.to_ne_bytes()].concat();
         let whole = [pair(6, 4096), pair(31, 0x7ffe_1000), pair(0, 0)].concat();
         assert_eq!(super::place(&whole), Some(0x7ffe_1000));

@@ -107,7 +107,7 @@ mod tests {
 
     /// The machine may be too busy to measure, but a result must be plausible.
     #[test]
-    fn a_line_that_two_cpus_want_costs_no_less_than_one_alone() {
+    fn a_shared_cache_line_costs_no_less_than_an_unshared_one() {
         if let Some(line) = measure() {
             assert!(line.alone_ps > 0 && line.shared_ps >= line.alone_ps, "{line:?}");
             assert!(known().is_none_or(|known| known == line), "only root has a cache");
@@ -116,7 +116,7 @@ mod tests {
 
     /// Numbers measured with `lock add`: 40 ns of work and a change took 43 ns alone and 65 ns with another CPU.
     #[test]
-    fn a_service_is_what_a_visit_of_two_threads_is_made_of() {
+    fn a_line_s_service_time_is_half_of_a_visit_of_two_threads() {
         let service_ns = service(40.0, 25.0);
         assert!((18.0..20.0).contains(&service_ns), "{service_ns}");
         let visit = |service: f64| service * (1.0 + service / (40.0 + service));

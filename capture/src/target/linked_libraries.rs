@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_program_links_is_found_where_its_loader_finds_it() {
+    fn a_program_s_linked_libraries_are_those_its_loader_maps() {
         let own = Path::new("/proc/self/exe");
         let libraries = linked(own, "", "/not/there.so");
         let names: Vec<_> = libraries.iter().filter_map(|path| path.file_name()?.to_str()).collect();
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_are_those_of_the_file_that_names_them() {
+    fn library_folders_are_relative_to_the_file_that_names_them() {
         let of = |folder| folder_of(folder, Path::new("/usr/../usr/bin/env"));
         let usr_bin = std::fs::canonicalize("/usr/bin/env").expect("env").parent().map(Path::to_owned);
         assert_eq!(of("$ORIGIN"), usr_bin);

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_ports_that_are_listened_on_are_found() {
+    fn only_ports_in_state_listen_are_found() {
         let text = "\
   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
    0: 0100007F:1BBC 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 12 1 0

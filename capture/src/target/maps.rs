@@ -233,7 +233,7 @@ mod tests {
 ";
 
     #[test]
-    fn mappings_of_one_file_come_together() {
+    fn mappings_of_one_file_are_one_module() {
         let modules = grouped(MAPS);
         assert_eq!(modules.len(), 2);
         assert_eq!((modules[0].name(), modules[0].ranges.len()), ("prog", 2));

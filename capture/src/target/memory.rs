@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_group_may_take_what_its_limit_leaves() {
+    fn a_group_s_available_memory_is_what_its_limit_leaves() {
         let folder = tempfile::tempdir().expect("folder");
         let put = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("written");
         let left = |version: Version| left(version, folder.path());
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_may_take_some_but_not_more_than_there_is() {
+    fn this_process_s_available_memory_is_at_most_what_is_free() {
         let own = available_bytes(std::process::id()).expect("known");
         assert!(own > 1 << 20, "{own}");
         assert!(own / 2 <= free_memory().expect("known"));

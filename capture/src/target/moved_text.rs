@@ -101,7 +101,7 @@ mod tests {
 ";
 
     #[test]
-    fn what_lies_next_to_memory_without_a_file_is_looked_at() {
+    fn the_text_next_to_memory_without_a_file_is_compared() {
         let all: Vec<MapLine> = MAPS.lines().filter_map(MapLine::parse).collect();
         let start = |line: Option<MapLine>| line.map(|line| line.start);
         for index in [1, 2] {
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn other_instructions_are_no_copy() {
+    fn memory_with_other_instructions_is_no_copy_of_the_file() {
         let (mut file, mut memory) =
             (tempfile::tempfile().expect("file"), tempfile::tempfile().expect("file"));
         let mut bytes: Vec<u8> = (0..4096u32).map(|number| (number % 251) as u8).collect();

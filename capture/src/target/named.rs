@@ -32,7 +32,7 @@ mod tests {
     use super::{fits, named};
 
     #[test]
-    fn a_name_is_the_kernels_or_the_one_it_was_started_by() {
+    fn a_process_is_found_by_the_kernel_s_name_or_its_first_argument() {
         assert!(fits(b"redis-server\n", b"/usr/bin/redis-server *:6379\0", "redis-server"));
         assert!(fits(b"a-name-that-is-\n", b"./a-name-that-is-long\0x\0", "a-name-that-is-long"));
         assert!(fits(b"python3\n", b"python3\0serve.py\0", "python3"));
@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_has_this_name() {
+    fn a_name_that_no_process_has_finds_none() {
         assert!(named("no process has such a name").is_empty());
     }
 }

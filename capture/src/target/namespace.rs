@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_number_is_the_innermost() {
+    fn the_innermost_pid_is_the_last_number_of_nspid() {
         assert_eq!(inner_pid("NSpid:\t4242\n"), None);
         assert_eq!(inner_pid("Name:\tx\nNSpid:\t4242\t70\t3\n"), Some(3));
         assert_eq!(inner_pid("NSpid:\t4242\tx\n"), None);

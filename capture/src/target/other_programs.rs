@@ -93,7 +93,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_process_that_computes_is_named_unless_it_is_recorded() {
+    fn a_busy_process_is_listed_unless_it_is_recorded() {
         // A grandchild: children of this process count as its own. By a name that no other process has.
         let folder = tempfile::tempdir().expect("a folder");
         let program = folder.path().join("lp-busy-test");

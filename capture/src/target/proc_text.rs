@@ -117,7 +117,7 @@ mod tests {
     const TAIL: &str = "7 7 0 -1 4194560 1 0 0 0 3 4 0 0 20 0 1 0 4711 0 0";
 
     #[test]
-    fn a_name_cannot_pass_for_the_fields_behind_it() {
+    fn a_process_name_in_stat_cannot_imitate_later_fields() {
         let text = format!("12 (a) Z 1 2 3) S 5 {TAIL}");
         let stat = Stat::parse(&text).unwrap();
         assert_eq!(
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn kernel_threads_and_the_dead_show() {
+    fn stat_shows_kernel_threads_and_zombies() {
         let text = "2 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 0 3 0 0";
         assert!(Stat::parse(text).unwrap().is_kernel_thread);
         let text = format!("12 (gone) Z 5 {TAIL}");
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn status_fields_by_whole_name() {
+    fn a_status_field_is_found_by_its_whole_name() {
         let text = "Name:\tx\nSeccomp:\t2\nSeccomp_filters:\t1\nNSpid:\t70\t3\n";
         assert_eq!(status_field(text, "Seccomp"), Some("2"));
         assert_eq!(status_field(text, "NSpid"), Some("70\t3"));
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn map_lines() {
+    fn lines_of_maps_are_parsed_with_their_paths() {
         let line = "55d0c000-55d0d000 r-xp 00001000 fd:0a 1234                       /opt/a b (deleted)";
         let map = MapLine::parse(line).unwrap();
         assert_eq!((map.start, map.end, map.file_offset), (0x55d0_c000, 0x55d0_d000, 0x1000));

@@ -207,14 +207,14 @@ mod tests {
 
     /// A program whose threads come and go must not count as ended when a thread other than the leader ends.
     #[test]
-    fn a_leader_stands_for_its_process_whatever_its_number() {
+    fn the_leader_stands_for_its_process_whatever_its_number() {
         assert_eq!(foremost(32765, true, || [433, 434, 32765].into_iter()), Some(32765));
         assert_eq!(foremost(32765, false, || [433, 434].into_iter()), Some(433), "the leader is gone");
         assert_eq!(foremost(7, false, || [0u32; 0].into_iter()), None);
     }
 
     #[test]
-    fn what_cannot_be_watched_says_why() {
+    fn a_process_that_cannot_be_recorded_is_an_error_with_the_reason() {
         let own = std::process::id();
         assert_eq!(Process::open(own).unwrap_err(), TargetError::OwnProcess { pid: own });
         // This PID is above the kernel's largest one.
@@ -224,12 +224,14 @@ mod tests {
         if Stat::parse(&kernel).is_some_and(|stat| stat.is_kernel_thread) {
             assert_eq!(Process::open(2).unwrap_err(), TargetError::KernelThread { pid: 2 });
         } else {
-            println!("SKIP what_cannot_be_watched_says_why (kernel thread): PID 2 is none here");
+            println!(
+                "SKIP a_process_that_cannot_be_recorded_is_an_error_with_the_reason (kernel thread): PID 2 is none here"
+            );
         }
     }
 
     #[test]
-    fn a_zombie_is_told_from_a_missing_process() {
+    fn a_zombie_is_distinguished_from_a_missing_process() {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         let pid = child.id();
         let is_dead = || {
@@ -245,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_names_its_process() {
+    fn opening_a_thread_is_an_error_that_names_its_process() {
         let (stop, wait) = std::sync::mpsc::channel::<()>();
         let worker = std::thread::spawn(move || wait.recv().is_err());
         let own = std::process::id();
@@ -261,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_has_ended_is_not_taken_for_its_successor() {
+    fn an_ended_process_is_not_taken_for_its_successor() {
         let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
         let folder = ProcDir::open(child.id()).unwrap();
         child.kill().unwrap();

@@ -149,14 +149,14 @@ mod tests {
     use libc::{SIGHUP, SIGINT, SIGTERM};
 
     #[test]
-    fn attached_finishes_then_aborts_but_terminate_always_saves() {
+    fn an_attached_recording_finishes_at_sigint_and_aborts_at_the_second() {
         assert_eq!(react(SIGINT, Relation::Attached, 0), Reaction::Finish);
         assert_eq!(react(SIGINT, Relation::Attached, 1), Reaction::Abort);
         assert_eq!(react(SIGTERM, Relation::Attached, 5), Reaction::Finish);
     }
 
     #[test]
-    fn launched_leaves_it_to_the_command_first() {
+    fn a_launched_recording_leaves_the_first_sigint_to_the_command() {
         let here = Relation::Launched { terminal: true };
         let nowhere = Relation::Launched { terminal: false };
         assert_eq!(react(SIGINT, here, 0), Reaction::WaitForCommand);

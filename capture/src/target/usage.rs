@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_child_that_computes_adds_to_it() {
+    fn a_child_that_computes_adds_to_the_children_s_cpu_time() {
         let before = children_cpu_time();
         let status = std::process::Command::new("sh")
             .args(["-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"])

@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn looks_that_find_nothing_become_as_rare_as_they_are_dear() {
+    fn looks_that_find_no_new_mapping_become_as_rare_as_expensive() {
         let after_many = |took: Duration| {
             (0..30).fold(None, |before, _| Some(pause_after(before, took))).unwrap_or_default()
         };
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_mapped_is_looked_for_at_once_however_long_nothing_was_found() {
+    fn a_reported_mapping_makes_the_next_look_due_at_once() {
         let read = Instant::now().checked_sub(2 * AGAIN_AFTER);
         let mut space = AddressSpace { read, pause: AGAIN_AT_VERY_LAST, ..AddressSpace::default() };
         assert!(!space.is_due());
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_tells_what_is_new_and_a_process_that_is_gone_keeps_its_code() {
+    fn a_look_reports_new_mappings_and_keeps_those_of_an_ended_process() {
         // The process that runs the tests is used, since longpole does not look at itself.
         let pid = std::os::unix::process::parent_id();
         let first = look(pid, 7, &[], &[]);

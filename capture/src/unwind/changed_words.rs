@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_tick_in_user_space_has_changed_a_word_and_only_some_are_kept() {
+    fn a_changed_word_is_known_only_at_ticks_in_user_space_and_for_some_words() {
         let mut words = ChangedWords::default();
         let tick = SampleReason::Tick as u8;
         let process = Header { pid: 7, ..Header::new_zeroed() };
@@ -115,7 +115,7 @@ mod tests {
 
     /// Two random number generators whose states share a line: two CPUs take longer than one, and only these words show why.
     #[test]
-    fn words_that_plain_stores_change_count_where_another_thread_uses_their_line() {
+    fn plain_stores_count_where_another_thread_uses_their_line() {
         let mut words = ChangedWords::default();
         let mut of = |address: u64, tid: u32| {
             let (header, last) = counting_at(address, tid);

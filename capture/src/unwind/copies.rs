@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn callers_are_found_by_each_kind_of_rule() {
+    fn a_caller_is_found_by_each_kind_of_unwind_rule() {
         let above_pointer = Rule { pointer: Saved::Frame(-16), ..rule(FrameAt::Pointer(16)) };
         let end = Rule { back: Saved::Lost, ..rule(FrameAt::Stack(8)) };
         let signal = Rule { back: Saved::Stack(8), is_signal: true, ..rule(FrameAt::InStack(0)) };
@@ -324,7 +324,7 @@ mod tests {
 
     /// Tables and stacks that are made to keep the unwinder busy.
     #[test]
-    fn hostile_tables_and_stacks_end() {
+    fn hostile_unwind_tables_and_stacks_end() {
         let mut seed = 0xdead_beef_cafe_f00du64;
         let mut random = || {
             seed ^= seed << 13;
@@ -382,7 +382,7 @@ mod tests {
 
     /// `vfork` takes its return address into a register before its system call; its stacks must not end there.
     #[test]
-    fn a_return_address_in_a_register_is_known_of_the_innermost_function() {
+    fn a_return_address_in_a_register_is_used_for_the_innermost_function() {
         const RDI: u8 = 5;
         let popped = Rule { back: Saved::Register(RDI), ..rule(FrameAt::Stack(0)) };
         let end = Rule { back: Saved::Lost, ..rule(FrameAt::Stack(8)) };
@@ -401,7 +401,7 @@ mod tests {
 
     /// In a function's first instructions, frame pointers lead to the caller's caller.
     #[test]
-    fn a_caller_that_frame_pointers_pass_over_lies_on_the_stack() {
+    fn the_caller_that_frame_pointers_skip_is_read_from_the_stack() {
         let spans = vec![(CODE, CODE + 1, 0), (CODE + 1, CODE + 4, 1), (CODE + 4, CODE + 0x100, 2)];
         let kinds = vec![rule(FrameAt::Stack(8)), rule(FrameAt::Stack(16)), rule(FrameAt::Pointer(16))];
         let unwinding = with(UnwindRows::flat(spans, kinds, true).expect("rows"));
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn code_without_tables_is_followed_by_frame_pointers() {
+    fn code_without_unwind_tables_is_followed_by_frame_pointers() {
         let at = |slot: u64| STACK + slot * 8;
         let words = [9, at(4), 0x50_0001, 9, 0, 0x50_0002];
         let mut raw = copy(&words);
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_process_has_mapped_is_read_once_and_when_it_is_needed() {
+    fn a_binary_s_unwind_tables_are_read_once_and_when_needed() {
         use std::io::{Read as _, Write as _};
         use std::process::{Command, Stdio};
         let child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();

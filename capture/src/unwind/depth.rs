@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_enough_and_some_more_is_copied() {
+    fn stacks_are_copied_as_deep_as_was_enough_and_some_more() {
         let mut depth = Depth::default();
         let told = (0..FIRST_LOOK).map(|number| depth.whole(if number == 5 { 2_000 } else { 300 }));
         assert_eq!(told.filter(|&new| new).count(), 1);
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deeper_stack_brings_everything_back_for_longer_each_time() {
+    fn a_deeper_stack_makes_the_copy_whole_for_longer_each_time() {
         let mut depth = Depth::default();
         for round in 0..4 {
             let looked = (1..).find(|_| depth.whole(300)).expect("some time");
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn deep_stacks_are_copied_whole() {
+    fn a_program_with_deep_stacks_has_them_copied_whole() {
         let mut depth = Depth::default();
         assert!((0..10 * FIRST_LOOK).all(|_| !depth.whole(13_000)));
         assert_eq!(depth.pieces(), 0);

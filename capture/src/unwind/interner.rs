@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_has_room_for_so_much() {
+    fn stacks_beyond_the_recording_s_room_get_no_number() {
         let mut interner = Interner::new(Some(stack_bytes(1) + stack_bytes(2)));
         assert_eq!(interner.number(7, 0, &[1, 2], Leaf::Code), Interned::New(1));
         assert_eq!(interner.number(7, 0, &[3, 4], Leaf::Code), Interned::Full);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_that_is_read_later_has_its_number_before() {
+    fn a_number_reserved_for_a_stack_is_used_when_it_is_read() {
         let mut interner = Interner::new(Some(3 * stack_bytes(1)));
         let first = interner.reserve().expect("a number");
         assert_eq!(interner.number(7, 0, &[1], Leaf::Code), Interned::New(first + 1));
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_stack_at_another_word_has_another_number() {
+    fn the_same_stack_at_another_changed_word_has_another_number() {
         let mut interner = Interner::new(None);
         assert_eq!(interner.number(7, 0, &[1], Leaf::Code), Interned::New(1));
         assert_eq!(interner.number(7, 0, &[1], Leaf::Changed(0x40, Access::Atomic)), Interned::New(2));

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_tick_in_the_kernel_computes_there_and_calls_count_from_one() {
+    fn a_leaf_in_the_kernel_is_that_of_a_tick_with_its_system_call() {
         let tick = SampleReason::Tick as u8;
         let in_kernel = SampleFlags::IN_KERNEL;
         assert_eq!(Leaf::of_kernel(tick, in_kernel, 12), Some(Leaf::InKernel(Some(11))));
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_different_leaves_differ() {
+    fn different_leaves_have_different_keys() {
         let leaves = [
             Leaf::Code,
             Leaf::Changed(0, Access::Atomic),

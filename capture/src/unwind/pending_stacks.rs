@@ -210,7 +210,7 @@ mod tests {
 
     /// The ring reader must not wait for a parser, which may take ten seconds for a binary.
     #[test]
-    fn a_sample_does_not_wait_for_tables_and_its_stack_is_told_when_they_are_there() {
+    fn a_sample_does_not_wait_for_unwind_tables_and_its_stack_follows() {
         let (mut sampler, asked, tell) = played();
         let numbers: Vec<u32> = [(10, 0x120), (20, 0x130), (30, 0x120)]
             .map(|(at, caller)| sampler.sample(copy(at, caller).as_bytes()).expect("a sample").stack)
@@ -243,7 +243,7 @@ mod tests {
 
     /// A stack that is unwound later and is cut off must be counted and marked as such.
     #[test]
-    fn a_stack_that_is_cut_off_says_so_when_it_is_told_later() {
+    fn a_pending_stack_that_is_cut_off_is_marked_and_counted() {
         let (mut sampler, _asked, tell) = played();
         // The caller of the second stack's frame lies beyond the copied bytes.
         let mut beyond = copy(20, 0x20);
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn stacks_of_a_program_that_was_replaced_meanwhile_are_told() {
+    fn pending_stacks_of_a_replaced_program_are_unwound_by_its_tables() {
         let (mut sampler, _asked, tell) = played();
         sampler.sample(copy(10, 0x120).as_bytes());
         let header = header(20, Kind::Exec as u8);
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_there_is_room_for_is_counted_and_the_end_waits_for_nobody_who_is_gone() {
+    fn pending_stacks_beyond_the_limit_are_counted_and_the_end_does_not_wait() {
         let (mut sampler, _asked, tell) = played();
         let raw = copy(10, 0x120);
         let all = MOST_WAITING as u64 + 5;
@@ -311,7 +311,7 @@ mod tests {
 
     /// A stack that finds no room when it is reported late is counted as such, too.
     #[test]
-    fn a_stack_without_room_when_it_is_told_is_counted_as_such() {
+    fn a_pending_stack_without_room_is_counted() {
         let (mut late, _asked, tell) = played();
         late.interner = Interner::new(Some(64));
         late.sample(copy(10, 0x120).as_bytes());

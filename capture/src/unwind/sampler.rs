@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_is_told_once_and_before_its_samples() {
+    fn a_stack_is_noted_once_and_before_its_samples() {
         let mut sampler = Sampler::new(CallGraph::Fp);
         let first = sampler.sample(raw(10, &[0x1000, 0x2000]).as_bytes()).expect("a sample");
         assert_eq!((first.stack, first.reason, first.flags), (1, 1, 2));
@@ -419,7 +419,7 @@ mod tests {
 
     /// Two libraries that are mapped at one address one after the other must not have one stack with the first one's names.
     #[test]
-    fn a_stack_through_code_in_the_place_of_other_code_is_another_one() {
+    fn a_stack_through_code_in_the_place_of_other_code_has_its_own_number() {
         let mut sampler = Sampler::new(CallGraph::Fp);
         let number = |sampler: &mut Sampler, time_ns| {
             sampler.sample(raw(time_ns, &[0x1000, 0x2000]).as_bytes()).map(|sample| sample.stack)
@@ -437,7 +437,7 @@ mod tests {
 
     /// The gate of a launched command has a `main`, too.
     #[test]
-    fn samples_before_the_command_are_longpoles_own() {
+    fn samples_before_the_launched_command_are_left_out() {
         let mut sampler = Sampler::new(CallGraph::Fp).launching(u32::MAX);
         let mut other = raw(10, &[0x1000]);
         other.header.pid = 1;
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_frame_ends_the_stack() {
+    fn an_impossible_frame_ends_the_stack() {
         assert_eq!(sane(&[1, 2, 0, 3]), [1, 2]);
         assert_eq!(sane(&[1, 0xffff_ffff_8000_0000, 3]), [1]);
         let mut sampler = Sampler::new(CallGraph::Fp);
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn other_bytes_are_counted() {
+    fn bytes_that_are_no_sample_are_counted_as_lost() {
         let mut sampler = Sampler::new(CallGraph::Fp);
         assert_eq!(sampler.sample(&[]), None);
         assert_eq!(sampler.sample(&[0; 2000]), None);
@@ -474,7 +474,7 @@ mod tests {
 
     /// Samples without a stack, because the 128 MiB for stacks are full, must be counted.
     #[test]
-    fn stacks_without_room_are_counted_as_such() {
+    fn samples_whose_stacks_have_no_room_are_counted() {
         let mut sampler = Sampler::new(CallGraph::Fp);
         sampler.interner = Interner::new(Some(64 + 8));
         assert_eq!(

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_counts_where_two_threads_use_it_and_one_changes_it() {
+    fn a_cache_line_counts_where_two_threads_use_it_and_one_changes_it() {
         let (read, write) = (Some(Access::Read), Some(Access::Write));
         assert_eq!(of(&[(1, CHANGE), (2, CHANGE), (1, CHANGE)]), [None, write, write]);
         assert_eq!(of(&[(1, CHANGE), (2, LOAD), (1, CHANGE)]), [None, read, write]);
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_long_ago_does_not_count() {
+    fn uses_of_a_cache_line_long_ago_do_not_count() {
         let mut lines = SharedLines::default();
         assert_eq!(lines.used((7, 1), 0, CHANGE), None);
         assert_eq!(lines.used((7, 2), 60 * MS, CHANGE), None, "another thread long ago");
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_goes_through_memory_takes_no_more_room() {
+    fn the_number_of_known_cache_lines_is_bounded() {
         let mut lines = SharedLines::default();
         let at = |line: u64| MemoryAccess { address: 0x10_0000 + line * LINE, ..CHANGE };
         for line in 0..2 * LINES as u64 {

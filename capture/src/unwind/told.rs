@@ -185,7 +185,7 @@ mod tests {
 
     /// A library that is mapped where another one was must not be taken for that one.
     #[test]
-    fn code_in_the_place_of_other_code_is_new_from_then_on() {
+    fn code_mapped_in_the_place_of_other_code_is_new_from_then_on() {
         let mut all = AllTold::default();
         all.looked(10);
         all.hear(&mapping(5, 2, "/old"), &[code(1)]);
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn code_that_a_program_makes_again_and_again_in_one_place_is_one() {
+    fn mappings_made_again_and_again_in_one_place_are_bounded() {
         let mut all = AllTold::default();
         for time in 1..5_000 {
             all.hear(&mapping(time, 0, "//anon"), &[code(0)]);

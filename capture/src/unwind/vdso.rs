@@ -32,7 +32,7 @@ mod tests {
     use symbols::{HostFiles, Parsers, Place};
 
     #[test]
-    fn the_clock_is_in_it() {
+    fn the_vdso_contains_clock_gettime() {
         let (copy, path) = (super::copy().expect("a copy"), Path::new("[vdso]"));
         let parser = Parsers::here().open_file(copy, path, "[vdso]", HostFiles::of_path(path));
         let mut parser = parser.expect("opened");

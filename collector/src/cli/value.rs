@@ -349,14 +349,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cpu_lists_that_are_none_are_usage_errors() {
+    fn a_cpu_list_with_a_count_of_zero_is_a_usage_error() {
         assert_eq!(cpu_list("1,2,inf").expect("a list").len(), 3);
         let error = cpu_list("0").expect_err("no list");
         assert_eq!((error.message.as_str(), error.code), ("@: a CPU count of 0", crate::exit::Code::Usage));
     }
 
     #[test]
-    fn times() {
+    fn a_duration_has_units_or_is_in_seconds_and_others_are_usage_errors() {
         assert_eq!(duration("10s").expect("time"), Duration::from_secs(10));
         assert_eq!(duration("2").expect("time"), Duration::from_secs(2));
         assert_eq!(duration("0.5").expect("time"), Duration::from_millis(500));
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn budgets_are_percent() {
+    fn a_budget_is_percent_or_none_and_others_are_usage_errors() {
         let ppm = |text: &str| budget(text).expect(text);
         assert_eq!(ppm("2%"), Some(20_000));
         assert_eq!(ppm(" 0.5 % "), Some(5_000));
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn ring_sizes_are_powers_of_two_within_reason() {
+    fn a_ring_size_is_rounded_up_to_a_power_of_two_and_bounded() {
         assert_eq!(ring_bytes("8M").expect("size"), 8 << 20);
         assert_eq!(ring_bytes("8MiB").expect("size"), 8 << 20);
         assert_eq!(ring_bytes("5000").expect("size"), 8192);
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_of_files_are_large_enough_for_a_recording() {
+    fn a_file_size_too_small_for_a_recording_is_a_usage_error() {
         assert_eq!(file_bytes("2G").expect("size"), 2 << 30);
         assert_eq!(file_bytes(" 500MiB ").expect("size"), 500 << 20);
         assert_eq!(file_bytes("1048576").expect("size"), 1 << 20);
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn process_ids() {
+    fn process_ids_are_numbers_or_names_and_each_is_listed_once() {
         let named = |name: &str| if name == "redis" { vec![12, 78] } else { Vec::new() };
         let list = |given: &[&str]| pids(&given.iter().map(|s| s.to_string()).collect::<Vec<_>>(), named);
         assert_eq!(list(&["12,34", "12", "56"]).expect("pids"), [12, 34, 56]);

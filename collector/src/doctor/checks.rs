@@ -350,12 +350,12 @@ mod tests {
     }
 
     #[test]
-    fn a_good_machine_lacks_nothing() {
+    fn doctor_on_a_good_machine_finds_nothing_missing() {
         assert_eq!(missing(&good()), (vec![], true));
     }
 
     #[test]
-    fn each_lack_is_named() {
+    fn doctor_names_each_missing_requirement() {
         let cases: [(Machine, &[&str], bool); 11] = [
             (Machine { programs: Err("none inside".into()), ..good() }, &["programs"], false),
             (Machine { kernel_release: "6.5.13".into(), ..good() }, &["kernel"], false),
@@ -392,7 +392,7 @@ mod tests {
 
     /// Function probes need these; the text has to say that recording works without.
     #[test]
-    fn what_only_function_probes_need_says_what_works_without() {
+    fn a_check_for_function_probes_only_says_which_options_need_them() {
         let checks = check(&Machine { uprobes: false, btf: Btf::Names(TRACEPOINTS.to_vec()), ..good() });
         for id in ["uprobes", "uprobe_multi"] {
             let check = checks.iter().find(|check| check.id == id).expect("check");
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fix_can_be_copied_into_a_shell() {
+    fn the_fix_of_a_check_can_be_pasted_into_a_shell() {
         let fix = |machine: &Machine| {
             let checks = check(machine);
             let check = checks.iter().find(|check| check.id == "cap_bpf").expect("check");
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_of_all_shapes() {
+    fn kernel_versions_are_read_from_releases_of_any_form() {
         assert_eq!(version("6.18.0-1-amd64"), Some((6, 18)));
         assert_eq!(version("6.6-rc1"), Some((6, 6)));
         assert_eq!(version("10.0"), Some((10, 0)));

@@ -156,21 +156,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_count_only_as_whole_strings() {
+    fn kernel_names_are_found_only_as_whole_strings() {
         let bytes =
             b"\0bpf_ringbuf_notify\0btf_trace_sched_switch\0sched_waking\0bpf_uprobe_multi_link_attach\0";
         assert_eq!(names_in(bytes), [UPROBE_MULTI, "sched_switch"]);
     }
 
     #[test]
-    fn the_chosen_lockdown_stands_in_brackets() {
+    fn the_active_lockdown_is_the_one_in_brackets() {
         assert_eq!(lockdown("none [integrity] confidentiality\n").as_deref(), Some("integrity"));
         assert_eq!(lockdown("[none] integrity confidentiality\n").as_deref(), Some("none"));
         assert_eq!(lockdown(""), None);
     }
 
     #[test]
-    fn status_fields() {
+    fn capabilities_are_read_from_the_fields_of_a_status_file() {
         let status = "Name:\tx\nCapEff:\t000001ffffffffff\nNoNewPrivs:\t0\n";
         assert_eq!(field(status, "CapEff:"), Some("000001ffffffffff"));
         assert_eq!(field(status, "CapBnd:"), None);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_can_be_read() {
+    fn this_machine_is_read_with_its_release_and_pid_namespace() {
         let machine = Machine::read();
         assert!(!machine.kernel_release.is_empty());
         assert!(machine.first_pid_namespace.is_some());

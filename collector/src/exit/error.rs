@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_lines_whatever_a_name_holds() {
+    fn an_error_is_two_lines_whatever_characters_a_name_has() {
         let error = UserError::runtime("no file \"a\n\u{1b}[31mb\u{202e}\u{200b}\"", "look again");
         assert_eq!(error.to_string(), "longpole: no file \"a ?[31mb??\"\nhint: look again");
     }

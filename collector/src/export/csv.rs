@@ -61,7 +61,7 @@ mod tests {
     use super::quoted;
 
     #[test]
-    fn a_name_is_no_formula_and_no_other_cell() {
+    fn a_name_in_csv_is_neither_a_formula_nor_another_cell() {
         assert_eq!(quoted("plain, with \"quotes\""), "\"plain, with \"\"quotes\"\"\"");
         assert_eq!(quoted("=cmd|' /C calc'!A0"), "\"'=cmd|' /C calc'!A0\"");
         assert_eq!(quoted("-[Cart add]"), "\"'-[Cart add]\"");

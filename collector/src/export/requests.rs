@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_numbers_behind_each_stack() {
+    fn request_stacks_have_the_numbers_of_both_groups_after_them() {
         let computing = SpentOn {
             lock: Some(("mutex a;b".to_owned(), "keeper".to_owned())),
             kind: RowKind::Computing,

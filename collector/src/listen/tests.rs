@@ -34,7 +34,7 @@ fn status(answer: Answer) -> StatusCode {
 const HERE: (&str, &str) = ("host", "127.0.0.1:9464");
 
 #[test]
-fn metrics_are_for_this_machine_and_the_page_for_who_has_the_token() {
+fn metrics_are_open_to_this_machine_and_the_page_needs_the_token() {
     let local = access("127.0.0.1:9464");
     let get = |path: &str| ask(&local, "GET", path, &[HERE]);
     assert_eq!(get("/metrics"), Answer::Metrics);
@@ -56,7 +56,7 @@ fn metrics_are_for_this_machine_and_the_page_for_who_has_the_token() {
 }
 
 #[test]
-fn nothing_leads_to_a_file_and_nothing_can_be_changed() {
+fn a_path_to_a_file_is_not_found_and_only_get_is_allowed() {
     let local = access("127.0.0.1:9464");
     for path in [
         "/../../etc/passwd",
@@ -79,7 +79,7 @@ fn nothing_leads_to_a_file_and_nothing_can_be_changed() {
 
 /// A page of another site could give its own name this address, and then read the answers (DNS rebinding).
 #[test]
-fn a_name_of_somebody_else_is_not_answered() {
+fn a_request_with_a_foreign_host_name_is_refused() {
     let local = access("[::1]:9464");
     let host = |host: &str| status(ask(&local, "GET", "/metrics", &[("host", host)]));
     for own in ["127.0.0.1:9464", "localhost:9464", "LOCALHOST", "[::1]:9464", "127.0.0.1", "[::1]"] {
@@ -94,7 +94,7 @@ fn a_name_of_somebody_else_is_not_answered() {
 }
 
 #[test]
-fn tokens_can_stand_in_an_address_and_differ() {
+fn tokens_are_random_and_only_safe_characters_are_accepted() {
     let (one, other) = (Token::random().expect("random"), Token::random().expect("random"));
     assert_ne!(one.text(), other.text());
     assert!(Token::chosen(one.text()).is_some());
@@ -117,7 +117,7 @@ fn report(names: &[&str]) -> Report {
 
 /// A series that comes twice would make the whole text invalid, and a line end in a name would begin another series.
 #[test]
-fn names_are_labels_and_each_series_is_there_once() {
+fn metrics_escape_names_and_contain_each_series_once() {
     let names = ["a\nb", "\"} 1\n# EOF", "\\", "x"];
     let mut twice = report(&names);
     twice.results.push(twice.results[0].clone());
@@ -151,7 +151,7 @@ fn names_are_labels_and_each_series_is_there_once() {
 }
 
 #[test]
-fn series_and_rows_are_bounded() {
+fn metrics_have_at_most_20_functions_and_events_at_most_100_rows() {
     let names: Vec<String> = (0..500).map(|number| format!("f{number}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let board = Board::new(String::new());

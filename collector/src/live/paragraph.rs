@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_paragraph_is_as_wide_as_the_terminal() {
+    fn a_paragraph_is_wrapped_at_the_width_of_the_terminal() {
         let text =
             "std: 1 of 641 functions probed; left out: 606 of the Rust standard library and 35 aliases";
         assert_eq!(paragraph(text, None), [text]);

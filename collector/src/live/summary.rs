@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_what_was_recorded_and_what_to_do_next() {
+    fn the_summary_says_what_was_recorded_and_the_next_command() {
         assert_eq!(
             text(&summary()),
             "recorded  quicksort (pid 4242), 10.0 s\n\
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_left_out_is_on_the_first_line() {
+    fn operations_and_samples_left_out_are_on_the_summary_s_first_line() {
         let mut summary = summary();
         summary.loss.operations_left_out = 1_200;
         let counts = SampleCounts { taken: 100, left_out: 200, ..SampleCounts::default() };
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_file_had_no_room_for_is_said() {
+    fn the_summary_says_what_the_file_had_no_room_for() {
         let left_out = LeftOut { stacks: 12, ..LeftOut::default() };
         let said = text(&RecordSummary { left_out, ..summary() });
         let line = "left out  12 stacks of samples: a file holds 256 MiB of everything but events";
@@ -361,7 +361,7 @@ mod tests {
 
     /// Otherwise the terminal cuts the lines anywhere.
     #[test]
-    fn long_lines_go_on_under_their_beginning() {
+    fn a_long_summary_line_is_wrapped_under_its_beginning() {
         let mut summary = summary();
         summary.loss = LossCounts { dropped: 1_000, late: 2, ..LossCounts::default() };
         summary.file =
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_losses_by_reason_and_functions_by_name() {
+    fn the_summary_lists_losses_by_reason_and_functions_by_name() {
         let mut summary = summary();
         summary.loss = LossCounts { dropped: 1_000, late: 2, recursion_folded: 5, ..LossCounts::default() };
         summary.taken_off = ["swap", "less", "min", "max"].map(str::to_owned).to_vec();
@@ -404,7 +404,7 @@ mod tests {
 
     /// Where memory is short, larger rings are no remedy.
     #[test]
-    fn tells_operations_without_memory_from_those_that_came_too_fast() {
+    fn the_summary_separates_operations_without_memory_from_too_fast_ones() {
         let said = |operations, operations_short| {
             let loss = LossCounts { operations, operations_short, ..LossCounts::default() };
             text(&RecordSummary { loss, ..summary() })
@@ -422,7 +422,7 @@ mod tests {
 
     /// Processes beyond the limit get no probes: the summary has to say so.
     #[test]
-    fn tells_which_processes_got_no_probes() {
+    fn the_summary_says_which_processes_got_no_probes() {
         let mut unprobed = UnprobedCounts::default();
         assert!(!text(&summary()).contains("process"));
         unprobed.add(UnprobedCounts::ended(1));
@@ -440,14 +440,14 @@ mod tests {
     }
 
     #[test]
-    fn names_cannot_command_the_terminal() {
+    fn control_characters_in_the_summary_s_subject_are_replaced() {
         let mut summary = summary();
         summary.subject = "evil\u{1b}[2J\nname (pid 1)".into();
         assert!(text(&summary).starts_with("recorded  evil\u{fffd}[2J\u{fffd}name (pid 1), 10.0 s\n"));
     }
 
     #[test]
-    fn the_next_command_can_be_pasted() {
+    fn the_file_in_the_next_command_is_quoted_for_a_shell() {
         for (path, word) in [
             ("/tmp/a-b.lp", "/tmp/a-b.lp"),
             ("my file.lp", "'my file.lp'"),
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_recorded_is_no_division_by_zero_and_nothing_to_report() {
+    fn the_summary_of_an_empty_recording_has_a_hint_and_no_next_command() {
         let empty = RecordSummary { events: 0, ..summary() };
         let said = text(&empty);
         assert!(said.contains("events    0\n"), "{said}");
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_outlives_its_recording_is_named() {
+    fn the_summary_says_whether_the_command_runs_on_or_was_interrupted() {
         assert!(!text(&summary()).contains("command"));
         let interrupted = RecordSummary { interrupted: Some("quicksort (pid 4242)".into()), ..summary() };
         let said = text(&interrupted);

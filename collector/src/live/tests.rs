@@ -117,7 +117,7 @@ fn once(generated: &Generated, pace: Pace, span: Duration) -> Ended {
 const HOUR: Duration = Duration::from_secs(3_600);
 
 #[test]
-fn what_goes_in_comes_out_of_the_file_whatever_the_batches() {
+fn a_recorded_file_has_the_same_contents_for_any_batch_size() {
     let dir = tempfile::tempdir().expect("dir");
     for (number, generated) in generated().iter().enumerate() {
         for batch in [1, 7, usize::MAX] {
@@ -136,7 +136,7 @@ fn what_goes_in_comes_out_of_the_file_whatever_the_batches() {
 
 /// A saved ring begins at the same instant as a window of `top` that has moved on to there.
 #[test]
-fn a_ring_is_the_last_stretch_of_the_recording() {
+fn a_saved_ring_is_the_last_stretch_of_the_recording() {
     let dir = tempfile::tempdir().expect("dir");
     for (number, generated) in generated().iter().enumerate() {
         let mut setup = setup(Mode::Record, generated, Pace::Batches(50));
@@ -162,7 +162,7 @@ fn a_ring_is_the_last_stretch_of_the_recording() {
 }
 
 #[test]
-fn live_file_and_batch_give_the_same_report() {
+fn live_file_and_batch_reports_are_the_same() {
     let dir = tempfile::tempdir().expect("dir");
     for (number, generated) in generated().iter().enumerate() {
         let (program, batch) = offline(&generated.recording());
@@ -196,7 +196,7 @@ fn the_first_full_window_does_not_depend_on_the_batches() {
 }
 
 #[test]
-fn losses_reach_file_and_report() {
+fn lost_records_are_in_the_file_and_in_the_report() {
     let dir = tempfile::tempdir().expect("dir");
     let path = dir.path().join("lossy.lp");
     let mut number = 0;
@@ -214,7 +214,7 @@ fn losses_reach_file_and_report() {
 
 /// Records lost before a CPU's first record are noted, and a replay of the recording has them missing, too.
 #[test]
-fn losses_before_the_first_record_of_a_cpu_reach_file_and_replay() {
+fn losses_before_a_cpu_s_first_record_reach_file_and_replay() {
     let dir = tempfile::tempdir().expect("dir");
     let mut lost = 0;
     let generated = generated().remove(1).lossy(|record| {
@@ -249,7 +249,7 @@ fn losses_before_the_first_record_of_a_cpu_reach_file_and_replay() {
 const SLOW: Pace = Pace::Times(1e-5);
 
 #[test]
-fn the_time_given_ends_a_recording_and_the_file_is_whole() {
+fn a_recording_that_ends_by_duration_is_a_whole_file() {
     let dir = tempfile::tempdir().expect("dir");
     let path = dir.path().join("short.lp");
     let generated = generated().remove(0);
@@ -266,7 +266,7 @@ fn the_time_given_ends_a_recording_and_the_file_is_whole() {
 }
 
 #[test]
-fn a_target_that_is_gone_ends_a_recording() {
+fn a_target_that_is_gone_ends_the_recording() {
     let mut setup = setup(Mode::Record, &generated().remove(0), SLOW);
     setup.pids = vec![100];
     setup.alive = Box::new(|pid| pid != 100);
@@ -298,7 +298,7 @@ impl Disk for Small {
 }
 
 #[test]
-fn a_full_disk_is_told_and_what_was_written_stays() {
+fn a_full_disk_is_reported_and_the_file_keeps_what_was_written() {
     let generated = generated().remove(0);
     let events = generated.recording().events;
     let mut setup = setup_on(Mode::Record, &generated, Pace::Batches(1));
@@ -355,7 +355,7 @@ impl EventSource for Broken {
 }
 
 #[test]
-fn a_thread_that_panics_ends_the_run_in_an_orderly_way() {
+fn a_panic_of_a_thread_ends_the_run_with_a_failure() {
     let mut setup = setup(Mode::Record, &generated().remove(0), SLOW);
     setup.source = Box::new(Broken);
     let ended = run(setup).expect("run");
@@ -365,7 +365,7 @@ fn a_thread_that_panics_ends_the_run_in_an_orderly_way() {
 
 /// With --children, a command may end with code 3 while its children go on until -d ends the recording.
 #[test]
-fn a_commands_exit_code_is_ours_whatever_ended_the_recording() {
+fn a_command_s_exit_code_is_longpole_s_whatever_ended_the_recording() {
     use crate::exit::Outcome;
     use std::os::unix::process::ExitStatusExt;
     let mut ended = run(setup(Mode::Record, &generated().remove(0), Pace::Batches(7))).expect("run");
@@ -413,7 +413,7 @@ impl EventSource for Picky {
 
 /// Functions that the kernel refused do not count as probed, and count as refused once for all processes.
 #[test]
-fn the_summary_counts_functions_that_have_probes_and_refused_ones_once() {
+fn the_summary_counts_probed_functions_and_refused_ones_once() {
     let generated = generated().remove(0);
     let mut setup = setup(Mode::Record, &generated, Pace::Batches(1));
     setup.source = Box::new(Picky(Replay::generated(&generated, Pace::Batches(1))));
@@ -447,7 +447,7 @@ impl Choose for NoRoom {
 
 /// Processes without probes must be in the session and in the report.
 #[test]
-fn processes_without_probes_reach_summary_file_and_report() {
+fn processes_without_probes_are_in_summary_file_and_report() {
     let dir = tempfile::tempdir().expect("dir");
     let path = dir.path().join("crowd.lp");
     let mut generated = generated().remove(0);

@@ -300,7 +300,7 @@ mod tests {
 
     /// Otherwise an empty log remains when the terminal is not available.
     #[test]
-    fn only_a_log_with_something_in_it_stays() {
+    fn a_log_of_a_command_s_output_is_kept_only_if_it_is_not_empty() {
         let folder = tempfile::tempdir().expect("folder");
         let create = || OutputFile::create(folder.path()).expect("log");
         let left = || std::fs::read_dir(folder.path()).expect("folder").count();

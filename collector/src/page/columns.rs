@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_lie_one_after_the_other() {
+    fn columns_of_a_page_are_stored_one_after_the_other() {
         let mut columns = Columns::default();
         for (name, values) in [("a", &[1, 300][..]), ("b", &[]), ("c", &[u64::MAX])] {
             let mut column = Column::default();

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_fits_and_keeps_the_sums_of_every_thread_and_state() {
+    fn a_coarse_page_fits_and_keeps_the_sums_of_each_thread_and_state() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/recordings/store.lp");
         let parts = Input::open(&InputPlan::whole(path.into())).expect("a recording").into_parts();
         let cpus = Cpus::parse_list("2").expect("a list");
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_has_one_place_for_the_document() {
+    fn the_page_has_one_place_for_the_document_and_loads_nothing() {
         assert!(is_page(PAGE.as_bytes()));
         assert_eq!(PAGE.matches(PLACE).count(), 1);
         assert!(PAGE.contains("default-src 'none'") && PAGE.contains("script-src 'sha256-"));

@@ -45,7 +45,7 @@ mod tests {
     use engine::program::Function;
 
     #[test]
-    fn lines_around_a_place_are_there_once() {
+    fn source_lines_around_several_places_are_included_once() {
         let own = concat!(env!("CARGO_MANIFEST_DIR"), "/src/page/sources.rs");
         let function =
             |line: usize| Function { location: Some(format!("{own}:{line}")), ..Function::default() };

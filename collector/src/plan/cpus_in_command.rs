@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_number_of_cpus_is_put_into_every_argument() {
+    fn the_cpu_count_replaces_its_placeholder_in_every_argument() {
         let command: Vec<OsString> =
             ["sort", "-t{cpus}", "{cpus}{cpus}", "cpus"].map(OsString::from).to_vec();
         assert!(depends_on_cpus(&command) && !depends_on_cpus(&command[..1]));
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_double_up_to_the_machine() {
+    fn cpu_counts_double_up_to_those_of_the_machine() {
         assert_eq!(doubling(1), [1]);
         assert_eq!(doubling(2), [1, 2]);
         assert_eq!(doubling(6), [1, 2, 4, 6]);

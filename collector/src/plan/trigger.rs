@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_read_as_they_are_written() {
+    fn conditions_are_parsed_and_printed_in_the_same_form() {
         let low = parsed("parallelism<1.5 for 2s");
         let expected = Condition {
             measure: Measure::Parallelism,
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_condition_is_a_usage_error_that_shows_one() {
+    fn an_invalid_condition_is_a_usage_error_with_an_example() {
         for wrong in [
             "",
             "parallelism",
@@ -184,7 +184,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_or_refused(text in "\\PC{0,30}") {
+        fn any_condition_is_refused_or_read_back_as_printed(text in "\\PC{0,30}") {
             if let Ok(condition) = text.parse::<Condition>() {
                 let again = parsed(&condition.to_string());
                 prop_assert_eq!(again.lasting, condition.lasting);

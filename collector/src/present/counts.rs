@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_the_same_is_said_once() {
+    fn cpu_counts_are_a_range_and_similar_results_one_group() {
         let style = Style { colour: false, unicode: false, width: 80 };
         let count = |count| Cpus::count(count).expect("a count");
         assert_eq!(range(&[count(2), count(4), Cpus::Infinite], &style), "2 to inf");

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_says_why_and_how_to_fix_it() {
+    fn doctor_s_text_gives_reason_and_fix_of_a_missing_requirement() {
         let style = Style { colour: false, unicode: true, width: 80 };
         let mut out = Vec::new();
         text(&checks(), &style, &mut out).expect("written");
@@ -108,7 +108,7 @@ longpole cannot record on this machine yet: do each fix above. Analysing recordi
     }
 
     #[test]
-    fn the_schema() {
+    fn doctor_s_json_has_its_schema() {
         let mut out = Vec::new();
         json(&checks()[2..], &mut out).expect("written");
         assert_eq!(

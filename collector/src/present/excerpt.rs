@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_chosen_part_says_how_unlike_the_rest_it_is_and_one_asked_for_does_not() {
+    fn only_a_part_chosen_by_longpole_says_how_unlike_the_rest_it_is() {
         let part = |apart| Finding::Excerpt {
             from_ns: 2_500_000_000,
             length_ns: 1_500_000_000,

@@ -12,7 +12,7 @@ fn sentences(threads: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_deadlock_names_who_waits_for_what() {
+fn the_deadlock_sentence_names_each_waiting_thread_and_the_holder() {
     let said = sentences(
         r#"{"name":"T1","ops":[["lock","left"],["exec","a",2],["lock","right"],["exec","never",1]]},
            {"name":"T2","ops":[["lock","right"],["exec","b",3],["lock","left"],["exec","never",1]]}"#,
@@ -27,7 +27,7 @@ fn a_deadlock_names_who_waits_for_what() {
 }
 
 #[test]
-fn every_kind_of_wait_that_never_ends_is_named() {
+fn each_kind_of_wait_that_never_ends_has_its_words() {
     let stuck = |operations: &str| {
         let said = sentences(&format!(
             r#"{{"name":"T1","ops":[{operations}]}},
@@ -60,7 +60,7 @@ fn every_kind_of_wait_that_never_ends_is_named() {
 }
 
 #[test]
-fn many_waiting_threads_are_counted() {
+fn more_than_eight_waiting_threads_of_a_deadlock_are_counted() {
     let threads: Vec<String> =
         (0..20).map(|thread| format!(r#"{{"name":"T{thread}","ops":[["wait","x"]]}}"#)).collect();
     let said = sentences(&threads.join(","));
@@ -68,7 +68,7 @@ fn many_waiting_threads_are_counted() {
 }
 
 #[test]
-fn what_a_file_had_no_room_for_is_a_list() {
+fn the_records_a_file_had_no_room_for_are_listed_by_kind() {
     assert_eq!(missing(&LeftOut::default()), "");
     let one = LeftOut { notes: 1, ..LeftOut::default() };
     assert_eq!(missing(&one), "1 note about gaps and probes");
@@ -79,7 +79,7 @@ fn what_a_file_had_no_room_for_is_a_list() {
 }
 
 #[test]
-fn numbers_stand_in_the_sentences() {
+fn sentences_of_notes_contain_their_numbers() {
     let said = |finding: Finding| sentence(&finding);
     let contradiction =
         Finding::Contradiction { places: 1, unseen_switches: 0, unknown_ns: 4_980_000, recorded_ns: 0 };

@@ -366,7 +366,7 @@ mod tests {
     use engine::event::{Note, WindowEnd};
 
     #[test]
-    fn what_the_file_had_no_room_for_is_said() {
+    fn info_says_in_text_and_json_what_the_file_had_no_room_for() {
         let said = |left_out| {
             let end = WindowEnd { left_out, ..WindowEnd::default() };
             let facts = engine::event::Facts { end: Some(end), ..Default::default() };
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_for_locks_of_the_kernel_are_counted_or_not_known() {
+    fn info_counts_kernel_lock_waits_or_says_that_none_were_recorded() {
         let waits =
             KernelLockWaits { flags: 32, count: 1_200, total_ns: 9_000, ..KernelLockWaits::default() };
         let waits = vec![KernelLockWaits { spun_ns: 2_000, ..waits }];
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_that_lost_its_probes_twice_is_one_function() {
+    fn a_function_that_lost_its_probes_twice_is_counted_once() {
         let off = |time_ns, functions: &[FunctionId]| {
             let rates = vec![1; functions.len()];
             Note { time_ns, kind: NoteKind::ProbesOff { functions: functions.to_vec(), rates } }

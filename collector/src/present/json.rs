@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn the_schema_to_the_letter() {
+    fn the_report_s_json_has_its_schema() {
         assert_eq!(
             text(Options::default()),
             concat!(
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_only_when_asked_for() {
+    fn json_has_segments_only_on_request() {
         assert!(!text(Options::default()).contains("segments"));
         assert!(text(Options { segments: true, ..Options::default() }).contains(
             r#""segments":[{"thread":"T2","op":3,"function":null,"start_ns":2000,"end_ns":3000,"weight":0.5}]"#

@@ -120,7 +120,7 @@ fn last_parts(path: &str) -> &str {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn a_path_keeps_its_last_two_parts() {
+    fn a_path_is_shortened_to_its_last_two_parts() {
         let last = super::last_parts;
         assert_eq!(
             [last("/home/u/src/a.c:3"), last("a.c:3"), last("[libz.so]")],

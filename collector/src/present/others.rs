@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_load_generator_is_named_and_what_uses_little_is_not() {
+    fn other_programs_that_use_much_cpu_are_named_and_little_use_is_not() {
         let other = |name: &str, processes, cpus| OtherUse { name: name.to_owned(), processes, cpus };
         let all = [other("pgbench", 1, 0.8), other("cc1", 3, 0.4), other("sshd", 2, 0.01)];
         let expected = "programs that were not recorded used 1.21 CPUs: pgbench 0.80, cc1 x3 0.40";

@@ -147,14 +147,14 @@ mod tests {
     };
 
     #[test]
-    fn above_the_goal_it_has_two_parts() {
+    fn a_cost_above_the_goal_is_split_into_program_and_longpole() {
         assert_eq!(cost(&COST), "0.7 % (goal 2 %)");
         let dear = Overhead { hit_ns: 210_800_000, collector_ns: 900_000_000, ..COST };
         assert_eq!(cost(&dear), "5.8 %: 1.3 % in the program, 4.5 % longpole's own (goal 2 %)");
     }
 
     #[test]
-    fn samples_are_a_part_of_it() {
+    fn samples_are_a_part_of_the_overhead_line() {
         let sampled = Overhead { samples: 9_980, sample_ns: 99_800_000, unwinding_ns: 60_000_000, ..COST };
         let text = overhead(&sampled);
         assert!(text.contains(" + 998 samples/s × 10.0 µs + collector"), "{text}");
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_that_the_program_records_itself_are_a_part_of_it() {
+    fn recorded_lock_operations_are_a_part_of_the_overhead_line() {
         let locking = Overhead { operations: 1_400_000, operation_ns: 238_000_000, ..COST };
         let text = overhead(&locking);
         assert!(text.starts_with("overhead 1.9 %"), "{text}");
@@ -180,7 +180,7 @@ mod tests {
 
     /// The text names the expensive part, not always the events.
     #[test]
-    fn what_is_too_dear_is_named() {
+    fn the_overhead_line_names_the_part_that_exceeds_the_budget() {
         let own = Overhead { collector_ns: 7_000_000_000, event_ns: 8_000_000, ..COST };
         let text = overhead(&own);
         assert!(text.ends_with("; longpole itself takes more than the goal, even without probes"), "{text}");
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sum_is_told_with_its_parts() {
+    fn the_overhead_line_has_the_sum_and_its_parts() {
         assert_eq!(
             overhead(&COST),
             "overhead 0.7 % (goal 2 %): 1,200 hits/s × 900 ns + 14,000 events/s × 300 ns + collector 8.72 ms/s"
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_words_have_the_sum_and_the_goal() {
+    fn the_short_cost_has_the_sum_and_the_goal() {
         assert_eq!(cost(&COST), "0.7 % (goal 2 %)");
         assert_eq!(cost(&Overhead { budget_ppm: None, ..COST }), "0.7 % (no goal)");
         let idle = Overhead { target_ns: 40_000_000, once_ns: 84_000_000, ..COST };
@@ -213,7 +213,7 @@ mod tests {
 
     /// A share such as "cost 70 %" would mislead for a command of 5 ms.
     #[test]
-    fn of_a_short_recording_the_time_is_told() {
+    fn the_cost_of_a_short_recording_is_a_time_instead_of_a_share() {
         let short =
             Overhead { wall_ns: 5_000_000, target_ns: 2_000_000, once_ns: 84_000_000, ..Overhead::default() };
         let short = Overhead { budget_ppm: Some(20_000), collector_ns: 3_500_000, ..short };
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_not_told() {
+    fn parts_of_the_overhead_that_are_zero_are_left_out() {
         let quiet = Overhead { hits: 0, budget_ppm: None, ..COST };
         assert_eq!(
             overhead(&quiet),
@@ -241,7 +241,7 @@ mod tests {
 
     /// Otherwise recording a server that waits for work seems to cost several times its CPU time.
     #[test]
-    fn of_a_program_that_hardly_runs_the_cost_is_a_share_of_one_cpu() {
+    fn the_cost_of_an_idle_program_is_a_share_of_one_cpu() {
         let idle = Overhead { target_ns: 40_000_000, once_ns: 250_000_000, ..COST };
         let text = overhead(&idle);
         assert!(text.starts_with("overhead 1.4 % (goal 2 %): 1,200 hits/s"), "{text}");
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn events_that_cost_too_much_stay_and_are_said() {
+    fn events_that_exceed_the_budget_are_named_in_the_overhead_line() {
         let busy = Overhead { event_ns: 500_000_000, ..COST };
         assert!(
             overhead(&busy).ends_with("; the events take more than the goal, even without probes"),

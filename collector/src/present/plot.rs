@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_curve_that_saturates() {
+    fn a_saturating_speed_up_curve_is_drawn_with_its_bands() {
         let mut points: Vec<Point> =
             [1, 2, 4, 8, 16].map(|cpus| point(cpus, f64::from(cpus).min(5.0))).to_vec();
         points[3].low = 4.0;
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn any_number_of_points_fits() {
+    fn a_plot_of_any_number_of_points_fits_the_width() {
         for count in [1, 2, 51, 52, 500] {
             let points: Vec<Point> = (1..=count).map(|cpus| point(cpus, f64::from(cpus))).collect();
             for line in drawn(&points, true).lines() {

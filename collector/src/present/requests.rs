@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_add_up_and_the_reason_comes_first() {
+    fn request_columns_add_up_and_the_main_cause_is_in_the_first_lines() {
         let by = Detail {
             by: "keeper".to_owned(),
             kind: RowKind::Computing,
@@ -308,7 +308,7 @@ As if the function took no time there, and waits for locks and queues stayed as 
     }
 
     #[test]
-    fn nothing_is_no_reason_to_fail() {
+    fn a_requests_summary_without_requests_is_printed() {
         let text =
             text(&Summary { entries_only: true, partly: true, not_followed: 1, ..Summary::default() }, None);
         assert!(text.contains("serve: 0 requests"), "{text}");

@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_said() {
+    fn the_sample_line_says_how_many_samples_are_missing_and_why() {
         let sampling = SamplingFact { rate_hz: 499, call_graph: CallGraph::Dwarf };
         assert_eq!(samples(&sampling, None), "up to 499 Hz (unwind tables)");
         let counts = SampleCounts { taken: 4_990, ..SampleCounts::default() };

@@ -80,7 +80,7 @@ fn weight(weight: f64) -> String {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn weights_are_short_and_keep_their_sign() {
+    fn a_weight_is_short_and_keeps_its_sign() {
         for (value, text) in
             [(1.0, "1"), (0.5, "0.5"), (-1.0 / 3.0, "-0.3333"), (2.0, "2"), (-0.00001, "0"), (10.0, "10")]
         {

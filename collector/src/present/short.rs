@@ -133,7 +133,7 @@ mod tests {
     use super::short;
 
     #[test]
-    fn names_as_a_person_says_them() {
+    fn a_long_function_name_is_shortened_to_its_last_parts() {
         for (long, expected) in [
             ("main", "main"),
             ("expensive_hash(unsigned int)", "expensive_hash"),

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_sources_are_read() {
+    fn only_absolute_paths_of_source_files_are_read() {
         let mut sources = Sources::default();
         assert_eq!(sources.line(&format!("{}:3", file!())), None, "a relative name says nothing");
         let own = concat!(env!("CARGO_MANIFEST_DIR"), "/src/present/source.rs");

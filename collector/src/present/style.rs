@@ -207,7 +207,7 @@ mod tests {
         Environment { no_color: false, force_color: false, dumb: false, utf8: true, columns: None };
 
     #[test]
-    fn colour_only_where_it_is_wanted() {
+    fn colour_is_used_for_terminals_unless_the_environment_forbids_it() {
         assert!(decide(true, Some(80), &PLAIN).colour);
         assert!(!decide(false, None, &PLAIN).colour);
         assert!(decide(false, None, &Environment { force_color: true, ..PLAIN }).colour);
@@ -216,14 +216,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_in_a_path_ends_a_link() {
+    fn a_link_s_path_is_percent_encoded() {
         assert_eq!(encoded("/a b/\u{1b}\\x.c"), "/a%20b/%1B%5Cx.c");
         let style = Style { colour: false, unicode: true, width: 80 };
         assert_eq!(style.link("x.c:3", Some(("/x.c", "3"))), "x.c:3");
     }
 
     #[test]
-    fn what_was_painted_comes_apart_again() {
+    fn painted_text_is_split_into_its_parts_again() {
         let style = Style { colour: true, unicode: true, width: 80 };
         let parts =
             [(Paint::Bold, "LIMIT"), (Paint::Plain, "  a lock "), (Paint::Warning, "! ±"), (Paint::Dim, "x")];
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn width_of_the_terminal_before_columns_before_80() {
+    fn the_width_is_the_terminal_s_then_columns_then_80() {
         assert_eq!(decide(true, Some(120), &Environment { columns: Some(90), ..PLAIN }).width, 120);
         assert_eq!(decide(false, None, &Environment { columns: Some(90), ..PLAIN }).width, 90);
         assert_eq!(decide(false, None, &PLAIN).width, 80);

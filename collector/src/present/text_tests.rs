@@ -90,28 +90,28 @@ fn check(snapshot: &str, file: &str, text: &str) {
 }
 
 #[test]
-fn eighty_columns() {
+fn a_report_in_80_columns_is_its_snapshot() {
     let text = shown(&report(), Options::default(), &NARROW);
     check(include_str!("snapshots/report-80.txt"), "report-80.txt", &text);
     assert!(text.lines().all(|line| width(line) <= 80));
 }
 
 #[test]
-fn a_hundred_and_sixty_columns() {
+fn a_report_in_160_columns_is_its_snapshot() {
     let text = shown(&report(), Options::default(), &WIDE);
     check(include_str!("snapshots/report-160.txt"), "report-160.txt", &text);
     assert!(text.lines().all(|line| width(line) <= 160));
 }
 
 #[test]
-fn ascii_where_there_is_no_utf8() {
+fn a_report_without_unicode_is_ascii() {
     let text = shown(&report(), Options::default(), &Style { unicode: false, ..NARROW });
     assert!(text.is_ascii(), "{text}");
     assert!(text.contains("inf CPUs") && text.contains("1.00x"), "{text}");
 }
 
 #[test]
-fn more_cpu_counts_than_fit_go_into_further_blocks() {
+fn more_cpu_counts_than_fit_are_shown_in_further_blocks() {
     let mut report = report();
     report.results = (1..=13).map(|cpus| result(cpus, 2e9 / f64::from(cpus), Vec::new())).collect();
     let text = shown(&report, Options::default(), &NARROW);
@@ -136,14 +136,14 @@ fn hostile_names_do_not_reach_the_terminal() {
 }
 
 #[test]
-fn top_limits_the_functions_and_says_so() {
+fn top_limits_the_rows_and_says_how_many_are_left() {
     let text = shown(&report(), Options { top: Some(2), ..Options::default() }, &NARROW);
     assert!(text.contains("partition") && !text.contains("main"), "{text}");
     assert!(text.contains("4 more functions with smaller shares: --top 6 shows all."), "{text}");
 }
 
 #[test]
-fn segments_have_their_weights_side_by_side() {
+fn segments_have_their_weights_for_all_cpu_counts_in_one_line() {
     let mut report = report();
     for (i, result) in report.results.iter_mut().enumerate() {
         result.segments = vec![SegmentRow {
@@ -162,14 +162,14 @@ fn segments_have_their_weights_side_by_side() {
 }
 
 #[test]
-fn colour_only_when_the_style_has_it() {
+fn a_report_has_colour_only_if_the_style_has_it() {
     assert!(!shown(&report(), Options::default(), &NARROW).contains('\u{1b}'));
     let coloured = shown(&report(), Options::default(), &Style { colour: true, ..NARROW });
     assert!(coloured.contains("\u{1b}[1m") && coloured.contains("\u{1b}[33m! T1 holds a"), "{coloured}");
 }
 
 #[test]
-fn nothing_to_show_is_shown_as_nothing() {
+fn an_empty_report_still_has_its_line_of_trust() {
     let text = shown(&Report::default(), Options { segments: true, ..Options::default() }, &NARROW);
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let trust = "Trust: 0 events, 0 wake-ups; lost 0, 0 waits without a known waker, 0 ns of unknown time.";
@@ -177,7 +177,7 @@ fn nothing_to_show_is_shown_as_nothing() {
 }
 
 #[test]
-fn by_lock_the_rows_are_locks() {
+fn a_report_by_lock_lists_locks_and_counts_free_ones() {
     let mut report = report();
     report.locks = vec![LockRow {
         lock: "mutex 0x55d0\u{1b}[31m".into(),
@@ -216,7 +216,7 @@ fn by_lock_the_rows_are_locks() {
 
 /// Readers and writers of a lock have separate numbers: they show whether a read-write lock is worth its price.
 #[test]
-fn a_read_write_lock_says_what_reading_and_writing_cost() {
+fn a_read_write_lock_has_separate_numbers_for_reading_and_writing() {
     let mut report = report();
     report.locks = vec![LockRow {
         lock: "rwlock table".into(),
@@ -266,7 +266,7 @@ fn sampled_report() -> Report {
 }
 
 #[test]
-fn what_comes_from_samples_has_a_plus_minus_under_it() {
+fn sampled_numbers_in_a_report_have_a_plus_minus_below_them() {
     let text = shown(&sampled_report(), Options::default(), &NARROW);
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
@@ -291,20 +291,20 @@ fn what_comes_from_samples_has_a_plus_minus_under_it() {
 }
 
 #[test]
-fn without_samples_there_is_no_word_of_them() {
+fn a_report_without_samples_mentions_none() {
     let text = shown(&report(), Options::default(), &NARROW);
     assert!(!text.contains('±') && !text.contains("ampled") && !text.contains("Samples:"), "{text}");
 }
 
 #[test]
-fn plus_minus_is_ascii_where_there_is_no_utf8() {
+fn plus_minus_in_a_report_without_unicode_is_ascii() {
     let text = shown(&sampled_report(), Options::default(), &Style { unicode: false, ..NARROW });
     assert!(text.is_ascii() && text.contains("~: half of the 95 % interval"), "{text}");
 }
 
 /// Waits are a table; idle waits are separate.
 #[test]
-fn by_wait_the_rows_are_kinds_of_waits() {
+fn a_report_by_wait_lists_kinds_of_waits_and_idle_ones_separately() {
     let share = |name: &str, count| Share { name: name.into(), count };
     let wait = |name: &str, idle| RecordedWait {
         name: name.into(),
@@ -330,7 +330,7 @@ fn by_wait_the_rows_are_kinds_of_waits() {
 
 /// Lines have the source next to them where the file exists.
 #[test]
-fn by_line_the_source_stands_beside_it() {
+fn a_report_by_line_shows_the_source_of_each_line() {
     let own = concat!(env!("CARGO_MANIFEST_DIR"), "/src/present/source.rs:1");
     let mut report = report();
     for result in &mut report.results {

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_and_what_it_asks_have_a_line_each() {
+    fn the_line_serves_has_the_busiest_port_and_counts_the_others() {
         let end = |served, name: &str, count, open| Endpoint {
             served,
             name: name.to_owned(),

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn every_measure_is_set_against_its_limits() {
+    fn each_measure_of_a_rule_is_compared_with_its_limits() {
         let one = |rule: &str| outcomes_of(&format!("[[rule]]\n{rule}")).remove(0);
         assert_eq!(
             one("measure=\"time\"\nmax=\"350ns\""),
@@ -214,7 +214,7 @@ mod tests {
 
     /// Each row counts once, even if a pattern matches both a standard function and its caller: the sum must not exceed 100 %.
     #[test]
-    fn what_a_standard_function_computes_for_its_user_counts_once() {
+    fn a_rule_counts_a_standard_function_once_for_its_caller() {
         let text = r#"{"format":"longpole-program","version":1,"threads":[{"name":"T","ops":[["exec",1000]]}],
             "samples":{"rate_hz":499,"places":[{"function":"<u64>::lt","inlined":true},{"function":"hash"}],
             "stacks":[[0,1],[1]],"threads":[[[0,0],[0,0],[0,1],[0,1],[0,1]]]}}"#;
@@ -232,7 +232,7 @@ mod tests {
 
     /// If the recorder was killed, the number of lost records is unknown.
     #[test]
-    fn what_is_not_known_to_be_lost_breaks_its_rule() {
+    fn a_rule_about_lost_records_is_broken_if_their_number_is_unknown() {
         let report = |lost| Report {
             trust: engine::report::Trust { lost, ..engine::report::Trust::default() },
             ..Report::default()
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_takes_as_much_of_a_name_as_is_needed_and_says_what_it_measured() {
+    fn a_rule_s_function_is_found_by_the_unique_beginning_of_its_name() {
         let one = |rule: &str| outcomes_of(&format!("[[rule]]\n{rule}")).remove(0);
         let (verdict, text) = one("measure=\"self\"\nfunction=\"par\"\nmax=\"10%\"");
         assert_eq!(verdict, Verdict::Broken);
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_for_several_cpu_counts_has_several_outcomes() {
+    fn a_rule_for_several_cpu_counts_has_an_outcome_for_each() {
         let outcomes = outcomes_of("[[rule]]\nmeasure=\"time\"\ncpus=[1,2]\nmax=\"500ns\"");
         let verdicts: Vec<Verdict> = outcomes.iter().map(|outcome| outcome.0).collect();
         assert_eq!(verdicts, [Verdict::Broken, Verdict::Kept]);

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_of_every_measure() {
+    fn rules_of_every_measure_are_parsed() {
         let text = r#"
             [[rule]]
             name = "fast enough"
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_rule() {
+    fn an_invalid_rule_is_an_error_that_says_why() {
         assert_eq!(error(""), "the file has no rule");
         assert!(error("[[rule]]\nmeasure = 3").starts_with("line 2: "), "{}", error("[[rule]]\nmeasure = 3"));
         assert!(error("[[rule]]\nmeasure=\"time\"\nlimit=3").contains("limit"));

@@ -107,7 +107,7 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
 
     #[test]
-    fn ten_minutes_of_screens_are_kept_one_in_five_seconds() {
+    fn the_history_has_ten_minutes_of_screens_one_in_five_seconds() {
         let mut history = History::default();
         for second in 0..1_000 {
             let snapshot = Snapshot { threads: second as usize, ..Snapshot::default() };
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn busy_cpus_are_levels_of_five_seconds_each() {
+    fn busy_cpus_are_shown_as_levels_of_five_seconds_each() {
         let mut busy = BusyCpus::default();
         assert_eq!((busy.latest(), busy.line(10, 2.0, true)), (None, (String::new(), Duration::ZERO)));
         let (mut target_ns, mut wall_ns) = (0, 0);

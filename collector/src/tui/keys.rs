@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_keys_of_the_manual_do_what_it_says() {
+    fn each_key_of_the_manual_has_its_action() {
         assert_eq!(press(KeyCode::Char('q')), Some(Action::Quit));
         assert_eq!(press(KeyCode::Left), Some(Action::Cpus(Direction::Back)));
         assert_eq!(press(KeyCode::Right), Some(Action::Cpus(Direction::Forward)));
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn releasing_a_key_does_nothing() {
+    fn the_release_of_a_key_does_nothing() {
         let mut key = KeyEvent::new(KeyCode::Char('q'), KeyModifiers::NONE);
         key.kind = KeyEventKind::Release;
         assert_eq!(action_of(key), None);

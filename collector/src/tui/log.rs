@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_newest_lines_are_kept() {
+    fn the_log_keeps_only_the_newest_lines() {
         let mut kept = VecDeque::new();
         for number in 0..250 {
             keep(&mut kept, format!("line {number}\n").as_bytes());

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn what_weighs_clearly_more_goes_up_and_what_is_gone_goes() {
+    fn a_row_moves_up_only_after_its_weight_is_clearly_larger_twice() {
         let mut order = Order::default();
         told(&mut order, &[("a", 3.0), ("b", 1.0), ("c", 0.5)]);
         // A single large weight may be chance.

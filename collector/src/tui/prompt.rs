@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_grows_and_shrinks_and_ends() {
+    fn text_in_the_prompt_can_be_typed_erased_entered_and_cancelled() {
         let mut prompt = Prompt { what: PromptKind::Probe, text: String::new() };
         let press = |code| KeyEvent::new(code, KeyModifiers::NONE);
         assert_eq!(prompt.clone().typed(press(KeyCode::Enter)), Typed::Done, "the chosen row is meant");

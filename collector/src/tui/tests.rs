@@ -84,7 +84,7 @@ fn check(name: &str, state: &mut State) {
 }
 
 #[test]
-fn kept_recordings_on_the_screen() {
+fn the_screens_of_kept_recordings_are_their_snapshots() {
     for name in ["store", "pipeline", "timers", "attached"] {
         check(name, &mut showing(recorded(name)));
     }
@@ -92,7 +92,7 @@ fn kept_recordings_on_the_screen() {
 
 /// The guide shows the same screen.
 #[test]
-fn the_guide_has_this_screen() {
+fn the_guide_has_the_current_screen_of_top() {
     let screen = text(&mut showing(recorded("store")), 80, 24);
     let screen: Vec<&str> = screen.lines().map(str::trim_end).collect();
     let guide = include_str!("../../../docs/guide.md");
@@ -100,7 +100,7 @@ fn the_guide_has_this_screen() {
 }
 
 #[test]
-fn other_tables_and_pages() {
+fn the_other_tables_and_pages_of_top_are_their_snapshots() {
     let mut state = showing(recorded("store"));
     press(&mut state, KeyCode::Char('2'));
     check("locks", &mut state);
@@ -123,7 +123,7 @@ fn other_tables_and_pages() {
 
 /// The lock that three of four threads wait for is in the first lines.
 #[test]
-fn it_says_what_report_says() {
+fn the_screen_shows_the_limit_and_the_fix_of_the_report() {
     let mut state = showing(recorded("store"));
     let text = text(&mut state, 80, 24);
     assert!(text.contains("LIMIT  lock registry.gate: 2 of 4 threads wait for it."), "{text}");
@@ -134,7 +134,7 @@ fn it_says_what_report_says() {
 }
 
 #[test]
-fn tab_and_numbers_turn_to_tables() {
+fn tab_and_number_keys_switch_tables() {
     let mut state = showing(recorded("store"));
     for title in ["LOCKS", "THREADS", "WAITS", "MEASURED", "FUNCTIONS"] {
         press(&mut state, KeyCode::Tab);
@@ -148,7 +148,7 @@ fn tab_and_numbers_turn_to_tables() {
 }
 
 #[test]
-fn arrows_choose_the_cpu_count_and_the_next_analysis_is_asked_for_it() {
+fn arrow_keys_choose_the_cpu_count_of_the_next_analysis() {
     let mut state = showing(recorded("store"));
     assert_eq!((state.cpus(), state.wish().get()), (Cpus::count(2), None));
     assert!(text(&mut state, 80, 24).contains("[2]"));
@@ -172,7 +172,7 @@ fn arrows_choose_the_cpu_count_and_the_next_analysis_is_asked_for_it() {
 }
 
 #[test]
-fn the_chosen_row_stays_chosen_wherever_it_goes() {
+fn the_chosen_row_stays_chosen_when_it_moves() {
     let mut snapshot = two_functions();
     let mut state = showing(snapshot.clone());
     assert_eq!(chosen(&mut state), "digest_row");
@@ -201,7 +201,7 @@ fn the_chosen_row_stays_chosen_wherever_it_goes() {
 
 /// It shows the measured run by default, and the predicted run on the CPU count that the user chose.
 #[test]
-fn the_parallelism_table_has_the_run_that_the_keys_chose() {
+fn the_parallelism_table_is_for_the_measured_run_or_the_chosen_cpus() {
     let mut state = showing(recorded("store"));
     press(&mut state, KeyCode::Char('5'));
     let shown = text(&mut state, 80, 24);
@@ -226,7 +226,7 @@ fn the_parallelism_table_has_the_run_that_the_keys_chose() {
 }
 
 #[test]
-fn a_filter_counts_while_it_is_typed_and_escape_takes_it_back() {
+fn a_filter_applies_while_it_is_typed_and_escape_removes_it() {
     let mut state = showing(two_functions());
     state.prompt = Some(Prompt { what: PromptKind::Filter, text: "PARSE".to_owned() });
     let typed = text(&mut state, 80, 24);
@@ -273,7 +273,7 @@ fn pause_freezes_the_screen_and_resume_shows_the_newest() {
 }
 
 #[test]
-fn brackets_go_to_screens_of_before_and_back_to_the_newest() {
+fn bracket_keys_show_earlier_screens_and_return_to_the_newest() {
     let snapshot = Snapshot { recording: Some(Arc::default()), ..recorded("store") };
     let mut state = State::new("store (pid 4242)".to_owned(), Duration::from_secs(10));
     press(&mut state, KeyCode::Char('['));
@@ -307,7 +307,7 @@ fn brackets_go_to_screens_of_before_and_back_to_the_newest() {
 }
 
 #[test]
-fn busy_cpus_of_the_last_minutes_are_a_line() {
+fn busy_cpus_of_the_last_minutes_are_a_line_of_the_screen() {
     use engine::event::Overhead;
     let mut state = showing(recorded("store"));
     for second in 0..=60u64 {
@@ -321,7 +321,7 @@ fn busy_cpus_of_the_last_minutes_are_a_line() {
 }
 
 #[test]
-fn quit_is_the_only_key_that_leaves_and_the_last_screen_stays() {
+fn only_the_quit_key_leaves_and_the_last_screen_stays() {
     let mut state = showing(recorded("store"));
     assert!(!state.apply(Action::Quit));
     press(&mut state, KeyCode::Char('?'));
@@ -333,7 +333,7 @@ fn quit_is_the_only_key_that_leaves_and_the_last_screen_stays() {
 }
 
 #[test]
-fn before_the_first_report_and_after_the_end() {
+fn screens_before_the_first_report_and_after_the_end_are_their_snapshots() {
     let mut state = State::new("store (pid 4242)".to_owned(), Duration::from_secs(10));
     state.remark = Some("the program's output goes to /tmp/longpole-top-1.log".to_owned());
     check("waiting", &mut state);
@@ -348,7 +348,7 @@ fn before_the_first_report_and_after_the_end() {
 }
 
 #[test]
-fn a_stretch_without_anything_is_no_empty_table() {
+fn an_empty_snapshot_is_shown_without_a_panic() {
     let nothing = Limit::known(Cpus::ONE, 0.0, Kind::Nothing);
     let mut empty = Snapshot { threads: 1, window_ns: 5_000_000, ..Snapshot::default() };
     empty.limits.at = vec![nothing];
@@ -406,7 +406,7 @@ fn hostile() -> State {
 }
 
 #[test]
-fn names_command_nothing_and_every_size_is_a_picture() {
+fn hostile_names_are_safe_and_every_screen_size_fits() {
     let mut first = hostile();
     for unicode in [true, false] {
         for columns in [1, 7, 20, 40, 80, 500] {

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_relative_to_the_measured_speedup_of_the_middle_run() {
+    fn validate_s_error_is_relative_to_the_median_measured_speed_up() {
         // Speed-up 100/50 = 2; predicted 1.9, so the error is 5 %. One run on each number of CPUs is an outlier.
         let measured = [
             measurement(1, &[(100, 100), (400, 100), (99, 100)]),
@@ -192,7 +192,7 @@ mod tests {
 
     /// A single recording that the machine has slowed down may be wrong by 99 % (FFT of SPLASH), others by 2 and 6 %.
     #[test]
-    fn one_recording_that_was_disturbed_does_not_count() {
+    fn one_disturbed_recording_does_not_change_the_median_prediction() {
         let measured = [measurement(1, &[(100, 100)]), measurement(2, &[(50, 100)])];
         let recording = |one: f64, two: f64| {
             vec![
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_take_is_a_share_of_all_cpus() {
+    fn the_cpu_time_of_other_programs_is_a_share_of_all_cpus() {
         // Others take 10 ms of each run; runs take 100 ms on one CPU, 50 ms on each of two.
         let measured = [measurement(1, &[(100, 90)]), measurement(2, &[(50, 90)])];
         assert!((taken_by_others(&measured) - 0.1).abs() < 1e-12);
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn the_middle_of_an_even_number_lies_between() {
+    fn the_median_of_an_even_number_is_between_the_middle_two() {
         assert_eq!(middle(vec![4.0, 1.0, 3.0, 2.0]), Some(2.5));
         assert_eq!(middle(vec![3.0, 1.0, 2.0]), Some(2.0));
         assert_eq!(middle(Vec::new()), None);

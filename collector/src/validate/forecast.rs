@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn inflation_makes_the_prediction_longer() {
+    fn inflation_lengthens_the_predicted_time() {
         let program = program(100, 50);
         let predicted = predictions(&[1, 2], &[1.0, 1.25], |_| &program);
         assert_eq!((predicted[1].time_ns, predicted[1].inflated_ns), (160.0, 200.0));

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_ones_are_named_and_the_others_counted() {
+    fn leftover_processes_are_named_up_to_three_and_counted() {
         let mut left = LeftoverProcesses { known: BTreeMap::from([(3, String::new())]), own: None };
         assert_eq!(left.finding(), None);
         left.known.insert(7, "sleep".to_owned());

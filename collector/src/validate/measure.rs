@@ -65,7 +65,7 @@ mod tests {
     use crate::exit::Code;
 
     #[test]
-    fn a_command_that_cannot_be_found_is_said_so() {
+    fn a_command_that_does_not_exist_is_a_not_found_error() {
         let cpus = CpuList::allowed().expect("CPUs");
         let error = run_once(&["/nonexistent/command".into()], &cpus, true).expect_err("no command");
         assert_eq!(error.code, Code::NotFound);

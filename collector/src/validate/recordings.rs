@@ -189,7 +189,7 @@ mod tests {
     /// A program may take locks eight million times a second (Radiosity of SPLASH): two thirds of its operations are lost, and
     /// a prediction from the rest is wrong by a third.
     #[test]
-    fn a_recording_with_holes_is_not_predicted_from() {
+    fn a_recording_that_lost_many_records_exceeds_the_limit_for_predictions() {
         let of = |events: u64, lost: u64| {
             let lost = Some(lost);
             let trust = engine::report::Trust { events, lost, ..engine::report::Trust::default() };
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_several_recordings_say_alike_is_said_once() {
+    fn the_same_note_of_several_recordings_is_added_once() {
         let saying = |finding: Finding| Program { findings: vec![finding], ..Program::default() };
         let late = |missing_ns| saying(Finding::ProbesLate { missing_ns });
         let mut findings = Vec::new();

@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn recordings_are_spread_over_the_rounds_from_the_first_on() {
+    fn recordings_are_spread_over_the_rounds_starting_with_the_first() {
         let all = |recordings: usize, rounds: usize| {
             (0..rounds).map(|round| due(recordings, rounds, round)).collect::<Vec<_>>()
         };

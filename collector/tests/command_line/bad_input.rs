@@ -13,19 +13,19 @@ fn all_refuse(path: &str, message: &str, hint: &str) {
 }
 
 #[test]
-fn no_such_file() {
+fn a_missing_file_is_refused_by_every_command() {
     all_refuse("/no/such/file.lp", "there is no file /no/such/file.lp", "check the name");
 }
 
 #[test]
-fn an_empty_file() {
+fn an_empty_file_is_refused_by_every_command() {
     let folder = Folder::new();
     all_refuse(&folder.file("empty.lp", ""), "empty.lp is empty", "record again");
     all_refuse(&folder.file("blank.json", " \n\t\n"), "only blanks", "longpole record");
 }
 
 #[test]
-fn a_foreign_file() {
+fn a_file_of_another_tool_is_refused_with_a_hint() {
     let folder = Folder::new();
     all_refuse(&folder.file("a.txt", "hello"), "neither a longpole session nor a program", "longpole record");
     all_refuse(&folder.file("a.data", "PERFILE2 and so on"), "recording of perf", "longpole record");
@@ -34,13 +34,13 @@ fn a_foreign_file() {
 }
 
 #[test]
-fn a_directory() {
+fn a_directory_is_refused_by_every_command() {
     all_refuse("/", "/ is a directory", "give a file");
 }
 
 /// Opening the pipe would wait forever for a writer.
 #[test]
-fn a_pipe_without_a_writer() {
+fn a_pipe_without_a_writer_is_refused_instead_of_waited_for() {
     let folder = Folder::new();
     let path = folder.path("pipe");
     let made = Command::new("mkfifo").arg(&path).status().expect("mkfifo");
@@ -58,7 +58,7 @@ fn a_pipe_without_a_writer() {
 }
 
 #[test]
-fn a_pipe_that_the_shell_has_made() {
+fn a_pipe_made_by_the_shell_is_read() {
     let mut command = Command::new("bash");
     let script = r#""$0" info <(printf '{"format":')"#;
     command.args(["-c", script, env!("CARGO_BIN_EXE_longpole")]);
@@ -68,7 +68,7 @@ fn a_pipe_that_the_shell_has_made() {
 }
 
 #[test]
-fn a_file_that_may_not_be_read() {
+fn an_unreadable_file_is_refused_with_the_hint_sudo() {
     use std::os::unix::{fs::PermissionsExt, process::CommandExt};
     let folder = Folder::new();
     let path = folder.file("private.lp", FIGURE_4);
@@ -79,7 +79,9 @@ fn a_file_that_may_not_be_read() {
         // Root may read everything, so the command runs as user nobody.
         command.uid(65_534).gid(65_534);
         if Command::new(env!("CARGO_BIN_EXE_longpole")).arg("--version").uid(65_534).output().is_err() {
-            println!("SKIP a_file_that_may_not_be_read: another user cannot run the binary");
+            println!(
+                "SKIP an_unreadable_file_is_refused_with_the_hint_sudo: another user cannot run the binary"
+            );
             return;
         }
     }
@@ -87,7 +89,7 @@ fn a_file_that_may_not_be_read() {
 }
 
 #[test]
-fn an_unbalanced_ret() {
+fn a_ret_without_a_call_is_refused_with_its_place() {
     let folder = Folder::new();
     let program = r#"{"format":"longpole-program","version":1,"threads":[{"name":"T1","ops":[["call","f"],["ret"],["ret"]]}]}"#;
     let path = folder.file("unbalanced.json", program);
@@ -95,7 +97,7 @@ fn an_unbalanced_ret() {
 }
 
 #[test]
-fn json_that_is_no_program() {
+fn json_that_is_no_valid_program_is_refused_with_the_file_s_name() {
     let folder = Folder::new();
     for (name, text) in [
         ("cut.json", &FIGURE_4[..200]),
@@ -118,13 +120,13 @@ fn json_that_is_no_program() {
 }
 
 #[test]
-fn nesting_without_end_is_refused() {
+fn endless_nesting_in_a_program_is_refused() {
     let text = format!(r#"{{"format":"longpole-program","version":1,"threads":{}"#, "[".repeat(100_000));
     assert_eq!(longpole_with(&["report", "-"], text.as_bytes()).code, 1);
 }
 
 #[test]
-fn names_from_outside_cannot_drive_the_terminal() {
+fn control_characters_of_names_do_not_reach_the_terminal() {
     let program =
         FIGURE_4.replace(r#"["exec","a",1000]"#, r#"["exec","evil\u001b[2J\u0007name\nnext",1000]"#);
     let run = longpole_with(&["report", "-"], program.as_bytes());
@@ -135,7 +137,7 @@ fn names_from_outside_cannot_drive_the_terminal() {
 }
 
 #[test]
-fn names_in_messages_cannot_drive_the_terminal() {
+fn control_characters_of_file_names_do_not_reach_messages() {
     let run = longpole(&["report", "/no/such/\u{1b}[2Jfile\nname"]);
     assert_eq!(run.code, 1);
     assert_eq!(run.stderr.lines().count(), 2);
@@ -143,12 +145,12 @@ fn names_in_messages_cannot_drive_the_terminal() {
 }
 
 #[test]
-fn nothing_on_standard_input() {
+fn empty_standard_input_is_refused() {
     longpole_with(&["report", "-"], b"").fails(1, "standard input is empty", "record");
 }
 
 #[test]
-fn a_full_disk() {
+fn a_full_disk_at_standard_output_is_an_error() {
     let folder = Folder::new();
     let path = folder.file("figure.json", FIGURE_4);
     let full = std::fs::File::options().write(true).open("/dev/full").expect("opened");
@@ -165,7 +167,7 @@ fn a_full_disk() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn a_closed_pipe_at_standard_output_is_no_error() {
     let folder = Folder::new();
     // More output than a pipe can hold.
     let threads: Vec<String> =

@@ -27,7 +27,7 @@ fn unwrapped(text: &str) -> String {
 }
 
 #[test]
-fn json_has_each_metric_and_what_it_names_first() {
+fn compare_metrics_json_has_each_metric_with_its_first_function() {
     let answer = json(&["--cpus", "2"], TWINS);
     assert_eq!(answer["schema"], "longpole-compare-metrics/1");
     assert_eq!(
@@ -57,7 +57,7 @@ fn json_has_each_metric_and_what_it_names_first() {
 }
 
 #[test]
-fn the_sentence_says_who_agrees_and_what_is_gained() {
+fn compare_metrics_says_which_metrics_agree_and_their_simulated_gain() {
     let twins = text(&["--cpus", "2"], TWINS);
     let sentence = "Profile, quartz and path agree on left, which gains 2.9 % in simulation; slack, zeroing and benefit agree on \
                     prepare, which gains 29 % in simulation on 2 CPUs.";
@@ -71,7 +71,7 @@ fn the_sentence_says_who_agrees_and_what_is_gained() {
 }
 
 #[test]
-fn runs_of_which_there_is_nothing_to_tell_give_a_sentence() {
+fn compare_metrics_of_a_run_without_functions_is_a_sentence() {
     let of = |threads: &str| {
         unwrapped(&text(
             &[],

@@ -23,7 +23,7 @@ fn text(arguments: &[&str], program: &str) -> String {
 }
 
 #[test]
-fn json_has_the_schema_and_adds_up_on_any_number_of_cpus() {
+fn parallelism_json_adds_up_to_the_time_on_any_number_of_cpus() {
     for cpus in ["1", "2", "3", "4", "inf"] {
         for program in [SERIAL, FIGURE_4] {
             let run = json(&["--cpus", cpus], program);
@@ -66,7 +66,7 @@ fn json_has_the_schema_and_adds_up_on_any_number_of_cpus() {
 }
 
 #[test]
-fn the_first_line_says_what_to_do() {
+fn parallelism_s_first_line_says_what_to_do() {
     let first = |cpus: &str| text(&["--cpus", cpus], SERIAL);
     let four = first("4");
     assert!(four.starts_with("Parallelize serial: 100 % of its time no other CPU is busy"), "{four}");
@@ -78,7 +78,7 @@ fn the_first_line_says_what_to_do() {
 }
 
 #[test]
-fn one_row_has_its_histogram_callers_and_callees() {
+fn parallelism_of_one_row_has_its_histogram_callers_and_callees() {
     let program = r#"{"format":"longpole-program","version":1,"threads":[
         {"name":"A","ops":[["call","main"],["exec",10],["exec","leaf",30],["lock","m"],["exec","under",5],["unlock","m"],["ret"]]}]}"#;
     let main = text(&["--of", "main"], program);
@@ -97,7 +97,7 @@ fn one_row_has_its_histogram_callers_and_callees() {
 }
 
 #[test]
-fn runs_of_which_there_is_nothing_to_tell_give_a_sentence() {
+fn parallelism_of_a_run_without_parallelism_is_a_sentence() {
     let of = |threads: &str| {
         text(&[], &format!(r#"{{"format":"longpole-program","version":1,"threads":[{threads}]}}"#))
     };
@@ -124,7 +124,7 @@ fn runs_of_which_there_is_nothing_to_tell_give_a_sentence() {
 
 /// If no row has advice, the report's limit stands on top instead of "Nothing stands out", with how sure it is.
 #[test]
-fn where_no_row_has_advice_it_says_what_the_report_says() {
+fn parallelism_without_advice_shows_the_limit_of_the_report() {
     let program =
         SERIAL.replace("serial", "core::hint::black_box").replace("parallel", "core::hint::black_box");
     let limit = |text: &str| text.lines().find(|line| line.starts_with("LIMIT")).map(str::to_owned);

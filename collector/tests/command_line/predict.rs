@@ -14,7 +14,7 @@ fn predicted(arguments: &[&str], program: &str) -> serde_json::Value {
 }
 
 #[test]
-fn json_has_the_schema_and_one_result_for_each_cpu_count_asked_for() {
+fn predict_json_has_one_result_for_each_cpu_count() {
     let json = predicted(&["--cpus", "1-3,8"], LOCKED);
     assert_eq!(json["schema"], "longpole-predict/1");
     let results = json["results"].as_array().expect("a list");
@@ -33,13 +33,13 @@ fn json_has_the_schema_and_one_result_for_each_cpu_count_asked_for() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_bytes() {
+fn predict_with_the_same_seed_gives_the_same_bytes() {
     let call = |seed: &str| predicted(&["--cpus", "1-4", "--seed", seed], FIGURE_4).to_string();
     assert_eq!(call("7"), call("7"));
 }
 
 #[test]
-fn text_says_what_limits_and_fits_into_80_columns() {
+fn predict_text_names_the_limit_and_fits_80_columns() {
     // A program that more CPUs do not help has no curve.
     let alone = r#"{"format":"longpole-program","version":1,"threads":[
         {"name":"A","ops":[["exec","f",90000]]},{"name":"B","ops":[["exec","f",90000]]}]}"#;
@@ -74,7 +74,7 @@ fn text_says_what_limits_and_fits_into_80_columns() {
 }
 
 #[test]
-fn options_change_the_machine() {
+fn predict_options_change_the_simulated_machine() {
     let time = |arguments: &[&str], program: &str| {
         predicted(&[&["--cpus", "1"], arguments].concat(), program)["results"][0]["time_ns"].clone()
     };
@@ -91,7 +91,7 @@ fn options_change_the_machine() {
 }
 
 #[test]
-fn several_recordings_are_one_prediction_with_their_spread() {
+fn predict_of_several_recordings_is_their_median_and_range() {
     let folder = tempfile::tempdir().expect("a folder");
     let files: Vec<String> = [900, 1000, 1300]
         .iter()
@@ -117,7 +117,7 @@ fn several_recordings_are_one_prediction_with_their_spread() {
 /// Fig. 4 of the paper needs three processors at once: on one, the first thread takes the signal that another thread
 /// waits for.
 #[test]
-fn a_deadlock_in_simulation_only_is_a_finding_with_who_waits() {
+fn predict_reports_a_deadlock_that_only_the_simulation_has() {
     let json = predicted(&["--cpus", "1,3", "--model", "eevdf"], FIGURE_4);
     assert_eq!(json["results"][0]["complete"], false);
     assert_eq!(json["results"][0]["speedup"], 0);
@@ -130,7 +130,7 @@ fn a_deadlock_in_simulation_only_is_a_finding_with_who_waits() {
 }
 
 #[test]
-fn values_that_are_none() {
+fn invalid_values_for_predict_are_refused_with_a_hint() {
     for (arguments, message, hint) in [
         (&["--cpus", "0"][..], "CPU count of 0", "1,2,4-8,inf"),
         (&["--cpus", "1-100000"], "more than", "1,2,4-8,inf"),
@@ -171,7 +171,7 @@ fn values_that_are_none() {
 
 /// A ranking lists the same functions as the report: the program's own, not those of the C library.
 #[test]
-fn a_ranking_counts_functions_as_the_report_does() {
+fn what_if_rank_lists_the_same_functions_as_the_report() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/recordings/attached.lp");
     let report = longpole(&["report", file]).works().to_owned();
     let rank = |all: &[&str]| longpole(&[&["what-if", "--rank", file], all].concat()).works().to_owned();

@@ -8,7 +8,7 @@ fn json(text: &str) -> Value {
 }
 
 #[test]
-fn figure_4_in_json() {
+fn the_json_report_of_figure_4_has_the_paper_s_times_and_weights() {
     let folder = Folder::new();
     let path = folder.file("figure.json", FIGURE_4);
     let run = longpole(&["report", &path, "--cpus", "1,2,inf", "--json", "--segments"]);
@@ -38,7 +38,7 @@ fn figure_4_in_json() {
 }
 
 #[test]
-fn figure_4_as_text() {
+fn the_text_report_of_figure_4_has_the_paper_s_times() {
     let run = longpole_with(&["report", "-", "--wide", "--cpus", "1,2,inf"], FIGURE_4.as_bytes());
     let text = run.works();
     assert!(text.starts_with("LIMIT  one stage of a pipeline: f on T3 is busy most"), "{text}");
@@ -55,7 +55,7 @@ fn figure_4_as_text() {
 }
 
 #[test]
-fn a_deadlock_is_a_result_with_a_finding() {
+fn a_program_with_a_deadlock_has_a_result_up_to_it_and_a_note() {
     let program = r#"{"format":"longpole-program","version":1,"threads":[
         {"name":"T1","ops":[["lock","left"],["exec","f",1000],["lock","right"],["exec","g",9]]},
         {"name":"T2","ops":[["lock","right"],["exec","f",1000],["lock","left"],["exec","g",9]]}]}"#;
@@ -75,7 +75,7 @@ fn a_deadlock_is_a_result_with_a_finding() {
 }
 
 #[test]
-fn an_export_of_a_program_gives_the_same_report() {
+fn an_exported_program_has_the_same_report_and_is_not_replaced_unasked() {
     let folder = Folder::new();
     let first = folder.file("first.json", FIGURE_4);
     let second = folder.path("second.json");
@@ -94,7 +94,7 @@ fn an_export_of_a_program_gives_the_same_report() {
 }
 
 #[test]
-fn info_of_a_program() {
+fn info_of_a_program_counts_threads_and_operations() {
     let run = longpole_with(&["info", "-", "--json"], FIGURE_4.as_bytes());
     let info = json(run.works());
     assert_eq!(info["kind"], "program");
@@ -103,7 +103,7 @@ fn info_of_a_program() {
 }
 
 #[test]
-fn doctor_says_0_or_77() {
+fn doctor_exits_with_0_or_77_and_checks_every_requirement() {
     let run = longpole(&["doctor", "--json"]);
     let doctor = json(&run.stdout);
     assert_eq!(doctor["schema"], "longpole-doctor/1");
@@ -128,7 +128,7 @@ fn doctor_says_0_or_77() {
 
 /// Three quarters of the 1 ms in `main` were sampled in `leaf`: a change of `leaf` applies to that much.
 #[test]
-fn what_samples_saw_can_be_made_faster_or_left_out() {
+fn what_if_and_slack_apply_to_functions_known_from_samples() {
     let folder = Folder::new();
     let samples: Vec<String> = (0..64).map(|n| format!("[1,{}]", u32::from(n % 4 == 0))).collect();
     let path = folder.file(

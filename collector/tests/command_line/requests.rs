@@ -9,7 +9,7 @@ fn recording(name: &str) -> String {
 }
 
 #[test]
-fn what_has_no_requests_says_how_to_record_them() {
+fn report_per_without_requests_says_how_to_record_them() {
     let folder = Folder::new();
     let program = folder.file("figure4.json", FIGURE_4);
     longpole(&["report", "--per", "f", &program]).fails(
@@ -30,7 +30,7 @@ fn what_has_no_requests_says_how_to_record_them() {
 
 /// Text, JSON and folded stacks have the same numbers, and each column adds up to its mean latency.
 #[test]
-fn requests_of_a_recording_add_up() {
+fn causes_of_requests_add_up_to_the_mean_latency_in_every_output() {
     let store = recording("phases.lp");
     let json = longpole(&["report", "--json", "--per", "*", &store]);
     let report: Value = serde_json::from_str(json.works()).expect("JSON");

@@ -69,7 +69,7 @@ fn a_session_and_its_export_have_the_same_report() {
 
 /// The first lines are about the recorded machine's CPU count, not about the largest one.
 #[test]
-fn what_limits_is_about_the_recorded_machine_first() {
+fn the_first_limit_is_for_the_recorded_machine_s_cpu_count() {
     let folder = Folder::new();
     let program = json::read(FIGURE_4).expect("a program");
     let recording = generate(&program, &Execution::default()).expect("known").recording();
@@ -85,7 +85,7 @@ fn what_limits_is_about_the_recorded_machine_first() {
 }
 
 #[test]
-fn the_trust_line_counts_the_recording() {
+fn trust_counts_the_events_of_a_whole_session() {
     let folder = Folder::new();
     let session = figure_4(&folder);
     let report: Value =
@@ -127,7 +127,7 @@ fn a_session_cut_anywhere_is_read_up_to_its_last_whole_chunk() {
 
 /// The number of lost records is written at the end: if the recorder was killed, it is not 0 but unknown.
 #[test]
-fn what_a_session_without_its_end_has_lost_is_not_known() {
+fn lost_records_of_a_session_without_its_end_are_not_known() {
     let folder = Folder::new();
     let recording = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/recordings/timers.lp");
     let whole = std::fs::read(recording).expect("read");
@@ -149,7 +149,7 @@ fn what_a_session_without_its_end_has_lost_is_not_known() {
 }
 
 #[test]
-fn a_damaged_session_says_how_much_is_missing() {
+fn a_damaged_session_says_how_many_bytes_are_unread() {
     let folder = Folder::new();
     let session = figure_4(&folder);
     let mut bytes = std::fs::read(&session).expect("read");
@@ -174,7 +174,7 @@ fn a_damaged_session_says_how_much_is_missing() {
 }
 
 #[test]
-fn a_newer_format_is_named() {
+fn a_session_of_a_newer_format_is_refused_with_its_version() {
     let folder = Folder::new();
     let session = figure_4(&folder);
     let mut bytes = std::fs::read(&session).expect("read");
@@ -186,7 +186,7 @@ fn a_newer_format_is_named() {
 }
 
 #[test]
-fn flipped_bits_never_crash_the_analysis() {
+fn a_session_with_a_flipped_bit_is_analysed_or_refused() {
     let folder = Folder::new();
     let session = figure_4(&folder);
     let whole = std::fs::read(&session).expect("read");
@@ -199,7 +199,7 @@ fn flipped_bits_never_crash_the_analysis() {
 }
 
 #[test]
-fn info_of_a_session() {
+fn info_of_a_session_has_its_metadata_and_losses() {
     let folder = Folder::new();
     let session = figure_4(&folder);
     let info: Value = serde_json::from_str(longpole(&["info", &session, "--json"]).works()).expect("JSON");
@@ -217,7 +217,7 @@ fn info_of_a_session() {
 }
 
 #[test]
-fn a_recording_is_never_replaced_by_an_export_unasked() {
+fn export_does_not_replace_a_recording_unasked() {
     let folder = Folder::new();
     let session = figure_4(&folder);
     let before = std::fs::read(&session).expect("read");
@@ -230,7 +230,7 @@ fn a_recording_is_never_replaced_by_an_export_unasked() {
 }
 
 #[test]
-fn a_session_through_a_pipe() {
+fn a_session_through_a_pipe_has_the_same_report() {
     let folder = Folder::new();
     let session = figure_4(&folder);
     let bytes = std::fs::read(&session).expect("read");
@@ -239,16 +239,14 @@ fn a_session_through_a_pipe() {
 }
 
 #[test]
-fn a_file_written_under_sudo_belongs_to_the_user_behind_it() {
+fn a_file_written_under_sudo_belongs_to_the_sudo_user() {
     use std::os::unix::fs::MetadataExt;
     use std::process::Command;
     let folder = Folder::new();
     let program = folder.file("figure.json", FIGURE_4);
     let exported = folder.path("exported.json");
     if std::fs::metadata(&program).expect("there").uid() != 0 {
-        println!(
-            "SKIP a_file_written_under_sudo_belongs_to_the_user_behind_it: only root can give files away"
-        );
+        println!("SKIP a_file_written_under_sudo_belongs_to_the_sudo_user: only root can give files away");
         return;
     }
     let mut command = Command::new(env!("CARGO_BIN_EXE_longpole"));

@@ -4,14 +4,14 @@ use super::{FIGURE_4, Folder, longpole, run};
 use std::process::Command;
 
 #[test]
-fn a_cpu_count_of_0() {
+fn a_cpu_count_of_0_is_a_usage_error() {
     longpole(&["report", "x", "--cpus", "0"]).fails(2, "CPU count of 0", "1,2,4-8,inf");
     longpole(&["report", "x", "--cpus", "1,2,0"]).fails(2, "CPU count of 0", "1,2,4-8,inf");
     longpole(&["top", "-p", "1", "--cpus", "0-4"]).fails(2, "CPU count of 0", "1,2,4-8,inf");
 }
 
 #[test]
-fn cpu_lists_that_are_none() {
+fn an_invalid_cpu_list_is_a_usage_error_with_a_hint() {
     for list in ["", "x", "4-2", "1-4294967295", "-1", "99999999999"] {
         let cpus = format!("--cpus={list}");
         let run = longpole(&["report", "x", &cpus]);
@@ -21,7 +21,7 @@ fn cpu_lists_that_are_none() {
 }
 
 #[test]
-fn both_a_pid_and_a_command_or_neither() {
+fn record_and_top_need_either_a_pid_or_a_command() {
     for command in ["record", "top"] {
         longpole(&[command, "-p", "1", "--", "true"]).fails(2, "both -p PID and a command", command);
         longpole(&[command]).fails(2, &format!("nothing to {command}"), "-p PID");
@@ -29,7 +29,7 @@ fn both_a_pid_and_a_command_or_neither() {
 }
 
 #[test]
-fn values_out_of_range() {
+fn values_of_record_out_of_range_are_usage_errors() {
     for wrong in [
         ["-p", "0"],
         ["-d", "0"],
@@ -56,7 +56,7 @@ fn values_out_of_range() {
 }
 
 #[test]
-fn what_saves_a_ring() {
+fn ring_options_that_do_not_fit_together_are_usage_errors() {
     let ring = |more: &[&str]| longpole(&[&["record"], more, &["--", "true"]].concat());
     ring(&["--trigger", "parallelism<1.5 for 2s"]).fails(2, "--ring is missing", "--ring 60s --trigger");
     for wrong in ["threads<3", "parallelism<0", "lock_wait>20", "lock_wait>20% for 0s"] {
@@ -69,7 +69,7 @@ fn what_saves_a_ring() {
 }
 
 #[test]
-fn unknown_commands_and_options_are_two_lines_too() {
+fn an_unknown_command_or_option_is_a_usage_error_with_a_hint() {
     longpole(&["rport", "x"]).fails(2, "unrecognized subcommand 'rport'", "report");
     longpole(&["report", "x", "--cpu", "1"]).fails(2, "--cpu", "--cpus");
     longpole(&["diff", "x"]).fails(2, "<B>", "longpole diff");
@@ -78,7 +78,7 @@ fn unknown_commands_and_options_are_two_lines_too() {
 }
 
 #[test]
-fn options_that_are_about_others() {
+fn an_option_without_the_option_it_needs_is_a_usage_error() {
     longpole(&["what-if", "x", "--top", "3"]).fails(2, "--rank", "longpole what-if");
     longpole(&["what-if", "x", "--top", "3", "--free-io"]).fails(2, "--free-io", "longpole what-if");
     longpole(&["top", "--json", "--", "true"]).fails(2, "--once|--batch", "longpole top");
@@ -114,7 +114,7 @@ fn without_a_file_the_newest_recording_of_the_folder_is_read() {
 }
 
 #[test]
-fn processes_have_names() {
+fn a_process_name_that_no_process_has_is_an_error() {
     longpole(&["record", "-p", "no-process-has-this-name"]).fails(1, "no process is called", "ps -e");
     longpole(&["record", "--children", "--no-children", "--", "true"]).fails(
         2,
@@ -154,7 +154,7 @@ fn completions_and_manual_pages_know_every_command() {
 }
 
 #[test]
-fn help_and_version_are_no_errors() {
+fn help_and_version_exit_with_0() {
     assert!(longpole(&["--help"]).works().contains("longpole <COMMAND>"));
     assert!(longpole(&["--version"]).works().starts_with("longpole "));
     let help = longpole(&["record", "--help"]);
@@ -165,7 +165,7 @@ fn help_and_version_are_no_errors() {
 }
 
 #[test]
-fn what_cannot_be_validated_or_put_on_cpus() {
+fn validate_and_record_refuse_cpu_counts_that_cannot_be_measured() {
     longpole(&["validate"]).fails(2, "nothing to validate", "-- COMMAND");
     longpole(&["validate", "-p", "1"]).fails(2, "cannot run it again", "validate -- COMMAND");
     longpole(&["validate", "--cpus", "1,4096", "--", "true"]).fails(

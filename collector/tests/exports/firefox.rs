@@ -51,7 +51,7 @@ impl Drop for Loaded<'_> {
 }
 
 #[test]
-fn the_profiler_loads_it_and_finds_the_numbers_of_a_report() {
+fn firefox_s_profiler_loads_an_export_with_the_report_s_numbers() {
     if !tools::has("node", "--version") || !tools::has("npm", "--version") {
         longpole_tests::skip!("there is no node with npm");
     }

@@ -43,7 +43,7 @@ fn folded_stacks_add_up_to_the_predicted_time() {
 }
 
 #[test]
-fn one_cpu_count_at_a_time() {
+fn folded_stacks_and_flame_graphs_refuse_several_cpu_counts() {
     let folder = Folder::new();
     let input = folder.file("figure-4.json", FIGURE_4);
     for format in ["folded", "svg"] {
@@ -54,7 +54,7 @@ fn one_cpu_count_at_a_time() {
 }
 
 #[test]
-fn a_flame_graph_is_xml_and_has_the_names() {
+fn a_flame_graph_is_valid_xml_with_names() {
     let folder = Folder::new();
     let by_hand = folder.file("figure-4.json", FIGURE_4);
     let kept = RECORDINGS.map(|name| recording(name).display().to_string());

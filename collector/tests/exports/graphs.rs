@@ -5,7 +5,7 @@ use crate::command_line::{FIGURE_4, Folder, longpole};
 use std::process::Command;
 
 #[test]
-fn graphviz_draws_it() {
+fn graphviz_draws_an_exported_graph() {
     if !tools::has("dot", "-V") {
         longpole_tests::skip!("there is no Graphviz");
     }
@@ -25,7 +25,7 @@ fn graphviz_draws_it() {
 }
 
 #[test]
-fn the_critical_path_is_that_of_paths() {
+fn the_exported_graph_has_the_critical_path_of_paths() {
     let folder = Folder::new();
     let input = folder.file("figure-4.json", FIGURE_4);
     let told = longpole(&["export", &input, "-f", "dot"]);

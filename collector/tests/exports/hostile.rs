@@ -27,7 +27,7 @@ pub(crate) fn hostile(folder: &Folder) -> String {
 }
 
 #[test]
-fn names_stay_names_in_every_format() {
+fn hostile_names_stay_names_in_every_export_format() {
     let folder = Folder::new();
     let input = hostile(&folder);
     for format in ["perfetto", "firefox", "chrome", "dot", "pprof", "speedscope", "folded", "svg"] {
@@ -73,7 +73,7 @@ fn names_stay_names_in_every_format() {
 }
 
 #[test]
-fn what_cannot_be_written_leaves_nothing() {
+fn an_export_is_not_replaced_unasked_and_a_full_disk_is_an_error() {
     let folder = Folder::new();
     let input = hostile(&folder);
     let out = folder.path("out.svg");
@@ -92,7 +92,7 @@ fn what_cannot_be_written_leaves_nothing() {
 
 /// An empty recording and a cut one can be exported.
 #[test]
-fn recordings_of_nothing_are_exported() {
+fn cut_and_empty_recordings_can_be_exported() {
     let folder = Folder::new();
     let whole = std::fs::read(super::recording("store")).expect("read");
     for (name, length) in [("head", 4096), ("half", whole.len() / 2)] {
@@ -110,7 +110,7 @@ fn recordings_of_nothing_are_exported() {
 
 /// A formula becomes a text, and each name is one cell.
 #[test]
-fn tables_hold_no_formulas() {
+fn a_formula_as_a_name_becomes_text_in_tables() {
     let folder = Folder::new();
     let input = hostile(&folder);
     let csv = longpole(&["export", &input, "-f", "csv", "--table", "functions", "--cpus", "2"]);

@@ -4,7 +4,7 @@ use super::{CPUS, RECORDINGS, export, recording, tools};
 use crate::command_line::{FIGURE_4, Folder, longpole};
 
 #[test]
-fn a_trace_is_whole_and_has_the_numbers_of_a_report() {
+fn a_perfetto_trace_is_complete_and_has_the_report_s_numbers() {
     let python = match tools::python() {
         Ok(python) => python,
         Err(reason) => longpole_tests::skip!("{reason}"),
@@ -26,7 +26,7 @@ fn a_trace_is_whole_and_has_the_numbers_of_a_report() {
 
 /// A program JSON has no recorded times.
 #[test]
-fn of_a_program_json_there_are_the_critical_paths() {
+fn a_perfetto_trace_of_a_program_json_has_the_critical_paths_only() {
     let python = match tools::python() {
         Ok(python) => python,
         Err(reason) => longpole_tests::skip!("{reason}"),

@@ -30,7 +30,7 @@ fn top(profile: &str, kind: &str) -> HashMap<String, (f64, f64)> {
 }
 
 #[test]
-fn go_reads_it_and_finds_the_numbers_of_a_report() {
+fn go_s_pprof_finds_the_numbers_of_a_report() {
     if !tools::has("go", "version") {
         longpole_tests::skip!("there is no go");
     }
@@ -64,7 +64,7 @@ fn go_reads_it_and_finds_the_numbers_of_a_report() {
 }
 
 #[test]
-fn binaries_have_their_build_ids_and_samples_their_threads() {
+fn a_pprof_export_has_build_ids_and_threads() {
     if !tools::has("go", "version") {
         longpole_tests::skip!("there is no go");
     }

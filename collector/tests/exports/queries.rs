@@ -11,7 +11,7 @@ fn blocks<'p>(page: &'p str, kind: &str) -> Vec<&'p str> {
 }
 
 #[test]
-fn questions_about_many_recordings_have_the_same_answers_in_two_engines() {
+fn documented_queries_have_the_same_answers_in_duckdb_and_datafusion() {
     let python = match tools::python() {
         Ok(python) => python,
         Err(reason) => longpole_tests::skip!("{reason}"),

@@ -6,7 +6,7 @@ use crate::page::browser;
 use serde_json::Value;
 
 #[test]
-fn profiles_fit_the_schema_and_have_the_numbers_of_a_report() {
+fn a_speedscope_export_fits_its_schema_and_has_the_report_s_numbers() {
     let (python, schema) = match (tools::python(), tools::speedscope_schema()) {
         (Ok(python), Ok(schema)) => (python, schema),
         (Err(reason), _) | (_, Err(reason)) => longpole_tests::skip!("{reason}"),
@@ -24,7 +24,7 @@ fn profiles_fit_the_schema_and_have_the_numbers_of_a_report() {
 
 /// In Chromium, the table of each profile has a row for each function, with the time in a report.
 #[test]
-fn its_own_page_shows_the_functions_of_a_report() {
+fn speedscope_s_page_shows_the_functions_of_a_report() {
     let (chromium, index) = match (browser::chromium(), tools::speedscope_page()) {
         (Ok(chromium), Ok(index)) => (chromium, index),
         (Err(reason), _) | (_, Err(reason)) => longpole_tests::skip!("{reason}"),

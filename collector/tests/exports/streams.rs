@@ -77,7 +77,7 @@ fn is_gone(needed: Taken, wrote: Taken, amount: f64) -> bool {
 }
 
 #[test]
-fn memory_does_not_grow_with_what_is_written() {
+fn memory_of_an_export_does_not_grow_with_the_output() {
     let cpus = status("self", "Cpus_allowed_list:").unwrap_or_default();
     let Some(cpu) = cpus.split([',', '-']).next().filter(|cpu| !cpu.is_empty()) else {
         longpole_tests::skip!("the kernel does not tell on which CPUs this may run");

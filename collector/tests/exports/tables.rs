@@ -6,7 +6,7 @@ use crate::command_line::{FIGURE_4, Folder, longpole};
 const FORMATS: [&str; 3] = ["csv", "ndjson", "parquet"];
 
 #[test]
-fn duckdb_reads_them_and_finds_the_numbers_of_a_report() {
+fn duckdb_finds_the_numbers_of_a_report_in_exported_tables() {
     let python = match tools::python() {
         Ok(python) => python,
         Err(reason) => longpole_tests::skip!("{reason}"),
@@ -23,7 +23,7 @@ fn duckdb_reads_them_and_finds_the_numbers_of_a_report() {
 }
 
 #[test]
-fn one_table_goes_to_standard_output() {
+fn one_exported_table_goes_to_standard_output() {
     let folder = Folder::new();
     let input = folder.file("figure-4.json", FIGURE_4);
     let run = longpole(&["export", &input, "-f", "csv", "--table", "functions", "--cpus", "2,inf"]);
@@ -38,7 +38,7 @@ fn one_table_goes_to_standard_output() {
 }
 
 #[test]
-fn a_folder_of_tables_is_not_written_over() {
+fn a_folder_of_exported_tables_is_not_replaced_unasked() {
     let folder = Folder::new();
     let input = recording("timers").display().to_string();
     let out = folder.path("tables");

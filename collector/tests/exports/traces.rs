@@ -4,7 +4,7 @@ use super::{CPUS, RECORDINGS, export, recording, tools};
 use crate::command_line::{FIGURE_4, Folder};
 
 #[test]
-fn they_are_well_made_and_have_the_numbers_of_a_report() {
+fn chrome_and_firefox_exports_are_valid_and_have_the_report_s_numbers() {
     if !tools::has("python3", "--version") {
         longpole_tests::skip!("there is no python3");
     }

@@ -38,7 +38,7 @@ fn near(actual: f64, expected: f64) {
 
 /// Broberg et al. 2001, Fig. 1 and 2.
 #[test]
-fn figure_1_at_every_cpu_count() {
+fn figure_1_has_the_paper_s_weights_on_every_cpu_count() {
     let report = with_segments("figure-1", "1,2,3,4,inf");
     let weights = |first, c, d, last, rest| {
         [
@@ -66,7 +66,7 @@ fn figure_1_at_every_cpu_count() {
 
 /// Broberg et al. 2001, Fig. 4.
 #[test]
-fn figure_4_at_every_cpu_count() {
+fn figure_4_has_the_paper_s_weights_on_every_cpu_count() {
     let report = with_segments("figure-4", "1,2,3,inf");
     // In the order of the threads' operations: T1 a b c e i, T2 c g d, T3 d g h a f.
     let places = [
@@ -101,7 +101,7 @@ fn figure_4_at_every_cpu_count() {
 
 /// 2001, section 2.2, on Fig. 1: function b (T1, T2, T3) has no time on the path of three CPUs; a is called twice.
 #[test]
-fn function_rows_of_figure_1() {
+fn functions_of_figure_1_have_the_paper_s_calls_and_times() {
     let report = Longpole::report(&program("figure-1"), "1,2,inf");
     let one = report.at(1);
     assert_eq!(one.function("b", "calls"), Some(3.0));
@@ -115,7 +115,7 @@ fn function_rows_of_figure_1() {
 
 /// 2001, section 4.1: up to five processors the recursive function dominates, from six on the parallel one.
 #[test]
-fn the_paper_s_quick_sort_crosses_over_between_five_and_six() {
+fn the_paper_s_quick_sort_crosses_over_between_five_and_six_cpus() {
     check_golden("quicksort/program.json", &quicksort::program());
     let report = Longpole::report(&program("quicksort"), "1-8,16,inf");
     for cpus in 1..=8 {
@@ -131,7 +131,7 @@ fn the_paper_s_quick_sort_crosses_over_between_five_and_six() {
 
 /// Text and JSON of every scenario's report, as a whole.
 #[test]
-fn whole_reports_stay_as_they_are() {
+fn reports_of_the_scenarios_are_their_golden_files() {
     for scenario in ["figure-1", "figure-4", "quicksort", "deadlock"] {
         let text = Longpole::with(["report", "--wide", "--cpus", "1,2,4,8,inf"]).and(program(scenario)).ok();
         let text = text.stdout;
@@ -143,7 +143,7 @@ fn whole_reports_stay_as_they_are() {
 
 /// Text and JSON of every scenario's prediction, as a whole.
 #[test]
-fn whole_predictions_stay_as_they_are() {
+fn predictions_of_the_scenarios_are_their_golden_files() {
     for scenario in ["figure-1", "figure-4", "quicksort"] {
         let call = |extra: &[&str]| {
             let mut call = Longpole::with(["predict", "--cpus", "1-8,16,inf"]).and(program(scenario));
@@ -158,7 +158,7 @@ fn whole_predictions_stay_as_they_are() {
 
 /// 2001, section 4.1: the crossover between five and six processors is reported.
 #[test]
-fn the_paper_s_crossover_is_a_sentence() {
+fn predict_says_at_how_many_cpus_the_paper_s_functions_cross_over() {
     let ended = Longpole::with(["predict", "--cpus", "1-8"]).and(program("quicksort")).ok();
     let said = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains("From 6 CPUs on, ParallelQuickSort outweighs RecursiveQuickSort."), "{said}");
@@ -174,7 +174,7 @@ fn a_report_is_deterministic() {
 
 /// Issue 2, "Bad input": a deadlock has exit code 0, the result up to it, and which thread waits for what.
 #[test]
-fn a_deadlock_is_a_finding() {
+fn a_deadlock_is_a_note_that_names_threads_and_locks() {
     let report = Longpole::report(&program("deadlock"), "1,inf");
     let found = report.findings("deadlock");
     assert_eq!(found.len(), 1, "{}", report.0);
@@ -187,7 +187,7 @@ fn a_deadlock_is_a_finding() {
 
 /// The `export` of a program is the same program: its report is unchanged.
 #[test]
-fn export_and_report_agree() {
+fn an_exported_scenario_has_the_same_report() {
     let folder = tempfile::tempdir().unwrap();
     for scenario in ["figure-1", "figure-4", "quicksort"] {
         let copy = folder.path().join(format!("{scenario}.json"));

@@ -19,7 +19,7 @@ fn list<'v>(value: &'v Value, name: &str) -> &'v Vec<Value> {
 
 /// Text and JSON of these commands, as a whole.
 #[test]
-fn whole_answers_stay_as_they_are() {
+fn slack_paths_and_what_if_of_the_scenarios_are_their_golden_files() {
     for scenario in ["figure-4", "quicksort", "deadlock"] {
         for command in ["slack", "paths"] {
             let text = Longpole::with([command]).and(program(scenario)).ok().stdout;
@@ -46,7 +46,7 @@ fn whole_answers_stay_as_they_are() {
 
 /// One path for each line of standard input until `q`, the same ones as in the list.
 #[test]
-fn the_next_path_for_who_asks() {
+fn paths_next_prints_one_path_per_line_of_input() {
     let asked = |answers: &str| {
         let line = format!("printf '{answers}' | NO_COLOR=1 \"$0\" paths --next \"$1\"");
         let mut shell = std::process::Command::new("sh");
@@ -68,7 +68,7 @@ fn the_next_path_for_who_asks() {
 
 /// 2001, Fig. 4 on unlimited processors: the critical path is a b g h a f, 11 units.
 #[test]
-fn figure_4_has_its_critical_path_first() {
+fn the_first_path_of_figure_4_is_the_paper_s_critical_path() {
     let answer = json(&["paths", "--json", "-k", "3", "--show", "1"], "figure-4");
     assert_eq!(answer["schema"], "longpole-paths/1");
     assert_eq!(answer["length_ns"], 11.0 * UNIT);
@@ -87,7 +87,7 @@ fn figure_4_has_its_critical_path_first() {
 
 /// Slack ≤ zeroing ≤ critical path, and the critical path of each function as in the report for unlimited CPUs.
 #[test]
-fn slack_lies_between_its_bounds() {
+fn slack_is_at_most_zeroing_which_is_at_most_the_critical_path() {
     for scenario in ["figure-1", "figure-4", "quicksort"] {
         let answer = json(&["slack", "--json", "--segments"], scenario);
         let report = json(&["report", "--json", "--cpus", "inf"], scenario);
@@ -121,7 +121,7 @@ fn slack_lies_between_its_bounds() {
 /// On one CPU, half of the recursion takes half of its time: the gain is what the critical path promises, since no other
 /// path takes its place.
 #[test]
-fn what_if_keeps_its_promise_on_one_cpu() {
+fn what_if_on_one_cpu_gains_what_the_critical_path_promises() {
     let scale = ["what-if", "--json", "--scale", "RecursiveQuickSort=0.5", "--model", "ideal", "--cpus", "1"];
     let answer = json(&scale, "quicksort");
     assert_eq!(answer["schema"], "longpole-what-if/1");
@@ -134,7 +134,7 @@ fn what_if_keeps_its_promise_on_one_cpu() {
 
 /// A program compared with itself has not changed. Compared with a longer one it has, and --fail-on reports it.
 #[test]
-fn diff_tells_growth_and_fails_on_it() {
+fn diff_reports_growth_and_fails_on_it_if_asked() {
     let folder = tempfile::tempdir().unwrap();
     let after = folder.path().join("after.json");
     let text = std::fs::read_to_string(program("figure-4")).unwrap();
@@ -164,7 +164,7 @@ fn diff_tells_growth_and_fails_on_it() {
 
 /// Kept and broken rules, in every output format.
 #[test]
-fn check_sets_rules_against_the_report() {
+fn check_reports_kept_and_broken_rules_in_every_format() {
     let folder = tempfile::tempdir().unwrap();
     let rules = folder.path().join("rules.toml");
     let rule = |max: &str| {

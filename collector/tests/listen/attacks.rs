@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 #[test]
-fn bytes_that_are_no_request_are_turned_away() {
+fn the_listener_refuses_bytes_that_are_no_request() {
     let mut served = serve();
     let long = "x".repeat(100_000);
     let many = "a: b\r\n".repeat(1_000);
@@ -47,7 +47,7 @@ fn is_closed(stream: &mut TcpStream) -> bool {
 }
 
 #[test]
-fn many_connections_are_not_held() {
+fn the_listener_closes_idle_connections() {
     let mut served = serve();
     let mut idle: Vec<TcpStream> = (0..300).map(|_| served.connect()).collect();
     for stream in &idle {
@@ -69,7 +69,7 @@ fn many_connections_are_not_held() {
 
 /// The recorder never waits for a client that does not read; that client is dropped.
 #[test]
-fn a_reader_that_does_not_read_is_dropped() {
+fn the_listener_drops_a_client_that_does_not_read() {
     let mut served = serve();
     // A page larger than what the kernel keeps for a client.
     let threads: Vec<_> = (0..100)
@@ -104,7 +104,7 @@ fn a_reader_that_does_not_read_is_dropped() {
 }
 
 #[test]
-fn pages_leave_room_for_metrics() {
+fn pages_of_the_listener_leave_connections_for_metrics() {
     let mut served = serve();
     let pages: Vec<TcpStream> = (0..40)
         .map(|_| {

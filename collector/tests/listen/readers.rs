@@ -34,7 +34,7 @@ macro_rules! python {
 }
 
 #[test]
-fn prometheus_own_parser_finds_the_numbers_of_the_report() {
+fn prometheus_parser_finds_the_numbers_of_the_report() {
     let python = python!();
     let (served, folder) = (serve(), Folder::new());
     let before = parsed(&python, &folder, body(&served.get("/metrics")));
@@ -72,7 +72,7 @@ fn prometheus_own_parser_finds_the_numbers_of_the_report() {
 }
 
 #[test]
-fn hostile_names_stay_labels() {
+fn hostile_lock_names_stay_labels_of_metrics() {
     let python = python!();
     let (served, folder) = (serve(), Folder::new());
     let text = std::fs::read_to_string(hostile(&folder)).expect("written");
@@ -96,7 +96,7 @@ fn questions() -> Vec<String> {
 
 /// The server has every name that the dashboard asks for.
 #[test]
-fn the_dashboard_asks_for_what_there_is() {
+fn the_dashboard_asks_only_for_metrics_that_exist() {
     let served = serve();
     served.board.show(snapshot("store"));
     let metrics = served.get("/metrics");
@@ -122,7 +122,7 @@ impl Drop for Server {
 }
 
 #[test]
-fn prometheus_reads_them() {
+fn prometheus_reads_the_metrics_of_the_report() {
     if !tools::has("prometheus", "--version") {
         skip!("there is no prometheus here");
     }
@@ -172,7 +172,7 @@ fn prometheus_reads_them() {
 }
 
 #[test]
-fn a_browser_shows_what_is_told() {
+fn the_live_page_shows_the_report_in_a_browser() {
     let chromium = match chromium() {
         Ok(chromium) => chromium,
         Err(reason) => skip!("{reason}"),
@@ -193,7 +193,7 @@ fn a_browser_shows_what_is_told() {
 }
 
 #[test]
-fn hostile_names_run_nothing_in_the_page() {
+fn hostile_names_run_nothing_in_the_live_page() {
     let chromium = match chromium() {
         Ok(chromium) => chromium,
         Err(reason) => skip!("{reason}"),

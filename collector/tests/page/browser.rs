@@ -60,7 +60,7 @@ macro_rules! chromium {
 }
 
 #[test]
-fn numbers_on_the_page_are_a_report_s() {
+fn numbers_on_the_page_are_those_of_a_report() {
     let chromium = chromium!();
     let folder = Folder::new();
     for name in ["store", "quicksort", "attached", "timers", "pipeline"] {
@@ -80,7 +80,7 @@ fn numbers_on_the_page_are_a_report_s() {
 }
 
 #[test]
-fn a_person_finds_the_way_around() {
+fn the_page_can_be_used_by_mouse_and_link() {
     let chromium = chromium!();
     let folder = Folder::new();
     for name in ["store", "quicksort"] {
@@ -91,7 +91,7 @@ fn a_person_finds_the_way_around() {
 }
 
 #[test]
-fn hostile_names_run_nothing() {
+fn hostile_names_run_no_script_in_the_page() {
     let chromium = chromium!();
     let folder = Folder::new();
     let found = drive(&chromium, "open", &[&page(&folder, &hostile(&folder), &[])]);
@@ -102,7 +102,7 @@ fn hostile_names_run_nothing() {
 }
 
 #[test]
-fn nothing_and_very_much_can_be_shown() {
+fn the_page_shows_no_thread_and_a_thousand_threads() {
     let chromium = chromium!();
     let folder = Folder::new();
     let whole = std::fs::read(recording("store")).expect("read");
@@ -126,7 +126,7 @@ fn nothing_and_very_much_can_be_shown() {
 }
 
 #[test]
-fn other_recordings_are_points_of_the_curve() {
+fn other_recordings_are_points_of_the_page_s_curve() {
     let chromium = chromium!();
     let folder = Folder::new();
     let other = recording("split").to_str().expect("UTF-8").to_owned();
@@ -147,7 +147,7 @@ fn other_recordings_are_points_of_the_curve() {
 
 /// A click leads to the source line, if the page has it.
 #[test]
-fn a_click_leads_to_the_source() {
+fn a_click_on_the_page_leads_to_the_source_line() {
     let chromium = chromium!();
     let folder = Folder::new();
     let source = folder.file(

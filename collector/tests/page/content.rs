@@ -53,7 +53,7 @@ pub(super) fn sampled_at(folder: &Folder, line: &str) -> String {
 }
 
 #[test]
-fn all_that_is_shown_is_what_other_commands_print() {
+fn tables_lanes_and_path_of_a_page_are_those_of_other_commands() {
     let folder = Folder::new();
     for name in RECORDINGS {
         let input = recording(name).to_str().expect("UTF-8").to_owned();
@@ -75,7 +75,7 @@ fn tables_are_the_documents_of_the_other_commands(page: &Value, input: &str) {
 
 /// The sliders' steps have the times of `what-if`.
 #[test]
-fn changes_are_what_if_s() {
+fn the_page_s_sliders_have_the_times_of_what_if() {
     let folder = Folder::new();
     let input = recording("pipeline").to_str().expect("UTF-8").to_owned();
     let (page, _) = page_of(&folder, &input, &[]);
@@ -146,7 +146,7 @@ fn the_path_is_as_long_as_the_predicted_time(page: &(Value, Vec<u8>), name: &str
 
 /// A program written by hand has weights instead of a single path; some are negative.
 #[test]
-fn weights_of_a_program_by_hand_are_those_of_a_report() {
+fn weights_on_the_page_of_a_program_are_those_of_a_report() {
     let folder = Folder::new();
     let input = folder.file("figure-4.json", FIGURE_4);
     let page = page_of(&folder, &input, &[]);
@@ -179,7 +179,7 @@ fn weights_of_a_program_by_hand_are_those_of_a_report() {
 }
 
 #[test]
-fn names_are_in_the_document_alone() {
+fn hostile_names_are_only_in_the_page_s_document() {
     let folder = Folder::new();
     let input = hostile(&folder);
     let (page, _) = page_of(&folder, &input, &[]);
@@ -189,7 +189,7 @@ fn names_are_in_the_document_alone() {
 }
 
 #[test]
-fn recordings_of_nothing_have_a_page() {
+fn cut_and_empty_recordings_have_a_page() {
     let folder = Folder::new();
     let whole = std::fs::read(recording("store")).expect("read");
     for (name, bytes) in [("head", &whole[..4096]), ("half", &whole[..whole.len() / 2])] {
@@ -202,7 +202,7 @@ fn recordings_of_nothing_have_a_page() {
 }
 
 #[test]
-fn a_page_is_there_whole_and_replaces_only_pages() {
+fn view_replaces_pages_only_and_writes_them_for_the_user_alone() {
     let folder = Folder::new();
     let input = folder.file("figure.json", FIGURE_4);
     let out = folder.path("figure.html");
@@ -225,7 +225,7 @@ fn a_page_is_there_whole_and_replaces_only_pages() {
 
 /// The longest paths and the account of processor time must not take the square of the number of threads.
 #[test]
-fn very_many_threads_have_all_tables() {
+fn a_page_of_six_thousand_threads_has_all_tables() {
     let folder = Folder::new();
     let threads: Vec<Value> = (0..6_000)
         .map(|thread| serde_json::json!({"name": format!("t{thread}"), "ops": [["exec", "f", 1_000 + thread]]}))
@@ -238,7 +238,7 @@ fn very_many_threads_have_all_tables() {
 
 /// Most of a page is states, 10 bytes or fewer each; if there are too many, they are summed up.
 #[test]
-fn a_page_stays_small() {
+fn a_page_of_many_states_stays_small() {
     let folder = Folder::new();
     let threads: Vec<Value> = (0..1_000)
         .map(|thread| {

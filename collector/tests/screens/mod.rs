@@ -69,48 +69,48 @@ fn snapshots(name: &str) {
 }
 
 #[test]
-fn attached() {
+fn screens_of_the_recording_attached_are_their_snapshots() {
     snapshots("attached");
 }
 
 #[test]
-fn forkjoin() {
+fn screens_of_the_recording_forkjoin_are_their_snapshots() {
     snapshots("forkjoin");
 }
 
 #[test]
-fn phases() {
+fn screens_of_the_recording_phases_are_their_snapshots() {
     snapshots("phases");
 }
 
 #[test]
-fn pipeline() {
+fn screens_of_the_recording_pipeline_are_their_snapshots() {
     snapshots("pipeline");
 }
 
 #[test]
-fn quicksort() {
+fn screens_of_the_recording_quicksort_are_their_snapshots() {
     snapshots("quicksort");
 }
 
 #[test]
-fn split() {
+fn screens_of_the_recording_split_are_their_snapshots() {
     snapshots("split");
 }
 
 #[test]
-fn store() {
+fn screens_of_the_recording_store_are_their_snapshots() {
     snapshots("store");
 }
 
 #[test]
-fn timers() {
+fn screens_of_the_recording_timers_are_their_snapshots() {
     snapshots("timers");
 }
 
 /// Tables of four columns are too wide for a screen of 40 columns.
 #[test]
-fn a_narrow_screen_holds_every_table() {
+fn every_table_in_40_columns_keeps_all_its_columns() {
     for name in ["attached", "forkjoin", "phases", "pipeline", "quicksort", "split", "store", "timers"] {
         for words in [
             "report FILE",
@@ -133,7 +133,7 @@ fn a_narrow_screen_holds_every_table() {
 
 /// `report` and `parallelism` show the same length of the run.
 #[test]
-fn every_command_says_how_long_the_run_took() {
+fn report_and_parallelism_show_the_same_length_of_the_run() {
     for name in ["attached", "forkjoin", "phases", "pipeline", "quicksort", "split", "store"] {
         let took = |words: &str, before: &str| {
             let text = screen(words, &format!("{name}.lp"), 80);
@@ -162,27 +162,27 @@ fn little(name: &str, said: &[&str]) {
 }
 
 #[test]
-fn a_recording_of_ten_milliseconds() {
+fn a_recording_of_ten_milliseconds_has_too_few_samples() {
     little("short", &["SURE fair", "too few samples to tell"]);
 }
 
 #[test]
-fn a_program_that_sleeps() {
+fn a_program_that_sleeps_is_idle() {
     little("sleeping", &["LIMIT idle: "]);
 }
 
 #[test]
-fn a_recording_without_samples() {
+fn a_recording_without_samples_has_a_limit_and_is_not_sure() {
     little("no-samples", &["LIMIT too few threads: the 2 are busy", "SURE poor"]);
 }
 
 /// With nine tenths of the records lost, the limit is not known.
 #[test]
-fn a_recording_that_lost_its_locks() {
+fn a_recording_that_lost_most_records_has_no_known_limit() {
     little("lost", &["LIMIT not known: the recording lacks", "SURE not known", "were lost"]);
 }
 
 #[test]
-fn a_program_of_one_thread() {
+fn a_program_of_one_thread_is_limited_by_a_serial_stretch() {
     little("one-thread", &["LIMIT one serial stretch: "]);
 }

@@ -26,8 +26,8 @@ fn places(path: &Path) -> Vec<Place> {
 }
 
 #[test]
-fn the_same_answers_as_in_this_process() {
-    let test = "the_same_answers_as_in_this_process";
+fn the_sandboxed_parser_gives_the_same_answers_as_one_in_this_process() {
+    let test = "the_sandboxed_parser_gives_the_same_answers_as_one_in_this_process";
     for (compiler, arguments, sources) in [
         ("c++", &["-O2", "-g"][..], &[("main.cpp", CPP)][..]),
         ("cc", &["-O2", "-g", "-gsplit-dwarf"], &[("main.c", C), ("other.c", OTHER_C)]),
@@ -51,8 +51,8 @@ fn the_same_answers_as_in_this_process() {
 }
 
 #[test]
-fn debug_files_are_opened_for_it() {
-    let test = "debug_files_are_opened_for_it";
+fn the_sandboxed_parser_uses_debug_files_opened_for_it() {
+    let test = "the_sandboxed_parser_uses_debug_files_opened_for_it";
     let Some(built) = build(test, "c++", &["-O2", "-g", "-Wl,--build-id"], &[("main.cpp", CPP)]) else {
         return;
     };
@@ -74,7 +74,7 @@ fn debug_files_are_opened_for_it() {
 }
 
 #[test]
-fn it_has_no_rights_when_it_reads() {
+fn the_sandboxed_parser_has_no_rights_when_it_reads() {
     let mut parser = sandboxed().open(Path::new(LONGPOLE), "longpole").expect("opened");
     parser.variables(&[0]).expect("it answers");
     let pid = parser.process().expect("a process");
@@ -122,8 +122,8 @@ fn use_it(parsers: &Parsers, path: &Path) -> Result<usize, SymbolError> {
 }
 
 #[test]
-fn damaged_binaries_give_answers_or_errors_and_never_hang() {
-    let test = "damaged_binaries_give_answers_or_errors_and_never_hang";
+fn damaged_binaries_give_the_sandboxed_parser_answers_or_errors_in_time() {
+    let test = "damaged_binaries_give_the_sandboxed_parser_answers_or_errors_in_time";
     let Some(built) = build(test, "c++", &["-O2", "-g"], &[("main.cpp", CPP)]) else { return };
     let good = std::fs::read(&built.binary).expect("binary");
     let path = built.folder.path().join("damaged");
@@ -167,8 +167,8 @@ fn damaged_binaries_give_answers_or_errors_and_never_hang() {
 }
 
 #[test]
-fn a_binary_of_two_gigabytes() {
-    let test = "a_binary_of_two_gigabytes";
+fn a_binary_of_two_gigabytes_is_read_and_a_table_that_large_refused() {
+    let test = "a_binary_of_two_gigabytes_is_read_and_a_table_that_large_refused";
     let Some(built) = build(test, "cc", &["-O2", "-g"], &[("main.c", C), ("other.c", OTHER_C)]) else {
         return;
     };
@@ -196,8 +196,8 @@ fn a_binary_of_two_gigabytes() {
 }
 
 #[test]
-fn a_symbol_name_of_a_megabyte() {
-    let test = "a_symbol_name_of_a_megabyte";
+fn a_symbol_name_of_a_megabyte_is_cut() {
+    let test = "a_symbol_name_of_a_megabyte_is_cut";
     let name = "x".repeat(1 << 20);
     let source = format!(
         ".globl main\n.type main,@function\nmain:\n xor %eax,%eax\n ret\n.size main,.-main\n\
@@ -211,7 +211,7 @@ fn a_symbol_name_of_a_megabyte() {
 }
 
 #[test]
-fn memory_is_limited() {
+fn a_parser_that_needs_too_much_memory_is_an_error() {
     let parsers = sandboxed().with_limits(Limits { memory: 24 << 20, cpu_s: 60 }, Duration::from_secs(60));
     // The binary's symbol table alone is larger.
     let error = use_it(&parsers, Path::new(LONGPOLE)).expect_err("too little memory");
@@ -219,7 +219,7 @@ fn memory_is_limited() {
 }
 
 #[test]
-fn time_is_limited() {
+fn a_parser_without_cpu_time_is_an_error() {
     let parsers = sandboxed().with_limits(Limits { memory: 4 << 30, cpu_s: 0 }, Duration::from_secs(60));
     let error = use_it(&parsers, Path::new(LONGPOLE)).expect_err("no time at all");
     assert!(error.to_string().contains("processor time") || error.to_string().contains("started"), "{error}");

@@ -115,8 +115,8 @@ fn text(output: &Output) -> String {
 }
 
 #[test]
-fn names_from_a_folder_are_stored_once() {
-    let Some(case) = case("names_from_a_folder_are_stored_once") else { return };
+fn symbolize_adds_names_from_a_folder_once() {
+    let Some(case) = case("symbolize_adds_names_from_a_folder_once") else { return };
     let before = case.bytes();
     let without = case.symbolize(&[], None);
     assert!(without.status.success(), "{}", text(&without));
@@ -170,8 +170,8 @@ fn not_found(out: &mut dyn Write) {
 }
 
 #[test]
-fn names_from_a_server_and_then_from_the_cache() {
-    let Some(case) = case("names_from_a_server_and_then_from_the_cache") else { return };
+fn symbolize_takes_names_from_a_server_and_then_from_the_cache() {
+    let Some(case) = case("symbolize_takes_names_from_a_server_and_then_from_the_cache") else { return };
     let (debug, wanted) = (case.debug.clone(), format!("/buildid/{}/debuginfo", case.build_id));
     let (server, count) = serve(move |path, out| match path == wanted {
         true => send(&std::fs::read(&debug).expect("debug file"), out),
@@ -194,8 +194,8 @@ fn names_from_a_server_and_then_from_the_cache() {
 }
 
 #[test]
-fn servers_that_fail_are_said_and_change_nothing() {
-    let Some(case) = case("servers_that_fail_are_said_and_change_nothing") else { return };
+fn symbolize_reports_a_failing_server_and_changes_nothing() {
+    let Some(case) = case("symbolize_reports_a_failing_server_and_changes_nothing") else { return };
     let before = case.bytes();
     // The file is small: it has to arrive within the time limit even on a busy machine.
     let other = PathBuf::from("/bin/true");

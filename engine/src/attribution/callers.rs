@@ -87,7 +87,7 @@ mod tests {
     use crate::program::{Function, FunctionRef, Place, PlaceId, Sample, Samples};
 
     #[test]
-    fn a_function_is_between_its_callers_and_callees() {
+    fn a_sampled_function_is_counted_between_its_callers_and_callees() {
         let function = |name: &str| Function { name: name.into(), ..Function::default() };
         let place = |function| Place { function: FunctionRef(function), line: None, inlined: false };
         let sample = |stack| Sample { operation: 0, stack };

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_standard_function_is_used_by_the_nearest_own_one() {
+    fn a_standard_function_s_samples_count_for_the_nearest_own_caller() {
         let text = r#"{"format":"longpole-program","version":1,"threads":[{"name":"T","ops":[["exec",1000]]}],
             "samples":{"rate_hz":499,"places":[{"function":"<u64>::lt","inlined":true},{"function":"hash"},
             {"function":"sort"},{"function":"core::hint::black_box"},{"function":"main"}],

@@ -57,7 +57,7 @@ mod tests {
     use crate::time::Ticks;
 
     #[test]
-    fn counts_each_sample_once_and_leaves_out_what_has_probes_or_was_inlined() {
+    fn sampled_functions_count_each_sample_once_without_probed_or_inlined_ones() {
         let function = |name: &str, sampled| Function { name: name.into(), sampled, ..Function::default() };
         let place = |function, inlined| Place { function: FunctionRef(function), line: None, inlined };
         let thread = |name: &str| Thread {

@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_add_up_to_the_whole() {
+    fn the_part_of_a_whole_is_exact_and_never_larger_than_it() {
         for whole in [0, 1, -1, 7, -1_000_003, i128::from(i64::MAX) * i128::from(i64::MAX), i128::MIN / 2] {
             for of in [1, 2, 3, 7, 1_000, u32::MAX] {
                 assert_eq!(part(whole, of, of), whole);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_is_the_binomial_one_and_never_empty() {
+    fn the_interval_of_a_sampled_share_is_binomial_and_never_empty() {
         let mut errors = Errors::default();
         assert_eq!(errors.half_width(), None);
         errors.add(101.0, 50, 101);

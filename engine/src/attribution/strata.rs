@@ -443,7 +443,7 @@ mod tests {
     /// Many threads run a short or a long branch, and each has one sample or none. Time of long branches must not go to short
     /// ones.
     #[test]
-    fn short_threads_share_samples_with_those_that_compute_for_as_long() {
+    fn short_threads_share_samples_with_threads_that_compute_as_long() {
         let function = |name: &str| Function { name: name.to_owned(), ..Function::default() };
         let mut program =
             Program { functions: vec![function("short"), function("long")], ..Program::default() };

@@ -190,7 +190,7 @@ mod tests {
 
     /// Other load that comes and goes makes two recordings of one program differ: noise must cover that.
     #[test]
-    fn what_others_slow_down_for_a_while_is_chance() {
+    fn differences_from_other_load_that_comes_and_goes_are_not_clear() {
         // A part of the run is a tenth slower, in one recording at its beginning, in the others at its end.
         let early = run(2000, 1, |place| if place < 0.4 { 1.1 } else { 1.0 });
         let late = run(2050, 2, |place| if place > 0.7 { 1.1 } else { 1.0 });
@@ -206,7 +206,7 @@ mod tests {
 
     /// Without drift, small changes are clear.
     #[test]
-    fn a_steady_run_shows_small_changes() {
+    fn a_small_change_between_two_steady_runs_is_clear() {
         let (time, _) = change(&run(2000, 1, |_| 1.0), &run(2000, 2, |_| 1.01));
         assert!(time.is_clear(), "{time:?}");
     }

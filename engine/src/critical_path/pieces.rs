@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_are_found_by_place_and_on_the_way() {
+    fn parts_of_a_path_are_the_same_by_place_and_on_the_way() {
         let visit = |run, from, to| Visit { run, from, to };
         // The second run is cut in two pieces, with 30 to 40 on the path twice; the first and last run are not on it.
         let visits = vec![visit(1, 30, 40), visit(1, 10, 20), visit(1, 20, 25), visit(1, 30, 45)];

@@ -99,7 +99,7 @@ mod tests {
     /// Otherwise a program of 3.1 s is predicted to take "90 ms to 3.1 s", if one of several runs stops in a deadlock of the
     /// simulation after 90 ms.
     #[test]
-    fn a_run_that_stops_before_its_end_has_no_length() {
+    fn a_run_that_stops_before_its_end_has_no_length_unless_all_do() {
         let thread = Thread { operations: vec![Operation::Exec(Ticks(100))], ..Thread::default() };
         let program = Program { threads: vec![thread], ..Program::default() };
         let outcome = |length: u64, done: usize| Outcome {

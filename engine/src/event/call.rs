@@ -63,7 +63,7 @@ mod tests {
     /// Compares with the C library's numbers.
     #[test]
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-    fn numbers_are_those_of_the_calls() {
+    fn call_kinds_have_the_c_library_s_numbers() {
         let kinds = [
             (libc::SYS_futex, CallKind::Futex),
             (libc::SYS_futex_waitv, CallKind::Futex),

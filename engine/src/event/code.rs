@@ -225,7 +225,7 @@ mod tests {
     use crate::event::Note;
 
     #[test]
-    fn only_longpoles_own_library_is_that() {
+    fn only_longpole_s_own_library_counts_as_the_recording_library() {
         assert!(is_recording_library("/tmp/longpole-812-1f/longpole-preload.so"));
         for other in ["/usr/lib/libc.so.6", "/srv/longpole-preload.so", "longpole-preload.so", ""] {
             assert!(!is_recording_library(other), "{other}");
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mapping_of_the_time_counts_and_a_late_one_if_there_is_no_other() {
+    fn an_address_is_in_the_mapping_of_its_time_or_else_in_a_later_one() {
         let all = [mapping(50, 0x1000, "new"), mapping(0, 0x1000, "old"), mapping(90, 0x9000, "late")];
         let map = CodeMap::of_mappings(&all);
         let at = |address, time| map.at(7, address, time).map(|(m, offset)| (m.path.as_str(), offset));
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_called_what_it_was_at_the_time() {
+    fn a_place_in_jit_code_has_the_name_of_its_time() {
         let made = MappingFact { file_offset: 0x1000, ..mapping(0, 0x1000, &jit_code(7)) };
         let code = |since_ns, name: &str| CodeFact {
             path: jit_code(7),
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_asked_for_once_and_calls_where_they_were_made() {
+    fn unnamed_places_are_listed_once_and_callers_at_their_call() {
         let note = |frames: &[u64]| Note {
             time_ns: 5,
             kind: NoteKind::Stack { id: 1, pid: 7, frames: frames.to_vec(), cut: false },

@@ -104,7 +104,7 @@ mod tests {
     /// Of several words, a sleeper's record has the first one, and its waking has the word that woke it. Old recordings have
     /// none, and neither have records of memory that could not be read.
     #[test]
-    fn one_of_several_words() {
+    fn of_several_futex_words_the_first_is_the_sleeper_s_and_one_the_wakee_s() {
         use probe_abi::{Header, Kind};
         let header = |kind: Kind| Header {
             time_ns: 1,
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn only_waiting_calls_wait_for_a_futex() {
+    fn only_futex_calls_that_wait_have_an_awaited_futex() {
         let futex = |number, operation| {
             awaited_futex(Call { number, argument1: operation, argument0: 64 }).map(|futex| futex.word)
         };

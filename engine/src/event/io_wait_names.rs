@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_are_called_by_call_and_descriptor() {
+    fn a_wait_is_named_by_its_call_and_descriptor() {
         assert_eq!(io_name(CallKind::Read, Descriptor::Pipe), Some("pipe read"));
         assert_eq!(io_name(CallKind::Read, Descriptor::Socket), Some("socket receive"));
         assert_eq!(io_name(CallKind::Receive, Descriptor::Unknown), Some("socket receive"));

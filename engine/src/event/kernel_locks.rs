@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_a_mutex_only_what_was_not_spun_was_slept() {
+    fn a_kernel_mutex_s_wait_without_its_spinning_is_sleep() {
         let mut mutex = KernelLockWaits {
             flags: ContentionFlags::MUTEX,
             count: 1,

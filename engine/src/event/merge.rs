@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_may_be_swapped_within_the_allowance_and_are_late_beyond_it() {
+    fn records_swapped_within_the_allowance_are_sorted_and_others_late() {
         let mut merger = Merger::with_disorder(1, 5);
         for (time, number) in [(100, 1), (97, 0), (110, 3), (104, 2)] {
             merger.push(0, record(time, 0, number));
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hole_becomes_a_gap_and_a_repeat_is_ignored() {
+    fn a_hole_in_the_numbers_becomes_a_gap_and_a_repeat_is_ignored() {
         let mut merger = Merger::with_disorder(1, 5);
         for (time, number) in [(100, u32::MAX), (110, 2), (110, 2), (120, 3)] {
             merger.push(0, record(time, 7, number));
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hole_in_a_threads_own_numbers_loses_operations_only() {
+    fn a_hole_in_a_thread_s_own_numbers_loses_operations_only() {
         let mut merger = Merger::with_disorder(2, 5);
         for (ring, time, number) in [(0, 100, 5), (1, 105, 900), (0, 120, 8)] {
             merger.push(ring, record(time, Header::NO_CPU, number));
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn records_lost_after_the_last_one_are_a_gap_as_well() {
+    fn records_lost_after_the_last_one_are_a_gap() {
         let mut merger = Merger::with_disorder(1, 5);
         merger.push(0, record(100, 3, 41));
         merger.written(0, 3, 42, 200);
@@ -441,7 +441,7 @@ mod tests {
         /// Stream, gaps and counts do not depend on interleaving of the rings or on how often records are taken; the stream
         /// is in order of time.
         #[test]
-        fn independent_of_interleaving_and_batches(
+        fn merged_records_do_not_depend_on_interleaving_or_batches(
             rings in prop::collection::vec(prop::collection::vec((0u64..40, 0u16..2, 0u32..60), 0..60), 1..4),
             schedule in prop::collection::vec((0usize..4, any::<bool>()), 0..200),
         ) {

@@ -191,7 +191,7 @@ mod tests {
 
     /// Otherwise the recording of a program that sleeps is reported to cost 74 %.
     #[test]
-    fn a_share_is_of_the_targets_own_time_or_of_one_cpu() {
+    fn the_cost_s_share_is_of_the_target_s_cpu_time_or_of_one_cpu() {
         let asleep =
             Overhead { wall_ns: 10_000, target_ns: 100, hit_ns: 20, collector_ns: 80, ..Overhead::default() };
         assert_eq!((asleep.share(), asleep.share_in_threads()), (Some(0.01), Some(0.002)));

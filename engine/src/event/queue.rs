@@ -168,7 +168,7 @@ mod tests {
 
     /// Memory must not stay as large as after a burst.
     #[test]
-    fn memory_is_what_waits_now_and_a_little_more() {
+    fn a_queue_s_memory_shrinks_after_a_burst() {
         let (mut queues, mut blocks) = (vec![Queue::default(); 100], Blocks::default());
         let each = size_of::<Waiting>() as u64;
         for queue in &mut queues {
@@ -184,7 +184,7 @@ mod tests {
     proptest! {
         /// Compares with a sorted list, wherever blocks begin.
         #[test]
-        fn it_is_in_order(steps in prop::collection::vec((any::<bool>(), 0u64..12), 0..800)) {
+        fn a_queue_stays_in_order_within_the_allowed_disorder(steps in prop::collection::vec((any::<bool>(), 0u64..12), 0..800)) {
             let (mut queue, mut blocks, mut list) = (Queue::default(), Blocks::default(), Vec::new());
             let mut now = 100;
             for (number, (takes, disorder)) in steps.into_iter().enumerate() {

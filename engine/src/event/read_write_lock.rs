@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_one_lock_are_told_from_those_of_the_next() {
+    fn words_of_neighbouring_read_write_locks_are_kept_apart() {
         let c = [((1, 8), 12), ((1, 12), 12), ((1, 64), 12), ((2, 68), 12)];
         let firsts: Vec<u64> = read_write_words(&BTreeMap::from(c)).into_values().collect();
         assert_eq!(firsts, [8, 8, 64, 68]);

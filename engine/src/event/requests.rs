@@ -106,7 +106,7 @@ mod tests {
     use probe_abi::request_bucket;
 
     #[test]
-    fn quantiles_are_the_ends_of_buckets() {
+    fn a_quantile_of_requests_is_the_end_of_its_bucket() {
         let mut sums = RequestSums::default();
         for (ns, times) in [(100_000u64, 98), (1_000_000, 1), (70_000_000, 1)] {
             let mut buckets = [0; REQUEST_BUCKETS];

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_missing_before_the_first_one_seen_are_a_hole_if_the_start_is_known() {
+    fn numbers_missing_before_the_first_are_a_hole_if_the_start_is_known() {
         for first in [0, 7, u32::MAX, u32::MAX - 1] {
             let seen = |numbers: &[u32]| {
                 let mut sequence = Sequence::starting_at(Some(first));
@@ -188,24 +188,24 @@ mod tests {
     }
 
     #[test]
-    fn swapped_neighbours_are_no_hole_even_at_the_start() {
+    fn swapped_numbers_are_no_hole_even_at_the_start() {
         check(&[5, 7, 6, 8], &[true; 4], &[]);
         check(&[1, 0, 2], &[true; 3], &[]);
     }
 
     #[test]
-    fn a_repeat_is_refused() {
+    fn a_repeated_number_is_refused() {
         check(&[5, 5, 6, 5, 6], &[true, false, true, false, false], &[]);
     }
 
     #[test]
-    fn the_counter_wraps() {
+    fn numbers_that_wrap_around_have_no_holes() {
         check(&[u32::MAX - 1, u32::MAX, 1, 0, 2], &[true; 5], &[]);
         check(&[u32::MAX, 2], &[true; 2], &[(10, 20, 2)]);
     }
 
     #[test]
-    fn a_number_in_the_middle_splits_its_hole() {
+    fn a_number_in_the_middle_of_a_hole_splits_it() {
         check(&[0, 10, 5], &[true; 3], &[(10, 20, 4), (20, 20, 4)]);
     }
 }

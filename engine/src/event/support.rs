@@ -212,7 +212,7 @@ mod tests {
     /// Compares with the C library's numbers.
     #[test]
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-    fn numbers_are_those_of_the_calls() {
+    fn kernel_work_has_the_c_library_s_call_numbers() {
         let names = [
             (libc::SYS_munmap, "munmap"),
             (libc::SYS_mmap, "mmap"),
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_of_runtimes_are_known_and_users_functions_are_their_own() {
+    fn functions_of_runtimes_have_a_subject_and_users_functions_none() {
         for (name, module, subject) in [
             ("GangWorker::run(WorkData)", None, Some(SupportSubject::GarbageCollection)),
             (

@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn objects_belong_to_the_families_of_their_operations() {
+    fn objects_have_the_family_of_their_operations() {
         for &operation in SyncOperation::ALL {
             let family = meaning(operation).0.map_or(SyncFamily::Thread, SyncObject::family);
             assert_eq!(family, operation.family(), "{}", operation.name());
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_tries_never_waits() {
+    fn operations_that_only_try_never_wait() {
         for operation in SyncOperation::ALL.iter().filter(|operation| operation.name().contains(" try")) {
             assert!(!may_wait(*operation), "{}", operation.name());
         }

@@ -112,7 +112,7 @@ mod tests {
 
     /// Python's locks are semaphores that another thread may post: a sleep after such a post is not under the lock.
     #[test]
-    fn what_another_thread_gives_back_is_not_held() {
+    fn a_sleep_after_another_thread_s_permit_is_posted_is_not_under_it() {
         let program = r#"{"format":"longpole-program","version":1,"threads":[
             {"name":"w","ops":[["sem_wait","s"],["sem_wait","s"],["sleep",80],["sem_post","s"],["sleep",80]]}]}"#;
         let program = json::read(program).expect("a program");
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_has_from_the_first_is_held() {
+    fn a_sleep_with_a_permit_held_from_the_start_is_not_the_thread_s_own() {
         let program = r#"{"format":"longpole-program","version":1,"threads":[
             {"name":"w","ops":[["sem_post","s"],["sleep",80],["sem_wait","s"],["sleep",80],["sem_post","s"]]}]}"#;
         let program = json::read(program).expect("a program");

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_resource_is_returned_by_who_has_taken_it() {
+    fn a_semaphore_has_permits_only_if_each_user_returns_them() {
         let user = |name: &str| {
             format!(r#"{{"name":"{name}","ops":[["sem_wait","s"],["exec",1],["sem_post","s"]]}}"#)
         };

@@ -18,7 +18,7 @@ fn named(program: &Program, name: &str) -> ObjectId {
 }
 
 #[test]
-fn scaling_is_for_the_function_on_top_and_goes_down_to_nothing() {
+fn scaling_a_function_applies_to_it_on_top_and_may_reach_zero() {
     let given = program(
         r#"{"name":"T","ops":[["exec",10],["call","f"],["exec",100],["exec","g",7],["once","o",3],["ret"],["io",5,"d"]]}"#,
     );
@@ -35,14 +35,14 @@ fn scaling_is_for_the_function_on_top_and_goes_down_to_nothing() {
 }
 
 #[test]
-fn free_io_is_a_wait_without_length() {
+fn free_io_is_a_wait_of_no_length() {
     let free = edited(&program(r#"{"name":"T","ops":[["io",5,"d"],["exec",1]]}"#), &[Edit::FreeIo]);
     let operations = free.expect("edited").threads[0].operations.clone();
     assert!(matches!(operations[0], Operation::Io(_, Ticks(0))) && operations.len() == 2);
 }
 
 #[test]
-fn a_split_lock_is_given_back_as_it_was_taken() {
+fn a_split_lock_is_released_as_it_was_taken() {
     let round = r#"["lock","m"],["exec",1],["lock","n"],["unlock","n"],["unlock","m"]"#;
     let given = program(&format!(r#"{{"name":"T","ops":[{}]}}"#, vec![round; 200].join(",")));
     let split = edited(&given, &[Edit::SplitLock(named(&given, "m"), 4)]).expect("edited");
@@ -64,7 +64,7 @@ fn a_split_lock_is_given_back_as_it_was_taken() {
 }
 
 #[test]
-fn what_cannot_be_split() {
+fn a_replayed_lock_or_one_with_a_condition_cannot_be_split() {
     let given = program(
         r#"{"name":"T","ops":[["lock","m"],["cond_wait","c","m"],["unlock","m"],["held","r",0],["freed","r",1],["signal","s"]]}"#,
     );
@@ -77,7 +77,7 @@ fn what_cannot_be_split() {
 
 /// The unchanged program serves all comparisons, so it must not run again for each change.
 #[test]
-fn a_run_is_made_once_however_often_it_is_asked_for() {
+fn a_trial_s_run_is_made_once_however_often_it_is_asked_for() {
     let given = program(
         r#"{"name":"T","ops":[["exec","f",100],["lock","m"],["exec","g",50],["unlock","m"]]},
            {"name":"U","ops":[["lock","m"],["exec","g",50],["unlock","m"]]}"#,
@@ -100,7 +100,7 @@ fn a_run_is_made_once_however_often_it_is_asked_for() {
 }
 
 #[test]
-fn what_cannot_be_changed_is_an_error() {
+fn an_impossible_edit_is_an_error() {
     let given = program(r#"{"name":"T","ops":[["exec","f",100]]}"#);
     let (model, owners) = (Model::default(), Owners::of(&given));
     let error = |edit: Edit| apply(&given, &owners, &model, &[edit]).map(|_| ()).expect_err("an error");
@@ -111,7 +111,7 @@ fn what_cannot_be_changed_is_an_error() {
 }
 
 #[test]
-fn work_moves_out_of_the_locks_and_stays_work() {
+fn work_moved_out_of_a_lock_stays_work() {
     let given = program(
         r#"{"name":"T","ops":[["lock","m"],["call","f"],["exec",30],["ret"],["exec","g",20],["unlock","m"],["exec","f",5]]}"#,
     );
@@ -128,7 +128,7 @@ fn work_moves_out_of_the_locks_and_stays_work() {
 }
 
 #[test]
-fn fewer_threads_do_the_work_of_all_and_wait_for_each_other() {
+fn fewer_threads_do_the_same_work_with_smaller_barriers() {
     let thread = |name: &str, more: &str| {
         format!(r#"{{"name":"{name}","ops":[["exec","f",100],["barrier","b",3],{more}["exec","f",50]]}}"#)
     };

@@ -454,7 +454,7 @@ mod tests {
 
     /// Scripts rely on the words for kinds: the method and the document must agree.
     #[test]
-    fn a_finding_comes_back_from_its_document() {
+    fn a_note_is_read_back_from_its_json() {
         let names = Names::first(1, ["f".to_owned(), "g".to_owned()]);
         let tried = Some(OperationsTried { calls: Some(5), cost_ppm: 7 });
         let stuck = StuckThread { thread: "T".to_owned(), waits_for: WaitsFor::OwnEnd, function: None };
@@ -486,7 +486,7 @@ mod tests {
 
     /// A contradiction of 447 µs in three seconds must not lower the trust in an answer.
     #[test]
-    fn what_is_too_little_to_be_shown_changes_no_answer() {
+    fn a_contradiction_too_short_to_matter_is_information() {
         let of = |unknown_ns, recorded_ns| {
             Finding::Contradiction { places: 2, unseen_switches: 2, unknown_ns, recorded_ns }.severity()
         };

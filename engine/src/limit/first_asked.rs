@@ -21,7 +21,7 @@ mod tests {
 
     /// The lock is tried even if the program is so large that only the trials with larger bounds would fit.
     #[test]
-    fn the_lock_that_is_waited_for_longest_is_always_asked() {
+    fn the_lock_with_the_longest_waits_is_always_among_the_trials() {
         let lock = |number| Edit::FreeLocks(vec![ObjectId(number)]);
         let all =
             || vec![(Edit::Cpus(Cpus::Infinite), 9), (Edit::FreeHandOver, 8), (lock(1), 7), (lock(2), 6)];

@@ -93,7 +93,7 @@ mod tests {
 
     /// Both a prediction that differs from the recorded run and a recording with a high cost lower the trust.
     #[test]
-    fn a_prediction_unlike_the_run_and_a_dear_recording_are_told() {
+    fn a_prediction_unlike_the_run_and_a_costly_recording_are_doubts() {
         let cost = |collector_ns| {
             Some(Overhead {
                 wall_ns: 1_000_000_000,

@@ -195,7 +195,7 @@ mod tests {
 
     /// Two threads that yield until it is their turn compute one at a time.
     #[test]
-    fn threads_take_turns_if_hardly_ever_two_compute() {
+    fn threads_take_turns_if_two_hardly_ever_compute_at_once() {
         let rounds: Vec<(u32, u64, u64)> =
             (0..20).flat_map(|at| [(0, 30 * at, 30 * at + 20), (1, 30 * at + 20, 30 * at + 30)]).collect();
         assert_eq!(found(&rounds).1, Some(Turns { threads: 2, changes: 39, most: 400, all: 600 }));
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn alone_is_alone() {
+    fn the_longest_serial_stretch_is_found() {
         assert_eq!(longest(&[]), None);
         assert_eq!(longest(&[(0, 0, 1000)]), Some((0, 1000, 0)));
         // First alone, then three at once, then the first again.
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_compute_meanwhile_is_not_alone() {
+    fn a_stretch_in_which_others_compute_is_not_serial() {
         let parts = [(0, 0, 1000), (1, 100, 900), (2, 100, 900)];
         let (_, length, _) = longest(&parts).expect("a stretch");
         assert!(length <= 200, "{length}");

@@ -138,7 +138,7 @@ mod tests {
 
     /// Goroutines under one mutex are no pipeline of which one stage lacks a second thread.
     #[test]
-    fn a_thread_that_was_started_alike_and_computes_is_a_twin() {
+    fn a_thread_started_with_the_same_function_that_computes_is_a_twin() {
         let seen = |entry: Option<u32>, samples| ThreadSamples {
             entry: entry.map(FunctionRef),
             samples,
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn few_samples_of_a_function_leave_much_open() {
+    fn the_error_of_a_sampled_share_shrinks_with_its_samples() {
         let seen = |samples, own| ThreadSamples {
             samples,
             computing: [(FunctionRef(1), own)].into_iter().collect(),
@@ -168,7 +168,7 @@ mod tests {
     /// The first thread of an OpenMP region calls in `main` the function that the other thread was started with: neither is a
     /// stage that lacks a second thread.
     #[test]
-    fn a_thread_that_calls_what_others_were_started_with_is_a_twin() {
+    fn a_thread_that_calls_another_one_s_first_function_is_a_twin() {
         let seen = |entry: u32, functions: &[(u32, u32)]| ThreadSamples {
             entry: Some(FunctionRef(entry)),
             samples: 100,

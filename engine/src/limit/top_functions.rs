@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_sides_are_one_number_where_they_agree() {
+    fn gains_of_faster_and_slower_that_agree_are_one_number() {
         let agreed = |faster, slower| Tenth { faster, slower }.agreed();
         assert_eq!(agreed(0.06, 0.0625), Some(0.06));
         assert_eq!(agreed(0.001, 0.005), Some(0.001));

@@ -232,7 +232,7 @@ mod tests {
 
     /// As `git repack`: its main thread starts two workers, and computes a little of what they do.
     #[test]
-    fn who_starts_workers_and_computes_little_is_none_of_them() {
+    fn a_thread_that_starts_workers_and_computes_little_is_no_worker() {
         let sizes = |own: u64| {
             let program = format!(
                 r#"{{"format":"longpole-program","version":1,"threads":[
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_of_a_runtime_that_wake_each_other_do_the_same() {
+    fn threads_started_alike_that_wake_each_other_are_one_group() {
         let role = |entry, takes, gives| Role {
             takes: FxHashSet::from_iter([ObjectId(takes)]),
             gives: FxHashSet::from_iter([ObjectId(gives)]),

@@ -114,7 +114,7 @@ mod tests {
     use crate::parallelism::tally::{Side, Tally};
 
     #[test]
-    fn what_seventy_threads_compute_at_once_is_at_their_place() {
+    fn the_time_of_seventy_threads_at_once_is_at_their_place() {
         let mut clock = Clock::new(None);
         for _ in 0..70 {
             clock.change(Phase::Off, Phase::Busy);

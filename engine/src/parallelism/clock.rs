@@ -254,7 +254,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_in_order_and_near_what_they_stand_for() {
+    fn places_of_busy_counts_are_in_order_and_within_a_thirtieth() {
         let mut before = 0;
         for busy in (0..100_000).chain([1 << 20, u32::MAX - 1, u32::MAX]) {
             let place = place_of(busy);
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn busy_processors_are_those_that_compute_of_all_there_are() {
+    fn the_level_of_busy_cpus_counts_computing_threads_only() {
         let mut clock = Clock::new(Some(200));
         for _ in 0..3 {
             clock.change(Phase::Off, Phase::Busy);
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn ticks_are_divided_exactly_but_for_the_last_part() {
+    fn ticks_are_divided_exactly_except_for_the_last_part() {
         for (ticks, among) in [(1, 3), (7, 2), (u64::MAX, 7), (1 << 62, 1 << 30), (5, 127), (5, 128)] {
             let mut clock = Clock::new(None);
             clock.counts[0] = among;
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn without_sharing_every_computing_thread_has_a_processor() {
+    fn with_unlimited_cpus_every_computing_thread_has_one() {
         let mut clock = Clock::new(None);
         clock.change(Phase::Off, Phase::Busy);
         clock.advance(5);

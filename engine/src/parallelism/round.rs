@@ -42,7 +42,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_is_missing_goes_to_those_that_lost_most() {
+    fn rounding_gives_the_missing_units_to_the_largest_remainders() {
         assert_eq!(apportion(&[33, 33, 34], 10, 10), [3, 3, 4]);
         assert_eq!(apportion(&[5, 5], 10, 1), [1, 0], "of equals to the first");
         assert_eq!(apportion(&[0, 19], 10, 2), [0, 2]);
@@ -53,7 +53,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn sums_are_exact(values in proptest::collection::vec(0u128..1_000_000, 1..20), unit in 1u128..5_000) {
+        fn rounded_parts_add_up_to_the_rounded_total(values in proptest::collection::vec(0u128..1_000_000, 1..20), unit in 1u128..5_000) {
             let total = nearest(values.iter().sum(), unit);
             let parts = apportion(&values, unit, total);
             if values.iter().any(|value| *value > 0) {

@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_of_many_threads_may_have_more_than_a_machine_word() {
+    fn a_row_of_many_threads_may_exceed_a_machine_word() {
         let mut clock = Clock::new(None);
         let mut tally = Tally::default();
         tally.begin(&clock, Phase::Blocked);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_has_what_a_thread_did_while_it_was_the_rows() {
+    fn a_row_has_only_the_time_in_which_the_thread_was_in_it() {
         let mut clock = Clock::new(None);
         let (mut tally, mut sum) = (Tally::default(), Sum::default());
         clock.change(Phase::Off, Phase::Busy);

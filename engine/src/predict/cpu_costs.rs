@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn what_grows_is_named_and_costs_less_on_one_cpu() {
+    fn a_function_that_grows_is_named_and_costs_less_on_one_cpu() {
         let program = growing();
         let costs = CpuCosts::of(&program).expect("costs");
         assert!(costs.grows());
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn between_counts_the_cost_is_on_a_line_and_beyond_them_it_grows_on() {
+    fn costs_are_interpolated_between_cpu_counts_and_grow_beyond_them() {
         let mut program = growing();
         let costs = CpuCosts::of(&program).expect("costs");
         program.threads = program.threads.iter().cycle().take(8).cloned().collect();
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_differ_as_much_among_themselves_say_nothing() {
+    fn runs_that_differ_among_themselves_show_no_growth() {
         let runs = vec![
             run((1, 0, 200, 200), [500, 500]),
             run((2, 0, 110, 230), [520, 500]),

@@ -328,7 +328,7 @@ mod tests {
 
     /// A file may claim thousands of years of CPU time under a quota of one hundredth: too many periods to simulate.
     #[test]
-    fn a_quota_is_simulated_where_that_ends() {
+    fn a_quota_is_simulated_only_where_the_simulation_ends() {
         let machine = MachineFacts { cpu_quota: Some(120), ..MachineFacts::default() };
         let quota = |cpus: u32, work_s: u64, model: &Model| {
             let work = Ticks::from_ns(work_s * 1_000_000_000).0;
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slice_ends_at_a_tick() {
+    fn a_slice_ends_at_a_tick_of_the_clock() {
         let facts = |tick_ns| MachineFacts { tick_ns, slice_ns: Some(300_000), ..MachineFacts::default() };
         let model = Model::default();
         // 1.4 ms, and 2.8 ms on eight; the recorded slices are those that something ended early.
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_recording_shows_of_wake_ups_goes_before_what_was_measured_beside_it() {
+    fn recorded_wake_ups_are_preferred_to_the_measured_one() {
         let measured = crate::event::IdleWake { latency_ns: 25_000, cost_ns: 9_000 };
         let facts = |cpus_used, wake_latency_ns| MachineFacts {
             idle_wake: Some(measured),

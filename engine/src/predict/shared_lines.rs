@@ -136,14 +136,14 @@ mod tests {
 
     /// Nanoseconds for each round with `lock add` on one line and 40 ns of work, two CPUs, as measured: 65 together, 43 alone.
     #[test]
-    fn two_threads_at_one_line_take_as_long_as_measured() {
+    fn two_threads_at_one_cache_line_take_as_long_as_measured() {
         let service_ns = USUAL.shared_ps as f64 / 1e3;
         let both_ns = wait(2, 40.0 / service_ns) * service_ns;
         assert!((24.0..26.0).contains(&both_ns), "{both_ns}");
     }
 
     #[test]
-    fn threads_that_are_always_at_the_line_wait_for_all_others() {
+    fn threads_always_at_a_cache_line_wait_for_all_others() {
         assert!((wait(8, 0.0) - 8.0).abs() < 1e-9);
         let rarely = think(0.01, 2);
         assert!(wait(8, rarely) < 1.1, "{}", wait(8, rarely));

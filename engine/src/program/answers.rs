@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_wait_for_answers_if_as_many_requests_are_open_at_others() {
+    fn socket_waits_are_for_answers_if_as_many_requests_are_open() {
         assert_eq!(named(3_600, &[4.0]), "answers of 10.0.0.7:4");
         assert_eq!(named(3_600, &[0.4, 3.5]), "answers of 10.0.0.7:3.5");
         assert_eq!(named(3_600, &[2.0, 2.0]), "answers of others");
@@ -77,7 +77,7 @@ mod tests {
 
     /// Readers that pass requests on to a thread that asks wait for their clients for as long.
     #[test]
-    fn threads_that_wake_each_other_for_each_request_may_wait_for_the_next_one() {
+    fn threads_that_wake_each_other_may_wait_for_requests() {
         assert_eq!(named_with(3_600, &[4.0], 100), SOCKET);
     }
 }

@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timer_that_the_end_of_main_ends_repeats_its_ticks() {
+    fn a_timer_thread_that_the_end_of_main_ends_is_background() {
         let timer = [EXEC, CALL, EXEC, SLEEP, EXEC, SLEEP, ENDED, EXEC];
         let busy = Operation::Exec(Ticks(150));
         assert_eq!(found(&[&[busy, END, EXEC], &timer], true), [None, Some((0, 2, 6))]);
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_sleeps_in_a_window_is_in_the_background_of_the_others() {
+    fn a_thread_that_only_sleeps_in_a_window_is_background() {
         let timer = [SLEEP, EXEC, SLEEP, EXEC, SLEEP, EXEC];
         let busy = [Operation::Exec(Ticks(150))];
         assert_eq!(found(&[&busy, &timer], false), [None, Some((0, 0, 6))]);
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn the_thread_that_calls_exit_ends_the_others_whichever_it_is() {
+    fn the_thread_that_calls_exit_ends_the_others() {
         let busy = Operation::Exec(Ticks(150));
         let (other, others_end) = (Operation::Release(EdgeId(1)), Operation::Await(EdgeId(1)));
         let unlock = Operation::Unlock(ObjectId(0));
@@ -338,7 +338,7 @@ mod tests {
     /// `main` sleeps between messages and joins their receiver at the end. The receiver must not seem to have called `exit`,
     /// with `main` as a background timer: the limit would be "the work itself, 0.0 CPUs are busy".
     #[test]
-    fn a_thread_that_main_joins_without_a_recorded_call_has_not_ended_it() {
+    fn a_thread_that_main_joins_at_its_end_has_not_ended_main() {
         let receiver = [Operation::Exec(Ticks(150)), END];
         let main = [EXEC, SLEEP, EXEC, SLEEP, ENDED, EXEC];
         let threads = [&main[..], &receiver].map(thread).to_vec();
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_done_again_leaves_the_stack_as_it_is() {
+    fn repeated_operations_leave_the_stack_as_it_was() {
         let back = Operation::Return;
         assert_eq!(repeats_from(&[CALL, SLEEP, back, CALL, SLEEP, back]), 0);
         assert_eq!(repeats_from(&[CALL, SLEEP, back, CALL, SLEEP]), 4);

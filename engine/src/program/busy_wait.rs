@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn many_yields_are_said_with_their_time_and_a_few_are_not() {
+    fn many_yields_are_a_note_with_their_time_and_a_few_are_none() {
         let few = timeline(vec![thread(100_000_000, 99, 50_000_000)]);
         assert_eq!(finding(&few, &Program::default()), None);
         let short = timeline(vec![thread(100_000_000, 5000, 900_000)]);
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_tell_of_waiting_without_a_system_call() {
+    fn samples_in_spin_loops_and_runtimes_are_a_note_about_busy_waiting() {
         let function = |name: &str, module: &str| Function {
             name: name.to_owned(),
             module: Some(module.to_owned()),

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn compute_belongs_to_the_function_on_top() {
+    fn compute_time_belongs_to_the_function_on_top() {
         let times = program().compute_times();
         let ns = |number: u64| Ticks(number * Ticks::PER_NS);
         assert_eq!(times.functions, [ns(101), ns(25)]);
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn scaling_changes_one_functions_compute_and_no_wait() {
+    fn scaling_changes_a_function_s_compute_time_and_no_wait() {
         let factors = ComputeFactors { functions: vec![2.0, 0.5], elsewhere: 1.0 };
         let scaled = program().with_compute(&factors);
         let ns = |number: u64| Ticks(number * Ticks::PER_NS);

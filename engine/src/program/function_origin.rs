@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_language_brings_along_is_standard() {
+    fn functions_of_the_language_s_library_are_standard() {
         for name in [
             "core::hint::black_box",
             "<u64>::wrapping_mul",
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn the_place_of_the_source_says_more_than_the_name() {
+    fn a_function_s_source_place_decides_before_its_name() {
         let line = |name: &str, line: &str| is_standard(name, "shop", Some(line));
         assert!(line("lt", "/rustc/58cf8f/library/core/src/cmp.rs:1"));
         assert!(line(
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn binaries_and_names_tell_whose_a_function_is() {
+    fn a_function_s_origin_follows_from_its_binary_and_name() {
         for (name, module, origin) in [
             ("parse", Some("shop"), User),
             ("compress", Some("libz.so.1"), User),

@@ -124,7 +124,7 @@ mod tests {
     use Access::{Atomic, Read, Write};
 
     #[test]
-    fn words_of_one_thread_each_in_one_line_are_false_sharing() {
+    fn words_of_different_threads_in_one_line_are_false_sharing() {
         assert_eq!(shared(&[at(1, 0x40, Write, 10), at(2, 0x48, Write, 10)]), Some((true, 0)));
         assert_eq!(shared(&[at(1, 0x40, Write, 10), at(2, 0x48, Read, 20)]), Some((true, 1)), "a flag");
         assert_eq!(
@@ -136,12 +136,12 @@ mod tests {
     }
 
     #[test]
-    fn one_word_that_several_threads_change_is_true_sharing() {
+    fn a_word_that_several_threads_change_is_true_sharing() {
         assert_eq!(shared(&[at(1, 0x40, Write, 10), at(2, 0x40, Write, 10)]), Some((false, 0)));
     }
 
     #[test]
-    fn threads_do_not_wait_for_what_hardly_changes_or_is_handed_over() {
+    fn lines_that_hardly_change_or_pass_data_on_are_not_shared() {
         assert_eq!(shared(&[at(1, 0x40, Read, 50), at(2, 0x48, Read, 50)]), None, "a table");
         let rarely = [at(1, 0x40, Read, 90), at(2, 0x40, Read, 90), at(1, 0x48, Write, 6)];
         assert_eq!(shared(&rarely), None, "a table that is changed at times");
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_take_locks_meanwhile_hand_data_over() {
+    fn threads_that_take_locks_meanwhile_pass_data_on() {
         let seen = [at(1, 0x40, Write, 20), at(2, 0x40, Write, 20)].concat();
         let atomic = |samples: u64| FxHashMap::from_iter([(1, samples), (3, 100)]);
         assert_eq!(of(&seen, &atomic(30)), None);
@@ -169,7 +169,7 @@ mod tests {
 
     /// Under one interpreter lock, or on one CPU, threads use the same memory in turns.
     #[test]
-    fn a_thread_waits_for_a_line_only_while_another_one_runs() {
+    fn a_use_of_a_line_counts_only_while_another_thread_runs() {
         let running = |start: u64| Interval {
             start: Timestamp(start),
             state: State::Running { cpu: Some(0) },

@@ -261,7 +261,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cpus_that_masks_allow() {
+    fn the_cpus_that_threads_masks_allow_are_counted() {
         let threads = |masks: &[&[u32]]| -> Vec<Thread> {
             masks.iter().map(|mask| Thread { cpus: mask.to_vec(), ..Thread::default() }).collect()
         };
@@ -273,7 +273,7 @@ mod tests {
     /// On a loaded machine no wake-up finds an idle CPU: a program with one lock must not be predicted to gain nothing from
     /// more CPUs.
     #[test]
-    fn what_others_had_is_a_share_of_the_cpus_that_were_used() {
+    fn other_programs_cpu_time_is_a_share_of_the_cpus_used() {
         let overhead = |others_ns| Some(Overhead { wall_ns: 1_000, others_ns, ..Overhead::default() });
         assert_eq!(by_others(overhead(500), 2), 0.25);
         assert!(by_others(overhead(100), 2) < MOST_BY_OTHERS);

@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_given_again_get_the_first_free_number() {
+    fn repeated_names_get_the_first_free_number() {
         let mut taken = FxHashMap::default();
         let names = ["a", "a#2", "a", "a", "b", "a#2"].map(|name| unique(name.to_owned(), &mut taken));
         assert_eq!(names, ["a", "a#2", "a#3", "a#4", "b", "a#2#2"]);
@@ -229,7 +229,7 @@ mod tests {
 
     /// Trying numbers from 2 on each time would be quadratic: a million threads of one name would take forever.
     #[test]
-    fn a_name_given_a_million_times_takes_no_longer_each_time() {
+    fn a_name_given_a_million_times_is_numbered_in_time() {
         let mut taken = FxHashMap::default();
         for _ in 0..1_000_000 {
             unique("a".to_owned(), &mut taken);

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sleep_that_all_that_compute_end_with_is_no_part_of_the_work() {
+    fn a_sleep_that_ends_the_whole_program_is_removed() {
         let program = taken_out(505, PROGRAM);
         assert_eq!(program.threads[0].operations[0], Operation::Sleep(Ticks(0)));
         let expected = Finding::OwnClock { thread: "main".into(), slept_ns: 500 * MS };
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sleep_that_outlasts_the_work_or_has_others_begin_stays() {
+    fn a_sleep_that_outlasts_the_work_or_starts_threads_stays() {
         let begins = PROGRAM.replace(r#"["exec","f",1]"#, r#"["create","w"],["sleep",1]"#);
         for (ends, program) in [(400, PROGRAM), (505, begins.as_str())] {
             assert!(taken_out(ends, program).findings.is_empty());

@@ -43,19 +43,19 @@ mod tests {
     }
 
     #[test]
-    fn the_mask_that_taskset_gave_is_dropped_and_the_thread_that_pinned_itself_stays_pinned() {
+    fn the_mask_of_taskset_is_dropped_and_a_thread_s_own_mask_stays() {
         let of = placed(&[&[0, 1]], &[(Some(0), &[0, 1]), (Some(0), &[0, 1]), (Some(0), &[1])]);
         assert_eq!(of, [(0, vec![]), (0, vec![]), (0, vec![1])]);
     }
 
     #[test]
-    fn a_mask_and_a_nice_value_of_all_threads_are_no_differences() {
+    fn a_mask_and_a_nice_value_of_all_threads_are_dropped() {
         let of = placed(&[&[0, 1, 2]], &[(Some(5), &[0]), (Some(5), &[0]), (Some(5), &[])]);
         assert_eq!(of, [(0, vec![]), (0, vec![]), (0, vec![])]);
     }
 
     #[test]
-    fn threads_that_differ_keep_what_they_have() {
+    fn threads_that_differ_keep_their_masks_and_nice_values() {
         let of = placed(&[], &[(Some(0), &[0]), (Some(10), &[1]), (None, &[])]);
         assert_eq!(of, [(0, vec![0]), (10, vec![1]), (0, vec![])]);
     }

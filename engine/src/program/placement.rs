@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_move_is_noted_where_it_has_an_effect() {
+    fn a_thread_s_move_is_noted_where_it_computes_next() {
         let mut moves = Moves::default();
         moves.runs(Some(1), 0);
         moves.runs(Some(1), 10);

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_share_a_line_only_where_they_are_at_it_together() {
+    fn threads_share_a_line_only_where_they_use_it_at_the_same_time() {
         assert_eq!(seen(&[(0, 1), (10, 1), (20, 1)]), []);
         assert_eq!(seen(&[(0, 1), (60, 2)]), []);
         assert_eq!(seen(&[(0, 1), (5, 1), (40, 2), (200, 2)]), [(0, 1), (5, 1), (40, 2)]);

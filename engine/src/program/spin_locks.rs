@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_goes_back_and_forth() {
+    fn a_spin_lock_that_two_threads_wait_for_is_taken_in_turns() {
         let spans = [vec![(0, 100), (200, 300)], vec![(100, 200), (300, 400)]];
         let spans: Vec<&Spans> = spans.iter().collect();
         let all = vec![over(20, 100, 0, 1), over(110, 200, 1, 0), over(210, 300, 0, 1)];
@@ -145,7 +145,7 @@ mod tests {
 
     /// A lock that is rarely waited for is not held all the time in between.
     #[test]
-    fn a_hold_is_no_longer_than_who_waits_tells() {
+    fn a_spin_lock_is_held_no_longer_than_its_waiter_shows() {
         let spans = [vec![(0, 10_000)], vec![(0, 5_000), (5_010, 10_000)]];
         let spans: Vec<&Spans> = spans.iter().collect();
         let locks = SpinLocks::of(vec![over(5_000, 5_010, 0, 1)], &spans);
@@ -155,7 +155,7 @@ mod tests {
 
     /// Each lock is taken before it is released, and no thread holds two.
     #[test]
-    fn holds_of_a_thread_follow_each_other_whatever_was_seen() {
+    fn a_thread_never_holds_two_estimated_spin_locks() {
         for seed in 0..200 {
             let mut numbers = crate::synth::Numbers::new(seed);
             let spans: Vec<Spans> = (0..4)
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn who_did_not_compute_had_nothing() {
+    fn a_thread_that_did_not_compute_held_no_spin_lock() {
         let spans = [vec![(0, 50)], vec![(100, 200)]];
         let spans: Vec<&Spans> = spans.iter().collect();
         assert!(!computes_up_to(spans[0], 100) && computes_up_to(spans[0], 50));

@@ -153,7 +153,7 @@ mod tests {
     use probe_abi::ContentionFlags;
 
     #[test]
-    fn ticks_in_the_kernel_are_counted_by_subject_and_those_in_user_space_are_not() {
+    fn ticks_in_the_kernel_are_counted_by_subject_and_system_call() {
         let stack = |in_kernel| Stack { pid: 7, frames: vec![1], in_kernel, ..Stack::default() };
         let in_call = |call| Some(InKernel { call });
         let stacks =

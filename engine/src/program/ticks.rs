@@ -96,7 +96,7 @@ mod tests {
 
     /// Otherwise samples in probe hits make rows in reports: `[uprobes]`, and code behind a function's `ret`.
     #[test]
-    fn what_is_taken_out_of_the_time_is_taken_out_of_the_samples() {
+    fn samples_in_probe_hits_are_removed_with_the_hits_time() {
         let seen: Vec<StackSample> = [5, 70, 95, 100, 139, 141, 150]
             .map(|time| StackSample {
                 time: Timestamp(time),

@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_walk_knows_the_innermost_function_and_the_locks_it_was_asked_about() {
+    fn a_walk_knows_the_innermost_function_and_the_locks_held() {
         let (f, g, lock, other) = (FunctionRef(0), FunctionRef(1), ObjectId(0), ObjectId(1));
         let mut walk = Walk::holding(|object| object == lock);
         let mut seen = Vec::new();

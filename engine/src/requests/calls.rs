@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_at_the_edges_have_no_length() {
+    fn requests_at_the_edges_of_the_recording_have_no_latency() {
         assert_eq!(
             found(thread(&[(10, None), (20, Some(7))], &[7])),
             [(0, Some(10), true), (20, None, false)]
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn leaving_what_was_never_entered_is_nothing() {
+    fn leaving_a_function_that_was_never_entered_makes_no_request() {
         assert_eq!(found(thread(&[(10, None), (20, None)], &[])), []);
     }
 }

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn own_threads_first_and_the_rest_by_its_length() {
+    fn a_wait_for_a_cpu_is_split_into_own_threads_others_and_the_wake_up() {
         let busy = FxHashMap::from_iter([(3, summed(vec![(100, 300), (200, 400), (1_000, 2_000)]))]);
         let waits = CpuWaits { busy, longest_wake_ns: 50 };
         let split = |from, to, cpu, woken| waits.split(Wish { from, to, cpu, woken });

@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_slow_ones_are_named_for_what_they_are() {
+    fn the_slow_group_of_requests_depends_on_how_many_there_are() {
         let of = |count: u64| {
             let groups = Groups::of((1..=count).rev().collect());
             (groups.fast, groups.slow, groups.slow_group, groups.percentile_ns(99))

@@ -24,7 +24,7 @@ fn machine(numbers: &mut Numbers) -> SchedulerParameters {
 
 /// Every tick of a run belongs to one function or wait, and the path computes nothing that the program does not.
 #[test]
-fn the_path_takes_the_whole_time() {
+fn the_path_through_a_run_takes_the_whole_time() {
     let mut waited = 0;
     for seed in 0..1500 {
         let lengths = if seed % 2 == 0 { Lengths::Spread } else { Lengths::Tied };
@@ -63,7 +63,7 @@ fn the_path_takes_the_whole_time() {
 
 /// With a processor for each thread and no costs, a run is on the path entirely or not at all, as its weight says.
 #[test]
-fn with_processors_enough_it_is_the_critical_path() {
+fn with_enough_cpus_the_path_through_a_run_is_the_critical_path() {
     let mut compared = 0;
     for seed in 0..3000 {
         let program = random_program(seed, Lengths::Spread);

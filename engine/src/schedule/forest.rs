@@ -142,7 +142,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn common_ancestor_and_walk_order_agree_with_the_paths(choices in prop::collection::vec(any::<u32>(), 1..200)) {
+        fn common_ancestors_and_walk_order_in_a_forest_agree_with_its_paths(choices in prop::collection::vec(any::<u32>(), 1..200)) {
             let mut forest = Forest::with_capacity(choices.len());
             for (index, choice) in choices.iter().enumerate() {
                 // Long chains with some branches.

@@ -132,7 +132,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn words_of_bits_are_a_set(edges in prop::collection::vec(prop_oneof![0..40_u32, u32::MAX - 3..=u32::MAX], 0..120)) {
+        fn released_edges_are_kept_as_a_set(edges in prop::collection::vec(prop_oneof![0..40_u32, u32::MAX - 3..=u32::MAX], 0..120)) {
             let mut words = Released::default();
             let mut set = std::collections::BTreeSet::new();
             for edge in edges {

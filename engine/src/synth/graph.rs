@@ -68,7 +68,7 @@ mod tests {
     use super::large_graph;
 
     #[test]
-    fn has_the_edges_asked_for() {
+    fn a_large_generated_graph_has_the_edges_asked_for() {
         for edges in [100, 5_000, 261_776] {
             let graph = large_graph(edges, 1).expect("a graph");
             assert_eq!(graph.edges(), edges as usize);

@@ -111,7 +111,7 @@ mod tests {
     use crate::critical_path::CriticalPath;
 
     #[test]
-    fn has_the_size_asked_for_and_runs_to_its_end() {
+    fn a_large_generated_program_has_the_size_asked_for_and_runs_to_its_end() {
         for (operations, threads) in [(0, 1), (1, 0), (100, 7), (20_011, 32)] {
             let program = large_program(operations, threads, 1);
             let count: usize = program.threads.iter().map(|thread| thread.operations.len()).sum();

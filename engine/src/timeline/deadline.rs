@@ -100,7 +100,7 @@ mod tests {
 
     /// A program of Python 3.11 that sleeps 5 ms after work of 1 to 9 ms, and one that goes on every 10 ms.
     #[test]
-    fn as_long_a_sleep_each_time_is_no_deadline_and_an_end_every_10_ms_is_one() {
+    fn sleeps_of_equal_length_have_no_deadline_and_ends_every_10_ms_have_one() {
         let sleeps = thread(&[(1, 6), (8, 13), (22, 27), (31, 36), (37, 42)]);
         let ticks = thread(&[(1, 10), (18, 20), (23, 30), (39, 40), (41, 50)]);
         let few = thread(&[(1, 6), (9, 14)]);

@@ -432,7 +432,7 @@ mod tests {
 
     /// CPU time of the program between its last reading and its end is not that of other programs.
     #[test]
-    fn what_the_program_computed_before_its_end_was_no_other_programs() {
+    fn cpu_time_of_the_program_before_its_end_is_not_other_programs_cost() {
         let cost = Overhead { wall_ns: 9, target_ns: 200, others_ns: 700, ..Overhead::default() };
         let of = |running_ns| over(cost, 0, 1_000, running_ns).others_ns;
         assert_eq!((of(150), of(200), of(800), of(2_000)), (700, 700, 100, 0));
@@ -441,7 +441,7 @@ mod tests {
 
     /// CPU time of the program between its last reading and its end, as events show it, is the program's.
     #[test]
-    fn what_the_program_computed_before_its_end_is_its_own() {
+    fn cpu_time_of_the_program_in_events_before_its_end_is_its_own() {
         let cost = Overhead { wall_ns: 9, target_ns: 200, event_ns: 30, ..Overhead::default() };
         assert_eq!(
             [150, 210, 800].map(|running_ns| over(cost, 0, 1_000, running_ns).target_ns),

@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hit_is_taken_on_both_sides_of_its_record() {
+    fn a_probe_hit_s_cost_is_taken_on_both_sides_of_its_record() {
         let hits = [hit(100, 10, 20), hit(200, 1, 2)];
         assert_eq!(taken(&hits, &[(0, 100), (100, 200), (200, 300)]), [10, 21, 2]);
         assert_eq!(taken(&hits, &[(0, 150), (150, 300)]), [30, 3]);
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_taken_of_what_did_not_run() {
+    fn a_probe_hit_s_cost_is_not_taken_where_the_thread_did_not_run() {
         let hits = [hit(100, 10, 20), hit(500, 10, 20)];
         // Off its CPU from 100 to 150, and at 500.
         assert_eq!(taken(&hits, &[(0, 100), (150, 400), (600, 700)]), [10, 0, 0]);
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn never_more_than_there_is() {
+    fn a_probe_hit_s_cost_takes_no_more_than_the_stretch_has() {
         let hits = [hit(5, u32::MAX, u32::MAX), hit(6, u32::MAX, u32::MAX), hit(6, 1, 1)];
         assert_eq!(taken(&hits, &[(0, 6), (6, 10), (10, 20)]), [6, 4, 0]);
     }

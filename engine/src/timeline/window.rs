@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn stacks_stay_as_long_as_a_sample_may_name_them() {
+    fn a_window_keeps_stacks_as_long_as_a_sample_may_name_them() {
         let mut window = Window::new(Facts::default());
         let latest = STACKS_AT_ONCE + 5;
         for note in [stack(10, 1), stack(10, 4), stack(11, 5), stack(20, 6), stack(30, latest)] {
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_sample_leaves_no_gap_and_one_at_the_same_time_comes_first() {
+    fn a_lost_sample_leaves_no_gap_and_one_of_equal_time_comes_first() {
         let exit = |time_ns, sequence| {
             Record::Exit(Exit {
                 header: header(Kind::Exit, time_ns, sequence),

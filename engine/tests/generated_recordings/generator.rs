@@ -11,7 +11,7 @@ use probe_abi::Record;
 /// Generated recordings contain what the tests need: hand-overs, pre-emptions, interrupts on busy threads, time-outs, thread
 /// creation, spurious wake-ups, holes.
 #[test]
-fn generated_recordings_hold_what_they_are_meant_to() {
+fn generated_recordings_contain_each_kind_of_event() {
     use engine::program::{FunctionRef as F, ObjectId as S};
     let exec = |ns| Operation::Exec(Ticks::from_ns(ns));
     let busy = |n: u64| (0..n).map(|_| exec(5_000));

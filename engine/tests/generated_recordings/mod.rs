@@ -85,7 +85,7 @@ proptest! {
 
     /// The executed program comes out again, and so does its report.
     #[test]
-    fn the_executed_program_comes_back(case in case()) {
+    fn a_generated_recording_gives_the_executed_program_back(case in case()) {
         let generated = &case.generated;
         let recording = generated.recording();
         let timeline = build(&recording);
@@ -108,7 +108,7 @@ proptest! {
 
     /// Any interleaving of the rings and any batch size gives the same records.
     #[test]
-    fn batches_and_interleaving_do_not_matter(case in case(), turns in prop::collection::vec((0usize..4, 1usize..9), 0..40)) {
+    fn a_merged_recording_does_not_depend_on_batches_and_interleaving(case in case(), turns in prop::collection::vec((0usize..4, 1usize..9), 0..40)) {
         let generated = &case.generated;
         let reference = generated.recording();
         let rings = generated.rings.len();
@@ -130,7 +130,7 @@ proptest! {
 
     /// Attached in the middle, intervals from there on are those of the whole run.
     #[test]
-    fn attached_in_the_middle(case in case(), part in 0u64..1000) {
+    fn a_recording_attached_in_the_middle_has_the_whole_run_s_intervals(case in case(), part in 0u64..1000) {
         // Only its waker distinguishes a second wake-up from the first one.
         let execution = Execution { second_wakings: false, ..case.execution };
         let generated = generate(&case.program, &execution).expect("supported");
@@ -149,7 +149,7 @@ proptest! {
     /// Whatever is lost, intervals tile the window, the program can be scheduled, and no time counts as computing that was
     /// not.
     #[test]
-    fn lossy_recordings_claim_nothing_false(case in case(), loss in 1u64..100, seed in any::<u64>()) {
+    fn a_lossy_recording_shows_no_computing_that_was_none(case in case(), loss in 1u64..100, seed in any::<u64>()) {
         let generated = &case.generated;
         // A loss shows as a hole in a CPU's sequence, so not before its first or after its last record.
         let mut edges = std::collections::HashMap::new();

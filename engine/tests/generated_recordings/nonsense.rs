@@ -12,7 +12,7 @@ proptest! {
 
     /// Records without any sense make no analysis panic.
     #[test]
-    fn arbitrary_records_never_panic(recording in nonsense(), parts in prop::collection::vec(0u64..120, 0..3)) {
+    fn a_recording_of_arbitrary_records_is_analysed_without_a_panic(recording in nonsense(), parts in prop::collection::vec(0u64..120, 0..3)) {
         let timeline = build(&recording);
         assert_tiles(&timeline);
         assert_no_deadlock(&from_timeline(&timeline));

@@ -30,7 +30,7 @@ proptest! {
     }
 
     #[test]
-    fn nonsense_adds_up_too(recording in nonsense()) {
+    fn measured_parallelism_of_arbitrary_records_adds_up(recording in nonsense()) {
         let timeline = build(&recording);
         adds_up(&measured(&timeline, &from_timeline(&timeline), false));
     }

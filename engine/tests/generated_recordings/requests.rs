@@ -44,12 +44,12 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn parts_of_requests_add_up(case in case(), anywhere in anywhere()) {
+    fn parts_of_requests_of_a_generated_recording_add_up(case in case(), anywhere in anywhere()) {
         check(&build(&case.generated.recording()), &anywhere);
     }
 
     #[test]
-    fn parts_add_up_where_records_make_no_sense(recording in nonsense(), anywhere in anywhere()) {
+    fn parts_of_requests_of_arbitrary_records_add_up(recording in nonsense(), anywhere in anywhere()) {
         check(&build(&recording), &anywhere);
     }
 }

@@ -13,13 +13,13 @@ proptest! {
 
     /// A window that has moved on equals the rest of a recording of everything.
     #[test]
-    fn a_moved_window_is_the_rest_of_the_whole(case in case(), parts in prop::collection::vec(0u64..1000, 1..4)) {
+    fn a_window_that_has_moved_on_is_the_rest_of_the_recording(case in case(), parts in prop::collection::vec(0u64..1000, 1..4)) {
         assert_moved_window_is_the_rest(&case.generated.recording(), &parts);
     }
 
     /// The same holds with gaps.
     #[test]
-    fn a_moved_window_keeps_its_gaps(case in case(), parts in prop::collection::vec(0u64..1000, 1..4), gaps in prop::collection::vec((0u64..1000, 0u64..300, prop::option::of(0u16..3)), 0..3)) {
+    fn a_window_that_has_moved_on_keeps_its_gaps(case in case(), parts in prop::collection::vec(0u64..1000, 1..4), gaps in prop::collection::vec((0u64..1000, 0u64..300, prop::option::of(0u16..3)), 0..3)) {
         let mut recording = case.generated.recording();
         let end_ns = recording.facts.end.as_ref().map_or(0, |end| end.end_ns);
         let at = |part: u64| recording.facts.start_ns + (end_ns - recording.facts.start_ns) * part / 1000;

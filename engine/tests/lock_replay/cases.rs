@@ -25,7 +25,7 @@ fn assert_ends(script: &Script) {
 
 /// Two threads take two locks in opposite orders. On one CPU one was finished before the other began.
 #[test]
-fn a_deadlock_that_did_not_happen_is_told_and_not_simulated() {
+fn a_deadlock_that_did_not_happen_is_a_finding_and_not_simulated() {
     let exec = Operation::Exec(Ticks::from_ns(6_400));
     let pair = |name: &str, first: u32, second: u32| {
         let (first, second) = (ObjectId(first), ObjectId(second));
@@ -63,7 +63,7 @@ fn a_deadlock_that_did_not_happen_is_told_and_not_simulated() {
 /// held. On one CPU the threads had finished before. With more CPUs, a join that comes too early would wait for a thread that
 /// waits for the lock.
 #[test]
-fn a_join_under_a_lock_comes_after_the_joined_threads_last_use_of_it() {
+fn a_join_under_a_lock_comes_after_the_joined_thread_s_last_use_of_it() {
     let exec = |ns| Operation::Exec(Ticks::from_ns(ns));
     let lock = ObjectId(0);
     let mut main = vec![
@@ -111,7 +111,7 @@ fn a_recursive_mutex_is_taken_once() {
 }
 
 #[test]
-fn what_failed_changes_nothing() {
+fn a_lock_operation_that_failed_changes_nothing() {
     let mut script = Script::default();
     script.lock(1, 1).odd(2, S::MutexTryLock, MUTEX, EBUSY, 0).odd(2, S::MutexTimedLock, MUTEX, ETIMEDOUT, 0);
     script.unlock(1).odd(2, S::MutexTimedLock, MUTEX, EOWNERDEAD, 0).unlock(2);
@@ -125,7 +125,7 @@ fn what_failed_changes_nothing() {
 
 /// A try does not wait, so it must not be simulated as waiting while others wait for its thread.
 #[test]
-fn who_only_tries_waits_only_with_empty_hands() {
+fn a_try_lock_is_a_lock_only_if_its_thread_holds_no_other() {
     let mut script = Script::default();
     script.odd(1, S::MutexTryLock, MUTEX, 0, 0).odd(1, S::MutexTryLock, OTHER, 0, 0);
     script.op(1, S::MutexUnlock, OTHER, 1).unlock(1);
@@ -138,7 +138,7 @@ fn who_only_tries_waits_only_with_empty_hands() {
 }
 
 #[test]
-fn a_mutex_given_back_by_another_thread_stays_as_it_was() {
+fn a_mutex_unlocked_by_another_thread_is_replayed() {
     let mut script = Script::default();
     script.lock(1, 1).unlock(2).lock(1, 1).unlock(2);
     let program = script.program();
@@ -147,7 +147,7 @@ fn a_mutex_given_back_by_another_thread_stays_as_it_was() {
 }
 
 #[test]
-fn a_lock_that_two_have_at_once_stays_as_it_was() {
+fn a_lock_that_two_threads_hold_at_once_is_replayed() {
     let mut script = Script::default();
     script.lock(1, 1).lock(2, 1).unlock(2).unlock(1);
     assert_eq!(kinds(&script.program()), ["replayed"]);
@@ -155,7 +155,7 @@ fn a_lock_that_two_have_at_once_stays_as_it_was() {
 
 /// In the simulation other threads may come later than recorded.
 #[test]
-fn what_is_still_held_at_the_end_goes_back() {
+fn a_lock_still_held_at_the_end_is_released_there() {
     let mut script = Script::default();
     script.lock(2, 1).unlock(2).lock(1, 1);
     assert_eq!(does(&script.program(), 1), "lock m, unlock m");
@@ -163,7 +163,7 @@ fn what_is_still_held_at_the_end_goes_back() {
 }
 
 #[test]
-fn what_was_taken_before_the_recording_is_not_given_back_in_it() {
+fn a_lock_taken_before_the_recording_is_not_released_in_it() {
     let mut script = Script::default();
     script.unlock(1).lock(2, 1).unlock(2).lock(1, 1).unlock(1);
     let program = script.program();
@@ -172,7 +172,7 @@ fn what_was_taken_before_the_recording_is_not_given_back_in_it() {
 }
 
 #[test]
-fn where_operations_are_missing_nothing_is_decided_anew() {
+fn locks_of_a_thread_that_lost_operations_are_not_decided_anew() {
     let mut script = Script::default();
     script.lock(1, 1).loses(1).op(1, S::MutexLock, OTHER, 1).op(1, S::MutexUnlock, OTHER, 1);
     script.lock(2, 1).unlock(2);
@@ -184,7 +184,7 @@ fn where_operations_are_missing_nothing_is_decided_anew() {
 /// A call returned with the lock after its probes were removed. The lock must not seem held forever, which would be a
 /// deadlock in the simulation.
 #[test]
-fn a_lock_that_comes_after_its_probes_are_off_goes_back() {
+fn a_lock_acquired_after_its_probes_were_removed_is_released() {
     let mut script = Script::default();
     script.lock(1, 1).unlock(1).loses_probes();
     script.op(2, S::SemaphorePost, SEMAPHORE, 1);
@@ -197,7 +197,7 @@ fn a_lock_that_comes_after_its_probes_are_off_goes_back() {
 /// As in a recording of pigz: probes are removed one after the other, and a lock is taken in between, whose release is not
 /// recorded. It must not count as held to the end.
 #[test]
-fn a_lock_that_is_taken_while_its_probes_are_taken_off_goes_back() {
+fn a_lock_taken_while_its_probes_are_removed_is_released() {
     let mut script = Script::default();
     script.lock(1, 1).unlock(1).loses_probes();
     script.lock(2, 1).unlock(2).op(1, S::MutexLock, MUTEX, 1);
@@ -211,7 +211,7 @@ fn a_lock_that_is_taken_while_its_probes_are_taken_off_goes_back() {
 /// As sqlite3's 25 million locks without waiters, of which 16,000 were recorded. The release of the last one was not: it must
 /// not count as held to the end.
 #[test]
-fn a_lock_whose_release_was_left_out_goes_back() {
+fn a_lock_whose_release_was_left_out_is_released() {
     let mut script = Script::default();
     script.lock(1, 1).unlock(1).lock(1, 1).leaves_out(1_000);
     script.op(1, S::SemaphorePost, SEMAPHORE, 1);
@@ -220,7 +220,7 @@ fn a_lock_whose_release_was_left_out_goes_back() {
 }
 
 #[test]
-fn a_semaphore_holds_what_the_recording_needs() {
+fn a_semaphore_s_first_count_is_what_the_recording_needs_or_unknown() {
     // Posted before it is taken: the initial count is 0.
     let mut script = Script::default();
     script.op(1, S::SemaphorePost, SEMAPHORE, 1).op(2, S::SemaphoreWait, SEMAPHORE, 1);
@@ -244,7 +244,7 @@ fn reasons(script: &Script) -> Vec<ReplayReason> {
 }
 
 #[test]
-fn each_contradiction_of_a_lock_has_its_reason() {
+fn a_replayed_lock_has_its_reason_had_twice_or_given_by_another() {
     let mut script = Script::default();
     script.lock(1, 1).lock(2, 1).unlock(2).unlock(1);
     assert_eq!(reasons(&script), [ReplayReason::HadTwice]);
@@ -254,7 +254,7 @@ fn each_contradiction_of_a_lock_has_its_reason() {
 }
 
 #[test]
-fn a_barrier_that_a_thread_leaves_before_all_have_come_stays_as_it_was() {
+fn a_barrier_that_a_thread_leaves_before_all_have_come_is_replayed() {
     const SERIAL: i32 = -1;
     let mut script = Script::default();
     script.odd(1, S::BarrierWait, OTHER, SERIAL, 0).op(2, S::BarrierWait, OTHER, 1);
@@ -266,7 +266,7 @@ fn a_barrier_that_a_thread_leaves_before_all_have_come_stays_as_it_was() {
 }
 
 #[test]
-fn a_semaphore_gives_no_more_than_it_was_made_with() {
+fn a_semaphore_that_gives_more_than_its_first_count_is_replayed() {
     let taken_twice = |count: u64| {
         let mut script = Script::default();
         script.makes(1, S::SemaphoreInit, SEMAPHORE, count).op(1, S::SemaphoreWait, SEMAPHORE, 1);
@@ -281,7 +281,7 @@ fn a_semaphore_gives_no_more_than_it_was_made_with() {
 }
 
 #[test]
-fn nothing_of_it_depends_on_what_failed_before() {
+fn a_mutex_init_or_destroy_that_failed_changes_nothing() {
     let mut script = Script::default();
     script.odd(1, S::MutexInit, MUTEX, 22, 0).lock(1, 1).odd(1, S::MutexDestroy, MUTEX, EBUSY, 0).unlock(1);
     let program = script.program();

@@ -5,7 +5,7 @@ use engine::time::Ticks;
 use probe_abi::SyncOperation as S;
 
 #[test]
-fn a_queue_is_a_count() {
+fn a_condition_variable_of_a_queue_becomes_a_count() {
     let mut script = Script::default();
     script.lock(1, 10).waits(1);
     script.lock(2, 20).signal(2).unlock(2).returns(1).unlock(1);
@@ -20,7 +20,7 @@ fn a_queue_is_a_count() {
 }
 
 #[test]
-fn what_was_there_at_first_is_found_where_somebody_waited_in_the_end() {
+fn a_queue_s_first_items_are_found_if_a_thread_waited_in_the_end() {
     let mut script = Script::default();
     script.lock(1, 10).unlock(1).lock(1, 10).unlock(1).lock(1, 10).waits(1);
     script.lock(2, 20).unlock(2).signal(2).returns(1).unlock(1);
@@ -31,7 +31,7 @@ fn what_was_there_at_first_is_found_where_somebody_waited_in_the_end() {
 
 /// A thread that signals only when the queue was empty still gives one item each time.
 #[test]
-fn a_signal_only_when_it_was_empty() {
+fn a_queue_that_signals_only_when_empty_gives_an_item_each_time() {
     let mut script = Script::default();
     script.lock(1, 10).waits(1);
     script.lock(2, 20).signal(2).unlock(2).lock(2, 20).unlock(2).lock(2, 20).unlock(2);
@@ -44,7 +44,7 @@ fn a_signal_only_when_it_was_empty() {
 
 /// The last of three workers signals the thread that waits for all of them.
 #[test]
-fn a_countdown_is_waited_for_as_a_whole() {
+fn a_countdown_by_condition_variable_is_waited_for_as_a_whole() {
     let mut script = Script::default();
     script.lock(1, 10).waits(1);
     for worker in 2..5 {
@@ -63,7 +63,7 @@ fn a_countdown_is_waited_for_as_a_whole() {
 }
 
 #[test]
-fn a_barrier_made_by_hand_is_a_barrier() {
+fn a_barrier_made_of_a_condition_variable_becomes_a_barrier() {
     let mut script = Script::default();
     // Each time another thread comes last.
     for [first, second, last] in [[1, 2, 3], [3, 1, 2]] {
@@ -82,7 +82,7 @@ fn a_barrier_made_by_hand_is_a_barrier() {
 /// The same barrier at several places of the program, as in SPLASH's Ocean. It must not be a count: then one thread takes its
 /// own item, and on one CPU the other waits forever.
 #[test]
-fn a_barrier_made_by_hand_may_be_met_at_several_places() {
+fn a_barrier_made_of_a_condition_variable_may_be_met_at_several_places() {
     let mut script = Script::default();
     for (place, [first, last]) in [(10, [1, 2]), (20, [2, 1]), (30, [1, 2]), (10, [2, 1])] {
         script.lock(first, place).waits(first).lock(last, place).broadcast(last).unlock(last);
@@ -97,7 +97,7 @@ fn a_barrier_made_by_hand_may_be_met_at_several_places() {
 
 /// Two threads wait for each other in turn, at different places: the one that gives does not wait there.
 #[test]
-fn giving_to_each_other_at_different_places_is_no_barrier() {
+fn threads_that_signal_each_other_at_different_places_are_no_barrier() {
     let mut script = Script::default();
     for (waits, gives) in [((1, 10), (2, 20)), ((2, 20), (1, 10))] {
         script.lock(waits.0, waits.1).waits(waits.0);
@@ -110,7 +110,7 @@ fn giving_to_each_other_at_different_places_is_no_barrier() {
 }
 
 #[test]
-fn a_gate_opens_once_for_all() {
+fn a_gate_made_of_a_condition_variable_opens_once_for_all() {
     let mut script = Script::default();
     script.lock(1, 10).waits(1).lock(2, 10).waits(2);
     script.lock(4, 40).broadcast(4).unlock(4);
@@ -125,7 +125,7 @@ fn a_gate_opens_once_for_all() {
 
 /// The time limit ended the wait, so it takes no item.
 #[test]
-fn a_wait_that_timed_out_takes_nothing() {
+fn a_condition_wait_that_timed_out_takes_no_item() {
     let mut script = Script::default();
     script.lock(1, 10).waits(1);
     script.lock(2, 20).signal(2).unlock(2).returns(1).unlock(1);
@@ -136,7 +136,7 @@ fn a_wait_that_timed_out_takes_nothing() {
 
 /// A thread takes from two queues and gives to one of them only at times: the meaning of its count is unknown.
 #[test]
-fn what_is_not_understood_stays_as_it_was_and_is_said() {
+fn a_condition_variable_that_is_not_understood_is_replayed_with_a_finding() {
     let mut script = Script::default();
     script.lock(1, 10).waits(1);
     script.lock(2, 20).signal(2).unlock(2);
@@ -156,7 +156,7 @@ fn what_is_not_understood_stays_as_it_was_and_is_said() {
 }
 
 #[test]
-fn a_signal_that_nobody_ever_waited_for_is_said() {
+fn a_signal_that_no_thread_ever_waited_for_is_a_finding() {
     let mut script = Script::default();
     script.lock(2, 20).op(2, S::ConditionSignal, OTHER, 98).unlock(2);
     assert_eq!(kinds(&script.program()), ["never_awaited"]);
@@ -164,7 +164,7 @@ fn a_signal_that_nobody_ever_waited_for_is_said() {
 
 /// Threads that wait at the end have no record of that wait.
 #[test]
-fn who_waits_to_the_end_takes_nothing() {
+fn a_thread_that_waits_to_the_end_takes_no_item() {
     let mut script = Script::default();
     script.lock(1, 10).waits(1);
     script.lock(2, 20).signal(2).unlock(2).returns(1).unlock(1);
@@ -175,7 +175,7 @@ fn who_waits_to_the_end_takes_nothing() {
 
 /// Two queues of one type: the meaning of one applies to the other, for which no thread waited.
 #[test]
-fn what_one_queue_shows_holds_for_another_of_its_kind() {
+fn a_queue_nobody_waited_for_has_the_meaning_of_another_of_its_kind() {
     let mut script = Script::default();
     script.lock(1, 10).waits(1);
     script.lock(2, 20).signal(2).unlock(2).returns(1).unlock(1);
@@ -191,7 +191,7 @@ fn what_one_queue_shows_holds_for_another_of_its_kind() {
 
 /// A mutex, a condition variable and a flag, as CPython's GIL, are reported as one lock with its own hold time.
 #[test]
-fn a_lock_made_by_hand_is_a_lock() {
+fn a_lock_made_of_a_mutex_and_a_condition_variable_becomes_a_lock() {
     let mut script = Script::default();
     for round in 0..6 {
         let [first, second] = if round % 2 == 0 { [1, 2] } else { [2, 1] };
@@ -216,7 +216,7 @@ fn a_lock_made_by_hand_is_a_lock() {
 
 /// Two threads may hold it at once, so it is a pool and no lock.
 #[test]
-fn a_pool_of_two_is_no_lock() {
+fn a_pool_of_two_made_of_a_condition_variable_is_no_lock() {
     let mut script = Script::default();
     for _ in 0..6 {
         script.lock(1, 10).unlock(1).lock(2, 10).unlock(2).lock(3, 10).waits(3);

@@ -118,7 +118,7 @@ proptest! {
 
     /// Every operation is restored in its place, on any recorded machine.
     #[test]
-    fn programs_come_back_from_any_machine(seed in any::<u64>(), cpus in 1u16..5) {
+    fn programs_with_locks_come_back_from_any_recorded_machine(seed in any::<u64>(), cpus in 1u16..5) {
         let program = programs::program(seed, &Kinds { locks: true, waits: true });
         assert_comes_back(&program, &execution(seed, cpus));
     }
@@ -126,7 +126,7 @@ proptest! {
     /// Bounded buffers made of a mutex and two condition variables come back with their meaning and size, except conditions
     /// for which no thread waited in the recording.
     #[test]
-    fn queues_of_condition_variables_come_back(seed in any::<u64>(), cpus in 1u16..5) {
+    fn queues_of_condition_variables_come_back_with_their_size(seed in any::<u64>(), cpus in 1u16..5) {
         let program = programs::pipeline(seed);
         let execution = Execution { hand_made: true, ..execution(seed, cpus) };
         let generated = generate(&program, &execution).expect("supported");
@@ -152,7 +152,7 @@ proptest! {
     /// Where the order of arrival has no effect, the time on unlimited processors is the executed program's, plus 64 ns for
     /// each operation.
     #[test]
-    fn their_time_is_that_of_the_executed_program(seed in any::<u64>(), cpus in 1u16..5) {
+    fn restored_programs_with_locks_take_the_executed_program_s_time(seed in any::<u64>(), cpus in 1u16..5) {
         let program = programs::program(seed, &Kinds { locks: false, waits: true });
         let translated = assert_comes_back(&program, &execution(seed, cpus));
         let operations: usize = program.threads.iter().map(|thread| thread.operations.len()).sum();

@@ -79,7 +79,7 @@ proptest! {
 
     /// The program that comes out can be simulated to its end, written and read again.
     #[test]
-    fn arbitrary_operations_never_hang(mut events in prop::collection::vec(record(), 0..80), sorted in any::<bool>()) {
+    fn arbitrary_operations_become_a_program_that_never_hangs(mut events in prop::collection::vec(record(), 0..80), sorted in any::<bool>()) {
         if sorted {
             events.sort_by_key(|event| event.header().time_ns);
         }

@@ -91,7 +91,7 @@ fn check_whole(graph: &ActivityGraph, seed: u64) -> usize {
 }
 
 #[test]
-fn the_four_algorithms_of_the_paper_and_ours_agree() {
+fn the_paper_s_four_near_path_algorithms_and_ours_agree() {
     let mut paths = 0;
     for seed in 0..3000 {
         paths += check_whole(&random_graph(seed, 1_000_000_000), seed);
@@ -101,7 +101,7 @@ fn the_four_algorithms_of_the_paper_and_ours_agree() {
 }
 
 #[test]
-fn they_agree_on_graphs_of_programs() {
+fn near_path_algorithms_agree_on_graphs_of_programs() {
     let mut compared = 0;
     for seed in 0..2500 {
         let graph = ActivityGraph::of(&random_program(seed, Lengths::Tied)).expect("a graph");
@@ -120,7 +120,7 @@ fn on_path(graph: &ActivityGraph, path: &[u32], function: FunctionRef) -> u64 {
 }
 
 #[test]
-fn slack_and_times_are_those_of_the_paths_through_an_edge() {
+fn slack_and_times_of_an_edge_are_those_of_the_paths_through_it() {
     for seed in 0..800 {
         let graph = random_graph(seed, if seed % 2 == 0 { 3 } else { 1000 });
         let timing = Timing::of(&graph);
@@ -152,7 +152,7 @@ fn functions_of(graph: &ActivityGraph) -> (Program, Subjects) {
 }
 
 #[test]
-fn the_metrics_are_what_listing_all_paths_says() {
+fn near_path_metrics_are_those_of_all_paths_listed() {
     let mut settled_early = 0;
     for seed in 0..1500 {
         let graph = random_graph(seed, if seed % 3 == 0 { 4 } else { 1000 });
@@ -191,7 +191,7 @@ fn the_metrics_are_what_listing_all_paths_says() {
 }
 
 #[test]
-fn zeroing_is_the_critical_path_of_the_graph_without() {
+fn zeroing_is_the_critical_path_of_the_graph_without_the_function() {
     for seed in 0..1500 {
         let graph = random_graph(seed, 50);
         let timing = Timing::of(&graph);
@@ -213,7 +213,7 @@ fn zeroing_is_the_critical_path_of_the_graph_without() {
 
 /// 1994, section VI: "from a processor perspective". Two processes; the longer one changes its CPU in the middle.
 #[test]
-fn processes_and_cpus_are_summed_up_too() {
+fn near_path_metrics_are_summed_up_by_process_and_cpu() {
     let text = r#"{"format":"longpole-program","version":1,"threads":[
         {"name":"A","process":"p","ran_on":[[0,0,0],[0,30,1],[2,20,null]],
          "ops":[["exec","f",40],["io",5,"disk"],["exec","f",60]]},
@@ -243,7 +243,7 @@ fn processes_and_cpus_are_summed_up_too() {
 
 /// Far more functions than a word has bits, all in one walk.
 #[test]
-fn zeroing_of_very_many_functions_at_once() {
+fn zeroing_of_300_functions_at_once_is_exact() {
     use engine::program::{Function, Operation, Thread};
     let functions = 300;
     let named = |n| Function { name: format!("f{n}"), ..Function::default() };
@@ -285,7 +285,7 @@ fn check_bounds(graph: &ActivityGraph, program: &Program, seed: u64) -> (usize, 
 }
 
 #[test]
-fn slack_is_at_most_zeroing_is_at_most_the_critical_path() {
+fn slack_is_at_most_zeroing_and_zeroing_at_most_the_critical_path() {
     let (mut strict, mut some) = (0, 0);
     for seed in 0..5000 {
         let (a, b) = check_bounds(
@@ -305,7 +305,7 @@ fn slack_is_at_most_zeroing_is_at_most_the_critical_path() {
 /// The savings that slack segments allow are real: with calls on the critical path shortened as far as every segment allows,
 /// no other path becomes the longest.
 #[test]
-fn no_excursion_is_shorter_by_less_than_its_segments() {
+fn savings_that_slack_segments_allow_are_real() {
     for seed in 0..1500 {
         let graph = random_graph(seed, 20);
         let timing = Timing::of(&graph);
@@ -349,7 +349,7 @@ fn find(benefits: &[Benefit], function: u32) -> &Benefit {
 /// 1994, near-critical paths, Fig. 7, rebuilt from section VI: the largest component of the critical path is not the best one
 /// to improve.
 #[test]
-fn the_largest_component_is_not_the_best_one_to_improve() {
+fn the_largest_component_of_the_critical_path_is_not_the_best_to_improve() {
     // Critical path: a 60, b 40. The second path (95) has 55 of b, and none of a.
     let edge = |tail, head, length, function| compute_edge(tail, head, length, Some(FunctionRef(function)));
     let edges = [edge(0, 1, 60, 0), edge(1, 3, 40, 1), edge(0, 2, 40, 2), edge(2, 3, 55, 1)];
@@ -371,7 +371,7 @@ fn the_largest_component_is_not_the_best_one_to_improve() {
 /// Hollingsworth and Miller 1994, Fig. 1 to 3, rebuilt from the text. The critical path is A B C D E F. Ways from A and C
 /// join off it in G, where A's is 1 shorter; from G two more units lead over H to F. Fig. 3 names the four slack segments.
 #[test]
-fn the_four_slack_segments_of_hollingsworth_and_miller() {
+fn the_paper_s_example_of_1994_has_its_four_slack_segments() {
     let (a, b, c, d, g, e, h, f) = (0, 1, 2, 3, 4, 5, 6, 7);
     let edge = |tail, head, length| compute_edge(tail, head, length, None);
     let along = [(a, b, 2), (b, c, 2), (c, d, 2), (d, e, 2), (e, f, 2)];
@@ -392,7 +392,7 @@ fn the_four_slack_segments_of_hollingsworth_and_miller() {
 /// Their Fig. 5: in a well-balanced data-parallel program, the slack metric is small, while leaving a function out gains
 /// nearly all its time on the critical path. For a function outside of the parallel part, all three are alike.
 #[test]
-fn a_data_parallel_program_has_the_order_of_figure_5() {
+fn a_data_parallel_program_has_the_metrics_order_of_figure_5() {
     let mut threads = vec![String::new(); 4];
     let mut numbers = engine::synth::Numbers::new(5);
     for _ in 0..20 {

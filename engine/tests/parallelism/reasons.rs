@@ -5,7 +5,7 @@ use engine::parallelism::{Advice, Kind};
 
 /// "The sequential one requires a factor of P greater elapsed time and will have a much greater impact" (section 3.1).
 #[test]
-fn a_serial_function_weighs_p_times_as_much_as_a_parallel_one_of_equal_processor_time() {
+fn a_serial_function_weighs_p_times_a_parallel_one_of_equal_cpu_time() {
     let threads = r#"{"name":"A","ops":[["exec","serial",400],["create","B"],["create","C"],["create","D"],["exec","parallel",100]]},
         {"name":"B","ops":[["exec","parallel",100]]},{"name":"C","ops":[["exec","parallel",100]]},{"name":"D","ops":[["exec","parallel",100]]}"#;
     let run = on(threads, 4);
@@ -21,7 +21,7 @@ fn a_serial_function_weighs_p_times_as_much_as_a_parallel_one_of_equal_processor
 
 /// "A serial routine that is always overlapped with other computation will have little effect" (section 3.1).
 #[test]
-fn what_is_overlapped_weighs_less_than_what_runs_alone() {
+fn an_overlapped_function_weighs_less_than_one_that_runs_alone() {
     let threads = r#"{"name":"A","ops":[["exec","overlapped",100],["join","B"],["join","C"],["exec","alone",100]]},
         {"name":"B","ops":[["exec","other",100]]},{"name":"C","ops":[["exec","other",100]]}"#;
     let run = on(threads, 0);
@@ -32,7 +32,7 @@ fn what_is_overlapped_weighs_less_than_what_runs_alone() {
 
 /// The pipelined compiler of section 3.2: the optimizer limits, the code generator is the secondary bottleneck.
 #[test]
-fn the_slow_stage_of_a_pipeline_has_most_and_the_next_one_comes_second() {
+fn a_pipeline_s_slow_stage_has_most_and_the_next_one_comes_second() {
     let stage = |name: &str, get: &str, put: &str, ns: u32| {
         let one = format!(r#"["wait","{get}"],["exec","{name}",{ns}],["signal","{put}"]"#);
         format!(r#"{{"name":"{name}","ops":[{}]}}"#, vec![one; 20].join(","))
@@ -54,7 +54,7 @@ fn the_slow_stage_of_a_pipeline_has_most_and_the_next_one_comes_second() {
 /// "One of the threads will execute while other processors are idle, and there will be long average queue lengths at the
 /// barrier" (section 3.2).
 #[test]
-fn imbalance_shows_in_the_thread_and_at_the_barrier() {
+fn imbalance_at_a_barrier_shows_in_the_slow_thread_and_the_barrier() {
     let worker = |name: &str, ns: u32| {
         format!(
             r#"{{"name":"{name}","ops":[["exec","trace",{ns}],["barrier","frame",4],["exec","join_up",10]]}}"#
@@ -78,7 +78,7 @@ fn imbalance_shows_in_the_thread_and_at_the_barrier() {
 /// "The lock object will have a high normalized processor time since its critical section is always executing while few
 /// other processors are" (section 3.1).
 #[test]
-fn a_busy_critical_section_is_the_locks() {
+fn a_busy_critical_section_s_time_is_the_lock_s() {
     let worker = |name: &str| {
         let turn = r#"["exec","outside",10],["lock","m"],["exec","inside",90],["unlock","m"]"#;
         format!(r#"{{"name":"{name}","ops":[{}]}}"#, [turn; 10].join(","))
@@ -100,7 +100,7 @@ fn a_busy_critical_section_is_the_locks() {
 
 /// A user cannot split Python's own lock.
 #[test]
-fn an_interpreters_lock_is_not_to_be_split() {
+fn an_interpreter_s_lock_is_not_advised_to_be_split() {
     let worker = |name: &str| {
         let turn = r#"["lock","lock GIL"],["exec","inside",90],["unlock","lock GIL"]"#;
         format!(r#"{{"name":"{name}","ops":[{}]}}"#, [turn; 10].join(","))
@@ -112,7 +112,7 @@ fn an_interpreters_lock_is_not_to_be_split() {
 
 /// "Spin time is factored out", "if spinning, then there is no benefit to creating more threads" (section 3.1).
 #[test]
-fn spinning_is_no_work_and_more_threads_would_spin() {
+fn spinning_is_no_work_and_the_advice_is_that_others_spin() {
     let worker = |name: &str| {
         format!(r#"{{"name":"{name}","ops":[["spin_lock","s"],["exec","inside",100],["spin_unlock","s"]]}}"#)
     };
@@ -129,7 +129,7 @@ fn spinning_is_no_work_and_more_threads_would_spin() {
 /// "When a thread is created, we copy the profile stack from the creating thread" (section 3.3); recursive procedures
 /// count once.
 #[test]
-fn what_a_function_starts_is_done_on_its_behalf_and_recursion_counts_once() {
+fn a_function_s_total_has_the_threads_it_starts_and_recursion_once() {
     let threads = r#"{"name":"A","ops":[["call","main"],["call","start"],["create","B"],["ret"],["exec","main",100],["join","B"],
             ["call","deep"],["exec",10],["call","deep"],["exec",10],["ret"],["ret"],["ret"]]},
         {"name":"B","ops":[["call","work"],["exec",100],["ret"]]}"#;
@@ -146,7 +146,7 @@ fn what_a_function_starts_is_done_on_its_behalf_and_recursion_counts_once() {
 
 /// Calls to one function have different parallelism, so each caller gets the time on its own behalf (section 3.1).
 #[test]
-fn callers_get_what_was_done_for_them() {
+fn callers_get_the_normalized_time_of_their_own_calls() {
     let threads = r#"{"name":"A","ops":[["call","report"],["exec","format",100],["ret"],["create","B"],["call","render"],["exec","format",100],["ret"]]},
         {"name":"B","ops":[["exec","other",100]]}"#;
     let run = on(threads, 2);
@@ -160,7 +160,7 @@ fn callers_get_what_was_done_for_them() {
 /// Section 4: logging is 2 % of the serial time, but a quarter of the parallel run, since it runs alone. It is split among
 /// several print functions.
 #[test]
-fn two_percent_of_serial_time_are_a_quarter_of_the_parallel_run() {
+fn a_function_of_2_percent_serial_time_is_a_quarter_of_the_parallel_run() {
     let workers: Vec<String> =
         (0..18).map(|number| format!(r#"{{"name":"W{number}","ops":[["exec","work",5430]]}}"#)).collect();
     let creates = (0..18)
@@ -187,7 +187,7 @@ fn two_percent_of_serial_time_are_a_quarter_of_the_parallel_run() {
 
 /// A function that starts the stages and waits for them is no code to change (section 3.2: the limiting stage is).
 #[test]
-fn of_a_pipeline_the_slow_stage_is_named_not_what_starts_it() {
+fn of_a_pipeline_the_slow_stage_is_named_and_not_the_function_that_starts_it() {
     let stage = |name: &str, get: &str, put: &str, ns: u32| {
         let one = format!(r#"["wait","{get}"],["exec","{name}",{ns}],["signal","{put}"]"#);
         format!(r#"{{"name":"{name}","ops":[["call","stage_{name}"],{},["ret"]]}}"#, vec![one; 20].join(","))
@@ -210,7 +210,7 @@ fn of_a_pipeline_the_slow_stage_is_named_not_what_starts_it() {
 
 /// A function with many callers is not part of the slow one alone.
 #[test]
-fn a_function_that_others_call_too_is_not_the_slow_stages() {
+fn a_function_that_other_stages_call_too_is_not_named_for_the_slow_stage() {
     let work = |name: &str, ns: u32| {
         format!(
             r#"{{"name":"{name}","ops":[["call","stage_{name}"],["call","burn"],["exec",{ns}],["ret"],["ret"]]}}"#
@@ -240,7 +240,7 @@ fn a_lock_that_is_little_of_the_run_is_not_named_first() {
 
 /// A timer's time passes by itself: a read that waits for it cannot begin earlier.
 #[test]
-fn a_timer_is_no_device() {
+fn a_timer_is_no_device_and_has_no_advice() {
     let run = |device: &str| {
         on(&format!(r#"{{"name":"A","ops":[["exec","f",100],["io",50,"{device}"],["exec","f",100]]}}"#), 1)
     };
@@ -254,7 +254,7 @@ fn a_timer_is_no_device() {
 }
 /// All CPUs are busy with a library's unnamed code, which counts for its caller.
 #[test]
-fn what_nobody_changes_counts_for_who_calls_it() {
+fn a_library_s_unnamed_code_counts_for_its_caller_in_the_advice() {
     let worker = |name: &str| {
         format!(
             r#"{{"name":"{name}","ops":[["exec","checksum",20],["call","deflate"],["exec","[libz.so.1]",80],["ret"]]}}"#

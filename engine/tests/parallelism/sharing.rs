@@ -4,7 +4,7 @@ use super::{function, on, row};
 use engine::parallelism::Kind;
 
 #[test]
-fn more_threads_than_processors_get_equal_parts() {
+fn more_threads_than_cpus_get_equal_parts() {
     let worker = |name: &str| format!(r#"{{"name":"{name}","ops":[["exec","{name}",100]]}}"#);
     let threads = ["a", "b", "c"].map(worker).join(",");
     let run = on(&threads, 2);
@@ -19,7 +19,7 @@ fn more_threads_than_processors_get_equal_parts() {
 }
 
 #[test]
-fn a_fraction_of_a_nanosecond_is_not_lost() {
+fn normalized_times_lose_no_fraction_of_a_nanosecond() {
     // Three threads on the unlimited machine: 100/3 ns each.
     let worker = |name: &str| format!(r#"{{"name":"{name}","ops":[["exec","{name}",100]]}}"#);
     let run = on(&["a", "b", "c"].map(worker).join(","), 0);
@@ -28,7 +28,7 @@ fn a_fraction_of_a_nanosecond_is_not_lost() {
 }
 
 #[test]
-fn time_in_which_nobody_computes_is_nobodys() {
+fn time_in_which_no_thread_computes_is_nobody_s() {
     let run = on(
         r#"{"name":"A","ops":[["call","read"],["exec",10],["io",30,"disk"],["exec",10],["ret"],["sleep",50],["exec",5]]}"#,
         0,
@@ -45,7 +45,7 @@ fn time_in_which_nobody_computes_is_nobodys() {
 }
 
 #[test]
-fn a_condition_wait_gives_its_mutex_back_and_takes_it_again() {
+fn a_condition_wait_frees_its_mutex_and_then_waits_for_it() {
     let run = on(
         r#"{"name":"A","ops":[["lock","m"],["cond_wait","c","m"],["exec","f",10],["unlock","m"]]},
            {"name":"B","ops":[["exec","g",100],["lock","m"],["cond_signal","c"],["exec","g",20],["unlock","m"],["exec","h",40]]}"#,
@@ -62,14 +62,14 @@ fn a_condition_wait_gives_its_mutex_back_and_takes_it_again() {
 }
 
 #[test]
-fn a_deadlock_is_a_finding_and_the_time_up_to_it_adds_up() {
+fn parallelism_up_to_a_deadlock_adds_up_with_a_finding() {
     let run = on(r#"{"name":"A","ops":[["exec","f",10],["wait","never"],["exec","f",10]]}"#, 1);
     assert_eq!((run.elapsed_ns, function(&run, "f").normalized_self_ns), (10, 10));
     assert!(run.findings.iter().any(|finding| finding.kind() == "deadlock"), "{:?}", run.findings);
 }
 
 #[test]
-fn programs_without_anything_give_nothing_and_no_panic() {
+fn parallelism_of_programs_without_work_names_nothing() {
     let run = on("", 1);
     assert_eq!((run.elapsed_ns, run.rows.len()), (0, 0));
     assert_eq!(run.first(), None);

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn stacks_stay_as_long_as_a_sample_may_name_them_and_gaps_until_they_end() {
+    fn carried_stacks_and_gaps_stay_while_samples_may_need_them() {
         let mut carried = Carried::default();
         let latest = 2 * STACKS_AT_ONCE + 5;
         let off = Note { time_ns: 1, kind: NoteKind::ProbesOff { functions: vec![3], rates: vec![0] } };
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn where_there_is_little_room_the_newest_stacks_stay() {
+    fn with_little_room_the_newest_stacks_are_carried() {
         let mut carried = Carried::default();
         let off = Note { time_ns: 1, kind: NoteKind::ProbesOff { functions: vec![3], rates: vec![0] } };
         let stacks: Vec<Note> = (1..=100).map(|id| stack(u64::from(id), id)).collect();
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn facts_without_end_do_not_take_memory_without_end() {
+    fn carried_facts_of_one_kind_are_bounded() {
         let mut carried = Carried::default();
         let address = |address| AddressFact { pid: 7, address, ..AddressFact::default() };
         let most = MOST_OF_A_KIND as u64;

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn many_facts_make_several_chunks_and_a_hostile_name_is_cut() {
+    fn many_facts_are_cut_into_chunks_and_a_hostile_name_is_cut() {
         let mut functions: Vec<_> = (0..20_000).map(|id| function(id, "f")).collect();
         functions[19_999].name = "é".repeat(10_000_000);
         let all = Facts { start_ns: 5, functions, tick_ns: Some(4), ..Facts::default() };
@@ -246,7 +246,7 @@ mod tests {
 
     /// A target decides how many lines are inlined and how long names are: chunks must not grow too large with them.
     #[test]
-    fn no_chunk_grows_too_large() {
+    fn facts_with_long_names_are_cut_into_small_chunks() {
         let name = "\u{1}".repeat(900);
         let inlined = engine::event::InlinedFact { function: name.clone(), line: Some(name) };
         let code =
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_room_is_left_out_and_counted() {
+    fn facts_without_room_are_left_out_and_counted() {
         let functions: Vec<_> = (0..100).map(|id| function(id, "f")).collect();
         let all = Facts { start_ns: 5, functions, ..Facts::default() };
         let (chunks, left_out) = cut(&all, Limits { facts: 30, ..Limits::FILE });
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_of_few_threads_has_no_parts() {
+    fn the_end_of_a_recording_with_few_threads_has_no_parts() {
         let thread = |tid: u32| ThreadFact { tid, cpus: vec![1; 256], ..ThreadFact::default() };
         let few = WindowEnd { threads: (0..100).map(thread).collect(), ..WindowEnd::default() };
         let mut room = Room::of(Limits { end_bytes: 0, ..Limits::FILE });

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn later_facts_replace_and_add() {
+    fn later_facts_replace_and_extend_earlier_ones() {
         let mut merger = Merger::default();
         let first =
             Facts { start_ns: 7, functions: vec![function(1, "a"), function(2, "b")], ..Facts::default() };
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn more_entries_than_any_recording_has_are_refused() {
+    fn more_facts_than_any_recording_has_are_refused() {
         let mut merger = Merger::default();
         let half = |from: u32| Facts {
             functions: (from..from + 50).map(|id| function(id, "f")).collect(),

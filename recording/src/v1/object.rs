@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_become_lists_and_their_bytes_are_known_before() {
+    fn json_entries_become_lists_whose_size_is_known_before() {
         let (a, b) = (List::Named("a"), List::Named("b"));
         assert_eq!(grown("{}", &[(List::Alone, "1"), (List::Alone, "{}")]), (2, "[1,{}]".into()));
         assert_eq!(grown("{}", &[(a, "1"), (a, "2"), (b, "3")]), (3, r#"{"a":[1,2],"b":[3]}"#.into()));

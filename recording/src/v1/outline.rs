@@ -200,7 +200,7 @@ mod tests {
 
     /// Entries must be checked while they are read: zeros in a sparse file would otherwise take 100 GB of memory.
     #[test]
-    fn a_part_lists_chunks_that_can_be_where_it_says_and_lies_before_what_lists_it() {
+    fn a_part_of_the_index_must_list_chunks_in_order_before_itself() {
         let of = |offsets: &[u64]| -> Vec<Entry> {
             offsets.iter().map(|&offset| Entry { offset, ..Entry::default() }).collect()
         };

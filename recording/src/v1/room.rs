@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn room_is_taken_for_all_or_for_nothing() {
+    fn room_is_taken_completely_or_not_at_all() {
         let limits = Limits { bytes: 10, facts: 2, notes: 2, end_bytes: 3, end_entries: 1, ..Limits::FILE };
         let mut room = Room::of(limits);
         assert!(room.take_facts(1, 6) && !room.take_facts(1, 5) && !room.take_facts(2, 1));

@@ -189,7 +189,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_stacks_come_back(stacks in proptest::collection::vec(
+        fn any_stacks_are_read_back_as_written(stacks in proptest::collection::vec(
             (any::<u64>(), any::<u32>(), any::<u32>(),
              proptest::collection::vec(prop_oneof![0u64..5, any::<u64>()], 0..12)), 0..40)) {
             let (notes, _) = decode(&encoded(&stacks), u64::MAX).expect("decoded");
@@ -201,7 +201,7 @@ mod tests {
         }
 
         #[test]
-        fn those_that_are_cut_off_come_back(cut in proptest::collection::vec(any::<bool>(), 0..60)) {
+        fn stacks_that_are_cut_off_are_read_back_as_such(cut in proptest::collection::vec(any::<bool>(), 0..60)) {
             let mut encoder = Encoder::default();
             for (id, &is_cut) in (1..).zip(&cut) {
                 encoder.push(7, (id, 7), &[u64::from(id)], is_cut);
@@ -217,14 +217,14 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_mark_some_or_are_refused(bytes in proptest::collection::vec(0u8..200, 0..9)) {
+        fn any_bytes_as_marks_of_cut_stacks_are_bounded_or_refused(bytes in proptest::collection::vec(0u8..200, 0..9)) {
             let kind = NoteKind::Stack { id: 1, pid: 7, frames: vec![], cut: false };
             let mut notes = vec![Note { time_ns: 1, kind }; 5];
             prop_assert!(mark_cut(&bytes, &mut notes).is_none_or(|marked| marked <= 5));
         }
 
         #[test]
-        fn any_bytes_are_taken_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        fn any_bytes_as_stacks_are_bounded_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
             if let Ok((notes, used)) = decode(&bytes, 4096) {
                 prop_assert!(used <= 4096 && notes.len() as u64 * EACH <= used);
             }
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn callers_that_are_shared_take_no_room() {
+    fn stacks_with_common_callers_take_few_bytes() {
         let frames = |leaf: u64| -> Vec<u64> {
             (0..100).map(|i| leaf + 0x7000_0000_0000 * u64::from(i != 0) + i).collect()
         };
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_bytes_do_not_claim_much_memory() {
+    fn a_few_bytes_of_stacks_cannot_claim_much_memory() {
         let deep: Vec<u64> = (0..MOST_FRAMES as u64).collect();
         let stacks: Vec<_> = (0..10_000).map(|i| (0, i, 7, deep.clone())).collect();
         let bytes = encoded(&stacks);

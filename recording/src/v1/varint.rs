@@ -62,7 +62,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_number_comes_back(values in proptest::collection::vec(any::<u64>(), 0..50)) {
+        fn any_number_is_read_back_as_a_varint(values in proptest::collection::vec(any::<u64>(), 0..50)) {
             let mut bytes = Vec::new();
             for value in &values {
                 put(&mut bytes, *value);
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn small_differences_are_one_byte() {
+    fn small_differences_take_one_byte() {
         for difference in [-64i64, -1, 0, 1, 63] {
             let mut bytes = Vec::new();
             put(&mut bytes, zigzag(difference as u64));
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_none() {
+    fn a_malformed_varint_is_none() {
         assert_eq!(take(&mut [].as_slice()), None);
         assert_eq!(take(&mut [0x80].as_slice()), None);
         assert_eq!(take(&mut [0xff; 10].as_slice()), None);

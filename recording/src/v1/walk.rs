@@ -79,7 +79,7 @@ mod tests {
 
     /// Headers are found wherever the borders of reads lie.
     #[test]
-    fn headers_are_found_behind_anything() {
+    fn chunk_headers_are_found_at_any_place() {
         let inner = chunk(b"abc");
         for before in (0..90).chain(STEP as usize - 90..STEP as usize + 9) {
             let rubbish: Vec<u8> = b"LPckLP".iter().copied().cycle().take(before).collect();

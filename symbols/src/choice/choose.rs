@@ -293,7 +293,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sentence_counts_everything() {
+    fn the_sentence_of_a_choice_counts_all_functions_left_out() {
         let choice = Choice {
             total: 6310,
             left_out: BTreeMap::from([(SkipReason::Alias, 878), (SkipReason::RustStandard, 5432)]),

@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_to_execute_is_known_by_its_arguments() {
+    fn a_call_that_maps_executable_memory_is_known_by_its_arguments() {
         let call = |prot: u8, flags: u8, between: usize| {
             let mut code = vec![0xb9, flags, 0, 0, 0];
             code.extend(std::iter::repeat_n(0x90, between));
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn system_calls_of_its_own_are_known_by_their_numbers() {
+    fn a_system_call_that_maps_executable_memory_is_known_by_its_number() {
         let raw =
             |number: u8, prot: u8| calls_itself(&[0xb8, number, 0, 0, 0, 0xba, prot, 0, 0, 0, 0x0f, 0x05]);
         assert!(raw(9, 7) && raw(10, 5) && raw(25, 0) && raw(135, 0));
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn this_program_of_rust_does_not_move_its_code() {
+    fn this_rust_program_does_not_move_its_code() {
         let elf = ElfFile::open(std::path::Path::new("/proc/self/exe")).expect("an ELF file");
         assert!(imports(&elf).iter().any(|import| import.name == b"mprotect"));
         assert_eq!(moves_code(&elf, true), MovesCode::No);

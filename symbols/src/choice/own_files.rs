@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_done_with_a_name_is_known_by_the_next_call() {
+    fn the_call_after_a_file_name_is_found_in_the_code() {
         // xor %eax, %eax; je; call +0x10; call *0x20(%rip); jmp *%rax; ret
         let next = |code: &[u8]| called_next(code, 0x1000);
         assert_eq!(next(&[0x31, 0xc0, 0x74, 2, 0xe8, 0x10, 0, 0, 0]), Some(0x1019));

@@ -244,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_constant_that_stays_is_believed() {
+    fn only_a_constant_that_reaches_the_call_is_its_argument() {
         let prot = |code: &[u8]| constant(code, code.len(), Register::EDX);
         assert_eq!(prot(&[0xba, 3, 0, 0, 0, 0x31, 0xff]), Some(3));
         assert_eq!(prot(&[0x31, 0xd2, 0x90]), Some(0));

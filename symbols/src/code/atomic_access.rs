@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_atomic_instructions_change() {
+    fn the_word_that_an_atomic_instruction_changes_has_its_address() {
         assert_eq!(changed(&[0xf0, 0x83, 0x07, 0x01]), Some(0x5000), "lock addl $1, (%rdi)");
         assert_eq!(changed(&[0xf0, 0x0f, 0xc1, 0x50, 0x08]), Some(8), "lock xadd %edx, 8(%rax)");
         assert_eq!(
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn others_and_fences_change_none() {
+    fn plain_instructions_and_fences_change_no_word_atomically() {
         assert_eq!(changed(&[0x83, 0x07, 0x01]), None, "addl $1, (%rdi)");
         assert_eq!(changed(&[0xf0, 0x83, 0x0c, 0x24, 0x00]), None, "lock orl $0, (%rsp)");
         assert_eq!(changed(&[0x64, 0xf0, 0x83, 0x07, 0x01]), None, "in a thread's own segment");

@@ -79,14 +79,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pads_count_from_the_functions_start() {
+    fn landing_pads_count_from_their_function_s_start() {
         // LPStart omitted, types at +9 (uleb), call sites in uleb128: (0,5,0,0) (5,5,0x20,1).
         let table = [0xff, 0x9b, 0x09, 0x01, 0x08, 0, 5, 0, 0, 5, 5, 0x20, 1, 0xaa];
         assert_eq!(read(&table, 0x5000, 0x1000), Some(vec![0x1020]));
     }
 
     #[test]
-    fn pads_in_another_part_of_a_split_function() {
+    fn landing_pads_in_another_part_of_a_function_are_found() {
         // LPStart as signed 4 bytes relative to its place (0x5001): 0x5001 - 0x3001 = 0x2000.
         let mut table = vec![0x1b];
         table.extend((-0x3001i32).to_le_bytes());
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn cut_and_strange_tables_are_refused() {
+    fn cut_and_strange_tables_of_landing_pads_are_refused() {
         let table = [0xff, 0xff, 0x01, 0x04, 1, 1, 7, 0];
         assert_eq!(read(&table, 0, 0x1000), Some(vec![0x1007]));
         for cut in 0..table.len() {

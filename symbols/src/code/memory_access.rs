@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_or_not_memory_has_none() {
+    fn unknown_addresses_and_no_memory_are_no_access() {
         assert_eq!(access(&[0x48, 0x8b, 0x00], &[]), None, "mov (%rax), %rax: the address is gone");
         assert_eq!(access(&[0x8b, 0x44, 0x24, 0x08], &[]), None, "mov 8(%rsp), %eax");
         assert_eq!(access(&[0x64, 0x8b, 0x07], &[]), None, "in a thread's own segment");
@@ -186,7 +186,7 @@ mod tests {
 
     /// A random number generator waits at the load and stores several instructions later.
     #[test]
-    fn a_load_writes_its_line_where_the_code_behind_stores_there() {
+    fn a_load_counts_as_a_write_if_the_next_code_stores_to_its_line() {
         let load = [0x8b, 0x07]; // mov (%rdi), %eax
         let store = [0xc1, 0xe0, 0x0d, 0x31, 0xd0, 0x89, 0x07]; // shl $13, %eax; xor %edx, %eax; mov %eax, (%rdi)
         assert_eq!(access(&load, &store), Some((0x5008, true, true)));
@@ -204,7 +204,7 @@ mod tests {
 
     /// `mov 0x2dc9(%rip), %r8; add $1, %rdi; mov (%rdx,%rdi,8), %rax`; its end alone is also `mov (%rdx,%rdi,8), %eax`.
     #[test]
-    fn the_instruction_is_found_in_code_of_any_lengths() {
+    fn the_last_instruction_is_found_among_instructions_of_any_length() {
         let code = [0xc9, 0x2d, 0, 0, 0x48, 0x83, 0xc7, 0x01, 0x0f, 0x1f, 0x40, 0x00, 0x48, 0x8b, 0x04, 0xfa];
         let found = last_access(&code, &[], NEXT, |number| Some(u64::from(number) << 12));
         assert_eq!(found, Some(MemoryAccess { address: 0x1000 + 8 * 0x5000, reads: true, writes: false }));
@@ -212,14 +212,14 @@ mod tests {
 
     /// `nopw; call; mov 0x2dec(%rip), %rdx`: as many wrong beginnings as true ones reach the end.
     #[test]
-    fn beginnings_close_to_the_end_have_no_vote() {
+    fn instruction_beginnings_close_to_the_end_do_not_count() {
         let code = [0x1f, 0x44, 0, 0, 0xe8, 0x9e, 0xff, 0xff, 0xff, 0x48, 0x8b, 0x15, 0xec, 0x2d, 0, 0];
         let found = last_access(&code, &[], NEXT, |number| Some(u64::from(number) << 12));
         assert_eq!(found, Some(MemoryAccess { address: NEXT + 0x2dec, reads: true, writes: false }));
     }
 
     #[test]
-    fn no_bytes_are_too_strange() {
+    fn any_bytes_as_code_give_an_access_or_none() {
         assert_eq!(last_access(&[], &[], NEXT, |_| Some(8)), None);
         assert_eq!(last_access(&[0; 16], &[], NEXT, |_| Some(8)), None, "not readable");
         assert_eq!(last_access(&[0x8b, 0x07], &[], NEXT, |_| None), None, "no registers");

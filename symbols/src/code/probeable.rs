@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn usual_first_and_last_instructions_are_allowed() {
+    fn usual_first_and_last_instructions_may_have_probes() {
         for bytes in [
             &[0x55][..],                                    // push rbp
             &[0xf3, 0x0f, 0x1e, 0xfa],                      // endbr64
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_most_functions_begin_with_is_emulated() {
+    fn common_first_instructions_are_emulated_by_the_kernel() {
         let stepped =
             |bytes: &[u8]| is_stepped(&Decoder::new(64, bytes, DecoderOptions::NONE).decode(), bytes);
         assert!(!stepped(&[0x55]) && !stepped(&[0x41, 0x57]) && !stepped(&[0x90]));
@@ -109,7 +109,7 @@ mod tests {
 
     /// With such a probe, forked children end by SIGSEGV at their first call.
     #[test]
-    fn what_the_kernel_makes_a_call_of_is_refused() {
+    fn nops_that_the_kernel_turns_into_calls_get_no_probes() {
         for bytes in [
             &[0x0f, 0x1f, 0x44, 0x00, 0x00][..],
             &[0x66, 0x0f, 0x1f, 0x40, 0x00],
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_refuses_is_refused() {
+    fn instructions_that_the_kernel_refuses_get_no_probes() {
         for bytes in [
             &[0xf4][..],                     // hlt
             &[0xcc],                         // int3

@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rows_of_this_test_are_known_and_come_back() {
+    fn unwind_rows_of_this_test_are_known_and_checked_when_read_back() {
         let rows = own();
         assert!(rows.starts.len() > 1000 && rows.rules.len() > 10, "{} rows", rows.starts.len());
         let known = rows.rules.iter().filter(|rule| rule.frame != FrameAt::Unknown).count();
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_end_where_functions_do() {
+    fn unwind_rows_end_where_their_functions_end() {
         let at = |from: u64| Rule { frame: FrameAt::Stack(from as i32), ..Rule::UNKNOWN };
         let spans = vec![(300, 400, 1), (100, 200, 0), (150, 250, 1), (380, 380, 0), (1 << 40, 1 << 41, 0)];
         let rows = UnwindRows::flat(spans, vec![at(8), at(16)], false).expect("some");
@@ -302,7 +302,7 @@ mod tests {
 
     /// Any file is read to its end, and the result can be looked up everywhere.
     #[test]
-    fn spoiled_tables_are_read_to_their_end() {
+    fn changed_unwind_tables_are_read_to_their_end() {
         let elf = ElfFile::open(Path::new("/bin/sh")).expect("a shell");
         let section = elf.section(b".eh_frame").expect("tables");
         let whole = elf.section_bytes(section, "tables", MAX_BYTES).expect("read");

@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_renamed_replaced_and_deleted_is_the_same_program() {
+    fn a_renamed_replaced_or_deleted_binary_is_the_same_program() {
         let folder = tempfile::tempdir().expect("folder");
         let (path, binary) = copy(folder.path());
         assert_eq!(binary.vouch([16, 240, 250].into_iter()), Ok(()));
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_over_gets_no_probes() {
+    fn a_binary_that_was_written_over_gets_no_probes() {
         let folder = tempfile::tempdir().expect("folder");
         for (number, spoil) in [
             |file: &File| file.write_all_at(&[0xcc; 8], 20),
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_open_once() {
+    fn a_binary_is_opened_once_and_the_number_of_open_ones_is_bounded() {
         let folder = tempfile::tempdir().expect("folder");
         let mut binaries = Binaries::default();
         let (path, _) = copy(folder.path());

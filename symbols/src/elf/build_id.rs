@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn found_behind_another_note() {
+    fn a_build_id_is_found_after_another_note() {
         let mut notes = Vec::new();
         for (name, kind, data) in [(&b"Go\0"[..], 4u32, &b"abcde"[..]), (b"GNU\0", 3, &[0xde, 0xad, 0x01])] {
             notes.extend((name.len() as u32).to_le_bytes());
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn text_form_is_checked() {
+    fn a_build_id_that_is_no_hexadecimal_text_is_refused() {
         for bad in ["", "0", "0g", &"00".repeat(65)] {
             assert_eq!(BuildId::try_from(bad.to_owned()), Err(NotABuildId), "{bad}");
         }

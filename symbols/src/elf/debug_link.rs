@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_are_padded_to_four_bytes() {
+    fn a_debug_link_is_padded_to_four_bytes() {
         let link = |bytes: &[u8]| parse_link(bytes).map(|link| (link.name, link.checksum));
         assert_eq!(link(b"abc\0\x01\x02\x03\x04"), Some(("abc".into(), 0x0403_0201)));
         assert_eq!(link(b"abcd\0\0\0\0\x01\0\0\0"), Some(("abcd".into(), 1)));

@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn the_usual_places() {
+    fn debug_files_are_searched_in_the_usual_places() {
         let id = BuildId::try_from("abcdef01".to_owned()).expect("an id");
         let (own, below) = files("/opt/app/bin/tool").places(&FileRequest::BuildId(id));
         assert!(own.contains(&PathBuf::from("/my/.build-id/ab/cdef01.debug")));
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_with_a_path_in_it_names_nothing() {
+    fn a_debug_link_with_a_path_names_no_file() {
         for name in ["", ".", "..", "../../etc/shadow", "/etc/shadow", "a/b", "a\0b"] {
             assert_eq!(
                 files("/bin/x").places(&FileRequest::DebugLink(name.into())),
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_program_is_not_opened_and_links_stay_below_the_root() {
+    fn debug_files_are_elf_files_below_the_root_only() {
         let folder = tempfile::tempdir().expect("folder");
         let root = open_root(folder.path()).expect("root");
         std::fs::write(folder.path().join("secret"), b"root:x:0").expect("written");
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_private_file_of_somebody_else_is_not_read() {
+    fn another_user_s_private_debug_file_is_not_read() {
         let folder = tempfile::tempdir().expect("folder");
         let path = folder.path().join("private");
         std::fs::copy("/proc/self/exe", &path).expect("copied");

@@ -55,7 +55,7 @@ mod tests {
 
     /// Functions are chosen for each key: with the same one, a rebuilt program would get its predecessor's probes.
     #[test]
-    fn a_program_written_over_another_one_is_another_one() {
+    fn a_program_written_over_another_one_has_another_key() {
         let folder = tempfile::tempdir().expect("folder");
         let path = folder.path().join("program");
         let key = |content: &str| {
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_is_no_file_that_is_there() {
+    fn the_key_of_a_file_that_is_gone_differs_from_existing_ones() {
         let here = FileKey::of(&std::fs::metadata("/proc/self/exe").expect("metadata"));
         assert_ne!(FileKey::gone(here.inode), here);
         assert_ne!(FileKey::gone(0), FileKey::VDSO);

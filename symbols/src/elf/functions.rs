@@ -418,7 +418,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cold_and_part_names() {
+    fn names_of_cold_and_partial_functions_lead_to_their_parent() {
         assert_eq!(cold_parent(b"f.cold"), Some(&b"f"[..]));
         assert_eq!(cold_parent(b"f.constprop.0.cold.12"), Some(&b"f.constprop.0"[..]));
         assert_eq!(cold_parent(b"f.colder"), None);

@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn damaged_tables_give_nothing_and_end() {
+    fn damaged_go_tables_give_nothing_and_end() {
         let mut random = 0x1234_5678_9abc_def1u64;
         for round in 0..2_000 {
             let mut bytes = vec![0u8; 512];

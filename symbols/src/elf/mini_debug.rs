@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn damaged_streams_give_nothing() {
+    fn damaged_mini_debug_streams_give_nothing() {
         assert!(unpack(b"").is_none());
         assert!(unpack(b"\xfd7zXZ\0\0\x04").is_none());
         assert!(unpack(&[0xff; 4096]).is_none());

@@ -236,7 +236,7 @@ mod tests {
 
     /// The parser without rights reads the same headers with other code.
     #[test]
-    fn real_files_look_as_the_large_parser_sees_them() {
+    fn outlines_of_real_files_are_those_of_the_full_parser() {
         for path in REAL.map(Path::new).into_iter().filter(|path| path.exists()) {
             let (file, outline) = Outline::open(path).expect("an ELF file");
             let elf = ElfFile::open(path).expect("an ELF file");
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_elf_file_has_none() {
+    fn a_file_that_is_no_64_bit_elf_file_has_no_outline() {
         let folder = tempfile::tempdir().expect("folder");
         let path = folder.path().join("file");
         for bytes in
@@ -277,7 +277,7 @@ mod tests {
 
     /// Headers with the largest number in each count and place.
     #[test]
-    fn a_file_that_lies_costs_no_more_than_an_honest_one() {
+    fn a_file_with_impossible_headers_has_a_bounded_outline() {
         let mut bytes = std::fs::read("/bin/sh").expect("a shell");
         bytes.truncate(1 << 16);
         for (at, size) in [(32usize, 8usize), (40, 8), (56, 2), (60, 2)] {
@@ -308,7 +308,7 @@ mod tests {
 
     /// Real files with a few bytes changed, cut somewhere: nothing panics, and results are bounded.
     #[test]
-    fn ten_thousand_spoiled_files() {
+    fn ten_thousand_changed_files_never_panic_and_are_bounded() {
         let mut seed = 0x9e37_79b9_7f4a_7c15u64;
         let mut random = |below: usize| {
             seed ^= seed << 13;

@@ -119,10 +119,10 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn what_is_told_comes_back_and_lies_do_not() {
+    fn an_answer_about_libc_is_read_back_and_lies_are_refused() {
         let path = Path::new("/lib/x86_64-linux-gnu/libc.so.6");
         let Some((_, outline)) = Outline::open(path) else {
-            println!("SKIP what_is_told_comes_back_and_lies_do_not: no glibc here");
+            println!("SKIP an_answer_about_libc_is_read_back_and_lies_are_refused: no glibc here");
             return;
         };
         let found = libc_functions(path).expect("functions");

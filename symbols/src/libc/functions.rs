@@ -319,8 +319,8 @@ mod tests {
     }
 
     #[test]
-    fn everything_of_glibc_can_be_probed() {
-        let Some(found) = read("everything_of_glibc_can_be_probed", GLIBC) else { return };
+    fn every_lock_function_of_glibc_can_be_probed() {
+        let Some(found) = read("every_lock_function_of_glibc_can_be_probed", GLIBC) else { return };
         assert_eq!(found.unsure, []);
         // glibc has the same code for initialising and unlocking a spin lock. `ThreadSilent` is no call of libc.
         let no_call = [SyncOperation::SpinInit, SyncOperation::ThreadSilent];
@@ -340,8 +340,8 @@ mod tests {
     }
 
     #[test]
-    fn everything_of_musl_can_be_probed() {
-        let Some(found) = read("everything_of_musl_can_be_probed", MUSL) else { return };
+    fn every_lock_function_of_musl_can_be_probed() {
+        let Some(found) = read("every_lock_function_of_musl_can_be_probed", MUSL) else { return };
         assert_eq!(found.unsure, []);
         // `ThreadSilent` is no call of libc.
         let is_call = |operation: &SyncOperation| *operation != SyncOperation::ThreadSilent;
@@ -351,16 +351,16 @@ mod tests {
     }
 
     #[test]
-    fn a_program_without_a_libc_inside_has_none_of_its_functions() {
+    fn a_program_without_a_libc_inside_has_no_lock_functions() {
         // It imports some of the functions but contains none.
         let found = libc_functions(Path::new("/proc/self/exe")).expect("this test");
         assert_eq!(found.functions, []);
     }
 
     #[test]
-    fn a_file_cut_anywhere_is_no_panic() {
+    fn lock_functions_of_a_cut_or_changed_libc_never_panic() {
         let Ok(whole) = std::fs::read(GLIBC) else {
-            println!("SKIP a_file_cut_anywhere_is_no_panic: no glibc");
+            println!("SKIP lock_functions_of_a_cut_or_changed_libc_never_panic: no glibc");
             return;
         };
         let folder = tempfile::tempdir().expect("folder");

@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn demangles_cpp_and_both_rust_schemes() {
+    fn cpp_names_and_both_kinds_of_rust_names_are_demangled() {
         assert_eq!(demangled("_ZN3foo3barEi"), "foo::bar(int)");
         assert_eq!(demangled_without_parameters("_ZN3foo3barEi").as_deref(), Some("foo::bar"));
         assert_eq!(demangled("_ZN4core3ptr13drop_in_place17h0123456789abcdefE"), "core::ptr::drop_in_place");
@@ -146,21 +146,21 @@ mod tests {
     }
 
     #[test]
-    fn nothing_a_terminal_obeys_gets_through() {
+    fn characters_that_control_a_terminal_are_replaced_in_names() {
         assert_eq!(safe("a\u{1b}[2Jb\u{202e}c\n\u{9b}d"), "a\u{fffd}[2Jb\u{fffd}c\u{fffd}\u{fffd}d");
         assert_eq!(safe_bytes(b"x\xff\x07y"), "x\u{fffd}\u{fffd}y");
         assert_eq!(safe("größe::<T>"), "größe::<T>");
     }
 
     #[test]
-    fn names_are_bounded() {
+    fn a_long_name_is_cut_to_its_limit() {
         let name = safe(&"ä".repeat(1_000_000));
         assert!(name.len() <= MAX_NAME_BYTES && name.ends_with('…'), "{}", name.len());
         assert_eq!(safe(&"a".repeat(100)).len(), 100);
     }
 
     #[test]
-    fn a_demangling_bomb_stops_at_the_bound() {
+    fn a_demangling_bomb_stops_at_the_limit() {
         // Each parameter is a pair of the one before: 2^n leaves in O(n) bytes.
         let mut raw = String::from("_Z1fSt4pairIiiE");
         let digits = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_names_never_panic() {
+    fn demangling_damaged_names_never_panics() {
         let names = [
             "_ZNSt8_Rb_treeISsSt4pairIKSsiESt10_Select1stIS2_ESt4lessISsESaIS2_EE24_M_get_insert_unique_posERS1_",
             "_ZZN4shop6cookieEvENKUlT_E_clIiEEDaS0_",

@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn as_much_of_a_name_as_is_needed() {
+    fn a_name_is_matched_by_its_unique_part() {
         let names = [
             "update_table(int)",
             "update_index(int) const",
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_guesses() {
+    fn an_ambiguous_part_of_a_name_matches_none() {
         let overloads = ["hash(int)", "hash(char const*)", "hash_all(int)"];
         let both = Err(vec!["hash(char const*)".to_owned(), "hash(int)".to_owned()]);
         assert_eq!(of("hash", &overloads), both, "the longer one has another name");
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_better_fit_hides_worse_ones() {
+    fn a_better_match_of_a_name_hides_worse_ones() {
         one("a", &["ab", "a(int)", "x::a", "a"], "a");
         one("a", &["ab", "a(int)", "x::a"], "a(int)");
         one("a", &["ab", "x::a"], "x::a");
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_make_no_sense_do_no_harm() {
+    fn matching_malformed_names_never_panics() {
         let odd = [
             "",
             "(",

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn v0_names_tell_the_defining_crate() {
+    fn rust_v0_names_tell_whether_the_standard_library_defines_them() {
         assert!(standard("_RNvNtCs8ZKwes1zzDd_3std2io5print"));
         assert!(!standard("_RNvNtCs1234_7mycrate3foo3bar"));
         // core's generic code, instantiated for the program.
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn legacy_names_tell_it_too() {
+    fn legacy_rust_names_tell_whether_they_are_of_the_standard_library() {
         assert!(is_standard_path("core::ptr::drop_in_place<mycrate::A>"));
         assert!(is_standard_path("<alloc::vec::Vec<T> as core::clone::Clone>::clone"));
         assert!(is_standard_path("<&T as core::fmt::Debug>::fmt"));
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn runtime_names() {
+    fn names_of_the_compiler_s_runtime_are_known() {
         for name in ["_start", "__udivti3", "__extendhfsf2", "_GLOBAL__sub_I_main", "_Unwind_Resume"] {
             assert!(is_compiler_runtime(name), "{name}");
         }

@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_packed_comes_out_again() {
+    fn packed_places_rows_and_frames_are_read_back() {
         let mut places = vec![Place::Address(0), Place::FileOffset(u64::MAX), Place::Address(u64::MAX >> 4)];
         places.extend((0..64).flat_map(|bit| [Place::Address(1 << bit), Place::FileOffset((1 << bit) - 1)]));
         assert_eq!(read(&text(&places)), Some(places));
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn malformed_packed_text_is_refused() {
         for nonsense in ["B", "Bh", "CA", "B!", "Bä", "B\"", "B_____________B", "B____________Q", "BA "] {
             assert_eq!(read::<2, Place>(nonsense), None, "{nonsense}");
         }

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_variable_that_reaches_there() {
+    fn an_address_is_named_by_the_nearest_variable_that_reaches_it() {
         let variables = variables(&[
             (0x100, 0x40, Binding::Local, "table"),
             (0x140, 0x28, Binding::Local, "__alias"),
@@ -179,7 +179,7 @@ mod tests {
 
     /// Against this test's own symbol table.
     #[test]
-    fn a_variable_of_this_test_is_found() {
+    fn a_variable_of_this_test_is_found_with_its_size() {
         #[used]
         static LONGPOLE_TEST_VARIABLE: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(7);
         let elf = ElfFile::open(std::path::Path::new("/proc/self/exe")).expect("this test");

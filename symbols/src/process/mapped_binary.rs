@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_standard_headers_are_not_the_programs() {
+    fn a_call_in_a_standard_header_has_the_place_of_its_caller() {
         let frame = |file: &str, function: &str| Frame {
             function: Some(function.into()),
             file: Some(file.into()),
@@ -154,9 +154,9 @@ mod tests {
     }
 
     #[test]
-    fn this_test_is_placed_where_it_runs() {
+    fn this_test_s_own_function_is_found_where_it_runs() {
         let maps = std::fs::read_to_string("/proc/self/maps").expect("maps");
-        let here = this_test_is_placed_where_it_runs as fn() as usize as u64;
+        let here = this_test_s_own_function_is_found_where_it_runs as fn() as usize as u64;
         let exe = std::fs::read_link("/proc/self/exe").expect("link");
         let mut placed =
             MappedBinary::open(Path::new("/proc/self/exe"), &Parsers::here()).expect("this test");
@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(placed.linked_at(first_page, 0x7fff_ffff_f000), None);
         let calls = placed.calls(&[linked + 1]);
         let name = calls[0].function.as_deref().unwrap_or_default();
-        assert!(name.contains("this_test_is_placed_where_it_runs"), "{calls:?}");
+        assert!(name.contains("this_test_s_own_function_is_found_where_it_runs"), "{calls:?}");
         assert!(!placed.holds(linked.wrapping_add(1 << 40)));
         assert_eq!(placed.bias(0x1000, u64::MAX), None);
     }

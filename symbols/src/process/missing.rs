@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_comes_with_its_fix() {
+    fn missing_symbols_are_reported_with_their_fix() {
         let none = Some(Reason::NoDebugInformation);
         let said = |source, reason| summary(source, reason).missing("/opt/libfoo.so");
         assert_eq!(
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_package_of_a_file() {
+    fn the_package_of_a_file_is_found_in_its_list() {
         let folder = tempfile::tempdir().expect("folder");
         std::fs::write(folder.path().join("libfoo1:amd64.list"), "/.\n/usr/lib/libfoo.so.1\n")
             .expect("written");

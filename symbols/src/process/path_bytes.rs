@@ -21,7 +21,7 @@ mod tests {
 
     /// serde's own form of a path refuses such a name ("path contains invalid UTF-8 characters").
     #[test]
-    fn a_name_that_is_not_utf_8_comes_over() {
+    fn a_path_that_is_not_utf_8_reaches_the_parser() {
         let name = OsString::from_vec(b"/tmp/wor\xffker".to_vec());
         let message = ToParser::Binary { path: name.clone().into(), name: "worker".to_owned() };
         let text = serde_json::to_vec(&message).expect("JSON");

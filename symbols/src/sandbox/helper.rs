@@ -66,7 +66,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_helper_counts_while_it_runs_and_when_it_has_ended() {
+    fn a_helper_s_cpu_time_counts_while_it_runs_and_afterwards() {
         let before = own_cpu_time_ns();
         let mut child =
             std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("sh");

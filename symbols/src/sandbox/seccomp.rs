@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_on_the_list_gets_through() {
+    fn the_parser_s_filter_allows_listed_system_calls_only() {
         let of = |number, arguments| verdict(77, THIS_ARCHITECTURE, number, arguments);
         let none = [0; 6];
         let (allow, kill) = (libc::SECCOMP_RET_ALLOW, libc::SECCOMP_RET_KILL_PROCESS);

@@ -135,7 +135,7 @@ mod tests {
     use std::io::Seek;
 
     #[test]
-    fn messages_and_files_arrive() {
+    fn messages_and_their_files_arrive() {
         let (here, there) = UnixStream::pair().expect("pair");
         let mut file = tempfile::tempfile().expect("file");
         file.write_all(b"inside").expect("written");
@@ -166,7 +166,7 @@ mod tests {
 
     /// A deadline for each read would let each byte take the whole time.
     #[test]
-    fn a_message_that_drips_has_one_deadline_for_all_of_it() {
+    fn a_message_that_arrives_slowly_has_one_deadline() {
         let (mut here, there) = UnixStream::pair().expect("pair");
         let patience = Duration::from_millis(200);
         std::thread::scope(|scope| {

@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_as_other_clients_read_them() {
+    fn debuginfod_settings_are_read_as_other_clients_do() {
         let of = |all: &[(&str, &str)]| {
             let all: HashMap<String, OsString> =
                 all.iter().map(|(name, value)| ((*name).to_owned(), OsString::from(value))).collect();

@@ -39,7 +39,7 @@ impl Server {
 
 /// Attaching to all functions and locks at once would delay answers: Redis then took 160 to 277 ms instead of 9.
 #[test]
-fn answers_come_as_fast_while_longpole_attaches_and_detaches() {
+fn a_server_s_answers_stay_fast_while_longpole_attaches_and_detaches() {
     let program = skip_unless_live!("answers.c");
     let mut server = Server::start(&program);
     let asking = server.asked();
@@ -91,7 +91,7 @@ fn answers_come_as_fast_while_longpole_attaches_and_detaches() {
 
 /// Functions that the user names, locks among them, get probes at once; a message says what a call then costs.
 #[test]
-fn what_is_named_is_probed_at_once() {
+fn functions_named_on_the_command_line_are_probed_at_once() {
     let program = skip_unless_live!("answers.c");
     let server = Server::start(&program);
     let options =

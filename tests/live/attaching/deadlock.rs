@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// A thread in a deadlock makes no event at all: its lock and the lock's holder are read from memory.
 #[test]
-fn who_waits_for_whose_lock_is_read_from_the_programs_memory() {
+fn the_holders_in_an_attached_deadlock_are_read_from_memory() {
     let program = skip_unless_live!("deadlock.c");
     for (word, parts) in [
         ("abba", ["lock \"journal\", held by", "lock \"accounts\", held by", "in the same order everywhere"]),

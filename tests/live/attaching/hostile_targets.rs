@@ -13,7 +13,7 @@ fn record(folder: &tempfile::TempDir, pid: &str) -> Longpole {
 }
 
 #[test]
-fn no_such_process() {
+fn attaching_to_a_missing_process_is_an_error_without_a_file() {
     skip_unless_live!();
     let folder = tempfile::tempdir().unwrap();
     // Beyond the largest PID that any Linux uses (4194304).
@@ -22,7 +22,7 @@ fn no_such_process() {
 }
 
 #[test]
-fn a_zombie_is_named_as_one() {
+fn attaching_to_a_zombie_is_an_error_that_says_so() {
     let program = skip_unless_live!("zombie.c");
     let mut parent = Background::start(&mut Command::new(program)).unwrap();
     let pid = parent.line(LIMIT).unwrap();
@@ -33,7 +33,7 @@ fn a_zombie_is_named_as_one() {
 /// A target that ends, executes or forks at any step of attaching goes on as it would alone, and longpole ends well or says
 /// why not. The steps follow within 0.1 s.
 #[test]
-fn targets_that_end_execute_or_fork_while_being_attached_to() {
+fn targets_that_end_exec_or_fork_during_attach_end_as_without_longpole() {
     skip_unless_live!();
     let folder = tempfile::tempdir().unwrap();
     for (number, milliseconds) in [0, 5, 10, 20, 30, 40, 60, 80, 120, 200].into_iter().enumerate() {
@@ -74,7 +74,7 @@ fn a_stripped_program_is_recorded_without_functions() {
 }
 
 #[test]
-fn a_go_program_gets_no_return_probes() {
+fn attaching_to_a_go_program_with_functions_leaves_it_running_with_a_hint() {
     let program = skip_unless_live!("gopher.c");
     let mut target = Background::start(&mut Command::new(program)).unwrap();
     assert_eq!(target.line(LIMIT).unwrap(), "ready");
@@ -91,7 +91,7 @@ fn a_go_program_gets_no_return_probes() {
 /// A thread that is not its process's leader replaces the program, by its own file or another one: the new program is recorded
 /// like the old one, as soon as its probes are there.
 #[test]
-fn a_thread_that_is_not_the_leader_replaces_the_program() {
+fn a_program_replaced_by_a_thread_that_is_not_the_leader_is_recorded() {
     let program = skip_unless_live!("exec_thread.c");
     let folder = tempfile::tempdir().unwrap();
     let copy = folder.path().join("another");
@@ -120,7 +120,7 @@ fn a_thread_that_is_not_the_leader_replaces_the_program() {
 
 /// Without privileges: code 77, the missing capability, and how to grant it.
 #[test]
-fn an_ordinary_user_is_told_what_is_missing() {
+fn record_without_rights_exits_with_77_and_names_the_capability() {
     skip_unless_live!();
     let folder = tempfile::tempdir().unwrap();
     // The binary may lie where an ordinary user cannot go.
@@ -173,7 +173,7 @@ fn root_of_a_user_namespace_is_not_told_to_become_root() {
 
 /// A session cut anywhere is read to its last whole chunk, or refused in one line; never a panic.
 #[test]
-fn a_cut_or_damaged_session() {
+fn a_cut_or_damaged_session_is_reported_or_refused_without_a_panic() {
     let program = skip_unless_live!("pipeline.c");
     let recorded = Recorded::good(&[], &program, &["401", "4", "2000"]);
     let bytes = std::fs::read(&recorded.file).unwrap();

@@ -58,7 +58,7 @@ fn locks(program: &Program, name: &str) -> usize {
 }
 
 #[test]
-fn functions_of_a_library_that_is_loaded_later_are_probed_if_they_are_named() {
+fn named_functions_of_a_library_loaded_later_are_probed() {
     let loader = skip_unless_live!("loader.c");
     let library = skip_unless_built!(workload::build("plugin.c"));
     let (program, report) = record(&loader, &library, &["--functions", "plugin_*"]).expect("it is loaded");
@@ -76,7 +76,7 @@ fn functions_of_a_library_that_is_loaded_later_are_probed_if_they_are_named() {
 
 /// A static program gets its C library with the plugin: lock operations before that library's probes are not recorded.
 #[test]
-fn a_c_library_that_is_loaded_later_is_probed() {
+fn lock_functions_of_a_c_library_loaded_later_are_probed() {
     let library = skip_unless_live!("plugin.c");
     let loader = match workload::build_with("loader.c", &["-static"]) {
         Ok(loader) => loader,

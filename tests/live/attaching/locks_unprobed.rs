@@ -103,25 +103,25 @@ fn agrees(case: &Case) {
 }
 
 #[test]
-fn a_lock_with_a_guard_is_known_as_in_a_launched_program() {
+fn an_attached_lock_with_a_guard_is_found_as_in_a_launched_program() {
     agrees(&TABLE);
 }
 
 #[test]
-fn a_hot_mutex_is_known_as_in_a_launched_program() {
+fn an_attached_hot_mutex_is_found_as_in_a_launched_program() {
     agrees(&HOT);
 }
 
 /// Sections of a lock without a waiter in between must not count as one: the middle lock would be held twice as long, half as
 /// often.
 #[test]
-fn three_locks_are_told_apart() {
+fn three_attached_locks_are_found_as_in_a_launched_program() {
     agrees(&THREE);
 }
 
 /// A pipeline's threads wait for conditions, not for locks: no lock limits.
 #[test]
-fn a_pipeline_is_limited_by_its_slow_stage() {
+fn an_attached_pipeline_is_limited_by_its_slow_stage() {
     let program = skip_unless_live!("zoo/shapes.c");
     let pipe = Case { source: "zoo/shapes.c", words: &["pipe"], rounds: "", held: &[] };
     let limit = &pipe.attached(&program, "0,1").report("2").0["limit"]["at"][0];
@@ -130,7 +130,7 @@ fn a_pipeline_is_limited_by_its_slow_stage() {
 
 /// `top` names the same lock.
 #[test]
-fn top_names_the_lock_that_limits() {
+fn top_names_the_lock_that_limits_an_attached_program() {
     skip_unless_live!();
     for case in [TABLE, THREE] {
         let program = skip_unless_built!(workload::build(case.source));

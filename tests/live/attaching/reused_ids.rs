@@ -15,7 +15,7 @@ fn names(recorded: &Recorded) -> Vec<String> {
 }
 
 #[test]
-fn a_thread_and_a_process_with_the_number_of_one_that_is_gone() {
+fn a_thread_and_a_process_with_reused_numbers_are_recorded_apart() {
     let program = skip_unless_live!("reborn.c");
     let options = ["--exact", "--children", "--max-rate", "1000000000", "--overhead", "none"];
     let recorded = Recorded::launch(&options, &program, &[]);
@@ -44,7 +44,7 @@ fn a_thread_and_a_process_with_the_number_of_one_that_is_gone() {
 /// A child gets the number that one of longpole's own processes has just had. Removing the last trace of that process must
 /// not remove the child.
 #[test]
-fn a_child_with_the_number_of_a_stranger_that_is_just_gone() {
+fn a_child_with_the_number_of_a_process_of_longpole_is_recorded() {
     let program = skip_unless_live!("reborn.c");
     let options = ["--exact", "--children", "--overhead", "none"];
     let (mut record, _folder, file) = Recorded::launch_in_background(&options, &program, &["successor"]);
@@ -64,7 +64,7 @@ fn a_child_with_the_number_of_a_stranger_that_is_just_gone() {
 
 /// A process outside of the recording is not recorded, even with the number of a recorded child that has ended.
 #[test]
-fn a_stranger_with_the_number_of_a_child_that_is_gone() {
+fn a_stranger_with_the_number_of_an_ended_child_is_not_recorded() {
     let program = skip_unless_live!("reborn.c");
     let options = ["--exact", "--children", "--overhead", "none"];
     let (mut record, _folder, file) = Recorded::launch_in_background(&options, &program, &["heir"]);

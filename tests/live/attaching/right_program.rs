@@ -34,7 +34,7 @@ fn all_ended_well(recorded: &Recorded, children: usize) {
 
 /// Children that change their program before it is looked at, and just then: ten of 500 found a foreign byte in one try.
 #[test]
-fn a_child_that_becomes_another_program_finds_no_foreign_byte() {
+fn a_child_that_execs_while_it_gets_probes_finds_no_foreign_byte() {
     let (parent, child) = skip_unless_live!(programs());
     let child = child.to_str().expect("a plain path");
     for _ in 0..more() {
@@ -55,7 +55,7 @@ fn a_child_that_becomes_another_program_finds_no_foreign_byte() {
 }
 
 #[test]
-fn children_by_fork_vfork_and_spawn_all_live() {
+fn children_by_fork_vfork_and_spawn_survive_recording() {
     let (parent, _) = skip_unless_live!(programs());
     let count = 1_500 * more();
     let words = [&*count.to_string(), "turns", "0", "0", "4", "/bin/true"];
@@ -64,7 +64,7 @@ fn children_by_fork_vfork_and_spawn_all_live() {
 
 /// The program file of the children is replaced by another one while children start.
 #[test]
-fn a_program_that_is_replaced_on_disk() {
+fn a_program_replaced_on_disk_during_the_recording_is_a_warning() {
     let (parent, other) = skip_unless_live!(programs());
     let folder = tempfile::tempdir().unwrap();
     let (path, next) = (folder.path().join("program"), folder.path().join("next"));
@@ -92,7 +92,7 @@ fn a_program_that_is_replaced_on_disk() {
 
 /// A program whose file had been replaced before longpole read it still has its symbols: its samples are not `[name]`.
 #[test]
-fn a_program_that_was_replaced_before() {
+fn a_program_replaced_on_disk_before_attaching_keeps_its_symbols() {
     let (program, other) = skip_unless_live!(programs());
     let folder = tempfile::tempdir().unwrap();
     let (path, next) = (folder.path().join("program"), folder.path().join("next"));

@@ -13,7 +13,7 @@ fn quicksort(program: &Path) -> Background {
 }
 
 #[test]
-fn a_running_program_with_threads_born_later() {
+fn threads_born_after_attaching_are_recorded() {
     let program = skip_unless_live!("quicksort.c");
     let mut target = quicksort(&program);
     std::thread::sleep(Duration::from_millis(300));
@@ -31,7 +31,7 @@ fn a_running_program_with_threads_born_later() {
 
 /// A thread that waits when longpole attaches is woken later: its wait starts at the window's edge.
 #[test]
-fn threads_that_are_there_at_attach_are_known() {
+fn threads_that_exist_when_longpole_attaches_are_recorded() {
     let program = skip_unless_live!("pipeline.c");
     let mut command = Command::new(program);
     let mut target =
@@ -49,7 +49,7 @@ fn threads_that_are_there_at_attach_are_known() {
 
 /// The summary's duration includes the time in which longpole still reads the program's symbols.
 #[test]
-fn the_summary_tells_of_all_that_was_recorded() {
+fn the_summary_s_duration_is_that_of_the_whole_recording() {
     let program = skip_unless_live!("turns.c");
     let target = Background::must_start(Command::new(program).arg("1000000000"));
     let recorded = Recorded::attach(&["-d", "1ms"], target.pid());
@@ -70,7 +70,7 @@ fn the_summary_tells_of_all_that_was_recorded() {
 
 /// Before the recording begins, SIGTERM ends longpole with a line that nothing is recorded.
 #[test]
-fn terminated_at_any_moment_it_leaves_a_recording_or_a_line() {
+fn sigterm_at_any_moment_leaves_a_recording_or_a_line_that_there_is_none() {
     let program = skip_unless_live!("turns.c");
     let mut target = Background::must_start(Command::new(program).arg("1000000000"));
     // Before 100 ms, longpole may not have reached its first instruction.
@@ -91,7 +91,7 @@ fn terminated_at_any_moment_it_leaves_a_recording_or_a_line() {
 }
 
 #[test]
-fn interrupt_and_terminate_end_a_recording_in_order_and_the_target_runs_on() {
+fn sigint_and_sigterm_finish_a_recording_and_the_target_runs_on() {
     let program = skip_unless_live!("turns.c");
     let mut target = Background::must_start(Command::new(program).arg("1000000000"));
     for signal in ["INT", "TERM"] {
@@ -111,7 +111,7 @@ fn interrupt_and_terminate_end_a_recording_in_order_and_the_target_runs_on() {
 
 /// The recording ends by itself when its target does.
 #[test]
-fn the_end_of_the_target_is_the_end() {
+fn the_end_of_an_attached_target_ends_the_recording() {
     let program = skip_unless_live!("churn.c");
     let mut command = Command::new(program);
     let mut target = Background::start(command.args(["101", "4", "300"]).env("WORKLOAD_WAIT", "1")).unwrap();
@@ -129,7 +129,7 @@ fn the_end_of_the_target_is_the_end() {
 
 /// Reading about thousands of threads takes a while; if the program ends meanwhile, what was recorded is kept.
 #[test]
-fn a_program_that_ends_while_longpole_attaches_keeps_what_was_seen() {
+fn a_program_that_ends_while_longpole_attaches_leaves_a_readable_file() {
     skip_unless_live!();
     const THREADS: usize = 5_000;
     let program = skip_unless_built!(workload::build("crowd.c"));

@@ -23,7 +23,7 @@ fn speed(target: &mut Background, lines: usize) -> f64 {
 /// With probes, a small function that is called all the time takes many times as long. It loses its probes, and the program
 /// runs as fast as before while it is recorded. Compared with itself, by its own CPU time.
 #[test]
-fn a_hot_function_is_let_go_to_keep_to_the_budget() {
+fn a_hot_function_loses_its_probes_so_that_recording_keeps_its_budget() {
     let program = skip_unless_live!("dear.c");
     let mut target = Background::must_start(&mut Command::new(program));
     let before = speed(&mut target, 10);
@@ -62,7 +62,7 @@ fn a_hot_function_is_let_go_to_keep_to_the_budget() {
 }
 
 #[test]
-fn without_a_budget_every_call_is_kept() {
+fn without_a_budget_every_call_of_a_hot_function_is_recorded() {
     let program = skip_unless_live!("known.c");
     let options = ["--exact", "--overhead", "none", "--max-rate", "1000000000"];
     let recorded = Recorded::good(&options, &program, &["50"]);
@@ -85,7 +85,7 @@ fn report_of(file: &Path, options: &[&str]) -> Report {
 /// Probes make a function of many small calls look more expensive than it is. The report subtracts their known cost, and so
 /// is nearer to the program without probes; `--raw` does not subtract it.
 #[test]
-fn what_probes_cost_is_not_the_programs() {
+fn the_cost_of_probes_is_subtracted_from_a_function_s_time() {
     let program = skip_unless_live!("known.c");
     let alone = must_run(&mut Command::new(&program), LIMIT).stdout;
     let times: Vec<f64> = alone.split_whitespace().map(|time| time.parse().unwrap()).collect();
@@ -112,7 +112,7 @@ fn what_probes_cost_is_not_the_programs() {
 /// If each compiler of a `make` got probes and its symbols were read, the `make` would take eight times as long. Programs that
 /// end within 200 ms get no probes, which is counted.
 #[test]
-fn a_storm_of_short_programs_is_hardly_slower() {
+fn a_storm_of_short_programs_is_recorded_without_probes_at_little_cost() {
     let program = skip_unless_live!("storm.c");
     const PROCESSES: usize = 150;
     let number = PROCESSES.to_string();
@@ -138,7 +138,7 @@ fn a_storm_of_short_programs_is_hardly_slower() {
 
 /// With probes on four thousand functions, node with four workers did 21 rounds in its first second instead of 12,000.
 #[test]
-fn a_program_with_thousands_of_functions_begins_without_probes() {
+fn a_program_with_thousands_of_functions_starts_without_probes() {
     let program = skip_unless_live!(workload::build_many_functions(1_500));
     let on = |recorded: &Recorded| {
         let probes =
@@ -177,7 +177,7 @@ fn settled(output: &str) -> [f64; 3] {
 /// Within a second of a change, longpole has found what it may record of the program. By the program's own CPU time, alone
 /// and recorded, in turns.
 #[test]
-fn a_change_of_ways_is_dear_for_less_than_a_second() {
+fn a_program_that_changes_what_it_does_keeps_four_fifths_of_its_speed() {
     let program = skip_unless_live!("moods.c");
     let alone = || settled(&run(Command::new(&program).args(["2000", "3"]), LIMIT).unwrap().stdout);
     let before = alone();

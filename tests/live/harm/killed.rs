@@ -88,7 +88,7 @@ fn a_killed_longpole_loses_the_last_moment_only_and_leaves_nothing_behind() {
 
 /// A limit of file sizes must not end longpole by SIGXFSZ: it ends as on a full disk, with a readable file.
 #[test]
-fn a_limit_of_file_sizes_is_like_a_full_disk() {
+fn a_file_size_limit_ends_a_recording_like_a_full_disk() {
     let program = skip_unless_live!("flood.c");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("limited.lp");
@@ -121,7 +121,7 @@ fn events(file: &Path) -> u64 {
 
 /// longpole ignores SIGXFSZ for itself, but not for the command that it starts.
 #[test]
-fn a_command_ends_by_sigxfsz_if_it_would_alone() {
+fn a_command_under_record_ends_by_sigxfsz_as_it_would_alone() {
     skip_unless_live!();
     let folder = tempfile::tempdir().unwrap();
     let longpole = binary().display().to_string();
@@ -138,7 +138,7 @@ fn a_command_ends_by_sigxfsz_if_it_would_alone() {
 
 /// Too few file descriptors are named as the reason, not a file that could not be opened.
 #[test]
-fn too_few_descriptors_are_called_that() {
+fn too_few_descriptors_for_record_are_an_error_with_the_number_needed() {
     skip_unless_live!();
     let folder = tempfile::tempdir().unwrap();
     let script = format!(
@@ -176,7 +176,7 @@ fn a_recording_is_not_replaced_unasked() {
 
 /// Without this end, a recording would go on for hours, into a file that nobody can find.
 #[test]
-fn a_file_that_is_removed_meanwhile_ends_the_recording() {
+fn a_recording_whose_file_is_removed_ends_with_an_error() {
     skip_unless_live!();
     let folder = tempfile::tempdir().unwrap();
     let inner = folder.path().join("inner");
@@ -197,7 +197,7 @@ fn a_file_that_is_removed_meanwhile_ends_the_recording() {
 
 /// SIGTERM and SIGHUP end longpole, and are not sent on to the command, which they would end.
 #[test]
-fn a_longpole_that_is_told_to_end_leaves_the_command_running() {
+fn sigterm_and_sighup_end_a_recording_and_the_command_runs_on() {
     let program = skip_unless_live!("ticks.c");
     for signal in ["TERM", "HUP"] {
         let folder = tempfile::tempdir().unwrap();

@@ -89,13 +89,13 @@ fn a_longpole_killed_at_any_moment_leaves_no_breakpoint() {
 
 #[test]
 #[ignore = "takes minutes: as a_longpole_killed_at_any_moment_leaves_no_breakpoint"]
-fn a_hundred_kills_leave_no_breakpoint() {
+fn a_hundred_longpoles_killed_at_any_moment_leave_no_breakpoint() {
     kill_at_any_moment(&skip_unless_live!("hundreds.c"), 100);
 }
 
 /// If the process that holds the probes is killed, they are removed, and longpole says so and goes on recording.
 #[test]
-fn a_killed_holder_takes_its_probes_with_it_and_that_is_said() {
+fn killing_the_process_that_holds_the_probes_is_reported_and_removes_them() {
     let program = skip_unless_live!("hundreds.c");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.lp");

@@ -12,7 +12,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// would end by SIGSEGV at its first call.
 #[test]
 #[cfg(target_arch = "x86_64")]
-fn forked_children_of_functions_that_begin_with_a_nop_live() {
+fn forked_children_of_functions_that_begin_with_a_nop_survive_probes() {
     let program = skip_unless_live!("nop_entry.c");
     for options in
         [&["--functions", "Nop*", "--overhead", "none"][..], &["--children", "--functions", "Nop*"]]
@@ -50,7 +50,7 @@ fn forked_children_of_functions_that_begin_with_a_nop_live() {
 /// A command gets signals and standard streams as longpole got them, not as longpole's runtime sets them: SIGPIPE at its
 /// default, nothing blocked, nothing closed.
 #[test]
-fn signals_and_closed_streams_are_handed_on_as_they_are() {
+fn a_command_gets_signals_and_streams_as_longpole_got_them() {
     skip_unless_live!();
     let folder = tempfile::tempdir().expect("a folder");
     let (file, out) = (folder.path().join("test.lp"), folder.path().join("out"));
@@ -85,7 +85,7 @@ fn signals_and_closed_streams_are_handed_on_as_they_are() {
 /// The last way finds breakpoints in its code, and would end with code 3.
 #[test]
 #[cfg(target_arch = "x86_64")]
-fn programs_that_copy_or_move_their_code_live() {
+fn programs_that_copy_or_move_their_code_get_no_probes_and_survive() {
     skip_unless_live!();
     let mut programs = vec![skip_unless_built!(workload::build("moves_text.c"))];
     for way in 0..=8 {
@@ -103,7 +103,7 @@ fn programs_that_copy_or_move_their_code_live() {
 /// The program looks harmless, but a library that it links makes memory executable and copies a function there.
 #[test]
 #[cfg(target_arch = "x86_64")]
-fn programs_with_a_library_that_hooks_functions_live() {
+fn programs_with_a_library_that_hooks_functions_get_no_probes_and_survive() {
     skip_unless_live!();
     let text = std::fs::read_to_string(workload::source("hooks.c")).expect("a workload");
     let library = workload::compile_text("libhooks.so", "cc", &["-O2", "-shared", "-fPIC"], &text);
@@ -143,7 +143,7 @@ fn lives_by_samples(program: &Path, why: &str) {
 /// Symbols of functions over a table and inside an instruction: with probes there, the program would read other numbers.
 #[test]
 #[cfg(target_arch = "x86_64")]
-fn no_probe_lies_where_no_code_is_proven() {
+fn symbols_that_may_be_no_code_get_no_probes() {
     let program = skip_unless_live!("table_as_function.c");
     let alone = longpole_tests::run(&mut std::process::Command::new(&program), LIMIT).expect("a program");
     for options in [&["--exact"][..], &["--functions", "*", "--overhead", "none"]] {

@@ -67,7 +67,7 @@ pub(super) fn has_calls(file: &Path, function: &str) -> bool {
 }
 
 #[test]
-fn a_program_that_crashes() {
+fn a_recorded_program_that_crashes_ends_by_its_own_signal() {
     let program = skip_unless_live!("unharmed.c");
     let (mut target, pid) = start(&program, &["crash"]);
     let (mut record, _folder, file) = attach_in_background(&[], pid);
@@ -89,7 +89,7 @@ fn a_program_that_crashes() {
 }
 
 #[test]
-fn a_program_that_is_stopped() {
+fn a_program_that_is_stopped_and_continued_can_be_recorded() {
     let program = skip_unless_live!("unharmed.c");
     let (target, pid) = start(&program, &["work"]);
     // The program is stopped before longpole attaches, and until it has detached.
@@ -114,7 +114,7 @@ fn a_program_that_is_stopped() {
 }
 
 #[test]
-fn a_program_that_drops_its_privileges() {
+fn a_program_that_drops_its_privileges_can_be_recorded() {
     let program = skip_unless_live!("unharmed.c");
     let (mut target, pid) = start(&program, &["drop"]);
     let (mut record, _folder, file) = attach_in_background(&[], pid);
@@ -135,7 +135,7 @@ fn a_program_that_drops_its_privileges() {
 /// Recorded from outside, the program runs none of our code. Inside, the library must not read the clock: the program would
 /// end by SIGSEGV.
 #[test]
-fn a_program_under_strict_seccomp() {
+fn a_program_under_strict_seccomp_ends_as_alone_when_recorded() {
     let program = skip_unless_live!("strict.c");
     let ends_well = |mut target: Background| {
         for _ in 0..20 {
@@ -165,7 +165,7 @@ fn a_program_under_strict_seccomp() {
 }
 
 #[test]
-fn a_program_whose_file_is_replaced() {
+fn a_program_whose_file_is_replaced_is_recorded_by_the_file_that_runs() {
     let program = skip_unless_live!("unharmed.c");
     let other = skip_unless_built!(workload::build("known.c"));
     let folder = tempfile::tempdir().unwrap();
@@ -202,7 +202,7 @@ fn a_program_whose_file_is_replaced() {
 
 /// A program without a libc that could be probed, and without names: system calls alone show what it does.
 #[test]
-fn a_static_program_without_any_symbol() {
+fn a_static_program_without_symbols_is_recorded_with_a_hint() {
     let program = skip_unless_live!(workload::build_with("unharmed.c", &["-static", "-s"]));
     let (target, pid) = start(&program, &["work"]);
     let recorded = attach(&["-d", "500ms"], pid);
@@ -215,7 +215,7 @@ fn a_static_program_without_any_symbol() {
 }
 
 #[test]
-fn ten_thousand_threads() {
+fn ten_thousand_threads_can_be_recorded() {
     let program = skip_unless_live!("unharmed.c");
     let mut target = Background::must_start(Command::new(&program).args(["threads", "10000"]));
     let ready = match target.line(LIMIT) {
@@ -261,7 +261,7 @@ impl Drop for SmallDisk {
 }
 
 #[test]
-fn a_full_disk() {
+fn a_full_disk_ends_a_recording_and_keeps_what_was_written() {
     let program = skip_unless_live!("flood.c");
     let disk = match SmallDisk::mounted(128) {
         Ok(disk) => disk,

@@ -66,27 +66,27 @@ fn missing(program: &str, question: &str) -> Option<String> {
 }
 
 #[test]
-fn c() {
+fn a_c_program_survives_recording_again_and_again() {
     soak("C", &mut Command::new(skip_unless_live!("soak/soak.c")));
 }
 
 #[test]
-fn cpp() {
+fn a_cpp_program_survives_recording_again_and_again() {
     soak("C++", &mut Command::new(skip_unless_live!("soak/soak.cpp")));
 }
 
 #[test]
-fn rust() {
+fn a_rust_program_survives_recording_again_and_again() {
     soak("Rust", &mut Command::new(skip_unless_live!("soak/soak.rs")));
 }
 
 #[test]
-fn go() {
+fn a_go_program_survives_recording_again_and_again() {
     soak("Go", &mut Command::new(skip_unless_live!("soak/soak.go")));
 }
 
 #[test]
-fn java() {
+fn a_java_program_survives_recording_again_and_again() {
     skip_unless_live!();
     skip_if!(missing("java", "-version").or_else(|| missing("javac", "-version")));
     let folder = tempfile::tempdir().unwrap();
@@ -97,14 +97,14 @@ fn java() {
 }
 
 #[test]
-fn node() {
+fn a_node_program_survives_recording_again_and_again() {
     skip_unless_live!();
     skip_if!(missing("node", "--version"));
     soak("Node", Command::new("node").arg(source("soak.js")));
 }
 
 #[test]
-fn python() {
+fn a_python_program_survives_recording_again_and_again() {
     skip_unless_live!();
     skip_if!(missing("python3", "--version"));
     // The interpreter itself: a launcher script would be another process.

@@ -11,7 +11,7 @@ use std::process::Command;
 use std::time::Duration;
 
 #[test]
-fn a_program_under_a_debugger() {
+fn a_program_under_a_debugger_is_recorded_with_a_note_about_its_stops() {
     let program = skip_unless_live!("unharmed.c");
     let (tracer, pid) = start(&program, &["traced", "1"]);
     for options in [&["-d", "1s"][..], &["-d", "1s", "--overhead", "none"]] {
@@ -25,7 +25,7 @@ fn a_program_under_a_debugger() {
 }
 
 #[test]
-fn a_program_under_gdb() {
+fn a_program_under_gdb_with_a_breakpoint_can_be_recorded() {
     skip_unless_live!();
     if run(Command::new("gdb").arg("--version"), LIMIT).is_err() {
         skip!("no gdb here");
@@ -90,7 +90,7 @@ fn tells_stops(file: &Path) {
 }
 
 #[test]
-fn a_program_that_strace_traces_already() {
+fn a_program_under_strace_is_recorded_with_a_note_about_its_stops() {
     skip_unless_live!();
     skip_if!(no_strace());
     let program = skip_unless_built!(workload::build("unharmed.c"));
@@ -114,7 +114,7 @@ fn a_program_that_strace_traces_already() {
 }
 
 #[test]
-fn strace_comes_to_a_program_that_is_recorded() {
+fn strace_comes_and_goes_while_a_program_is_recorded_without_harm() {
     skip_unless_live!();
     skip_if!(no_strace());
     let program = skip_unless_built!(workload::build("unharmed.c"));
@@ -148,7 +148,7 @@ fn strace_comes_to_a_program_that_is_recorded() {
 
 /// strace itself is the command: the workload is its child, which it stops before the first instruction.
 #[test]
-fn a_command_that_is_run_by_strace() {
+fn strace_as_the_command_is_recorded_with_its_child() {
     skip_unless_live!();
     skip_if!(no_strace());
     let program = skip_unless_built!(workload::build("convoy.c"));
@@ -177,7 +177,7 @@ fn a_command_that_is_run_by_strace() {
 }
 
 #[test]
-fn gdb_comes_to_a_program_that_is_recorded() {
+fn gdb_can_attach_to_and_leave_a_recorded_program() {
     skip_unless_live!();
     if run(Command::new("gdb").arg("--version"), LIMIT).is_err() {
         skip!("no gdb here");

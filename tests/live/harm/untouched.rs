@@ -20,7 +20,7 @@ fn child_of(pid: u32, name: &str) -> Option<u32> {
 
 /// Programs that copy or check their code die of breakpoints: default recordings write none, into functions or the C library.
 #[test]
-fn no_byte_of_a_running_program_is_written_by_record_or_top_however_they_end() {
+fn default_record_and_top_change_no_byte_of_a_running_program() {
     let program = skip_unless_live!("store.c");
     let target = Background::must_start(Command::new(&program).args(["4", "4000000"]));
     let pid = target.pid().to_string();
@@ -49,7 +49,7 @@ fn no_byte_of_a_running_program_is_written_by_record_or_top_however_they_end() {
 
 /// As above, for a launched command and its children.
 #[test]
-fn no_byte_of_a_command_is_written_by_record() {
+fn default_record_changes_no_byte_of_a_command() {
     let program = skip_unless_live!("store.c");
     let name = program.file_name().unwrap().to_string_lossy().chars().take(15).collect::<String>();
     let (mut longpole, _folder, _file) =
@@ -69,7 +69,7 @@ fn no_byte_of_a_command_is_written_by_record() {
 
 /// What the tests above rely on: a breakpoint is seen, and is gone afterwards.
 #[test]
-fn a_breakpoint_that_is_asked_for_is_seen_and_taken_away() {
+fn a_requested_breakpoint_is_seen_and_removed_at_the_end() {
     let program = skip_unless_live!("store.c");
     let target = Background::must_start(Command::new(&program).args(["4", "4000000"]));
     let (longpole, _folder, _file) =

@@ -19,27 +19,27 @@ fn unchanged(program: &Path, arguments: &[&str]) {
 }
 
 #[test]
-fn cpp_throw_and_catch() {
+fn a_cpp_program_that_throws_and_catches_ends_as_alone_with_probes() {
     unchanged(&skip_unless_live!("exceptions.cpp"), &["211"]);
 }
 
 #[test]
-fn rust_catch_unwind() {
+fn a_rust_program_that_catches_panics_ends_as_alone_with_probes() {
     unchanged(&skip_unless_live!("unwind.rs"), &["211"]);
 }
 
 #[test]
-fn cancellation_in_a_condition_wait() {
+fn a_thread_cancelled_in_a_condition_wait_ends_as_alone_with_probes() {
     unchanged(&skip_unless_live!("cancel.c"), &["101"]);
 }
 
 #[test]
-fn longjmp_out_of_a_recursion() {
+fn a_longjmp_out_of_a_recursion_ends_as_alone_with_probes() {
     unchanged(&skip_unless_live!("longjmp.c"), &["401"]);
 }
 
 /// The kernel's return probes allow 64 frames; longpole's probes have no such limit.
 #[test]
-fn recursion_twenty_thousand_deep() {
+fn a_recursion_twenty_thousand_deep_ends_as_alone_with_probes() {
     unchanged(&skip_unless_live!("recursion.c"), &["1", "20000"]);
 }

@@ -36,7 +36,7 @@ fn worker() -> Result<Program, Problem> {
 
 /// After a capture the target's code is what it was, byte for byte, and it runs on.
 #[test]
-fn code_is_as_before_after_a_capture() {
+fn code_is_unchanged_after_a_capture() {
     let program = skip_unless_live!(worker());
     let plain = {
         let mut target = program.start();
@@ -61,9 +61,9 @@ fn code_is_as_before_after_a_capture() {
     assert_eq!(target.finish(), plain);
 }
 
-/// Runs in a process of its own for [`a_killed_capture_leaves_nothing`]: captures the named process until it is killed.
+/// Runs in a process of its own for [`a_killed_capture_leaves_no_breakpoint`]: captures the named process until it is killed.
 #[test]
-#[ignore = "started by a_killed_capture_leaves_nothing"]
+#[ignore = "started by a_killed_capture_leaves_no_breakpoint"]
 fn capture_until_killed() {
     let variable = |name| std::env::var(name).expect("set by the other test");
     let pid = variable("LONGPOLE_TEST_PID").parse().expect("a number");
@@ -76,7 +76,7 @@ fn capture_until_killed() {
 
 /// `kill -9` removes every probe, too.
 #[test]
-fn a_killed_capture_leaves_nothing() {
+fn a_killed_capture_leaves_no_breakpoint() {
     let program = skip_unless_live!(worker());
     let code = program.code("work");
     let mut target = program.start();
@@ -104,7 +104,7 @@ fn a_killed_capture_leaves_nothing() {
 /// A function that is called too often loses its probes and is named with its rate; the other one keeps its probes. Records
 /// of the hot function have a clean end: no call after the time in the note.
 #[test]
-fn hot_functions_lose_their_probes() {
+fn a_hot_function_loses_its_probes_and_a_cold_one_keeps_them() {
     skip_unless_live!();
     let source = r#"
         #include <stdio.h>
@@ -189,7 +189,7 @@ fn memory_is(target: &Target, program: &Program, name: &str, probed: bool) -> bo
 
 /// While a hot function loses its probes, no call of the cold function in the same link is missed.
 #[test]
-fn shedding_does_not_disturb_the_others() {
+fn removing_a_hot_function_s_probes_loses_no_call_of_another_function() {
     skip_unless_live!();
     let source = r#"
         #include <pthread.h>

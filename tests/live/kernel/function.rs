@@ -6,7 +6,7 @@ use longpole_tests::{skip_unless_built, skip_unless_live};
 /// Calls are counted exactly, entries and exits, in prime numbers: also of a function with two `ret`s, and of one that ends
 /// in a jump to another function.
 #[test]
-fn calls_are_counted_exactly() {
+fn calls_are_counted_exactly_at_every_kind_of_exit() {
     skip_unless_live!();
     let source = r#"
         #include <stdio.h>
@@ -39,7 +39,7 @@ fn calls_are_counted_exactly() {
 
 /// Recursion counts once: of 1,000 calls within one another only the outermost is recorded.
 #[test]
-fn recursion_is_folded_into_its_outermost_call() {
+fn recursive_calls_are_folded_into_the_outermost_one() {
     skip_unless_live!();
     let source = r#"
         #include <stdio.h>
@@ -151,7 +151,7 @@ fn longjmp_leaves_no_frame_behind() {
 
 /// A thread cancelled while it waits inside probed frames unlocks what it held, as without probes.
 #[test]
-fn cancelled_threads_clean_up() {
+fn cancelled_threads_run_their_cleanup_in_probed_frames() {
     skip_unless_live!();
     let source = r#"
         #include <pthread.h>
@@ -234,7 +234,7 @@ fn rust_panics_pass_through_probed_frames() {
 
 /// A thread with more open frames than the kernel programs keep loses no record; only recursion below them is not folded.
 #[test]
-fn very_deep_stacks_are_recorded_to_the_bottom() {
+fn a_stack_deeper_than_the_kernel_programs_keep_loses_no_record() {
     skip_unless_live!();
     const DEPTH: usize = 150;
     let mut source = format!(

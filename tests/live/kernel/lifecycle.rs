@@ -9,7 +9,7 @@ use longpole_tests::{skip_unless_built, skip_unless_live};
 
 /// Threads' births, names and ends are recorded, each once and in order.
 #[test]
-fn threads_are_born_named_and_die() {
+fn births_names_and_ends_of_threads_are_recorded_once_in_order() {
     skip_unless_live!();
     let source = r#"
         #include <pthread.h>
@@ -103,7 +103,7 @@ fn child_of(stdout: &str) -> u32 {
 
 /// With `children` a child process is recorded from its first instant to its last; without, not at all.
 #[test]
-fn child_processes_are_recorded_if_asked_for() {
+fn child_processes_are_recorded_with_children_only() {
     let program = skip_unless_live!(compile("c", CHILD, &[]));
     for children in [true, false] {
         let recorded = record_with(&program, |options| {
@@ -146,7 +146,7 @@ fn child_processes_are_recorded_if_asked_for() {
 
 /// A child gets probes of its own; the time until then is a gap.
 #[test]
-fn a_child_gets_its_own_probes() {
+fn a_child_gets_probes_of_its_own_and_a_gap_before_them() {
     let program = skip_unless_live!(compile("c", CHILD, &[]));
     let functions = program.functions(&["work"]);
     let mut target = program.start();
@@ -203,7 +203,7 @@ fn a_child_gets_its_own_probes() {
 
 /// There is no record of this process, which captures itself.
 #[test]
-fn own_events_are_never_recorded() {
+fn longpole_s_own_events_are_never_recorded() {
     skip_unless_live!();
     let mut capture = Capture::start(options(std::process::id())).expect("capture");
     for _ in 0..50 {
@@ -218,7 +218,7 @@ fn own_events_are_never_recorded() {
 
 /// A child that has ended before its probes were set does not keep its parent from being captured; the failure is noted.
 #[test]
-fn a_child_that_cannot_be_probed_is_noted_and_does_no_harm() {
+fn a_child_that_ended_before_its_probes_is_noted_as_not_probed() {
     let program = skip_unless_live!(compile("c", CHILD, &[]));
     let (first, gone) = (program.start(), program.start());
     let gone_pid = gone.pid();
@@ -241,7 +241,7 @@ fn a_child_that_cannot_be_probed_is_noted_and_does_no_harm() {
 
 /// An error about a missing process names its number.
 #[test]
-fn a_missing_process_is_a_target_error() {
+fn capturing_a_missing_process_is_a_target_error_with_its_number() {
     let program = skip_unless_live!(compile("c", CHILD, &[]));
     let target = program.start();
     let pid = target.pid();

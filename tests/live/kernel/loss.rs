@@ -24,7 +24,7 @@ impl log::Log for Collected {
 
 /// A flood into the smallest ring: every missing record is counted, and leaves a hole.
 #[test]
-fn a_flood_is_counted_to_the_last_record() {
+fn a_flood_of_records_into_a_small_ring_is_counted_exactly() {
     skip_unless_live!();
     let source = r#"
         #include <sched.h>

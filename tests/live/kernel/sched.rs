@@ -46,7 +46,7 @@ const CLOCK_NANOSLEEP: u32 = 230;
 /// Every wake-up that futex calls report is recorded once, with its thread and call, and with the word that the sleeper
 /// waited for.
 #[test]
-fn every_futex_wake_is_recorded_once() {
+fn every_futex_wake_up_is_recorded_once_with_its_word() {
     let program = skip_unless_live!(compile("c", PING_PONG, &[]));
     let recorded = record(&program, &[]);
     let mut counted = recorded.outcome.stdout.lines();
@@ -77,7 +77,7 @@ fn every_futex_wake_is_recorded_once() {
 /// The switch that takes a thread off its CPU names the system call in which it sleeps, with its first arguments; a
 /// pre-emption names none.
 #[test]
-fn a_sleep_names_its_system_call() {
+fn a_switch_to_sleep_names_its_system_call_and_a_pre_emption_none() {
     skip_unless_live!();
     let source = r#"
         #include <stdio.h>
@@ -123,7 +123,7 @@ fn a_sleep_names_its_system_call() {
 
 /// A timer that fires on a busy thread's CPU is never taken for a wake-up by that thread.
 #[test]
-fn timer_wakes_on_a_busy_threads_cpu_are_no_ones() {
+fn a_timer_on_a_busy_thread_s_cpu_is_no_wake_up_by_that_thread() {
     skip_unless_live!();
     let source = r#"
         #include <sched.h>
@@ -200,7 +200,7 @@ fn timer_wakes_on_a_busy_threads_cpu_are_no_ones() {
 /// Wake-ups by packets are the network's, also where its soft interrupt runs in the context of an unrelated busy thread. A
 /// signal is distinguished from a time limit.
 #[test]
-fn network_and_signals_are_told_from_threads() {
+fn wake_ups_by_network_and_signals_are_not_those_of_a_thread() {
     skip_unless_live!();
     let source = r#"
         #include <sched.h>
@@ -284,7 +284,7 @@ fn network_and_signals_are_told_from_threads() {
 
 /// A sleeping thread's user stack pointer is saved; on each CPU, one switch's next thread is the next switch's previous one.
 #[test]
-fn switches_chain_and_tell_the_stack_pointer() {
+fn switches_chain_on_each_cpu_and_have_the_sleeper_s_stack_pointer() {
     let program = skip_unless_live!(compile("c", PING_PONG, &[]));
     let recorded = record(&program, &[]);
     let mut last_next = std::collections::HashMap::new();

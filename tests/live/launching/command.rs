@@ -6,7 +6,7 @@ use std::time::Duration;
 use longpole_tests::{Background, Longpole, Recorded, run, shell, skip_unless_live};
 
 #[test]
-fn the_exit_code_is_passed_on() {
+fn record_exits_with_the_command_s_exit_code() {
     let program = skip_unless_live!("brief.c");
     for code in ["0", "1", "37", "255"] {
         let recorded = Recorded::launch(&[], &program, &[code]);
@@ -19,7 +19,7 @@ fn the_exit_code_is_passed_on() {
 }
 
 #[test]
-fn the_signal_is_passed_on() {
+fn record_ends_by_the_command_s_signal() {
     let program = skip_unless_live!("brief.c");
     for signal in [15, 6, 9] {
         let recorded = Recorded::launch(&[], &program, &["0", &signal.to_string()]);
@@ -32,7 +32,7 @@ fn the_signal_is_passed_on() {
 
 /// Children are recorded by default, but with `sh -c 'daemon &'` the recording must not go on until the daemon ends.
 #[test]
-fn the_recording_ends_with_the_command_though_a_child_goes_on() {
+fn a_recording_ends_with_its_command_although_a_child_runs_on() {
     skip_unless_live!();
     let script = "sleep 60 >/dev/null 2>&1 & echo $! && exit 3";
     let recorded = Recorded::launch(&[], Path::new("sh"), &["-c", script]);
@@ -44,7 +44,7 @@ fn the_recording_ends_with_the_command_though_a_child_goes_on() {
 
 /// The command's exit code is passed on although `-d` ends the recording before its last child ends.
 #[test]
-fn a_commands_exit_code_is_ours_though_its_children_outlive_it() {
+fn with_children_and_a_duration_the_command_s_exit_code_is_passed_on() {
     skip_unless_live!();
     let script = "sleep 2 >/dev/null 2>&1 & exit 3";
     let recorded = Recorded::launch(&["--children", "-d", "500ms"], Path::new("sh"), &["-c", script]);
@@ -52,7 +52,7 @@ fn a_commands_exit_code_is_ours_though_its_children_outlive_it() {
 }
 
 #[test]
-fn standard_input_reaches_the_command() {
+fn standard_input_reaches_a_recorded_command() {
     skip_unless_live!();
     let (mut call, _folder, _) = Recorded::launch_in_background(&[], Path::new("cat"), &[]);
     call.say("through").unwrap();
@@ -63,7 +63,7 @@ fn standard_input_reaches_the_command() {
 
 /// Exit codes as those of other launchers (`env`, `timeout`): 127 not found, 126 not executable. Two lines, and no file.
 #[test]
-fn a_command_that_cannot_start() {
+fn a_command_that_cannot_start_gives_127_or_126_and_no_file() {
     skip_unless_live!();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("none.lp");
@@ -79,7 +79,7 @@ fn a_command_that_cannot_start() {
 
 /// The command waits at a gate until the probes are in place: even main's first call is recorded.
 #[test]
-fn nothing_runs_before_the_probes_are_in_place() {
+fn a_launched_command_is_probed_from_its_first_call() {
     let program = skip_unless_live!("longjmp.c");
     for _ in 0..5 {
         let program = Recorded::good(&["--exact"], &program, &["3"]).program();
@@ -89,7 +89,7 @@ fn nothing_runs_before_the_probes_are_in_place() {
 
 /// The summary on standard error, line by line; the last one says how to go on.
 #[test]
-fn the_summary_says_what_was_recorded() {
+fn the_summary_of_record_has_its_lines_and_the_next_command() {
     let program = skip_unless_live!("turns.c");
     let recorded = Recorded::good(&["--overhead", "none"], &program, &["97"]);
     let said = &recorded.ended.stderr;
@@ -103,7 +103,7 @@ fn the_summary_says_what_was_recorded() {
 }
 
 #[test]
-fn a_folder_that_is_not_there_is_said_like_everywhere() {
+fn an_output_folder_that_does_not_exist_is_an_error_with_a_hint() {
     skip_unless_live!();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("no-such-folder/x");
@@ -114,7 +114,7 @@ fn a_folder_that_is_not_there_is_said_like_everywhere() {
 
 /// The target slept the whole time: there is nothing to report, so `longpole report` is not proposed.
 #[test]
-fn a_recording_of_nothing_says_so() {
+fn a_recording_of_a_sleeping_program_says_that_nothing_was_recorded() {
     skip_unless_live!();
     let mut sleeper = Background::start(std::process::Command::new("sleep").arg("600")).unwrap();
     // The target sleeps by then, and is not on its way there.
@@ -133,7 +133,7 @@ fn a_recording_of_nothing_says_so() {
 
 /// -d ends the recording, not the command, which runs on unharmed. That is not a failure, and a message says so.
 #[test]
-fn a_recording_may_end_before_its_command() {
+fn a_duration_ends_the_recording_and_the_command_runs_on() {
     let program = skip_unless_live!("quicksort.c");
     let folder = tempfile::tempdir().unwrap();
     let proof = folder.path().join("proof");

@@ -15,7 +15,7 @@ fn info(file: &Path) -> serde_json::Value {
 
 /// SIGUSR2 and a condition save the ring, and the recording goes on to its end.
 #[test]
-fn a_ring_is_saved_by_a_signal_by_a_condition_and_at_the_end() {
+fn a_ring_is_saved_by_signal_by_condition_and_at_the_end() {
     let program = skip_unless_live!("handoff.c");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("ring.lp");
@@ -40,7 +40,7 @@ fn a_ring_is_saved_by_a_signal_by_a_condition_and_at_the_end() {
 }
 
 #[test]
-fn a_file_of_a_chatty_program_stays_below_its_size() {
+fn a_recording_with_max_size_stays_below_it() {
     let program = skip_unless_live!("handoff.c");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("newest.lp");

@@ -19,7 +19,7 @@ fn held_ns(report: &Report, place: usize, lock: &str) -> f64 {
 }
 
 #[test]
-fn a_hot_lock_is_the_long_pole_and_its_numbers_are_exact() {
+fn a_contended_mutex_has_exact_counts_and_the_largest_share() {
     let program = skip_unless_live!("convoy.c");
     let arguments = [ROUNDS.to_string(), THREADS.to_string(), "200000".to_owned()];
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -64,7 +64,7 @@ fn a_hot_lock_is_the_long_pole_and_its_numbers_are_exact() {
 
 /// A recording made on one CPU shows the lock that limits eight CPUs, though hardly any thread ever waited for it.
 #[test]
-fn one_cpu_shows_what_a_lock_does_to_eight() {
+fn a_recording_on_one_cpu_predicts_the_lock_that_limits_eight() {
     let program = skip_unless_live!("convoy.c");
     let arguments = [ROUNDS.to_string(), THREADS.to_string(), "200000".to_owned()];
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -108,7 +108,7 @@ fn waits_ns(recorded: &Recorded) -> f64 {
 /// Bounded buffers of condition variables are simulated: a pipeline recorded on one CPU runs its stages at the same time on
 /// several, and is as fast as its slowest one.
 #[test]
-fn one_cpu_shows_how_a_pipeline_runs_on_several() {
+fn a_pipeline_recorded_on_one_cpu_is_predicted_to_run_in_parallel() {
     let program = skip_unless_live!("pipeline.c");
     let recorded = Recorded::good(
         &["--exact", "--interpose", "always", "--cpu-list", "0", "--overhead", "none", "-F", "0"],
@@ -137,7 +137,7 @@ fn one_cpu_shows_how_a_pipeline_runs_on_several() {
 /// Barriers, spin locks, adaptive mutexes, read-write locks and a pool with futures are all simulated, and more CPUs are
 /// predicted to help where they do.
 #[test]
-fn every_kind_of_object_is_decided_anew() {
+fn every_kind_of_lock_recorded_on_one_cpu_is_simulated_on_eight() {
     skip_unless_live!();
     let cases: [(&str, &[&str], f64); 4] = [
         // Half a second: in a tenth of that, one thread that a busy machine delays decides how long all others wait.
@@ -161,7 +161,7 @@ fn every_kind_of_object_is_decided_anew() {
 
 /// A recording without lock operations: the report says why it has no locks.
 #[test]
-fn a_recording_without_lock_operations_says_so() {
+fn report_by_lock_without_lock_operations_says_so() {
     let program = skip_unless_live!("convoy.c");
     let recorded = Recorded::good(&["--interpose", "never"], &program, &["11", "2", "1000"]);
     let text = Longpole::with(["report", "--by", "lock"]).and(&recorded.file).ok().stdout;
@@ -176,7 +176,7 @@ fn a_recording_without_lock_operations_says_so() {
 /// lose most of them. No thread can have waited for them, so they are only counted. A child process that continues from its
 /// parent's state is counted by itself.
 #[test]
-fn a_thread_that_is_alone_leaves_out_what_costs_too_much() {
+fn lock_operations_of_a_lone_thread_are_counted_exactly_if_left_out() {
     skip_unless_live!();
     const PAIRS: u64 = 2_000_000;
     const LATER: u64 = 1_009;

@@ -25,7 +25,7 @@ fn line_of(workload: &str, comment: &str) -> String {
 /// A global, members of a global table, locks on the heap by the line that initialized or first used them, and one
 /// that lived twice at one address. The program is over and its file is gone when the report is made.
 #[test]
-fn locks_are_called_by_their_variable_or_the_line_of_their_first_use() {
+fn locks_are_named_by_their_variable_or_the_line_of_their_first_use() {
     let built = skip_unless_live!("objects.c");
     let folder = tempfile::tempdir().expect("folder");
     let program = folder.path().join("objects");

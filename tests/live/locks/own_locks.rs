@@ -40,7 +40,7 @@ fn waited_for(recorded: &Recorded, ns: u64) -> (usize, usize) {
 
 /// Rust's locks are no calls of libc: neither the library inside nor probes on libc see them.
 #[test]
-fn rusts_locks_are_counted_where_somebody_waited() {
+fn rust_s_own_locks_are_counted_where_a_thread_waited() {
     let program = skip_unless_live!("own_locks.rs");
     for interpose in ["always", "never"] {
         let options = ["--exact", "--interpose", interpose, "--overhead", "none"];
@@ -67,7 +67,7 @@ fn rusts_locks_are_counted_where_somebody_waited() {
 }
 
 #[test]
-fn what_goroutines_wait_for_is_not_taken_for_futexes() {
+fn a_go_program_has_a_note_that_goroutines_waits_are_not_visible() {
     let program = skip_unless_live!("own_locks.go");
     let recorded = Recorded::good(&[], &program, &[]);
     assert_eq!(recorded.ended.stdout, "404 rounds true\n");
@@ -77,7 +77,7 @@ fn what_goroutines_wait_for_is_not_taken_for_futexes() {
 
 /// The C library's locks are all visible from inside: no note.
 #[test]
-fn nothing_is_missing_of_the_c_librarys_locks() {
+fn a_program_with_libc_locks_only_has_no_note_about_uncontended_ones() {
     let program = skip_unless_live!("convoy.c");
     let recorded = Recorded::good(&["--interpose", "always"], &program, &["23", "3", "20000"]);
     let report = recorded.report("1,4");
@@ -87,7 +87,7 @@ fn nothing_is_missing_of_the_c_librarys_locks() {
 /// CPython's GIL is a mutex, a condition variable and a flag. The mutex is held 0.2 % of the time, the GIL nearly all the
 /// time.
 #[test]
-fn the_gil_is_a_lock_and_held_as_it_is() {
+fn cpython_s_gil_is_one_lock_that_is_held_most_of_the_time() {
     skip_unless_live!();
     let is_there =
         run(Command::new("python3").args(["-c", "0"]), LIMIT).is_ok_and(|ended| ended.code == Some(0));

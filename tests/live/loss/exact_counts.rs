@@ -7,7 +7,7 @@ use longpole_tests::{Recorded, skip_unless_live};
 const KEEP_ALL: [&str; 5] = ["--exact", "--max-rate", "1000000000", "--overhead", "none"];
 
 #[test]
-fn calls_in_all_threads_of_fork_and_join() {
+fn calls_of_all_threads_in_fork_and_join_are_counted_exactly() {
     let program = skip_unless_live!("forkjoin.c");
     let recorded = Recorded::good(&KEEP_ALL, &program, &["11", "7", "20000"]);
     let program = recorded.program();
@@ -18,7 +18,7 @@ fn calls_in_all_threads_of_fork_and_join() {
 }
 
 #[test]
-fn calls_in_every_stage_of_a_pipeline() {
+fn calls_of_every_pipeline_stage_are_counted_exactly() {
     let program = skip_unless_live!("pipeline.c");
     let recorded = Recorded::good(&KEEP_ALL, &program, &["401", "4", "2000"]);
     let program = recorded.program();
@@ -31,7 +31,7 @@ fn calls_in_every_stage_of_a_pipeline() {
 
 /// Every hand-off is one wake: the next holder is asleep before it is woken.
 #[test]
-fn wakes_of_a_hand_off_chain() {
+fn wake_ups_of_a_hand_off_chain_are_counted_exactly() {
     let program = skip_unless_live!("handoff.c");
     let recorded = Recorded::good(&["--interpose", "never"], &program, &["499", "3", "20000"]);
     let program = recorded.program();
@@ -43,7 +43,7 @@ fn wakes_of_a_hand_off_chain() {
 
 /// The same recorded from inside: the token is a semaphore, which is simulated, and no edge remains.
 #[test]
-fn semaphores_of_a_hand_off_chain() {
+fn semaphore_operations_of_a_hand_off_chain_are_counted_exactly() {
     let program = skip_unless_live!("handoff.c");
     let recorded = Recorded::good(&KEEP_ALL, &program, &["499", "3", "20000"]);
     let program = recorded.program();
@@ -58,7 +58,7 @@ fn semaphores_of_a_hand_off_chain() {
 
 /// Issue 2: recursion below the first open frame of a function counts once.
 #[test]
-fn recursion_a_thousand_deep_counts_once() {
+fn a_recursion_a_thousand_deep_counts_once() {
     let program = skip_unless_live!("recursion.c");
     let recorded = Recorded::good(&KEEP_ALL, &program, &["13", "1000"]);
     let program = recorded.program();
@@ -70,7 +70,7 @@ fn recursion_a_thousand_deep_counts_once() {
 /// Every call counts, on the critical path or not. A report has only calls on the path: on one CPU, a wait (the machine gave
 /// the program no time) can be longer than all of one thread's work, which then is not on it.
 #[test]
-fn calls_that_end_in_an_exception() {
+fn calls_that_end_by_an_exception_are_counted_exactly() {
     let program = skip_unless_live!("exceptions.cpp");
     let recorded = Recorded::good(&KEEP_ALL, &program, &["101"]);
     let program = recorded.program();
@@ -80,7 +80,7 @@ fn calls_that_end_in_an_exception() {
 }
 
 #[test]
-fn calls_left_by_longjmp() {
+fn calls_left_by_longjmp_are_counted_exactly() {
     let program = skip_unless_live!("longjmp.c");
     let recorded = Recorded::good(&KEEP_ALL, &program, &["211"]);
     let program = recorded.program();
@@ -90,7 +90,7 @@ fn calls_left_by_longjmp() {
 }
 
 #[test]
-fn threads_born_and_gone() {
+fn threads_that_come_and_go_are_counted_exactly() {
     let program = skip_unless_live!("churn.c");
     let recorded = Recorded::good(&KEEP_ALL, &program, &["211", "4"]);
     let program = recorded.program();
@@ -99,7 +99,7 @@ fn threads_born_and_gone() {
 }
 
 #[test]
-fn only_chosen_functions_have_probes() {
+fn only_functions_chosen_by_name_have_probes() {
     let program = skip_unless_live!("pipeline.c");
     let options = ["--functions", "Stage*", "--exclude", "*Write"];
     let recorded = Recorded::good(&options, &program, &["101", "4", "2000"]);
@@ -112,7 +112,7 @@ fn only_chosen_functions_have_probes() {
 
 /// Depth limit of 2001, section 3.2: main is the first level, its callee the second.
 #[test]
-fn the_depth_limit_keeps_the_outer_calls() {
+fn the_depth_limit_keeps_only_the_outer_calls() {
     let program = skip_unless_live!("longjmp.c");
     for (depth, surface, dive) in [("1", 0, 0), ("2", 101, 0), ("3", 101, 101)] {
         let options = ["--exact", "--depth", depth, "--max-rate", "1000000000", "--overhead", "none"];
@@ -127,7 +127,7 @@ fn the_depth_limit_keeps_the_outer_calls() {
 
 /// A thread's first function is the first level: `work` calls `compute`, and `locked`, which calls `compute`.
 #[test]
-fn the_depth_limit_counts_from_each_threads_first_function() {
+fn the_depth_limit_counts_from_each_thread_s_first_function() {
     let program = skip_unless_live!("turns.c");
     let recorded = Recorded::good(&["--exact", "--overhead", "none", "--depth", "2"], &program, &["97"]);
     let program = recorded.program();
@@ -137,7 +137,7 @@ fn the_depth_limit_counts_from_each_threads_first_function() {
 }
 
 #[test]
-fn children_are_recorded_unless_they_are_left_out() {
+fn children_are_recorded_unless_no_children_is_given() {
     let program = skip_unless_live!("family.c");
     // The child works only after longpole has had time to put probes into it, too.
     let recorded = Recorded::good(&["--exact"], &program, &["2", "1500"]);

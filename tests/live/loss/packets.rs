@@ -52,7 +52,7 @@ const SOURCE: &str = r#"
 
 /// Wake-ups by packets that are not followed count as the network's; a note must say so.
 #[test]
-fn wake_ups_by_packets_that_were_not_followed_are_told() {
+fn wake_ups_by_packets_that_were_not_followed_are_a_note() {
     let program = skip_unless_built!(workload::compile_text("packets", "cc", &["-pthread"], SOURCE));
     let recorded = Recorded::good(&["--no-children", "--interpose", "never"], &program, &[]);
     let report = recorded.report("1");

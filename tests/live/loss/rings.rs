@@ -17,7 +17,7 @@ fn info(file: &std::path::Path) -> Value {
 /// Rings of one page, and a program that makes a known number of function calls: recorded and lost calls add
 /// up to the count of the program itself.
 #[test]
-fn a_flood_of_calls_is_lost_to_the_last_record() {
+fn a_flood_of_calls_into_small_rings_is_counted_exactly() {
     let program = skip_unless_live!("exact.c");
     const CALLS: u64 = 60_013;
     let options =
@@ -66,7 +66,7 @@ fn every_lost_record_lies_in_a_gap() {
 
 /// The rings are not emptied while longpole is stopped: records that do not fit meanwhile are counted.
 #[test]
-fn a_reader_that_is_stopped_loses_what_it_says() {
+fn records_lost_while_longpole_is_stopped_are_counted_exactly() {
     let program = skip_unless_live!("exact.c");
     let mut target = Background::must_start(Command::new(&program).args(["50021", "wait"]));
     assert_eq!(target.line(LIMIT).unwrap(), "ready");
@@ -113,7 +113,7 @@ fn locks_of_pairs(options: &[&str], pairs: u64, work_ns: &str) -> Option<(u64, u
 /// A quiet program suddenly makes 80,000 lock operations in some 45 ms. longpole then looks every 50 ms, at most once in the
 /// burst, and a ring holds 32,704: if the program did not wake longpole, at least 14,592 would be lost.
 #[test]
-fn a_thread_that_suddenly_does_nothing_but_locking_rings_before_its_ring_is_full() {
+fn a_thread_that_suddenly_locks_all_the_time_wakes_the_ring_reader() {
     skip_unless_live!();
     skip_unless_built!(workload::build("pairs.c"));
     const PAIRS: u64 = 40_000;
@@ -125,7 +125,7 @@ fn a_thread_that_suddenly_does_nothing_but_locking_rings_before_its_ring_is_full
 
 /// A ring that fills within a quarter of a millisecond cannot be emptied in time: lost operations are counted exactly.
 #[test]
-fn a_flood_of_operations_is_lost_to_the_last_one() {
+fn a_flood_of_lock_operations_is_counted_exactly() {
     skip_unless_live!();
     skip_unless_built!(workload::build("pairs.c"));
     const PAIRS: u64 = 200_003;

@@ -56,7 +56,7 @@ fn only_x86_64() -> bool {
 
 /// A library that is loaded in the place of another one has only its own time: each of the two has half.
 #[test]
-fn a_library_in_the_place_of_another_has_its_own_functions() {
+fn a_library_loaded_in_the_place_of_another_keeps_its_own_functions() {
     let program = skip_unless_live!("reload.c");
     let library = |name: &str, factor: u32| -> Result<PathBuf, workload::Problem> {
         let text = format!(
@@ -78,7 +78,7 @@ fn a_library_in_the_place_of_another_has_its_own_functions() {
 
 /// A function that is made in the place of another has only its own time; one that moves keeps its name for its old place.
 #[test]
-fn code_made_in_the_place_of_other_code_has_its_own_name() {
+fn jit_code_in_the_place_of_other_code_has_its_own_name() {
     let program = skip_unless_live!("reused.c");
     if !only_x86_64() {
         skip!("its code is for x86-64");
@@ -98,7 +98,7 @@ fn code_made_in_the_place_of_other_code_has_its_own_name() {
 
 /// A signal interrupts a function at its first instruction: the caller is that function, not the one before it in memory.
 #[test]
-fn a_function_that_a_signal_interrupts_at_its_first_instruction_is_the_caller() {
+fn a_function_interrupted_at_its_first_instruction_is_the_caller() {
     let program = skip_unless_live!("interrupted.c");
     if !only_x86_64() {
         skip!("its code is for x86-64");
@@ -115,7 +115,7 @@ fn a_function_that_a_signal_interrupts_at_its_first_instruction_is_the_caller() 
 
 /// glibc's vfork takes its return address off the stack before its system call: its stacks must not end there.
 #[test]
-fn callers_of_vfork_are_known() {
+fn callers_of_vfork_are_on_its_stacks() {
     let program = skip_unless_live!("vforks.c");
     // How many samples fall into the call depends on chance and on the machine.
     let recorded = Recorded::good(&OPTIONS, &program, &["3000"]);
@@ -161,7 +161,7 @@ fn stacks_of_fibers_are_whole() {
 
 /// Text on anonymous pages keeps its names: it is not "[code without a file]".
 #[test]
-fn text_that_was_moved_to_memory_without_a_file_keeps_its_names() {
+fn text_moved_to_memory_without_a_file_keeps_its_names() {
     let program = skip_unless_live!("moves_text.c");
     let recorded = Recorded::good(&OPTIONS, &program, &["100000"]);
     if !recorded.ended.stdout.starts_with('1') {
@@ -174,7 +174,7 @@ fn text_that_was_moved_to_memory_without_a_file_keeps_its_names() {
 
 /// A program in a memfd has its name. It must not be looked up by its descriptor, whose number is another file's in longpole.
 #[test]
-fn a_program_in_memory_has_its_name() {
+fn a_program_in_a_memfd_has_its_name() {
     let program = skip_unless_live!("shorts.c");
     let text = "#define _GNU_SOURCE\n#include <fcntl.h>\n#include <sys/mman.h>\n#include <sys/sendfile.h>\n\
         #include <sys/stat.h>\n#include <unistd.h>\nint main(int c, char **v, char **e) { int f = open(v[1], O_RDONLY), \
@@ -201,7 +201,7 @@ fn a_program_in_memory_has_its_name() {
 
 /// The message names 32 bits as the reason, not missing debug symbols.
 #[test]
-fn a_program_of_32_bits_is_said_to_have_no_names() {
+fn a_32_bit_program_is_reported_as_one_that_cannot_be_read() {
     let program = skip_unless_live!(workload::compile_text(
         "narrow",
         "cc",
@@ -215,7 +215,7 @@ fn a_program_of_32_bits_is_said_to_have_no_names() {
 
 /// The message says how many files may be open and how many are needed, not a map's name or the verifier's log.
 #[test]
-fn too_few_descriptors_are_told_with_how_many_are_needed() {
+fn too_few_descriptors_are_an_error_with_the_number_needed() {
     skip_unless_live!();
     let folder = tempfile::tempdir().expect("a folder");
     for limit in ["20", "40", "60"] {

@@ -16,7 +16,7 @@ fn acquisitions(report: &Report) -> BTreeMap<String, u64> {
 
 /// A first member lies where its variable begins: its lock is named `work.first`, not `work`.
 #[test]
-fn a_lock_keeps_its_member_wherever_in_its_variable_it_is() {
+fn a_lock_in_the_first_member_of_a_variable_has_the_member_s_name() {
     let program = skip_unless_live!("names.cpp");
     let recorded = Recorded::good(&["--interpose", "always"], &program, &[&ROUNDS.to_string()]);
     let expected = ["mutex work.first", "mutex work.second", "mutex shop::carts[1].lock"];
@@ -26,7 +26,7 @@ fn a_lock_keeps_its_member_wherever_in_its_variable_it_is() {
 
 /// As much of a function's name as is clear is enough.
 #[test]
-fn as_much_of_a_name_as_is_needed_is_enough_everywhere() {
+fn a_unique_part_of_a_function_s_name_is_enough_for_every_command() {
     let program = skip_unless_live!("names.cpp");
     let options = ["--functions", "update_table", "--functions", "update_i", "--functions", "totals"];
     let options = [&options[..], &["--overhead", "none", "--freq", "0"]].concat();
@@ -75,7 +75,7 @@ fn as_much_of_a_name_as_is_needed_is_enough_everywhere() {
 
 /// A program is called by the link that started it (`redis-server`, not `redis-check-rdb`); our library is in no profile.
 #[test]
-fn a_program_is_called_as_it_was_started_and_longpole_is_not_part_of_it() {
+fn a_program_is_named_by_the_link_that_started_it() {
     let program = skip_unless_live!("names.cpp");
     let folder = tempfile::tempdir().expect("folder");
     let (file, typed) = (folder.path().join("check-tool"), folder.path().join("server"));
@@ -92,7 +92,7 @@ fn a_program_is_called_as_it_was_started_and_longpole_is_not_part_of_it() {
 
 /// Advice does not name functions of the standard library, as "Make <u64>::wrapping_mul faster first" does.
 #[test]
-fn advice_is_about_the_users_own_functions() {
+fn advice_names_the_user_s_own_functions_only() {
     let program = skip_unless_live!("standard.rs");
     let recorded = Recorded::good(&["--overhead", "none"], &program, &[]);
     let said = Longpole::with(["report", "--cpus", "1", "--top", "100"]).and(&recorded.file).ok().stdout;

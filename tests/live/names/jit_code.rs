@@ -78,7 +78,7 @@ fn toy() -> Result<PathBuf, workload::Problem> {
 }
 
 #[test]
-fn code_is_called_what_its_program_calls_it_however_late_it_says_so() {
+fn jit_code_has_the_names_of_a_perf_map_written_early_or_late() {
     let program = skip_unless_live!(toy());
     for how in ["map", "late"] {
         let recorded = Recorded::good(&OPTIONS, &program, &["2", how]);
@@ -88,7 +88,7 @@ fn code_is_called_what_its_program_calls_it_however_late_it_says_so() {
 }
 
 #[test]
-fn code_of_a_running_program_has_names_and_its_dump_has_lines() {
+fn jit_code_of_an_attached_program_has_names_and_lines_of_its_dump() {
     let program = skip_unless_live!(toy());
     let folder = tempfile::tempdir().expect("folder");
     for how in ["map", "dump"] {
@@ -106,7 +106,7 @@ fn code_of_a_running_program_has_names_and_its_dump_has_lines() {
 
 /// Any user may write to /tmp: a map that others may have written is refused.
 #[test]
-fn a_map_that_anybody_may_have_written_is_refused_in_words() {
+fn a_perf_map_that_others_may_write_is_refused_with_a_message() {
     let program = skip_unless_live!(toy());
     let recorded = Recorded::good(&OPTIONS, &program, &["1", "open"]);
     let map = map_of(&recorded);
@@ -175,7 +175,7 @@ fn both_ways(folder: &Path, program: &str, arguments: &[&str]) {
 }
 
 #[test]
-fn javascript_of_node() {
+fn javascript_functions_of_node_have_their_shares() {
     skip_unless_live!();
     if !runs("node", &["--perf-basic-prof", "-e", "0"]) {
         skip!("no node");
@@ -193,7 +193,7 @@ fn javascript_of_node() {
 }
 
 #[test]
-fn java_with_a_perf_map() {
+fn java_methods_with_a_perf_map_have_their_shares() {
     skip_unless_live!();
     let options = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+DumpPerfMapAtExit", "-XX:+PreserveFramePointer"];
     if !runs("javac", &["-version"]) || !runs("java", &[&options[..], &["-version"]].concat()) {
@@ -231,7 +231,7 @@ fn python() -> Option<String> {
 
 /// Functions of Python compute in the interpreter's code, which counts for them in totals.
 #[test]
-fn python_with_perf_support() {
+fn python_functions_with_perf_support_have_their_shares() {
     skip_unless_live!();
     let Some(python) = python() else {
         skip!("no Python 3.12 or later with -X perf");

@@ -19,7 +19,7 @@ fn within(value: f64, low: f64, high: f64, what: &str) {
 
 /// One critical path through all threads: no number of CPUs makes it faster.
 #[test]
-fn a_hand_off_chain_cannot_be_sped_up() {
+fn a_hand_off_chain_is_predicted_no_faster_on_more_cpus() {
     let program = skip_unless_live!("handoff.c");
     let report = Recorded::good(&WHOLE, &program, &["199", "3", "500000"]).report("1,2,8,inf");
     for answer in [report.at(1), report.at(2), report.at(8), report.at("inf")] {
@@ -31,7 +31,7 @@ fn a_hand_off_chain_cannot_be_sped_up() {
 }
 
 #[test]
-fn the_long_branch_is_critical_only_with_enough_cpus() {
+fn the_long_branch_of_fork_and_join_is_critical_on_many_cpus_only() {
     let program = skip_unless_live!("forkjoin.c");
     let report = Recorded::good(&WHOLE, &program, &["23", "7", "1000000"]).report("1,2,16,inf");
     assert_eq!(most_of_its_own(&report.at(1)), "ShortBranch");
@@ -65,7 +65,7 @@ fn the_slow_stage_of_a_pipeline_is_critical() {
 /// 2001, section 4.1. Where the crossover is depends on the machine. That both functions have a part in the time, and that
 /// there is parallelism, is in the program.
 #[test]
-fn both_functions_of_the_quick_sort_are_found() {
+fn both_functions_of_the_quick_sort_are_on_the_critical_path() {
     let program = skip_unless_live!("quicksort.c");
     let report = Recorded::good(&WHOLE, &program, &["10"]).report("1,2,4,8,16,inf");
     let one = report.at(1);
@@ -84,7 +84,7 @@ fn both_functions_of_the_quick_sort_are_found() {
 
 /// Issue 2: `export` writes the program of a recording; `report` of either gives the same result.
 #[test]
-fn the_exported_program_has_the_same_report() {
+fn an_exported_recording_has_the_same_report() {
     let program = skip_unless_live!("pipeline.c");
     let recorded = Recorded::good(&WHOLE, &program, &["53", "4", "20000"]);
     let exported = recorded.beside("exported.json");
@@ -99,7 +99,7 @@ fn the_exported_program_has_the_same_report() {
 
 /// Issue 2, overhead controller: a function called more often than `--max-rate` loses its probes, and the report says so.
 #[test]
-fn a_hot_function_is_folded_into_its_callers() {
+fn a_function_above_the_maximum_rate_is_folded_into_its_callers() {
     let program = skip_unless_live!("quicksort.c");
     let recorded =
         Recorded::good(&["--exact", "--max-rate", "2000", "--overhead", "none"], &program, &["20"]);

@@ -21,7 +21,7 @@ fn wall(cpus: &str, program: &Path, arguments: &[&str]) -> f64 {
 
 /// The bound is wide: on a machine that others use the real speed-up is anything from 1 to 2.
 #[test]
-fn two_cpus_are_predicted_from_one() {
+fn two_cpus_are_predicted_from_a_recording_on_one() {
     skip_unless_live!();
     if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
         skip!("one CPU only");
@@ -54,7 +54,7 @@ fn two_cpus_are_predicted_from_one() {
 /// A thread's nice value and the CPU that it chose are exported. The mask that all threads were started with is not: it is the
 /// recorded machine's.
 #[test]
-fn threads_keep_the_nice_value_and_the_cpus_that_they_chose() {
+fn threads_keep_their_nice_value_and_the_cpus_that_they_chose() {
     skip_unless_live!();
     if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
         skip!("one CPU only");
@@ -85,7 +85,7 @@ fn threads_keep_the_nice_value_and_the_cpus_that_they_chose() {
 /// A sleep until a point in time ends there, whatever the thread did before. A sleep for a length of time starts when the
 /// thread reaches it.
 #[test]
-fn deadlines_and_lengths_are_told_apart() {
+fn sleeps_until_a_deadline_and_for_a_length_are_distinguished() {
     let program = skip_unless_live!("timers.c");
     let recorded = Recorded::good(&["--overhead", "none"], &program, &[]);
     let ended = Longpole::with(["export", "--format", "program"]).and(&recorded.file).ok();
@@ -112,7 +112,7 @@ fn deadlines_and_lengths_are_told_apart() {
 }
 
 #[test]
-fn who_waits_by_asking_again_and_again_is_told_with_the_time_that_takes() {
+fn threads_that_yield_in_a_loop_are_a_note_with_the_time_it_takes() {
     skip_unless_live!();
     if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
         skip!("one CPU only, on which who yields is hardly ever asked again");
@@ -150,7 +150,7 @@ fn who_waits_by_asking_again_and_again_is_told_with_the_time_that_takes() {
 /// `taskset` starts the program on one CPU of two, as a container does: it is recorded on one CPU. Counted as two, half of the
 /// time that it took would be predicted.
 #[test]
-fn cpus_that_the_program_may_not_use_are_not_the_recorded_machines() {
+fn cpus_outside_the_program_s_affinity_mask_are_not_counted() {
     skip_unless_live!();
     if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
         skip!("one CPU only");

@@ -41,7 +41,7 @@ fn crossings(program: &std::path::Path, check: impl Fn(&Answer<'_>, u32) -> Resu
 
 /// 2001, section 4.2, Fig. 15: f is worth more on up to four CPUs, g on five and more.
 #[test]
-fn of_the_n_largest_f_dominates_up_to_four_cpus_and_g_from_five_on() {
+fn in_n_largest_f_dominates_up_to_four_cpus_and_g_from_five_on() {
     let program = skip_unless_live!("nlargest.c");
     crossings(&program, |answer, cpus| {
         let (f, g) = (own(answer, "f"), own(answer, "g"));
@@ -51,7 +51,7 @@ fn of_the_n_largest_f_dominates_up_to_four_cpus_and_g_from_five_on() {
 
 /// 2001, Fig. 7: a weight of 4/3 on three CPUs, 1 on two.
 #[test]
-fn a_segment_may_weigh_more_than_one() {
+fn a_segment_of_figure_7_weighs_four_thirds_on_three_cpus() {
     let program = skip_unless_live!("weights.c");
     let report = recorded(&program, &["7"], "1,2,3,inf");
     let length = own(&report.at(1), "Thick");
@@ -63,7 +63,7 @@ fn a_segment_may_weigh_more_than_one() {
 
 /// 2001, Fig. 8: faster code makes the run longer.
 #[test]
-fn a_segment_may_weigh_less_than_nothing() {
+fn a_segment_of_figure_8_has_a_negative_weight_on_three_cpus() {
     let program = skip_unless_live!("weights.c");
     let report = recorded(&program, &["8"], "1,3,inf");
     let length = own(&report.at(1), "Thick");
@@ -73,7 +73,7 @@ fn a_segment_may_weigh_less_than_nothing() {
 
 /// 2001, section 6, Fig. 20: on one CPU the watchdog is a part of the time, on two it is not.
 #[test]
-fn a_watchdog_counts_on_one_cpu_only() {
+fn a_watchdog_has_a_share_on_one_cpu_only() {
     let program = skip_unless_live!("watchdog.c");
     let report = recorded(&program, &[], "1,2");
     let (one, two) = (report.at(1), report.at(2));
@@ -91,7 +91,7 @@ fn a_watchdog_counts_on_one_cpu_only() {
 /// Writer from four on. On one CPU hardly any semaphore makes a thread wait, so this is right only if the waits are
 /// simulated for each number of CPUs.
 #[test]
-fn of_the_billing_gateway_the_sorter_dominates_from_three_cpus_on() {
+fn in_the_billing_gateway_the_sorter_dominates_from_three_cpus_on() {
     let program = skip_unless_live!("billing.c");
     crossings(&program, |answer, cpus| {
         let [reader, sorter, writer] = ["Reader", "Sorter", "Writer"].map(|name| own(answer, name));

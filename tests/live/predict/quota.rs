@@ -58,7 +58,7 @@ impl Drop for Limited {
 /// A container may use 1.2 of two CPUs. Without that limit, its busy threads would seem too few, and two CPUs would be
 /// predicted to take a third less time than they took.
 #[test]
-fn a_containers_limit_is_read_simulated_and_named() {
+fn a_container_s_cpu_quota_is_read_simulated_and_named_as_limit() {
     skip_unless_live!();
     if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
         skip!("one CPU only");

@@ -16,7 +16,7 @@ fn number(row: &Value, name: &str) -> f64 {
 }
 
 #[test]
-fn the_table_holds_what_was_measured_and_what_follows_from_it() {
+fn validate_has_the_measured_times_and_the_error_computed_from_them() {
     let program = skip_unless_live!("forkjoin.c");
     let program = program.to_str().expect("a path");
     let document = validation(&["--runs", "3", "--cpus", "1", "--", program, "20"]);
@@ -36,7 +36,7 @@ fn the_table_holds_what_was_measured_and_what_follows_from_it() {
 }
 
 #[test]
-fn two_cpus_beside_one_and_the_exit_code_of_an_error_too_large() {
+fn validate_on_two_cpus_exits_with_3_if_the_error_is_too_large() {
     skip_unless_live!();
     if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
         skip!("one CPU only");
@@ -59,7 +59,7 @@ fn two_cpus_beside_one_and_the_exit_code_of_an_error_too_large() {
 }
 
 #[test]
-fn each_number_of_cpus_has_its_own_command_and_recording() {
+fn validate_runs_and_records_the_command_for_each_cpu_count() {
     skip_unless_live!();
     let folder = tempfile::tempdir().expect("a folder");
     let log = folder.path().join("log");
@@ -75,7 +75,7 @@ fn each_number_of_cpus_has_its_own_command_and_recording() {
 }
 
 #[test]
-fn a_command_that_fails_says_nothing_about_speed() {
+fn validate_of_a_command_that_fails_is_an_error() {
     skip_unless_live!();
     let ended = Longpole::with(["validate", "--runs", "1", "--", "false"]).run();
     assert_eq!(ended.code, Some(1));
@@ -85,7 +85,7 @@ fn a_command_that_fails_says_nothing_about_speed() {
 
 /// Children of the command are in the prediction, which would be 1.00 without them.
 #[test]
-fn children_are_part_of_the_command() {
+fn validate_predicts_a_command_with_its_children() {
     skip_unless_live!();
     if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
         skip!("one CPU only");
@@ -109,7 +109,7 @@ fn children_are_part_of_the_command() {
 /// A run that leaves a daemon behind disturbs all later ones: it is reported at once and with the result, and
 /// the daemon is left alone.
 #[test]
-fn a_daemon_that_the_command_leaves_behind_is_told() {
+fn validate_notes_a_daemon_that_the_command_left_running() {
     skip_unless_live!();
     let folder = tempfile::tempdir().expect("a folder");
     let pids = folder.path().join("pids");

@@ -23,7 +23,7 @@ fn check(compared: &Compared) {
 }
 
 #[test]
-fn of_launched_programs_numbers_without_an_error_are_right_and_others_within_theirs() {
+fn shares_of_launched_programs_are_right_within_their_errors() {
     let program = skip_unless_live!("shares.c");
     let mut compared = Compared::default();
     (0..10).for_each(|seed| known_shares::launched(&program, seed, &mut compared));
@@ -31,7 +31,7 @@ fn of_launched_programs_numbers_without_an_error_are_right_and_others_within_the
 }
 
 #[test]
-fn of_attached_programs_too() {
+fn shares_of_attached_programs_are_right_within_their_errors() {
     let program = skip_unless_live!("shares.c");
     let mut compared = Compared::default();
     (0..9).for_each(|seed| known_shares::attached(&program, seed, &mut compared).expect("it runs"));

@@ -98,7 +98,7 @@ fn counts(recording: &Recording) -> (u64, usize, usize) {
 }
 
 #[test]
-fn a_slow_parser_loses_nothing() {
+fn a_slow_parser_loses_no_records_and_no_stacks() {
     skip_unless_live!();
     let folder = tempfile::tempdir().expect("a folder");
     let flags = ["-O2", "-fomit-frame-pointer", "-pthread"];

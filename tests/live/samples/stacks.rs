@@ -12,7 +12,7 @@ fn share(sampled: &Sampled) -> f64 {
 }
 
 #[test]
-fn frame_pointers_give_the_known_chain_in_the_known_shares() {
+fn stacks_by_frame_pointers_have_the_known_chain_and_share() {
     let sampled = skip_unless_live!(Sampled::record(&KEPT, "fp", 0));
     sampled.check(CallGraph::Fp);
     let share = share(&sampled);
@@ -21,7 +21,7 @@ fn frame_pointers_give_the_known_chain_in_the_known_shares() {
 }
 
 #[test]
-fn stacks_that_are_too_deep_are_cut_off_and_counted() {
+fn stacks_deeper_than_the_limit_are_cut_off_and_counted() {
     let sampled = skip_unless_live!(Sampled::record(&KEPT, "fp", 400));
     let ticks = sampled.ticks();
     let cut = ticks.iter().filter(|(_, flags)| flags & SampleFlags::TRUNCATED != 0).count();
@@ -32,7 +32,7 @@ fn stacks_that_are_too_deep_are_cut_off_and_counted() {
 }
 
 #[test]
-fn unwind_tables_give_the_known_chain_without_frame_pointers() {
+fn stacks_by_unwind_tables_have_the_known_chain_without_frame_pointers() {
     let sampled = skip_unless_live!(Sampled::record(&["-fomit-frame-pointer"], "dwarf", 0));
     sampled.check(CallGraph::Dwarf);
     let share = share(&sampled);
@@ -42,7 +42,7 @@ fn unwind_tables_give_the_known_chain_without_frame_pointers() {
 }
 
 #[test]
-fn what_a_copy_does_not_reach_is_cut_off_and_counted() {
+fn stacks_larger_than_the_copy_are_cut_off() {
     let sampled = skip_unless_live!(Sampled::record(&["-fomit-frame-pointer"], "dwarf", 100));
     let ticks = sampled.ticks();
     let cut = ticks.iter().filter(|(_, flags)| flags & SampleFlags::TRUNCATED != 0).count();
@@ -50,7 +50,7 @@ fn what_a_copy_does_not_reach_is_cut_off_and_counted() {
 }
 
 #[test]
-fn how_stacks_are_read_is_chosen_by_what_the_binary_keeps() {
+fn stacks_in_auto_mode_are_read_by_what_the_binary_keeps() {
     skip_unless_live!();
     for flags in [&KEPT[..], &["-fomit-frame-pointer"]] {
         let sampled = skip_unless_built!(Sampled::record(flags, "auto", 0));

@@ -32,7 +32,7 @@ fn without_samples(recording: &Recording) -> Recording {
 }
 
 #[test]
-fn sums_are_the_same_with_samples_and_shares_from_them_those_of_the_probes_within_what_is_said() {
+fn samples_and_probes_agree_about_shares_within_the_errors() {
     skip_unless_live!();
     for flags in [&KEPT[..], &["-fomit-frame-pointer"]] {
         let probed = skip_unless_built!(Sampled::record_probed(flags));

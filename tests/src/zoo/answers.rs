@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oddest_share_is_found() {
+    fn the_widest_share_of_a_report_is_found() {
         let report = serde_json::json!({"results": [
             {"cpus": 1, "time_ns": 100, "functions": [{"function": "a", "tet_ns": 99, "tetid_ns": 100}]},
             {"cpus": "inf", "time_ns": 10, "locks": [{"lock": "m", "held_ns": -1}],
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn deadlocks_are_found_wherever_they_are_said() {
+    fn a_deadlock_is_found_among_notes_and_limits() {
         let finding = serde_json::json!({"findings": [{"kind": "simulated_deadlock", "text": "a and b"}]});
         assert_eq!(deadlock_in(&finding).as_deref(), Some("a and b"));
         let limit = serde_json::json!({"limit": {"at": [{"cpus": 4, "kind": "deadlock"}]}});
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_row_limits_and_the_others_follow() {
+    fn limits_are_the_first_row_and_the_others_with_their_gains() {
         let limit = serde_json::json!({
             "kind": "lock", "lock": "mutex hot", "time_ns": 4, "without_ns": 1, "others": [{"kind": "hand_over", "least": 0.1, "most": 0.2}],
         });
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn advice_is_of_every_function_that_limits_or_is_a_fix() {
+    fn functions_of_limits_and_fixes_are_listed() {
         let limit = serde_json::json!({
             "at": [{"cpus": 2, "kind": "stage", "thread": "futex", "function": "crunch"}],
             "fixes": [{"change": {"function": "epoll_wait", "factor": 0.5}}, {"lock": "futex 0x55"}],

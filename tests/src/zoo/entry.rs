@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_filled_in() {
+    fn placeholders_of_a_zoo_command_are_filled_in() {
         let entry = Entry::built("a", "C", "a.c", "OMP_NUM_THREADS=2 PROGRAM N FILES --in=WORK/x -N", 2);
         let work = Path::new("/w");
         let (variables, words) = entry.words(Mode::Launched, true, "/p", work);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_adds_up() {
+    fn an_entry_s_truth_keeps_leads_limits_and_never() {
         let truth =
             Entry::built("a", "C", "a.c", "PROGRAM", 1).led_by(&["f"]).limited_by(&["lock"]).never(&["work"]);
         let Truth { leads, limited_by, never } = truth.truth;

@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn right_answers_hold_in_every_cell() {
+    fn right_figures_hold_in_every_cell() {
         let cells = judge(&LOCKED, &figures(), &Bounds::QUIET);
         assert_eq!(cells.iter().map(|cell| cell.what).collect::<Vec<_>>(), What::ALL);
         assert!(cells.iter().all(|cell| cell.holds), "{cells:?}");
@@ -378,7 +378,7 @@ mod tests {
 
     /// One wrong figure at a time; each fails its cell and no other.
     #[test]
-    fn a_wrong_figure_fails_its_cell() {
+    fn a_wrong_figure_fails_its_cell_and_no_other() {
         type Change = fn(&mut Figures);
         let wrong: [(What, Change); 22] = [
             (What::Unharmed, |it| it.recorded[1].code = Some(1)),
@@ -417,7 +417,7 @@ mod tests {
 
     /// In every recording; a small row of `never` does no harm, and a program without known limits is not judged.
     #[test]
-    fn the_kind_of_the_limit_is_judged_where_it_is_known() {
+    fn the_kind_of_the_limit_is_judged_only_where_it_is_known() {
         let mut figures = figures();
         assert_eq!(true_limit(&truth(&["crunch"]), &figures.answers), None);
         let wrong = |limited_by, never, figures: &Figures| {
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shared_machine_is_not_asked_how_long_it_took() {
+    fn a_shared_machine_is_not_judged_by_times() {
         let cells = judge(&truth(&["crunch"]), &figures(), &Bounds::SHARED);
         let timed = [What::Time, What::Speedup, What::NoChange, What::ToldCost, What::Cost];
         assert!(cells.len() == 8 && cells.iter().all(|cell| !timed.contains(&cell.what)), "{cells:?}");

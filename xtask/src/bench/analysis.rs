@@ -302,7 +302,7 @@ mod tests {
     use super::{growth, samples};
 
     #[test]
-    fn perf_says_how_many_it_recorded() {
+    fn perf_s_number_of_samples_is_read_from_its_output() {
         assert_eq!(
             samples("[ perf record: Captured and wrote 1.2 MB perf.data (12345 samples) ]"),
             Some(12_345.0)
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn growth_is_the_power_of_the_events() {
+    fn growth_is_the_exponent_of_time_in_events() {
         let square = growth([(10.0, 1.0), (100.0, 100.0)]).expect("ten times as many");
         assert!((square - 2.0).abs() < 1e-12);
         assert_eq!(growth([(10.0, 1.0), (11.0, 5.0)]), None, "about as many");

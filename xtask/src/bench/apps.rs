@@ -281,7 +281,7 @@ mod tests {
     use crate::sample::Sample;
 
     #[test]
-    fn pairs_that_differ_more_are_more() {
+    fn more_pairs_are_run_when_they_differ_more() {
         let pairs = Pairs { least: 3, most: 6, good: 0.01 };
         let count = |spread: f64| {
             let mut slower = Sample::default();
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_read_from_the_summary() {
+    fn the_number_of_events_is_read_from_the_summary() {
         assert_eq!(leading_number("1,234,567, 89 a second"), 1_234_567.0);
         assert_eq!(leading_number("0"), 0.0);
     }

@@ -84,7 +84,7 @@ mod tests {
     use super::children_seconds;
 
     #[test]
-    fn the_shells_times_are_read() {
+    fn times_of_children_are_read_from_the_shell_s_output() {
         assert_eq!(children_seconds("0m0.001s 0m0.002s\n1m2.500s 0m0.250s\n"), Some(62.75));
         assert_eq!(children_seconds("nothing"), None);
     }

@@ -153,14 +153,14 @@ mod tests {
     use super::{lost_percent, verdict};
 
     #[test]
-    fn losses_are_read_from_the_summary() {
+    fn the_lost_percentage_is_read_from_the_summary() {
         assert_eq!(lost_percent("events    5\nlost      0\n").unwrap(), 0.0);
         assert_eq!(lost_percent("lost      1,135,025 (32.10 %): did not fit\n").unwrap(), 32.1);
         assert!(lost_percent("nothing of the kind").is_err());
     }
 
     #[test]
-    fn a_tie_is_not_called_a_win() {
+    fn a_tie_of_two_slow_downs_is_not_called_a_win() {
         assert_eq!(verdict(24, 24), "its slow-down is the smaller.");
         assert_eq!(verdict(18, 24), "its slow-down is the smaller.");
         assert_eq!(verdict(13, 24), "no clear difference on this machine.");

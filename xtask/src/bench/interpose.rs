@@ -85,7 +85,7 @@ mod tests {
     use super::times;
 
     #[test]
-    fn times_are_read() {
+    fn wall_and_cpu_times_are_read_from_a_benchmark_s_output() {
         assert_eq!(times("12 ns wall, 7 ns CPU\n"), Some([12.0, 7.0]));
         assert_eq!(times("12 ns\n"), None);
     }

@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn code_is_what_may_be_executed() {
+    fn only_executable_segments_count_as_code() {
         let text = "  Type   Offset   VirtAddr           PhysAddr           FileSiz  MemSiz   Flg Align
   LOAD           0x000000 0x0000000000000000 0x0000000000000000 0x0005f8 0x0005f8 R   0x1000
   LOAD           0x001000 0x0000000000002000 0x0000000000002000 0x000165 0x000165 R E 0x1000

@@ -326,7 +326,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_cost_counts() {
+    fn the_last_cost_in_the_output_counts() {
         assert_eq!(
             told_cost("a  cost 1.5 % (0.2 in it)\n\ncost   2.25 %: of\nprobes would cost 9 times"),
             Some(2.25)
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn near_is_a_third_or_half_a_point() {
+    fn a_told_cost_is_near_within_a_third_or_half_a_point() {
         let cost = |measured, said| {
             let mut cost = Cost::default();
             cost.measured.push(measured);

@@ -140,7 +140,7 @@ mod tests {
     use super::executable;
 
     #[test]
-    fn the_object_is_what_cargo_names_last() {
+    fn the_kernel_object_is_the_last_executable_that_cargo_names() {
         let messages = concat!(
             "{\"reason\":\"compiler-artifact\",\"executable\":null}\n",
             "   Compiling probe-ebpf\n",

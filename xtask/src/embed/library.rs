@@ -99,9 +99,9 @@ mod tests {
     /// A shell's loop starts thousands of programs that never lock anything: there the library costs only the loader's work.
     /// Two mappings without a hole between them, nothing to clear, nothing to protect, one page to change.
     #[test]
-    fn the_loader_has_little_to_do() {
+    fn the_embedded_library_gives_the_loader_little_to_do() {
         const PAGE: u64 = 4096;
-        let Some(library) = embedded("the_loader_has_little_to_do") else { return };
+        let Some(library) = embedded("the_embedded_library_gives_the_loader_little_to_do") else { return };
         let file = std::fs::read(library).unwrap();
         let parts = parts(&file);
         let of = |kind: u64| parts.iter().filter(move |part| part[0] == kind).collect::<Vec<_>>();
@@ -128,12 +128,15 @@ mod tests {
     /// The library must not keep a program from starting because a symbol, or a version of one, is missing, and must define
     /// nothing before the program's libraries but the functions that it wraps.
     #[test]
-    fn the_library_needs_nothing_and_defines_only_what_it_wraps() {
+    fn the_embedded_library_needs_nothing_and_defines_only_what_it_wraps() {
         if std::process::Command::new("nm").arg("--version").output().is_err() {
-            println!("SKIP the_library_needs_nothing_and_defines_only_what_it_wraps: there is no nm");
+            println!(
+                "SKIP the_embedded_library_needs_nothing_and_defines_only_what_it_wraps: there is no nm"
+            );
             return;
         }
-        let Some(library) = embedded("the_library_needs_nothing_and_defines_only_what_it_wraps") else {
+        let Some(library) = embedded("the_embedded_library_needs_nothing_and_defines_only_what_it_wraps")
+        else {
             return;
         };
         let defined = names(&library, true);

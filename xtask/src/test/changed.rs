@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_is_tested_and_its_users_are_linted() {
+    fn the_changed_crate_is_tested_and_its_users_are_linted() {
         let concerned = of_one("engine/src/event/mod.rs");
         assert_eq!(concerned.tested, ["engine"]);
         assert_eq!(
@@ -99,13 +99,13 @@ mod tests {
     }
 
     #[test]
-    fn what_all_share_concerns_all() {
+    fn a_change_of_a_shared_file_concerns_all_crates() {
         assert_eq!(of_one("Cargo.lock").tested.len(), CRATES.len());
         assert!(of_one("probe-ebpf/src/main.rs").kernel_programs);
     }
 
     #[test]
-    fn each_member_of_the_workspace_is_known() {
+    fn the_list_of_crates_has_every_member_of_the_workspace() {
         let manifest = std::fs::read_to_string(Workspace::find().root.join("Cargo.toml")).unwrap();
         let members = manifest.lines().find_map(|line| line.strip_prefix("members = ")).unwrap();
         assert_eq!(members.split(',').count(), CRATES.len() + 1, "{members}");

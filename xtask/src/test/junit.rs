@@ -102,7 +102,7 @@ test a::left_out ... ok
 </testsuites>"#;
 
     #[test]
-    fn each_kind_of_ending_is_understood() {
+    fn each_outcome_in_a_junit_report_is_read() {
         let tests = read(REPORT).unwrap();
         let outcomes: Vec<&Outcome> = tests.iter().map(|test| &test.outcome).collect();
         assert_eq!(
@@ -120,7 +120,7 @@ test a::left_out ... ok
     }
 
     #[test]
-    fn what_is_no_report_is_an_error() {
+    fn a_malformed_junit_report_is_an_error() {
         assert!(read("").is_err());
         assert!(read("<testsuites>").is_err());
     }

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn each_outcome_counts_once() {
+    fn each_test_outcome_counts_once_in_the_score() {
         let mut score = Score::default();
         let skipped = Outcome::Skipped("no root".into());
         score.tests(
@@ -136,21 +136,21 @@ mod tests {
     }
 
     #[test]
-    fn a_runner_that_fails_without_a_failed_test_has_failed() {
+    fn a_test_runner_that_fails_without_a_failed_test_has_failed() {
         let mut score = Score::default();
         score.tests(&[test(Outcome::Passed { tries: 1 })], false);
         assert_eq!(score.failed, ["the test runner itself"]);
     }
 
     #[test]
-    fn a_run_of_no_test_has_failed() {
+    fn a_run_without_any_test_has_failed() {
         let mut score = Score::default();
         score.tests(&[], true);
         assert_eq!(score.failed, ["the test runner itself"]);
     }
 
     #[test]
-    fn a_command_that_cannot_be_started_or_ends_badly_has_failed() {
+    fn a_command_that_cannot_start_or_ends_badly_has_failed() {
         let mut score = Score::default();
         assert!(score.command("good", &mut Command::new("true")));
         assert!(!score.command("bad", &mut Command::new("false")));

@@ -225,14 +225,14 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_of_more_than_three_files_is_told() {
+    fn a_circle_of_more_than_three_files_is_a_complaint() {
         assert_eq!(of_crate("x", &ring(3)), Vec::<String>::new());
         let expected = "x: 4 files need each other in a circle, more than 3: f0, f1, f2, f3";
         assert_eq!(of_crate("x", &ring(4)), [expected]);
     }
 
     #[test]
-    fn an_arrow_that_goes_up_is_told() {
+    fn a_module_that_needs_a_higher_one_is_a_complaint() {
         let files = [
             source("x/src/lib.rs", "mod low; mod high; mod new;"),
             source("x/src/low/mod.rs", "mod part;"),
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_needs_only_those_below_it() {
+    fn a_crate_that_needs_a_higher_one_is_a_complaint() {
         let mut manifests: Vec<Source> =
             CRATES.iter().map(|name| source(&format!("{name}/Cargo.toml"), "[dependencies]\n")).collect();
         assert_eq!(crates(&manifests), Vec::<String>::new());

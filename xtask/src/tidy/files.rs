@@ -74,7 +74,7 @@ mod tests {
     use crate::workspace::Workspace;
 
     #[test]
-    fn this_very_file_is_found_both_ways() {
+    fn this_very_file_is_found_by_sources_and_by_walk() {
         let workspace = Workspace::find();
         let own = "xtask/src/tidy/files.rs";
         assert!(sources(&workspace).unwrap().iter().any(|source| source.path == own));

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_are_in_plain_english() {
+    fn a_calque_in_a_document_is_a_complaint() {
         assert_eq!(
             complaints("Fine.\nWhoever it is, it\nis said.\n"),
             [
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_are_in_plain_english() {
+    fn a_calque_in_a_comment_is_a_complaint() {
         let text = "//! Fine.\n    /// Whoever `beside` it is.\nlet beside = 1; // whoever\n";
         assert_eq!(
             comments(&page("a/src/x.rs", text)),
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn sentences_are_short() {
+    fn a_sentence_of_more_than_thirty_words_is_a_complaint() {
         let words = |count: usize| "word ".repeat(count);
         assert!(complaints(&format!("{}.\n", words(MOST_WORDS).trim())).is_empty());
         assert_eq!(
@@ -247,14 +247,14 @@ mod tests {
     }
 
     #[test]
-    fn documents_keep_their_budget_of_words() {
+    fn a_document_beyond_its_budget_of_words_is_a_complaint() {
         let long = "word.\n".repeat(101);
         assert_eq!(check(&page("docs/decisions/001-a.md", &long)), ["101 words, more than 100"]);
         assert!(check(&page("docs/a.md", &long)).is_empty());
     }
 
     #[test]
-    fn a_path_that_is_named_exists() {
+    fn a_path_that_does_not_exist_is_a_complaint() {
         let page = page("A.md", "`engine/src/a.rs`, `engine/src/b.rs`, `b.rs`, `engine::x`, `tests/{a,b}`\n");
         assert_eq!(
             named_paths(&page, |path| path == "engine/src/a.rs"),
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_that_is_named_exists() {
+    fn a_test_name_in_a_table_that_does_not_exist_is_a_complaint() {
         let source = page("a/tests/x.rs", "#[test]\nfn is_there() {}\n");
         let named = |cell: &str| {
             let text =

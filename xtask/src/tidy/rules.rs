@@ -152,13 +152,13 @@ mod tests {
     }
 
     #[test]
-    fn a_file_says_what_it_is() {
+    fn a_file_without_a_first_comment_is_a_complaint() {
         assert!(complaints("a/src/x.rs", "//! Clean.\nfn main() {}\n").is_empty());
         assert!(complaints("a/src/x.rs", "use std;\n")[0].starts_with("hard line 1"));
     }
 
     #[test]
-    fn long_files_are_seen() {
+    fn a_file_that_is_too_long_is_a_complaint() {
         let long = |lines: usize| format!("//! Long.\n{}", "x();\n".repeat(lines));
         assert!(complaints("a/src/x.rs", &long(299)).is_empty());
         assert!(complaints("a/src/x.rs", &long(300))[0].starts_with("soft 301"));
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn unfinished_work_is_named() {
+    fn a_mark_of_unfinished_work_is_a_complaint() {
         let [first, second] = unfinished();
         assert_eq!(complaints("README.md", &format!("{first}: later\n{second}\n")).len(), 2);
         assert!(complaints("README.md", &format!("{first}S are words\n")).is_empty());

@@ -126,7 +126,7 @@ mod tests {
     use super::of;
 
     #[test]
-    fn only_code_has_words() {
+    fn only_code_outside_comments_and_strings_has_words() {
         let text = "// a\n/* b */ use c::d; let e: &'f str = \"g \\\" h\"; r#\"i \" j\"#; 'k'; '\\'' ; rest";
         let words =
             ["use", "c", "::", "d", ";", "let", "e", ":", "&", "f", "str", "=", ";", ";", ";", ";", "rest"];
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_tests_compile_is_left_out() {
+    fn code_compiled_only_for_tests_has_no_words() {
         let text = "#[cfg(test)] #[derive(A)] mod b { c() } d; #[cfg(any(test, x))] use e; #[cfg(not(test))] f; #[g] h";
         assert_eq!(of(text), ["d", ";", "f", ";", "h"]);
     }

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_are_small_and_nothing_is_left_out() {
+    fn attach_groups_are_small_and_contain_everything() {
         let sizes = [1, 63, 1, 64, 65, 200, 2, 2];
         let groups: Vec<Vec<usize>> = in_small_groups(&sizes, |size| *size).map(<[usize]>::to_vec).collect();
         assert_eq!(groups, [vec![1, 63], vec![1], vec![64], vec![65], vec![200], vec![2, 2]]);

@@ -100,7 +100,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn functions_share_few_links() {
+    fn a_process_s_functions_share_a_few_links() {
         let (a, b) = (binary("a"), binary("b"));
         for (count, links) in [(0, 0), (1, 1), (64, 1), (65, 2), (512, 8), (5_000, 8)] {
             let groups = split((0..count).map(|id| function(id, &a)).collect(), LINKS_PER_PROCESS);
@@ -117,7 +117,7 @@ pub(super) mod tests {
 
     /// Processes with many functions must leave slots for further processes.
     #[test]
-    fn many_processes_with_many_functions_have_room() {
+    fn links_leave_room_for_190_processes_with_thousands_of_functions() {
         let a = binary("a");
         let (mut free, mut processes) = (MAX_GROUPS, 0);
         loop {

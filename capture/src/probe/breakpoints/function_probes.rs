@@ -370,7 +370,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_behind_the_functions_counters_gets_no_probe() {
+    fn a_function_number_beyond_the_counters_gets_no_probe() {
         let file = binary("a");
         let mut functions: Vec<ProbeFunction> = [6, 9, 7, 8].map(|id| function(id, &file)).into();
         functions.push(function(calibrate::FIRST_NUMBER, &file));

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn each_place_gets_one_probe_and_each_call_its_site() {
+    fn each_place_in_a_libc_gets_one_probe_and_each_call_a_site() {
         let file = file();
         let points = points(2, &file, 40, &SyncFamily::ALL, true);
         let parts: Vec<(u64, Part, u16)> =
@@ -165,14 +165,14 @@ mod tests {
     }
 
     #[test]
-    fn a_family_that_is_off_has_no_probe_left() {
+    fn a_lock_family_that_is_off_has_no_probe() {
         let points = points(0, &file(), 0, &[SyncFamily::Thread], true);
         assert_eq!(points.len(), 1);
         assert_eq!(points[0].0, 300);
     }
 
     #[test]
-    fn devices_are_numbered_as_inside_the_kernel() {
+    fn device_numbers_are_those_of_the_kernel() {
         assert_eq!(kernel_device(libc::makedev(0, 4)), 4);
         assert_eq!(kernel_device(libc::makedev(8, 300)), 8 << 20 | 300);
     }

@@ -163,7 +163,7 @@ mod tests {
 
     /// Attaching must neither wait for ever nor end longpole by SIGPIPE.
     #[test]
-    fn one_that_ends_at_once_is_an_error_and_its_links_are_gone() {
+    fn a_link_process_that_ends_at_once_is_an_error() {
         let keeper = LinkKeeper::new(Some(PathBuf::from("/bin/true")));
         assert_eq!(keeper.vouch(), Ok(()), "nothing was attached yet");
         let file = File::open("/proc/self/exe").expect("program");

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_refuses_is_told_by_its_number() {
+    fn a_refused_attach_returns_the_kernel_s_error_number() {
         let (longpole, thread) = serving(Held::default());
         let file = File::open("/proc/self/exe").expect("program");
         let attach = || Told::Attach { pid: 1, offsets: vec![0x40], cookies: vec![7] };

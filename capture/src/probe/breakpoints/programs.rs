@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_the_last_that_was_begun_whatever_ring_tells_first() {
+    fn a_process_s_program_is_the_last_one_begun_in_any_order_of_records() {
         let mut programs = Programs::default();
         programs.see(exec(7, 7, 50).as_bytes());
         programs.see(exec(7, 9, 30).as_bytes());
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_is_forgotten_when_there_are_many() {
+    fn ended_processes_are_forgotten_when_there_are_many() {
         let mut programs = Programs::default();
         for pid in 0..=MANY as u32 {
             programs.see(exec(pid, pid, 5).as_bytes());

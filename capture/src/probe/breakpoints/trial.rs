@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_called_without_end_is_counted_up_to_the_limit_only() {
+    fn a_trial_counts_calls_up_to_its_limit_only() {
         static STOP: AtomicBool = AtomicBool::new(false);
         let (tell, told) = std::sync::mpsc::channel();
         let worker = std::thread::spawn(move || {
@@ -141,7 +141,7 @@ mod tests {
         STOP.store(true, Ordering::Relaxed);
         worker.join().expect("ended");
         let [Some(often), Some(never)] = calls[..] else {
-            return println!("SKIP a_function_called_without_end: no hardware breakpoints here");
+            return println!("SKIP a_trial_counts_calls_up_to_its_limit_only: no hardware breakpoints here");
         };
         assert_eq!((often.count, never.count), (MOST_HITS as u64, 0));
         assert!(often.ran_ns < never.ran_ns, "switched off when it was enough: {often:?} {never:?}");

@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_members_variables_and_arguments() {
+    fn btf_finds_members_variables_and_tracepoint_arguments() {
         let sample = sample();
         let btf = Btf::parse(&sample).expect("whole");
         assert_eq!(btf.member("outer", "a"), Some(0));
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn tracepoints_keep_their_numbers() {
+    fn reduced_btf_keeps_the_numbers_of_tracepoints() {
         let sample = sample();
         let reduced = Btf::parse(&sample).expect("whole").tracepoints();
         let aya = aya::Btf::parse(&reduced, aya::Endianness::Little).expect("whole");
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn cut_or_changed_bytes_never_panic() {
+    fn cut_or_changed_btf_never_panics() {
         let whole = sample();
         for cut in 0..whole.len() {
             let _ = Btf::parse(&whole[..cut]);

@@ -62,7 +62,7 @@ mod tests {
     use super::set_bits;
 
     #[test]
-    fn each_bit_of_a_word_is_named_once() {
+    fn each_set_bit_of_a_word_is_listed_once() {
         assert_eq!(set_bits(0).count(), 0);
         assert_eq!(set_bits(1 | 1 << 5 | 1 << 63).collect::<Vec<_>>(), [0, 5, 63]);
         assert_eq!(set_bits(u64::MAX).collect::<Vec<_>>(), (0..64).collect::<Vec<_>>());

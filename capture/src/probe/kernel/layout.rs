@@ -217,11 +217,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_running_kernel_has_everything() {
+    fn the_running_kernel_s_btf_has_every_member() {
         let data = match btf::of_kernel() {
             Ok(data) => data,
             Err(error) => {
-                println!("SKIP the_running_kernel_has_everything: no BTF: {error}");
+                println!("SKIP the_running_kernel_s_btf_has_every_member: no BTF: {error}");
                 return;
             }
         };
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_member_is_named() {
+    fn a_missing_kernel_member_is_an_error_with_its_name() {
         // Type information without any type.
         let mut empty = vec![0x9f, 0xeb, 1, 0];
         for word in [24u32, 0, 0, 0, 1] {

@@ -61,9 +61,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_programs_inside_fit() {
+    fn the_embedded_kernel_programs_have_this_version() {
         if !has_programs() {
-            println!("SKIP the_programs_inside_fit: no kernel programs in this build");
+            println!("SKIP the_embedded_kernel_programs_have_this_version: no kernel programs in this build");
             return;
         }
         assert_eq!(check(OBJECT), Ok(()));
@@ -71,10 +71,10 @@ mod tests {
 
     /// An object file of another version gives this error instead of the verifier's with a hint about the kernel.
     #[test]
-    fn programs_of_another_version_are_told_to_be_rebuilt() {
+    fn kernel_programs_of_another_version_are_an_error_with_a_hint() {
         if !has_programs() {
             println!(
-                "SKIP programs_of_another_version_are_told_to_be_rebuilt: no kernel programs in this build"
+                "SKIP kernel_programs_of_another_version_are_an_error_with_a_hint: no kernel programs in this build"
             );
             return;
         }

@@ -183,14 +183,14 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_left_alone() {
+    fn samples_within_the_budget_are_not_thinned() {
         let mut world = World::new(Some(20_000), 0.012, 0.007);
         world.run(100);
         assert_eq!(world.changes, 0);
     }
 
     #[test]
-    fn what_is_too_much_is_thinned_within_seconds_and_stays_so() {
+    fn samples_that_cost_too_much_are_thinned_within_seconds() {
         let mut world = World::new(Some(20_000), 0.06, 0.005);
         world.run(3);
         assert!(world.level >= 2, "{}", world.level);
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_that_nobody_asked_for_begins_where_it_fits() {
+    fn the_default_sampling_rate_starts_where_it_fits_the_budget() {
         // On real machines a tick costs 1 to 2 µs. 499 times 28 µs are 1.4 %, three quarters of 2 % are 1.5 %.
         assert_eq!(AdaptiveSampling::fitting(Some(20_000), 499, 2_000).level(), 0);
         assert_eq!(AdaptiveSampling::fitting(Some(20_000), 499, 22_000).level(), 0);
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_that_nobody_asked_for_falls_to_its_own_share() {
+    fn the_default_sampling_rate_falls_to_its_share_of_the_budget() {
         let mut world = World::with(AdaptiveSampling::fitting(Some(20_000), 499, 1_000), 0.036, 0.0);
         assert_eq!(world.level, 0);
         world.run(20);
@@ -223,7 +223,7 @@ mod tests {
 
     /// Ticks and the rest of recording together keep to the budget of 2 %, but ticks always have a part of it.
     #[test]
-    fn ticks_take_what_the_rest_leaves_but_some() {
+    fn ticks_take_what_the_rest_of_recording_leaves_but_at_least_some() {
         for (others, most, least) in [(0.0, 0.015, 0.012), (0.012, 0.0081, 0.004), (0.3, 0.0076, 0.003)] {
             let mut world = World::with(AdaptiveSampling::fitting(Some(20_000), 499, 1_000), 0.014, others);
             world.run(60);
@@ -234,7 +234,7 @@ mod tests {
 
     /// The stacks of a program that sleeps all the time must not use up the ticks' part of the budget.
     #[test]
-    fn sleeps_and_wakes_have_a_share_of_their_own() {
+    fn off_cpu_samples_have_their_own_share_of_the_budget() {
         let mut ticks = World::with(AdaptiveSampling::fitting(Some(20_000), 499, 5_000), 0.007, 0.03);
         let mut events = World::with(AdaptiveSampling::of_events(Some(20_000)), 0.02, 0.0);
         ticks.run(30);
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quarter_is_left_beside_whatever_else_is_spent() {
+    fn samples_keep_a_quarter_of_the_budget_whatever_else_costs() {
         let mut world = World::new(Some(20_000), 0.03, 0.2);
         world.run(5);
         let share = world.run(60);
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn they_come_back_when_they_are_cheap_again() {
+    fn sampling_rises_again_when_samples_are_cheap() {
         let mut world = World::new(Some(20_000), 0.2, 0.0);
         world.run(10);
         assert!(world.level >= 4, "{}", world.level);
@@ -270,14 +270,14 @@ mod tests {
     }
 
     #[test]
-    fn without_a_budget_all_are_taken() {
+    fn without_a_budget_all_samples_are_taken() {
         let mut world = World::new(None, 10.0, 0.0);
         world.run(10);
         assert_eq!(world.changes, 0);
     }
 
     #[test]
-    fn a_cost_that_nothing_can_stop_ends_at_the_last_step() {
+    fn sampling_that_always_costs_too_much_ends_at_the_last_step() {
         let mut world = World::new(Some(1), 1e3, 0.0);
         world.run(100);
         assert_eq!((world.level, world.changes), (MOST, 1));

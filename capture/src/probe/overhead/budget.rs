@@ -295,7 +295,7 @@ mod tests {
 
     /// Without a limit nothing is removed and nothing restored, not even functions that were removed along with others.
     #[test]
-    fn without_a_limit_nothing_comes_back() {
+    fn without_a_budget_removed_probes_are_not_restored() {
         let mut budget = Budget::new(None);
         assert!(!budget.is_limited() && Budget::new(Some(20_000)).is_limited());
         budget.disabled_along([7].into_iter(), 0);
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn within_the_budget_nothing_happens() {
+    fn within_the_budget_no_probes_are_removed() {
         // The two functions cost 1.9 % together.
         let mut world = World::new(20_000, &[(1, 500.0, 17_000.0), (2, 600.0, 17_000.0)]);
         world.run(600.0);
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hot_function_goes_within_a_moment_and_the_others_stay() {
+    fn a_hot_function_loses_its_probes_at_once_and_others_keep_theirs() {
         let mut world =
             World::new(20_000, &[(1, 100_000.0, 17_000.0), (2, 100.0, 17_000.0), (3, 10.0, 17_000.0)]);
         world.run(1.0);
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_disabled_along_with_a_dear_one_comes_back_soon_and_not_all_at_once() {
+    fn functions_removed_along_with_a_hot_one_are_restored_in_parts() {
         let innocent = 2..1_002;
         let rates: Vec<(ProbeId, f64, f64)> = std::iter::once((1, 100_000.0, 17_000.0))
             .chain(innocent.clone().map(|probe| (probe, 0.1, 17_000.0)))
@@ -343,7 +343,7 @@ mod tests {
 
     /// A function that is called thirty times a second keeps its probes even if one call falls into the first moment.
     #[test]
-    fn one_call_does_not_make_a_function_dear() {
+    fn a_single_call_does_not_make_a_function_hot() {
         let mut budget = Budget::new(Some(20_000));
         assert_eq!(
             budget.look(&Spent { probes: vec![(1, 0), (2, 0)], ..Spent::default() }),
@@ -358,7 +358,7 @@ mod tests {
     /// When the hottest functions are gone and the next ones show, these must not have a new debt for free: a program
     /// with 24 hot functions that runs for 0.3 s would be slowed to half for all of it.
     #[test]
-    fn what_hot_functions_have_hidden_goes_without_another_debt() {
+    fn functions_hidden_by_hot_ones_are_removed_without_more_cost() {
         let rates: Vec<(ProbeId, f64, f64)> =
             (0..24).map(|id| (id, 100_000_000.0 / f64::from(1 << id), 17_000.0)).collect();
         let mut world = World::new(20_000, &rates);
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slight_excess_is_ended_too() {
+    fn a_slight_excess_over_the_budget_is_ended_too() {
         // The two functions cost 2.55 % together.
         let mut world = World::new(20_000, &[(1, 1_000.0, 17_000.0), (2, 500.0, 17_000.0)]);
         world.run(10.0);
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn thousands_of_warm_functions_together_are_cut_down_to_the_budget() {
+    fn thousands_of_warm_functions_are_reduced_to_the_budget() {
         let rates: Vec<(ProbeId, f64, f64)> =
             (0..4_000).map(|id| (id, 1.0 + f64::from(id % 97), 17_000.0)).collect();
         let mut world = World::new(20_000, &rates);
@@ -392,7 +392,7 @@ mod tests {
 
     /// A function that is hot for ever is tried again ever more rarely.
     #[test]
-    fn what_is_always_hot_is_tried_ever_more_rarely() {
+    fn a_function_that_is_always_hot_is_tried_less_and_less_often() {
         let mut world = World::new(20_000, &[(1, 50_000.0, 17_000.0)]);
         world.run(3_600.0);
         let back = world.changes.iter().filter(|(_, decision)| !decision.restore.is_empty()).count();
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_become_rare_comes_back() {
+    fn a_function_that_became_rare_gets_its_probes_back() {
         let mut world = World::new(20_000, &[(1, 5_000.0, 17_000.0), (2, 10.0, 17_000.0)]);
         world.run(5.0);
         assert!(!world.on.contains(&1));
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_scheduler_leaves_a_quarter_for_functions() {
+    fn with_expensive_events_functions_keep_a_quarter_of_the_budget() {
         // Functions cost 1.7 %, and costs that cannot be removed exceed the budget.
         let mut world = World::new(20_000, &[(1, 970.0, 17_000.0), (2, 10.0, 17_000.0), (3, 20.0, 17_000.0)]);
         world.fixed = 0.03;
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_that_hardly_run_keep_some_probes() {
+    fn a_process_that_hardly_runs_keeps_its_probes() {
         // 1 ms of own time a second with 30 calls in it: they cost half of own time, but 0.05 % of a CPU.
         let mut world = World::new(20_000, &[(1, 30_000.0, 17_000.0)]);
         world.threads = 0.001;
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_budget_nothing_is_taken_off() {
+    fn without_a_budget_no_probes_are_removed() {
         let mut world = World::new(20_000, &[(1, 1e6, 17_000.0)]);
         world.budget = Budget::new(None);
         world.run(10.0);
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_cannot_be_do_no_harm() {
+    fn impossible_numbers_do_not_panic_the_budget() {
         let mut budget = Budget::new(Some(u32::MAX));
         let mut state = 7u64;
         let mut next = || {

@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hit_is_cut_at_its_record() {
+    fn a_hit_s_cost_is_divided_at_its_record() {
         let timed: Vec<(u64, u64)> = (0..100).map(|call| (call * 1_000, call * 1_000 + 600)).collect();
         let mut times: Vec<u64> = timed.iter().map(|(from, _)| from + 400).collect();
         let cost = cost_of(&timed, &mut times, 100).expect("hits");
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn own_code_is_found() {
+    fn the_calibration_function_is_found_in_this_program() {
         let offset = own_offset(emulated as *const () as usize).expect("mapped");
         let bytes = std::fs::read("/proc/self/exe").expect("program");
         let at = usize::try_from(offset).expect("small");

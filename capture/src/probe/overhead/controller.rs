@@ -460,7 +460,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rate_is_that_of_the_window_up_to_the_cut() {
+    fn a_cut_function_s_rate_is_that_of_its_last_window() {
         let window = 1u64 << RATE_WINDOW_SHIFT;
         let counters =
             FunctionCounters { calls: 9, window: 3, window_calls: 500, cut_ns: 3 * window + 5_000_000 };

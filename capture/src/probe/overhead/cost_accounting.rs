@@ -483,7 +483,7 @@ mod tests {
     /// The collector also takes time for other work, such as removing probes. If that were charged to the few records of a
     /// rarely called function, the function would lose its probes.
     #[test]
-    fn what_an_idle_collector_takes_is_no_probes_doing() {
+    fn an_idle_collector_s_time_is_not_charged_to_records() {
         assert_eq!(reading_ns(7_000_000.0, 80.0, 14.0, 6_500.0), 80.0 * 6_500.0);
         assert_eq!(reading_ns(7_000_000.0, 10_000.0, 10_000.0, 6_500.0), 3_500_000.0);
         assert_eq!(reading_ns(7_000_000.0, 0.0, 0.0, 6_500.0), 0.0);

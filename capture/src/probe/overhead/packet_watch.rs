@@ -101,28 +101,28 @@ mod tests {
     }
 
     #[test]
-    fn a_server_with_clients_elsewhere_loses_them_once() {
+    fn following_packets_of_a_server_with_remote_clients_stops_once() {
         let mut world = World::default();
         world.run(60, 50_000, 0, 0);
         assert_eq!(world.changes, [false]);
     }
 
     #[test]
-    fn few_packets_are_followed_for_ever() {
+    fn few_packets_are_followed_all_the_time() {
         let mut world = World::default();
         world.run(60, 1_000, 1, 0);
         assert!(world.changes.is_empty(), "{:?}", world.changes);
     }
 
     #[test]
-    fn who_wakes_its_own_threads_keeps_them() {
+    fn packets_that_wake_the_program_s_own_threads_stay_followed() {
         let mut world = World::default();
         world.run(60, 50_000, 10, 10);
         assert!(world.changes.is_empty(), "{:?}", world.changes);
     }
 
     #[test]
-    fn they_come_back_when_they_may_be_of_use_and_stay_if_they_are() {
+    fn packets_are_followed_again_when_they_may_be_local() {
         let mut world = World::default();
         world.run(10, 50_000, 0, 0);
         world.run(20, 50_000, 10, 10);
@@ -132,7 +132,7 @@ mod tests {
 
     /// The program's threads are interrupted by packets for others of its threads.
     #[test]
-    fn trials_that_find_nothing_become_rare() {
+    fn packet_trials_that_find_nothing_become_rare() {
         let mut world = World::default();
         world.run(30, 50_000, 10, 0);
         world.run(120, 50_000, 10, 0);
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn they_come_back_when_there_are_few_packets() {
+    fn packets_are_followed_again_when_there_are_few() {
         let mut world = World::default();
         world.run(10, 50_000, 0, 0);
         world.run(10, 100, 0, 0);

@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn books_wait_while_probes_cost_next_to_nothing() {
+    fn polls_are_rare_while_probes_cost_next_to_nothing() {
         let urgency = [0, 499_999, 500_000, 2_000_000, 2_000_001].map(PollUrgency::of);
         assert_eq!(
             urgency,

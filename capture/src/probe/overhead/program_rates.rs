@@ -92,14 +92,14 @@ mod tests {
     /// A server runs in turns with another one and is stopped together with longpole for half a second each time. Events of
     /// the other one must not be charged to it.
     #[test]
-    fn what_was_measured_while_longpole_was_held_is_not_believed() {
+    fn rates_measured_while_longpole_was_stopped_are_not_used() {
         let held =
             Measured { lasted_ns: 610_000_000, events: 3_000, others_ns: 18_000_000, ..Measured::default() };
         assert_eq!(ProgramRates::default().measured(&held), Err(HeldUp));
     }
 
     #[test]
-    fn what_is_measured_is_what_is_charged() {
+    fn measured_rates_are_the_ones_charged() {
         let by = Measured {
             lasted_ns: WINDOW_NS,
             events: 6_000,
@@ -115,7 +115,7 @@ mod tests {
     /// With few events on a busy machine most of the programs' time is other programs' doing: charged to nginx's events, as
     /// 19.5 µs each, it would make 182 % of a CPU.
     #[test]
-    fn what_others_cause_is_charged_to_the_time_that_passes() {
+    fn cost_that_other_programs_cause_is_charged_to_time() {
         let by = Measured { lasted_ns: WINDOW_NS, events: 60, others_ns: 1_170_000, ..Measured::default() };
         let rates = after(by);
         let a_second = rates.cost_ns(1e9, 90_000.0, 0.0);

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_cheap_is_counted_all_the_time() {
+    fn cheap_requests_are_counted_all_the_time() {
         let mut watch = RequestWatch::begin(1_000);
         for look in 1..100u64 {
             let now_ns = 1_000 + look * LEAST_NS;
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_costs_much_is_counted_in_stretches_that_cost_their_share() {
+    fn expensive_requests_are_counted_in_stretches_within_their_share() {
         let (mut watch, mut is_on, mut cost_ns, mut changes) = (RequestWatch::begin(0), true, 0u64, 0);
         let (step_ns, all_ns) = (100_000_000u64, 300_000_000_000u64);
         for now_ns in (step_ns..=all_ns).step_by(step_ns as usize) {

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_is_measured_from_its_first_reading_on() {
+    fn a_process_s_cpu_time_counts_from_its_first_reading() {
         burn();
         let mut time = CpuTime::default();
         time.read_processes(std::iter::once(std::process::id()), false);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn children_that_were_waited_for_are_told_by_their_parent() {
+    fn cpu_time_of_awaited_children_is_read_from_their_parent() {
         let stat = "7 (a) b) S 1 7 7 0 -1 4194560 1 2 3 4 11 12 130 140 20 0 1 0 55 66 77";
         assert_eq!(waited_for_ticks(stat), 270);
         assert_eq!(waited_for_ticks("nonsense"), 0);
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn short_gaps_and_single_long_ones_are_no_interrupts() {
+    fn only_repeated_long_gaps_count_as_interrupts() {
         let mut gaps = vec![13_000; 28];
         gaps.extend([700; 90]);
         gaps.push(4_000_000);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_have_ended_keep_what_they_used() {
+    fn threads_that_have_ended_keep_their_cpu_time() {
         let mut time = CpuTime::default();
         std::thread::scope(|scope| {
             let (told, wait) = std::sync::mpsc::channel::<()>();

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn the_clock_follows_the_program_and_what_did_not_tick_is_counted() {
+    fn sampling_clocks_follow_the_program_and_missed_time_is_counted() {
         let mut coverage = Coverage::default();
         let all: Vec<u32> = (0..64).collect();
         let first = coverage.look(5 * SECOND, &all, &|_| 0);
@@ -133,7 +133,7 @@ mod tests {
 
     /// A CPU that comes online during the recording gets a clock, too.
     #[test]
-    fn cpus_that_come_and_go_gain_and_lose_their_clock() {
+    fn cpus_that_come_and_go_gain_and_lose_their_sampling_clock() {
         let mut coverage = Coverage::default();
         let count = |_| 7;
         assert_eq!(coverage.look(SECOND, &[0], &count).on, [0]);

@@ -158,7 +158,7 @@ mod tests {
 
     /// Each CPU has its own ring, since CPUs that share one wait for each other at each record.
     #[test]
-    fn every_cpu_has_a_ring_and_all_together_have_their_bounds() {
+    fn every_cpu_has_a_ring_and_all_together_are_bounded() {
         for cpus in [1, 2, 3, 8, 16, 17, 64, 128, 192, 256, 1024] {
             let usual = share(cpus, USUAL_OF_ALL, USUAL);
             assert!(usual.is_power_of_two() && usual >= 1 << 20);

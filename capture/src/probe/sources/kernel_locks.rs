@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_kept_is_told() {
+    fn kernel_lock_waits_beyond_the_limit_are_counted_as_lost() {
         let of =
             |pid| KernelLockWaits { pid, count: 3, total_ns: u64::from(pid), ..KernelLockWaits::default() };
         let all: Vec<KernelLockWaits> = (1..=MOST as u32 + 2).map(of).collect();

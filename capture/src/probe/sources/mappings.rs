@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_is_read_up_to_its_time() {
+    fn a_mapping_record_is_decoded_with_its_time() {
         let path = *b"/lib/plugin.so\0\0";
         let word = |at: usize| u64::from_le_bytes(path[at..at + 8].try_into().expect("8 bytes"));
         let header = u64::from(MAPPED) | (12 * 8) << 48;
@@ -227,14 +227,14 @@ mod tests {
 
     /// A mapping that our own process makes with the right to execute is reported.
     #[test]
-    fn what_is_mapped_is_told() {
+    fn a_new_executable_mapping_is_reported_once() {
         let mappings = match aya::util::nr_cpus() {
             Ok(cpus) => Mappings::watch(cpus.get()),
             Err((_, error)) => Err(error),
         };
         let mut mappings = match mappings {
             Ok(mappings) => mappings,
-            Err(error) => return println!("SKIP what_is_mapped_is_told: {error}"),
+            Err(error) => return println!("SKIP a_new_executable_mapping_is_reported_once: {error}"),
         };
         let own = std::process::id();
         let file = File::open("/proc/self/exe").expect("program");

@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_kept_is_counted() {
+    fn request_sums_beyond_the_limit_are_counted_as_lost() {
         let of = |count| RequestSums { count, ..RequestSums::default() };
         let all: Vec<RequestSums> = (1..=MOST as u64 + 2).map(of).collect();
         let kept = most(all, 5);

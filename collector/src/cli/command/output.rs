@@ -66,7 +66,7 @@ mod tests {
     use super::pager;
 
     #[test]
-    fn a_pager_is_for_terminals_alone_and_can_be_turned_off() {
+    fn a_pager_is_used_for_a_terminal_only_and_can_be_turned_off() {
         let name = |terminal, set: Option<&str>, term: Option<&str>| {
             let command = pager(terminal, set.map(Into::into), term.map(Into::into))?;
             Some(command.get_program().to_string_lossy().into_owned())

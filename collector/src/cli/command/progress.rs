@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn estimates_are_right_within_a_factor_of_two() {
+    fn the_estimated_time_left_is_right_within_a_factor_of_two() {
         let mut slow_start = vec![400; 60];
         slow_start[..4].fill(7_000);
         let falling: Vec<u64> = (0..80).map(|step| 4_000 - 25 * step).collect();
@@ -158,14 +158,14 @@ mod tests {
 
     /// The first of 41 steps would suggest 27 s where 1.7 s remain.
     #[test]
-    fn the_first_round_says_nothing() {
+    fn after_the_first_round_of_steps_no_time_left_is_estimated() {
         assert_eq!(left(&done(&[700], 2), 41, 2), None);
         assert_eq!(left(&done(&[700; 4], 2), 41, 2), None);
         assert_eq!(left(&[], 0, 0), None);
     }
 
     #[test]
-    fn only_what_takes_longer_than_a_second_is_told() {
+    fn progress_is_shown_only_for_work_longer_than_a_second() {
         let text = |done: &[u64], all, left: Option<u64>| {
             let done: Vec<Duration> = done.iter().map(|ms| Duration::from_millis(*ms)).collect();
             text(&done, all, left.map(Duration::from_millis))
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_gets_one_line_for_what_takes_long() {
+    fn progress_in_a_pipe_is_one_line_for_work_longer_than_ten_seconds() {
         let line = |left: u64| line(6, 41, "changes", Some(Duration::from_millis(left)));
         assert_eq!(line(12_300).as_deref(), Some("simulating changes: 6 of 41, about 13 s left"));
         assert_eq!(line(9_000), None);

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_before_a_pattern() {
+    fn a_function_is_found_by_its_name_its_beginning_or_a_pattern() {
         let found = |name: &str| functions(&program(), name).map(|found| found.len());
         assert_eq!((found("hash").ok(), found("parse*").ok(), found("*").ok()), (Some(1), Some(2), Some(4)));
         assert_eq!(found("parse_l").ok(), Some(1), "as much of it as is needed");
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_probably_meant() {
+    fn an_unknown_function_or_lock_gets_a_hint_with_similar_names() {
         let hint = |name: &str| functions(&program(), name).expect_err("no such function").hint;
         assert_eq!(hint("hsah"), "did you mean hash?");
         assert_eq!(
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_without_what_it_is() {
+    fn a_lock_is_found_without_its_kind_unless_two_kinds_have_the_name() {
         let text = r#"{"format":"longpole-program","version":1,"threads":[{"name":"T","ops":[["lock","mutex cache"],
             ["unlock","mutex cache"],["lock","mutex m"],["unlock","mutex m"],["spin_lock","spin lock m"],
             ["spin_unlock","spin lock m"]]}]}"#;
@@ -217,7 +217,7 @@ mod tests {
 
     /// Otherwise `--split-lock cache=4` splits the first lock at a place, which no thread may wait for, and gains 0 %.
     #[test]
-    fn a_lock_of_several_with_one_name_is_named_with_its_number() {
+    fn locks_with_the_same_name_are_told_apart_by_their_number() {
         let text = r#"{"format":"longpole-program","version":1,"threads":[{"name":"T","ops":[["lock","mutex m"],
             ["unlock","mutex m"],["lock","mutex m #2"],["unlock","mutex m #2"]]}]}"#;
         let program = engine::program::json::read(text).expect("a program");

@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_equals_sign_counts() {
+    fn a_scale_of_a_function_is_split_at_the_last_equals_sign() {
         assert_eq!(scale("operator===0.5").expect("a pair"), ("operator==".into(), 0.5));
         for wrong in ["parse", "=0.5", ""] {
             assert!(scale(wrong).is_err(), "{wrong}");
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_by_name_or_those_that_do_most() {
+    fn a_thread_count_is_for_named_threads_or_for_all() {
         let parsed = |text: &str| threads(text).ok().map(|threads| (threads.name, threads.count));
         assert_eq!(parsed("8"), Some((None, Count::All(8))));
         assert_eq!(parsed("xz=+4"), Some((Some("xz".into()), Count::More(4))));
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn thresholds() {
+    fn a_threshold_is_percent_for_one_function_or_for_all() {
         let parsed = |text: &str| threshold(text).map(|threshold| (threshold.function, threshold.share));
         assert_eq!(parsed("+5%").expect("a threshold"), (None, 0.05));
         assert_eq!(parsed("5").expect("a threshold"), (None, 0.05));

@@ -313,7 +313,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn means_keep_the_sum() {
+    fn means_over_a_quantum_keep_the_sum_of_the_counts() {
         let changes = [(100, 1), (103, 2), (104, 0), (135, 3), (136, 1)];
         let mut told = Vec::new();
         let times = changes.map(|(time, count)| (Timestamp(time), count));

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_coarse_trace_fits_and_keeps_the_sums_of_every_thread_and_state() {
+    fn a_coarse_trace_fits_and_keeps_the_sums_of_each_thread_and_state() {
         for name in ["store", "attached", "pipeline"] {
             let parts = kept(name);
             let (bytes, all, quantum) = trace(&parts, None);

@@ -99,7 +99,7 @@ mod tests {
 
     /// Otherwise a program with a hot lock is limited by CPUs in one window and by the lock in the next.
     #[test]
-    fn few_questions_find_the_same_limit_as_all_of_them() {
+    fn a_brief_analysis_finds_the_same_limit_as_a_whole_one() {
         for name in ["attached", "forkjoin", "phases", "pipeline", "quicksort", "split", "store", "timers"] {
             let file = format!("{}/../tests/data/recordings/{name}.lp", env!("CARGO_MANIFEST_DIR"));
             let (recording, info) = recording::read(file.as_ref()).expect("a recording");

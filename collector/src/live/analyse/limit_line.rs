@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_large_recording_without_snapshots_is_not_waited_for() {
+    fn the_limit_line_of_a_large_recording_without_snapshots_names_report() {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/recordings/pipeline.lp");
         let (line, _) = limit_and_cost(Path::new(file), MOST_EVENTS + 1);
         let line = line.expect("a line");
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_of_a_kept_recording() {
+    fn the_limit_line_of_a_kept_pipeline_names_its_stage() {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/recordings/pipeline.lp");
         let (line, cost) = limit_and_cost(Path::new(file), 1);
         let line = line.expect("a line");

@@ -189,7 +189,7 @@ mod tests {
 
     /// Analyses keep to their share of the CPU, even for a busy server with many expensive events.
     #[test]
-    fn an_hour_takes_its_share_whatever_events_cost() {
+    fn analyses_keep_their_share_of_the_cpu_whatever_events_cost() {
         for (cpus, share) in [(0.0, 0.002), (0.7, 0.007), (1.0, 0.01), (16.0, 0.02)] {
             for per_second in [100, 10_000, 50_000, 500_000] {
                 for each_ns in [200, 2_000, 50_000] {
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cheap_comes_with_every_refresh_and_is_whole() {
+    fn cheap_analyses_come_with_every_refresh_and_ask_all_questions() {
         let hour = hour(2.0, 1_000, 1_000, 100_000);
         assert_eq!((hour.analyses, hour.last_events), (3_599, 10_000));
         assert!(hour.all_asked > 3_590, "{}", hour.all_asked);
@@ -225,7 +225,7 @@ mod tests {
 
     /// 10,000 events a second with a hot lock. Windows of less than a second would give other answers each time.
     #[test]
-    fn few_questions_are_asked_of_a_long_stretch_rather_than_all_of_a_short_one() {
+    fn a_long_window_with_few_questions_is_preferred_to_a_short_one() {
         let hour = hour(1.5, 10_000, 5_000, 1_000_000);
         assert!((1_150..=1_250).contains(&hour.analyses), "one every three seconds: {}", hour.analyses);
         assert!(hour.last_events >= 20_000, "two seconds of it: {}", hour.last_events);
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_dear_comes_after_some_seconds_with_what_can_be_paid() {
+    fn expensive_analyses_come_less_often_with_as_many_events_as_affordable() {
         let Hour { total_ns, analyses, last_events: events, .. } = hour(2.0, 50_000, 2_000, 1_000_000);
         assert!((1_150..=1_250).contains(&analyses), "{analyses}");
         assert!((60_000..=80_000).contains(&events), "{events}");
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_refresh_pays_for_more() {
+    fn a_long_refresh_interval_pays_for_more_events() {
         let mut pacing = Pacing::new(0, 60 * SECOND, 1_000_000);
         assert!(!pacing.is_due(60 * SECOND - 1, None) && pacing.is_due(60 * SECOND, None));
         pacing.begins(60 * SECOND, None);
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_budget_it_takes_the_most_that_it_may() {
+    fn without_a_budget_analyses_take_the_largest_share_allowed() {
         let free = Overhead { budget_ppm: None, ..cost(0.1, SECOND) };
         assert_eq!([None, Some(&free)].map(share_of_cpu), [MOST_OF_CPU; 2]);
         assert_eq!(share_of_cpu(Some(&cost(1.0, SECOND))), 0.01);

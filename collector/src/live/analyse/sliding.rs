@@ -153,7 +153,7 @@ mod tests {
 
     /// Otherwise the first report of `top -p` names CPUs as the limit of a program with a hot lock.
     #[test]
-    fn the_first_report_waits_until_locks_have_been_tried_but_not_for_long() {
+    fn the_first_report_waits_for_trials_of_locks_for_a_bounded_time() {
         let note = |reason| {
             let kind = NoteKind::Gap { pid: 7, cpu: None, until_ns: 20, lost: 0, reason };
             Note { time_ns: 10, kind }

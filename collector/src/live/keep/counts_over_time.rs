@@ -84,7 +84,7 @@ mod tests {
     use engine::event::{KernelLocks, SampleCounts};
 
     #[test]
-    fn a_stretch_has_what_was_lost_and_spent_in_it() {
+    fn a_stretch_has_the_losses_and_costs_since_its_start() {
         let loss = |dropped| LossCounts { dropped, ..LossCounts::default() };
         let cost = |hits| Overhead { hits, ..Overhead::default() };
         let mut counts = CountsOverTime::new(10);
@@ -108,7 +108,7 @@ mod tests {
 
     /// Otherwise a part of five seconds would have the kernel's lock waits of hours.
     #[test]
-    fn what_is_known_of_the_whole_recording_is_of_no_part_of_it() {
+    fn samples_and_kernel_locks_of_the_whole_recording_belong_to_no_part() {
         let counts = CountsOverTime::new(10);
         let (samples, kernel_locks) = (Some(SampleCounts::default()), Some(KernelLocks::default()));
         for (start_ns, is_all) in [(0, true), (10, true), (11, false)] {

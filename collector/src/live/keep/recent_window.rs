@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn holds_the_last_span_and_nothing_after_the_end() {
+    fn a_recent_window_has_the_last_span_up_to_the_end() {
         let mut recent = RecentWindow::new(Facts { start_ns: 1_000, ..Facts::default() }, 300, 1_000);
         recent.take(&batch((1_000..2_000).step_by(10), 2_000, 0));
         let recording = recent.ending(end(1_900, 0), usize::MAX);
@@ -164,14 +164,14 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_is_not_yet_full_is_not_cut() {
+    fn a_recent_window_that_is_not_full_is_not_cut() {
         let mut recent = RecentWindow::new(Facts { start_ns: 1_000, ..Facts::default() }, 300, 1_000);
         recent.take(&batch(1_000..1_050, 1_050, 0));
         assert!(!recent.is_cut());
     }
 
     #[test]
-    fn never_holds_more_records_than_it_may_and_says_that_it_is_shorter() {
+    fn a_recent_window_with_too_many_records_is_shortened_and_cut() {
         let mut recent = RecentWindow::new(Facts::default(), 1_000_000, 100);
         for round in 0..50 {
             recent.take(&batch((0..37).map(|i| round * 37 + i), round * 37 + 36, 0));
@@ -187,14 +187,14 @@ mod tests {
     }
 
     #[test]
-    fn many_records_at_one_instant_do_no_harm() {
+    fn many_records_at_one_instant_do_not_exceed_the_window_s_limit() {
         let mut recent = RecentWindow::new(Facts::default(), 1_000, 16);
         recent.take(&batch(std::iter::repeat_n(5, 1_000), 5, 0));
         assert!(recent.window.len() <= 16);
     }
 
     #[test]
-    fn losses_before_the_window_do_not_count_for_it() {
+    fn losses_before_the_recent_window_do_not_count_for_it() {
         let mut recent = RecentWindow::new(Facts::default(), 100, 1_000);
         recent.take(&batch([], 50, 7));
         recent.take(&batch([], 120, 7));
@@ -206,7 +206,7 @@ mod tests {
     /// A program may generate code all the time. Its names and stacks must not accumulate, since each report copies them,
     /// and the mapping of the program itself must not be forgotten.
     #[test]
-    fn an_hour_of_new_code_takes_no_more_memory_than_some_minutes() {
+    fn an_hour_of_generated_code_takes_a_bounded_amount_of_memory() {
         use engine::event::{Note, NoteKind};
         const SECOND: u64 = 1_000_000_000;
         const JIT: &str = "/memfd:code (deleted)";

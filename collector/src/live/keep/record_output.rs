@@ -140,7 +140,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn the_summary_says_where_the_part_before_it_is() {
+    fn the_summary_of_a_cut_recording_names_the_file_of_the_older_part() {
         let said = |is_cut, older| {
             let part = Part::Last { length: Duration::from_secs(5), is_cut };
             let keep = Keep::Newest { most_bytes: 1 << 20 };
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn who_breaks_off_is_told_of_both_files() {
+    fn an_aborted_recording_names_both_of_its_files() {
         let said = |keep| broken_off_text(&keep, Path::new("a.lp"));
         let both = said(Keep::Newest { most_bytes: 1 << 20 }).expect("two files");
         assert!(both.contains("a.lp") && both.contains("-older"));

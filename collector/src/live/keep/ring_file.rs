@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_saved_when_it_is_wanted_goes_on_and_takes_the_next_name() {
+    fn a_ring_is_saved_at_each_signal_and_at_the_end_under_new_names() {
         let folder = tempfile::tempdir().expect("folder");
         let (mut ring, wanted) = ring(folder.path(), Some(Overwrite::Nothing));
         assert_eq!(ring.batch(batch(0, 500, 1)).expect("taken"), None);
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_that_comes_to_hold_is_a_reason_and_notes_of_other_threads_are_none() {
+    fn a_condition_that_fires_saves_the_ring_and_notes_alone_do_not() {
         let folder = tempfile::tempdir().expect("folder");
         let (mut ring, _) = ring(folder.path(), None);
         let condition = "parallelism<1.5 for 2s".parse().expect("a condition");
@@ -220,7 +220,7 @@ mod tests {
 
     /// Otherwise a condition that comes and goes fills the disk.
     #[test]
-    fn a_condition_is_heard_once_in_the_time_of_the_ring() {
+    fn a_condition_saves_the_ring_at_most_once_per_ring_length() {
         let folder = tempfile::tempdir().expect("folder");
         let (mut ring, wanted) = ring(folder.path(), None);
         let mut saves = |condition: &str, end_ms: u64| {
@@ -239,7 +239,7 @@ mod tests {
 
     /// A file that exists costs nothing of the ring.
     #[test]
-    fn a_file_that_cannot_be_made_is_an_error_and_the_next_one_has_another_name() {
+    fn a_ring_whose_file_exists_is_an_error_and_is_saved_under_another_name() {
         let folder = tempfile::tempdir().expect("folder");
         let (mut ring, _) = ring(folder.path(), Some(Overwrite::Nothing));
         std::fs::write(folder.path().join("a.lp"), "precious").expect("written");
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_without_an_event_is_a_recording() {
+    fn a_saved_ring_without_an_event_can_be_read() {
         let folder = tempfile::tempdir().expect("folder");
         let (mut ring, _) = ring(folder.path(), None);
         assert_eq!(ring.save(Reason::Signal).expect("saved").summary.events, 0);

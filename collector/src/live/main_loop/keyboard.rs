@@ -104,7 +104,7 @@ mod tests {
 
     /// Otherwise the thread of a closed terminal reads at full speed forever.
     #[test]
-    fn an_end_that_hung_up_is_told_from_one_that_is_silent() {
+    fn a_terminal_that_hung_up_is_an_error_and_a_silent_one_is_not() {
         let (mine, mut other) = std::os::unix::net::UnixStream::pair().expect("a pair");
         assert!(wait_for_input(&mine, Duration::from_millis(1)).is_ok(), "silent");
         other.write_all(b"q").expect("write");

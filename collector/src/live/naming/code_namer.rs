@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn code_on_stacks_gets_its_names_once_whoever_has_it_there() {
+    fn code_on_stacks_is_named_once_for_all_processes_that_map_it() {
         assert!(std::hint::black_box(named_by_samples(1)) > 0);
         let child = || {
             let child = Command::new("/proc/self/exe")

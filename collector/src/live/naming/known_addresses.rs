@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_asked_about_once_for_each_program() {
+    fn an_address_is_asked_about_once_per_program() {
         let mut seen = KnownAddresses::default();
         let address = |since_ns, address, kind| Ask::Address { pid: 7, since_ns, address, kind };
         seen.record(&lock(10, 0x40, 0x1000));
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_with_locks_without_end_is_not_followed_for_ever() {
+    fn the_number_of_known_lock_addresses_is_bounded() {
         let mut seen = KnownAddresses::default();
         for number in 0..2 * MOST as u64 {
             seen.record(&lock(10, 0x1000 + 64 * number, 0));

@@ -277,7 +277,7 @@ mod tests {
     /// A guard may release its lock by a jump. If the lock were not found then, it would be replayed as recorded, and
     /// a second CPU would seem to help.
     #[test]
-    fn a_function_that_leaves_by_a_jump_to_what_releases_comes_back_with_the_lock() {
+    fn a_function_that_jumps_to_its_unlock_is_found_as_a_lock_region() {
         let program = |entry: u64| (("/program".to_owned(), None), entry);
         let library = |entry: u64| (("/libc.so.6".to_owned(), None), entry);
         let (worker, table) = (program(0x300), program(0x100));
@@ -303,7 +303,7 @@ mod tests {
 
     /// Readers and writers lock in functions of their own: writers wake those that wait for the readers' word.
     #[test]
-    fn what_a_writer_waits_for_is_given_back_by_readers() {
+    fn a_writer_s_lock_region_is_found_although_readers_release_it() {
         let mut code = LockRegionFinder::default();
         code.named(&[
             place("/program", 0x110, "read"),
@@ -345,7 +345,7 @@ mod tests {
 
     /// Otherwise glibc's lock of thread stacks seems held most of the time in a program that creates threads.
     #[test]
-    fn only_functions_that_lock_for_their_caller_come_back_with_a_lock() {
+    fn only_lock_functions_of_libc_return_with_a_lock_held() {
         assert_eq!(calls("pthread_mutex_lock", "pthread_mutex_unlock"), 1);
         assert_eq!(calls("pthread_rwlock_wrlock", "pthread_rwlock_unlock"), 1);
         assert_eq!(calls("pthread_create", "pthread_join"), 0);

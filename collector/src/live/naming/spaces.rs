@@ -228,10 +228,10 @@ mod tests {
 
     /// Uses a child, since a process cannot be its own target.
     #[test]
-    fn a_child_has_its_program_and_its_libraries() {
+    fn addresses_in_a_child_are_found_in_its_program_and_its_libraries() {
         let sleep = ["/bin/sleep", "/usr/bin/sleep"].iter().find(|path| std::path::Path::new(path).exists());
         let Some(sleep) = sleep else {
-            println!("SKIP a_child_has_its_program_and_its_libraries: no sleep");
+            println!("SKIP addresses_in_a_child_are_found_in_its_program_and_its_libraries: no sleep");
             return;
         };
         let mut child = std::process::Command::new(sleep).arg("100").spawn().expect("started");

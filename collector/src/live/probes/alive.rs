@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_zombie_is_not_alive_and_neither_is_nobody() {
+    fn neither_a_zombie_nor_a_missing_process_is_alive() {
         let mut child = std::process::Command::new("sleep").arg("100").spawn().expect("child");
         let pid = child.id();
         assert!(is_alive(pid));

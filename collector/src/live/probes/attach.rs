@@ -405,7 +405,7 @@ mod tests {
     use crate::exit::Code;
 
     #[test]
-    fn missing_rights_features_and_programs_are_exit_code_77() {
+    fn missing_rights_and_features_are_the_permission_exit_code() {
         for (kind, code) in [
             (ProbeErrorKind::ReplayOnly, Code::Permission),
             (ProbeErrorKind::Permission, Code::Permission),
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn hundreds_of_children_without_probes_are_one_sentence() {
+    fn many_children_without_probes_are_one_sentence() {
         assert_eq!(unprobed_remark(&[]), None);
         let reasons = ["no room".to_owned(), "gone".to_owned()];
         assert_eq!(

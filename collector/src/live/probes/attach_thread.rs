@@ -229,7 +229,7 @@ mod tests {
     /// The first process of a program may end before its probes are attached. Later processes of the program still need
     /// its functions.
     #[test]
-    fn functions_are_handed_on_although_their_first_process_is_gone() {
+    fn functions_reach_the_writer_although_their_first_process_has_ended() {
         let fact = FunctionFact { id: 7, name: "work".into(), ..FunctionFact::default() };
         let (messages, mut told) = tokio::sync::mpsc::unbounded_channel();
         let (jobs, attach_results) = start(None, messages).expect("a thread");
@@ -247,7 +247,7 @@ mod tests {
 
     /// A build may start thousands of short processes: a note and three woken threads for each would be too expensive.
     #[test]
-    fn processes_that_end_too_soon_share_notes_and_all_are_counted() {
+    fn processes_that_end_before_their_probes_share_notes_and_are_all_counted() {
         let (messages, mut told) = tokio::sync::mpsc::unbounded_channel();
         let (jobs, attach_results) = start(None, messages).expect("a thread");
         for pid in 1..=3_000 {
@@ -278,7 +278,7 @@ mod tests {
 
     /// The report of a process that ended too soon does not wait for another process.
     #[test]
-    fn one_that_ended_too_soon_is_told_while_nothing_else_happens() {
+    fn a_process_that_ended_before_its_probes_is_reported_at_once() {
         let (messages, mut told) = tokio::sync::mpsc::unbounded_channel();
         let (jobs, attach_results) = start(None, messages).expect("a thread");
         let functions = Err(Unprobed::Ended);
@@ -315,7 +315,7 @@ mod tests {
 
     /// The ring reader must not wait while probes are attached.
     #[test]
-    fn whoever_waits_for_probes_at_the_end_gets_none_and_that_is_noted() {
+    fn processes_that_wait_for_probes_at_the_end_get_a_gap_note() {
         let (begun, beginning) = std::sync::mpsc::sync_channel(8);
         let (go, going) = channel();
         let (messages, mut told) = tokio::sync::mpsc::unbounded_channel();

@@ -274,7 +274,7 @@ mod tests {
     /// A process seen between two programs must not count as one without the preloaded library: its locks would get
     /// probes in addition to its own records.
     #[test]
-    fn a_program_that_is_not_there_yet_is_looked_at_again() {
+    fn a_process_before_its_exec_is_looked_at_again_for_the_library() {
         let stage = |mapped: &[&str], environment: &str| {
             super::stage(mapped.iter().copied(), environment.as_bytes(), "/run/longpole-7/lib.so")
         };

@@ -86,7 +86,7 @@ mod tests {
     use engine::time::Ticks;
 
     #[test]
-    fn what_makes_most_of_the_time_comes_first_with_the_threads_it_was_seen_in() {
+    fn hot_functions_are_sorted_by_cpu_time_and_have_their_threads() {
         let function = |name: &str, module: Option<&str>| Function {
             name: name.into(),
             module: module.map(str::to_owned),

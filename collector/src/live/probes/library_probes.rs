@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_twice_keeps_its_numbers() {
+    fn functions_asked_for_twice_keep_their_numbers() {
         let plan = plan::Selection { functions: vec!["*find_me_one".into()], ..plan::Selection::default() };
         let plan = plan::Selection { max_functions: 100, ..plan };
         let mut functions =

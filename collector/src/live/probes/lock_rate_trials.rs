@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_cost_more_than_a_part_of_the_budget_gets_no_probes() {
+    fn lock_functions_that_would_cost_too_much_get_no_probes() {
         // 20 µs a call: a quarter of 2 % are 250 a second.
         let trials = Trials::new(Some(20_000), None);
         let hot = unfit(&trials, &[calls(32, 400), calls(0, 50_000)]).expect("too dear");
@@ -242,14 +242,14 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_sleeps_is_not_judged_by_what_it_does_in_a_microsecond() {
+    fn lock_calls_of_a_sleeping_program_are_counted_over_the_whole_trial() {
         let trials = Trials::new(Some(20_000), None);
         assert_eq!(unfit(&trials, &[calls(2, 20)]), None, "two calls in 50 ms");
         assert!(unfit(&trials, &[calls(30, 300)]).is_some(), "600 a second");
     }
 
     #[test]
-    fn what_cannot_be_counted_gets_none() {
+    fn lock_functions_whose_calls_cannot_be_counted_get_no_probes() {
         let trials = Trials::new(Some(20_000), None);
         assert_eq!(unfit(&trials, &[]), Some(OperationsTried { calls: None, cost_ppm: 0 }));
     }

@@ -109,7 +109,7 @@ mod tests {
 
     /// Otherwise `make -j2` of a small project takes ten times as long: each of its compilers gets probes.
     #[test]
-    fn a_process_is_looked_at_once_its_program_has_run_for_a_while() {
+    fn a_new_process_is_looked_at_after_its_program_has_run_for_a_while() {
         let mut new_processes = NewProcessDelay::new(None);
         assert_eq!(new_processes.next(0), None);
         assert_eq!(new_processes.changed(forked(7, 100)), Inspect::Later);
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_ends_before_costs_nothing_and_is_told() {
+    fn a_process_that_ends_within_the_delay_is_reported_as_too_short() {
         let mut new_processes = NewProcessDelay::new(None);
         new_processes.changed(forked(7, 100));
         new_processes.changed(executed(7, 101));
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn the_program_of_a_held_command_is_known_and_the_next_one_is_not() {
+    fn a_held_command_s_first_program_is_looked_at_at_once() {
         let mut new_processes = NewProcessDelay::new(Some(7));
         assert_eq!(new_processes.changed(executed(8, 1)), Inspect::Later);
         assert_eq!(new_processes.changed(executed(7, 1)), Inspect::Now);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exec_by_another_thread_is_not_forgotten_by_the_next_one() {
+    fn an_exec_by_another_thread_is_kept_when_the_leader_execs_next() {
         let mut new_processes = NewProcessDelay::new(None);
         new_processes.changed(change(7, 1, ChangeKind::Executed { by_leader: false }));
         new_processes.changed(executed(7, 2));

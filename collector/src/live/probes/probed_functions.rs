@@ -378,7 +378,7 @@ mod tests {
 
     /// A user who installed a packaged program gets no hint to build it without -s.
     #[test]
-    fn a_packages_program_is_not_to_be_built() {
+    fn a_stripped_program_of_a_package_gets_no_hint_to_build_it() {
         let install =
             "no debug info; install gzip-dbgsym (or -dbg), or try --debuginfod; no function has a name";
         assert_eq!(hint(false, 0, Some(install)), None);
@@ -391,7 +391,7 @@ mod tests {
 
     /// A program may be renamed between its start and its exec: its functions must not be listed twice.
     #[test]
-    fn a_program_that_was_renamed_keeps_its_functions() {
+    fn a_program_whose_file_was_renamed_keeps_its_functions() {
         let folder = tempfile::tempdir().expect("folder");
         let path = folder.path().join("program");
         std::fs::copy("/proc/self/exe", &path).expect("copied");
@@ -440,7 +440,7 @@ mod tests {
 
     /// A function's number beyond the table would share the counters of mutexes.
     #[test]
-    fn numbers_end_where_counters_do() {
+    fn function_numbers_stay_below_the_number_of_counters() {
         let plan = |max_functions| plan::Selection { max_functions, ..plan::Selection::default() };
         let of = |most| {
             ProbedFunctions::new(&plan(most), None, CLibraries::new(Parsers::here(), None), Parsers::here())

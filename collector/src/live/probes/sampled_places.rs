@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_belongs_to_the_function_around_it_only() {
+    fn a_sampled_place_belongs_only_to_the_function_around_it() {
         let mut table = Table::default();
         table.add(vec![function(0x200, 0x10)], &[0x208]);
         table.add(vec![function(0x100, 0x80), function(0x200, 0x10)], &[0x180, 0x120]);
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_return_address_stands_for_the_call_before_it() {
+    fn a_return_address_is_looked_up_at_the_call_before_it() {
         assert_eq!(places(&[0x10, 0x20, 0]).collect::<Vec<_>>(), [0x10, 0x1f, 0]);
     }
 }

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn they_are_told_once_each_and_soon_when_there_are_many() {
+    fn short_lived_processes_are_noted_once_each_and_at_once_if_many() {
         let mut ended = ShortLived::default();
         assert_eq!((ended.due_in(), ended.take()), (None, None));
         for (pid, since_ns, until_ns) in [(7, 30, 40), (8, 20, 25), (7, 35, 50)] {

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn ticks_are_counted_by_thread_and_stack_and_told_when_it_is_time() {
+    fn ticks_are_tallied_by_thread_and_stack_at_intervals() {
         let now = Instant::now();
         let mut tallying = Tallying::new(now, true);
         let kind = NoteKind::Stack { id: 3, pid: 7, frames: vec![0x10, 0x20], cut: false };

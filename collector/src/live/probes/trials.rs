@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn rare_calls_are_accepted_frequent_ones_never_and_what_did_not_run_is_tried_again() {
+    fn a_function_called_rarely_is_accepted_and_one_called_often_never() {
         let mut trials = Trials::new(Some(20_000), None);
         let fact = FunctionFact::default();
         // A call costs 20 µs: 125 calls a second are 0.25 %.
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn all_together_stay_below_half_of_the_limit() {
+    fn accepted_functions_together_cost_less_than_half_of_the_limit() {
         let mut trials = Trials::new(None, None);
         let fact = FunctionFact::default();
         let accepted = (0..100)

@@ -286,7 +286,7 @@ mod tests {
 
     /// A record waits some 100 ms for its place in time: a new program must get its probes before.
     #[test]
-    fn a_new_program_is_told_before_its_record_leaves() {
+    fn a_process_change_is_known_before_its_record_is_released() {
         let exec = |time_ns: u64, sequence: u32, old_tid: u32| {
             let kind = Kind::Exec as u8;
             let header = Header { time_ns, sequence, cpu: 0, kind, context: 0, tid: 7, pid: 7 };
@@ -307,7 +307,7 @@ mod tests {
 
     /// Conditions advance with released records, and with the time up to which records are complete.
     #[test]
-    fn conditions_are_watched_on_the_way() {
+    fn a_trigger_fires_when_its_time_is_complete_between_records() {
         let exit = |sequence: u32| {
             let (time_ns, kind) = (u64::from(sequence) * 300_000_000, Kind::Exit as u8);
             let header = Header { time_ns, sequence, cpu: 0, kind, context: 0, tid: 7, pid: 7 };
@@ -329,7 +329,7 @@ mod tests {
 
     /// The decoder's chunks are the same bytes as those of the writer thread.
     #[test]
-    fn chunks_hold_the_records_that_would_have_left() {
+    fn chunks_for_the_file_hold_the_same_records_as_the_window_gets() {
         let exit = |number: u32| {
             let (cpu, kind) = ((number % 2) as u16, Kind::Exit as u8);
             let time_ns = 1_000_000_000 + u64::from(number) * 20_000_000;

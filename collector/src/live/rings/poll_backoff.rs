@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_pause_is_longer_only_where_little_was_recorded_and_nobody_came_or_went_for_a_second() {
+    fn the_pause_between_polls_is_longer_only_when_quiet_for_a_second() {
         let began = Instant::now();
         let mut backoff = PollBackoff::beginning(began, 16 << 20);
         let after = |seconds: u64| began + Duration::from_secs(seconds);

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_not_waited_for_whenever_it_comes() {
+    fn a_reader_command_is_received_at_once_whenever_it_comes() {
         for (commands, waiter) in both() {
             commands.give(stop());
             waiter.begin_turn();
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_that_rings_without_end_is_answered_seldom() {
+    fn a_doorbell_rung_without_end_is_answered_at_intervals() {
         let interposed = Interposed::new(Vec::new(), None, false, None).expect("memory");
         let target = interposed.bell().expect("a bell");
         let (commands, waiter) = reader_commands(Some(interposed.bell().expect("a bell")));

@@ -424,7 +424,7 @@ mod tests {
     const LONGEST: Duration = Duration::from_millis(50);
 
     #[test]
-    fn turns_come_sooner_under_load_and_later_when_idle_within_bounds() {
+    fn turns_come_sooner_under_load_and_later_when_idle() {
         let mut interval = LONGEST;
         for _ in 0..10 {
             interval = next_interval(interval, 1_000_000, LONGEST);
@@ -443,7 +443,7 @@ mod tests {
 
     /// Functions that have their probes again must not be reported as off.
     #[test]
-    fn who_lost_probes_and_who_got_them_back_is_told() {
+    fn functions_that_lost_or_regained_probes_are_messages_to_the_main_loop() {
         let (messages, mut inbox) = tokio::sync::mpsc::unbounded_channel();
         let (feed, _fed) = std::sync::mpsc::sync_channel(1);
         let note = |time_ns, kind| Note { time_ns, kind };
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn mappings_of_a_process_are_one_change() {
+    fn new_mappings_of_a_process_are_one_change() {
         let new = |pid, time_ns, path: &str| NewMapping {
             pid,
             time_ns,

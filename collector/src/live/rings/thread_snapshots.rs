@@ -82,7 +82,7 @@ mod tests {
     use tokio::sync::mpsc::unbounded_channel;
 
     #[test]
-    fn a_snapshot_is_taken_after_many_events_and_none_without_any() {
+    fn a_thread_snapshot_is_taken_after_many_events_only() {
         let (feed, fed) = channel();
         let take: TakeSnapshot = Box::new(|pids| {
             let threads = pids.iter().map(|&pid| engine::event::ThreadFact { pid, ..Default::default() });
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn snapshots_that_take_long_are_few() {
+    fn slow_thread_snapshots_are_taken_rarely() {
         let (feed, fed) = channel();
         let (asks, asked) = sync_channel(8);
         let take: TakeSnapshot = Box::new(|_| {

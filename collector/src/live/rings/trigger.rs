@@ -201,7 +201,7 @@ mod tests {
     const READ: u32 = 0;
 
     #[test]
-    fn it_fires_once_in_each_phase_in_which_it_holds_long_enough() {
+    fn a_condition_fires_once_in_each_phase_that_lasts_long_enough() {
         let records = [
             switch(0, 0, 0, 1, READ),
             switch(0, 1, 0, 2, READ),
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_in_futex_calls_is_counted_and_other_sleep_is_not() {
+    fn lock_wait_counts_sleep_in_futex_calls_only() {
         let facts = asleep(&[1, 2, 3, 4]);
         let all_run = |time| (1..5u32).map(move |tid| switch(time, tid as u16, 0, tid, READ));
         let mut records: Vec<Record> = all_run(0).collect();
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_does_nothing_meets_conditions_too() {
+    fn parallelism_below_a_limit_is_met_by_an_idle_program() {
         let records = [switch(50, 0, 1, 0, READ)];
         assert_eq!(fires("parallelism<0.1 for 2s", &asleep(&[1]), &records, 60_000), [2_000]);
         assert_eq!(fires("parallelism<0.1 for 2s", &Facts::default(), &[], 60_000), [2_000]);
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_record_does_not_keep_a_cpu_for_ever() {
+    fn a_lost_switch_does_not_keep_a_cpu_busy_forever() {
         // The switch of thread 1 away from CPU 0 is missing.
         let records = [switch(0, 0, 0, 1, READ), switch(1_000, 0, 2, 0, READ)];
         assert_eq!(fires("parallelism<0.5 for 1s", &asleep(&[1, 2]), &records, 5_000), [2_000]);
@@ -256,7 +256,7 @@ mod tests {
 
     /// Gaps between records, and their order, do not matter.
     #[test]
-    fn clocks_may_jump() {
+    fn triggers_tolerate_jumps_of_the_clock() {
         let back = [switch(5_000, 0, 0, 1, READ), switch(4_000, 0, 1, 0, READ)];
         assert_eq!(fires("parallelism<0.5 for 6s", &asleep(&[1]), &back, 7_000), [6_000]);
         let mut triggers = Triggers::new(&["parallelism<0.5 for 1s".parse().expect("one")], &asleep(&[1]));
@@ -272,7 +272,7 @@ mod tests {
     proptest! {
         /// The result does not depend on when the watermark advances between records.
         #[test]
-        fn the_batches_do_not_matter(
+        fn triggers_fire_at_the_same_times_for_any_batches(
             steps in proptest::collection::vec((0u64..400, 0u16..3, 1u32..5, any::<bool>(), any::<bool>()), 0..60),
         ) {
             let (mut time, mut records) = (0, Vec::new());

@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_goroutines_wait_for_is_named_with_the_function_if_it_is_known() {
+    fn the_limit_of_goroutines_names_the_function_if_known() {
         let expected = "probably a sync.Mutex: goroutines wait for one in main.handle, as 3 samples of sleeps and wake-ups show, and only \
          1.2 CPUs are busy. How long goroutines wait is not visible.";
         assert_eq!(of_goroutines("sync.Mutex", Some("main.handle"), 3, 1.2), expected);
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_for_the_lock_of_a_memory_map_are_said_or_that_they_are_not_known() {
+    fn kernel_work_on_memory_names_waits_for_its_lock_if_recorded() {
         let said = |subject, threads, waits| {
             of_support_work(subject, ("munmap", "62 %"), (Some("fill"), None), (threads, waits))
         };

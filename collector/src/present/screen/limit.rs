@@ -456,7 +456,7 @@ mod tests {
 
     /// A condition's name should say whose it is, not "first used in os::PlatformParker::PlatformParker() #2".
     #[test]
-    fn what_is_handed_over_is_named_as_its_programmer_knows_it() {
+    fn the_object_of_a_hand_over_has_its_programmer_s_name() {
         let of = |object: &str| {
             let kind = Kind::HandOver { object: Some(object.to_owned()) };
             sentence(&Limit { without_ns: 90.0, ..Limit::known(Cpus::ONE, 100.0, kind) })
@@ -470,7 +470,7 @@ mod tests {
 
     /// "lock seen by samples" would read as a verb.
     #[test]
-    fn a_lock_that_only_samples_show_is_a_spin_lock() {
+    fn a_lock_seen_by_samples_only_is_called_a_spin_lock() {
         assert_eq!(
             of_lock("spin lock seen by samples", 1, 0.0, 2),
             "spin lock seen by samples: 2 threads take it."
@@ -480,7 +480,7 @@ mod tests {
 
     /// If a queue's one consumer never waits, "the work itself" must name it.
     #[test]
-    fn the_one_thread_that_is_always_busy_is_named() {
+    fn the_limit_work_names_the_one_thread_that_is_always_busy() {
         let of = |running: f64, busy: f64| {
             let used =
                 |name: &str, running| ThreadUse { names: vec![name.into()], running, ..ThreadUse::default() };

@@ -282,7 +282,7 @@ mod tests {
 
     /// Code without names is mentioned if much is computed in it.
     #[test]
-    fn code_without_names_says_how_it_gets_them() {
+    fn much_time_in_code_without_names_gets_a_hint_for_the_language() {
         let used = |computes| engine::limit::FunctionUse {
             function: CODE_WITHOUT_A_FILE.to_owned(),
             computes,
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_do_the_same_have_a_name_of_all() {
+    fn threads_with_similar_names_are_shown_as_one_pattern() {
         let together =
             |names: &[&str]| together(&names.iter().map(|name| name.to_string()).collect::<Vec<_>>());
         assert_eq!(together(&["teller-1/7", "teller-2/8", "teller-3/9"]), "teller-* x3");

@@ -119,14 +119,14 @@ fn check(snapshot: &str, file: &str, text: &str) {
 }
 
 #[test]
-fn eighty_columns() {
+fn the_first_screen_in_80_columns_is_its_snapshot() {
     let text = shown(&hot(), false, &NARROW);
     check(include_str!("../snapshots/screen-80.txt"), "screen-80.txt", &text);
 }
 
 /// Changes for a lock of a library, for one that was not recorded, and for one that does not limit.
 #[test]
-fn changes_that_are_no_lock_s() {
+fn fixes_that_are_not_for_the_limiting_lock_have_their_own_words() {
     let (report, mut limits, about) = hot();
     let part = engine::experiment::Part { thread: 0, from: 0, to: 1, function: None };
     let change = |edit, function: Option<&str>| {
@@ -156,7 +156,7 @@ fn changes_that_are_no_lock_s() {
 
 /// Besides "not known", the text has the lock's name, its waits, and the overhead with which it is recorded.
 #[test]
-fn a_lock_that_was_not_recorded_is_named_with_what_records_it() {
+fn a_lock_that_was_not_recorded_is_named_with_the_overhead_to_record_it() {
     let (report, mut limits, about) = hot();
     for limit in &mut limits.at {
         limit.kind = Kind::LocksNotRecorded {
@@ -184,7 +184,7 @@ fn a_lock_that_was_not_recorded_is_named_with_what_records_it() {
 
 /// The lock that three of four threads wait for is in the first lines.
 #[test]
-fn the_limit_stands_on_top() {
+fn the_limit_the_fix_and_the_holder_are_in_the_first_lines() {
     let text = shown(&hot(), false, &NARROW);
     let top: Vec<&str> = text.lines().take(8).collect();
     let words = top.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
@@ -205,7 +205,7 @@ fn the_limit_stands_on_top() {
 }
 
 #[test]
-fn it_fits_and_obeys_nobody() {
+fn the_first_screen_fits_and_is_safe_with_hostile_names() {
     let mut of = hot();
     let evil = "evil\u{1b}[2J\u{7}\nname\u{202e}";
     of.0.results[1].functions[0].function = evil.into();
@@ -231,7 +231,7 @@ fn it_fits_and_obeys_nobody() {
 
 /// A function under FIX always has a row.
 #[test]
-fn a_function_under_fix_is_a_row_however_unsure_it_is() {
+fn a_function_under_fix_has_a_row_however_unsure_it_is() {
     // Each of two threads that are always busy is the longest in half of the runs: 45 ±54 %.
     let mut of = hot();
     for row in of.0.results.iter_mut().flat_map(|result| &mut result.functions) {
@@ -247,7 +247,7 @@ fn a_function_under_fix_is_a_row_however_unsure_it_is() {
 
 /// `make` and servers spend most of their time in the kernel: a column shows in which functions.
 #[test]
-fn system_time_is_a_column_where_there_is_any() {
+fn the_column_kernel_is_shown_where_functions_run_in_the_kernel() {
     let of = |kernel| {
         let mut of = hot();
         of.1.functions.iter_mut().for_each(|used| used.kernel = kernel);
@@ -261,7 +261,7 @@ fn system_time_is_a_column_where_there_is_any() {
 }
 
 #[test]
-fn nothing_is_a_short_screen() {
+fn the_screen_of_an_empty_recording_is_short_and_not_sure() {
     let nothing = Limit::known(Cpus::ONE, 0.0, Kind::Nothing);
     let of = (
         Report::default(),

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn junit_is_xml_whatever_a_name_holds() {
+    fn junit_output_is_valid_xml_for_any_name() {
         assert_eq!(
             written(|out| junit(&outcomes(), out)),
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn markdown_is_one_row_for_each_rule() {
+    fn markdown_output_has_one_row_for_each_rule() {
         let text = written(|out| markdown(&outcomes(), out));
         assert_eq!(text.lines().count(), 6, "{text}");
         assert!(text.contains("| **broken** | a&lt;b&gt; &amp; \"c\"\u{fffd}\\|d |"), "{text}");

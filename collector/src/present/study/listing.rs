@@ -159,7 +159,7 @@ mod tests {
 
     /// Four columns of `slack` are too wide for a screen of 40 columns.
     #[test]
-    fn a_narrow_screen_has_the_numbers_below_the_name() {
+    fn on_a_narrow_screen_the_numbers_are_below_the_name() {
         let style = Style { colour: false, unicode: true, width: 40 };
         let mut shown = Vec::new();
         let titles = ["on path", "without it", "for sure", "simulated"].map(str::to_owned);
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_have_two_digits() {
+    fn a_share_has_two_digits() {
         let share = |part: f64| super::share(part, 100.0);
         assert_eq!(
             [33.4, 9.96, 4.52, 0.95, 0.034, 0.001, -12.4].map(share),

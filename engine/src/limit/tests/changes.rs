@@ -17,7 +17,7 @@ fn a_serial_stretch_of_code_without_names_can_be_divided() {
 
 /// Only the stretch: what the thread computes before and after stays.
 #[test]
-fn a_part_of_a_threads_computing_is_divided() {
+fn dividing_a_part_of_a_thread_s_computing_leaves_the_rest() {
     let operations = r#"["exec","read",100],["exec","parse",100],["exec","read",200]"#;
     let program = program(&format!("{{\"name\":\"T\",\"ops\":[{operations}]}}"));
     let ns = |ns: u64| crate::time::Ticks::from_ns(ns).0;
@@ -33,7 +33,7 @@ fn a_part_of_a_threads_computing_is_divided() {
 /// For a busy server without names the advice is fewer system calls: nobody can change its C library, but anybody can call it
 /// less.
 #[test]
-fn a_server_without_names_is_told_its_system_calls() {
+fn a_server_without_names_is_advised_to_make_fewer_system_calls() {
     let mut program =
         program(&alike("server", 1, 100, r#"["exec","write",40],["exec","[redis]",30],["io",30,"idle"]"#));
     for function in &mut program.functions {
@@ -54,7 +54,7 @@ fn a_server_without_names_is_told_its_system_calls() {
 /// A user can change a library without names only as a whole, if it computes most; and a function that is all computing under a
 /// lock cannot leave the lock.
 #[test]
-fn advice_can_be_followed() {
+fn fixes_name_only_functions_that_a_user_can_change() {
     let of = |round: &str| {
         let fixes = on(&program(&alike("w", 4, 100, round)), 2).fixes.into_iter();
         fixes.filter_map(|fix| fix.function).collect::<Vec<_>>()
@@ -69,7 +69,7 @@ fn advice_can_be_followed() {
 
 /// Advice is about what a person can change.
 #[test]
-fn nobody_is_told_to_change_a_runtime() {
+fn no_fix_names_a_function_of_a_runtime() {
     let round = r#"["exec","parse",40],["call","digest"],["exec","epoll_wait",60],["exec","start_thread",60],["ret"]"#;
     let found = on(&program(&alike("w", 2, 50, round)), 2);
     let functions: Vec<&str> = found.fixes.iter().filter_map(|fix| fix.function.as_deref()).collect();
@@ -78,7 +78,7 @@ fn nobody_is_told_to_change_a_runtime() {
 
 /// The gain of one more thread is known even where too few threads are not the limit.
 #[test]
-fn whether_one_more_thread_helps_is_known_of_threads_that_do_the_same() {
+fn the_gain_of_one_more_thread_is_known_for_threads_that_do_the_same() {
     let waiting = on(&program(&alike("w", 4, 100, HOT)), 8).more_threads.expect("known");
     assert!(waiting.threads == 4 && waiting.gain < WORTH, "the lock is full: {waiting:?}");
     let busy = on(&program(&alike("w", 2, 1, r#"["exec","f",1000]"#)), 8).more_threads.expect("known");
@@ -90,7 +90,7 @@ fn whether_one_more_thread_helps_is_known_of_threads_that_do_the_same() {
 
 /// FIX tries one more thread; a search can try any number.
 #[test]
-fn more_threads_are_tried_by_any_number() {
+fn any_number_of_more_threads_can_be_tried() {
     let workers = |program: &Program| Search::new(program, &[], &Model::default()).expect("a program");
     let on = |search: &Search, more, cpus| {
         let workers = search.workers()?;
@@ -117,7 +117,7 @@ fn more_threads_are_tried_by_any_number() {
 /// As `git pack-objects` on two CPUs: the main thread reads for half of the time, then two threads keep both CPUs busy. The CPU
 /// that is idle during the reading is of no use to a third thread.
 #[test]
-fn cpus_that_are_idle_before_the_threads_begin_are_of_no_use_to_one_more() {
+fn one_more_thread_cannot_use_cpus_that_idle_before_the_workers_start() {
     let main = r#"{"name":"main","ops":[["exec","read",1000],["create","w0"],["create","w1"],["join","w0"],["join","w1"]]}"#;
     let workers = alike("w", 2, 1, r#"["exec","f",1000]"#);
     let program = program(&[main, &workers].join(","));
@@ -137,7 +137,7 @@ fn cpus_that_are_idle_before_the_threads_begin_are_of_no_use_to_one_more() {
 
 /// As a compressor whose first job is the largest: one more thread gains nothing there.
 #[test]
-fn one_more_thread_does_not_divide_what_a_thread_does_alone() {
+fn one_more_thread_does_not_divide_what_one_thread_does_alone() {
     let threads =
         [alike("w", 1, 1, r#"["exec","f",3000]"#), alike("v", 3, 1, r#"["exec","f",200]"#)].join(",");
     let found = on(&program(&threads), 8);
@@ -147,7 +147,7 @@ fn one_more_thread_does_not_divide_what_a_thread_does_alone() {
 
 /// A Python program gets processes as advice, not "split the lock in 8".
 #[test]
-fn an_interpreters_lock_is_not_split() {
+fn an_interpreter_s_lock_is_not_split_but_gets_processes() {
     let program = program(&alike("w", 4, 100, &HOT.replace("\"m\"", "\"lock GIL\"")));
     let found = on(&program, 4);
     assert!(matches!(&found.at[0].kind, Kind::Lock { lock, .. } if lock == "lock GIL"), "{:?}", found.at);
@@ -179,7 +179,7 @@ fn a_second_thread_of_a_stage_can_be_tried() {
 
 /// Eight writers sync a log under its lock: one sync for all that wait gains more than splitting the lock.
 #[test]
-fn one_file_sync_for_all_that_wait_where_holders_sync() {
+fn syncs_under_a_lock_get_the_fix_of_one_sync_for_all() {
     let round = r#"["exec","burn",20],["lock","log"],["exec","write",2],["io",100,"file sync"],["exec","fsync",10],["unlock","log"]"#;
     let fixes = on(&program(&alike("w", 8, 50, round)), 2).fixes;
     let fix = fixes.iter().find(|fix| matches!(fix.edit, Edit::GroupCommit(..))).expect("a group commit");

@@ -28,7 +28,7 @@ fn run_on_one_and_two(part: f64) -> Program {
 }
 
 #[test]
-fn a_function_that_costs_three_times_as_much_on_two_cpus_limits_and_more_cpus_are_not_promised() {
+fn a_function_that_costs_more_on_two_cpus_limits() {
     let program = run_on_one_and_two(1.0 / 3.0);
     let limits = on(&program, 2);
     let limit = limits.at.first().expect("a limit");
@@ -47,7 +47,7 @@ fn a_function_that_costs_three_times_as_much_on_two_cpus_limits_and_more_cpus_ar
 }
 
 #[test]
-fn work_that_costs_the_same_on_all_cpus_has_no_such_row() {
+fn work_that_costs_the_same_on_all_cpus_has_no_row_of_costs() {
     let limits = on(&run_on_one_and_two(1.0), 2);
     let is_cost = |kind: &Kind| matches!(kind, Kind::CostsMore { .. });
     let rows =

@@ -18,7 +18,7 @@ fn waits(count: u64) -> Vec<GoroutineWaits> {
 
 /// A mutex that all goroutines wait for was "the work itself".
 #[test]
-fn a_lock_that_samples_show_is_what_goroutines_probably_wait_for() {
+fn a_lock_in_samples_of_goroutines_is_probably_the_limit() {
     let found = of_go(|_| {});
     let Kind::Goroutines { lock, function, samples, .. } = &found.at[0].kind else { panic!("{found:?}") };
     assert_eq!((lock.as_str(), function.as_deref(), *samples), ("sync.Mutex", Some("main.handle"), 6));
@@ -26,7 +26,7 @@ fn a_lock_that_samples_show_is_what_goroutines_probably_wait_for() {
 }
 
 #[test]
-fn two_samples_busy_cpus_and_requests_at_others_are_no_lock() {
+fn few_samples_busy_cpus_or_open_requests_are_no_lock_of_goroutines() {
     let is_lock = |change: &dyn Fn(&mut Program)| {
         matches!(of_go(|program| change(program)).at[0].kind, Kind::Goroutines { .. })
     };
@@ -52,7 +52,7 @@ fn two_samples_busy_cpus_and_requests_at_others_are_no_lock() {
 
 /// A second thread for memcached's one was "-21 %": the load generator had the other CPU.
 #[test]
-fn what_needs_cpus_that_others_have_may_gain_nothing() {
+fn a_fix_that_needs_cpus_used_by_others_may_gain_nothing() {
     let threads = alike("w", 2, 40, r#"["lock","m"],["exec","f",1000000],["unlock","m"]"#);
     let gain = |others: f64| {
         let mut program = program(&threads);

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_server_that_waits_for_work_has_no_limit() {
+fn a_server_that_waits_for_work_is_idle_without_fixes() {
     let mut program = program(&alike("w", 1, 10, r#"["io",900,"socket receive"],["exec","serve",100]"#));
     assert!(matches!(kind(&program, 2), Kind::Device { .. }));
     let idle =
@@ -17,7 +17,7 @@ fn a_server_that_waits_for_work_has_no_limit() {
 /// An attached `sleep 100`, a server without requests and a program that mostly sleeps are idle: neither computing at the start
 /// nor the sleep limits them.
 #[test]
-fn who_waits_for_work_or_time_is_idle() {
+fn a_program_that_waits_for_work_or_time_is_idle() {
     let is_idle = |program: &Program| {
         let found = on(program, 2);
         let idle = matches!(found.at[0].kind, Kind::Idle { busy } if busy < 0.1);
@@ -42,7 +42,7 @@ fn who_waits_for_work_or_time_is_idle() {
 
 /// A program computes for a tenth of its recording and then waits for input: its busy CPUs are counted while it is awake.
 #[test]
-fn who_sleeps_for_most_of_the_recording_is_limited_by_that() {
+fn a_program_asleep_for_most_of_the_recording_has_its_limit_while_awake() {
     let computes = || program(&alike("w", 2, 40, r#"["exec","f",5000000]"#));
     let asleep = |asleep_ns: u64, waits: &[(&str, bool, &str)]| {
         let mut program = recorded(computes(), waits);
@@ -64,7 +64,7 @@ fn who_sleeps_for_most_of_the_recording_is_limited_by_that() {
 
 /// As Redis under load: its clients wake it, so waking it is waiting for work.
 #[test]
-fn a_server_that_is_woken_for_each_request_waits_for_work() {
+fn a_server_woken_for_each_request_is_idle() {
     let program = program(&alike("w", 1, 200, r#"["io",20,"idle"],["exec","serve",100]"#));
     let model = Model { wake_latency_ns: Some(30), ..Model::default() };
     let found = limits(&program, &[Cpus::count(2).expect("2")], &model);
@@ -73,7 +73,7 @@ fn a_server_that_is_woken_for_each_request_waits_for_work() {
 
 /// As Redis under load: threads that never have a job are not what the server waits for.
 #[test]
-fn a_server_beside_threads_without_jobs_waits_for_work() {
+fn a_server_with_threads_that_have_no_jobs_is_idle() {
     let mut program = program(&alike("w", 1, 10, r#"["io",900,"idle"],["exec","serve",100]"#));
     let wait = |name: &str, idle, wait_ns| RecordedWait {
         name: name.into(),
@@ -88,7 +88,7 @@ fn a_server_beside_threads_without_jobs_waits_for_work() {
 
 /// A server waits for work whether it is busy for 78 % or 85 % of the time, so that `report` and `top` agree.
 #[test]
-fn a_server_waits_for_work_however_busy_it_is() {
+fn a_server_is_idle_unless_it_is_busy_nearly_all_the_time() {
     for (busy, is_idle) in [(60, true), (78, true), (85, true), (92, true), (98, false)] {
         let round = format!(r#"["exec","serve",{busy}],["io",{},"idle"]"#, 100 - busy);
         let kind = kind(&program(&alike("server", 1, 100, &round)), 2);

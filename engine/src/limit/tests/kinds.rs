@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_hot_lock_and_what_its_holder_runs() {
+fn a_contended_mutex_is_the_limit_with_its_holder_s_function() {
     let program = program(&alike("w", 4, 100, HOT));
     let found = on(&program, 4);
     let limit = found.at.first().expect("a limit");
@@ -28,7 +28,7 @@ fn a_hot_lock_and_what_its_holder_runs() {
 
 /// Waiters of a condition variable must not hang without the lock: each thread then uses a lock of its own.
 #[test]
-fn a_hot_lock_that_conditions_are_used_with() {
+fn a_contended_mutex_with_conditions_is_the_limit() {
     let waiter =
         r#"{"name":"W","ops":[["lock","m"],["cond_wait","c","m"],["unlock","m"],["exec","rest",10]]}"#;
     let waker = r#"{"name":"S","ops":[["sleep",9000],["lock","m"],["cond_signal","c"],["unlock","m"]]}"#;
@@ -38,7 +38,7 @@ fn a_hot_lock_that_conditions_are_used_with() {
 
 /// A lock of which only the waits are known is replayed as recorded; without the lock its threads run at once.
 #[test]
-fn a_replayed_lock() {
+fn a_replayed_lock_is_the_limit_if_threads_take_it_in_turns() {
     let first = r#"["held","g",0],["exec","eval",100],["freed","g",100],["release","e{}"]"#;
     let second = r#"["await","e{}"],["held","g",100],["exec","eval",100],["freed","g",100]"#;
     let rounds = |text: &str| {
@@ -72,7 +72,7 @@ fn a_replayed_lock() {
 }
 
 #[test]
-fn too_few_cpus() {
+fn eight_computing_threads_on_two_cpus_are_limited_by_cpus() {
     let program = program(&alike("w", 8, 1, r#"["exec","f",1000]"#));
     let found = on(&program, 2);
     let limit = found.at.first().expect("a limit");
@@ -83,7 +83,7 @@ fn too_few_cpus() {
 
 /// In a container that may use 1.2 of two CPUs, the quota limits two busy threads, not their number.
 #[test]
-fn a_quota() {
+fn threads_that_use_up_a_cpu_quota_are_limited_by_it() {
     let program = program(&alike("w", 2, 1, r#"["exec","f",2000000000]"#));
     let machine = crate::program::MachineFacts { cpu_quota: Some(120), ..Default::default() };
     let program = Program { machine: Some(machine), ..program };
@@ -99,7 +99,7 @@ fn a_quota() {
 }
 
 #[test]
-fn too_few_threads() {
+fn two_busy_threads_on_eight_cpus_are_too_few_threads() {
     let program = program(&alike("w", 2, 1, r#"["exec","f",1000]"#));
     let expected = Kind::Threads { threads: 2, function: Some("f".into()), busy: 1.0 };
     assert_eq!(kind(&program, 8), expected);
@@ -108,7 +108,7 @@ fn too_few_threads() {
 }
 
 #[test]
-fn one_serial_stretch() {
+fn a_serial_stretch_is_the_limit_and_dividing_it_is_a_fix() {
     let workers = alike("w", 4, 1, r#"["exec","map",1000]"#);
     let main = r#"["exec","read",1500],["create","w0"],["create","w1"],["create","w2"],["create","w3"],["join","w0"],["join","w1"],["join","w2"],["join","w3"]"#;
     let program = program(&format!("{{\"name\":\"main\",\"ops\":[{main}]}},{workers}"));
@@ -130,14 +130,14 @@ fn one_serial_stretch() {
 }
 
 #[test]
-fn one_thread_is_one_serial_stretch_where_there_are_more_cpus() {
+fn one_busy_thread_on_several_cpus_is_a_serial_stretch() {
     let program = program(&alike("w", 1, 10, r#"["exec","f",100]"#));
     assert!(matches!(kind(&program, 4), Kind::Serial { threads: 1, .. }));
     assert!(matches!(kind(&program, 1), Kind::Work { .. }));
 }
 
 #[test]
-fn imbalance_at_barriers_and_at_the_end() {
+fn unequal_work_at_a_barrier_or_before_a_join_is_an_imbalance() {
     let less = alike("l", 3, 20, r#"["exec","phase",100],["barrier","b",4]"#);
     let more = alike("m", 1, 20, r#"["exec","phase",500],["barrier","b",4]"#);
     let program = self::program(&format!("{less},{more}"));
@@ -154,7 +154,7 @@ fn imbalance_at_barriers_and_at_the_end() {
 }
 
 #[test]
-fn a_pipelines_stage() {
+fn the_busy_stage_of_a_pipeline_is_the_limit() {
     let program = pipeline();
     assert_eq!(kind(&program, 4), Kind::Stage { thread: "c0".into(), function: Some("consume".into()) });
 }
@@ -180,7 +180,7 @@ fn stages_that_compute_the_same_function_are_no_pool() {
 /// The release of a replayed lock may be unknown: what the lock's threads compute later can still be divided, so the pool's
 /// limit does not depend on the recording.
 #[test]
-fn a_lock_that_is_never_given_back_does_not_hide_a_small_pool() {
+fn a_replayed_lock_without_a_release_does_not_hide_a_small_pool() {
     let round = r#"["held","g",0],["exec","pack",100],["io",2,"disk"]"#;
     let program = program(&alike("w", 4, 50, round));
     let found = kind(&program, 16);
@@ -192,7 +192,7 @@ fn a_lock_that_is_never_given_back_does_not_hide_a_small_pool() {
 }
 
 #[test]
-fn devices_timers_and_work() {
+fn waits_for_a_device_and_sleeping_limit_unless_they_are_short() {
     let waits = |wait: &str| program(&alike("w", 2, 10, &format!(r#"["exec","f",100],{wait}"#)));
     assert_eq!(kind(&waits(r#"["io",900,"disk"]"#), 2), Kind::Device { device: "disk".into() });
     // One thread that sleeps in each task; of several there might be too few.
@@ -204,7 +204,7 @@ fn devices_timers_and_work() {
 /// Sleeping and reading a timer are one limit: neither wait limits by itself if one thread sleeps and another one reads a
 /// timer.
 #[test]
-fn a_timer_that_is_read_is_a_sleep() {
+fn a_read_of_a_timer_counts_as_sleeping() {
     let thread = |name: &str, wait: &str| format!(r#"{{"name":"{name}","ops":[["exec","f",100],{wait}]}}"#);
     let both =
         program(&[thread("a", r#"["sleep",900]"#), thread("b", r#"["io",900,"timerfd read"]"#)].join(","));
@@ -213,7 +213,7 @@ fn a_timer_that_is_read_is_a_sleep() {
 
 /// Two threads spin for two locks and keep two CPUs from two others: removing one lock is not enough.
 #[test]
-fn spinning() {
+fn two_spin_locks_that_keep_cpus_busy_are_the_limit_spinning() {
     let holder = |lock: &str| {
         format!(
             r#"{{"name":"h{lock}","ops":[["spin_lock","{lock}"],["exec","f",1000],["spin_unlock","{lock}"]]}}"#
@@ -229,7 +229,7 @@ fn spinning() {
 }
 
 #[test]
-fn handing_over() {
+fn waking_between_two_threads_is_the_limit_hand_over() {
     let ping = alike("p", 1, 100, r#"["exec","f",100],["sem_post","there"],["sem_wait","back"]"#);
     let pong = alike("q", 1, 100, r#"["sem_wait","there"],["exec","g",100],["sem_post","back"]"#);
     let model = Model { wake_latency_ns: Some(2_000), ..Model::default() };
@@ -239,7 +239,7 @@ fn handing_over() {
 }
 
 #[test]
-fn what_has_no_limit_or_no_end() {
+fn an_empty_program_has_no_limit_and_a_stuck_one_a_deadlock() {
     assert_eq!(kind(&program(r#"{"name":"T","ops":[]}"#), 2), Kind::Nothing);
     assert_eq!(limits(&Program::default(), &[], &Model::default()), Limits::default());
     let stuck = program(r#"{"name":"T","ops":[["exec",5],["sem_wait","never"]]}"#);
@@ -251,7 +251,7 @@ fn what_has_no_limit_or_no_end() {
 
 /// The limit on the recorded machine and on the largest, in this order; each machine once.
 #[test]
-fn two_machines() {
+fn limits_are_for_the_recorded_machine_and_the_largest_one() {
     let mut program = program(&alike("w", 4, 100, HOT));
     let counts = [1, 2, 8].map(|count| Cpus::count(count).expect("a count"));
     program.recorded_cpus = Some(2);
@@ -264,7 +264,7 @@ fn two_machines() {
 
 /// Random programs: a limit is never worse than the program, and nothing panics.
 #[test]
-fn without_a_constraint_it_is_never_slower() {
+fn without_its_limit_a_program_is_never_slower() {
     for seed in 0..200 {
         let program = crate::synth::random_program(seed, crate::synth::Lengths::Spread);
         for limit in limits(&program, &[Cpus::ONE, Cpus::count(3).expect("3")], &Model::default()).at {
@@ -275,7 +275,7 @@ fn without_a_constraint_it_is_never_slower() {
 
 /// Two threads that yield until it is their turn take turns, and neither is "the work itself".
 #[test]
-fn turns() {
+fn threads_that_compute_one_at_a_time_are_limited_by_turns() {
     let ping = alike("p", 1, 100, r#"["exec","ping",200],["sem_post","there"],["sem_wait","back"]"#);
     let pong = alike("q", 1, 100, r#"["sem_wait","there"],["exec","pong",100],["sem_post","back"]"#);
     let program = program(&format!("{ping},{pong}"));
@@ -290,7 +290,7 @@ fn turns() {
 
 /// Three threads that meet at an unrecorded barrier are unbalanced on four CPUs; on two CPUs they are not too few.
 #[test]
-fn imbalance_at_a_barrier_that_is_not_recorded() {
+fn an_unrecorded_barrier_with_unequal_work_is_an_imbalance() {
     let round = |own: u32, round: usize| {
         let arrive = |thread: usize| format!(r#"["release","a{thread}-{round}"]"#);
         match own {
@@ -314,7 +314,7 @@ fn imbalance_at_a_barrier_that_is_not_recorded() {
 
 /// Threads of a runtime that spin in its own critical section are limited by these waits, not by the work itself.
 #[test]
-fn waits_by_spinning_that_end_as_recorded() {
+fn waits_by_spinning_that_end_as_recorded_are_the_limit() {
     let first = |at: usize| format!(r#"["exec","f",80],["release","spinning #{at}"]"#);
     let second = |at: usize| format!(r#"["exec","f",60],["await","spinning #{at}"]"#);
     let thread = |name: &str, own: usize| {

@@ -9,7 +9,7 @@ use crate::report::Detail;
 /// Two threads that each wait for a device: the wait for one device is most of the path and limits, although nothing is gained
 /// without it.
 #[test]
-fn what_most_of_the_path_is_limits_where_no_single_wait_does() {
+fn the_largest_share_of_the_path_limits_where_no_single_wait_does() {
     let reads =
         |name: &str| alike(name, 1, 20, &format!(r#"["exec","f",100000],["io",900000,"{name} disk"]"#));
     let found = on(&recorded(program(&format!("{},{}", reads("a"), reads("b"))), &[]), 2);
@@ -21,7 +21,7 @@ fn what_most_of_the_path_is_limits_where_no_single_wait_does() {
 
 /// The share of the work itself is its share of the path.
 #[test]
-fn work_has_its_share_of_the_path() {
+fn the_limit_work_has_its_share_of_the_path() {
     let found = on(&recorded(program(&alike("w", 2, 20, r#"["exec","f",970000],["sleep",30000]"#)), &[]), 2);
     let limit = found.at.first().expect("a limit");
     assert!(matches!(limit.kind, Kind::Work { .. }) && (0.9..0.98).contains(&limit.share), "{limit:?}");
@@ -29,7 +29,7 @@ fn work_has_its_share_of_the_path() {
 
 /// A stretch that may be divided stands below a lock that is simulated, if it is longer.
 #[test]
-fn what_may_bring_more_is_told_with_what_is_known() {
+fn a_bounded_larger_gain_is_listed_below_a_simulated_limit() {
     let stretch =
         r#"{"name":"main","ops":[["exec","read",1500],["create","w0"],["create","w1"],["create","w2"]]}"#;
     let found = on(&program(&format!("{stretch},{}", alike("w", 3, 10, HOT))), 4);
@@ -43,7 +43,7 @@ fn what_may_bring_more_is_told_with_what_is_known() {
 
 /// If the prediction lacks most of the recorded run, this limits, and not a lock in the predicted rest.
 #[test]
-fn what_a_prediction_lacks_limits_where_it_is_most_of_the_run() {
+fn a_prediction_that_lacks_most_of_the_run_is_unexplained() {
     let beside = |wall_ns, others_ns| {
         let hot = r#"["exec","parse",400000],["lock","m"],["exec","hash",600000],["unlock","m"]"#;
         let mut program = recorded(program(&alike("w", 4, 100, hot)), &[]);
@@ -70,7 +70,7 @@ fn what_a_prediction_lacks_limits_where_it_is_most_of_the_run() {
 
 /// One thread waits for 20 devices in turn, together for 90 % of the time: the devices limit, not 10 % of computing.
 #[test]
-fn many_short_waits_are_together_what_limits() {
+fn many_short_waits_for_devices_limit_together() {
     let reads: Vec<String> =
         (0..20).map(|disk| format!(r#"["exec","f",100000],["io",900000,"disk {disk}"]"#)).collect();
     let found = on(&recorded(program(&alike("w", 1, 1, &reads.join(","))), &[]), 2);
@@ -84,7 +84,7 @@ fn many_short_waits_are_together_what_limits() {
 
 /// One wait of 7 ms for input does not make a serial stretch of 93 ms a server that waits for work.
 #[test]
-fn a_single_wait_for_work_hides_no_stretch() {
+fn a_single_wait_for_work_does_not_hide_a_serial_stretch() {
     let found = on(
         &program(
             r#"{"name":"main","ops":[["exec","parse",93],["io",7,"idle"]]},{"name":"w","ops":[["exec","f",5]]}"#,
@@ -131,7 +131,7 @@ fn threads_that_change_one_cache_line_gain_nothing_from_cpus() {
 
 /// A worker pool waits for jobs in a word of its own, which is no lock: one more worker comes first.
 #[test]
-fn a_word_that_is_no_lock_comes_after_what_is_simulated() {
+fn a_futex_word_that_is_no_lock_comes_after_simulated_limits() {
     let mut program = recorded(program(&alike("w", 2, 10, r#"["exec","f",1000000]"#)), &[]);
     let families = vec![probe_abi::SyncFamily::Mutex.name().to_owned()];
     program.findings.push(Finding::OperationsLost { families });
@@ -156,7 +156,7 @@ fn of_kernel(subject: SupportSubject, threads: u64, samples: u64) -> SupportWork
 
 /// The kernel computes 80 % of the threads' time on shared memory, partly one at a time: this comes before more CPUs.
 #[test]
-fn work_of_the_kernel_on_shared_memory_comes_before_more_cpus() {
+fn kernel_work_on_shared_memory_comes_before_more_cpus() {
     let program = recorded(program(&alike("w", 4, 1, r#"["exec","fill",100000000]"#)), &[]);
     let with = |works: Vec<SupportWork>| Program {
         recorded: Recorded { support: works, ..program.recorded.clone() },
@@ -186,7 +186,7 @@ fn work_of_the_kernel_on_shared_memory_comes_before_more_cpus() {
 
 /// The kernel's work for a hot lock is a consequence: the lock is the limit.
 #[test]
-fn going_to_sleep_for_a_lock_is_no_limit_of_its_own() {
+fn kernel_work_of_waiting_for_a_lock_is_no_limit_of_its_own() {
     let section = r#"["lock","m"],["exec","put",900000],["unlock","m"],["exec","f",100000]"#;
     let with = |threads: &str| {
         let program = recorded(program(threads), &[]);

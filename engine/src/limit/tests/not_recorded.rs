@@ -13,7 +13,7 @@ fn ping_pong() -> Program {
 
 /// Unrecorded locks limit, not hand-overs or CPUs, if mutexes had no probes.
 #[test]
-fn locks_that_were_not_recorded_are_not_passed_over() {
+fn unrecorded_locks_that_threads_wait_for_are_the_limit() {
     let word = |wait_ns, put_back| RecordedObject {
         name: "futex registry.gate".into(),
         kind: ObjectKind::Futex,
@@ -58,7 +58,7 @@ fn locks_that_were_not_recorded_are_not_passed_over() {
 
 /// As Node's four workers behind a lock of their own, after OpenSSL's operations filled the rings.
 #[test]
-fn locks_whose_operations_were_lost_are_not_passed_over() {
+fn locks_whose_operations_were_lost_are_the_limit() {
     let mut program = recorded(ping_pong(), &[]);
     let families = vec![probe_abi::SyncFamily::Mutex.name().to_owned()];
     program.findings.push(Finding::OperationsLost { families });
@@ -85,7 +85,7 @@ fn locks_whose_operations_were_lost_are_not_passed_over() {
 
 /// A recording that lost nearly everything has an unknown limit.
 #[test]
-fn what_is_missing_is_not_known() {
+fn a_recording_that_lost_nearly_everything_has_no_known_limit() {
     let program = program(&alike("w", 2, 10, r#"["exec","f",100],["io",900,"unknown"]"#));
     let Kind::NotKnown { missing } = kind(&program, 2) else { panic!("{:?}", on(&program, 2)) };
     assert!((missing - 0.9).abs() < 0.01, "{missing}");
@@ -94,7 +94,7 @@ fn what_is_missing_is_not_known() {
 
 /// Four workers behind a lock of Java are limited by that lock, not by handing over; who ends the waits shows it.
 #[test]
-fn locks_of_java_are_seen_by_who_waits_for_whom() {
+fn java_s_unrecorded_locks_are_known_by_who_ends_the_waits() {
     let parked = |waits, by_waiters| RecordedObject {
         name: "condition in LockSupport.park #3".into(),
         kind: ObjectKind::Sync(SyncObject::Condition),
@@ -122,7 +122,7 @@ fn locks_of_java_are_seen_by_who_waits_for_whom() {
 
 /// If operations are missing, Python's lock is not put together from its mutex and condition: its condition names it.
 #[test]
-fn the_lock_of_python_is_named_by_its_condition() {
+fn python_s_lock_is_named_by_its_condition_if_operations_are_missing() {
     let condition = RecordedObject {
         name: "condition _PyRuntime.ceval.gil.cond".into(),
         kind: ObjectKind::Sync(SyncObject::Condition),

@@ -10,7 +10,7 @@ fn workers(count: usize, take: &str, give: &str) -> String {
 
 /// Twelve threads use three connections: the permits limit, not the sleep with them.
 #[test]
-fn permits_that_are_all_in_use_limit_and_not_what_is_done_with_them() {
+fn a_semaphore_s_permits_that_are_all_in_use_are_the_limit() {
     let set = r#"{"name":"main","ops":[["sem_init","semaphore connections",3]]}"#;
     let take = r#"["sem_wait","semaphore connections"]"#;
     let give = r#"["sem_post","semaphore connections"]"#;
@@ -34,7 +34,7 @@ fn permits_that_are_all_in_use_limit_and_not_what_is_done_with_them() {
 
 /// With as many connections as threads no thread waits for one.
 #[test]
-fn enough_permits_are_no_limit() {
+fn permits_for_all_threads_are_no_limit() {
     let set = r#"{"name":"main","ops":[["sem_init","s",12]]}"#;
     let all = workers(12, r#"["sem_wait","s"]"#, r#"["sem_post","s"]"#);
     let found = on(&recorded(program(&format!("{set},{all}")), &[]), 2);
@@ -43,7 +43,7 @@ fn enough_permits_are_no_limit() {
 
 /// Four threads sleep under a lock: the lock limits, although removing the sleep gains more.
 #[test]
-fn a_lock_comes_before_what_its_holder_sleeps_for() {
+fn a_lock_is_the_limit_before_the_sleep_of_its_holder() {
     let found = on(&recorded(program(&workers(4, r#"["lock","m"]"#, r#"["unlock","m"]"#)), &[]), 2);
     assert!(matches!(&found.at[0].kind, Kind::Lock { lock, .. } if lock == "m"), "{found:?}");
 }

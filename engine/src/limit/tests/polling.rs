@@ -15,7 +15,7 @@ fn of(threads: &[String]) -> Limits {
 
 /// Workers that sleep 5 ms and look again, mostly without work, poll: the limit is not sleeping.
 #[test]
-fn threads_that_sleep_and_find_nothing_poll() {
+fn threads_that_sleep_and_find_no_work_are_limited_by_polling() {
     let found = of(&[
         sleeper("a", 5_000_000, &[10_000, 600_000, 12_000]),
         // The second worker finds work each time, and sleeps about as long.
@@ -43,7 +43,7 @@ fn threads_that_do_the_same_after_each_sleep_do_not_poll() {
 }
 
 #[test]
-fn threads_that_sleep_for_other_lengths_each_time_do_not_poll() {
+fn threads_that_sleep_for_different_lengths_do_not_poll() {
     let sleeps = (0..40).map(|round| {
         let ns = 1_000_000 * (1 + round % 7);
         format!(r#"["sleep",{ns}],["exec","f",{}]"#, if round % 2 == 0 { 10_000 } else { 500_000 })

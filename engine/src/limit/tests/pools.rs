@@ -38,7 +38,7 @@ fn connections_in_a_queue_are_permits() {
 }
 
 #[test]
-fn threads_that_sleep_at_the_same_time_or_under_a_lock_or_wait_for_work_use_no_pool() {
+fn threads_that_do_not_wait_for_connections_use_no_pool() {
     let is_pool = |found: &Limits| matches!(found.at[0].kind, Kind::Permits { .. });
     assert!(!is_pool(&on(&clients(true), 2)), "enough for all");
     // Each computes 3 ms in turn and sleeps 6: two of four sleep at a time, while one computes and one waits.

@@ -29,7 +29,7 @@ fn a_pool_whose_threads_all_sleep_in_their_tasks_has_too_few() {
 }
 
 #[test]
-fn threads_that_sleep_once_or_under_a_lock_or_wait_for_work_are_not_too_few() {
+fn threads_that_sleep_once_or_under_a_lock_or_are_fed_are_not_too_few() {
     let once = alike("w", 4, 1, r#"["sleep",40000000],["exec","f",1000000]"#);
     let locked = alike("w", 4, 25, r#"["lock","m"],["sleep",2000000],["exec","f",50000],["unlock","m"]"#);
     let feeder = alike("main", 1, 100, r#"["exec","f",1000000],["signal","work"]"#);

@@ -4,7 +4,7 @@ use super::*;
 
 /// Spinning is a state of its own, whether the lock is known or only the thread that ended it.
 #[test]
-fn who_asks_again_and_again_is_shown_spinning() {
+fn a_thread_that_waits_by_spinning_is_shown_as_spinning() {
     let ends = r#"{"name":"a","ops":[["exec","f",1000],["release","spinning #0"]]}"#;
     let spins = r#"{"name":"b","ops":[["await","spinning #0"],["exec","g",10]]}"#;
     let found = on(&program(&format!("{ends},{spins}")), 2);
@@ -14,7 +14,7 @@ fn who_asks_again_and_again_is_shown_spinning() {
 
 /// The main thread has a row of its own, not one with its workers, and so has a thread that the limit names.
 #[test]
-fn threads_are_one_row_only_if_they_are_alike() {
+fn threads_share_a_row_only_if_they_do_the_same() {
     let workers =
         [alike("w/", 3, 1, r#"["exec","f",900]"#), alike("io/", 2, 1, r#"["exec","f",300]"#)].join(",");
     let creates = r#"["create","w/0"],["create","w/1"],["create","w/2"],["create","io/0"],["create","io/1"]"#;
@@ -29,7 +29,7 @@ fn threads_are_one_row_only_if_they_are_alike() {
 
 /// `what-if --threads` finds any cohort that THREADS names, not only the threads that do most of the work.
 #[test]
-fn a_cohort_is_found_by_the_name_that_threads_shows() {
+fn what_if_finds_a_group_of_threads_by_its_shown_name() {
     let threads = [alike("w/", 3, 1, r#"["exec","f",900]"#), alike("io-1", 2, 1, r#"["exec","g",300]"#)];
     let search = Search::new(&program(&threads.join(",")), &[], &Model::default()).expect("a program");
     assert_eq!(search.cohort_names(), ["w", "io-10"]);
@@ -43,7 +43,7 @@ fn a_cohort_is_found_by_the_name_that_threads_shows() {
 
 /// A main thread that computes most of the time limits, and not the lock, although a pool computes meanwhile.
 #[test]
-fn one_thread_that_computes_most_of_the_time_sets_the_pace_though_others_compute_meanwhile() {
+fn one_thread_that_computes_most_of_the_time_is_the_limit_busy_thread() {
     let main = [r#"["lock","gil"],["exec","render",60],["unlock","gil"],["exec","select",1]"#; 20].join(",");
     let worker = |cost: u32| {
         alike(

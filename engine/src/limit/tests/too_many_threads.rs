@@ -52,7 +52,7 @@ fn is_told(found: &Limits) -> bool {
 
 /// Four threads of a spinning barrier on two CPUs are too many; the limit is neither unknown nor CPUs.
 #[test]
-fn threads_that_spin_for_one_without_a_cpu_are_too_many() {
+fn spinning_threads_on_too_few_cpus_are_too_many_threads() {
     let found = spinning(4, 700_000_000);
     let Kind::TooManyThreads { threads: 4, then: 2, function } = &found.at[0].kind else {
         panic!("{found:?}")
@@ -70,7 +70,7 @@ fn threads_that_spin_for_one_without_a_cpu_are_too_many() {
 
 /// As many threads as CPUs are not too many, nor are those that only compute, or wait for each other asleep and rarely.
 #[test]
-fn threads_that_lose_nothing_to_each_other_are_not_too_many() {
+fn threads_that_hardly_wait_for_each_other_are_not_too_many() {
     let rarely = alike("w", 4, 10, r#"["exec","f",4000000],["barrier","b",4]"#);
     let alone = alike("w", 4, 1, r#"["exec","f",40000000]"#);
     for threads in [rounds(2, 800_000), alone, rarely] {
@@ -81,7 +81,7 @@ fn threads_that_lose_nothing_to_each_other_are_not_too_many() {
 
 /// Threads at one monitor of Java, whose waits are replayed, are not too many.
 #[test]
-fn threads_that_wait_for_a_lock_without_records_are_not_too_many() {
+fn threads_that_wait_for_an_unrecorded_lock_are_not_too_many() {
     // A CPU is idle for a part of the time: threads may wait for the lock then.
     let mut program = spun(&uneven_rounds(4, 800_000, 4_800_000), 700_000_000);
     assert!(is_told(&on(&program, 2)), "without the lock");
@@ -100,7 +100,7 @@ fn threads_that_wait_for_a_lock_without_records_are_not_too_many() {
 }
 
 #[test]
-fn what_if_takes_any_number_of_threads() {
+fn what_if_with_fewer_threads_takes_any_smaller_number() {
     let program = recorded(program(&rounds(4, 800_000)), &[]);
     let search = Search::new(&program, &[], &Model::default()).expect("a program");
     let workers = search.workers().expect("workers");

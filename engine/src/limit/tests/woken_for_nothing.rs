@@ -21,7 +21,7 @@ fn woken(for_nothing: u64, for_nothing_ns: u64) -> Program {
 
 /// Wake-ups for nothing, as of 32 workers by `notify_all`, explain the time that a prediction lacks.
 #[test]
-fn wake_ups_for_nothing_are_what_a_prediction_lacks() {
+fn wake_ups_for_nothing_are_the_limit_that_a_prediction_lacks() {
     let limits = on(&woken(9_000, 800_000_000), 2);
     let limit = &limits.at[0];
     let Kind::WokenForNothing { object, wakings: 10_000, for_nothing: 9_000 } = &limit.kind else {
@@ -34,7 +34,7 @@ fn wake_ups_for_nothing_are_what_a_prediction_lacks() {
 }
 
 #[test]
-fn wake_ups_that_find_something_or_take_no_time_do_not_limit() {
+fn wake_ups_that_find_work_or_take_no_time_are_no_limit() {
     let told = |program: &Program| {
         let limits = on(program, 2);
         let found = limits

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_futex_hands_work_over_if_nobody_both_waits_for_it_and_wakes_it() {
+    fn a_futex_passes_work_on_if_no_thread_both_waits_for_it_and_wakes_it() {
         let is_handed_over = |wakes: &[(u32, u32, usize)]| handed_over(&used(wakes)).contains(&(7, 0x40));
         assert!(is_handed_over(&[(0, 1, 5), (0, 2, 3)]), "a queue of two threads");
         assert!(!is_handed_over(&[(0, 1, 5), (0, 2, 3), (1, 0, 1)]), "a lock");

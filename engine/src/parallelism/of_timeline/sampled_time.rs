@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn compilers_name_parallel_regions_after_their_functions() {
+    fn an_openmp_region_is_named_after_its_function() {
         assert_eq!(function_of_region("Wide._omp_fn.0"), Some("Wide"));
         assert_eq!(function_of_region("render(int).omp_outlined"), Some("render(int)"));
         assert_eq!(function_of_region(".omp_outlined."), None, "older Clangs name them after nothing");

@@ -64,7 +64,7 @@ mod tests {
 
     /// U+009B is CSI, like ESC [.
     #[test]
-    fn nothing_that_commands_a_terminal_goes_out_and_the_text_stays_the_same() {
+    fn control_characters_are_escaped_in_json_and_read_back() {
         for (text, json) in [
             ("plain äöü ☃ 𝄞", r#""plain äöü ☃ 𝄞""#),
             ("a\u{9b}2Jb\u{85}", r#""a\u009b2Jb\u0085""#),

@@ -128,7 +128,7 @@ mod tests {
     /// A thread with a mutex waits for a lock of the kernel that another thread holds in a page fault. The mutex must still
     /// be simulated.
     #[test]
-    fn a_wait_for_a_lock_of_the_kernel_is_cut_and_no_other() {
+    fn after_a_deadlock_a_wait_for_a_kernel_lock_is_cut() {
         let wait = |reason, wakeup| Wait {
             reason,
             wake: Wake::By(wakeup),
@@ -160,7 +160,7 @@ mod tests {
 
     /// A pool's condition variable has words for which a waker with a permit may wait, too.
     #[test]
-    fn a_word_that_is_waited_for_with_a_permit_is_cut_if_permits_are_put_back() {
+    fn after_a_deadlock_words_waited_for_with_a_put_back_permit_are_cut() {
         let waits = [64, 72, 64].into_iter().zip(0..).map(|(word, number)| Wait {
             reason: WaitReason::Futex(FutexFact { word, operation: 128, words: 0 }),
             wake: Wake::By(number),

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tenth_may_be_without_work() {
+    fn a_stretch_is_occupied_if_at_most_a_tenth_is_without_work() {
         let occupied = Occupied(vec![(10, 30), (31, 50), (100, 200)]);
         assert!(occupied.covers(10, 50));
         assert!(occupied.covers(8, 30));

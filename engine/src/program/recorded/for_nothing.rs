@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_are_woken_together_and_do_nothing_are_woken_for_nothing() {
+    fn threads_woken_together_that_do_nothing_are_woken_for_nothing() {
         // Each ran for 3 µs, and waking the second and the third took 2 µs of the waker.
         assert_eq!(for_nothing(3, 3_000, 2_000), (30, 30 * 3_000 + 20 * 2_000));
         assert_eq!(for_nothing(3, 30_000, 2_000), (0, 0), "they had something to do");

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_path_shows_a_wait_for_its_lock_in_the_programs_function() {
+    fn a_goroutine_s_wait_for_a_lock_is_known_by_its_slow_path() {
         let main = Some("main.handle".to_owned());
         let inner = [
             "runtime.semacquire1",
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn packages_of_go_are_known_by_their_first_element() {
+    fn functions_of_go_s_packages_are_known_by_their_first_element() {
         let of = |name: &str| is_gos(&Function { name: name.to_owned(), ..Function::default() });
         assert!(
             ["sync.(*Mutex).lockSlow", "net/http.(*conn).serve", "internal/poll.runtime_pollWait"]

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn the_convoy_with_the_most_threads_counts() {
+    fn the_worst_queue_is_the_convoy_with_the_most_threads() {
         let turns = [
             turn(1, 10, 10, 100),
             // Two threads wait behind 1, then one waits behind 2.
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn who_leaves_goes_before_who_comes() {
+    fn a_thread_that_leaves_a_queue_goes_before_one_that_comes() {
         let turns = [turn(1, 0, 0, 10), turn(2, 5, 10, 20), turn(3, 10, 20, 30)];
         let worst = worst(&turns).expect("a queue");
         assert_eq!((worst.waiting.len(), worst.start, worst.end), (1, 10, 20));

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_tell_locks_from_what_is_signalled() {
+    fn functions_that_wait_for_locks_and_signals_are_known_by_name() {
         let lock =
             ["pthread_mutex_lock", "__lll_lock_wait", "std::sys::sync::mutex::futex::Mutex::lock_contended"];
         let signal =

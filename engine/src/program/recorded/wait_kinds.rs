@@ -191,7 +191,7 @@ mod tests {
 
     /// A hand-written file may have any text.
     #[test]
-    fn kinds_of_objects_and_waits_keep_their_texts() {
+    fn kinds_of_objects_and_waits_keep_any_text() {
         for text in ["mutex", "spin lock", "futex", "gate", "Mutex", ""] {
             assert_eq!(ObjectKind::from(text.to_owned()).to_string(), text);
         }

@@ -109,7 +109,7 @@ fn ping_pong(rounds: u64, ping: u64, pong: u64) -> Vec<Vec<Part>> {
 
 /// Otherwise the prediction for two CPUs is twice as fast as for one.
 #[test]
-fn a_hand_over_by_yields_is_serial() {
+fn two_threads_that_yield_to_each_other_are_serial() {
     let serial_ns = 2_000 * 600 * US;
     let timeline = timeline(&ping_pong(2_000, 400, 200), 2_000, true, "sched_yield");
     let program = from_timeline(&timeline);
@@ -126,7 +126,7 @@ fn a_hand_over_by_yields_is_serial() {
 
 /// Loops of the program itself, found in its code or named by the user.
 #[test]
-fn a_loop_that_waits_and_a_function_that_does_so_as_the_user_says_are_waiting() {
+fn loops_found_in_code_or_declared_by_the_user_count_as_waiting() {
     let serial_ns = 2_000 * 600 * US;
     let by_name = timeline(&ping_pong(2_000, 400, 200), 2_000, true, "until_my_turn");
     let mut by_code = by_name.clone();
@@ -144,7 +144,7 @@ fn a_loop_that_waits_and_a_function_that_does_so_as_the_user_says_are_waiting() 
 
 /// A lock held three quarters of the time: a thread must spin, too, while the lock's holder has no CPU.
 #[test]
-fn who_spins_for_a_lock_takes_time_from_its_holder_on_one_cpu() {
+fn spinning_for_a_lock_takes_time_from_its_holder_on_one_cpu() {
     let parts = |first: bool| {
         let start = if first { vec![] } else { vec![(300, true)] };
         start.into_iter().chain((0..3_000).flat_map(|_| [(300, false), (100, false), (200, true)])).collect()
@@ -167,7 +167,7 @@ fn who_spins_for_a_lock_takes_time_from_its_holder_on_one_cpu() {
 }
 
 #[test]
-fn a_probed_function_that_waits_as_the_user_says_needs_no_samples() {
+fn a_probed_function_declared_as_waiting_needs_no_samples() {
     let mut timeline =
         timeline(&[vec![(1_000, false), (1_000, true)], vec![(3_000, true)]], 10_000, true, "x");
     timeline.spin = vec!["wor?".to_owned()];
@@ -177,7 +177,7 @@ fn a_probed_function_that_waits_as_the_user_says_needs_no_samples() {
 
 /// OpenMP's threads spin at the end of a loop until the slowest one arrives.
 #[test]
-fn who_waits_actively_for_the_slowest_does_not_compute() {
+fn active_waiting_for_the_slowest_thread_is_not_computing() {
     for probed in [false, true] {
         let slow = vec![(40_000, false); 10];
         let quick: Vec<Part> = (0..10).flat_map(|_| [(10_000, false), (30_000, true)]).collect();
@@ -190,7 +190,7 @@ fn who_waits_actively_for_the_slowest_does_not_compute() {
 }
 
 #[test]
-fn a_function_that_only_looks_like_it_computes_as_before() {
+fn a_function_that_does_not_wait_counts_as_computing() {
     let threads = ping_pong(100, 4_000, 2_000);
     let program = from_timeline(&timeline(&threads, 2_000, true, "strlen"));
     assert_eq!(computes_ns(&program), 2 * 600_000 * US);
@@ -199,14 +199,14 @@ fn a_function_that_only_looks_like_it_computes_as_before() {
 
 /// A thread that polls for something outside waits for no other thread.
 #[test]
-fn what_no_other_thread_ends_stays_computing() {
+fn spinning_that_no_other_thread_ends_stays_computing() {
     let threads = [vec![(100_000, true)], vec![(50_000, true)]];
     let program = from_timeline(&timeline(&threads, 2_000, false, "sched_yield"));
     assert_eq!(computes_ns(&program), 150_000 * US);
 }
 
 #[test]
-fn spinning_that_ends_in_a_sleep_needs_no_edge() {
+fn spinning_that_ends_in_a_sleep_has_no_edge() {
     let mut timeline = timeline(&[vec![(10_000, false), (10_000, true)]], 1_000, false, "do_spin");
     let thread = &mut timeline.threads[0];
     thread.waits.push(Wait {
@@ -228,7 +228,7 @@ fn spinning_that_ends_in_a_sleep_needs_no_edge() {
 }
 
 #[test]
-fn random_threads_come_to_their_end_and_take_no_longer_than_recorded() {
+fn random_spinning_threads_end_and_take_no_longer_than_recorded() {
     for seed in 0..300_u64 {
         let mut numbers = Numbers::new(seed);
         let threads: Vec<Vec<Part>> = (0..2 + numbers.below(4))

@@ -61,7 +61,7 @@ mod tests {
     use super::CpuSet;
 
     #[test]
-    fn goes_around_from_anywhere() {
+    fn a_set_of_cpus_is_walked_around_from_any_cpu() {
         let mut set = CpuSet::full(130);
         assert_eq!(set.from(129).take(3).collect::<Vec<_>>(), [129, 0, 1]);
         (0..130).filter(|cpu| ![3, 64, 129].contains(cpu)).for_each(|cpu| set.remove(cpu));

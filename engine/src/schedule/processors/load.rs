@@ -87,7 +87,7 @@ mod tests {
     use super::{LEFT, Load, STEP, UNIT, left};
 
     #[test]
-    fn the_table_is_that_of_powers() {
+    fn the_load_table_has_powers_of_one_half() {
         for (step, left) in LEFT.iter().enumerate() {
             let exact = (-(step as f64) / 32.0).exp2() * UNIT as f64;
             assert!((*left as f64 - exact).abs() < 15.0, "{step}: {left} {exact}");
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn half_way_every_32_ms_up_and_down() {
+    fn a_processor_s_load_moves_half_way_every_32_ms_up_and_down() {
         let mut load = Load::default();
         load.more(0, 1024);
         assert_eq!(load.now(32 * STEP), UNIT / 2);

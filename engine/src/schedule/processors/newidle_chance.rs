@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn half_of_the_times_at_first_then_as_often_as_it_helps() {
+    fn new_idle_balancing_is_tried_half_the_times_then_as_often_as_it_helps() {
         for numbers in [None, Some(7)] {
             let numbers = || numbers.map(Numbers::new);
             let first = share(400, true, numbers());

@@ -229,7 +229,7 @@ mod tests {
 
     /// Otherwise 16 CPUs seem to make a program that forks and joins 41 threads 10.2 times as fast; measured are 7.4.
     #[test]
-    fn threads_that_had_ended_are_joined_where_all_are() {
+    fn joins_of_threads_that_had_ended_are_put_back_where_all_are_joined() {
         let time = |timeline: &Timeline| {
             let program = crate::translation::from_timeline(timeline);
             let timing = Timing::new(&program, &Model::default()).expect("a program");
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn few_rounds_and_threads_that_live_on_are_no_evidence() {
+    fn joins_are_not_put_back_after_few_rounds_or_for_threads_that_live_on() {
         for recorded in [run(2, false), run(5, true)] {
             let (timeline, joins) = put_back_of(&recorded);
             assert_eq!((&timeline, joins), (&recorded, 0));

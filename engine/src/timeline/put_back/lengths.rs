@@ -203,7 +203,7 @@ mod tests {
 
     /// Otherwise the middle one of three locks is estimated to be held twice as long, half as often, as it is.
     #[test]
-    fn a_stretch_in_which_samples_meet_the_thread_elsewhere_is_several_sections() {
+    fn a_stretch_with_samples_outside_the_lock_is_several_sections() {
         let one =
             |n: u64| Stretch { length: 40_000 + n, ticks: usize::from(n.is_multiple_of(10)), elsewhere: 0 };
         let several =

@@ -260,7 +260,7 @@ fn speed_up(program: &Program, cpus: u32) -> f64 {
 }
 
 #[test]
-fn what_nobody_saw_is_put_back_as_often_and_as_long_as_it_was() {
+fn unrecorded_lock_sections_are_put_back_in_their_number_and_length() {
     let run = Run::of(HOT, 1_500_000_000);
     let seen = run.timeline.threads.iter().map(|thread| thread.waits.len() as u64).sum::<u64>();
     assert!(seen * 20 < run.acquisitions, "{seen} of {} show", run.acquisitions);
@@ -278,7 +278,7 @@ fn what_nobody_saw_is_put_back_as_often_and_as_long_as_it_was() {
 
 /// Otherwise recorded wake-ups are replayed, and four CPUs seem to help a program that its lock holds to 1.6 CPUs.
 #[test]
-fn the_simulation_decides_anew_who_waits_for_a_lock_without_probes() {
+fn a_lock_without_probes_is_decided_anew_in_the_simulation() {
     let run = Run::of(HOT, 300_000_000);
     let before = crate::translation::from_timeline(&run.timeline);
     assert_eq!(locks(&before), 0);
@@ -295,7 +295,7 @@ fn the_simulation_decides_anew_who_waits_for_a_lock_without_probes() {
 }
 
 #[test]
-fn a_lock_whose_code_cannot_be_followed_is_said_to_be_not_measured() {
+fn a_lock_whose_code_cannot_be_followed_is_a_finding_held_not_measured() {
     let run = Run::of(Shape { walked: false, ..HOT }, 300_000_000);
     let mut timeline = run.timeline.clone();
     super::put_back(&mut timeline);
@@ -304,7 +304,7 @@ fn a_lock_whose_code_cannot_be_followed_is_said_to_be_not_measured() {
 }
 
 #[test]
-fn what_threads_wait_for_in_something_else_is_no_lock() {
+fn waits_in_functions_that_are_no_mutex_put_no_lock_back() {
     let waits = [
         "pthread_cond_wait",
         "std::condition_variable::wait(std::unique_lock<std::mutex>&)",
@@ -321,7 +321,7 @@ fn what_threads_wait_for_in_something_else_is_no_lock() {
 
 /// Otherwise glibc's stack lock seems to be held from `pthread_create` to `pthread_join`, by many threads at once.
 #[test]
-fn code_that_several_threads_are_in_at_once_is_not_under_a_lock() {
+fn code_with_several_threads_in_it_at_once_is_not_put_back_as_under_a_lock() {
     let mut run = Run::of(HOT, 300_000_000);
     for thread in &mut run.timeline.threads {
         for interval in &mut thread.intervals {
@@ -342,7 +342,7 @@ fn code_that_several_threads_are_in_at_once_is_not_under_a_lock() {
 
 /// With random distances between sections, more CPUs would seem to help.
 #[test]
-fn sections_that_are_put_back_follow_each_other_as_evenly_as_they_did() {
+fn sections_that_are_put_back_are_as_evenly_apart_as_recorded() {
     let run = Run::of(HOT, 1_500_000_000);
     let mut timeline = run.timeline.clone();
     super::put_back(&mut timeline);
@@ -386,7 +386,7 @@ fn rounds(waits_in: &'static str, count: u64, missing: impl Fn(u64, usize) -> bo
 
 /// Otherwise threads pass the barrier too early, except the last one: 1.92 times as fast on two CPUs; measured 1.68.
 #[test]
-fn barriers_without_probes_are_decided_anew() {
+fn barriers_without_probes_are_decided_anew_in_the_simulation() {
     let truth = 6.0 / 3.0;
     let run = rounds("pthread_barrier_wait", 20, |_, _| false);
     let promised = speed_up(&crate::translation::from_timeline(&run.timeline), 3);
@@ -409,7 +409,7 @@ fn barriers_without_probes_are_decided_anew() {
 }
 
 #[test]
-fn what_is_no_barrier_or_not_met_by_all_stays_as_recorded() {
+fn waits_that_are_no_barrier_or_not_met_by_all_stay_as_recorded() {
     let often_missing = rounds("pthread_barrier_wait", 20, |round, thread| round % 4 == 0 && thread == 1);
     let condition = rounds("std::condition_variable::wait(barrier&)", 20, |_, _| false);
     let few = rounds("pthread_barrier_wait", 3, |_, _| false);

@@ -37,7 +37,7 @@ fn said(timeline: &Timeline) -> Vec<&Finding> {
 
 /// If one pair stands for several acquisitions, a finding must tell.
 #[test]
-fn acquisitions_that_are_too_many_to_be_told_apart_are_said() {
+fn joined_acquisitions_of_a_shared_lock_are_a_finding() {
     let mut recording = recording("A runs\nB runs");
     let (shared, own) = (0x10, 0x20);
     recording.events =

@@ -21,7 +21,7 @@ fn calls(parts: &[(u64, &[&str], u64)]) -> Recording {
 }
 
 #[test]
-fn the_part_that_is_most_like_all_of_it_is_chosen() {
+fn the_typical_part_of_a_recording_has_its_mix_of_calls() {
     let all = calls(&[(1_000, &["f"], 10), (8_000, &["g", "h"], 100), (1_000, &["g"], 50)]);
     let (from_ns, to_ns, apart) = typical(&all, 2_000).expect("a part");
     // A tenth of the part's calls are of the first function, as in the whole; one of the others is called more often there.
@@ -34,7 +34,7 @@ fn the_part_that_is_most_like_all_of_it_is_chosen() {
 }
 
 #[test]
-fn a_quiet_phase_makes_every_part_unlike_all_of_it() {
+fn a_quiet_phase_makes_every_part_of_a_recording_unlike_the_whole() {
     let mut all = calls(&[(1_000, &["f"], 10)]);
     all.facts.end = Some(WindowEnd { end_ns: 40_000, ..WindowEnd::default() });
     let (.., apart) = typical(&all, 100).expect("a part");
@@ -42,7 +42,7 @@ fn a_quiet_phase_makes_every_part_unlike_all_of_it() {
 }
 
 #[test]
-fn records_at_one_instant_and_clocks_that_go_back_do_no_harm() {
+fn a_typical_part_is_found_with_equal_times_and_clocks_that_go_back() {
     let mut back = calls(&[(3_000, &["f"], 3)]);
     back.events.reverse();
     for mut all in [calls(&[(3_000, &["f"], 0)]), back] {
@@ -55,7 +55,7 @@ fn records_at_one_instant_and_clocks_that_go_back_do_no_harm() {
 
 /// Of a large file, most stretches are never decoded.
 #[test]
-fn a_part_is_chosen_by_a_few_stretches_and_begins_where_it_may() {
+fn a_typical_part_is_chosen_by_decoding_few_stretches() {
     // A start and an end that are unlike the rest.
     let all = calls(&[(1_000, &["f"], 10), (8_000, &["g", "h"], 10), (1_000, &["f"], 10)]);
     let stretches: Vec<&[Record]> = all.events.chunks(100).collect();
@@ -89,7 +89,7 @@ fn a_part_is_chosen_by_a_few_stretches_and_begins_where_it_may() {
 
 /// A recording begun at the snapshot would have had the same content.
 #[test]
-fn a_recording_may_begin_at_a_snapshot() {
+fn a_recording_cut_at_a_snapshot_is_like_one_begun_there() {
     let all =
         recording("A runs\nB sleeps\n 10 0 A sleeps\n 30 0 idle wakes A\n 40 0 idle to A\n 80 0 A sleeps");
     let later = build(&excerpt(all.clone(), 20, 80, 5));
@@ -106,7 +106,7 @@ fn a_recording_may_begin_at_a_snapshot() {
 }
 
 #[test]
-fn a_part_has_its_share_of_the_cost_and_threads_as_they_were() {
+fn an_excerpt_has_its_share_of_the_cost_and_threads_as_they_were() {
     let mut all = recording("A runs\n 10 0 A sleeps\n 30 0 idle wakes A\n 40 0 idle to A\n 80 0 A sleeps");
     if let Some(end) = &mut all.facts.end {
         end.loss = LossCounts { dropped: 3, ..LossCounts::default() };
@@ -127,7 +127,7 @@ fn a_part_has_its_share_of_the_cost_and_threads_as_they_were() {
 
 /// Otherwise 27,000 records of a mutex take longer to analyse than six million of switches.
 #[test]
-fn a_part_has_fewer_records_where_one_stands_for_many_operations() {
+fn an_excerpt_has_fewer_records_where_one_stands_for_many_operations() {
     let with_bursts = |of_two: bool| {
         let mut all = calls(&[(1_000, &["f"], 10)]);
         for number in 0..1_000u64 {

@@ -21,7 +21,7 @@ fn stacks_follow_entries_and_exits() {
 }
 
 #[test]
-fn frames_below_an_entry_or_exit_are_gone() {
+fn an_entry_or_exit_further_up_the_stack_closes_the_frames_below_it() {
     // f calls g, which calls h; h throws, f catches and calls k. Later a longjmp leaves all of them.
     check_stack(
         "10 0 A enters f 900
@@ -34,7 +34,7 @@ fn frames_below_an_entry_or_exit_are_gone() {
 }
 
 #[test]
-fn the_same_stack_pointer_is_a_tail_call() {
+fn an_entry_at_the_same_stack_pointer_is_a_tail_call() {
     check_stack(
         "10 0 A enters f 900
          20 0 A enters g 800
@@ -45,7 +45,7 @@ fn the_same_stack_pointer_is_a_tail_call() {
 }
 
 #[test]
-fn functions_open_at_the_start_lie_at_the_bottom() {
+fn functions_open_at_the_start_lie_at_the_bottom_of_the_stack() {
     check_stack(
         "20 0 A enters f 700
          40 0 A leaves f 700
@@ -56,7 +56,7 @@ fn functions_open_at_the_start_lie_at_the_bottom() {
 }
 
 #[test]
-fn an_exit_below_something_seen_before_proves_nothing() {
+fn an_exit_below_frames_seen_before_is_a_stray_exit() {
     check(
         "A runs
          20 0 A enters f 900
@@ -70,7 +70,7 @@ fn an_exit_below_something_seen_before_proves_nothing() {
 }
 
 #[test]
-fn the_user_stack_pointer_of_a_sleeper_ends_frames() {
+fn the_user_stack_pointer_of_a_sleeper_closes_frames() {
     check(
         "A runs
          10 0 A enters f 900
@@ -85,7 +85,7 @@ fn the_user_stack_pointer_of_a_sleeper_ends_frames() {
 }
 
 #[test]
-fn another_stack_ends_no_frames() {
+fn an_entry_on_another_stack_closes_no_frames() {
     // A signal handler on its own stack, then a coroutine that is left before its end.
     check_stack(
         "10 0 A enters f 100000000
@@ -124,7 +124,7 @@ fn a_function_that_loses_its_probes_while_it_is_open_is_closed() {
 }
 
 #[test]
-fn what_a_function_without_probes_had_called_is_closed_too_and_its_end_expected() {
+fn callees_of_a_function_that_loses_its_probes_are_closed_without_stray_exits() {
     check(
         "A runs
          off f 30
@@ -142,7 +142,7 @@ fn what_a_function_without_probes_had_called_is_closed_too_and_its_end_expected(
 }
 
 #[test]
-fn what_has_probes_again_counts_from_then_on_and_was_not_open_all_the_time() {
+fn a_function_whose_probes_come_back_counts_from_then_on() {
     check(
         "A runs
          off f 20
@@ -159,7 +159,7 @@ fn what_has_probes_again_counts_from_then_on_and_was_not_open_all_the_time() {
 
 /// Probes come one by one: the one at the entry may come before those at the exits.
 #[test]
-fn what_a_function_does_while_its_probes_come_does_not_count() {
+fn a_function_s_calls_while_its_probes_are_attached_do_not_count() {
     check(
         "A runs
          new f 50
@@ -176,7 +176,7 @@ fn what_a_function_does_while_its_probes_come_does_not_count() {
 }
 
 #[test]
-fn a_window_that_begins_behind_changes_has_them_behind_it() {
+fn a_window_begun_after_probes_came_and_went_knows_that_they_did() {
     let script = "
         A runs
         off f 20
@@ -192,7 +192,7 @@ fn a_window_that_begins_behind_changes_has_them_behind_it() {
 
 /// With very many threads and notes, a hostile recording must not keep a reader busy.
 #[test]
-fn too_many_changes_for_too_many_threads_leave_nothing_known() {
+fn stacks_are_empty_with_too_many_probe_changes_for_too_many_threads() {
     let mut script = String::from("50 0 T0 enters g 900\n60 0 T0 leaves g 900\n");
     (0..2_000).for_each(|thread| script.push_str(&format!("T{thread} runs\n")));
     (0..600).for_each(|at| script.push_str(&format!("off f {}\n", at % 40)));

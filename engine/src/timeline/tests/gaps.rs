@@ -6,7 +6,7 @@ use crate::finding::Finding;
 use crate::timeline::{State, Timeline};
 
 #[test]
-fn a_gap_leaves_unknown_what_ran_there_and_what_slept() {
+fn a_gap_makes_threads_unknown_whether_they_ran_or_slept() {
     check(
         "A runs
          B runs
@@ -35,7 +35,7 @@ fn a_gap_leaves_unknown_what_ran_there_and_what_slept() {
 }
 
 #[test]
-fn lost_entries_do_not_make_functions_open_since_the_start() {
+fn entries_lost_in_a_gap_do_not_make_functions_open_since_the_start() {
     check(
         "A runs
          gap 20 30
@@ -50,7 +50,7 @@ fn lost_entries_do_not_make_functions_open_since_the_start() {
 
 /// A child that ends before its probes are attached must not count as without probes for the rest of the recording.
 #[test]
-fn a_process_without_probes_misses_no_calls_after_its_end() {
+fn a_process_that_got_no_probes_misses_no_calls_after_its_end() {
     let mut recording = recording(
         "A runs
          2000000 0 A exits
@@ -66,7 +66,7 @@ fn a_process_without_probes_misses_no_calls_after_its_end() {
 
 /// Where lock probes are refused, threads asleep since before the recording must not wait for "mutex consistent".
 #[test]
-fn that_operations_are_missing_is_nothing_to_wait_for() {
+fn a_gap_of_missing_operations_is_nothing_to_wait_for() {
     let mut recording = recording("A sleeps\nB runs\n50 0 B wakes A\nend 100");
     let reason = GapReason::OperationsOff { family: probe_abi::SyncFamily::Mutex as u8, tried: None };
     let kind = NoteKind::Gap { pid: PID, cpu: None, until_ns: u64::MAX, lost: 0, reason };
@@ -78,7 +78,7 @@ fn that_operations_are_missing_is_nothing_to_wait_for() {
 
 /// Processes that never get function probes differ from those that get them late.
 #[test]
-fn processes_without_function_probes_are_a_finding_of_their_own() {
+fn processes_without_function_probes_are_one_finding_not_probed() {
     let mut recording = recording("a runs\nend 100");
     let unknown =
         |timeline: &Timeline| timeline.threads[0].time_in(|state| matches!(state, State::Unknown(_)));
@@ -100,7 +100,7 @@ fn processes_without_function_probes_are_a_finding_of_their_own() {
 
 /// A wake-up by a packet that is not followed has no waker. A finding must tell that this may have happened.
 #[test]
-fn packets_that_were_not_followed_lose_no_record_but_are_told() {
+fn packets_that_were_not_followed_are_a_finding_and_no_lost_record() {
     let mut recording = recording("a runs\nend 100");
     for (time_ns, lost) in [(5, 3), (40, 4)] {
         let reason = GapReason::PacketsNotFollowed;
@@ -145,7 +145,7 @@ fn a_million_gaps_and_many_threads_end_soon() {
 
 /// Without joining, each record would be compared with all open gaps.
 #[test]
-fn very_many_gaps_at_once_are_one() {
+fn very_many_gaps_at_once_are_joined_into_one() {
     let mut script = String::from("A runs\n10 0 A enters f 900\n");
     for cpu in 0..200 {
         script.push_str(&format!("gap 30 50 {}\n", 1 + cpu));

@@ -5,7 +5,7 @@ use crate::timeline::build;
 use probe_abi::Record;
 
 #[test]
-fn threads_are_born_and_die() {
+fn a_thread_lives_from_its_fork_to_its_death() {
     check(
         "A runs
          20 0 A forks B
@@ -77,7 +77,7 @@ fn a_thread_listed_after_it_was_born_is_one_thread() {
 }
 
 #[test]
-fn an_exit_without_its_last_switch_ends_with_the_last_event() {
+fn a_thread_that_exits_without_its_last_switch_ends_with_its_last_event() {
     check(
         "A runs
          B runs
@@ -93,7 +93,7 @@ fn an_exit_without_its_last_switch_ends_with_the_last_event() {
 }
 
 #[test]
-fn exec_ends_the_other_threads_and_all_frames() {
+fn an_exec_ends_the_other_threads_and_closes_all_frames() {
     check(
         "A runs
          B sleeps
@@ -113,7 +113,7 @@ fn exec_ends_the_other_threads_and_all_frames() {
 /// The caller may be pre-empted between the exchange of ids and the exec record. It must not become one more thread. G leads
 /// process 7.
 #[test]
-fn who_replaces_the_program_has_the_leaders_number_before_the_exec_is_told() {
+fn a_thread_that_calls_exec_gets_the_leader_s_number_before_its_record() {
     check(
         "B runs
          G sleeps
@@ -140,7 +140,7 @@ fn who_replaces_the_program_has_the_leaders_number_before_the_exec_is_told() {
 /// The leader's last switch has the id that the caller had. It may come before the first record of the caller under its new
 /// id, after that, or after the exec.
 #[test]
-fn a_leader_may_leave_under_the_number_of_who_replaces_the_program() {
+fn a_leader_s_last_switch_may_have_the_number_of_the_thread_that_calls_exec() {
     let script = |before: &str, between: &str, after: &str| {
         format!(
             "B runs
@@ -186,7 +186,7 @@ fn a_leader_may_leave_under_the_number_of_who_replaces_the_program() {
 }
 
 #[test]
-fn a_thread_nobody_listed_is_unknown_until_it_shows() {
+fn a_thread_that_was_not_listed_is_unknown_until_its_first_event() {
     check(
         "30 0 A sleeps
          50 1 B wakes A",
@@ -198,7 +198,7 @@ fn a_thread_nobody_listed_is_unknown_until_it_shows() {
 }
 
 #[test]
-fn a_thread_gone_before_proc_was_read_is_as_good_as_listed() {
+fn a_thread_that_ended_before_proc_was_read_is_known_from_the_start() {
     // /proc is read at 55, after B has ended.
     let mut recording = recording(
         "A runs
@@ -212,7 +212,7 @@ fn a_thread_gone_before_proc_was_read_is_as_good_as_listed() {
 }
 
 #[test]
-fn names_follow_renames_and_lose_control_characters() {
+fn a_thread_s_name_follows_a_rename_without_control_characters() {
     let mut recording = recording("A runs\n 30 0 A named new");
     if let Some(Record::Rename(rename)) = recording.events.first_mut() {
         rename.comm[1] = 0x1b;

@@ -8,7 +8,7 @@ use probe_abi::{Header, Kind, Record, Sample};
 
 /// If a stack arrives after its sample, only the stack tells that it is cut off.
 #[test]
-fn a_sample_is_cut_off_if_itself_or_its_stack_says_so() {
+fn a_sample_is_cut_off_if_itself_or_its_stack_is() {
     let mut recording = recording("A runs");
     for (id, cut) in [(1, false), (2, true)] {
         let kind = NoteKind::Stack { id, pid: PID, frames: vec![0x10, 0x20], cut };
@@ -32,7 +32,7 @@ fn a_sample_is_cut_off_if_itself_or_its_stack_says_so() {
 }
 
 #[test]
-fn what_a_file_had_no_room_for_is_said() {
+fn stacks_that_a_file_had_no_room_for_are_a_finding() {
     let mut recording = recording("A runs");
     assert!(build(&recording).findings.is_empty());
     let end = recording.facts.end.as_mut().expect("an end");

@@ -6,7 +6,7 @@ use crate::finding::Finding;
 use crate::timeline::build;
 
 #[test]
-fn preempted_is_not_blocked_whatever_its_state_says() {
+fn a_pre_empted_thread_is_runnable_and_not_blocked() {
     check(
         "A runs
          B runs
@@ -19,7 +19,7 @@ fn preempted_is_not_blocked_whatever_its_state_says() {
 }
 
 #[test]
-fn the_first_event_tells_the_state_at_the_start() {
+fn a_thread_s_first_event_tells_its_state_at_the_start() {
     check(
         "A sleeps
          B runs
@@ -39,7 +39,7 @@ fn the_first_event_tells_the_state_at_the_start() {
 }
 
 #[test]
-fn without_any_event_cpu_time_decides() {
+fn a_thread_without_events_has_the_state_that_its_cpu_time_shows() {
     check(
         "A runs 0 99
          B runs 50 51
@@ -56,7 +56,7 @@ fn without_any_event_cpu_time_decides() {
 }
 
 #[test]
-fn proc_against_events_is_unknown() {
+fn a_state_of_proc_that_events_contradict_is_unknown() {
     check(
         "A sleeps
          B runs
@@ -71,7 +71,7 @@ fn proc_against_events_is_unknown() {
 }
 
 #[test]
-fn a_missing_switch_is_unknown_from_the_last_proof() {
+fn a_missing_switch_makes_a_thread_unknown_since_its_last_proof() {
     check(
         "A runs
          B runs
@@ -90,7 +90,7 @@ fn a_missing_switch_is_unknown_from_the_last_proof() {
 }
 
 #[test]
-fn a_missing_switch_to_a_pre_empted_thread_is_said_with_its_time() {
+fn a_missing_switch_to_a_pre_empted_thread_is_a_finding_with_its_time() {
     let script = "
         A runs
         20000 0 A preempted to idle
@@ -121,7 +121,7 @@ fn records_out_of_order_are_left_out_and_counted() {
 }
 
 #[test]
-fn cpu_time_that_differs_from_proc_is_said() {
+fn cpu_time_of_events_that_differs_from_that_of_proc_is_a_finding() {
     let second = 1_000_000_000u64;
     let mut recording = recording("A runs 0 0\n B runs 0 0");
     recording.events = vec![record(second / 2, 0, "A", &["sleeps"]), record(second, 1, "B", &["sleeps"])];
@@ -139,7 +139,7 @@ fn cpu_time_that_differs_from_proc_is_said() {
 
 /// The kernel does not report every switch. The CPU time of a `Ran` record shows it later.
 #[test]
-fn a_switch_that_nobody_saw_is_found_from_the_cpu_time() {
+fn an_unrecorded_switch_is_inferred_from_the_cpu_time() {
     // After a sleep and after a pre-emption.
     check(
         "A runs
@@ -160,7 +160,7 @@ fn a_switch_that_nobody_saw_is_found_from_the_cpu_time() {
 
 /// Records of a thread on its CPU prove only that it was there at that time; the CPU time proves when it came.
 #[test]
-fn a_switch_that_nobody_saw_was_before_what_the_thread_did_after_it() {
+fn an_inferred_switch_comes_before_what_the_thread_did_after_it() {
     check(
         "A runs
          B runs

@@ -4,7 +4,7 @@ use super::{build, check, draw, recording};
 use crate::event::ThreadState;
 
 #[test]
-fn a_thread_wakes_another() {
+fn a_wait_ends_with_the_thread_that_woke_it_and_then_the_thread_queues() {
     check(
         "A sleeps
          B runs
@@ -21,7 +21,7 @@ fn a_thread_wakes_another() {
 }
 
 #[test]
-fn the_first_waking_of_a_sleep_counts() {
+fn the_first_wake_up_of_a_sleep_counts_and_later_ones_are_spurious() {
     check(
         "A runs
          B runs
@@ -60,7 +60,7 @@ fn an_interrupted_thread_wakes_nobody() {
 }
 
 #[test]
-fn contexts_that_nobody_could_tell_make_no_edge() {
+fn wake_ups_of_unknown_context_make_no_edge() {
     check(
         "A runs
          B runs
@@ -79,7 +79,7 @@ fn contexts_that_nobody_could_tell_make_no_edge() {
 }
 
 #[test]
-fn a_waking_may_overtake_the_switch() {
+fn a_wake_up_may_be_recorded_before_the_switch_to_sleep() {
     check(
         "A runs
          B runs
@@ -94,7 +94,7 @@ fn a_waking_may_overtake_the_switch() {
 }
 
 #[test]
-fn a_waking_that_overtook_nothing_gives_way_to_the_real_one() {
+fn an_early_wake_up_gives_way_to_the_one_that_ended_the_sleep() {
     check(
         "A runs
          B runs
@@ -111,7 +111,7 @@ fn a_waking_that_overtook_nothing_gives_way_to_the_real_one() {
 }
 
 #[test]
-fn woken_in_a_futex_call_before_sleeping_is_a_wait_of_no_length() {
+fn a_wake_up_in_a_futex_call_before_the_sleep_is_a_wait_of_no_length() {
     check(
         "A runs
          B runs
@@ -127,7 +127,7 @@ fn woken_in_a_futex_call_before_sleeping_is_a_wait_of_no_length() {
 }
 
 #[test]
-fn woken_in_a_futex_call_while_pre_empted_is_a_wait_of_no_length() {
+fn a_wake_up_in_a_futex_call_while_pre_empted_is_a_wait_of_no_length() {
     // The second waking finds the thread awake and ends nothing.
     check(
         "A runs
@@ -152,7 +152,7 @@ fn woken_in_a_futex_call_while_pre_empted_is_a_wait_of_no_length() {
 }
 
 #[test]
-fn woken_while_pre_empted_outside_a_futex_call_is_no_wait() {
+fn a_wake_up_while_pre_empted_outside_of_a_futex_call_is_no_wait() {
     check(
         "A runs
          B runs
@@ -171,7 +171,7 @@ fn woken_while_pre_empted_outside_a_futex_call_is_no_wait() {
 }
 
 #[test]
-fn a_futex_call_that_times_out_sleeps() {
+fn a_futex_call_that_its_timer_ends_has_timed_out() {
     check(
         "A runs
          20 0 A sleeps on 64
@@ -184,7 +184,7 @@ fn a_futex_call_that_times_out_sleeps() {
 }
 
 #[test]
-fn no_waking_seen_is_unmatched() {
+fn a_wait_without_a_wake_up_is_unmatched() {
     check(
         "A runs
          20 0 A sleeps
@@ -197,7 +197,7 @@ fn no_waking_seen_is_unmatched() {
 }
 
 #[test]
-fn a_futex_call_that_a_timers_signal_ends_did_not_time_out() {
+fn a_futex_call_that_a_timer_s_signal_ends_did_not_time_out() {
     check(
         "A runs
          20 0 A sleeps on 64
@@ -231,7 +231,7 @@ fn a_wait_in_which_a_signal_ends_the_thread_has_no_end() {
 }
 
 #[test]
-fn a_waking_before_another_sleep_is_a_wait_of_no_length_where_it_happened() {
+fn a_wake_up_before_a_later_sleep_is_a_wait_of_no_length_where_it_happened() {
     // B wakes A before its first sleep, so A does not sleep; A's later sleep ends with B's second waking.
     let script = "A runs
          B runs
@@ -253,7 +253,7 @@ fn a_waking_before_another_sleep_is_a_wait_of_no_length_where_it_happened() {
 }
 
 #[test]
-fn each_waking_of_a_thread_that_is_about_to_sleep_is_a_wait() {
+fn each_wake_up_of_a_thread_that_is_about_to_sleep_is_a_wait() {
     check(
         "A runs
          B runs
@@ -271,7 +271,7 @@ fn each_waking_of_a_thread_that_is_about_to_sleep_is_a_wait() {
 }
 
 #[test]
-fn a_waking_long_before_a_sleep_that_goes_on_did_not_end_it() {
+fn a_wake_up_long_before_a_sleep_that_goes_on_did_not_end_it() {
     let script = "A runs 0 40
          B runs
          20 1 B wakes A on 64

@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_fields_of_every_kind_cover_its_record() {
+    fn the_columns_of_every_record_kind_cover_its_bytes() {
         for kind in Kind::ALL {
             let bytes: usize = body(kind).iter().map(|field| field.width as usize).sum();
             assert_eq!(

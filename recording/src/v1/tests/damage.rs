@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 proptest! {
     #[test]
-    fn flipped_bits_never_panic_and_never_pass_unnoticed(
+    fn flipped_bits_in_a_session_never_panic_and_are_noticed(
         flips in proptest::collection::vec((any::<prop::sample::Index>(), 0u8..8), 1..4),
     ) {
         let records: Vec<Record> = (0..40).map(likely_record).collect();
@@ -27,7 +27,7 @@ proptest! {
     }
 
     #[test]
-    fn random_bytes_behind_a_good_header_never_panic(tail in proptest::collection::vec(any::<u8>(), 0..400)) {
+    fn random_bytes_after_a_valid_header_never_panic(tail in proptest::collection::vec(any::<u8>(), 0..400)) {
         let mut bytes = FileHeader::CURRENT.encode().to_vec();
         bytes.extend_from_slice(&tail);
         let (recording, info) = opened(&bytes).expect("a header is enough to begin");
@@ -37,7 +37,7 @@ proptest! {
 }
 
 #[test]
-fn cut_at_every_byte_gives_the_records_before_the_cut() {
+fn a_session_cut_at_any_byte_gives_the_records_before_the_cut() {
     let records: Vec<Record> = (0..60).map(likely_record).collect();
     let whole = session(&records, 9);
     let mut most = 0;
@@ -72,7 +72,7 @@ fn cut_at_every_byte_gives_the_records_before_the_cut() {
 }
 
 #[test]
-fn a_damaged_chunk_in_the_middle_ends_the_reading_and_the_rest_is_counted() {
+fn a_damaged_chunk_ends_the_reading_and_the_rest_is_counted() {
     let records: Vec<Record> = (0..100).map(likely_record).collect();
     let mut bytes = session(&records, 10);
     // The fourth chunk of events, after meta and facts.
@@ -94,7 +94,7 @@ fn a_damaged_chunk_in_the_middle_ends_the_reading_and_the_rest_is_counted() {
 }
 
 #[test]
-fn a_chunk_taken_out_is_noticed_by_the_index() {
+fn a_missing_chunk_is_noticed_by_the_index() {
     let records: Vec<Record> = (0..30).map(likely_record).collect();
     let mut bytes = session(&records, 10);
     let mut at = FileHeader::BYTES;
@@ -112,7 +112,7 @@ fn a_chunk_taken_out_is_noticed_by_the_index() {
 }
 
 #[test]
-fn what_is_no_session_is_told_apart() {
+fn bytes_that_are_no_session_give_different_errors() {
     let newer = FileHeader { major: 2, ..FileHeader::CURRENT }.encode();
     assert!(matches!(opened(&newer), Err(SessionError::Newer { major: 2 })));
     let layout = FileHeader { abi_version: 77, ..FileHeader::CURRENT }.encode();

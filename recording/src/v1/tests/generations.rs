@@ -125,7 +125,7 @@ fn recorded(
 }
 
 #[test]
-fn the_newest_part_is_one_whole_file_that_is_never_too_large() {
+fn a_recording_with_max_size_is_one_whole_file_below_it() {
     let records: Vec<Record> = (0..20_000).map(likely_record).collect();
     for (most_bytes, has_snapshots) in [(40_000, true), (40_000, false), (60_001, true), (90_000, true)] {
         let disk = Memory::with_room(usize::MAX);
@@ -164,7 +164,7 @@ fn the_newest_part_is_one_whole_file_that_is_never_too_large() {
 }
 
 #[test]
-fn a_recording_that_fits_is_as_any_other() {
+fn a_recording_that_fits_its_max_size_is_complete() {
     let records: Vec<Record> = (0..2_000).map(likely_record).collect();
     let disk = Memory::with_room(usize::MAX);
     let kept = recorded(&disk, 1 << 20, &records, true, |_| {}).expect("recorded");
@@ -192,7 +192,7 @@ fn a_recording_that_fits_is_as_any_other() {
 
 /// Whenever the process is killed, the older file is whole and the newer one has everything that was written.
 #[test]
-fn each_file_can_be_read_by_itself_at_any_moment() {
+fn both_files_of_a_recording_can_be_read_at_any_moment() {
     let records: Vec<Record> = (0..12_000).map(likely_record).collect();
     let disk = Memory::with_room(usize::MAX);
     let looked = disk.clone();
@@ -213,7 +213,7 @@ fn each_file_can_be_read_by_itself_at_any_moment() {
 /// Reading /proc may take longer than writing the records. Even then a file must not begin before the end of the file before
 /// it, which must not end before its last record.
 #[test]
-fn a_snapshot_that_comes_late_makes_no_hole() {
+fn a_late_snapshot_leaves_no_hole_between_two_files() {
     let records: Vec<Record> = (0..12_000).map(likely_record).collect();
     let disk = Memory::with_room(usize::MAX);
     let mut generations =
@@ -241,7 +241,7 @@ fn a_snapshot_that_comes_late_makes_no_hole() {
 
 /// On a full disk, what was written can be read. Joining needs room for both files once more; without it both stay.
 #[test]
-fn a_disk_that_fills_leaves_what_was_written() {
+fn a_disk_that_fills_leaves_the_records_written_before() {
     let records: Vec<Record> = (0..8_000).map(likely_record).collect();
     let (mut failed, mut in_two, mut joined) = (0, 0, 0);
     for room in (3_000..100_000).step_by(487) {
@@ -272,7 +272,7 @@ fn a_disk_that_fills_leaves_what_was_written() {
 }
 
 #[test]
-fn a_size_in_which_nothing_fits_is_an_error_and_no_loop() {
+fn a_max_size_in_which_nothing_fits_is_an_error() {
     let records: Vec<Record> = (0..3_000).map(likely_record).collect();
     for most_bytes in [0, 1, 100, 1_000, 4_000, 6_000] {
         let disk = Memory::with_room(usize::MAX);
@@ -285,7 +285,7 @@ fn a_size_in_which_nothing_fits_is_an_error_and_no_loop() {
 
 /// A chunk that is larger than the room in a file.
 #[test]
-fn a_chunk_that_fits_into_no_file_ends_the_recording() {
+fn a_chunk_larger_than_the_max_size_is_an_error() {
     let disk = Memory::with_room(usize::MAX);
     let mut generations =
         Generations::new(disk.clone(), disk.clone(), &meta(), &begin(), 9_000).expect("begun");
@@ -314,7 +314,7 @@ fn write(generations: &mut Generations<TwoFiles>, records: &[Record]) {
 }
 
 #[test]
-fn files_of_others_are_left_alone_and_one_file_is_left() {
+fn other_files_are_kept_and_the_older_file_is_removed_at_the_end() {
     let folder = tempfile::tempdir().expect("folder");
     let path = folder.path().join("a.lp");
     let others = folder.path().join("a-older.lp");
@@ -339,7 +339,7 @@ fn files_of_others_are_left_alone_and_one_file_is_left() {
 
 /// Stacks of a file must not stay in memory until the next file begins.
 #[test]
-fn stacks_that_no_sample_may_name_any_more_take_no_memory() {
+fn stacks_that_no_sample_may_name_any_more_are_forgotten() {
     let disk = Memory::with_room(usize::MAX);
     let mut generations =
         Generations::new(disk.clone(), disk.clone(), &meta(), &begin(), 1 << 30).expect("begun");
@@ -356,7 +356,7 @@ fn stacks_that_no_sample_may_name_any_more_take_no_memory() {
 
 /// An older file that someone has removed is no failure. Another program's file has the usual name of the older file.
 #[test]
-fn an_older_file_that_is_gone_or_stays_costs_nothing_of_the_newer_one() {
+fn an_older_file_that_is_gone_or_spoiled_leaves_the_newer_one_whole() {
     for is_gone in [true, false] {
         let folder = tempfile::tempdir().expect("folder");
         let path = folder.path().join("a.lp");
@@ -387,7 +387,7 @@ fn an_older_file_that_is_gone_or_stays_costs_nothing_of_the_newer_one() {
 /// A program whose stacks are all different. Stacks that are not written yet must be counted, and those that the next file
 /// begins with must leave room.
 #[test]
-fn stacks_do_not_end_a_recording() {
+fn many_different_stacks_do_not_end_a_recording_with_max_size() {
     let records: Vec<Record> = (0..3_000).map(likely_record).collect();
     let (disk, mut id) = (Memory::with_room(usize::MAX), 0u32);
     let mut generations =

@@ -52,7 +52,7 @@ fn reason(info: SessionInfo) -> &'static str {
 }
 
 #[test]
-fn lies_about_sizes_are_refused_before_anything_is_allocated() {
+fn impossible_sizes_of_chunks_are_refused_before_allocating() {
     let events = ChunkKind::Events as u16;
     let bomb = zstd::bulk::compress(&vec![0; 16 << 20], 19).expect("packed");
     assert!(bomb.len() < 4_000);
@@ -89,14 +89,14 @@ fn deeply_nested_json_is_refused() {
 }
 
 #[test]
-fn a_million_empty_chunks_are_read_in_passing() {
+fn a_million_empty_chunks_are_skipped() {
     let one = chunk(900, 0, 0, 0, b"");
     let info = hostile(&[one.repeat(1_000_000)]);
     assert_eq!((info.chunks, info.unknown_chunks), (1_000_000, 1_000_000));
 }
 
 #[test]
-fn a_million_chunks_behind_a_damaged_one_are_counted_in_passing() {
+fn a_million_chunks_after_a_damaged_one_are_counted() {
     let mut bad = chunk(900, 0, 1, 0, b"x");
     bad[44] = b'y';
     let one = chunk(900, 0, 0, 0, b"");
@@ -105,7 +105,7 @@ fn a_million_chunks_behind_a_damaged_one_are_counted_in_passing() {
 }
 
 #[test]
-fn unknown_chunks_are_skipped() {
+fn chunks_of_unknown_kinds_are_skipped() {
     let records: Vec<Record> = (0..10).map(likely_record).collect();
     let whole = session(&records, 10);
     let first = FileHeader::BYTES;
@@ -134,7 +134,7 @@ fn records_of_unknown_kinds_are_counted() {
 }
 
 #[test]
-fn more_events_than_fit_into_memory_are_left_out_and_counted() {
+fn events_beyond_the_limit_are_left_out_and_counted() {
     let records: Vec<Record> = (0..100).map(likely_record).collect();
     let bytes = session(&records, 10);
     let mut source = Cursor::new(&bytes);
@@ -151,7 +151,7 @@ fn more_events_than_fit_into_memory_are_left_out_and_counted() {
 
 /// The lists in notes must be counted, too: a file of 64 MB could otherwise take more than 32 GB of memory.
 #[test]
-fn a_few_notes_with_endless_lists_are_too_large() {
+fn notes_with_endless_lists_are_refused_as_too_large() {
     let zeros = |count: usize| "0,".repeat(count) + "0";
     let note = format!(
         r#"[{{"time_ns":1,"kind":{{"probes_off":{{"functions":[{}],"rates":[{}]}}}}}}]"#,
@@ -217,7 +217,7 @@ fn listed(bytes: Vec<u8>, others: &[Entry]) -> Vec<u8> {
 
 /// Overlapping chunks must not be read, or each would be read with all that it shares with the others.
 #[test]
-fn chunks_that_lie_over_each_other_are_not_read_again() {
+fn overlapping_chunks_in_an_index_are_refused() {
     let begin = (FileHeader::BYTES + ChunkHeader::BYTES) as u64;
     let inner = chunk(900, 0, 0, 0, b"");
     let outer = chunk(900, 0, inner.len() as u32, 0, &inner);
@@ -232,7 +232,7 @@ fn chunks_that_lie_over_each_other_are_not_read_again() {
 
 /// This is no error of the system: the file is read from its start instead.
 #[test]
-fn a_listed_chunk_of_which_the_file_has_no_whole_header_is_none() {
+fn a_listed_chunk_beyond_the_end_of_the_file_is_none() {
     let header = ChunkHeader::of(ChunkKind::Events, 0, (0, 0), (0, 1), b"x").expect("small");
     let file = [&header.encode()[..], b"x"].concat();
     let mut unpacker = Unpacker::new().expect("memory");

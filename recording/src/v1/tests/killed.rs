@@ -170,7 +170,7 @@ proptest! {
 
 /// Killed at every single byte.
 #[test]
-fn a_writer_that_is_killed_at_any_byte_loses_nothing_that_was_drafted() {
+fn a_writer_killed_at_any_byte_loses_nothing_that_was_drafted() {
     let step = |records, fill, fact| Step { records, fill, fact, note: fact, stack: fill };
     let steps = [
         step(9, false, false),
@@ -185,7 +185,7 @@ fn a_writer_that_is_killed_at_any_byte_loses_nothing_that_was_drafted() {
 
 /// The draft of a quiet program's recording must not be written again and again.
 #[test]
-fn nothing_new_is_not_written_again() {
+fn a_draft_without_new_records_is_not_written_again() {
     let disk = Watched::default();
     let mut writer = Writer::new(disk.clone(), &meta()).expect("started");
     let count = || disk.0.borrow().len();
@@ -224,7 +224,7 @@ impl Disk for Small {
 /// A chunk that does not fit must not be left half written: a file could be unreadable from its first chunk on. Drafts take no
 /// room from final chunks.
 #[test]
-fn a_full_disk_holds_as_many_full_chunks_as_it_has_room_for() {
+fn a_full_disk_holds_whole_chunks_up_to_its_last_byte() {
     for room in 1_000..4_000 {
         let events = |drafts: bool| {
             let mut disk = Small { bytes: Vec::new(), room };
@@ -259,7 +259,7 @@ fn a_full_disk_holds_as_many_full_chunks_as_it_has_room_for() {
 /// A chunk written over drafts may end exactly where a chunk in a draft begins. That chunk must not be read: its records are in
 /// the final chunks.
 #[test]
-fn remains_of_drafts_are_not_taken_for_chunks_that_stay() {
+fn remains_of_drafts_are_not_read_as_chunks() {
     let mut chunks = EventChunks::default();
     for number in 0..5 {
         chunks.push(&likely_record(number)).expect("of its kind");

@@ -30,7 +30,7 @@ fn kinds(bytes: &[u8]) -> Vec<u16> {
 
 /// The end with twenty thousand threads that may each run on 256 CPUs is larger than a chunk may be.
 #[test]
-fn many_threads_on_many_cpus_are_written_and_read() {
+fn many_threads_on_many_cpus_are_written_in_parts_and_read_back() {
     let cpus: Vec<u32> = (1_000..1_256).collect();
     let thread = |tid: u32| ThreadFact { tid, pid: 1, cpus: cpus.clone(), ..ThreadFact::default() };
     let threads: Vec<ThreadFact> = (1..=20_000).map(thread).collect();
@@ -61,7 +61,7 @@ fn many_threads_on_many_cpus_are_written_and_read() {
 
 /// A reader that does not know parts finds an end without threads, and a whole file.
 #[test]
-fn without_the_parts_the_end_is_still_one() {
+fn without_its_parts_the_end_of_a_recording_is_still_one_chunk() {
     let thread = |tid: u32| ThreadFact { tid, pid: 1, ..ThreadFact::default() };
     let threads: Vec<ThreadFact> = (1..=20_000).map(thread).collect();
     let mut bytes = Vec::new();
@@ -189,7 +189,7 @@ fn check(steps: &[Step], threads: usize, limits: Limits) -> LeftOut {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_and_the_rest_is_counted(
+    fn within_any_limits_what_is_written_is_read_and_the_rest_counted(
         steps in proptest::collection::vec(step(), 0..40),
         threads in 0usize..30,
         bytes in prop_oneof![Just(Limits::FILE.bytes), 0u64..6_000],
@@ -234,7 +234,7 @@ fn a_file_that_is_full_of_stacks_is_read_to_its_end() {
 
 /// `longpole symbolize` must not make a full file one that cannot be read to its end.
 #[test]
-fn facts_that_are_added_later_have_the_room_that_is_left() {
+fn facts_added_later_are_limited_by_the_room_that_is_left() {
     let steps = [Step::Functions(9, 9), Step::Gap, Step::Stack(9), Step::Stack(20), Step::Flush];
     let (_, bytes, _) = written(&steps, 3, Limits::FILE);
     let function = |id| FunctionFact { id, name: "more".into(), ..FunctionFact::default() };

@@ -47,7 +47,7 @@ fn time(record: &Record) -> u64 {
 }
 
 #[test]
-fn it_holds_the_last_stretch_to_the_nanosecond_and_goes_on() {
+fn a_ring_has_exactly_the_last_stretch_and_can_be_saved_again() {
     let records: Vec<Record> = (0..20_000).map(likely_record).collect();
     let span_ns = 5_000_000;
     let mut ring = Ring::new(&begin(), span_ns, MIB).expect("begun");
@@ -69,7 +69,7 @@ fn it_holds_the_last_stretch_to_the_nanosecond_and_goes_on() {
 }
 
 #[test]
-fn a_short_recording_is_all_of_it_and_one_without_events_is_one() {
+fn a_ring_longer_than_the_recording_has_all_of_it() {
     let mut ring = Ring::new(&begin(), u64::MAX, MIB).expect("begun");
     let recording = saved(&ring, 1_000_000_001);
     assert_eq!((recording.events.len(), recording.facts.start_ns), (0, 1_000_000_000));
@@ -82,7 +82,7 @@ fn a_short_recording_is_all_of_it_and_one_without_events_is_one() {
 }
 
 #[test]
-fn records_that_are_not_in_a_chunk_yet_are_saved_too() {
+fn records_that_are_not_in_a_chunk_yet_are_saved_with_the_ring() {
     let records: Vec<Record> = (0..1_000).map(likely_record).collect();
     let mut ring = Ring::new(&begin(), 500_000, MIB).expect("begun");
     push(&mut ring, &records[..600], 100);
@@ -100,7 +100,7 @@ fn records_that_are_not_in_a_chunk_yet_are_saved_too() {
 
 /// A file that begins at a snapshot is as if recording had begun there.
 #[test]
-fn it_begins_at_a_snapshot() {
+fn a_saved_ring_begins_at_a_snapshot() {
     let records: Vec<Record> = (0..10_000).map(likely_record).collect();
     let mut ring = Ring::new(&begin(), 1, MIB).expect("begun");
     let thread = |tid| ThreadFact { tid, pid: 7, ..ThreadFact::default() };
@@ -120,7 +120,7 @@ fn it_begins_at_a_snapshot() {
 
 /// With and without snapshots.
 #[test]
-fn it_never_takes_more_memory_than_it_may_and_says_that_it_is_shorter() {
+fn a_ring_never_takes_more_memory_than_its_limit_and_is_cut() {
     let records: Vec<Record> = (0..60_000).map(likely_record).collect();
     for with_snapshots in [false, true] {
         let most_bytes = 20_000;
@@ -143,7 +143,7 @@ fn it_never_takes_more_memory_than_it_may_and_says_that_it_is_shorter() {
 }
 
 #[test]
-fn without_snapshots_it_moves_on_all_the_same() {
+fn a_ring_without_snapshots_forgets_old_records_too() {
     let mut ring = Ring::new(&begin(), 1_000_000_000, 64 * MIB).expect("begun");
     let mut records: Vec<Record> = Vec::new();
     for second in 1..100u64 {
@@ -166,7 +166,7 @@ fn without_snapshots_it_moves_on_all_the_same() {
 }
 
 #[test]
-fn stacks_of_its_samples_are_in_the_file() {
+fn stacks_of_a_ring_s_samples_are_saved_with_it() {
     let mut ring = Ring::new(&begin(), 10_000, MIB).expect("begun");
     let stack = |id: u32| Note {
         time_ns: 1_000_000_000 + u64::from(id),
@@ -198,7 +198,7 @@ impl Disk for Full {
 }
 
 #[test]
-fn a_disk_that_is_full_costs_nothing_of_it() {
+fn a_full_disk_while_saving_leaves_the_ring_as_it_was() {
     let records: Vec<Record> = (0..9_000).map(likely_record).collect();
     let mut ring = Ring::new(&begin(), u64::MAX, MIB).expect("begun");
     push(&mut ring, &records, 500);
@@ -212,7 +212,7 @@ fn a_disk_that_is_full_costs_nothing_of_it() {
 proptest! {
     /// Clocks that jump, chunks out of order, snapshots from anywhere.
     #[test]
-    fn any_times_are_kept_or_given_up(
+    fn a_ring_with_any_times_can_be_saved(
         steps in proptest::collection::vec((any::<u64>(), 0u64..30_000_000_000, any::<bool>()), 1..40),
         span_ns in prop_oneof![Just(1u64), 1u64..100_000_000_000, Just(u64::MAX)],
         most_bytes in 0u64..20_000,

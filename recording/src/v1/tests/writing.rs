@@ -19,7 +19,7 @@ fn record() -> impl Strategy<Value = Record> {
 
 proptest! {
     #[test]
-    fn any_records_come_back_byte_for_byte(
+    fn any_records_are_read_back_byte_for_byte(
         records in proptest::collection::vec(record(), 0..300),
         per_chunk in 1usize..100,
     ) {
@@ -38,7 +38,7 @@ proptest! {
 }
 
 #[test]
-fn a_dropped_writer_keeps_what_it_held_back() {
+fn a_dropped_writer_writes_the_records_it_held() {
     let records: Vec<Record> = (0..20).map(likely_record).collect();
     let mut bytes = Vec::new();
     let mut writer = Writer::new(&mut bytes, &meta()).expect("started");
@@ -52,7 +52,7 @@ fn a_dropped_writer_keeps_what_it_held_back() {
 }
 
 #[test]
-fn a_record_that_contradicts_itself_is_refused_and_nothing_is_lost() {
+fn a_record_of_the_wrong_kind_is_refused_and_nothing_is_lost() {
     let good = likely_record(0);
     let Record::Switch(mut switch) = likely_record(0) else { panic!("the first likely record is a switch") };
     switch.header.kind = Kind::Exit as u8;
@@ -66,7 +66,7 @@ fn a_record_that_contradicts_itself_is_refused_and_nothing_is_lost() {
 }
 
 #[test]
-fn likely_records_take_few_bytes() {
+fn likely_records_take_less_than_a_byte_each() {
     let records: Vec<Record> = (0..50_000).map(likely_record).collect();
     let bytes = session(&records, 50_000);
     let per_event = bytes.len() as f64 / records.len() as f64;
@@ -107,7 +107,7 @@ fn large_facts_and_notes_do_not_end_a_recording() {
 
 /// A single note that no chunk can hold.
 #[test]
-fn a_note_larger_than_a_chunk_is_left_out() {
+fn a_note_larger_than_a_chunk_is_left_out_and_counted() {
     let mut bytes = Vec::new();
     let mut writer = Writer::new(&mut bytes, &meta()).expect("started");
     let endless = NoteKind::ProbesOn { functions: vec![u32::MAX; 2_000_000], pid: None };

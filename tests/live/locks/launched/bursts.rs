@@ -69,7 +69,7 @@ fn bursts(recorded: &Recorded) -> Vec<Burst> {
 }
 
 #[test]
-fn what_is_folded_is_counted_exactly_in_threads_that_end_forked_children_and_killed_programs() {
+fn folded_mutex_operations_are_counted_exactly_in_every_kind_of_process() {
     let many = skip_unless_live!(c(MANY));
     for (how, more_locks) in [("0", 0), ("1", 0), ("2", 1)] {
         // Operations are left out or folded, never both: without a budget none are left out.
@@ -102,7 +102,7 @@ fn what_is_folded_is_counted_exactly_in_threads_that_end_forked_children_and_kil
 /// Two threads take one mutex in turns: an acquisition ends the other thread's burst, so that they never seem to hold the
 /// mutex at the same time.
 #[test]
-fn nobody_has_a_mutex_in_the_middle_of_anothers_burst() {
+fn bursts_of_two_threads_on_one_mutex_never_overlap() {
     let shared = skip_unless_live!(c(SHARED));
     let recorded = shared.record(&["--overhead", "none"], &["300000"]);
     recorded.text(0);
@@ -187,7 +187,7 @@ int main(int argc, char **argv) {
 
 /// Read-write locks without a writer are folded: OpenSSL's come faster than a ring takes records, and node lost half of them.
 #[test]
-fn readers_are_folded_as_long_as_nobody_writes() {
+fn read_locks_are_folded_while_no_thread_writes() {
     let readers = skip_unless_live!(c(READERS));
     let recorded = readers.record(&["--overhead", "none"], &["400000"]);
     recorded.text(0);
@@ -267,7 +267,7 @@ int main(int argc, char **argv) {
 /// are recorded. Otherwise node would lose half of its operations in the bursts of its start, and nothing around them would
 /// be known.
 #[test]
-fn what_nobody_waits_for_is_counted_before_anything_is_lost() {
+fn uncontended_operations_are_only_counted_before_any_are_lost() {
     let pressed = skip_unless_live!(c(PRESSED));
     let recorded = pressed.record(&["--ring-size", "64K", "-F", "0"], &["1000000"]);
     recorded.text(0);

@@ -24,7 +24,7 @@ int main(int count, char **words) {
 
 /// The overhead includes the library's operations: x264 was 4 % slower where the rest is 2.5 %.
 #[test]
-fn operations_are_a_part_of_the_overhead_with_what_they_were_measured_to_take() {
+fn the_overhead_has_the_measured_cost_of_lock_operations() {
     let program = skip_unless_live!(c(LOCKING));
     // Some seconds, in which the cost accounting runs several times.
     let recorded = program.record(&[], &["120000"]);

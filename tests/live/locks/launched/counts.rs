@@ -101,7 +101,7 @@ int main(void) {
 "#;
 
 #[test]
-fn every_operation_is_there_exactly_as_often_as_it_was_called() {
+fn every_libc_operation_is_recorded_exactly_as_often_as_called() {
     let program = skip_unless_live!(c(EVERYTHING));
     let recorded = program.record(&[], &[]);
     assert_eq!(recorded.text(0), "7\n");
@@ -218,7 +218,7 @@ int main(void) {
 "#;
 
 #[test]
-fn c11_threads_are_the_same_operations() {
+fn c11_thread_functions_are_recorded_like_pthread_ones() {
     let program = skip_unless_live!(c(C11));
     let recorded = program.record(&[], &[]);
     recorded.text(0);
@@ -280,7 +280,7 @@ int main() {
 "#;
 
 #[test]
-fn a_c_plus_plus_program_shows_its_own_and_survives_exceptions() {
+fn a_cpp_program_s_operations_are_counted_exactly_despite_exceptions() {
     let program = skip_unless_live!(program(CPP, "c++", &["-std=c++17"]));
     let recorded = program.record(&[], &[]);
     recorded.text(0);
@@ -302,7 +302,7 @@ fn a_c_plus_plus_program_shows_its_own_and_survives_exceptions() {
 }
 
 #[test]
-fn a_program_without_locks_in_libc_shows_none() {
+fn a_program_without_libc_locks_has_threads_but_no_mutexes() {
     skip_unless_live!();
     let text = "use std::sync::{Arc, Mutex};
         fn main() {

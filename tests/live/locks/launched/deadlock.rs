@@ -20,7 +20,7 @@ fn limit(program: &Path, options: &[&str], words: &[&str]) -> (String, Value) {
 
 /// LIMIT names both locks and their holders, instead of "waiting for signal" and locks that are held for 0 ns.
 #[test]
-fn threads_with_each_others_locks_are_told_however_it_ends() {
+fn a_deadlock_of_two_threads_is_the_limit_however_the_recording_ends() {
     let program = skip_unless_live!("deadlock.c");
     for options in [&["-d", "500ms"][..], &[]] {
         let (text, answer) = limit(&program, options, &["abba", "ends"]);
@@ -36,7 +36,7 @@ fn threads_with_each_others_locks_are_told_however_it_ends() {
 }
 
 #[test]
-fn a_thread_that_takes_its_lock_again_is_told() {
+fn a_thread_that_locks_its_own_mutex_again_is_a_deadlock() {
     let program = skip_unless_live!("deadlock.c");
     let (text, answer) = limit(&program, &[], &["again", "ends"]);
     assert_eq!(answer["limit"]["at"][0]["kind"], "deadlock", "{text}");

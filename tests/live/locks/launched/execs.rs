@@ -57,7 +57,7 @@ int main(void) {
 
 /// The kernel must read the arguments for the library: if the library read them itself, the program would end by SIGSEGV.
 #[test]
-fn nonsense_for_exec_is_an_error_and_no_signal() {
+fn invalid_arguments_of_exec_are_an_error_and_no_signal() {
     let program = skip_unless_live!(c(NONSENSE));
     let path = program.path.to_string_lossy().into_owned();
     let alone = program.alone(&[]);

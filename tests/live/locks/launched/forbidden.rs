@@ -77,7 +77,7 @@ int main(int count, char **words) {
 
 /// The library must neither read the clock nor wake the ring reader then: the program would end by SIGSEGV or SIGKILL.
 #[test]
-fn strict_seccomp_leaves_a_program_its_end_and_counts_what_it_does() {
+fn operations_under_strict_seccomp_are_counted_and_the_program_ends_as_alone() {
     let program = skip_unless_live!(c(SILENT));
     for way in ["first", "prctl", "seccomp", "number"] {
         let recorded = program.record(&[], &[way]);
@@ -95,7 +95,7 @@ fn strict_seccomp_leaves_a_program_its_end_and_counts_what_it_does() {
 
 #[test]
 #[cfg(target_arch = "x86_64")]
-fn a_program_without_the_time_stamp_counter_runs_on() {
+fn operations_without_the_time_stamp_counter_are_only_counted() {
     let program = skip_unless_live!(c(SILENT));
     for way in ["tsc", "tsc-number"] {
         let recorded = program.record(&["--children"], &[way]);
@@ -163,7 +163,7 @@ int main(int count, char **words) {
 "#;
 
 #[test]
-fn a_filter_that_forbids_all_that_recording_asks_for_ends_nobody() {
+fn a_seccomp_filter_against_the_library_s_calls_ends_no_program() {
     let program = skip_unless_live!(c(FILTERED));
     for (way, code, unlocks) in [("main", 7, 107), ("thread", 8, 101), ("fork", 9, 109 + 3), ("exec", 6, 0)] {
         let recorded = program.record(&["--children"], &[way]);

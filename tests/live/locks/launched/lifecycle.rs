@@ -25,7 +25,7 @@ int main(int count, char **words) {
 "#;
 
 #[test]
-fn a_killed_program_loses_nothing_and_shows_what_it_waited_for() {
+fn a_killed_program_s_operations_are_all_recorded_with_its_last_wait() {
     let program = skip_unless_live!(c(KILLED));
     // Fewer records than a ring holds, and nothing that makes longpole empty the ring before.
     let recorded = program.record(&[], &["7919"]);
@@ -38,7 +38,7 @@ fn a_killed_program_loses_nothing_and_shows_what_it_waited_for() {
 }
 
 #[test]
-fn a_program_that_runs_on_is_not_disturbed() {
+fn a_program_that_outlives_its_recording_is_not_disturbed() {
     const SOURCE: &str = r#"
 #include <pthread.h>
 #include <stdio.h>
@@ -99,7 +99,7 @@ fn locks_by_process(recorded: &Recorded) -> Vec<usize> {
 }
 
 #[test]
-fn children_have_rings_of_their_own_and_exec_begins_anew() {
+fn forked_children_have_their_own_rings_and_exec_starts_new_ones() {
     let program = skip_unless_live!(c(FORKS));
     let with = program.record(&["--children"], &[]);
     with.text(0);
@@ -111,7 +111,7 @@ fn children_have_rings_of_their_own_and_exec_begins_anew() {
 }
 
 #[test]
-fn a_shell_hands_it_on_to_what_it_becomes() {
+fn a_program_that_a_shell_execs_records_its_operations() {
     let program = skip_unless_live!(c(FORKS));
     let command = format!("exec {} 31", program.path.display());
     let recorded = record_in(program.folder.path(), &[], &["sh", "-c", &command], &[]);
@@ -120,7 +120,7 @@ fn a_shell_hands_it_on_to_what_it_becomes() {
 }
 
 #[test]
-fn a_program_that_closes_what_it_does_not_know_loses_only_its_own_descriptor() {
+fn a_program_that_closes_all_descriptors_is_recorded_again_after_exec() {
     let locks = skip_unless_live!(c(FORKS));
     let closing = r#"
 #define _GNU_SOURCE
@@ -196,7 +196,7 @@ int main(void) {
 "#;
 
 #[test]
-fn signal_handlers_jumps_and_cancellation_leave_the_rings_whole() {
+fn signal_handlers_longjmp_and_cancellation_leave_the_rings_whole() {
     let program = skip_unless_live!(c(INTERRUPTED));
     let recorded = program.record(&[], &[]);
     let text = recorded.text(0);
@@ -214,7 +214,7 @@ fn signal_handlers_jumps_and_cancellation_leave_the_rings_whole() {
 }
 
 #[test]
-fn threads_by_the_thousand_find_rings_again() {
+fn twenty_thousand_short_threads_are_recorded_exactly() {
     const SOURCE: &str = r#"
 #include <pthread.h>
 #include <stdlib.h>
@@ -239,7 +239,7 @@ int main(void) {
 }
 
 #[test]
-fn before_main_and_after_it_counts_as_well() {
+fn operations_before_and_after_main_are_recorded() {
     const SOURCE: &str = r#"
 #include <pthread.h>
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -310,7 +310,7 @@ int main(int count, char **words) {
 
 /// When a ring is half full, the library makes a futex call. A program that forbids itself such calls must not die of it.
 #[test]
-fn a_program_that_may_not_wake_anybody_lives_and_is_recorded() {
+fn a_program_whose_seccomp_forbids_futex_wakes_is_recorded() {
     let program = skip_unless_live!(c(FILTERED));
     for way in ["prctl", "seccomp", "late", "thread", "fork", "plain"] {
         // The records fill much more than half of a ring, but not all of it: none is lost, whenever longpole empties it.

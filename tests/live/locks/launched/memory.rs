@@ -63,7 +63,7 @@ impl Drop for Group {
 /// Without a limit on rings, six hundred busy threads would have 1.2 GB of rings, and the operations taken out of them another
 /// 1.5 GB: in a container with 512 MB both they and longpole would be killed.
 #[test]
-fn six_hundred_busy_threads_and_longpole_live_in_512_mb() {
+fn six_hundred_busy_threads_are_recorded_within_512_mb() {
     skip_unless_live!();
     let group = match Group::new(512 << 20) {
         Ok(group) => group,

@@ -47,7 +47,7 @@ __attribute__((destructor)) static void say(void) { fprintf(stderr, "other saw %
 "#;
 
 #[test]
-fn another_library_before_libc_stays_and_both_see_all() {
+fn another_preloaded_library_and_longpole_s_both_see_all_operations() {
     let program = skip_unless_live!(program(LOCKS, "cc", &["-O2"]));
     let flags = ["-O2", "-fPIC", "-shared", "-w", "-ldl"];
     let other = skip_unless_built!(workload::compile_text("other.so", "cc", &flags, OTHER));
@@ -66,7 +66,7 @@ fn another_library_before_libc_stays_and_both_see_all() {
 }
 
 #[test]
-fn programs_with_sanitizers_run_as_before() {
+fn programs_with_sanitizers_run_as_alone_under_record() {
     skip_unless_live!();
     for sanitizer in ["address", "thread", "undefined", "leak"] {
         let flag = format!("-fsanitize={sanitizer}");
@@ -127,7 +127,7 @@ int main(void) {
 
 #[test]
 #[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
-fn callers_of_old_versions_get_the_old_functions() {
+fn callers_of_old_symbol_versions_get_the_old_functions() {
     let program = skip_unless_live!(program(BEFORE, "cc", &["-O2"]));
     let alone = program.alone(&[]);
     assert_eq!(alone.code, Some(0), "without longpole: {alone:?}");
@@ -138,7 +138,7 @@ fn callers_of_old_versions_get_the_old_functions() {
 }
 
 #[test]
-fn what_cannot_be_done_is_said() {
+fn the_summary_says_how_locks_are_recorded_and_interpose_errors_say_why() {
     let program = skip_unless_live!(program(LOCKS, "cc", &["-static"]));
     let file = program.folder.path().join("test.lp").to_string_lossy().into_owned();
     let path = program.path.to_string_lossy().into_owned();
@@ -174,7 +174,7 @@ fn what_cannot_be_done_is_said() {
 }
 
 #[test]
-fn a_limit_on_addresses_leaves_it_out_and_hurts_nobody() {
+fn a_limit_on_addresses_leaves_the_library_out_and_the_command_runs() {
     skip_unless_live!();
     let folder = tempfile::tempdir().expect("folder");
     let file = folder.path().join("test.lp");
@@ -198,7 +198,7 @@ fn a_limit_on_addresses_leaves_it_out_and_hurts_nobody() {
 }
 
 #[test]
-fn nothing_is_left_behind() {
+fn the_library_s_file_is_removed_and_one_descriptor_is_inherited() {
     skip_unless_live!();
     let folder = tempfile::tempdir().expect("folder");
     let recorded = record_in(folder.path(), &[], &["sh", "-c", "echo $LD_PRELOAD; ls -l /proc/self/fd"], &[]);

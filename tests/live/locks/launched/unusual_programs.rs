@@ -151,7 +151,7 @@ fn both(program: &Program, way: &str) -> Recorded {
 }
 
 #[test]
-fn odd_programs_end_as_alone() {
+fn programs_with_unusual_stacks_limits_or_threads_end_as_alone() {
     let program = skip_unless_live!(c(ODD));
     for (way, code, unlocks) in [
         ("stack", 3, 101),
@@ -199,7 +199,7 @@ fn alone(command: &[&str]) -> Result<Ended, String> {
 
 /// If a child cannot see the library's file, the loader must not complain about it on the child's standard error.
 #[test]
-fn a_child_that_does_not_see_the_library_hears_nothing_of_it() {
+fn a_child_that_cannot_see_the_library_s_file_prints_no_complaint() {
     skip_unless_live!();
     let script = "mount -t tmpfs none /tmp && mount -t tmpfs none /var/tmp && ls / >/dev/null && sh -c 'true; echo fine >&2'";
     let command = ["unshare", "-m", "sh", "-c", script];
@@ -216,7 +216,7 @@ fn a_child_that_does_not_see_the_library_hears_nothing_of_it() {
 
 /// In a time namespace, the library's times would be those of another clock: probes record the program instead.
 #[test]
-fn a_clock_of_its_own_is_left_to_probes() {
+fn a_program_in_a_time_namespace_is_recorded_by_probes() {
     let program = skip_unless_live!(c(ODD));
     let path = program.path.to_string_lossy().into_owned();
     let command = ["unshare", "-T", "--monotonic", "100000", "sh", "-c", &format!("{path} stack; echo $?")];
@@ -233,7 +233,7 @@ fn a_clock_of_its_own_is_left_to_probes() {
 
 /// A command has the limits that it would have alone.
 #[test]
-fn limits_are_handed_on_as_they_are() {
+fn a_command_has_the_same_resource_limits_as_alone() {
     skip_unless_live!();
     let folder = tempfile::tempdir().expect("folder");
     let file = folder.path().join("test.lp");
@@ -256,7 +256,7 @@ fn limits_are_handed_on_as_they_are() {
 
 /// In a program without synchronization operations only the library's file is mapped, not the shared memory.
 #[test]
-fn a_program_without_operations_pays_for_the_mapping_only() {
+fn a_program_without_lock_operations_does_not_map_the_shared_memory() {
     skip_unless_live!();
     let folder = tempfile::tempdir().expect("folder");
     let command = ["sh", "-c", "cat /proc/self/maps"];

@@ -46,7 +46,7 @@ int main(void) {
 
 /// A call left through `longjmp` is not recorded, and hides nothing that comes after it.
 #[test]
-fn calls_left_by_longjmp_are_none() {
+fn calls_left_by_longjmp_are_not_recorded() {
     skip_unless_live!();
     for flags in [&[][..], &["-static"]] {
         let fixed = skip_unless_built!(program(JUMPS, "cc", flags));
@@ -87,7 +87,7 @@ int main() {
 
 /// Exceptions go through a probed `pthread_once` as if there were no probes.
 #[test]
-fn exceptions_pass_through_once() {
+fn an_exception_through_a_probed_pthread_once_is_not_recorded() {
     let program = skip_unless_live!(program(THROWS, "c++", &["-std=c++17"]));
     let recorded = program.launched(&["--interpose", "never"], &[]);
     assert_eq!(recorded.ended.stdout, "49\n");

@@ -53,7 +53,7 @@ int main(void) {
 
 /// If longpole is killed at any moment, the program runs on, and its libc's code is unchanged.
 #[test]
-fn a_killed_longpole_leaves_a_running_program() {
+fn a_program_with_libc_probes_runs_on_after_longpole_is_killed() {
     let program = skip_unless_live!(program(BUSY, "cc", &[]));
     // From the first system calls of attaching to the middle of recording.
     for wait_ms in [20, 60, 120, 250, 900] {
@@ -101,7 +101,7 @@ int main(void) {
 
 /// A family of functions that is called too often loses all its probes; other families keep theirs; the report says so.
 #[test]
-fn a_hot_family_loses_its_probes_and_the_report_says_so() {
+fn a_hot_family_of_lock_functions_loses_its_probes_and_a_note_says_so() {
     let program = skip_unless_live!(program(HOT, "cc", &[]));
     let recorded =
         program.launched(&["--interpose", "never", "--max-rate", "10000", "--overhead", "none"], &[]);
@@ -153,7 +153,7 @@ fn a_hot_family_loses_its_probes_and_the_report_says_so() {
 
 /// A recording leaves no probes, and a second one works like the first.
 #[test]
-fn one_recording_after_another() {
+fn a_second_recording_of_a_program_works_like_the_first() {
     let program = skip_unless_live!(program(BUSY, "cc", &[]));
     let mut target = program.gated();
     target.say("").expect("it waits");
@@ -182,7 +182,7 @@ int main(int count, char **words) {
 /// The libc that a process has loaded lacks section headers, and so names of functions. Another file of that name in the usual
 /// place must not get probes instead: none of them would be hit.
 #[test]
-fn a_libc_without_symbols_is_said_to_be_one() {
+fn a_libc_without_symbols_is_noted_and_gets_no_probes() {
     let mut program = skip_unless_live!(program(WITHOUT_SYMBOLS, "cc", &["-Wl,-rpath,$ORIGIN"]));
     let beside = program.folder.path().join("program");
     std::fs::copy(&program.path, &beside).expect("a copy");

@@ -74,7 +74,7 @@ fn children_of(recorded: &Recorded) -> Vec<u32> {
 /// Each operation is recorded in one way only: a program that was started with the library inside has no probes, and its
 /// children neither, unless they run something that cannot have the library.
 #[test]
-fn every_process_is_recorded_in_one_way() {
+fn every_operation_is_recorded_either_by_probes_or_from_inside() {
     let alone = skip_unless_live!(program(ALONE, "cc", &["-static"]));
     let program = skip_unless_built!(program(FAMILY, "cc", &[]));
     let variables = [("LONGPOLE_TEST_STATIC", alone.path.as_os_str())];
@@ -135,7 +135,7 @@ __attribute__((noinline)) int pthread_mutex_unlock(void *mutex) {
 
 /// As in glibc before 2.34: the functions of threads are in a library of their own, and call libc's.
 #[test]
-fn a_libpthread_of_its_own_counts_once() {
+fn operations_of_a_separate_libpthread_are_counted_once() {
     skip_unless_live!();
     let flags = ["-g", "-O1", "-w", "-shared", "-fPIC", "-Wl,-soname,libpthread.so.0"];
     let library = skip_unless_built!(compile_text("libpthread.so.0", "cc", &flags, SPLIT));
@@ -175,7 +175,7 @@ int main(void) {
 
 /// In a PID namespace, a mutex names its owner by another number than the kernel's: it is the same thread.
 #[test]
-fn owners_in_another_pid_namespace_are_known() {
+fn a_mutex_s_owner_is_known_in_another_pid_namespace() {
     let program = skip_unless_live!(program(NAMESPACE, "cc", &[]));
     let mut outer = Command::new("unshare");
     outer.args(["-pf", "--mount-proc", "--kill-child"]).arg(&program.path);
@@ -212,7 +212,7 @@ fn owners_in_another_pid_namespace_are_known() {
 
 /// A user who gives the number that a process has in its container gets the outside number in the message.
 #[test]
-fn a_number_from_inside_a_container_gets_a_hint() {
+fn a_pid_from_inside_a_container_gets_a_hint_with_the_outside_one() {
     skip_unless_live!();
     // In the new namespace the next process gets a number that no process has here.
     let free = |number: &u32| !std::path::Path::new(&format!("/proc/{number}")).exists();

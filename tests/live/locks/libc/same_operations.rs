@@ -58,7 +58,7 @@ fn check_probes(recorded: &Recorded, library: &str) {
 }
 
 #[test]
-fn probes_and_the_library_inside_record_the_same_calls() {
+fn probes_and_the_preloaded_library_record_the_same_operations() {
     let program = skip_unless_live!(program(OPERATIONS, "cc", &["-no-pie"]));
     let names = Names::of(&program.path);
     let probed = program.launched(&["--interpose", "never"], &[]);
@@ -113,7 +113,7 @@ fn probes_and_the_library_inside_record_the_same_calls() {
 }
 
 #[test]
-fn a_static_program_has_the_same_calls() {
+fn a_static_program_has_the_same_operations_as_a_dynamic_one() {
     let dynamic = skip_unless_live!(program(OPERATIONS, "cc", &["-no-pie"]));
     let fixed = skip_unless_built!(program(OPERATIONS, "cc", &["-static", "-no-pie"]));
     let expected = calls(&dynamic.launched(&["--interpose", "never"], &[]), &Names::of(&dynamic.path));
@@ -138,7 +138,7 @@ fn only_of_the_workload(lists: Vec<Vec<String>>, expected: &[Vec<String>]) -> Ve
 }
 
 #[test]
-fn musl_has_the_same_calls_dynamic_and_static() {
+fn musl_programs_have_the_same_operations_dynamic_and_static() {
     let dynamic = skip_unless_live!(program(OPERATIONS, "musl-gcc", &["-no-pie"]));
     let fixed = skip_unless_built!(program(OPERATIONS, "musl-gcc", &["-static"]));
     let names = Names::of(&dynamic.path);

@@ -4,7 +4,7 @@ use super::*;
 
 /// The cost measured for a few operations applies to all that came with them; impossible numbers are ignored.
 #[test]
-fn what_operations_take_is_what_was_measured_of_some() {
+fn the_measured_cost_of_some_operations_applies_to_all() {
     let mut rings = rings();
     let memory = other_side(&rings);
     let writer = Writer::claims(&memory, 0, 7);
@@ -78,7 +78,7 @@ fn a_thread_whose_operations_cost_too_much_may_leave_them_out() {
 
 /// With a budget, a thread alone leaves operations out of a full ring instead of losing them.
 #[test]
-fn with_a_budget_a_full_ring_is_no_reason_to_lose_what_may_be_left_out() {
+fn with_a_budget_a_full_ring_makes_a_lone_thread_leave_operations_out() {
     for (share, rather) in [(Some(0.02), 1), (None, 0)] {
         let shared = Shared::new(SharedLayout::new(4, 1024).expect("layout")).expect("memory");
         let memory = other_side(&Rings::new(shared, share));

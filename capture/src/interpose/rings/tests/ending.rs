@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_ring_of_a_dead_thread_is_free_again_when_it_is_empty() {
+fn the_ring_of_a_dead_thread_is_freed_when_it_is_empty() {
     let mut rings = rings();
     let shared = other_side(&rings);
     let thread = Writer::claims(&shared, 0, 7);
@@ -30,7 +30,7 @@ fn a_ring_of_a_dead_thread_is_free_again_when_it_is_empty() {
 
 /// Every check is a system call or more, so threads that only wait are checked rarely.
 #[test]
-fn a_quiet_thread_is_looked_for_now_and_then() {
+fn a_quiet_thread_is_checked_for_life_at_intervals() {
     let mut rings = rings();
     let shared = other_side(&rings);
     Writer::claims(&shared, 0, 7).writes(10);
@@ -49,7 +49,7 @@ fn a_quiet_thread_is_looked_for_now_and_then() {
 }
 
 #[test]
-fn the_kernels_word_frees_a_ring_at_once_but_not_that_of_a_thread_with_the_same_ids() {
+fn a_reported_thread_end_frees_its_ring_unless_the_ids_live_on() {
     let mut rings = rings();
     let shared = other_side(&rings);
     let owner = |ring: usize| shared.word(shared.layout().control(ring)).load(Ordering::Relaxed);

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn memory_of_many_quiet_threads_is_given_back() {
+fn memory_of_rings_of_quiet_threads_is_released() {
     const TURN_NS: u64 = 5_000_000;
     let layout = SharedLayout::new(64, 4096).expect("layout");
     let mut rings = Rings::new(Shared::new(layout).expect("memory"), None);
@@ -26,7 +26,7 @@ fn memory_of_many_quiet_threads_is_given_back() {
 
 /// Threads that are busy now and then must not keep all their rings' memory: for 600 threads that would be 1.2 GB.
 #[test]
-fn memory_of_many_busy_threads_has_a_bound() {
+fn memory_of_rings_of_many_busy_threads_is_bounded() {
     const TURN_NS: u64 = 5_000_000;
     const THREADS: usize = 96;
     const OF_ALL: u64 = (4096 * 64) * 64;
@@ -59,7 +59,7 @@ fn bytes(shared: &Shared) -> u64 {
 /// All threads write at once, before the first turn. They share the pool, records that find no memory
 /// are counted, and all memory is returned when the threads have ended.
 #[test]
-fn threads_that_flood_their_rings_at_once_share_what_there_is() {
+fn threads_that_flood_their_rings_at_once_share_the_pool() {
     const THREADS: usize = 60;
     const OF_ALL: u64 = 4096 * 610;
     let layout = SharedLayout::new(THREADS + 1, 4096).expect("layout");
@@ -104,7 +104,7 @@ fn threads_that_flood_their_rings_at_once_share_what_there_is() {
 
 /// A thread that needed much memory once and then only waits keeps it until other threads need it.
 #[test]
-fn what_lies_idle_comes_back_when_others_need_it() {
+fn a_ring_s_idle_memory_is_released_when_the_pool_shrinks() {
     let layout = SharedLayout::new(3, 4096).expect("layout");
     let mut rings = Rings::new(Shared::new(layout).expect("memory"), None);
     rings.may_use(4096 * 192);

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn records_come_out_once_and_in_order() {
+fn records_leave_their_rings_once_and_in_order() {
     let mut rings = rings();
     let shared = other_side(&rings);
     assert_eq!(turn(&mut rings, 50, &[]), (vec![], Some(50)));
@@ -18,7 +18,7 @@ fn records_come_out_once_and_in_order() {
 }
 
 #[test]
-fn a_record_being_written_holds_the_promise_back_and_loses_nothing() {
+fn a_record_that_is_being_written_delays_completeness_and_is_not_lost() {
     let mut rings = rings();
     let shared = other_side(&rings);
     let thread = Writer::claims(&shared, 0, 7);
@@ -43,7 +43,7 @@ fn a_record_being_written_holds_the_promise_back_and_loses_nothing() {
 }
 
 #[test]
-fn a_stopped_thread_holds_back_for_a_while_and_a_dead_one_hardly() {
+fn a_stopped_thread_delays_completeness_longer_than_a_dead_one() {
     let mut rings = rings();
     let shared = other_side(&rings);
     let thread = Writer::claims(&shared, 0, 7);
@@ -71,7 +71,7 @@ fn a_stopped_thread_holds_back_for_a_while_and_a_dead_one_hardly() {
 }
 
 #[test]
-fn what_did_not_fit_is_counted_and_room_is_given() {
+fn records_that_did_not_fit_are_counted_and_numbers_continue() {
     let mut rings = rings();
     let shared = other_side(&rings);
     let thread = Writer::claims(&shared, 2, 7);
@@ -96,7 +96,7 @@ fn what_did_not_fit_is_counted_and_room_is_given() {
 }
 
 #[test]
-fn a_target_that_writes_nonsense_is_not_believed() {
+fn impossible_records_and_counters_in_a_ring_are_not_believed() {
     let mut rings = rings();
     let shared = other_side(&rings);
     let thread = Writer::claims(&shared, 0, 7);

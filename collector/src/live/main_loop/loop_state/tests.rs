@@ -26,7 +26,7 @@ fn failed() -> Message {
 }
 
 #[test]
-fn a_recording_ends_once_on_the_first_reason() {
+fn a_recording_ends_once_with_the_first_reason() {
     for (message, reason) in [
         (Message::TimeUp, StopReason::TimeUp),
         (Message::Signal(libc::SIGINT), StopReason::User),
@@ -44,7 +44,7 @@ fn a_recording_ends_once_on_the_first_reason() {
 
 /// The user who ends a recording by ^C has to know if the command gets it, too.
 #[test]
-fn an_interrupt_that_reaches_the_command_is_known() {
+fn an_interrupt_that_a_launched_command_gets_too_is_remembered() {
     for terminal in [true, false] {
         let mut loop_state = LoopState::new(Mode::Record, Relation::Launched { terminal }, &[7], false);
         assert!(!loop_state.command_was_interrupted());
@@ -59,7 +59,7 @@ fn an_interrupt_that_reaches_the_command_is_known() {
 }
 
 #[test]
-fn the_second_interrupt_aborts() {
+fn the_second_interrupt_aborts_a_recording() {
     let mut loop_state = LoopState::new(Mode::Record, Relation::Attached, &[7], false);
     check(&mut loop_state, Message::Signal(libc::SIGINT), &["StopCapture"]);
     check(&mut loop_state, Message::Signal(libc::SIGTERM), &[]);
@@ -67,7 +67,7 @@ fn the_second_interrupt_aborts() {
 }
 
 #[test]
-fn a_launched_command_decides_about_the_first_signal() {
+fn a_launched_command_handles_the_first_signal_itself() {
     let relation = Relation::Launched { terminal: true };
     let mut loop_state = LoopState::new(Mode::Record, relation, &[7], false);
     check(&mut loop_state, Message::Signal(libc::SIGINT), &[]);
@@ -81,7 +81,7 @@ fn a_launched_command_decides_about_the_first_signal() {
 }
 
 #[test]
-fn all_processes_must_end_before_the_recording_does() {
+fn a_recording_ends_when_all_its_processes_have_ended() {
     let mut loop_state = LoopState::new(Mode::Record, Relation::Attached, &[7, 8], false);
     check(&mut loop_state, change(7, ChangeKind::Ended), &[]);
     check(&mut loop_state, change(9, ChangeKind::Ended), &[]);
@@ -90,7 +90,7 @@ fn all_processes_must_end_before_the_recording_does() {
 }
 
 #[test]
-fn children_count_only_if_asked_for() {
+fn children_keep_a_recording_running_only_with_children_recorded() {
     let fork = || change(20, ChangeKind::Forked { parent: 7 });
     let mut without = LoopState::new(Mode::Record, Relation::Attached, &[7], false);
     check(&mut without, fork(), &[]);
@@ -106,14 +106,14 @@ fn children_count_only_if_asked_for() {
 }
 
 #[test]
-fn strangers_are_left_alone() {
+fn events_of_unknown_processes_have_no_effect() {
     let mut loop_state = LoopState::new(Mode::Record, Relation::Attached, &[7], true);
     check(&mut loop_state, change(31, ChangeKind::Forked { parent: 30 }), &[]);
     check(&mut loop_state, change(31, ChangeKind::Executed { by_leader: true }), &[]);
 }
 
 #[test]
-fn the_screen_stays_when_the_target_has_ended() {
+fn the_screen_stays_open_after_the_target_has_ended() {
     let mut loop_state = LoopState::new(Mode::Screen, Relation::Attached, &[7], false);
     check(&mut loop_state, change(7, ChangeKind::Ended), &["StopCapture", "ShowEnded"]);
     check(&mut loop_state, Message::Report(Arc::new(Snapshot::default())), &["ShowReport", "Draw"]);
@@ -124,7 +124,7 @@ fn the_screen_stays_when_the_target_has_ended() {
 }
 
 #[test]
-fn quitting_detaches_first() {
+fn quitting_the_screen_stops_the_capture_before_leaving() {
     let mut loop_state = LoopState::new(Mode::Screen, Relation::Attached, &[7], false);
     let quit = KeyEvent::new(KeyCode::Char('q'), KeyModifiers::NONE);
     check(&mut loop_state, Message::Key(quit), &["SkipLastReport", "CloseScreen", "StopCapture"]);
@@ -134,7 +134,7 @@ fn quitting_detaches_first() {
 }
 
 #[test]
-fn once_answers_once() {
+fn top_once_shows_one_report_and_leaves() {
     let mut loop_state = LoopState::new(Mode::Once, Relation::Attached, &[7], false);
     check(&mut loop_state, Message::Report(Arc::default()), &["ShowReport", "SkipLastReport", "StopCapture"]);
     check(&mut loop_state, Message::Report(Arc::default()), &[]);
@@ -142,7 +142,7 @@ fn once_answers_once() {
 }
 
 #[test]
-fn a_batch_has_every_report_and_the_last_one_of_a_target_that_ended() {
+fn a_batch_shows_every_report_and_the_last_one_after_the_target_ended() {
     let mut loop_state = LoopState::new(Mode::Batch, Relation::Attached, &[7], false);
     for _ in 0..3 {
         check(&mut loop_state, Message::Report(Arc::default()), &["ShowReport"]);
@@ -161,7 +161,7 @@ fn a_batch_has_every_report_and_the_last_one_of_a_target_that_ended() {
 }
 
 #[test]
-fn once_waits_for_the_report_of_a_target_that_ended_early() {
+fn top_once_shows_the_report_of_a_target_that_ended_early() {
     let mut loop_state = LoopState::new(Mode::Once, Relation::Attached, &[7], false);
     check(&mut loop_state, change(7, ChangeKind::Ended), &["StopCapture"]);
     check(&mut loop_state, Message::Detached, &[]);
@@ -169,7 +169,7 @@ fn once_waits_for_the_report_of_a_target_that_ended_early() {
 }
 
 #[test]
-fn a_recording_that_was_played_to_its_end_stays_on_the_screen() {
+fn a_replayed_recording_stays_on_the_screen_at_its_end() {
     let mut loop_state = LoopState::new(Mode::Screen, Relation::Attached, &[], false);
     check(&mut loop_state, Message::Detached, &["ShowEnded"]);
     assert_eq!(loop_state.stop_reason(), Some(StopReason::SourceEnded));
@@ -178,7 +178,7 @@ fn a_recording_that_was_played_to_its_end_stays_on_the_screen() {
 }
 
 #[test]
-fn no_new_probes_while_stopping() {
+fn a_stopping_recording_attaches_no_new_probes() {
     let mut loop_state = LoopState::new(Mode::Record, Relation::Attached, &[7], true);
     check(&mut loop_state, Message::TimeUp, &["StopCapture"]);
     check(&mut loop_state, change(7, ChangeKind::Executed { by_leader: true }), &[]);
@@ -192,7 +192,7 @@ fn no_new_probes_while_stopping() {
 }
 
 #[test]
-fn a_pattern_is_typed_and_asked_for() {
+fn a_pattern_typed_at_the_prompt_is_searched_in_all_targets() {
     let mut loop_state = LoopState::new(Mode::Screen, Relation::Attached, &[7, 9], false);
     let press = |code| Message::Key(KeyEvent::new(code, KeyModifiers::NONE));
     check(&mut loop_state, press(KeyCode::Char('f')), &["ShowPrompt", "Draw"]);
@@ -214,7 +214,7 @@ fn a_pattern_is_typed_and_asked_for() {
 }
 
 #[test]
-fn what_was_found_is_probed_and_what_was_meant_loses_its_probes() {
+fn found_functions_get_probes_and_excluded_ones_lose_theirs() {
     let mut loop_state = LoopState::new(Mode::Screen, Relation::Attached, &[7], false);
     let chosen =
         Chosen { pid: 7, missing_since_ns: 0, functions: Ok(Default::default()), placing: Placing::Wanted };
@@ -230,7 +230,7 @@ fn what_was_found_is_probed_and_what_was_meant_loses_its_probes() {
 }
 
 #[test]
-fn libraries_are_looked_for_in_processes_that_count() {
+fn a_new_mapping_is_searched_only_in_recorded_processes() {
     let mut loop_state = LoopState::new(Mode::Record, Relation::Attached, &[7, 8], false);
     let mapped = |pid| change(pid, ChangeKind::Mapped { libc: false });
     check(&mut loop_state, mapped(7), &["ChooseFunctions"]);
@@ -239,7 +239,7 @@ fn libraries_are_looked_for_in_processes_that_count() {
 }
 
 #[test]
-fn the_first_failure_is_the_one_to_tell() {
+fn the_first_failure_is_the_one_reported() {
     let mut loop_state = LoopState::new(Mode::Screen, Relation::Attached, &[7], false);
     check(&mut loop_state, failed(), &["SkipLastReport", "CloseScreen", "StopCapture", "Leave"]);
     let other = Failure { part: "analysis", text: "later".to_owned() };

@@ -102,7 +102,7 @@ fn with_lock(program: &Program) -> (usize, usize) {
 
 /// A log is synced under its lock: otherwise the device seems to limit, and the lock to be held during computing only.
 #[test]
-fn a_section_spans_what_its_thread_sleeps_for_while_others_wait() {
+fn a_section_that_is_put_back_spans_its_thread_s_sleep_while_others_wait() {
     let mut run = run(true);
     put_back(&mut run.timeline);
     let [fact] = run.timeline.put_back[..] else { panic!("one lock: {:?}", run.timeline.put_back) };
@@ -115,7 +115,7 @@ fn a_section_spans_what_its_thread_sleeps_for_while_others_wait() {
 }
 
 #[test]
-fn no_section_spans_what_its_thread_sleeps_for_without_the_lock() {
+fn no_section_that_is_put_back_spans_a_sleep_without_the_lock() {
     let mut run = run(false);
     put_back(&mut run.timeline);
     assert_eq!(run.timeline.put_back.len(), 1);

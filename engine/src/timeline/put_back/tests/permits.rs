@@ -45,7 +45,7 @@ fn run(apart: u64, permits: usize, another: bool) -> Run {
 
 /// Six threads share two connections: without permits, their waits would be replayed and count as sleeping.
 #[test]
-fn permits_that_are_all_in_use_while_threads_wait_are_put_back() {
+fn permits_all_in_use_while_threads_wait_are_put_back_as_a_semaphore() {
     let mut run = run(20_000, 2, false);
     put_back(&mut run.timeline);
     let [lock] = run.timeline.locks[..] else { panic!("one object: {:?}", run.timeline.locks) };
@@ -61,7 +61,7 @@ fn permits_that_are_all_in_use_while_threads_wait_are_put_back() {
 }
 
 #[test]
-fn words_by_which_another_thread_hands_over_work_and_locks_are_no_permits() {
+fn locks_and_words_that_hand_over_work_are_not_put_back_as_permits() {
     for (permits, another) in [(2, true), (1, false)] {
         let run = run(20_000, permits, another);
         let mut timeline = run.timeline.clone();
