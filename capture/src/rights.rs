@@ -90,16 +90,14 @@ impl Refusal {
         match self {
             Refusal::NotRoot => {
                 "run longpole as root (`sudo longpole ...`), or once: sudo setcap \
-                 cap_bpf,cap_perfmon,cap_sys_ptrace+ep on the longpole binary (whoever may run it can then trace everybody's \
-                 processes); `longpole doctor` lists every check"
+                 cap_bpf,cap_perfmon,cap_sys_ptrace+ep on the longpole binary (anyone who may run longpole can then trace all users' processes); `longpole doctor` lists every check"
             }
             Refusal::WeakRoot => {
-                "this root has not all capabilities, as in a container: run longpole on the host, or start the \
+                "this root user lacks capabilities, as in a container: run longpole on the host, or start the \
                  container with --pid=host --cap-add BPF --cap-add PERFMON --cap-add SYS_PTRACE"
             }
             Refusal::UserNamespace => {
-                "longpole runs in a user namespace (unshare, a rootless container), whose root has no rights outside of \
-                 it: run longpole on the host, with sudo"
+                "longpole runs in a user namespace (unshare, a rootless container), whose root has no rights outside: run longpole on the host, with sudo"
             }
             Refusal::Guarded => guarded,
         }

@@ -17,7 +17,7 @@ pub enum Content {
 impl Content {
     /// The kind of a file that begins with these bytes.
     pub fn of(start: &[u8]) -> Content {
-        const PACKED: &str = "unpack it first";
+        const PACKED: &str = "unpack the file first";
         if recording::is_session(start) {
             return Content::Session;
         }
@@ -25,15 +25,15 @@ impl Content {
         match text {
             [b'{', ..] => Content::Program,
             [] if start.is_empty() => {
-                Content::Other("is empty", "record again: nothing was saved before it ended")
+                Content::Other("is empty", "record again: the recording ended before anything was saved")
             }
-            [] => Content::Other("holds nothing but blanks", FOREIGN),
+            [] => Content::Other("holds only blanks", FOREIGN),
             [0x1f, 0x8b, ..] => Content::Other("is compressed by gzip", PACKED),
             [0x28, 0xb5, 0x2f, 0xfd, ..] => Content::Other("is compressed by zstd", PACKED),
             [0xfd, b'7', b'z', b'X', b'Z', ..] => Content::Other("is compressed by xz", PACKED),
             [0x7f, b'E', b'L', b'F', ..] => Content::Other(
-                "is a program's binary, not a recording of it",
-                "record it first: longpole record -o FILE -- BINARY",
+                "is a program's binary, not a recording",
+                "record the program first: longpole record -o FILE -- BINARY",
             ),
             [b'P', b'E', b'R', b'F', b'I', b'L', b'E', ..] => {
                 Content::Other("is a recording of perf, not of longpole", "record with `longpole record`")
@@ -62,8 +62,8 @@ mod tests {
             content => panic!("{content:?}"),
         };
         assert_eq!(problem(b""), "is empty");
-        assert_eq!(problem(b" \n "), "holds nothing but blanks");
-        assert_eq!(problem(b"\x7fELF\x02"), "is a program's binary, not a recording of it");
+        assert_eq!(problem(b" \n "), "holds only blanks");
+        assert_eq!(problem(b"\x7fELF\x02"), "is a program's binary, not a recording");
         assert_eq!(problem(b"PERFILE2"), "is a recording of perf, not of longpole");
         assert_eq!(problem(b"[1]"), "is a JSON list, not a program");
         assert_eq!(problem(b"\x9fLPSnot quite"), "is neither a longpole session nor a program");

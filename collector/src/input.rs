@@ -124,7 +124,7 @@ impl Input {
                 Ok(Input::Session(Box::new(Session { recording, info, part, without_events: false })))
             }
             Input::Program(_) if part.from.is_some() || part.to.is_some() => Err(UserError::usage(
-                "a program has no parts: it says nothing about when things happen",
+                "a program has no parts, since it has no recorded times",
                 "give a recording, or leave --from and --to out",
             )),
             Input::Program(program) => Ok(Input::Program(program)),
@@ -283,7 +283,7 @@ fn expected(name: &str, path: &Path, metadata: &Metadata) -> Result<(), UserErro
     }
     Err(UserError::runtime(
         format!("{name} is not a regular file"),
-        "to read from a pipe, give - and lead it to standard input",
+        "to read from a pipe, give - and connect the pipe to standard input",
     ))
 }
 
@@ -335,7 +335,7 @@ pub(super) fn newest(folder: &Path) -> Result<PathBuf, UserError> {
     });
     recordings.max().map(|(_, path)| path).ok_or_else(|| {
         UserError::usage(
-            "no FILE is given, and this folder has no recording (*.lp)",
+            "no FILE given, and this folder has no recording (*.lp)",
             "give a file, or make one: `longpole record -o FILE -- COMMAND`",
         )
     })
@@ -350,9 +350,9 @@ fn read_at_most(most: u64, name: &str, mut start: Vec<u8>, rest: impl Read) -> R
     if start.len() as u64 >= most {
         let problem = format!("{name} is larger than {} GiB", most >> 30);
         let hint = if recording::is_session(&start) {
-            "save it as a file and give its name: only what comes through a pipe must fit into memory"
+            "save the input as a file and give its name: only input from a pipe must fit into memory"
         } else {
-            "split the program, or give the session it was made from"
+            "split the program, or give the session that it comes from"
         };
         return Err(UserError::runtime(problem, hint));
     }
@@ -363,19 +363,16 @@ fn unreadable(name: &str, error: &io::Error) -> UserError {
     match error.kind() {
         io::ErrorKind::NotFound => UserError::runtime(
             format!("there is no file {name}"),
-            "check the name; `longpole record -o FILE` makes one",
+            "check the name; `longpole record -o FILE` makes a recording",
         ),
         io::ErrorKind::PermissionDenied => UserError::runtime(
-            format!("{name} may not be read by you"),
+            format!("you may not read {name}"),
             "a recording belongs to the user who made it: run as that user, or with sudo",
         ),
         io::ErrorKind::OutOfMemory => {
             UserError::runtime(format!("{name} does not fit into memory"), "use a machine with more memory")
         }
-        _ => UserError::runtime(
-            format!("{name} cannot be read: {error}"),
-            "check the file and the disk it lies on",
-        ),
+        _ => UserError::runtime(format!("{name} cannot be read: {error}"), "check the file and its disk"),
     }
 }
 
@@ -398,7 +395,7 @@ mod tests {
     fn an_input_too_large_for_a_pipe_gets_the_hint_for_its_kind() {
         let hint =
             |start: &[u8]| read_at_most(16, "-", start.to_vec(), &[0u8; 20][..]).expect_err("too large").hint;
-        assert!(hint(b"\x9fLPS\r\n\x1a\n").contains("save it as a file"));
+        assert!(hint(b"\x9fLPS\r\n\x1a\n").contains("save the input as a file"));
         assert!(hint(b"{").contains("split the program"));
         assert_eq!(read_at_most(16, "-", b"{".to_vec(), &b"}"[..]).expect("small"), b"{}");
     }

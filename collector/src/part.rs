@@ -124,12 +124,12 @@ fn outside(begin_ns: u64, end_ns: u64, clock: ClockAnchor) -> UserError {
     let hint = match times {
         [Some(begin), Some(end)] if clock.realtime_ns > 0 => {
             format!(
-                "it is {length} long, from {} to {}",
+                "the recording is {length} long, from {} to {}",
                 begin.strftime("%H:%M:%S"),
                 end.strftime("%H:%M:%S")
             )
         }
-        _ => format!("it is {length} long"),
+        _ => format!("the recording is {length} long"),
     };
     UserError::usage("the recording has nothing between --from and --to", hint)
 }

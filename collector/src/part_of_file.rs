@@ -148,7 +148,7 @@ fn starts(
 
 fn too_large(records: u64) -> UserError {
     UserError::runtime(
-        format!("this part has {} records, more than there is memory for", crate::cell::grouped(records)),
+        format!("this part has {} records, more than fit into memory", crate::cell::grouped(records)),
         "take a shorter part with --from and --to, or leave --whole out",
     )
 }

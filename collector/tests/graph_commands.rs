@@ -29,7 +29,7 @@ fn options_of_graph_commands_that_make_no_sense_are_refused() {
         fails(&["what-if", "--scale", scale], 2, "--scale");
     }
     fails(&["what-if", "--split-lock", "m=1000000"], 2, "more than 10000 parts");
-    fails(&["what-if"], 2, "nothing is to be changed");
+    fails(&["what-if"], 2, "no change is given");
     fails(&["what-if", "--rank", "--free-io"], 2, "");
     fails(&["what-if", "--split-lock", "X=0"], 2, "--split-lock");
     fails(&["what-if", "--split-lock", "X=2"], 2, "X");

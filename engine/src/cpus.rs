@@ -96,7 +96,7 @@ fn number(text: &str, part: &str) -> Result<NonZeroU32, CpusError> {
                 Some(count) => return Ok(count),
                 None => "a CPU count of 0".to_owned(),
             },
-            Err(_) => format!("{} is no CPU count", quoted(part)),
+            Err(_) => format!("{} is not a CPU count", quoted(part)),
         }
     };
     Err(CpusError { problem })
@@ -150,9 +150,9 @@ mod tests {
         assert_eq!(parsed(""), "error: an empty place in the list of CPU counts");
         assert_eq!(parsed("1,,2"), "error: an empty place in the list of CPU counts");
         assert_eq!(parsed("8-4"), "error: the range \"8-4\" runs backwards");
-        assert_eq!(parsed("-4"), "error: \"-4\" is no CPU count");
-        assert_eq!(parsed("two"), "error: \"two\" is no CPU count");
-        assert_eq!(parsed("4294967296"), "error: \"4294967296\" is no CPU count");
+        assert_eq!(parsed("-4"), "error: \"-4\" is not a CPU count");
+        assert_eq!(parsed("two"), "error: \"two\" is not a CPU count");
+        assert_eq!(parsed("4294967296"), "error: \"4294967296\" is not a CPU count");
         assert_eq!(parsed("1-4294967295"), "error: more than 1024 CPU counts");
     }
 }

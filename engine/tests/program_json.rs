@@ -122,15 +122,15 @@ fn operations(list: &str) -> String {
 #[test]
 fn text_that_is_no_program_is_refused_with_the_reason() {
     for (text, message) in [
-        ("!", "this is no longpole program: it is empty"),
-        ("! \n", "this is no longpole program: it is empty"),
-        ("!{}", "this is no longpole program: it has no \"format\""),
-        ("!{\"a\":1}", "this is no longpole program: it has no \"format\""),
-        ("!{\"format\":\"x\\u001b[2J\"}", "this is no longpole program: its format is \"x\\u{1b}[2J\""),
-        ("!{\"format\":\"longpole-program\"}", "this is no longpole program: it has no \"version\""),
+        ("!", "this is not a longpole program: it is empty"),
+        ("! \n", "this is not a longpole program: it is empty"),
+        ("!{}", "this is not a longpole program: it has no \"format\""),
+        ("!{\"a\":1}", "this is not a longpole program: it has no \"format\""),
+        ("!{\"format\":\"x\\u001b[2J\"}", "this is not a longpole program: its format is \"x\\u{1b}[2J\""),
+        ("!{\"format\":\"longpole-program\"}", "this is not a longpole program: it has no \"version\""),
         (
             "!{\"format\":\"longpole-program\",\"version\":1}",
-            "this is no longpole program: it has no \"threads\"",
+            "this is not a longpole program: it has no \"threads\"",
         ),
         (
             "!{\"format\":\"longpole-program\",\"version\":2,\"threads\":[[]]}",
@@ -143,10 +143,10 @@ fn text_that_is_no_program_is_refused_with_the_reason() {
         let message = complaint(text);
         assert!(message.starts_with(start), "{message}");
     };
-    starts("![1]", "this is no longpole program: invalid type: sequence");
+    starts("![1]", "this is not a longpole program: invalid type: sequence");
     starts(
         "!{\"format\":\"longpole-program\",\"version\":\"1\"}",
-        "this is no longpole program: invalid type",
+        "this is not a longpole program: invalid type",
     );
     starts("!{\"format\":\"longpole-program\",\"version\":1,\"threads\":[", "the program is cut off");
     starts(
@@ -155,8 +155,8 @@ fn text_that_is_no_program_is_refused_with_the_reason() {
     );
     starts("!\u{0}\u{1}", "the program is not valid JSON");
     starts(&format!("!{{\"x\":{}", "[".repeat(1_000_000)), "the program is");
-    starts(&format!("!{}", "[".repeat(1_000_000)), "this is no longpole program");
-    starts(&format!("![{}", "{\"a\":".repeat(1_000_000)), "this is no longpole program");
+    starts(&format!("!{}", "[".repeat(1_000_000)), "this is not a longpole program");
+    starts(&format!("![{}", "{\"a\":".repeat(1_000_000)), "this is not a longpole program");
 }
 
 #[test]

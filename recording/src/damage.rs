@@ -45,7 +45,7 @@ impl fmt::Display for Damage {
             DamageKind::NoEnd => {
                 write!(
                     f,
-                    "the recording was not finished: it ends at byte {}, what came later is missing",
+                    "the recording was not finished and ends at byte {}: later events are missing",
                     self.at_byte
                 )?;
             }

@@ -49,10 +49,10 @@ impl SessionError {
                     "a recording belongs to the user who made it: run as that user or with sudo"
                 }
                 io::ErrorKind::IsADirectory => "give a file in it",
-                _ => "check the file and the disk it lies on",
+                _ => "check the file and its disk",
             },
             SessionError::Empty | SessionError::HeaderCut { .. } => {
-                "record again: nothing was saved before it ended"
+                "record again: the recording ended before anything was saved"
             }
             SessionError::Foreign => {
                 "give a file made by `longpole record`, or a program JSON ({\"format\":\"longpole-program\",…})"

@@ -64,7 +64,7 @@ pub enum SymbolError {
         what: String,
     },
     /// A name may stand for several functions.
-    #[error("{} functions may be meant by '{name}': {}", may_be.len(), listed(may_be))]
+    #[error("'{name}' matches {} functions: {}", may_be.len(), listed(may_be))]
     Unclear {
         /// The name as the user gave it.
         name: String,

@@ -158,7 +158,7 @@ fn threads_that_map_and_unmap_wait_for_the_lock_of_their_memory_map() {
     let text = Longpole::with(["report", "--cpus", "2"]).and(&recorded.file).ok().stdout;
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("which 4 threads cause in the memory that they share"), "{text}");
-    assert!(text.contains(" of their time they wait for "), "{text}");
+    assert!(text.contains("; these threads wait for "), "{text}");
     assert!(text.contains(" CPU kernel limits"), "{text}");
     let info = Longpole::with(["info"]).and(&recorded.file).ok().stdout;
     assert!(info.contains("kernel locks") && info.contains(" waits, "), "{info}");

@@ -150,7 +150,7 @@ fn keys_of_the_bottom_line_work_and_q_restores_the_terminal() {
     screen.press("3");
     screen.wait_for_text("THREADS");
     screen.press("/no such");
-    screen.wait_for_text("no row has that in its name");
+    screen.wait_for_text("no row's name contains that");
     screen.press("\x1b");
     screen.wait_for_text("THREADS");
     screen.press("\r");
@@ -339,7 +339,7 @@ fn functions_get_and_lose_probes_by_keys_while_top_runs() {
     assert!(target.is_probed(target.first), "the one before keeps its own");
 
     screen.press("u");
-    screen.wait_for_text("take breakpoints out of:");
+    screen.wait_for_text("remove breakpoints from:");
     screen.press("*hang_up_target\r");
     screen.wait_for_text("the probes of 1 function are off");
     target.until_probed(target.first, false);

@@ -13,7 +13,7 @@ export function chart(model: Model, cpus: number, theme: Theme): SVGElement {
   const rows = model.doc.predict.results;
   const one = rows.find((row) => row.cpus === 1);
   const graph = svg("svg", { width: WIDTH, height: HEIGHT, class: "curve", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img",
-    "aria-label": "Speed-up by number of CPUs; the table beside it has its numbers" });
+    "aria-label": "Speed-up by number of CPUs; the table next to the picture has the numbers" });
   if (!rows.length) return graph;
   // Counts are evenly spaced: each is a point of its own, unlimited ones included.
   const x = (place: number) => LEFT + ((place + 0.5) / rows.length) * (WIDTH - LEFT - 10);

@@ -7,7 +7,7 @@ import type { Model } from "./model";
 import type { Picked, State } from "./state";
 import type { Stretch } from "./causes";
 
-const HELP = "Click anything in the pictures: what it is, who woke it, what it waited for and who held that, its stack and source.";
+const HELP = "Click anything in the pictures to see what it is, which thread woke it, what it waited for, the holder, its stack and its source.";
 const KEYS = "W S zoom, A D move, drag to move, shift and drag to select a range, [ and ] go along the critical path.";
 
 export function detailView(model: Model, state: State, go: (to: Picked) => void, follow: (stretch: Stretch) => void): Node[] {

@@ -5,9 +5,9 @@ import { el } from "./dom";
 
 const part = (title: string, ...children: (Node | null)[]): HTMLElement => el("div", { class: "limit" }, el("h2", {}, title), el("div", {}, ...children));
 const MEANS: Record<string, string> = {
-  good: "Nothing was noticed that can change the answer.",
-  fair: "Something was noticed that can change the answer.",
-  poor: "Something was noticed that makes the answer wrong, or may.",
+  good: "No note can change the answer.",
+  fair: "A note can change the answer.",
+  poor: "A note makes the answer wrong, or may.",
 };
 
 export function limitView({ limit, more, fixes }: Limit, { sure, doubts, notes }: Trust): HTMLElement[] {

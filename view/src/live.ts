@@ -61,7 +61,7 @@ class Live {
       parts.push(`${grouped(counts.events)} events`, counts.lost > 0 && `${grouped(counts.lost)} lost`, counts.cost !== null && `cost ${percent(counts.cost)}`,
         counts.has_ended && "the program has ended");
     }
-    if (!this.isThere) parts.push(counts ? "longpole does not answer: it has ended, or was stopped" : "waiting for longpole");
+    if (!this.isThere) parts.push(counts ? "longpole does not answer: longpole has ended or was stopped" : "waiting for longpole");
     else if (!told) parts.push("the first report comes with the first stretch");
     this.about.textContent = parts.filter(Boolean).join(" · ");
   }

@@ -47,7 +47,7 @@ export function functions(report: Report): Table {
     id: "functions",
     title: "Functions: share of the critical path by number of CPUs",
     first: sorted.filter(([, of]) => of >= LEAST).length,
-    note: "What of the predicted time is owed to the function's own computing. ± where samples tell.",
+    note: "Share of the predicted time that depends on the function's own computing. ± for numbers from samples.",
     columns: ["function", "calls", ...results.map((result) => onCpus(result.cpus)), "where"],
     rows: order.map((of) => {
       const known = first(of);
@@ -97,7 +97,7 @@ export function waits(report: Report): Table {
   return {
     id: "waits",
     first: sorted.filter(([, of]) => of >= LEAST).length,
-    title: "What passes without being computed: share of the predicted time",
+    title: "Share of the predicted time in which nothing is computed",
     columns: ["wait", ...results.map((result) => onCpus(result.cpus))],
     rows: sorted.map(([of]) => ({
       cells: [
@@ -129,7 +129,7 @@ export function points(model: Model): Table {
   return {
     id: "points",
     title: "Measured runs",
-    note: "A recording takes the time of its machine, with what else ran there. Crosses in the picture, where the number of CPUs is among the predicted ones.",
+    note: "Times are of the recording's machine, with other programs on it. Crosses in the picture, if the number of CPUs is among the predicted ones.",
     columns: ["recording", "CPUs", "time", "predicted"],
     rows: measuredPoints(model).map((row) => ({
       cells: [{ text: fileName(row.file), title: row.file }, { text: String(row.cpus), value: row.cpus }, time(row.time_ns), time(predicted.get(row.cpus))],
@@ -164,7 +164,7 @@ export function quartz(model: Model): Table {
   return {
     id: "parallelism",
     title: `Normalized processor time, ${parallelism.run} run: time divided by the CPUs that are busy meanwhile`,
-    note: `Nobody is busy for ${duration(parallelism.nobody_busy_ns)} of ${duration(all)}.`,
+    note: `No CPU is busy for ${duration(parallelism.nobody_busy_ns)} of ${duration(all)}.`,
     columns: ["kind", "name", "itself", "with what it calls", "busy", "ready", "blocked", "calls", "CPUs busy meanwhile"],
     rows: parallelism.rows.map((row) => ({
       ...(row.kind === "thread" && row.name ? { lights: [row.name] } : {}),
@@ -190,7 +190,7 @@ export function slack(model: Model): Table {
   return {
     id: "slack",
     title: "Slack on unlimited CPUs: what the run gains without the function",
-    note: "With locks taken in the order of this run: all of it, less what then takes its place, and what is sure. Simulated: locks decided anew.",
+    note: "On the path: time on the critical path. Without it: gained if locks are taken in the order of this run. For sure: gained in every case. Simulated: gained if locks may be taken in another order.",
     columns: ["function", "on the path", "without it", "for sure", "simulated"],
     rows: all.functions.map((row) => ({
       cells: [name(row.function), time(row.critical_path_ns), time(row.zeroing_ns), time(row.slack_ns), time(row.simulated_ns)],
@@ -204,7 +204,7 @@ export function paths(model: Model): Table {
   return {
     id: "paths",
     title: "The longest paths on unlimited CPUs",
-    note: `${grouped(all.path_count)} paths in all. Choose one that tells its way to mark it in the run on unlimited CPUs, each stay as early as it can be.`,
+    note: `${grouped(all.path_count)} paths in all. Choose a path that has a way to mark it in the run on unlimited CPUs, each stay as early as possible.`,
     columns: ["path", "length", "of the longest", "way"],
     rows: all.paths.map((row) => ({
       lights: [...new Set((row.route ?? []).map((stay) => stay.thread))],
@@ -220,7 +220,7 @@ export function paths(model: Model): Table {
 export function notes(report: Report): Table {
   return {
     id: "notes",
-    title: "What was noticed",
+    title: "Notes",
     columns: ["severity", "note"],
     rows: report.findings.map((row) => ({ cells: [{ text: row.severity.replaceAll("_", " ") }, { text: row.text }] })),
   };

@@ -73,6 +73,6 @@ export function tableView(table: Table, choose: (row: Row) => void): HTMLElement
   fill();
   return el("section", { class: "table", id: `table-${table.id}` },
     el("table", {}, el("caption", {}, el("span", {}, table.title)), el("thead", {}, head), body),
-    table.rows.length === 0 && !table.note?.startsWith("Left out") && el("p", { class: "note" }, "There is nothing of this in the recording."),
+    table.rows.length === 0 && !table.note?.startsWith("Left out") && el("p", { class: "note" }, "The recording has none."),
     more, table.note && el("p", { class: "note" }, table.note));
 }

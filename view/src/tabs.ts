@@ -30,14 +30,14 @@ const TABS: Tab[] = [
   { id: "notes", title: "Notes", make: (model, _, __, choose) => [tableView(tables.notes(model.doc.report), choose)] },
 ];
 
-const OF_WHOLE = "Of the whole run, not of the selected range: what can be summed up there is in Selection.";
-const GAIN_OF_WHOLE = "Of the whole run: a change in the selected range moves all that comes after it, so what it gains is known only at the run's end. Selection has what the critical path goes to in the range.";
+const OF_WHOLE = "Of the whole run, not of the selected range: Selection has the sums of the range.";
+const GAIN_OF_WHOLE = "Of the whole run: a change in the selected range moves everything after it, so the gain is known only at the run's end. Selection has the critical path of the range.";
 
 export const TAB_IDS = TABS.map((tab) => tab.id);
 
 function crossovers(model: Model): HTMLElement {
   const { saturation } = model.doc.predict;
-  const text = saturation ? `From ${onCpus(saturation.cpus)} on more CPUs bring little: the speed-up is ${saturation.most_speedup.toFixed(2)} at most.` : "";
+  const text = saturation ? `From ${onCpus(saturation.cpus)} on, more CPUs gain little: the speed-up is at most ${saturation.most_speedup.toFixed(2)}.` : "";
   const turns = model.doc.predict.crossovers.map((of) => `From ${onCpus(of.cpus)} on ${short(of.function)} comes first instead of ${short(of.over)}.`);
   return el("p", { class: "note" }, [text, ...turns].join(" "));
 }

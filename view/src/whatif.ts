@@ -24,7 +24,7 @@ export function panel(model: Model, cpus: number): HTMLElement {
   curves.sort((a, b) => least(a) - least(b));
   const note = curves.length
     ? `Each change alone, simulated on ${onCpus(model.doc.cpus[cpus])}. Time with several changes at once: longpole what-if.`
-    : "Nothing was simulated here: no function or lock can be changed, or the recording is too large. Ask longpole what-if.";
+    : "Nothing was simulated here: no function or lock can be changed, or the recording is too large. Use longpole what-if.";
   return el("div", { class: "whatif" }, el("p", { class: "note" }, note), ...curves.map((curve) => slider(curve, cpus)));
 }
 

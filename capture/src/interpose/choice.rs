@@ -27,7 +27,7 @@ pub fn decide(mode: InterposeMode, binary: Option<&Path>) -> Choice {
         return because("this longpole was built without the library for it");
     }
     let Some(binary) = binary else {
-        return because("it cannot be told which program the command runs");
+        return because("the program that the command runs is not known");
     };
     match c_library(binary) {
         Ok(CommandLibrary { first, .. }) => Choice::Inside { first },

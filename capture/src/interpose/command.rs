@@ -49,17 +49,17 @@ pub fn c_library(binary: &Path) -> Result<CommandLibrary, Obstacle> {
     let file = File::options().read(true).custom_flags(flags).open(binary).map_err(unreadable)?;
     let metadata = file.metadata().map_err(unreadable)?;
     if !metadata.is_file() {
-        return obstacle("the program is no regular file");
+        return obstacle("the program is not a regular file");
     }
     if metadata.mode() & (libc::S_ISUID | libc::S_ISGID) != 0 {
-        return obstacle("the program is set-uid or set-gid: nothing may be put before its libraries");
+        return obstacle("the program is set-uid or set-gid, so no library can be put before its libc");
     }
     if has_capabilities(binary) {
-        return obstacle("the program has file capabilities: nothing may be put before its libraries");
+        return obstacle("the program has file capabilities, so no library can be put before its libc");
     }
     let machine = if cfg!(target_arch = "x86_64") { Outline::X86_64 } else { Outline::AARCH64 };
     let outline = Outline::of(&file).filter(|outline| outline.machine == machine);
-    let Some(outline) = outline else { return obstacle("the program is no ELF file of this machine") };
+    let Some(outline) = outline else { return obstacle("the program is not an ELF file of this machine") };
     let needed = outline.needed(&file);
     let Some(interpreter) = outline.interpreter else {
         return obstacle("the program is statically linked: no library can be put before its libc");
@@ -77,7 +77,7 @@ pub fn c_library(binary: &Path) -> Result<CommandLibrary, Obstacle> {
         Some(true) => {}
         Some(false) if threads => {}
         Some(false) => return obstacle("its C library is older than 2.34, and it does not link libpthread"),
-        None => return obstacle("its C library cannot be found beside its loader"),
+        None => return obstacle("its C library is not next to its loader"),
     }
     Ok(CommandLibrary { name: "glibc", first })
 }
@@ -121,8 +121,8 @@ mod tests {
         let script = folder.path().join("script");
         std::fs::write(&script, "#!/bin/sh\n").expect("written");
         let why = c_library(&script).expect_err("a script").0;
-        assert!(why.contains("no ELF file"), "{why}");
-        assert!(c_library(Path::new("/dev/null")).expect_err("a device").0.contains("no regular file"));
+        assert!(why.contains("not an ELF file"), "{why}");
+        assert!(c_library(Path::new("/dev/null")).expect_err("a device").0.contains("not a regular file"));
         assert!(c_library(Path::new("/nonexistent")).expect_err("nothing").0.contains("cannot be read"));
     }
 

@@ -14,9 +14,9 @@ const PROGRAMS: [&str; 2] = ["/bin/true", "/usr/bin/true"];
 /// The library is not built in, there is no folder for it, or the loader does not take it: a sentence that says which.
 pub fn check_library() -> Result<(), String> {
     if !has_library() {
-        return Err("this longpole was built without it".to_owned());
+        return Err("this longpole was built without the library".to_owned());
     }
-    let place = LibraryFile::new().map_err(|error| format!("no folder for it: {error}"))?;
+    let place = LibraryFile::new().map_err(|error| format!("no folder for the library: {error}"))?;
     match PROGRAMS.into_iter().find(|program| Path::new(program).exists()) {
         Some(program) => starts_with(program, place.path()),
         None => Ok(()),
@@ -30,9 +30,9 @@ fn starts_with(program: &str, library: &Path) -> Result<(), String> {
     let ended = command.output().map_err(|error| format!("{program} cannot be started: {error}"))?;
     let said = String::from_utf8_lossy(&ended.stderr);
     match said.lines().find(|line| line.contains("LD_PRELOAD") || line.contains("preload")) {
-        Some(line) => Err(format!("{program} cannot be started with it: {}", line.trim())),
+        Some(line) => Err(format!("{program} cannot be started with the library: {}", line.trim())),
         None if ended.status.success() => Ok(()),
-        None => Err(format!("{program} does not run with it: {}", ended.status)),
+        None => Err(format!("{program} does not run with the library: {}", ended.status)),
     }
 }
 

@@ -24,7 +24,7 @@ const RECORD_BYTES: usize = size_of::<probe_abi::Operation>();
 
 /// The memory or the library's file could not be made.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot prepare what is put before the command's libc: {0}")]
+#[error("cannot prepare the library before the command's libc: {0}")]
 pub struct InterposeError(#[from] io::Error);
 
 /// See the module.
@@ -174,7 +174,7 @@ impl Interposed {
             "program",
             "are not in the recording: a limit on the address space left no room for the library's memory",
         );
-        let by_probes = "are recorded by probes instead of from inside, as far as they have probes";
+        let by_probes = "are recorded by probes, where there are probes, instead of from inside";
         say(word(SharedWord::FOREIGN), "process", &format!("in PID namespaces of their own {by_probes}"));
         say(
             word(SharedWord::FOREIGN_CLOCK),
@@ -183,8 +183,7 @@ impl Interposed {
         );
         if self.short() > 0 {
             sentences.push(format!(
-                "the rings of all threads together may use {} MiB, an eighth of what is available here: operations that \
-                 found no memory are lost",
+                "the rings of all threads together may use {} MiB, an eighth of the available memory: operations that found no memory are lost",
                 self.most_bytes >> 20
             ));
         }
@@ -268,7 +267,7 @@ impl Drop for Interposed {
         // A process that has the library may still start programs. They inherit the variable that loads it
         // and would complain about a missing file.
         if mapped().contains(self.place.path()) {
-            log::info!("{} stays: the command still has it", self.place.path().display());
+            log::info!("{} stays: the command still uses it", self.place.path().display());
             self.place.leave();
         }
     }

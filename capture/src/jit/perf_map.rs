@@ -16,7 +16,7 @@ pub const MOST_BYTES: u64 = 256 << 20;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MapRefused {
     /// A pipe, a device, a link.
-    #[error("it is no regular file")]
+    #[error("it is not a regular file")]
     NotRegular,
     /// It belongs to neither the process's user nor root.
     #[error("it belongs to user {owner}, the process to user {user}")]
@@ -30,7 +30,7 @@ pub enum MapRefused {
     #[error("it has {0} names (hard links)")]
     Linked(u64),
     /// Others may write to it.
-    #[error("everybody may write to it")]
+    #[error("all users may write to it")]
     Writable,
 }
 

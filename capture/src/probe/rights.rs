@@ -34,8 +34,8 @@ pub(super) fn check_namespace() -> Result<(), ProbeError> {
     match std::fs::metadata("/proc/self/ns/pid") {
         Ok(namespace) if namespace.ino() != FIRST => Err(ProbeError::new(
             ProbeErrorKind::Unsupported,
-            "longpole runs in a PID namespace of its own, where processes have other numbers than the kernel's",
-            "run it outside of the container, or start the container with --pid=host",
+            "longpole runs in its own PID namespace, where processes have other numbers than in the kernel",
+            "run longpole outside the container, or start the container with --pid=host",
         )),
         _ => Ok(()),
     }
@@ -52,8 +52,7 @@ fn refusal(rights: &Rights) -> Refusal {
 
 fn hint(rights: &Rights) -> String {
     refusal(rights).hint(
-        "all capabilities are there, so it is something else: kernel lockdown, a security module, or the system call \
-         filter of a container or sandbox; run longpole outside of it; `longpole doctor` lists every check",
+        "all capabilities are there, so the reason is kernel lockdown, a security module, or the system call filter of a container or sandbox: run longpole outside these; `longpole doctor` lists every check",
     )
 }
 

@@ -77,13 +77,12 @@ impl TargetError {
                      example: give the number that `ps -e` shows here"
                 ),
             },
-            TargetError::Zombie { .. } => "watch the program from its start: `longpole record -- CMD`".into(),
+            TargetError::Zombie { .. } => "record the program from its start: `longpole record -- CMD`".into(),
             TargetError::ExitedDuringAttach { .. } => {
                 "for short programs use `longpole record -- CMD`, which starts them".into()
             }
             TargetError::NoPermission { why, .. } => why.hint(
-                "longpole has every right that counts, so something else guards this process: a security module \
-                 (Landlock, SELinux, AppArmor) or the sandbox that longpole runs in; run longpole outside of it",
+                "longpole has all rights, so a security module (Landlock, SELinux, AppArmor) or longpole's own sandbox protects this process: run longpole outside the sandbox",
             ),
             TargetError::KernelThread { .. } => "give the PID of a program".into(),
             TargetError::OwnProcess { .. } => "give the PID of another program".into(),

@@ -118,9 +118,7 @@ impl LaunchError {
     /// What the user can do.
     pub fn hint(&self) -> &'static str {
         match self {
-            LaunchError::NotFound { .. } => {
-                "check its spelling; a program in this folder is started as ./NAME"
-            }
+            LaunchError::NotFound { .. } => "check the spelling; start a program in this folder as ./NAME",
             LaunchError::NotExecutable { .. } => "give a program or a script that you can run yourself",
             LaunchError::User { .. } => "add --keep-root to run the command as root",
             LaunchError::Gate { .. } => {

@@ -45,7 +45,7 @@ pub enum Command {
     Diff(study::DiffArguments),
     /// Check a recording against rules, for CI
     Check(study::CheckArguments),
-    /// Give a recording better names, with debug information found since, and store them in it
+    /// Store better names in a recording, from debug information found since
     Symbolize(SymbolizeArguments),
     /// Write a recording in another format
     Export(ExportArguments),
@@ -53,7 +53,7 @@ pub enum Command {
     View(ViewArguments),
     /// Show what a recording holds
     Info(InfoArguments),
-    /// Show all that was noticed of a recording, and how much it can change the answer
+    /// Show all notes about a recording, and how much each can change the answer
     Notes(NotesArguments),
     /// Run a command on 1, 2, 4 ... CPUs and compare the measured speed-up with the predicted one
     Validate(ValidateArguments),
@@ -99,7 +99,7 @@ pub struct ReportArguments {
     /// Every function with self, total and calls for each CPU count, whole names, all that is known of the recording
     #[arg(long)]
     pub wide: bool,
-    /// All rows, names as they are, standard functions by themselves; with --by lock also locks nobody waited for
+    /// All rows, unchanged names, standard functions by themselves; with --by lock also locks without a waiter
     #[arg(long)]
     pub all: bool,
     /// What a row of the table is: function, line, file, module, lock, wait or thread
@@ -107,15 +107,15 @@ pub struct ReportArguments {
         ("function", By::Function), ("line", By::Line), ("file", By::File), ("module", By::Module), ("lock", By::Lock),
         ("wait", By::Wait), ("thread", By::Thread)]))]
     pub by: By,
-    /// Show single requests instead: calls of the function of this name, or of all functions with a matching name, that were
-    /// recorded by `record --per`. How long they take, and what slow ones spend that fast ones do not
+    /// Show single requests instead: calls of the function of this name, or of all functions with a matching name, as
+    /// `record --per` recorded them. How long requests take, and where slow ones spend more time than fast ones
     #[arg(long, value_name = "NAME|GLOB", conflicts_with_all = ["html", "segments", "wide", "all", "by", "cpus", "probed_only",
         "model"], value_parser = NonEmptyStringValueParser::new())]
     pub per: Option<String>,
     /// Leave the cost of probe hits in the compute time, as it was measured
     #[arg(long)]
     pub raw: bool,
-    /// Leave out what samples say: all time counts for the innermost function with probes
+    /// Ignore samples: all time counts for the innermost function with probes
     #[arg(long)]
     pub probed_only: bool,
     #[command(flatten)]
@@ -128,7 +128,7 @@ pub struct SymbolSources {
     /// Look for binaries and debug files in this folder, too (may be repeated)
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, value_parser = value::folder())]
     pub symbol_dir: Vec<PathBuf>,
-    /// Ask the servers in DEBUGINFOD_URLS for what is nowhere here
+    /// Ask the servers in DEBUGINFOD_URLS for debug information that this machine lacks
     #[arg(long)]
     pub debuginfod: bool,
     /// Functions of this name, or with a matching name, only wait: time in them counts as waiting (may be repeated)
@@ -145,7 +145,7 @@ impl SymbolSources {
 
 #[derive(Debug, Args)]
 pub struct SymbolizeArguments {
-    /// A session; it is replaced by one with more names
+    /// A session; longpole replaces the file by one with more names
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     #[command(flatten)]
@@ -154,9 +154,7 @@ pub struct SymbolizeArguments {
 
 /// Help below the options of `predict`.
 const PREDICT_HELP: &str = "\
-Times such as 3ms, 1.5us or 0; a bare number is seconds. What is not given comes from the recording; a program written by \
-hand has no costs. Several FILEs are recordings of the same command: the prediction is their middle, the band their \
-spread. A deadlock that the program did not have in reality is a finding, and exit code 0.";
+Times such as 3ms, 1.5us or 0; a bare number is seconds. Values that are not given come from the recording; a program written by hand has no costs. Several FILEs are recordings of the same command: the prediction is the middle of their predictions, the band is the spread. A deadlock that the program did not have in reality is a finding, and exit code 0.";
 
 #[derive(Debug, Args)]
 #[command(after_help = PREDICT_HELP)]
@@ -184,10 +182,10 @@ pub struct PredictArguments {
     /// From waking a thread to its first instruction on an idle CPU [default: as recorded, else as measured]
     #[arg(long, value_name = "TIME", value_parser = value::time_ns)]
     pub wake_latency: Option<u64>,
-    /// What waking a thread on an idle CPU takes of who wakes it [default: as measured if recorded on one CPU, else 0]
+    /// CPU time that waking a thread on an idle CPU takes from the waker [default: as measured if recorded on one CPU, else 0]
     #[arg(long, value_name = "TIME", value_parser = value::time_ns)]
     pub wake_cost: Option<u64>,
-    /// How long until an idle CPU that has not found a waiting thread looks again; 0: it takes one at once [default: the
+    /// How long an idle CPU that found no waiting thread waits before it looks again; 0: it takes a thread at once [default: the
     /// kernel's tick, where idle CPUs ask others by chance only]
     #[arg(long, value_name = "TIME", value_parser = value::time_ns)]
     pub idle_tick: Option<u64>,
@@ -197,11 +195,11 @@ pub struct PredictArguments {
     /// How many waits a device serves at once, for example disk=4 (may be repeated)
     #[arg(long, value_name = "NAME=N", value_parser = value::device)]
     pub devices: Vec<(String, u32)>,
-    /// The same for devices that are not named: recorded, serial or unlimited
+    /// How many waits all other devices serve at once: recorded, serial or unlimited
     #[arg(long, value_name = "HOW", default_value = "recorded", hide_possible_values = true, value_parser = value::word(&[
         ("recorded", Io::AsRecorded), ("serial", Io::Serial), ("unlimited", Io::Unlimited)]))]
     pub io: Io,
-    /// Where the numbers begin that decide what the model leaves open
+    /// Seed of the random numbers that decide what the model leaves open
     #[arg(long, value_name = "N", default_value = "0", value_parser = value::number)]
     pub seed: u64,
     /// How many times each CPU count is run, with other decisions each time
@@ -221,10 +219,10 @@ pub struct ExportArguments {
     /// one: CPU time instead]
     #[arg(long, value_name = "LIST", value_parser = value::cpu_list)]
     pub cpus: Option<List<Cpus>>,
-    /// Of csv, ndjson and parquet only this table, for example functions or intervals
+    /// With csv, ndjson and parquet: only this table, for example functions or intervals
     #[arg(long, value_name = "NAME", value_parser = value::table)]
     pub table: Option<&'static Table>,
-    /// With -f folded: what calls of this function spend, which `record --per` recorded. Two numbers a stack, for flame graphs of a
+    /// With -f folded: time of this function's calls, which `record --per` recorded. Two numbers a stack, for flame graphs of a
     /// difference: nanoseconds of a fast request and of a slow one
     #[arg(long, value_name = "NAME|GLOB", conflicts_with = "cpus", value_parser = NonEmptyStringValueParser::new())]
     pub per: Option<String>,
@@ -241,8 +239,7 @@ pub struct ExportArguments {
 
 /// Help below the options of `view`.
 const VIEW_HELP: &str = "\
-The page is one file that needs neither network nor server. It holds all names of the recording and, with --sources, lines of \
-the sources: give it to those who may see them.";
+The page is one file that needs neither network nor server. The page holds all names of the recording and, with --sources, source lines: pass it only to people who may see them.";
 
 #[derive(Debug, Args)]
 #[command(after_help = VIEW_HELP)]
@@ -255,7 +252,7 @@ pub struct ViewArguments {
     /// CPU counts to predict for, for example 1,2,4-8,inf
     #[arg(long, value_name = "LIST", default_value = "1,2,4,8,16,inf", value_parser = value::cpu_list)]
     pub cpus: List<Cpus>,
-    /// Write the page, and open nothing
+    /// Write the page without opening a browser
     #[arg(long)]
     pub no_open: bool,
     /// Put the source lines around functions and samples into the page
@@ -265,7 +262,7 @@ pub struct ViewArguments {
     /// repeated)
     #[arg(long, value_name = "FILE")]
     pub measured: Vec<PathBuf>,
-    /// Replace OUT.html even if it is no page of longpole's
+    /// Replace OUT.html even if longpole did not write it
     #[arg(long)]
     pub force: bool,
     #[command(flatten)]

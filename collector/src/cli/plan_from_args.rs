@@ -22,7 +22,7 @@ pub fn record(mut args: RecordArguments) -> Result<RecordPlan, UserError> {
     if cpu_runs.as_ref().is_some_and(|runs| runs.cpus.len() < 2) {
         return Err(UserError::usage(
             "--cpus needs two numbers of CPUs to compare",
-            "give the others, too, such as --cpus 1,2",
+            "give two or more, such as --cpus 1,2",
         ));
     }
     let keep = keep(args.ring, args.trigger, args.max_size)?;
@@ -45,8 +45,8 @@ fn keep(
     match (ring, most_bytes) {
         (Some(span), _) => Ok(Keep::Ring(RingPlan { span, triggers })),
         (None, _) if !triggers.is_empty() => Err(UserError::usage(
-            "--trigger saves a ring, but there is no --ring",
-            "say how much to keep, such as --ring 60s --trigger 'parallelism<1.5 for 2s'",
+            "--trigger saves a ring, but --ring is missing",
+            "give the length to keep, such as --ring 60s --trigger 'parallelism<1.5 for 2s'",
         )),
         (None, Some(most_bytes)) => Ok(Keep::Newest { most_bytes }),
         (None, None) => Ok(Keep::All),
@@ -110,7 +110,7 @@ pub fn validate(args: ValidateArguments) -> Result<ValidatePlan, UserError> {
     let capture = CapturePlan { children: true, ..capture("validate", args.capture)? };
     let TargetPlan::Launch { command, cpus: pool, .. } = &capture.target else {
         return Err(UserError::usage(
-            "a running process cannot be validated: it cannot be run again",
+            "a running process cannot be validated, since longpole cannot run it again",
             "give its command: `longpole validate -- COMMAND`",
         ));
     };
@@ -121,7 +121,7 @@ pub fn validate(args: ValidateArguments) -> Result<ValidatePlan, UserError> {
     let several = args.record_on.is_none() || depends_on_cpus(command);
     if several && args.output.is_some() {
         return Err(UserError::usage(
-            "-o is for one recording, and here each number of CPUs has its own",
+            "-o is for one recording, but here each number of CPUs has its own recording",
             "leave out -o",
         ));
     }
@@ -145,7 +145,7 @@ fn target(name: &str, args: &mut CaptureArguments) -> Result<TargetPlan, UserErr
         (false, false) => {
             return Err(UserError::usage(
                 "both -p PID and a command to start",
-                format!("give one of them: `longpole {name} -p PID` or `longpole {name} -- COMMAND`"),
+                format!("give only one: `longpole {name} -p PID` or `longpole {name} -- COMMAND`"),
             ));
         }
         (true, true) => {
@@ -158,14 +158,14 @@ fn target(name: &str, args: &mut CaptureArguments) -> Result<TargetPlan, UserErr
         }
         (false, true) if args.keep_root => {
             return Err(UserError::usage(
-                "--keep-root is about a command to start, but -p PID was given",
+                "--keep-root needs a command to start, but -p PID was given",
                 "leave out --keep-root",
             ));
         }
         (false, true) if args.cpu_list.is_some() => {
             return Err(UserError::usage(
-                "--cpu-list is about a command to start, but -p PID was given",
-                "leave out --cpu-list: where a running process runs is its own affair (`taskset -p` changes it)",
+                "--cpu-list needs a command to start, but -p PID was given",
+                "leave out --cpu-list; `taskset -p` changes the CPUs of a running process",
             ));
         }
         (false, true) => TargetPlan::Attach { pids },
@@ -180,8 +180,8 @@ fn capture(name: &str, mut args: CaptureArguments) -> Result<CapturePlan, UserEr
     let target = target(name, &mut args)?;
     if args.interpose == InterposeMode::Always && matches!(target, TargetPlan::Attach { .. }) {
         return Err(UserError::usage(
-            "--interpose always is about a command to start, but -p PID was given",
-            "a library can be put before libc only when a program starts: leave out --interpose",
+            "--interpose always needs a command to start, but -p PID was given",
+            "leave out --interpose: a library can be put before libc only when a program starts",
         ));
     }
     // A validation needs no stacks, and its recording should disturb the command as little as possible.

@@ -15,10 +15,8 @@ use std::time::Duration;
 
 /// Help below the options of `record`, mainly for scripts.
 const RECORD_EXIT_CODES: &str = "\
-^C goes to COMMAND, too, as to every program of a terminal: mostly it dies of it, and so do its children; the recording \
-ends when COMMAND does. A second ^C ends the recording of a COMMAND that goes on. To end only the recording by ^C, start \
-the program yourself and attach with -p.
-Exit code: that of COMMAND, or its signal, if it ended while it was recorded; otherwise 0. A COMMAND that has not \
+^C goes to COMMAND, too, as to every program of a terminal: usually COMMAND and its children end, and the recording ends with COMMAND. If COMMAND goes on, a second ^C ends the recording. To end only the recording by ^C, start the program yourself and attach with -p.
+Exit code: that of COMMAND, or its signal, if COMMAND ended while recorded; otherwise 0. A COMMAND that has not \
 ended when the recording does (-d, a second ^C) runs on without longpole, and the summary names its PID.
 1 something failed, 2 the command line makes no sense, 77 a permission or kernel feature is missing (see \
 `longpole doctor`), 125 to 127 COMMAND could not be started.";
@@ -29,21 +27,21 @@ pub struct CaptureArguments {
     /// Attach to these running processes, by number or by name
     #[arg(short, long, value_name = "PID|NAME")]
     pub pid: Vec<String>,
-    /// Include child processes of -p, too; of a COMMAND, whose children are included anyway, those that outlive it
+    /// Include child processes of -p, too; with a COMMAND, whose children are always included, also children that outlive it
     #[arg(long, conflicts_with = "no_children")]
     pub children: bool,
     /// Leave out child processes of a COMMAND
     #[arg(long)]
     pub no_children: bool,
     /// Count calls instead of sampling them, by breakpoints (uprobes) in functions, and in the C library's where locks cannot
-    /// be recorded otherwise; they are written into the program's code while it is recorded
+    /// be recorded otherwise; the program's code contains the breakpoints during the recording
     #[arg(long)]
     pub exact: bool,
     /// The default: no breakpoint is written into the program
     #[arg(long, hide = true, conflicts_with_all = ["functions", "exact"])]
     pub no_uprobes: bool,
-    /// Count the calls of the function of this name, or as much of it as is needed, or of all functions with a matching name
-    /// (hash*), by breakpoints in these and no others, unless --exact is given, too (may be repeated)
+    /// Count the calls of the function of this name (an unambiguous part is enough), or of all functions with a matching name
+    /// (hash*), by breakpoints only in these functions, unless --exact is given, too (may be repeated)
     #[arg(long, value_name = "NAME|GLOB", value_parser = NonEmptyStringValueParser::new())]
     pub functions: Vec<String>,
     /// With --exact: never probe the function of this name, or functions with a matching name (may be repeated)
@@ -56,18 +54,18 @@ pub struct CaptureArguments {
     /// probes unless this or --functions is given [default: 4096]
     #[arg(long, requires = "probes", value_name = "N", value_parser = value::count::<usize>)]
     pub max_functions: Option<usize>,
-    /// With --exact: take the probes off functions called more often than this per second [default: 10000]
+    /// With --exact: remove the probes of functions called more often than this per second [default: 10000]
     #[arg(long, requires = "probes", value_name = "N", value_parser = value::count::<u64>)]
     pub max_rate: Option<u64>,
-    /// What recording may cost of the target's CPU time; functions that cost too much lose their probes,
-    /// samples become rarer; or: none
+    /// What recording may cost, as a share of the target's CPU time; expensive functions lose their probes,
+    /// samples become rarer; none: no limit
     #[arg(long, value_name = "SHARE", default_value = "2%", value_parser = value::budget)]
     pub overhead: Maybe<u32>,
     /// Take the stacks of running threads this often per second, on each CPU; 0: never [default: 499, or
-    /// fewer where --overhead does not pay for it; validate: 0]
+    /// fewer to keep to --overhead; validate: 0]
     #[arg(short = 'F', long = "freq", visible_alias = "rate", value_name = "HZ", value_parser = value::frequency)]
     pub frequency: Option<u32>,
-    /// How stacks are read: fp (frame pointers), dwarf (unwind tables, more expensive), or auto: whichever a program's binaries need
+    /// How stacks are read: fp (frame pointers), dwarf (unwind tables, more expensive), or auto: as a program's binaries need
     #[arg(long, value_name = "HOW", default_value = "auto", hide_possible_values = true, value_parser = value::word(&[
         ("auto", CallGraph::Auto), ("fp", CallGraph::Fp), ("dwarf", CallGraph::Dwarf)]))]
     pub call_graph: CallGraph,
@@ -95,33 +93,33 @@ pub struct CaptureArguments {
 #[derive(Debug, Args)]
 #[command(after_help = RECORD_EXIT_CODES)]
 pub struct RecordArguments {
-    /// Where to write [default: longpole-NAME-PID-TIME.lp, counted up until the name is free]
+    /// Where to write [default: longpole-NAME-PID-TIME.lp, with a number until the name is free]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::AnyPath, value_parser = value::recording())]
     pub output: Option<PathBuf>,
     /// Replace FILE if it exists
     #[arg(long)]
     pub force: bool,
-    /// Record when each call of this function begins and ends, as --functions does: each is a request, and `report --per` shows
-    /// what slow ones spend that fast ones do not (may be repeated)
+    /// Record when each call of this function begins and ends, as --functions does: each call is a request, and `report --per`
+    /// shows where slow requests spend more time than fast ones (may be repeated)
     #[arg(long, value_name = "NAME|GLOB", value_parser = NonEmptyStringValueParser::new())]
     pub per: Vec<String>,
     /// Stop after this long, for example 10s [default: when the target ends, or on ^C]; a COMMAND that has not
     /// ended by then runs on
     #[arg(short, long, value_name = "TIME", value_parser = value::duration)]
     pub duration: Option<Duration>,
-    /// Record COMMAND on the largest of these numbers of CPUs, then run it on each of them with samples only: what work costs
+    /// Record COMMAND on the largest of these numbers of CPUs, then run it on each number with samples only: which work costs
     /// more on more CPUs, and by how much. {cpus} in COMMAND stands for the number
     #[arg(long, value_name = "LIST", conflicts_with_all = ["pid", "duration"], value_parser = value::cpu_counts)]
     pub cpus: Option<List<u32>>,
-    /// Keep the last part of this length alone, for example 60s, in at most 256 MiB of memory. It is written to FILE when the
-    /// recording ends, and on SIGUSR2 or a --trigger to FILE, the next time to a name that is free
+    /// Keep only the last part of this length, for example 60s, in at most 256 MiB of memory. longpole writes it to FILE when the
+    /// recording ends, and on SIGUSR2 or a --trigger to FILE, the next time under a free name
     #[arg(long, value_name = "TIME", conflicts_with_all = ["cpus", "max_size"], value_parser = value::duration)]
     pub ring: Option<Duration>,
-    /// With --ring: write it when this has held for so long, for example 'parallelism<1.5 for 2s' or 'lock_wait>20% for 5s'
+    /// With --ring: write the part when a condition was true for a time, for example 'parallelism<1.5 for 2s' or 'lock_wait>20% for 5s'
     /// (may be repeated). parallelism: threads that run at a time; lock_wait: the share of threads' time asleep in futex calls
     #[arg(long, value_name = "COND", value_parser = value::condition)]
     pub trigger: Vec<Condition>,
-    /// Keep FILE below this size, for example 2G: the oldest part is given up
+    /// Keep FILE below this size, for example 2G, without the oldest part
     #[arg(long, value_name = "SIZE", conflicts_with = "cpus", value_parser = value::file_bytes)]
     pub max_size: Option<u64>,
     /// With --cpus: runs on each number of CPUs
@@ -133,8 +131,7 @@ pub struct RecordArguments {
 
 /// Help below the options of `top`.
 const TOP_HELP: &str = "\
-^C on the screen, as q, is for longpole alone: COMMAND, or what -p names, runs on. With --once and --batch there is no \
-screen, and ^C goes to COMMAND, too: mostly it dies of it. ? on the screen shows its keys.";
+^C on the screen, like q, ends only longpole: COMMAND, or the process of -p, runs on. With --once and --batch there is no screen, and ^C goes to COMMAND, too, which usually ends. ? on the screen shows its keys.";
 
 #[derive(Debug, Args)]
 #[command(after_help = TOP_HELP)]
@@ -160,10 +157,10 @@ pub struct TopArguments {
     /// With --once and --batch: JSON, an object a line
     #[arg(long, requires = "printed")]
     pub json: bool,
-    /// Serve metrics (/metrics, OpenMetrics) and a page here, for example 9464, which is 127.0.0.1:9464; needs no terminal
+    /// Serve metrics (/metrics, OpenMetrics) and a page at this address, for example 9464, which is 127.0.0.1:9464; needs no terminal
     #[arg(long, value_name = "ADDRESS", conflicts_with = "once", value_parser = value::address)]
     pub listen: Option<SocketAddr>,
-    /// The token in this file opens the page, and on an address that others can reach the metrics [default: a new one]
+    /// File with the token for the page, and, on an address that others can reach, for the metrics [default: a new token]
     #[arg(long, value_name = "FILE", requires = "listen")]
     pub listen_token: Option<PathBuf>,
     #[command(flatten)]
@@ -172,8 +169,7 @@ pub struct TopArguments {
 
 /// Help below the options of `validate`, mainly for scripts.
 const VALIDATE_HELP: &str = "\
-{cpus} in COMMAND stands for the number of CPUs: for programs that are told how many threads to make. Each number then \
-has its own recording (longpole validate -- ./sort --threads {cpus}). Child processes of COMMAND are always recorded.
+{cpus} in COMMAND stands for the number of CPUs: for programs with an option for the number of threads. Each number then has its own recording (longpole validate -- ./sort --threads {cpus}). Child processes of COMMAND are always recorded.
 Exit code: 0, or 3 if an error is above --max-error; 1 something failed, also COMMAND itself.";
 
 #[derive(Debug, Args)]
@@ -185,10 +181,10 @@ pub struct ValidateArguments {
     /// Runs on each number of CPUs
     #[arg(long, value_name = "N", default_value = "7", value_parser = value::count::<usize>)]
     pub runs: usize,
-    /// Recordings, in turn with the runs; the middle of what they predict is the prediction
+    /// Recordings, in turn with the runs; the prediction is the middle of their predictions
     #[arg(long, value_name = "N", default_value = "3", value_parser = value::count::<usize>)]
     pub recordings: usize,
-    /// How many CPUs the recording is made on, or `each`: one recording for each number of CPUs, on that many
+    /// Record on this many CPUs, or `each`: one recording for each number of CPUs, on that many
     #[arg(long, value_name = "N", default_value = "1", value_parser = value::count_or_each)]
     pub record_on: Maybe<u32>,
     /// Exit with 3 if an error is above this, for example 5%

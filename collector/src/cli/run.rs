@@ -36,7 +36,7 @@ fn about_limits(mut error: UserError) -> UserError {
         let (most, needed) = (limits::descriptors().unwrap_or(u64::MAX), limits::descriptors_needed());
         const RAISE: &str = "raise the limit (`ulimit -Hn 65536`, as root)";
         let (message, hint) = match most < needed {
-            true => (format!("longpole may open {most} files, and needs about {needed}"), RAISE.to_owned()),
+            true => (format!("longpole may open {most} files, but needs about {needed}"), RAISE.to_owned()),
             false => (
                 format!("longpole may open {most} files, too few for this target"),
                 format!("{RAISE}, record fewer processes at once, or leave out --exact"),

@@ -45,7 +45,7 @@ pub fn folder() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(|folder| match folder.is_dir() {
         true => Ok(folder),
         false => Err(UserError::usage(
-            format!("@ {} is no folder", folder.display()),
+            format!("@ {} is not a folder", folder.display()),
             "give a folder with debug files or binaries",
         )),
     })
@@ -66,7 +66,10 @@ pub fn format(text: &str) -> Result<Maybe<Format>, UserError> {
     }
     Format::of(text).map(Some).ok_or_else(|| {
         let names = Format::VARIANTS.join(", ");
-        UserError::usage(format!("no export format '{text}'"), format!("formats are: program, {names}"))
+        UserError::usage(
+            format!("there is no export format '{text}'"),
+            format!("formats are: program, {names}"),
+        )
     })
 }
 
@@ -126,7 +129,7 @@ pub fn moment(text: &str) -> Result<Moment, UserError> {
         .ok_or_else(|| {
             UserError::usage(
                 format!("@ '{text}' is neither a length of time nor a time of day"),
-                "give so long after the start, such as @ 90s, or a time of day, such as @ 10:32:05",
+                "give a time after the start, such as @ 90s, or a time of day, such as @ 10:32:05",
             )
         })
 }
@@ -152,7 +155,7 @@ pub fn address(text: &str) -> Result<SocketAddr, UserError> {
     let local = port.map(|port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
     local.or_else(|| text.parse().ok()).ok_or_else(|| {
         let hint = "give a port or an address with a port, such as @ 9464 or @ 10.0.0.7:9464";
-        UserError::usage(format!("@ '{text}' is no address"), hint)
+        UserError::usage(format!("@ '{text}' is not an address"), hint)
     })
 }
 
@@ -175,7 +178,7 @@ pub fn device(text: &str) -> Result<(String, u32), UserError> {
         Some((name, Ok(count))) if count > 0 => Ok((name.to_owned(), count)),
         _ => Err(UserError::usage(
             format!("@ '{text}' is not a device and a count"),
-            "give the device's name and how many waits it serves at once, such as @ disk=4",
+            "give the device's name and how many waits the device serves at once, such as @ disk=4",
         )),
     }
 }
@@ -279,8 +282,8 @@ pub fn cpus_to_run_on(text: &str) -> Result<CpuList, UserError> {
     match cpus.without(&allowed) {
         None => Ok(cpus),
         Some(missing) => Err(UserError::usage(
-            format!("@ {cpus}: CPU {missing} is not there, or may not be used"),
-            format!("CPUs to use are {allowed}"),
+            format!("@ {cpus}: CPU {missing} does not exist, or longpole may not use it"),
+            format!("give CPUs out of {allowed}"),
         )),
     }
 }
@@ -293,8 +296,8 @@ pub fn cpu_counts(text: &str) -> Result<List<u32>, UserError> {
             Cpus::Count(count) => counts.push(count.get()),
             Cpus::Infinite => {
                 return Err(UserError::usage(
-                    "@: what is measured needs CPUs that exist",
-                    "leave out inf; `longpole predict` knows it",
+                    "@: runs can be measured only on CPUs that exist",
+                    "leave out inf; `longpole predict` has it",
                 ));
             }
         }
@@ -329,7 +332,7 @@ pub fn pids(given: &[String], named: impl Fn(&str) -> Vec<u32>) -> Result<Vec<u3
                 found if found.is_empty() => {
                     return Err(UserError::runtime(
                         format!("no process is called '{part}'"),
-                        "see `ps -e` for the names of processes; -p takes numbers, too",
+                        "see `ps -e` for the names of processes; -p also takes numbers",
                     ));
                 }
                 found => pids.extend(found),

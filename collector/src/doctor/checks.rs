@@ -68,8 +68,8 @@ fn programs(machine: &Machine) -> Check {
             Ok(()) => "kernel programs are built in",
             Err(problem) => problem,
         },
-        "without them longpole can only analyse recordings made elsewhere",
-        "./x embed (it makes them from their sources), then build again",
+        "without kernel programs, longpole can only analyse recordings made elsewhere",
+        "run ./x embed, which makes the kernel programs from their sources, then build again",
     )
 }
 
@@ -113,7 +113,7 @@ fn btf(machine: &Machine) -> Check {
         ok,
         true,
         found,
-        "the kernel's own description of its structures: without it the programs cannot read them",
+        "the kernel's description of its structures, without which the programs cannot read the structures",
         "boot a kernel with CONFIG_DEBUG_INFO_BTF=y (distribution kernels have it), and mount sysfs: \
          mount -t sysfs sysfs /sys",
     )
@@ -121,7 +121,7 @@ fn btf(machine: &Machine) -> Check {
 
 fn structures(machine: &Machine) -> Check {
     let found = match &machine.structures {
-        Ok(()) => "all members that are read were found".to_string(),
+        Ok(()) => "all needed members were found".to_string(),
         Err(problem) => problem.clone(),
     };
     verdict(
@@ -156,7 +156,7 @@ fn tracepoints(machine: &Machine) -> Check {
         missing.is_empty(),
         true,
         found,
-        "they tell who runs, who waits, who wakes whom, and which lock it is about",
+        "tracepoints show which thread runs, waits or wakes another, and for which lock",
         "boot a kernel with CONFIG_TRACEPOINTS=y, CONFIG_FTRACE_SYSCALLS=y and CONFIG_DEBUG_INFO_BTF=y",
     )
 }
@@ -166,7 +166,7 @@ fn ring_buffer(machine: &Machine) -> Check {
         "ring_buffer",
         has(machine, RING_BUFFER),
         "BPF ring buffers",
-        "events come out of the kernel through them",
+        "the kernel passes events to longpole through ring buffers",
         "boot Linux 5.8 or newer with CONFIG_BPF_SYSCALL=y",
     )
 }
@@ -177,7 +177,7 @@ fn uprobes(machine: &Machine) -> Check {
         machine.uprobes,
         true,
         if machine.uprobes { "the kernel has uprobes" } else { "the kernel has no uprobes" },
-        "they tell when a function is entered and left; --exact and --functions need them",
+        "uprobes show when a thread enters and leaves a function; --exact and --functions need uprobes",
         "boot a kernel with CONFIG_UPROBE_EVENTS=y",
     )
 }
@@ -187,7 +187,7 @@ fn uprobe_multi(machine: &Machine) -> Check {
         "uprobe_multi",
         has(machine, UPROBE_MULTI),
         "uprobe_multi links",
-        "thousands of functions are probed in milliseconds and without CAP_SYS_ADMIN; --exact and --functions need them",
+        "probe thousands of functions in milliseconds and without CAP_SYS_ADMIN; --exact and --functions need these links",
         "boot Linux 6.6 or newer with CONFIG_UPROBES=y and CONFIG_BPF_EVENTS=y",
     )
 }
@@ -203,8 +203,7 @@ fn interpose(machine: &Machine) -> Check {
         false,
         found,
         "lock operations of launched commands are recorded from inside, a hundred times cheaper than by probes",
-        "./x embed (it makes the library), and a folder of /tmp, /var/tmp and /dev/shm that may be written to and is not \
-         mounted noexec; until then probes on the C library record the same",
+        "run ./x embed, which makes the library, and make one of /tmp, /var/tmp and /dev/shm writable and not mounted noexec; until then probes on the C library record the same",
     )
 }
 
@@ -224,7 +223,7 @@ fn capability(machine: &Machine, number: u32) -> Check {
     let ok = has_capability(machine, number);
     let found = match (ok, machine.rights.first_user_namespace) {
         (true, _) => format!("{name} is effective"),
-        (false, Some(false)) => format!("{name} does not count: this is not the first user namespace"),
+        (false, Some(false)) => format!("{name} has no effect: this is not the first user namespace"),
         (false, _) => format!("no {name}"),
     };
     verdict(id, ok, required, found, why, capability_fix(machine, required))
@@ -236,7 +235,7 @@ fn capability_fix(machine: &Machine, required: bool) -> String {
     let executable = quoted(&machine.executable.to_string_lossy());
     let obtainable = [CAP_BPF, CAP_PERFMON].iter().all(|number| machine.obtainable >> number & 1 == 1);
     if machine.rights.first_user_namespace == Some(false) {
-        format!("sudo {executable} ... outside of this user namespace")
+        format!("sudo {executable} ... outside this user namespace")
     } else if !obtainable {
         let caps: String =
             names.split(',').map(|name| format!(" --cap-add {}", name[4..].to_ascii_uppercase())).collect();
@@ -246,8 +245,7 @@ fn capability_fix(machine: &Machine, required: bool) -> String {
     } else {
         // The text warns: the capabilities apply to every user who may run the file.
         format!(
-            "sudo setcap {names}+ep {executable}   (then whoever may run that file can trace everybody's processes; or run \
-             it with sudo)"
+            "sudo setcap {names}+ep {executable}   (then anyone who may run that file can trace all users' processes; or run longpole with sudo)"
         )
     }
 }
@@ -294,7 +292,7 @@ fn lockdown(machine: &Machine) -> Check {
 
 fn container(machine: &Machine) -> Check {
     let found = match (&machine.container, machine.first_pid_namespace) {
-        (Some(container), _) => format!("inside of a container ({container})"),
+        (Some(container), _) => format!("inside a container ({container})"),
         (None, Some(false)) => "in a PID namespace of its own".to_string(),
         (None, _) => "none".to_string(),
     };
@@ -398,7 +396,7 @@ mod tests {
         let checks = check(&Machine { uprobes: false, btf: Btf::Names(TRACEPOINTS.to_vec()), ..good() });
         for id in ["uprobes", "uprobe_multi"] {
             let check = checks.iter().find(|check| check.id == id).expect("check");
-            assert!(!check.ok && check.why.contains("--exact and --functions need them"), "{check:?}");
+            assert!(!check.ok && check.why.contains("--exact and --functions need "), "{check:?}");
         }
     }
 
@@ -411,12 +409,12 @@ mod tests {
         };
         let bare = Machine { rights: capable(0), ..good() };
         assert!(fix(&bare).starts_with("sudo setcap cap_bpf,cap_perfmon+ep '/opt/long pole/longpole'"));
-        assert!(fix(&bare).contains("can trace everybody's processes"));
+        assert!(fix(&bare).contains("can trace all users' processes"));
         let docker = Machine { container: Some("docker".into()), obtainable: 0, ..bare.clone() };
         assert!(fix(&docker).contains("docker run --pid=host --cap-add BPF --cap-add PERFMON"));
         let inside = Rights { first_user_namespace: Some(false), ..capable(u64::MAX) };
         let user = Machine { rights: inside, ..good() };
-        assert_eq!(fix(&user), "sudo '/opt/long pole/longpole' ... outside of this user namespace");
+        assert_eq!(fix(&user), "sudo '/opt/long pole/longpole' ... outside this user namespace");
         let inside = Machine { container: Some("docker".into()), ..bare };
         assert!(fix(&inside).starts_with("sudo setcap"), "a container that gives it to root is no obstacle");
     }

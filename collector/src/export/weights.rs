@@ -77,8 +77,7 @@ pub fn say_left_out(count: usize, ns: f64) {
     if count > 0 {
         let ns = crate::cell::duration(ns);
         say(format_args!(
-            "note: {count} call stacks with a negative weight ({ns} together) cannot be drawn and are left out: \
-             `longpole report` has them"
+            "note: {count} call stacks with a negative weight ({ns} together) cannot be drawn: `longpole report` has them"
         ));
     }
 }

@@ -21,10 +21,10 @@ pub enum Answer {
 pub fn answer(request: &Parts, access: &Access) -> Answer {
     let text = |name| request.headers.get(name).and_then(|value| value.to_str().ok());
     if !text(header::HOST).is_some_and(|host| access.is_host(host)) {
-        return Answer::No(StatusCode::MISDIRECTED_REQUEST, "this host is known by its address only");
+        return Answer::No(StatusCode::MISDIRECTED_REQUEST, "use the host's address, not a name");
     }
     if request.method != Method::GET {
-        return Answer::No(StatusCode::METHOD_NOT_ALLOWED, "there is nothing to change here: GET only");
+        return Answer::No(StatusCode::METHOD_NOT_ALLOWED, "nothing can be changed here: GET only");
     }
     let may_look = access.may_look(request.uri.query());
     match request.uri.path() {

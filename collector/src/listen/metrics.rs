@@ -15,7 +15,7 @@ const ROWS: usize = 20;
 /// All metrics, with the end mark.
 pub fn text(now: &Now) -> String {
     let mut text = Text::default();
-    text.family("longpole", "info", "", "What is watched, by which longpole.");
+    text.family("longpole", "info", "", "The watched program and the version of longpole.");
     text.sample("_info", &[("version", env!("CARGO_PKG_VERSION")), ("subject", &now.subject)], 1.0);
     counts(&now.counts, &mut text);
     if let Some((snapshot, stretch)) = &now.report {
@@ -23,12 +23,12 @@ pub fn text(now: &Now) -> String {
             "longpole_stretch_end_seconds",
             "gauge",
             "seconds",
-            "When the stretch that was looked at ended, since 1970.",
+            "End of the analysed stretch, since 1970.",
         );
         text.sample("", &[], stretch.end_unix_ms as f64 / 1e3);
-        text.family("longpole_stretch_seconds", "gauge", "seconds", "How long it is.");
+        text.family("longpole_stretch_seconds", "gauge", "seconds", "Length of the analysed stretch.");
         text.sample("", &[], seconds(stretch.length_ns as f64));
-        text.family("longpole_threads", "gauge", "", "Threads in it.");
+        text.family("longpole_threads", "gauge", "", "Threads in the analysed stretch.");
         text.sample("", &[], stretch.threads as f64);
         predicted(snapshot, &mut text);
         functions(&snapshot.report, &mut text);
@@ -58,7 +58,7 @@ fn counts(counts: &LiveCounts, text: &mut Text) {
         "longpole_cost_ratio",
         "gauge",
         "ratio",
-        "What recording costs lately, of the program's own CPU time.",
+        "Recent cost of recording, as a share of the program's own CPU time.",
     );
     if let Some(share) = counts.recent_overhead.or(counts.overhead).and_then(|cost| cost.share()) {
         text.sample("", &[], share);
@@ -71,12 +71,17 @@ fn predicted(snapshot: &Snapshot, text: &mut Text) {
         "longpole_predicted_seconds",
         "gauge",
         "seconds",
-        "Time that the stretch would take on so many CPUs.",
+        "Predicted time of the stretch on this number of CPUs.",
     );
     for result in results {
         text.sample("", &[("cpus", &result.cpus.to_string())], seconds(result.time_ns));
     }
-    text.family("longpole_speedup_ratio", "gauge", "ratio", "Predicted time on one CPU by that on so many.");
+    text.family(
+        "longpole_speedup_ratio",
+        "gauge",
+        "ratio",
+        "Predicted time on one CPU divided by that on this number of CPUs.",
+    );
     for result in results {
         text.sample("", &[("cpus", &result.cpus.to_string())], result.speedup);
     }
@@ -87,7 +92,7 @@ fn functions(report: &Report, text: &mut Text) {
         "longpole_function_ratio",
         "gauge",
         "ratio",
-        "Share of the predicted time that a function's own computing owes.",
+        "Share of the predicted time that depends on a function's own computing.",
     );
     let shares = |result: &CpuResult| {
         let rows = result.functions.iter();
@@ -140,7 +145,7 @@ fn waits(report: &Report, text: &mut Text) {
         "longpole_wait_ratio",
         "gauge",
         "ratio",
-        "Share of the predicted time that passes without being computed.",
+        "Share of the predicted time in which nothing is computed.",
     );
     let shares = |result: &CpuResult| {
         let rows = result.waits.iter();
@@ -159,18 +164,13 @@ fn limits(snapshot: &Snapshot, text: &mut Text) {
         "longpole_limit_ratio",
         "gauge",
         "ratio",
-        "Share of the predicted time that goes without what limits.",
+        "Share of the predicted time that is gained without the limit.",
     );
     for limit in &snapshot.limits.at {
         let cpus = limit.cpus.to_string();
         text.sample("", &[("cpus", &cpus), ("kind", limit.kind.name()), ("what", what(limit))], limit.gain());
     }
-    text.family(
-        "longpole_fix_ratio",
-        "gauge",
-        "ratio",
-        "Share of the predicted time that a change takes off.",
-    );
+    text.family("longpole_fix_ratio", "gauge", "ratio", "Share of the predicted time that a change gains.");
     for fix in &snapshot.limits.fixes {
         let (lock, function) = (fix.lock.as_deref(), fix.function.as_deref());
         let labels = [

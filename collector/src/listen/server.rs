@@ -131,7 +131,7 @@ async fn accept(listener: TcpListener, shared: Rc<Shared>) {
                 }
             }
             Err(error) => {
-                log::debug!("a connection could not be taken: {error}");
+                log::debug!("a connection could not be accepted: {error}");
                 sleep(PAUSE).await;
             }
         }

@@ -50,8 +50,11 @@ pub fn add_cpu_runs(plan: &RecordPlan, path: &Path) -> Result<(), UserError> {
     let facts = Facts { cpu_runs, ..Facts::default() };
     add_facts(path, &facts).map(|_| ()).map_err(|error| {
         UserError::runtime(
-            format!("{}: what the command costs on other CPUs cannot be added: {error}", path.display()),
-            "the recording is as it was",
+            format!(
+                "{}: the command's cost on other numbers of CPUs cannot be added: {error}",
+                path.display()
+            ),
+            "the recording is unchanged",
         )
     })
 }

@@ -272,10 +272,7 @@ fn locks_text(how: &How, libc: &LibcCounts) -> String {
     }
     if !off.is_empty() {
         let names: Vec<&str> = off.iter().map(|family| family.name()).collect();
-        text.push_str(&format!(
-            "; used too often, so that their probes were taken off: {}",
-            names.join(", ")
-        ));
+        text.push_str(&format!("; lost their probes because of too many uses: {}", names.join(", ")));
     }
     for (family, tried) in unfit {
         text.push_str(&format!("; no probes on {}: {}", family.name(), operations_tried(tried)));
@@ -290,6 +287,6 @@ fn locks_text(how: &How, libc: &LibcCounts) -> String {
 fn write_error(path: &Path, why: &str) -> UserError {
     UserError::runtime(
         format!("{}: {why}", path.display()),
-        "what was written before can be read: `longpole info FILE` says how much",
+        "the part written before can be read: `longpole info FILE` says how much",
     )
 }

@@ -152,7 +152,7 @@ impl RecordSummary {
             let all = counts.left_out.saturating_add(counts.taken);
             parts.push(format!("{} of {} samples", grouped(counts.left_out), grouped(all)));
         }
-        (!parts.is_empty()).then(|| format!("left out to keep to the budget: {}", parts.join(" and ")))
+        (!parts.is_empty()).then(|| format!("left out to keep to --overhead: {}", parts.join(" and ")))
     }
 
     /// A hint for a recording without a single event.
@@ -182,14 +182,14 @@ impl RecordSummary {
         match self.loss.operations_left_out {
             0 => {}
             left_out => text.push_str(&format!(
-                "; {} of mutexes left out to keep to the budget while their thread was alone in its process",
+                "; {} of mutexes left out to keep to --overhead, while one thread was alone in its process",
                 operations(left_out)
             )),
         }
         match self.loss.operations_counted {
             0 => {}
             counted => text.push_str(&format!(
-                "; {} that nobody waited for only counted, since they came faster than they could be taken",
+                "; {} without a waiter only counted, since they came faster than longpole could read them",
                 operations(counted)
             )),
         }
@@ -213,11 +213,11 @@ impl RecordSummary {
             (dropped, "did not fit into the rings: try a larger --ring-size or fewer --functions"),
             (
                 short,
-                "lock operations found no memory, of which all threads share what there is: free some or raise the limit on it (a larger --ring-size does not help), --interpose never needs none",
+                "lock operations found no memory, which all threads share: free memory or raise its limit (a larger --ring-size does not help); --interpose never needs none",
             ),
             (
                 operations - short,
-                "lock operations came faster than they could be taken, or their thread was killed while it noted them: a larger --ring-size holds more of them, --interpose never leaves them out",
+                "lock operations came faster than longpole could read them, or their thread was killed while writing one: a larger --ring-size holds more, --interpose never records none",
             ),
             (missed, "the kernel did not run the program"),
             (late, "came too late to be sorted in"),
@@ -267,13 +267,13 @@ impl RecordSummary {
 
 /// A sentence on a command that longpole started and that has not ended, e.g. `quicksort (pid 4242)`.
 pub fn runs_on_text(command: &str) -> String {
-    format!("{command} has not ended: it runs on without longpole")
+    format!("{command} has not ended and runs on without longpole")
 }
 
 /// A sentence on a command that longpole started and that ended by ^C.
 fn interrupted_text(command: &str) -> String {
     format!(
-        "{command} has ended: ^C goes to it, too; to end a recording only, start the program yourself and attach with -p"
+        "{command} has ended: ^C goes to the command, too; to end only the recording, start the program yourself and attach with -p"
     )
 }
 
@@ -341,7 +341,7 @@ mod tests {
         let first = |summary: &RecordSummary| text(summary).lines().next().unwrap_or_default().to_owned();
         assert_eq!(
             first(&summary),
-            "recorded  quicksort (pid 4242), 10.0 s; left out to keep to the budget: 1,200 lock operations"
+            "recorded  quicksort (pid 4242), 10.0 s; left out to keep to --overhead: 1,200 lock operations"
         );
         summary.samples = Some((sampling, SampleCounts { left_out: 900, ..counts }));
         assert!(
@@ -485,13 +485,13 @@ mod tests {
         let interrupted = RecordSummary { interrupted: Some("quicksort (pid 4242)".into()), ..summary() };
         let said = text(&interrupted);
         assert!(
-            said.contains("\ncommand   quicksort (pid 4242) has ended: ^C goes to it, too; to end"),
+            said.contains("\ncommand   quicksort (pid 4242) has ended: ^C goes to the command, too; to end"),
             "{said}"
         );
         let outlived = RecordSummary { runs_on: Some("quicksort (pid 4242)".into()), ..summary() };
         assert!(
             text(&outlived).contains(
-                "\ncommand   quicksort (pid 4242) has not ended: it runs on without longpole\nnext "
+                "\ncommand   quicksort (pid 4242) has not ended and runs on without longpole\nnext "
             ),
             "{}",
             text(&outlived)

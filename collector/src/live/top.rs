@@ -156,7 +156,7 @@ fn listen(plan: &ListenPlan) -> Result<(Socket, Token), UserError> {
             let text = std::fs::read_to_string(file).map_err(|error| {
                 UserError::runtime(
                     format!("cannot read {}: {error}", file.display()),
-                    "check its name and who may read it",
+                    "check the file's name and permissions",
                 )
             })?;
             Token::chosen(&text).ok_or_else(|| {
@@ -197,16 +197,22 @@ fn finish(
     }
     if let Some(failure) = &ended.failure {
         let message = format!("{} failed: {}", failure.part, failure.text);
-        return Err(UserError::runtime(message, "please report this with what longpole was watching"));
+        return Err(UserError::runtime(
+            message,
+            "please report this bug, and name the program that longpole watched",
+        ));
     }
     if plan.once {
         let Some(snapshot) = &ended.observed.report else {
-            return Err(UserError::runtime("there is no report: it ended before", "watch for longer"));
+            return Err(UserError::runtime(
+                "there is no report: the program ended before the first",
+                "watch for longer",
+            ));
         };
         return match print(plan, subject, snapshot) {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(UserError::runtime(
                 format!("cannot write to standard output: {error}"),
-                "check where it leads",
+                "check where the output goes",
             )),
             _ => Ok(Outcome::Done),
         };

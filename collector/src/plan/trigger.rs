@@ -69,7 +69,7 @@ impl FromStr for Condition {
         let measure = match name {
             "parallelism" => Measure::Parallelism,
             "lock_wait" => Measure::LockWait,
-            _ => return Err(wrong("what is compared is parallelism or lock_wait")),
+            _ => return Err(wrong("only parallelism and lock_wait can be compared")),
         };
         let (value, lasting) = match rest.split_once(" for ") {
             Some((value, time)) => (value.trim(), time.trim()),
@@ -90,14 +90,14 @@ impl FromStr for Condition {
             (Comparison::Above, Measure::Parallelism) => false,
         };
         if never {
-            return Err(wrong("this never holds"));
+            return Err(wrong("this is never true"));
         }
         let lasting = match lasting {
             "" if rest.contains(" for ") => None,
             "" => Some(USUALLY_LASTING),
             time => humantime::parse_duration(time).ok().filter(|time| !time.is_zero()),
         };
-        let lasting = lasting.ok_or_else(|| wrong("after `for` comes a time"))?;
+        let lasting = lasting.ok_or_else(|| wrong("`for` needs a time after it"))?;
         Ok(Condition { measure, comparison, limit, lasting })
     }
 }

@@ -65,13 +65,13 @@ pub(super) fn write(costs: &CpuCosts, style: &Style, out: &mut impl Write) -> io
     let losses = costs.losses();
     if costs.is_disturbed() {
         let text = format!(
-            "(other programs had {} of the CPUs' time: nothing follows from these runs. Measure again on a quiet machine)",
+            "(other programs took {} of the CPUs' time, so these runs show nothing: measure again on a quiet machine)",
             percent(losses.others)
         );
         return table::wrap(out, style, Paint::Warning, "", &style.text(&text), " ");
     }
     let text = format!(
-        "(of the time of {} CPUs {} is CPU time that {} does not take (coherence), {} is idle (contention); {runs})",
+        "(of the time of {} CPUs, {} is CPU time that {} does not need (coherence), and {} is idle (contention); {runs})",
         many.cpus,
         percent(losses.coherence),
         Cpus::count(few.cpus).map_or(String::new(), cpu_words),

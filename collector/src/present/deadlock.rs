@@ -5,7 +5,7 @@ use engine::report::{Holder, Stuck, StuckThread, WaitsFor};
 
 /// When nothing more happens, and which threads wait forever for what.
 pub(super) fn deadlock(stuck: &Stuck) -> String {
-    format!("nothing more happens after {} ns (the result is up to there): {}", stuck.end_ns, waiting(stuck))
+    format!("nothing more happens after {} ns (results are up to there): {}", stuck.end_ns, waiting(stuck))
 }
 
 /// Which threads wait for what.
@@ -35,13 +35,13 @@ pub(super) fn case(stuck: &StuckThread) -> String {
         WaitsFor::Reading { name, holder } => format!("reading under {}{}", quoted(name), held(holder)),
         WaitsFor::Writing { name, holder } => format!("writing under {}{}", quoted(name), held(holder)),
         WaitsFor::Barrier { name, arrived, of } => {
-            format!("barrier {}, to which {arrived} of {of} have come", quoted(name))
+            format!("barrier {}, which {arrived} of {of} threads have reached", quoted(name))
         }
         WaitsFor::Once { name } => format!("once {}", quoted(name)),
         WaitsFor::OwnEnd => "its own end".to_owned(),
         WaitsFor::End { thread } => format!("the end of {thread}"),
         WaitsFor::WakeUp { name } => format!("wake-up {}", quoted(name)),
-        WaitsFor::NotKnown => "something that is not known".to_owned(),
+        WaitsFor::NotKnown => "something unknown".to_owned(),
     };
     let place = stuck.function.as_ref().map_or(String::new(), |function| format!(" in {function}"));
     format!("{} waits{place} for {what}", stuck.thread)

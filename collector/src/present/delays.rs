@@ -33,8 +33,8 @@ pub(super) fn write(
     if rows.is_empty() {
         return Ok(());
     }
-    let what = "Share of the predicted time in which nothing is computed that something waits for: what would be gained \
-                without it.";
+    let what =
+        "Share of the predicted time on the critical path in which nothing is computed: the gain without it.";
     table::wrap(out, style, Paint::Dim, "", what, "")?;
     writeln!(out)?;
     for (kind, shares) in rows.into_iter().take(ROWS) {

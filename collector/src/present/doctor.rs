@@ -52,9 +52,9 @@ pub fn text(checks: &[Check], style: &Style, mut out: impl Write) -> io::Result<
     let optional = checks.iter().filter(|check| !check.ok && !check.required).count();
     let last = match (all_required(checks), optional) {
         (true, 0) => "longpole can record on this machine.".to_string(),
-        (true, _) => "longpole can record on this machine; what is missing above is optional.".to_string(),
+        (true, _) => "longpole can record on this machine; the failed checks above are optional.".to_string(),
         (false, _) => {
-            "longpole cannot record on this machine yet: see each fix above. Analysing recordings works."
+            "longpole cannot record on this machine yet: do each fix above. Analysing recordings works."
                 .to_string()
         }
     };
@@ -102,8 +102,7 @@ missing  c                    found\u{fffd}
          why: it matters
          fix: do this
 
-longpole cannot record on this machine yet: see each fix above. Analysing
-recordings works.
+longpole cannot record on this machine yet: do each fix above. Analysing recordings works.
 ";
         assert_eq!(text, expected);
     }

@@ -19,12 +19,12 @@ pub(crate) fn sentence(finding: &Finding) -> Option<String> {
         return None;
     };
     let [from, length, whole] = [from_ns, length_ns, whole_ns].map(|ns| duration(*ns as f64));
-    let part = format!("this is {length} of the {whole} recorded, from {from} after its start on");
+    let part = format!("this is {length} of the {whole} recorded, from {from} after the start on");
     Some(match apart {
         None => part,
         Some(apart) => format!(
-            "{part}: of {} with {} of its {} records the one that is most like all of it; {}{:.0} % of its records are \
-             others. --whole takes all of it, --from and --to another part",
+            "{part}: of {} with {} of {} records, the one most like the whole recording; {}{:.0} % of its records are \
+             different. --whole takes the whole recording, --from and --to another part",
             if *sampled { "some parts" } else { "the parts" },
             grouped(*records),
             grouped(*of),

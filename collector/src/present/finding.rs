@@ -24,7 +24,7 @@ fn of_recording(finding: &Finding) -> Option<String> {
             let joined = match joined {
                 0 => String::new(),
                 joined => format!(
-                    "; {joined} gaps were too many to be told apart from others, so that more is unknown than was lost"
+                    "; {joined} gaps were too many to be kept apart, so more is unknown than was lost"
                 ),
             };
             format!("records are missing in {} of the recording, summed over CPUs{joined}", time(*missing_ns))
@@ -35,58 +35,58 @@ fn of_recording(finding: &Finding) -> Option<String> {
                 unseen => format!(" (the kernel did not report {})", plural(*unseen, "switch", "switches")),
             };
             format!(
-                "in {} a thread was not where its events had left it, so that at least one is missing{why}: {} of thread time is unknown",
+                "in {} a thread's events contradict each other, so at least one is missing{why}: {} of thread time is unknown",
                 plural(*places, "place", "places"),
                 time(*unknown_ns)
             )
         }
         Finding::Inferred { switches } => format!(
-            "{} to threads of the program that the kernel did not report: when it was is taken from its count of their CPU time",
+            "the kernel did not report {} to threads of the program: the time follows from the thread's CPU time",
             plural(*switches, "switch", "switches")
         ),
         Finding::FileFull { left_out } => format!("the session file had no room for {}", missing(left_out)),
-        Finding::Unmatched { waits, of } => format!(
-            "{waits} of {of} waits ended without a recorded wake-up and count as waits of their measured length"
-        ),
+        Finding::Unmatched { waits, of } => {
+            format!("{waits} of {of} waits ended without a recorded wake-up: they keep their measured length")
+        }
         Finding::CutSession { error }
         | Finding::DamagedSession { error }
         | Finding::TrailingBytes { error }
         | Finding::SessionTooLarge { error } => error.clone(),
         Finding::Excerpt { .. } => excerpt::sentence(finding)?,
         Finding::UnknownRecords { records } => format!(
-            "{records} records are of a kind that this longpole does not know: use the one that recorded them"
+            "this longpole does not know the kind of {records} records: use the longpole that recorded them"
         ),
         Finding::ProbesLate { missing_ns } => format!(
-            "new processes and libraries ran {} without function probes: calls in that time are missing",
+            "new processes and libraries ran for {} without function probes: calls in that time are missing",
             time(*missing_ns)
         ),
         Finding::NotProbed { processes } => format!(
-            "{} got no function probes (too short-lived, or too many at once): calls there are missing",
+            "{} got no function probes (too short-lived, or too many at once): their calls are missing",
             plural(*processes, "process", "processes")
         ),
         Finding::StrayExit { exits } => {
-            format!("{} fit no entry and were left out", plural(*exits, "function exit", "function exits"))
+            format!("{} without an entry do not count", plural(*exits, "function exit", "function exits"))
         }
         Finding::ProbesRemoved { functions } => format!(
-            "called too often, so that probes were taken off and later calls count for the callers: {}",
+            "too many calls, so longpole removed the probes of {}: later calls count for the callers",
             listed_functions(functions)
         ),
         Finding::AskedOff { functions } => format!(
-            "probes were taken off on request; calls meanwhile count for the callers: {}",
+            "a user removed the probes of {}: calls meanwhile count for the callers",
             listed_functions(functions)
         ),
         Finding::ProbeCost { cost_ns, ran_ns } => format!(
-            "{} of probe hits ({:.1} % of the time on CPUs) are taken out of the compute time, as a hit was measured on longpole itself: in the program it may have cost more",
+            "{} of probe hits ({:.1} % of the CPU time) is subtracted from the compute time; the cost of a hit was measured in longpole, and may be higher in the program",
             time(*cost_ns),
             percent(*cost_ns, *ran_ns)
         ),
         Finding::FewSamples { undivided_ns, all_ns } => format!(
-            "{} of compute time ({:.1} %) have too few samples to tell whose they are: they count for the innermost function with probes, if there is one",
+            "{} of compute time ({:.1} %) has too few samples to be divided: it counts for the innermost function with probes, if there is one",
             duration(*undivided_ns),
             if *all_ns > 0.0 { 100.0 * undivided_ns / all_ns } else { 0.0 }
         ),
         Finding::TruncatedStacks { stacks, of } => format!(
-            "{stacks} of {of} sampled stacks end before their beginning: total times of functions far from the leaves are too small (self times are not)"
+            "{stacks} of {of} sampled stacks lack their outer callers: total times of outer functions are too small (self times are not)"
         ),
         _ => return None,
     })
@@ -96,67 +96,66 @@ fn of_recording(finding: &Finding) -> Option<String> {
 fn of_run(finding: &Finding) -> Option<String> {
     Some(match finding {
         Finding::Stopped { stopped_ns } => format!(
-            "threads were stopped, by a debugger or a signal, for {} in all: it shows as waiting, as long as it was, on any number of CPUs",
+            "a debugger or a signal stopped threads for {} in all: that counts as waiting, as long on any number of CPUs",
             time(*stopped_ns)
         ),
         Finding::PacketsNotFollowed { wakings } => format!(
-            "{} may be by packets that the program's own threads sent over the loopback device: to keep to the budget they were not followed for a while, and such a wait stays as long as it was",
+            "{} may come from packets that the program's own threads sent over the loopback device: to keep to --overhead, longpole did not follow packets for a while, and such waits keep their recorded length",
             plural(*wakings, "wake-up by the network", "wake-ups by the network")
         ),
         Finding::Children { processes } => format!(
-            "{} not recorded: what they do shows as waiting, as long as it was, on any number of CPUs (--children records them)",
+            "{} not recorded: waits for child processes keep their recorded length on any number of CPUs (--children records them)",
             plural(*processes, "child process is", "child processes are")
         ),
         Finding::CpuTime { threads, thread, events_ns, proc_ns } => format!(
-            "CPU time from events and from /proc differ for {}, most for {thread}: {} and {}",
+            "CPU time from events and from /proc differs for {}, most for {thread}: {} and {}",
             plural(*threads, "thread", "threads"),
             time(*events_ns),
             time(*proc_ns)
         ),
         Finding::OwnClock { thread, slept_ns } => format!(
-            "the run ends when {thread} has slept for {}, however fast the other threads are: times are for the same work, and what \
-             becomes faster is done more often in that time",
+            "the run ends when {thread} has slept for {}, however fast the other threads are: times are for the same work; a faster program does more work in that time",
             time(*slept_ns)
         ),
         Finding::KernelWorkGrows { share } => format!(
-            "the kernel's work on memory that threads share has {:.0} % of the CPU time: how long they wait for each other there on \
-             other numbers of CPUs is not known, and not in predictions",
+            "the kernel's work on memory that threads share takes {:.0} % of the CPU time: predictions lack how long the threads wait for \
+             each other there on other numbers of CPUs",
             share * 100.0
         ),
         Finding::LeftRunning { processes } => left_running(processes),
         Finding::BusyMachine { share } => format!(
-            "others took {:.0} % of these CPUs' time while the command was measured: measure again on a quiet machine",
+            "other programs took {:.0} % of these CPUs' time while the command was measured: measure again on a quiet machine",
             share * 100.0
         ),
         Finding::UnlikeRun { predicted_ns, measured_ns, others_ns }
             if is_delay_by_others(*predicted_ns, *measured_ns, *others_ns) =>
         {
             format!(
-                "the program took {} instead of the predicted {}, and other programs had {} of the CPUs' time meanwhile: the prediction is for a machine without them",
+                "the program took {} instead of the predicted {}, and other programs took {} of the CPUs' time meanwhile: the prediction is for a machine without them",
                 time(*measured_ns),
                 time(*predicted_ns),
                 time(*others_ns)
             )
         }
         Finding::UnlikeRun { predicted_ns, measured_ns, .. } => format!(
-            "for the recorded machine {} are predicted, and the program took {}: times on other CPU counts may be as far off",
+            "on the recorded machine, {} are predicted, but the program took {}: times on other numbers of CPUs may be as far off",
             time(*predicted_ns),
             time(*measured_ns)
         ),
         Finding::Costly { in_threads, .. } if finding.severity() != engine::report::Severity::Information => {
             format!(
-                "recording took {:.0} % of the time of the program's threads: what is seen is partly longpole; record for longer",
+                "recording took {:.0} % of the time of the program's threads, so a part of the result is longpole: record for longer",
                 in_threads * 100.0
             )
         }
         Finding::Costly { share, in_threads } => format!(
-            "longpole itself used CPU time, {:.0} % of the program's; recording took {:.1} % of its threads' time",
+            "longpole itself used CPU time, {:.0} % as much as the program; recording took {:.1} % of the threads' time",
             (share - in_threads) * 100.0,
             in_threads * 100.0
         ),
         Finding::RecordedAgain { lost_share } => format!(
-            "{:.0} % of the records were lost, too many to simulate locks: recorded again without lock operations, so \
-             that threads wait for each other as they did in the recording",
+            "{:.0} % of the records were lost, too many to simulate locks: longpole recorded again without lock operations, \
+             so threads wait for each other as recorded",
             lost_share * 100.0
         ),
         _ => return None,
@@ -167,54 +166,54 @@ fn of_run(finding: &Finding) -> Option<String> {
 fn of_locks(finding: &Finding) -> Option<String> {
     Some(match finding {
         Finding::LocksLate { missing_ns, recorded_ns } if *missing_ns > recorded_ns / 100 * 95 => {
-            "lock operations were not recorded: only waits for locks are seen".to_owned()
+            "lock operations were not recorded: only waits for locks are visible".to_owned()
         }
         Finding::LocksLate { missing_ns, .. } => format!(
-            "the program ran for {} before its lock operations were recorded: those in that time are missing",
+            "the program ran for {} before its lock operations were recorded: earlier ones are missing",
             time(*missing_ns)
         ),
         Finding::LocksLost { places } => format!(
-            "in {} lock operations of a thread are missing: what it held there is not counted",
+            "in {} lock operations of a thread are missing: locks that the thread held there do not count",
             plural(*places, "place", "places")
         ),
         Finding::OperationsLost { families } => format!(
-            "operations of {} were lost, so that who had them when is not known: only waits for them are seen, as recorded",
+            "operations of {} were lost, so the holders are not known: only waits are visible, as recorded",
             families.join(", ")
         ),
         Finding::OperationsLeftOut { operations } => format!(
-            "{} of threads that were alone in their process were not recorded, to keep to the budget: nobody can have waited for them, and `--by lock` does not count them (--overhead none records all)",
+            "{} of threads that were alone in their process were not recorded, to keep to --overhead: no thread can have waited, and `--by lock` does not count them (--overhead none records all)",
             plural(*operations, "mutex operation", "mutex operations")
         ),
         Finding::OperationsCounted { operations } => format!(
-            "{} that nobody waited for were counted, not recorded, since they came faster than they could be taken: \
-             `--by lock` does not count them, and at other numbers of CPUs nobody waits for them (a larger --ring-size \
+            "{} without a waiter were only counted, since they came faster than longpole could read them: \
+             `--by lock` does not count them, and on other numbers of CPUs no thread waits for them (a larger --ring-size \
              holds more)",
             plural(*operations, "mutex operation", "mutex operations")
         ),
         Finding::OperationsForbidden { operations } => format!(
-            "{} of threads that may not read the clock or call the kernel (seccomp, PR_SET_TSC) were counted, not \
-             recorded: only waits show there, and what such a thread held is not known",
+            "{} of threads that may not read the clock or call the kernel (seccomp, PR_SET_TSC) were only counted: \
+             the locks that such a thread held are not known, only its waits are visible",
             plural(*operations, "lock operation", "lock operations")
         ),
         Finding::OperationsJoined { acquisitions, pairs } => format!(
-            "mutexes that several threads use were taken {acquisitions} times, more than are simulated one by one: {pairs} \
-             stand for them, so that waits for those mutexes at other numbers of CPUs are rougher than usual"
+            "threads took shared mutexes {acquisitions} times, more than are simulated one by one: {pairs} acquisitions stand \
+             for them, so waits for these mutexes on other numbers of CPUs are rougher than usual"
         ),
         Finding::OperationsOff { family, processes, after_ns, tried } => {
             operations_off(family, *processes, *after_ns, tried.as_ref())
         }
         Finding::SimulatedDeadlock { stuck } => format!(
-            "in simulation alone there is a deadlock, whose locks stay as recorded: {}",
+            "the simulation alone ends in a deadlock, so its locks stay as recorded: {}",
             stuck.threads.last().map(case).unwrap_or_default()
         ),
         Finding::Replayed { objects, more } => replayed(objects, *more),
         Finding::ConditionsReplayed { conditions } => format!(
-            "condition variables of which the recording does not tell what they count, so that who wakes whom stays as recorded ({}): {}",
+            "the recording does not show what condition variables count, so their wake-ups stay as recorded ({}): {}",
             conditions.count(),
             listed(conditions)
         ),
         Finding::NeverAwaited { conditions } => format!(
-            "condition variables that were signalled and for which nobody waited in the recording: with more CPUs somebody may have to ({}): {}",
+            "condition variables were signalled but never waited for in the recording; with more CPUs, threads may have to wait ({}): {}",
             conditions.count(),
             listed(conditions)
         ),
@@ -224,19 +223,18 @@ fn of_locks(finding: &Finding) -> Option<String> {
         Finding::PutBack { locks, seen, added, each_stands_for } => put_back(*locks, *seen, *added, *each_stands_for),
         Finding::JoinsPutBack { joins, of } => joins_put_back(*joins, *of),
         Finding::HeldNotMeasured { locks } => format!(
-            "how long {} without probes {} held is not known (too few stacks at waits and wake-ups, or taken and given back \
-             where no function has both): who waits for whom there stays as recorded, and predictions above the recorded \
-             parallelism are optimistic",
+            "how long {} without probes {} held is not known (too few stacks at waits and wake-ups, or no function both takes \
+             and releases the lock): waits there stay as recorded, and predictions with more parallelism than recorded are optimistic",
             plural(*locks as u64, "lock", "locks"),
             if *locks == 1 { "is" } else { "are" }
         ),
         Finding::Spinning { spun_ns, ran_ns, waits, guessed, hand_overs } => format!(
-            "threads wait by asking again and again for {} ({:.0} % of all CPU time): that counts as waiting. {waits} such waits end as recorded, by the thread of the process that computed last; for {guessed} of them that is a guess. {}",
+            "threads spin until another thread is done, for {} ({:.0} % of all CPU time): that counts as waiting. {waits} such waits end as recorded, by the thread of the process that computed last; for {guessed} of them that is a guess. {}",
             time(*spun_ns),
             percent(*spun_ns, *ran_ns),
             match hand_overs {
-                0 => "With fewer CPUs than such threads the time that spinning takes from others is not in predictions".to_owned(),
-                count => format!("{count} more are for spin locks that samples tell of: who had one, and for how long, is estimated"),
+                0 => "With fewer CPUs than such threads, predictions lack the time that spinning takes from others".to_owned(),
+                count => format!("{count} more are for spin locks that only samples show: the holder and the time held are estimated"),
             }
         ),
         Finding::BusyWait { yielded, seen, most_ns, ran_ns } => {
@@ -248,7 +246,7 @@ fn of_locks(finding: &Finding) -> Option<String> {
 
 fn joins_put_back(joins: usize, of: usize) -> String {
     format!(
-        "{joins} of {of} threads had ended before another one could wait for that: it is taken to join them, as it does the \
+        "{joins} of {of} threads had ended before another thread could wait for that: it is assumed to join them, as it joins the \
          others"
     )
 }
@@ -256,11 +254,11 @@ fn joins_put_back(joins: usize, of: usize) -> String {
 fn put_back(locks: usize, seen: u64, added: u64, each_stands_for: u64) -> String {
     let joined = match each_stands_for {
         0 | 1 => String::new(),
-        many => format!("; one stands for {many}, since there are too many to be told apart"),
+        many => format!("; one stands for {many}, since there are too many to simulate each"),
     };
     format!(
-        "{} had no probes: threads waited or woke others at {seen} acquisitions; {added} more, for which nobody waited, are put \
-         back from samples of the code under the lock, as long as those that were seen{joined}",
+        "{} had no probes: waits and wake-ups show {seen} acquisitions; {added} more, without a waiter, are estimated from samples \
+         of the code under the lock, each as long as the visible ones{joined}",
         plural(locks as u64, "lock", "locks")
     )
 }
@@ -273,8 +271,7 @@ fn of_program(finding: &Finding) -> String {
     };
     match finding {
         Finding::SpelledOut { functions, samples } => format!(
-            "{} without probes: their part of each stretch of computing is what {samples} samples show of stretches like it \
-             (`longpole report` says what their times may be wrong by)",
+            "{} without probes: {samples} samples divide each stretch of computing among them (`longpole report` has the errors of their times)",
             plural(*functions as u64, "function is", "functions are")
         ),
         Finding::UnlockNotHeld { thread, operation, object, more } => format!(
@@ -293,7 +290,7 @@ fn of_program(finding: &Finding) -> String {
         ),
         Finding::Deadlock { stuck, others_ran: None } => deadlock(stuck),
         Finding::Deadlock { stuck, others_ran: Some(_) } => format!(
-            "a deadlock, from {} on: {}. Predicted times are of what ran before",
+            "a deadlock, from {} on: {}. Predicted times cover what ran before",
             time(stuck.end_ns as u64),
             waiting(stuck)
         ),
@@ -321,36 +318,35 @@ fn of_program(finding: &Finding) -> String {
 
 fn replayed(objects: &[ReplayedObject], more: usize) -> String {
     let why = |reason: ReplayReason| match reason {
-        ReplayReason::Lost => "operations of its kind were lost, so that who had it when is not known",
-        ReplayReason::HadTwice => "two threads seem to have it at once",
-        ReplayReason::GivenByAnother => "given back by a thread that did not take it",
-        ReplayReason::WokenFromOutside => "waits for it are ended from outside its operations",
-        ReplayReason::OddBarrier => "who came does not fit its count",
+        ReplayReason::Lost => "operations of its kind were lost, so its holders are not known",
+        ReplayReason::HadTwice => "two threads seem to hold it at once",
+        ReplayReason::GivenByAnother => "released by a thread that did not take it",
+        ReplayReason::WokenFromOutside => "waits for it end without one of its operations",
+        ReplayReason::OddBarrier => "the arrivals do not fit its count",
         ReplayReason::CountNotKnown => "its count at the start is not known",
-        ReplayReason::CountTooSmall => "more was taken from it than it held",
-        ReplayReason::Deadlock => "simulated, it ends in a deadlock that did not happen",
+        ReplayReason::CountTooSmall => "more was taken than its count",
+        ReplayReason::Deadlock => "its simulation ends in a deadlock that did not happen",
     };
     let named = objects.iter().map(|object| format!("{} ({})", object.name, why(object.reason)));
     let named = Names { names: named.collect(), more };
     format!(
-        "locks and the like that are waited for as recorded, whatever the number of CPUs ({}): {}",
+        "waits for locks and other objects stay as recorded on any number of CPUs ({}): {}",
         named.count(),
         listed(&named)
     )
 }
 
 fn uncontended(objects: usize, all_locks: bool, rust: bool, go: bool) -> String {
-    let of_go = "what goroutines wait for is decided in Go's runtime, and neither its locks nor its channels are visible \
-                 (futexes there are threads that wait for goroutines): predictions above the recorded parallelism are \
-                 optimistic for them";
+    let of_go = "Go's runtime decides what goroutines wait for, and its locks and channels are not visible (its futexes are for \
+                 threads that wait for goroutines): predictions with more parallelism than recorded are optimistic for goroutines";
     if all_locks {
-        return "locks that nobody had to wait for leave no trace in the recording: with more CPUs they may limit more than \
+        return "locks that no thread had to wait for leave no trace in the recording: with more CPUs they may limit more than \
                 shown"
             .to_owned();
     }
     if rust {
-        return "Rust's own locks leave no trace in the recording where nobody had to wait for them: with more CPUs they may \
-                limit more than shown"
+        return "Rust's own locks leave no trace in the recording where no thread had to wait: with more CPUs they may limit more \
+                than shown"
             .to_owned();
     }
     let (count, it) = match objects {
@@ -360,7 +356,7 @@ fn uncontended(objects: usize, all_locks: bool, rust: bool, go: bool) -> String 
     };
     let go = if go { format!("; {of_go}") } else { String::new() };
     format!(
-        "uncontended acquisitions of {count} are not visible; predictions above the recorded parallelism are optimistic for {it}{go}"
+        "uncontended acquisitions of {count} are not visible; predictions with more parallelism than recorded are optimistic for {it}{go}"
     )
 }
 
@@ -374,10 +370,10 @@ fn operations_off(
     let cost = tried.map_or(String::new(), |tried| format!(": {}", operations_tried(tried)));
     match after_ns {
         Some(after_ns) => format!(
-            "{family}{of} were used too often for probes and lost them after {:.3} s: from then on only waits for them are seen",
+            "{family}{of} were used too often and lost their probes after {:.3} s: from then on only waits are visible",
             after_ns as f64 / 1e9
         ),
-        None => format!("{family}{of} have no probes{cost}, so that only waits for them are seen"),
+        None => format!("{family}{of} have no probes{cost}, so only waits are visible"),
     }
 }
 
@@ -385,10 +381,10 @@ fn operations_off(
 pub fn operations_tried(tried: &OperationsTried) -> String {
     match tried.calls {
         Some(calls) => format!(
-            "they are used {calls} times in a second of the program's CPU time, and probes would cost {:.0} %",
+            "the program uses them {calls} times in a second of its CPU time, and probes would cost {:.0} %",
             tried.cost_ppm as f64 / 1e4
         ),
-        None => "how often they are used could not be counted here".to_owned(),
+        None => "their uses could not be counted here".to_owned(),
     }
 }
 
@@ -397,16 +393,16 @@ fn busy_wait(yielded: Option<&Yielded>, seen: Option<&SeenWaiting>, most_ns: u64
     if let Some(yielded) = yielded {
         let had = match yielded.ns {
             0 => String::new(),
-            ns => format!(", which they had for {} ({:.0} % of all CPU time)", time(ns), percent(ns, ran_ns)),
+            ns => format!(", after {} of CPU time ({:.0} % of all)", time(ns), percent(ns, ran_ns)),
         };
         how.push(format!(
-            "{} times they gave up their CPU in sched_yield{had}, most often {}",
+            "they called sched_yield {} times{had}, most often {}",
             yielded.times, yielded.most
         ));
     }
     if let Some(seen) = seen {
         how.push(format!(
-            "{} of {} samples saw them in {}, which makes about {} ({:.0} %)",
+            "{} of {} samples found them in {}, about {} ({:.0} %)",
             seen.samples,
             seen.of,
             seen.function,
@@ -415,15 +411,15 @@ fn busy_wait(yielded: Option<&Yielded>, seen: Option<&SeenWaiting>, most_ns: u64
         ));
     }
     let wrong = match most_ns {
-        0 => "predictions are too short where what they wait for comes later".to_owned(),
+        0 => "predictions are too short where threads have to wait longer".to_owned(),
         ns => format!(
-            "predictions are too long by up to {} of CPU time where what they wait for comes sooner, and too short where it \
-             comes later",
+            "predictions are too long by up to {} of CPU time where threads wait for less time, and too short where they wait for \
+             longer",
             time(ns)
         ),
     };
     format!(
-        "threads wait by asking again and again: {}. Nothing tells for whom, so that counts as computing: {wrong}",
+        "threads wait but keep their CPUs busy: {}. The recording does not show for whom, so that counts as computing: {wrong}",
         how.join("; ")
     )
 }
@@ -433,8 +429,8 @@ pub fn left_running(left: &Names) -> String {
     let count = left.count();
     let (processes, they) = if count == 1 { ("process", "it") } else { ("processes", "they") };
     format!(
-        "the command left {count} {processes} running when it ended: {}. What was measured after that shared the machine \
-         with {}, and {they} may run on now: give a command that waits for what it starts",
+        "the command left {count} {processes} running when it ended: {}. Later measurements shared the machine with {}, and {they} may still run: give a command that waits \
+         for the processes it starts",
         listed(left),
         if count == 1 { "it" } else { "them" }
     )

@@ -20,7 +20,7 @@ fn the_deadlock_sentence_names_each_waiting_thread_and_the_holder() {
     assert_eq!(
         said,
         [
-            "nothing more happens after 3 ns (the result is up to there): T1 waits for lock \"right\", held by T2; T2 waits \
+            "nothing more happens after 3 ns (results are up to there): T1 waits for lock \"right\", held by T2; T2 waits \
              for lock \"left\", held by T1"
         ]
     );
@@ -48,7 +48,10 @@ fn each_kind_of_wait_that_never_ends_has_its_words() {
         stuck(r#"["sleep",2],["spin_lock","s"]"#),
         "T1 waits for spin lock \"s\", held by T2, which has ended"
     );
-    assert_eq!(stuck(r#"["barrier","b",3]"#), "T1 waits for barrier \"b\", to which 1 of 3 have come");
+    assert_eq!(
+        stuck(r#"["barrier","b",3]"#),
+        "T1 waits for barrier \"b\", which 1 of 3 threads have reached"
+    );
     assert_eq!(stuck(r#"["lock","n"],["cond_wait","c","n"]"#), "T1 waits for condition \"c\"");
     assert_eq!(stuck(r#"["join","T1"]"#), "T1 waits for its own end");
     assert_eq!(stuck(r#"["await","e"]"#), "T1 waits for wake-up \"e\"");

@@ -248,12 +248,12 @@ fn session_text(session: &SessionFacts, style: &Style, out: &mut impl Write) -> 
     }
     // A launched command ran for less time: it was held at the gate until all was ready.
     line(out, style, "duration", &format!("{} of recording", duration(session.duration_ns as f64)))?;
-    let unread = if session.events_unread { ", by its index: they are not read for this" } else { "" };
+    let unread = if session.events_unread { ", by the file's index" } else { "" };
     let events = format!("{} in {} bytes{unread}", grouped(session.events), grouped(session.file_bytes));
     line(out, style, "events", &events)?;
     line(out, style, "threads", &format!("{} at the start", grouped(session.threads as u64)))?;
     let functions = format!(
-        "{} probed, {} taken off",
+        "{} probed, {} lost their probes",
         grouped(session.functions as u64),
         grouped(session.probes_off as u64)
     );
@@ -310,7 +310,7 @@ fn requests(session: &SessionFacts) -> Vec<String> {
 
 /// How long threads waited for locks of the kernel, asleep and awake.
 fn kernel_locks(locks: Option<&KernelLocks>) -> String {
-    let Some(locks) = locks else { return "waits for them: not recorded here".to_owned() };
+    let Some(locks) = locks else { return "waits not recorded here".to_owned() };
     let sum = |of: fn(&KernelLockWaits) -> u64| locks.waits.iter().map(of).fold(0, u64::saturating_add);
     let (slept_ns, all_ns) = (sum(KernelLockWaits::slept_ns), sum(|waits| waits.total_ns));
     let lost = match locks.lost {
@@ -332,11 +332,11 @@ fn kernel_locks(locks: Option<&KernelLocks>) -> String {
 fn lost(loss: &LossCounts) -> String {
     let mut left_out = match loss.operations_left_out {
         0 => String::new(),
-        count => format!("; {} mutex operations left out to keep to the budget", grouped(count)),
+        count => format!("; {} mutex operations left out to keep to --overhead", grouped(count)),
     };
     if loss.operations_counted > 0 {
         let count = grouped(loss.operations_counted);
-        left_out.push_str(&format!("; {count} mutex operations that nobody waited for only counted"));
+        left_out.push_str(&format!("; {count} mutex operations without a waiter only counted"));
     }
     if loss.operations_forbidden > 0 {
         let count = grouped(loss.operations_forbidden);
@@ -396,7 +396,7 @@ mod tests {
         let said = |waits, lost| kernel_locks(Some(&KernelLocks { waits, lost }));
         assert_eq!(said(waits, 3), "1,200 waits, 7.00 µs asleep, 2.00 µs spinning; 3 more not counted");
         assert_eq!(said(Vec::new(), 0), "no thread waited for one");
-        assert_eq!(kernel_locks(None), "waits for them: not recorded here");
+        assert_eq!(kernel_locks(None), "waits not recorded here");
     }
 
     #[test]

@@ -194,22 +194,24 @@ fn uses(taken: u64, contended: Option<f64>, wait: Option<f64>, hold: Option<f64>
     text
 }
 
-/// `longest queue: not empty for 3.1 ms; at most 7 threads, behind Worker-3/123, who had it for 1.2 ms; gone 2.0 ms later`
+/// `longest queue: 3.1 ms; at most 7 threads, behind Worker-3/123, which held it for 1.2 ms; empty 2.0 ms later`
 fn queue(queue: &Queue) -> String {
     let threads = queue.waiters.len();
     let who =
         if threads == 1 { "1 thread".to_owned() } else { format!("{} threads", grouped(threads as u64)) };
-    let mut text =
-        format!("longest queue: not empty for {}; at most {who}", duration(queue.length_ns as f64));
+    let mut text = format!("longest queue: {}; at most {who}", duration(queue.length_ns as f64));
     match &queue.holder {
         Some(holder) => {
-            text.push_str(&format!(", behind {holder}, who had it for {}", duration(queue.held_ns as f64)));
+            text.push_str(&format!(
+                ", behind {holder}, which held it for {}",
+                duration(queue.held_ns as f64)
+            ));
         }
         // All threads may wait while the lock is free: the thread that released it asks for it again before another one runs.
-        None => text.push_str(", when nobody had it"),
+        None => text.push_str(", while no thread held it"),
     }
     if threads > 1 {
-        text.push_str(&format!("; gone {} later", duration(queue.dissolved_ns as f64)));
+        text.push_str(&format!("; empty {} later", duration(queue.dissolved_ns as f64)));
     }
     text
 }

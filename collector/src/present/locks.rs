@@ -33,8 +33,7 @@ pub(super) fn write(
     let free = known - rows.len();
     let words: Vec<&RecordedObject> = futexes(report);
     if report.locks.is_empty() && words.is_empty() {
-        let none = "No lock operations are in this recording. They are recorded of programs that use their C library's locks, \
-                    if it has names for its functions (see --interpose).";
+        let none = "This recording has no lock operations. longpole records them of programs that use the locks of a C library whose functions have names (see --interpose).";
         let mut out = out;
         return table::wrap(&mut out, style, Paint::Plain, "", none, "");
     }
@@ -73,7 +72,7 @@ pub(super) fn write(
     }
     more(out, rows.len().saturating_sub(shown), "lock", &format!("--top {} shows all", rows.len()), style)?;
     if free > 0 {
-        let text = format!("({} nobody waited for: --all)", counted(free, "lock"));
+        let text = format!("({} without a waiter: --all)", counted(free, "lock"));
         table::wrap(&mut &mut *out, style, Paint::Dim, "", &text, " ")?;
     }
     for row in rows.iter().take(DETAILS.min(shown)) {
@@ -88,8 +87,7 @@ pub(super) fn write(
         }
     }
     if !rows.is_empty() {
-        let what = "On path: the share of the predicted time that is computed with the lock held while everything waits for that. \
-                    The other columns are as recorded; waited: until a thread runs with the lock.";
+        let what = "On path: share of the predicted time in which a thread computes with the lock held while everything waits for it. Other columns are as recorded; waited: until the thread runs with the lock.";
         let estimated = " ~: estimated from waits and samples, since lock operations were not recorded.";
         let is_estimated = rows.iter().take(shown).any(|row| row.is_estimated);
         let what = format!("{what}{}", if is_estimated { estimated } else { "" });

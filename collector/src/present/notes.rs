@@ -24,7 +24,7 @@ pub fn write(report: &Report, style: &Style, mut out: impl Write) -> io::Result<
         }
     }
     if report.findings.is_empty() {
-        writeln!(out, "Nothing was noticed that could change the answer.\n")?;
+        writeln!(out, "No notes: longpole noticed nothing that could change the answer.\n")?;
     }
     text::closing(out, report, style)
 }

@@ -25,7 +25,7 @@ pub(crate) fn sentence(others: &[OtherUse], machine: usize) -> Option<String> {
     // More than there are: the file is wrong.
     let is_possible = all <= machine as f64 * 1.1 + TENTH;
     (is_possible && all >= TENTH.max(WORTH * machine as f64) && !names.is_empty())
-        .then(|| format!("{all:.2} CPUs went to programs that are not recorded: {}", names.join(", ")))
+        .then(|| format!("programs that were not recorded used {all:.2} CPUs: {}", names.join(", ")))
 }
 
 /// A process chooses its name: one that reads like a number or another program's would be taken for one.
@@ -42,7 +42,7 @@ mod tests {
     fn other_programs_that_use_much_cpu_are_named_and_little_use_is_not() {
         let other = |name: &str, processes, cpus| OtherUse { name: name.to_owned(), processes, cpus };
         let all = [other("pgbench", 1, 0.8), other("cc1", 3, 0.4), other("sshd", 2, 0.01)];
-        let expected = "1.21 CPUs went to programs that are not recorded: pgbench 0.80, cc1 x3 0.40";
+        let expected = "programs that were not recorded used 1.21 CPUs: pgbench 0.80, cc1 x3 0.40";
         assert_eq!(sentence(&all, 2), Some(expected.to_owned()));
         let forged = [other("a 9.99, b", 1, 0.5)];
         let line = sentence(&forged, 2).expect("a line");

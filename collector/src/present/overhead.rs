@@ -1,5 +1,5 @@
 //! The cost of recording, in a few words and in one sentence with its parts:
-//! `overhead 0.7 % (budget 2 %): 1,200 hits/s × 0.9 µs + 14,000 events/s × 0.3 µs + collector 2.1 ms/s`.
+//! `overhead 0.7 % (goal 2 %): 1,200 hits/s × 0.9 µs + 14,000 events/s × 0.3 µs + collector 2.1 ms/s`.
 
 use crate::cell::{duration, grouped};
 use engine::event::Overhead;
@@ -42,8 +42,8 @@ pub fn once(cost: &Overhead) -> Option<String> {
 /// The sentence with all parts, without a full stop.
 pub fn overhead(cost: &Overhead) -> String {
     let budget = match cost.budget() {
-        Some(budget) => format!("budget {}", percent(budget)),
-        None => "no budget".to_owned(),
+        Some(budget) => format!("goal {}", percent(budget)),
+        None => "no goal".to_owned(),
     };
     if cost.wall_ns == 0 {
         return format!("overhead not known ({budget})");
@@ -100,7 +100,7 @@ fn too_expensive(cost: &Overhead, budget: f64) -> String {
         Some((first, last)) => format!("{first} and {last}"),
         None => names,
     };
-    format!("; {names} {verb} more than the budget, even without probes")
+    format!("; {names} {verb} more than the goal, even without probes")
 }
 
 fn per_second(count: u64, seconds: f64) -> String {
@@ -160,7 +160,7 @@ mod tests {
         assert!(text.contains(" + 998 samples/s × 10.0 µs + collector"), "{text}");
         // Samples do not count as events, which cannot be reduced.
         let dear = Overhead { sample_ns: 500_000_000, ..sampled };
-        assert!(!overhead(&dear).contains("more than the budget"), "{}", overhead(&dear));
+        assert!(!overhead(&dear).contains("more than the goal"), "{}", overhead(&dear));
     }
 
     #[test]
@@ -174,7 +174,7 @@ mod tests {
         let dear = Overhead { operation_ns: 300_000_000, ..locking };
         let text = overhead(&dear);
         let named =
-            "; the operations, longpole itself and the events take more than the budget, even without probes";
+            "; the operations, longpole itself and the events take more than the goal, even without probes";
         assert!(text.ends_with(named), "{text}");
     }
 
@@ -183,25 +183,22 @@ mod tests {
     fn the_overhead_line_names_the_part_that_exceeds_the_budget() {
         let own = Overhead { collector_ns: 7_000_000_000, event_ns: 8_000_000, ..COST };
         let text = overhead(&own);
-        assert!(
-            text.ends_with("; longpole itself takes more than the budget, even without probes"),
-            "{text}"
-        );
+        assert!(text.ends_with("; longpole itself takes more than the goal, even without probes"), "{text}");
         let both = Overhead { collector_ns: 300_000_000, event_ns: 350_000_000, ..COST };
         let text = overhead(&both);
         assert!(
-            text.ends_with("; the events and longpole itself take more than the budget, even without probes"),
+            text.ends_with("; the events and longpole itself take more than the goal, even without probes"),
             "{text}"
         );
         let unwinding = Overhead { unwinding_ns: 6_990_000_000, ..own };
-        assert!(!overhead(&unwinding).contains("more than the budget"), "{}", overhead(&unwinding));
+        assert!(!overhead(&unwinding).contains("more than the goal"), "{}", overhead(&unwinding));
     }
 
     #[test]
     fn the_overhead_line_has_the_sum_and_its_parts() {
         assert_eq!(
             overhead(&COST),
-            "overhead 0.7 % (budget 2 %): 1,200 hits/s × 900 ns + 14,000 events/s × 300 ns + collector 8.72 ms/s"
+            "overhead 0.7 % (goal 2 %): 1,200 hits/s × 900 ns + 14,000 events/s × 300 ns + collector 8.72 ms/s"
         );
     }
 
@@ -226,7 +223,7 @@ mod tests {
             "{}",
             overhead(&short)
         );
-        assert!(!overhead(&short).contains("more than the budget"), "{}", overhead(&short));
+        assert!(!overhead(&short).contains("more than the goal"), "{}", overhead(&short));
     }
 
     #[test]
@@ -234,12 +231,12 @@ mod tests {
         let quiet = Overhead { hits: 0, budget_ppm: None, ..COST };
         assert_eq!(
             overhead(&quiet),
-            "overhead 0.7 % (no budget): 14,000 events/s × 300 ns + collector 8.72 ms/s"
+            "overhead 0.7 % (no goal): 14,000 events/s × 300 ns + collector 8.72 ms/s"
         );
-        assert_eq!(overhead(&Overhead::default()), "overhead not known (no budget)");
-        // A program that sleeps all the time must not seem to cost more than the budget.
+        assert_eq!(overhead(&Overhead::default()), "overhead not known (no goal)");
+        // A program that sleeps all the time must not seem to cost more than the goal.
         let asleep = Overhead { target_ns: 0, hits: 0, events: 0, event_ns: 0, hit_ns: 0, ..COST };
-        assert_eq!(overhead(&asleep), "overhead 0.87 % (budget 2 %): collector 8.72 ms/s");
+        assert_eq!(overhead(&asleep), "overhead 0.87 % (goal 2 %): collector 8.72 ms/s");
     }
 
     /// Otherwise recording a server that waits for work seems to cost several times its CPU time.
@@ -247,20 +244,20 @@ mod tests {
     fn the_cost_of_an_idle_program_is_a_share_of_one_cpu() {
         let idle = Overhead { target_ns: 40_000_000, once_ns: 250_000_000, ..COST };
         let text = overhead(&idle);
-        assert!(text.starts_with("overhead 1.4 % (budget 2 %): 1,200 hits/s"), "{text}");
+        assert!(text.starts_with("overhead 1.4 % (goal 2 %): 1,200 hits/s"), "{text}");
         assert!(text.ends_with("collector 8.72 ms/s, and 0.25 s once"), "{text}");
         let dear = Overhead { collector_ns: 300_000_000, ..idle };
-        assert!(overhead(&dear).ends_with("longpole itself takes more than the budget, even without probes"));
+        assert!(overhead(&dear).ends_with("longpole itself takes more than the goal, even without probes"));
     }
 
     #[test]
     fn events_that_exceed_the_budget_are_named_in_the_overhead_line() {
         let busy = Overhead { event_ns: 500_000_000, ..COST };
         assert!(
-            overhead(&busy).ends_with("; the events take more than the budget, even without probes"),
+            overhead(&busy).ends_with("; the events take more than the goal, even without probes"),
             "{}",
             overhead(&busy)
         );
-        assert!(overhead(&busy).starts_with("overhead 3 % (budget 2 %)"));
+        assert!(overhead(&busy).starts_with("overhead 3 % (goal 2 %)"));
     }
 }

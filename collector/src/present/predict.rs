@@ -188,8 +188,7 @@ fn made_with(prediction: &Prediction, assumptions: &Assumptions) -> String {
     text.push_str(match assumptions.lines {
         0 => ". Computing takes as long as recorded: slower caches or memory on more CPUs are not modelled.",
         _ => {
-            ". Threads wait longer for cache lines that they change together the more CPUs there are, by a model. All else \
-             that they compute takes as long as recorded."
+            ". By a model, threads wait longer on more CPUs for cache lines that they change together. All other computing takes as long as recorded."
         }
     });
     text

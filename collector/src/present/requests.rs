@@ -178,8 +178,7 @@ fn without(summary: &RequestSummary, style: &Style, out: &mut dyn Write) -> io::
         writeln!(out, "{}", clip(&style.text(&line), style.width, style))?;
     }
     let mut out = out;
-    let bound =
-        "As if it took no time there, and locks and queues stayed as long: these may get shorter, too.";
+    let bound = "As if the function took no time there, and waits for locks and queues stayed as long: these may get shorter, too.";
     table::wrap(&mut out, style, Paint::Dim, "", bound, "")
 }
 
@@ -191,8 +190,9 @@ fn remarks(
 ) -> io::Result<()> {
     let mut remarks: Vec<String> = Vec::new();
     if summary.entries_only {
-        remarks
-            .push("where these calls end is known from later events only: latencies are too long".to_owned());
+        remarks.push(
+            "the ends of these calls are known only from later events: latencies are too long".to_owned(),
+        );
     }
     if summary.partly {
         remarks.push(
@@ -202,7 +202,7 @@ fn remarks(
     if summary.not_followed > 0 {
         let count = grouped(summary.not_followed as u64);
         remarks.push(format!(
-            "{count} request{} passed through too many waits to be followed to {} begin",
+            "{count} request{} have too many waits to be followed to {} begin",
             ending("request", summary.not_followed),
             if summary.not_followed == 1 { "its" } else { "their" }
         ));
@@ -218,7 +218,7 @@ fn remarks(
 /// A cause in a few words.
 pub(crate) fn words(kind: CauseKind, name: &str) -> String {
     match kind {
-        CauseKind::Computing if name.is_empty() => "computing, nobody knows what".to_owned(),
+        CauseKind::Computing if name.is_empty() => "computing, function not known".to_owned(),
         CauseKind::Computing => format!("computing {}", short(name)),
         CauseKind::Lock => name.to_owned(),
         CauseKind::NoCpu => "no CPU: own threads had it".to_owned(),
@@ -307,8 +307,7 @@ divide computing.
 
 WITHOUT ITS OWN PART 99 % WOULD TAKE, instead of 12.1 ms
   1.90 ms  mutex table
-As if it took no time there, and locks and queues stayed as long: these may get
-shorter, too.
+As if the function took no time there, and waits for locks and queues stayed as long: these may get shorter, too.
 ";
         assert_eq!(text(&summary, Some(2)), expected);
     }

@@ -17,13 +17,10 @@ pub fn samples(sampling: &SamplingFact, counts: Option<&SampleCounts>) -> String
     let parts = [
         (truncated, "cut off"),
         (without_stack.saturating_sub(no_room).saturating_sub(unread), "without a stack"),
-        (
-            no_room,
-            "without their stack, since different stacks fill all the memory that a recording has for them",
-        ),
+        (no_room, "without their stack, since different stacks fill the memory for stacks"),
         (unread, "without their stack, since unwind tables took too long to read"),
         (lost, "lost"),
-        (left_out, "left out to keep to the budget"),
+        (left_out, "left out to keep to --overhead"),
     ];
     for (count, what) in parts {
         if count > 0 {
@@ -45,7 +42,7 @@ mod tests {
         assert_eq!(samples(&sampling, Some(&counts)), "4,990 stacks at up to 499 Hz (unwind tables)");
         let counts = SampleCounts { truncated: 12, lost: 3, left_out: 1_000, ..counts };
         let text = samples(&sampling, Some(&counts));
-        let missing = "12 cut off, 3 lost, 1,000 left out to keep to the budget";
+        let missing = "12 cut off, 3 lost, 1,000 left out to keep to --overhead";
         assert_eq!(text, format!("4,990 stacks at up to 499 Hz (unwind tables), {missing}"));
 
         // Stacks beyond the limit of different ones (128 MiB) are missing: the text has to say so.

@@ -128,10 +128,7 @@ struct Marks {
 impl Marks {
     fn text(self) -> String {
         let marks = [
-            (
-                self.probes_removed,
-                if self.sampled { "probes taken off" } else { "probes taken off, see below" },
-            ),
+            (self.probes_removed, if self.sampled { "probes removed" } else { "probes removed, see below" }),
             (self.inlined, "partly inlined"),
             (self.sampled && !self.counted, "sampled"),
             (self.sampled && self.counted, "partly sampled"),
@@ -223,11 +220,11 @@ fn how_exact(lines: &[Line<'_>]) -> String {
     }
     if partly {
         text.push_str(
-            " ≥: at least so many calls, since the function had its probes for a part of the time.",
+            " ≥: at least this many calls, since the function had its probes for a part of the time.",
         );
     }
     if with_error || partly {
-        text.push_str(" Numbers without are right within half a point.");
+        text.push_str(" Numbers without a mark are right within half a point.");
     }
     text
 }
@@ -346,8 +343,8 @@ pub(super) fn trust(out: &mut impl Write, trust: &Trust, style: &Style) -> io::R
     };
     let edges = match trust.truncated_waits {
         0 => String::new(),
-        1 => "; 1 wait is cut by the edges of the recording".to_owned(),
-        waits => format!("; {} waits are cut by the edges of the recording", grouped(waits)),
+        1 => "; 1 wait began before or ended after the recording".to_owned(),
+        waits => format!("; {} waits began before or ended after the recording", grouped(waits)),
     };
     let text = format!(
         "Trust: {}, {}; lost {}, {} without a known waker, {} of unknown time{edges}.",
@@ -369,7 +366,7 @@ fn samples(out: &mut impl Write, facts: &SampleFacts, style: &Style) -> io::Resu
     };
     let all_ns = facts.divided_ns + facts.undivided_ns;
     let text = format!(
-        "Samples: {}{rate} while computing, of which they divide {}; {} while waiting, {} with a stack cut short.",
+        "Samples: {} of computing threads{rate}, which divide {} of compute time; {} of waiting threads, {} with a truncated stack.",
         grouped(facts.count),
         percent(if all_ns > 0.0 { facts.divided_ns / all_ns } else { 0.0 }),
         grouped(facts.elsewhere),

@@ -203,7 +203,7 @@ fn a_report_by_lock_lists_locks_and_counts_free_ones() {
         result.locks_held_ns = vec![result.time_ns / 4.0; 3];
     }
     let of = |all| shown(&report, Options { by: By::Lock, all, ..Options::default() }, &NARROW);
-    assert!(!of(false).contains("0x55d1") && of(false).contains("(2 locks nobody waited for: --all)"));
+    assert!(!of(false).contains("0x55d1") && of(false).contains("(2 locks without a waiter: --all)"));
     assert!(of(true).contains("0x55d1") && !of(true).contains("nobody waited"), "{}", of(true));
 
     report.locks.clear();
@@ -284,7 +284,7 @@ fn sampled_numbers_in_a_report_have_a_plus_minus_below_them() {
     assert_eq!(parse[4], ["calls", "12"], "its total is exact: {text}");
     assert_eq!(of("main")[2], ["total", "1.00", "s", "100", "%"], "exact");
     assert!(text.contains("±: half of the 95 % interval, of samples, chance"), "{text}");
-    assert!(text.contains("Samples: 500 at up to 499 Hz while computing, of which they divide 90"), "{text}");
+    assert!(text.contains("Samples: 500 of computing threads at up to 499 Hz, which divide 90"), "{text}");
 }
 
 #[test]

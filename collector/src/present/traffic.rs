@@ -28,7 +28,7 @@ pub(crate) fn lines(ends: &[Endpoint]) -> Vec<(&'static str, String)> {
 /// One sentence about one endpoint.
 pub(crate) fn sentence(end: &Endpoint) -> String {
     let queued = if end.queued >= QUEUED {
-        format!("; {:.0} % of that they lie in the socket, unread", end.queued * 100.0)
+        format!("; {:.0} % of that unread in the socket", end.queued * 100.0)
     } else {
         String::new()
     };
@@ -74,8 +74,7 @@ mod tests {
             end(false, "10.0.0.7:5432", 20, 0.01),
         ];
         let lines = super::lines(&ends);
-        let expected = "2,250 requests/s, port 80: 15.9 open at a time, 390 µs each, 99 % within 560 µs; \
-                        94 % of that they lie in the socket, unread (and 1 more)";
+        let expected = "2,250 requests/s, port 80: 15.9 open at a time, 390 µs each, 99 % within 560 µs; 94 % of that unread in the socket (and 1 more)";
         assert_eq!(lines, [("SERVES ", expected.to_owned())]);
     }
 }

@@ -16,13 +16,13 @@ const NAME: usize = 18;
 pub(super) fn write(out: &mut dyn Write, report: &Report, shown: usize, style: &Style) -> io::Result<()> {
     let waits = &report.recorded.waits;
     if waits.is_empty() {
-        let none = "No waits were recorded: in a program that was written by hand nothing was.";
+        let none = "No waits were recorded: a program written by hand has none.";
         let mut out = out;
         return table::wrap(&mut out, style, Paint::Plain, "", none, "");
     }
     let (idle, busy): (Vec<&RecordedWait>, Vec<&RecordedWait>) = waits.iter().partition(|wait| wait.idle);
     if busy.is_empty() {
-        writeln!(out, "Nobody waited for anything but something to do.")?;
+        writeln!(out, "Threads waited only for something to do.")?;
     }
     part(out, "WAITS", &busy, shown, style)?;
     if !idle.is_empty() {

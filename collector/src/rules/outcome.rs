@@ -48,7 +48,7 @@ impl Rules {
 fn outcomes(rule: &Rule, report: &Report) -> Result<Vec<RuleOutcome>, (String, String)> {
     if !rule.measure.depends_on_cpus() {
         if rule.measure == Measure::Lost && report.trust.lost.is_none() {
-            let text = "records lost are not known: the recording has no end, where they are counted";
+            let text = "lost records are not known: the recording lacks its end, which has their number";
             let (name, measure) = (rule.name.clone(), rule.measure.text());
             return Ok(vec![RuleOutcome { name, measure, verdict: Verdict::Broken, text: text.to_owned() }]);
         }
@@ -93,8 +93,8 @@ fn named(measure: &Measure, report: &Report) -> Result<BTreeSet<String>, (String
         NameMatch::These(places) => Ok(chosen(places).map(str::to_owned).collect()),
         NameMatch::Several(places) => {
             let what = if is_lock { "locks" } else { "functions" };
-            let problem = format!("{} {what} may be meant by \"{name}\"", places.len());
-            Err((problem, format!("say which: {}", listed(&chosen(places).collect::<Vec<_>>()))))
+            let problem = format!("\"{name}\" matches {} {what}", places.len());
+            Err((problem, format!("choose one: {}", listed(&chosen(places).collect::<Vec<_>>()))))
         }
     }
 }
@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(outcome(Some(9)).verdict, Verdict::Kept);
         let RuleOutcome { verdict, text, .. } = outcome(None);
         assert_eq!(verdict, Verdict::Broken);
-        assert!(text.contains("not known: the recording has no end"), "{text}");
+        assert!(text.contains("not known: the recording lacks its end"), "{text}");
     }
 
     #[test]
@@ -254,8 +254,8 @@ mod tests {
         let rules = Rules::parse("[[rule]]\nmeasure=\"self\"\nfunction=\"hash\"\nmax=\"1%\"").expect("rules");
         let report = engine::report::report(&program, &rules.cpus(), Detail::Functions);
         let error = rules.outcomes(&report).expect_err("one of two");
-        assert_eq!(error.to_string(), "rule 1: 2 functions may be meant by \"hash\"");
-        assert_eq!(error.hint(), "say which: hash_a, hash_b");
+        assert_eq!(error.to_string(), "rule 1: \"hash\" matches 2 functions");
+        assert_eq!(error.hint(), "choose one: hash_a, hash_b");
     }
 
     #[test]

@@ -98,13 +98,13 @@ impl Rules {
             RulesError {
                 rule: None,
                 problem: format!("{place}{}", error.message()),
-                hint: "a rule is [[rule]] with measure, min or max, and what it is about; docs/guide.md has the grammar".into(),
+                hint: "a rule is [[rule]] with measure, min or max, and a function or lock; docs/guide.md has the grammar".into(),
             }
         })?;
         if file.rules.is_empty() {
             return Err(RulesError {
                 rule: None,
-                problem: "there is no rule in it".into(),
+                problem: "the file has no rule".into(),
                 hint: "begin each rule with [[rule]]".into(),
             });
         }
@@ -230,7 +230,7 @@ impl NumberToml {
         };
         match number.filter(|number| number.is_finite() && *number >= 0.0) {
             Some(number) => Ok(Limit(number)),
-            None => Err(("a limit that is none".to_owned(), hint.to_owned())),
+            None => Err(("not a limit".to_owned(), hint.to_owned())),
         }
     }
 }
@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn an_invalid_rule_is_an_error_that_says_why() {
-        assert_eq!(error(""), "there is no rule in it");
+        assert_eq!(error(""), "the file has no rule");
         assert!(error("[[rule]]\nmeasure = 3").starts_with("line 2: "), "{}", error("[[rule]]\nmeasure = 3"));
         assert!(error("[[rule]]\nmeasure=\"time\"\nlimit=3").contains("limit"));
         assert!(error("rule = ").starts_with("line 1: "));
@@ -291,9 +291,9 @@ mod tests {
         assert_eq!(rule("measure=\"speed\"\nmin=1"), "rule 1: there is no measure \"speed\"");
         assert_eq!(rule("measure=\"self\"\nmax=\"1%\""), "rule 1: self needs function");
         assert_eq!(rule("measure=\"time\""), "rule 1: time has no limit");
-        assert_eq!(rule("measure=\"time\"\nmax=3"), "rule 1: a limit that is none");
+        assert_eq!(rule("measure=\"time\"\nmax=3"), "rule 1: not a limit");
         assert_eq!(rule("measure=\"lost\"\ncpus=1\nmax=3"), "rule 1: lost has nothing to do with cpus");
         assert_eq!(rule("measure=\"speedup\"\ncpus=0\nmin=3"), "rule 1: cpus: a CPU count of 0");
-        assert_eq!(rule("measure=\"speedup\"\nmin=-3"), "rule 1: a limit that is none");
+        assert_eq!(rule("measure=\"speedup\"\nmin=-3"), "rule 1: not a limit");
     }
 }

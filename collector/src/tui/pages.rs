@@ -23,12 +23,12 @@ pub(super) enum Page {
 const HELP: [&str; 23] = [
     "The same screen as longpole report, of the last seconds.",
     "",
-    "LIMIT      what holds the program up: the time is computed again with one",
-    "           constraint gone, and this one brings most",
-    "FIX        the changes that bring most, simulated",
-    "predicted  how long the work of these seconds takes on so many CPUs",
-    "ago        when they ended: at high event rates reports come less often",
-    "busy       CPUs in use, measured all the time; a column for five seconds",
+    "LIMIT      what limits the program: the time is computed again without one",
+    "           constraint, and removing this one gains most",
+    "FIX        the changes that gain most, simulated",
+    "predicted  how long the work of these seconds takes, by number of CPUs",
+    "ago        when these seconds ended: high event rates make reports rarer",
+    "busy       CPUs in use, measured all the time; five seconds a column",
     "",
     "Tab, 1 to 5   functions, locks, threads, waits, parallelism: time divided by the",
     "              CPUs that are busy meanwhile, and what to do about the chosen row",
@@ -37,10 +37,10 @@ const HELP: [&str; 23] = [
     "Esc           back; all rows",
     "Left, Right   another number of CPUs: functions at once, LIMIT and FIX with",
     "              the next analysis",
-    "/, n          rows that have this in their names; all notes",
-    "p, [, ]       freeze or go on; what was shown before (ten minutes), after",
+    "/, n          rows whose names contain a text; all notes",
+    "p, [, ]       freeze or go on; back (up to ten minutes), forward",
     "w             write these seconds as a recording for longpole report",
-    "f, u          count calls of the chosen or a named function, or no longer",
+    "f, u          start or stop counting calls of the chosen or a named function",
     "q, F10, ^C    quit: the program runs on, the last screen stays",
     "",
     "A row passes another only if it weighs clearly more for some analyses.",
@@ -112,7 +112,7 @@ impl Lines<'_> {
         let location = rows.filter(|row| row.function == name).find_map(|row| row.location.as_deref());
         let Some(of) = snapshot.neighbours.iter().find(|of| of.function == name) else {
             self.title(name, location.map(file_name).unwrap_or_default());
-            self.text("No sample of this stretch has it on its stack: who calls it is not known.");
+            self.text("No stack sampled in this stretch has the function: its callers are not known.");
             return;
         };
         let percent = |count: u64| format!("{:.0} %", 100.0 * count as f64 / of.samples.max(1) as f64);

@@ -273,12 +273,12 @@ fn tabs(state: &State, table: &Table, style: &Style) -> String {
 /// Why a table has no rows.
 fn nothing(state: &State) -> String {
     let why = match state.view {
-        _ if !state.filter().is_empty() => "no row has that in its name (Esc: all rows)",
-        View::Functions => "no function takes 1 % of the time that samples can tell",
+        _ if !state.filter().is_empty() => "no row's name contains that (Esc: all rows)",
+        View::Functions => "no function takes 1 % of the sampled time",
         View::Locks if locks_are_unknown(state) => {
             "lock operations were not recorded (4: the futex words that threads slept for)"
         }
-        View::Locks => "no lock keeps threads waiting in this stretch (4: what they slept for)",
+        View::Locks => "no thread waits for a lock in this stretch (4: what threads slept for)",
         View::Threads => "no thread ran in this stretch",
         View::Waits => "no thread slept in this stretch",
         View::Parallelism => return parallelism::nothing(state.shown().map(|shown| &shown.parallelism)),

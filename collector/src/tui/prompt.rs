@@ -32,7 +32,7 @@ impl Prompt {
         match self.what {
             PromptKind::Filter => "rows with: ",
             PromptKind::Probe => "write breakpoints into the program, to count calls of: ",
-            PromptKind::TakeOff => "take breakpoints out of: ",
+            PromptKind::TakeOff => "remove breakpoints from: ",
         }
     }
 

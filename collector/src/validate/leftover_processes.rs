@@ -27,7 +27,7 @@ impl LeftoverProcesses {
     /// background. So processes that a run leaves behind can be distinguished from all others.
     pub fn watch() -> LeftoverProcesses {
         if let Err(error) = rustix::process::set_child_subreaper(Some(rustix::process::getpid())) {
-            log::warn!("processes that the command leaves behind are not noticed: {error}");
+            log::warn!("longpole cannot notice processes that the command leaves behind: {error}");
         }
         let own = std::fs::metadata("/proc/self/exe").ok().map(|found| file(&found));
         let mut left = LeftoverProcesses { known: BTreeMap::new(), own };

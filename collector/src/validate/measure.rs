@@ -51,7 +51,7 @@ pub fn run_once(command: &[OsString], cpus: &CpuList, keep_root: bool) -> Result
         let name = command.first().map(|name| safe(&name.to_string_lossy())).unwrap_or_default();
         return Err(UserError::runtime(
             format!("{name} failed on CPU {cpus}: {status}"),
-            "give a command that ends with exit code 0 whatever CPUs it may use",
+            "give a command that ends with exit code 0 on any number of CPUs",
         ));
     }
     // This includes the start of the gate: about a millisecond, the same for each number of CPUs.

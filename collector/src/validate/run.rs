@@ -50,7 +50,7 @@ pub fn validate(plan: &ValidatePlan) -> Result<Outcome, UserError> {
     {
         return Err(UserError::runtime(
             format!("standard output cannot be written: {error}"),
-            "check where the output goes to",
+            "check where the output goes",
         ));
     }
     let too_large = plan.max_error.is_some_and(|most| validation.comparison.worst_error > most);
@@ -71,7 +71,7 @@ impl<'a> Work<'a> {
     fn new(plan: &'a ValidatePlan) -> Result<Work<'a>, UserError> {
         let TargetPlan::Launch { command, keep_root, .. } = &plan.capture.target else {
             return Err(UserError::usage(
-                "a running process cannot be validated: it cannot be run again",
+                "a running process cannot be validated, since longpole cannot run it again",
                 "give its command: `longpole validate -- COMMAND`",
             ));
         };

@@ -38,7 +38,7 @@ pub fn text(
             percent(comparison.median_error),
             percent(comparison.worst_error),
         ),
-        _ => format!("{} was measured on one CPU only: there is no speed-up to compare.", validation.command),
+        _ => format!("{} was measured on only one CPU: there is no speed-up to compare.", validation.command),
     };
     wrap(out, style, Paint::Bold, "", &style.text(&sentence), "")?;
     writeln!(out)?;
@@ -52,7 +52,7 @@ pub fn text(
     }
     writeln!(out)?;
     let note = format!(
-        "Middle of {runs} runs each, in alternation, without longpole{}. Error: |measured - predicted| / measured, of the speed-ups. CPU time: how much more of it the same work takes than on one CPU (caches, memory, hardware threads: not in a recording on one CPU). Simulation: the error that is left when the prediction is given that CPU time.",
+        "Middle of {runs} runs each, in alternation, without longpole{}. Error: |measured - predicted| / measured, of the speed-ups. CPU time: how much more the same work takes than on one CPU (caches, memory, hardware threads: not in a recording on one CPU). Simulation: the error that remains with that CPU time in the prediction.",
         if validation.recordings > 1 { "; predicted: the middle of the recordings" } else { "" }
     );
     wrap(out, style, Paint::Dim, "", &note, "")?;

@@ -21,7 +21,7 @@ fn a_missing_file_is_refused_by_every_command() {
 fn an_empty_file_is_refused_by_every_command() {
     let folder = Folder::new();
     all_refuse(&folder.file("empty.lp", ""), "empty.lp is empty", "record again");
-    all_refuse(&folder.file("blank.json", " \n\t\n"), "nothing but blanks", "longpole record");
+    all_refuse(&folder.file("blank.json", " \n\t\n"), "only blanks", "longpole record");
 }
 
 #[test]
@@ -48,7 +48,11 @@ fn a_pipe_without_a_writer_is_refused_instead_of_waited_for() {
     for words in [&["report", &path][..], &["info", &path], &["export", "-f", "program", &path]] {
         let mut command = Command::new("timeout");
         command.args(["20", env!("CARGO_BIN_EXE_longpole")]).args(words);
-        run(command, b"").fails(1, "pipe is not a regular file", "give - and lead it to standard input");
+        run(command, b"").fails(
+            1,
+            "pipe is not a regular file",
+            "give - and connect the pipe to standard input",
+        );
     }
     longpole(&["report", "/dev/zero"]).fails(1, "/dev/zero is not a regular file", "standard input");
 }
@@ -81,7 +85,7 @@ fn an_unreadable_file_is_refused_with_the_hint_sudo() {
             return;
         }
     }
-    run(command, b"").fails(1, "may not be read by you", "sudo");
+    run(command, b"").fails(1, "you may not read ", "sudo");
 }
 
 #[test]

@@ -80,7 +80,7 @@ fn compare_metrics_of_a_run_without_functions_is_a_sentence() {
     };
     assert!(of("").contains("Nothing to make faster"), "{}", of(""));
     let nameless = of(r#"{"name":"A","ops":[["exec",10]]}"#);
-    assert!(nameless.contains("No function of the program's own is known to take time here"), "{nameless}");
+    assert!(nameless.contains("No function of the program itself is known to take time here"), "{nameless}");
     let stuck = of(r#"{"name":"A","ops":[["exec","f",10],["wait","never"]]}"#);
     assert!(stuck.contains("Remove the deadlock first"), "{stuck}");
     longpole_with(&["compare-metrics", "-", "--cpus", "1,2"], TWINS.as_bytes()).fails(

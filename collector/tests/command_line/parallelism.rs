@@ -103,7 +103,7 @@ fn parallelism_of_a_run_without_parallelism_is_a_sentence() {
     };
     assert!(of("").starts_with("Nothing happened in this run"), "{}", of(""));
     let sleeps = of(r#"{"name":"A","ops":[["sleep",10]]}"#);
-    assert!(sleeps.starts_with("Nobody computed in this run"), "{sleeps}");
+    assert!(sleeps.starts_with("No thread computed in this run"), "{sleeps}");
     let nameless = of(r#"{"name":"A","ops":[["exec",10]]},{"name":"B","ops":[["exec",10]]}"#);
     assert!(nameless.starts_with("No function is known to take time here"), "{nameless}");
     let one = of(r#"{"name":"A","ops":[["exec","f",10]]}"#);

@@ -144,7 +144,7 @@ fn lost_records_of_a_session_without_its_end_are_not_known() {
         let checked = longpole(&["check", file, "--rules", &rules, "--json"]);
         assert_eq!(checked.code, 3, "{}", checked.stderr);
         let said = &checked.stdout;
-        assert!(said.contains("lost are not known: the recording has no end"), "{said}");
+        assert!(said.contains("lost records are not known: the recording lacks its end"), "{said}");
     }
 }
 

@@ -58,7 +58,7 @@ fn values_of_record_out_of_range_are_usage_errors() {
 #[test]
 fn ring_options_that_do_not_fit_together_are_usage_errors() {
     let ring = |more: &[&str]| longpole(&[&["record"], more, &["--", "true"]].concat());
-    ring(&["--trigger", "parallelism<1.5 for 2s"]).fails(2, "there is no --ring", "--ring 60s --trigger");
+    ring(&["--trigger", "parallelism<1.5 for 2s"]).fails(2, "--ring is missing", "--ring 60s --trigger");
     for wrong in ["threads<3", "parallelism<0", "lock_wait>20", "lock_wait>20% for 0s"] {
         let run = ring(&["--ring", "60s", "--trigger", wrong]);
         run.fails(2, &format!("--trigger '{wrong}'"), "--trigger 'parallelism<1.5 for 2s'");
@@ -74,7 +74,7 @@ fn an_unknown_command_or_option_is_a_usage_error_with_a_hint() {
     longpole(&["report", "x", "--cpu", "1"]).fails(2, "--cpu", "--cpus");
     longpole(&["diff", "x"]).fails(2, "<B>", "longpole diff");
     longpole(&["report", "x", "--by", "colour"]).fails(2, "--by cannot be 'colour'", "function, line");
-    longpole(&["export", "x", "--format", "pdf"]).fails(2, "no export format 'pdf'", "program");
+    longpole(&["export", "x", "--format", "pdf"]).fails(2, "there is no export format 'pdf'", "program");
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn help_and_version_exit_with_0() {
 #[test]
 fn validate_and_record_refuse_cpu_counts_that_cannot_be_measured() {
     longpole(&["validate"]).fails(2, "nothing to validate", "-- COMMAND");
-    longpole(&["validate", "-p", "1"]).fails(2, "cannot be run again", "validate -- COMMAND");
+    longpole(&["validate", "-p", "1"]).fails(2, "cannot run it again", "validate -- COMMAND");
     longpole(&["validate", "--cpus", "1,4096", "--", "true"]).fails(
         2,
         "4096 CPUs cannot be measured",
@@ -184,7 +184,7 @@ fn validate_and_record_refuse_cpu_counts_that_cannot_be_measured() {
         "cannot be used with",
         "usage: longpole record",
     );
-    longpole(&["record", "-p", "1", "--cpu-list", "0"]).fails(2, "--cpu-list is about a command", "taskset");
+    longpole(&["record", "-p", "1", "--cpu-list", "0"]).fails(2, "--cpu-list needs a command", "taskset");
     longpole(&["record", "--cpu-list", "zero", "--", "true"]).fails(2, "not a list of CPUs", "--cpu-list 0");
-    longpole(&["record", "--cpu-list", "1023", "--", "true"]).fails(2, "CPU 1023", "CPUs to use are");
+    longpole(&["record", "--cpu-list", "1023", "--", "true"]).fails(2, "CPU 1023", "give CPUs out of");
 }

@@ -50,7 +50,7 @@ fn folded_stacks_and_flame_graphs_refuse_several_cpu_counts() {
         longpole(&["export", &input, "-f", format, "--cpus", "1,2"]).fails(2, "one CPU count", "--cpus 8");
     }
     longpole(&["export", &input, "--cpus", "2"]).fails(2, "--cpus", "another format");
-    longpole(&["export", &input, "-f", "gif"]).fails(2, "no export format 'gif'", "perfetto");
+    longpole(&["export", &input, "-f", "gif"]).fails(2, "there is no export format 'gif'", "perfetto");
 }
 
 #[test]

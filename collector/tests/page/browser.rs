@@ -140,7 +140,7 @@ fn other_recordings_are_points_of_the_page_s_curve() {
     let by_hand = folder.file("program.json", FIGURE_4);
     longpole(&["view", &input, "-o", "-", "--measured", &by_hand]).fails(
         1,
-        "nothing was measured",
+        "no measured times",
         "recordings",
     );
 }

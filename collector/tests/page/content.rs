@@ -220,7 +220,7 @@ fn view_replaces_pages_only_and_writes_them_for_the_user_alone() {
     if std::path::Path::new("/dev/full").exists() {
         longpole(&["report", &input, "--html", "/dev/full"]).fails(1, "/dev/full", "free some space");
     }
-    longpole(&["view", "-", "--no-open"]).fails(2, "has no name", "-o OUT.html");
+    longpole(&["view", "-", "--no-open"]).fails(2, "needs a name", "-o OUT.html");
 }
 
 /// The longest paths and the account of processor time must not take the square of the number of threads.

@@ -173,7 +173,7 @@ fn a_recording_without_samples_has_a_limit_and_is_not_sure() {
 /// With nine tenths of the records lost, the limit is not known.
 #[test]
 fn a_recording_that_lost_most_records_has_no_known_limit() {
-    little("lost", &["LIMIT not known: what threads did is missing for", "SURE not known", "were lost"]);
+    little("lost", &["LIMIT not known: the recording lacks", "SURE not known", "were lost"]);
 }
 
 #[test]

@@ -245,9 +245,9 @@ fn a_parser_that_misbehaves_is_ended_and_reported() {
         ("kill -ABRT $$", "gave up"),
         ("kill -BUS $$", "cut short"),
         ("exit 3", "exit code 3"),
-        ("printf '\\377\\377\\377\\377' >&0; exec sleep 100", "makes no sense"),
-        ("printf '\\004\\000\\000\\000null' >&0; exec sleep 100", "makes no sense"),
-        (r#"printf '\020\000\000\000{"variables":[]}' >&0; exec sleep 100"#, "makes no sense"),
+        ("printf '\\377\\377\\377\\377' >&0; exec sleep 100", "invalid answer"),
+        ("printf '\\004\\000\\000\\000null' >&0; exec sleep 100", "invalid answer"),
+        (r#"printf '\020\000\000\000{"variables":[]}' >&0; exec sleep 100"#, "invalid answer"),
     ] {
         let program = impostor(folder.path(), script);
         let parsers =

@@ -201,7 +201,7 @@ fn symbolize_reports_a_failing_server_and_changes_nothing() {
     let other = PathBuf::from("/bin/true");
     type Answer = Box<dyn Fn(&str, &mut dyn Write) + Send>;
     let answers: Vec<(&str, Answer, &str)> = vec![
-        ("has nothing", Box::new(|_, out| not_found(out)), "no debuginfod server has it"),
+        ("has nothing", Box::new(|_, out| not_found(out)), "no debuginfod server has the file"),
         (
             "cuts its answer short",
             Box::new(|_, out| {

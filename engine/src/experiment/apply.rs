@@ -71,7 +71,7 @@ fn change(program: &mut Program, owners: &Owners, edit: &Edit) -> Result<(), Edi
         Edit::FewerThreads { threads, kept } => fewer_threads::fewer_threads(program, threads, *kept)?,
         Edit::DivideEvenly(alike) => {
             even::even(program, alike)
-                .ok_or(EditError::NothingToChange("no threads wait for one that has more to do"))?;
+                .ok_or(EditError::NothingToChange("no threads wait for a thread with more to do"))?;
         }
         Edit::Permits { semaphore, then, .. } => permits::set_permits(program, *semaphore, *then)?,
         Edit::FreeDevices(devices) => free::devices(program, devices),

@@ -259,12 +259,14 @@ impl EditError {
     /// What to do about it; one line.
     pub fn hint(&self) -> &'static str {
         match self {
-            EditError::Factor => "a factor is a number of at least 0: 0.8 is a fifth less, 0 is not at all",
+            EditError::Factor => {
+                "a factor is a number of at least 0: 0.8 leaves four fifths of the time, 0 nothing"
+            }
             EditError::NoLocks => "give the number of locks to split it into, such as cache=4",
             EditError::NotALock(_) => "`longpole report --by lock` lists the locks",
             EditError::WithCondition(_) => "split only locks that no condition variable is used with",
             EditError::Replayed(_) => {
-                "record the command with its locks (longpole record -- COMMAND), so that they can be decided anew"
+                "record the command with its locks (longpole record -- COMMAND), so that locks can be simulated"
             }
             EditError::NothingToChange(_) => "`longpole report` shows what threads compute and wait for",
             EditError::NotSimulated => "`longpole report` says under FIX what it gains at best",
@@ -275,14 +277,14 @@ impl EditError {
 impl fmt::Display for EditError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            EditError::Factor => out.write_str("a factor that is no number of at least 0"),
+            EditError::Factor => out.write_str("a factor that is not a number of at least 0"),
             EditError::NoLocks => out.write_str("a lock cannot be split into 0 locks"),
-            EditError::NotALock(name) => write!(out, "{} is no lock of this program", quoted(name)),
+            EditError::NotALock(name) => write!(out, "{} is not a lock of this program", quoted(name)),
             EditError::WithCondition(name) => {
                 write!(out, "{} cannot be split: threads wait for conditions under it", quoted(name))
             }
             EditError::Replayed(name) => {
-                write!(out, "{} cannot be split: who waited for it is replayed as recorded", quoted(name))
+                write!(out, "{} cannot be split: waits for it are replayed as recorded", quoted(name))
             }
             EditError::NothingToChange(what) => write!(out, "the change has no effect: {what}"),
             EditError::NotSimulated => out.write_str("what that gains is computed, not simulated"),

@@ -10,7 +10,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// bound. Removed threads still take and give permits and tokens, but compute nothing.
 pub(super) fn fewer_threads(program: &mut Program, threads: &[usize], kept: usize) -> Result<(), EditError> {
     if kept == 0 || kept >= threads.len() {
-        return Err(EditError::NothingToChange("there are no more threads than that"));
+        return Err(EditError::NothingToChange("the program has no more threads than that"));
     }
     let sorted = by_importance(program, threads);
     let (kept, gone) = sorted.split_at(kept);

@@ -6,7 +6,7 @@ use crate::time::Ticks;
 /// Most operations of a program: the schedule numbers its points with 32 bits.
 const MOST_OPERATIONS: usize = 1 << 31;
 
-const DEFECT: &str = "this is a defect of what built the program: please report it";
+const DEFECT: &str = "this is a bug in longpole or in the tool that made the program: please report it";
 
 impl Program {
     /// Whether all numbers refer to something, calls and returns match, and the lengths add up to at most

@@ -41,10 +41,7 @@ impl SymbolSummary {
             }
         }
         if self.supplement_missing {
-            parts.push(
-                "some names are in a file that its debug info shares with others and that is not there"
-                    .to_owned(),
-            );
+            parts.push("some names are in a supplementary debug file that is missing".to_owned());
         }
         parts.extend(self.refused.iter().cloned());
         (!parts.is_empty()).then(|| parts.join("; "))

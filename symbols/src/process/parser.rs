@@ -173,7 +173,7 @@ impl Parsers {
 }
 
 /// How a parser ended that gave an impossible answer, as the end of a sentence.
-const NONSENSE: &str = "said what makes no sense and was ended";
+const NONSENSE: &str = "gave an invalid answer and was ended";
 
 /// The reader of one binary's symbols.
 #[derive(Debug)]
@@ -420,7 +420,7 @@ impl Worker {
         let what = match ended {
             Some(status) => self.end(status),
             None if slow => format!("took longer than {} s and was ended", self.patience.as_secs_f64()),
-            None => format!("said what makes no sense and was ended: {error}"),
+            None => format!("gave an invalid answer and was ended: {error}"),
         };
         self.finish();
         self.gone = Some(what.clone());
@@ -431,7 +431,9 @@ impl Worker {
     fn end(&self, status: ExitStatus) -> String {
         let mib = self.limits.memory >> 20;
         match status.signal() {
-            Some(libc::SIGSYS) => "was ended: it tried what no reader of symbols does".to_owned(),
+            Some(libc::SIGSYS) => {
+                "was ended: it made a system call that no reader of symbols needs".to_owned()
+            }
             Some(libc::SIGXCPU | libc::SIGKILL) => {
                 format!("was ended: it used {} s of processor time", self.limits.cpu_s)
             }

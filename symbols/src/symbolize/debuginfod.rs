@@ -61,7 +61,7 @@ impl Settings {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FetchError {
     /// No server has the file.
-    #[error("no debuginfod server has it")]
+    #[error("no debuginfod server has the file")]
     Unknown,
     /// A server gave no proper answer.
     #[error("{server}: {what}")]
@@ -142,7 +142,7 @@ impl Client {
         let mut curl = match self.curl(&format!("{server}/buildid/{id}/{kind}"), out).spawn() {
             Ok(curl) => Running(curl),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(failed("it is asked by means of curl, which is not installed here".to_owned()));
+                return Err(failed("longpole needs curl for it, and curl is not installed".to_owned()));
             }
             Err(error) => return Err(failed(format!("curl: {error}"))),
         };

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 pub fn binary(path: &str, build_id: Option<&str>, folders: &[PathBuf]) -> Result<PathBuf, String> {
     let wanted = build_id.and_then(|id| BuildId::try_from(id.to_owned()).ok());
     let Some(wanted) = wanted else {
-        return Err("it has no build-id, so it cannot be told whether a file here is the same".to_owned());
+        return Err("it has no build-id, so no file here can be compared".to_owned());
     };
     let name = Path::new(path).file_name().unwrap_or_default();
     let hex = wanted.to_string();

@@ -102,9 +102,9 @@ fn wanted<'a>(facts: &'a Facts, outcome: &mut Outcome) -> BTreeMap<(String, Opti
                 if told.insert(function.module.as_str()) {
                     let why = match other {
                         Some(_) => {
-                            "several binaries of this name were recorded: which one a function is of is not known"
+                            "several binaries of this name were recorded, so the binary of a function is not known"
                         }
-                        None => "the recording does not say where it lay",
+                        None => "the recording lacks its path",
                     };
                     outcome.modules.push((function.module.clone(), Some(why.to_owned())));
                 }

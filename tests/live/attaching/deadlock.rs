@@ -11,7 +11,7 @@ fn the_holders_in_an_attached_deadlock_are_read_from_memory() {
     let program = skip_unless_live!("deadlock.c");
     for (word, parts) in [
         ("abba", ["lock \"journal\", held by", "lock \"accounts\", held by", "in the same order everywhere"]),
-        ("again", ["lock \"accounts\", held by itself", "the end of", "It has that lock already"]),
+        ("again", ["lock \"accounts\", held by itself", "the end of", "The thread holds that lock already"]),
     ] {
         let hung = Background::must_start(Command::new(&program).arg(word));
         std::thread::sleep(Duration::from_millis(300));

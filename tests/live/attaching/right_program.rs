@@ -27,7 +27,7 @@ fn all_ended_well(recorded: &Recorded, children: usize) {
     assert_eq!(ended.stdout.lines().last(), Some(&*good), "{}{}", ended.stdout, ended.stderr);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     // own_text checks its code; a warning says so where a pattern names functions.
-    let is_odd = |line: &&str| line.contains("WARN") && !line.contains("probes may end own_text");
+    let is_odd = |line: &&str| line.contains("WARN") && !line.contains("probes may kill own_text");
     let lines: Vec<&str> = ended.stderr.lines().filter(is_odd).collect();
     assert!(lines.is_empty(), "{lines:?}");
 }
@@ -103,7 +103,7 @@ fn a_program_replaced_on_disk_before_attaching_keeps_its_symbols() {
     fs::rename(&next, &path).unwrap();
     let recorded = Recorded::attach(&["-d", "1s", "--functions", "Place11"], target.pid());
     let said = &recorded.ended.stderr;
-    assert!(said.contains("program: replaced or deleted on disk since it was started"), "{said}");
+    assert!(said.contains("program: replaced or deleted on disk since the start"), "{said}");
     let report = recorded.report("1");
     let names = report.at(1).functions();
     assert!(!names.iter().any(|name| name == "[program]"), "{names:?}");

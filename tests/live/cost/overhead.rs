@@ -54,7 +54,7 @@ fn a_hot_function_loses_its_probes_so_that_recording_keeps_its_budget() {
     // The function that calls it keeps its probes.
     assert!(report.at(1).function("Seldom", "calls").unwrap_or(0.0) > 10.0, "{}", report.0);
     let told = Longpole::told_cost(&file);
-    assert!(told.starts_with("overhead ") && told.contains("(budget 2 %)"), "{told}");
+    assert!(told.starts_with("overhead ") && told.contains("(goal 2 %)"), "{told}");
     let info = Longpole::with(["info"]).and(&file).ok().stdout;
     assert!(info.contains("\ncost "), "{info}");
     target.close_stdin();
@@ -149,7 +149,7 @@ fn a_program_with_thousands_of_functions_starts_without_probes() {
     let launch = |options: &[&str]| Recorded::launch(options, &program, &["1"]);
     let usual = launch(&["--exact", "--overhead", "none"]);
     assert_eq!(on(&usual), 0, "{}", usual.ended.stderr);
-    assert!(usual.ended.stderr.contains("too many to have probes at once"), "{}", usual.ended.stderr);
+    assert!(usual.ended.stderr.contains("too many to probe all at once"), "{}", usual.ended.stderr);
     // The user gives a number of functions, or takes no samples that could choose among them.
     for options in [["--max-functions", "4000"], ["-F", "0"]] {
         let asked = launch(&[&["--exact", "--overhead", "none"], &options[..]].concat());

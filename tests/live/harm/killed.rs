@@ -149,7 +149,7 @@ fn too_few_descriptors_for_record_are_an_error_with_the_number_needed() {
     let ended = run(&mut shell(&script), LIMIT).unwrap();
     assert!(matches!(ended.code, Some(1 | 77 | 125)), "{:?}: {}", ended.code, ended.stderr);
     assert!(
-        ended.stderr.contains("may open 16 files, and needs about ") && ended.stderr.contains("ulimit -Hn"),
+        ended.stderr.contains("may open 16 files, but needs about ") && ended.stderr.contains("ulimit -Hn"),
         "{}",
         ended.stderr
     );
@@ -189,7 +189,7 @@ fn a_recording_whose_file_is_removed_ends_with_an_error() {
     let ended = call.wait(LIMIT).unwrap();
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
     assert!(
-        ended.stderr.contains("removed meanwhile") && ended.stderr.contains("runs on"),
+        ended.stderr.contains("another program removed the file") && ended.stderr.contains("runs on"),
         "{}",
         ended.stderr
     );

@@ -17,7 +17,7 @@ fn a_program_under_a_debugger_is_recorded_with_a_note_about_its_stops() {
     for options in [&["-d", "1s"][..], &["-d", "1s", "--overhead", "none"]] {
         let recorded = attach(options, pid);
         let said = &recorded.ended.stderr;
-        assert!(said.contains("unharmed is traced by unharmed (pid "), "{said}");
+        assert!(said.contains(") traces unharmed: its stops"), "{said}");
         has_functions(&recorded.file);
         tells_stops(&recorded.file);
     }
@@ -43,11 +43,7 @@ fn a_program_under_gdb_with_a_breakpoint_can_be_recorded() {
     let recorded = attach(&["-d", "1s", "--exclude", "Outer"], pid);
     // gdb may have passed its hundred hits already.
     if is_traced(pid) {
-        assert!(
-            recorded.ended.stderr.contains("unharmed is traced by gdb (pid "),
-            "{}",
-            recorded.ended.stderr
-        );
+        assert!(recorded.ended.stderr.contains("gdb (pid "), "{}", recorded.ended.stderr);
     }
     assert!(has_calls(&recorded.file, "Inner"), "{}", recorded.ended.stderr);
     gdb.close_stdin();
@@ -105,7 +101,7 @@ fn a_program_under_strace_is_recorded_with_a_note_about_its_stops() {
         let is_default = options.contains(&"-F");
         let recorded = if is_default { Recorded::attach(options, pid) } else { attach(options, pid) };
         let said = &recorded.ended.stderr;
-        assert!(said.contains("unharmed is traced by strace (pid "), "{said}");
+        assert!(said.contains("strace (pid "), "{said}");
         tells_stops(&recorded.file);
         if !is_default {
             has_functions(&recorded.file);

@@ -72,7 +72,7 @@ fn a_go_program_has_a_note_that_goroutines_waits_are_not_visible() {
     let recorded = Recorded::good(&[], &program, &[]);
     assert_eq!(recorded.ended.stdout, "404 rounds true\n");
     let text = said(&recorded);
-    assert!(text.starts_with("what goroutines wait for is decided in Go's runtime"), "{text}");
+    assert!(text.starts_with("Go's runtime decides what goroutines wait for"), "{text}");
 }
 
 /// The C library's locks are all visible from inside: no note.

@@ -225,7 +225,7 @@ fn too_few_descriptors_are_an_error_with_the_number_needed() {
         let said = String::from_utf8_lossy(&ended.stderr).into_owned();
         let lines: Vec<&str> = said.lines().collect();
         assert!(!ended.status.success() && lines.len() == 2, "{said}");
-        assert!(lines[0].contains(&format!("may open {limit} files, and needs about ")), "{said}");
+        assert!(lines[0].contains(&format!("may open {limit} files, but needs about ")), "{said}");
         assert!(lines[1].starts_with("hint: raise the limit"), "{said}");
     }
 }

@@ -47,7 +47,7 @@ fn a_unique_part_of_a_function_s_name_is_enough_for_every_command() {
         assert!(said.contains("shop::update_table(long volatile*) 2x faster: "), "{said}");
     }
     let either = Longpole::with(["what-if", "--headroom", "update"]).and(&recorded.file);
-    let said = either.fails(2, "2 functions may be meant by 'update'").stderr;
+    let said = either.fails(2, "'update' matches 2 functions").stderr;
     assert!(
         said.contains("shop::update_index(long volatile*), shop::update_table(long volatile*)"),
         "{said}"
@@ -62,7 +62,7 @@ fn a_unique_part_of_a_function_s_name_is_enough_for_every_command() {
     let unclear = Recorded::launch(&["--functions", "update"], &program, &["1"]).ended;
     let said = unclear.stderr;
     assert_eq!(unclear.code, Some(2), "{said}");
-    assert!(said.contains("2 functions may be meant by 'update'") && !unclear.stdout.contains("1"), "{said}");
+    assert!(said.contains("'update' matches 2 functions") && !unclear.stdout.contains("1"), "{said}");
 }
 
 /// A program is called by the link that started it (`redis-server`, not `redis-check-rdb`); our library is in no profile.

@@ -112,7 +112,7 @@ fn a_perf_map_that_others_may_write_is_refused_with_a_message() {
     let map = map_of(&recorded);
     let said = &recorded.ended.stderr;
     assert!(
-        said.contains(&format!("/tmp/perf-{}.map is not used: everybody may write to it", map.0)),
+        said.contains(&format!("/tmp/perf-{}.map is not used: all users may write to it", map.0)),
         "{said}"
     );
     let [hot, _, nameless] = samples(&recorded.file, Below::Not, ["made_hot", "made_cold", NAMELESS]);

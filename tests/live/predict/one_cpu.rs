@@ -137,8 +137,8 @@ fn threads_that_yield_in_a_loop_are_a_note_with_the_time_it_takes() {
     let about = told.expect("a try");
     let said = &about.0;
     assert!(said.len() == 1 && said[0].contains(" ms ("), "{about:?}");
-    if said[0].contains("gave up their CPU") {
-        assert!(said[0].contains("in sched_yield, which they had for "), "{about:?}");
+    if said[0].contains("they called sched_yield") {
+        assert!(said[0].contains(" times, after "), "{about:?}");
         assert!(said[0].contains("most often impatient/"), "{about:?}");
     }
     // A program whose threads do not spin has no such note.

@@ -43,7 +43,11 @@ impl Group {
             std::iter::once(function.entry_offset).chain(function.exit_offsets.iter().copied())
         });
         self.binary.vouch(places).map_err(|why| {
-            ProbeError::new(ProbeErrorKind::Failed, why, "record it again when nobody writes to it")
+            ProbeError::new(
+                ProbeErrorKind::Failed,
+                why,
+                "record the program again when no process writes to its file",
+            )
         })
     }
 }

@@ -79,7 +79,7 @@ impl FunctionProbes {
         if groups.len() > free.len() {
             return Err(ProbeError::new(
                 ProbeErrorKind::Failed,
-                format!("there is no room for the probes of process {pid}: too many processes have some"),
+                format!("no room for the probes of process {pid}: too many processes have probes"),
                 "record fewer processes at once, or leave out --exact",
             ));
         }

@@ -22,7 +22,7 @@ use super::link_process::{Answer, NAME, SUBCOMMAND, Told};
 /// Most bytes of an answer, which is a number.
 const MOST_ANSWERED: usize = 64;
 /// The message if the process has ended.
-const GONE: &str = "the process that holds the probes (lp-links) has ended, and they with it";
+const GONE: &str = "the process that holds the probes (lp-links) has ended, so there are no probes any more";
 
 /// Starts the process that holds the links, and talks to it.
 pub(crate) struct LinkKeeper {

@@ -226,7 +226,7 @@ impl LockProbes {
         let (Ok(number), true) = (u16::try_from(first), end <= MAX_LIBC_SITES) else {
             return Err(ProbeError::new(
                 ProbeErrorKind::Failed,
-                "there is no room for the probes of another C library",
+                "no room for the probes of another C library",
                 "record fewer different containers at once",
             ));
         };
@@ -398,7 +398,11 @@ fn attach(
     let vouched = || {
         let points = points(watched.slot, file, first_site, &on, true);
         file.file.vouch(points.iter().map(|(offset, _)| *offset)).map_err(|why| {
-            ProbeError::new(ProbeErrorKind::Failed, why, "record it again when nobody writes to it")
+            ProbeError::new(
+                ProbeErrorKind::Failed,
+                why,
+                "record the program again when no process writes to its file",
+            )
         })
     };
     vouched()?;

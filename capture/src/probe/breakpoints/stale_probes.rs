@@ -72,7 +72,7 @@ impl FunctionProbes {
         let mut told: Vec<(u32, String)> = Vec::new();
         for group in self.groups.iter().filter(|group| group.binary.has_just_lost_its_name()) {
             let name = group.binary.name();
-            log::warn!("{name} was replaced or deleted on disk: what is told of it is of the file that runs");
+            log::warn!("{name} was replaced or deleted on disk: names are those of the file that runs");
         }
         let held = self.keeper.vouch();
         let vouch = |group: &Group| held.clone().and_then(|()| group.binary.vouch_for_all());

@@ -52,7 +52,7 @@ impl KernelLayout {
             std::io::ErrorKind::NotFound => ProbeError::new(
                 ProbeErrorKind::Unsupported,
                 "this kernel has no type information (/sys/kernel/btf/vmlinux)",
-                "use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as all large distributions' are",
+                "use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as all large distributions do",
             ),
             _ => ProbeError::from_cause("cannot read /sys/kernel/btf/vmlinux", &error),
         })?;

@@ -34,8 +34,8 @@ pub(crate) fn object() -> Result<&'static [u8], ProbeError> {
     }
     Err(ProbeError::new(
         ProbeErrorKind::ReplayOnly,
-        "this longpole was built without its kernel programs: it can read recordings but not make them",
-        "./x embed makes them for this architecture, then build again",
+        "this longpole was built without its kernel programs: it can read recordings, but cannot record",
+        "run ./x embed to make the kernel programs for this architecture, then build again",
     ))
 }
 
@@ -52,7 +52,7 @@ fn check(object: &[u8]) -> Result<(), ProbeError> {
         // This kind makes tests fail, where others make them skip: such a build is a mistake.
         ProbeErrorKind::Failed,
         "the kernel programs in this longpole were built from other sources than the rest of it",
-        "./x embed makes them from the sources, then build again",
+        "run ./x embed to make the kernel programs from the sources, then build again",
     ))
 }
 

@@ -22,7 +22,7 @@ pub fn run(args: &CheckArguments) -> Result<crate::exit::Outcome, UserError> {
     if files.filter(|file| is_dash(file)).count() + usize::from(args.json) > 1 {
         return Err(UserError::usage(
             "only one of --junit, --markdown and --json can go to standard output",
-            "give a file to the others, for example --junit report.xml",
+            "give files for the others, for example --junit report.xml",
         ));
     }
     let rules = rules(&args.rules)?;

@@ -63,10 +63,10 @@ fn check(args: &ExportArguments) -> Result<(), UserError> {
         ),
         (Some(format), Some(_)) if format.is_of_unlimited() => (
             format!("-f {} has no CPU counts", format.name()),
-            "leave --cpus out: which paths are the longest is asked on unlimited CPUs".to_owned(),
+            "leave --cpus out: the longest paths are those on unlimited CPUs".to_owned(),
         ),
         _ if has_tables && args.table.is_none() && is_dash(&args.output) => (
-            "there are several tables, and standard output is one".to_owned(),
+            "standard output can take only one of the tables".to_owned(),
             format!("give a folder with -o, or one of these with --table: {}", table_names()),
         ),
         (format, _) if args.per.is_some() && format != Some(Format::Folded) => (
@@ -89,9 +89,7 @@ fn formatted(
     parts: &Parts,
 ) -> Result<(), UserError> {
     if parts.timeline.is_none() && format.is_of_recordings() {
-        say(format_args!(
-            "note: a program JSON has no recorded times: only what the predicted runs show is written"
-        ));
+        say(format_args!("note: a program JSON has no recorded times: only predicted runs are written"));
     }
     for part in parts.program.findings.iter().filter_map(excerpt::sentence) {
         say(format_args!("note: {part}"));
@@ -112,8 +110,7 @@ fn formatted(
     if quantum_ns > 0 {
         let quantum = duration(quantum_ns as f64);
         say(format_args!(
-            "note: to fit in {} MB, what is shorter than {quantum} is joined, or left out and counted: --whole writes all, --from \
-             and --to show a part more finely",
+            "note: to fit in {} MB, stretches shorter than {quantum} are joined, or left out and counted: --whole writes all, --from and --to a part with more detail",
             MOST_BYTES / 1_000_000
         ));
     }

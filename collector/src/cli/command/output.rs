@@ -15,7 +15,7 @@ pub fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result
     match result {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(UserError::runtime(
             format!("standard output cannot be written: {error}"),
-            "check where the output goes to",
+            "check where the output goes",
         )),
         _ => Ok(()),
     }

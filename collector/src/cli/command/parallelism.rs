@@ -72,8 +72,8 @@ fn found<'r>(run: &'r Parallelism, wanted: &str) -> Result<&'r ParallelismRow, U
         [] => Err(unknown(wanted)),
         _ => {
             let names: Vec<&str> = places.iter().filter_map(|place| names().nth(*place)).collect();
-            let problem = format!("{} functions, locks and threads may be meant by '{wanted}'", names.len());
-            Err(UserError::usage(problem, format!("say which: {}", listed(&names))))
+            let problem = format!("'{wanted}' matches {} functions, locks and threads", names.len());
+            Err(UserError::usage(problem, format!("choose one: {}", listed(&names))))
         }
     }
 }

@@ -50,7 +50,7 @@ pub fn run(args: &ReportArguments, name: &str) -> Result<Outcome, UserError> {
 pub(super) fn asked(input: Input, name: &str) -> Result<Asked, UserError> {
     let Some((timeline, program)) = input.into_unsimulated() else {
         return Err(UserError::usage(
-            "a program has no requests: it says nothing about when calls began and ended",
+            "a program has no requests, since it has no recorded times of calls",
             format!("give a recording; `{}` makes one", record(name)),
         ));
     };
@@ -60,7 +60,7 @@ pub(super) fn asked(input: Input, name: &str) -> Result<Asked, UserError> {
     if calls.requests.is_empty() {
         return Err(UserError::usage(
             format!("there is no call of '{name}' in this recording"),
-            format!("record for longer, or another function: `{}`", record("NAME")),
+            format!("record for longer, or record another function: `{}`", record("NAME")),
         ));
     }
     let mut functions: Vec<String> = functions.iter().map(|function| function.name.clone()).collect();
@@ -88,8 +88,8 @@ fn functions<'t>(timeline: &'t Timeline, name: &str) -> Result<Vec<&'t FunctionF
         NameMatch::Several(places) => {
             let found: Vec<&str> = at(places).iter().map(|function| function.name.as_str()).collect();
             Err(UserError::usage(
-                format!("{} functions may be meant by '{name}'", found.len()),
-                format!("say which: {}; or '{name}*' for all that begin so", listed(&found)),
+                format!("'{name}' matches {} functions", found.len()),
+                format!("choose one: {}; or '{name}*' for all that begin with this", listed(&found)),
             ))
         }
         NameMatch::Nothing => Err(UserError::usage(

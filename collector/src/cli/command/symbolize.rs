@@ -18,7 +18,7 @@ pub fn run(args: &SymbolizeArguments) -> Result<Outcome, UserError> {
     let name = args.file.display();
     let Input::Session(read) = Input::open(&InputPlan::whole(args.file.clone()))? else {
         return Err(UserError::runtime(
-            format!("{name} is a program, not a session: its names are its own"),
+            format!("{name} is a program, not a session, and needs no symbols"),
             "give a file made by `longpole record`",
         ));
     };
@@ -26,7 +26,7 @@ pub fn run(args: &SymbolizeArguments) -> Result<Outcome, UserError> {
     if let Some(damage) = &info.damage {
         return Err(UserError::runtime(
             format!("{name} is not whole: {damage}"),
-            "names can be stored only in a whole session; `longpole report --symbol-dir DIR` shows what there is with names",
+            "names can be stored only in a whole session; `longpole report --symbol-dir DIR` shows the rest with names",
         ));
     }
     let mut found = names(&recording.facts, &args.sources)?;
@@ -39,7 +39,7 @@ pub fn run(args: &SymbolizeArguments) -> Result<Outcome, UserError> {
         false => recording::add_facts(&args.file, &found.facts).map_err(|error| {
             UserError::runtime(
                 format!("{name} cannot be written: {error}"),
-                "the session is as it was; check that its folder has room and may be written to",
+                "the session is unchanged; check that you may write to its folder and that the disk has room",
             )
         })?,
     };
@@ -60,14 +60,14 @@ pub fn run(args: &SymbolizeArguments) -> Result<Outcome, UserError> {
             writeln!(out, "functions that match {} only wait", safe(pattern))?;
         }
         if found.is_empty() {
-            writeln!(out, "nothing new: the session stays as it is")
+            writeln!(out, "nothing new: the session is unchanged")
         } else {
             writeln!(out, "{functions} functions and {calls} calls have better names or lines now")?;
             match left_out {
                 0 => Ok(()),
                 left_out => writeln!(
                     out,
-                    "the session has no room for {} of these names: it holds {} MiB of everything but events",
+                    "the session has no room for {} of these names: a session holds {} MiB of everything but events",
                     grouped(left_out),
                     FileLimits::FILE.bytes >> 20
                 ),

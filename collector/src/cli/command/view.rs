@@ -252,10 +252,10 @@ fn point(path: &Path) -> Result<Point, UserError> {
     };
     let parts = Input::open(&InputPlan::whole(path.to_owned()))?.into_parts();
     let Some(timeline) = parts.timeline else {
-        return no_point("was written by hand: nothing was measured");
+        return no_point("was written by hand, so it has no measured times");
     };
     let Some(cpus) = parts.program.recorded_cpus else {
-        return no_point("does not say on how many CPUs it was recorded");
+        return no_point("lacks the number of CPUs that it was recorded on");
     };
     Ok(Point { file, cpus, time_ns: timeline.end.0.saturating_sub(timeline.start.0) })
 }
@@ -265,10 +265,9 @@ fn next_to(input: &InputPlan) -> Result<PathBuf, UserError> {
     match &input.source {
         Source::File(path) => Ok(path.with_extension("html")),
         Source::Newest => Ok(crate::input::newest(Path::new("."))?.with_extension("html")),
-        Source::Stdin => Err(UserError::usage(
-            "what comes from standard input has no name to write beside",
-            "say where to write: -o OUT.html",
-        )),
+        Source::Stdin => {
+            Err(UserError::usage("a page from standard input needs a name", "give a file: -o OUT.html"))
+        }
     }
 }
 

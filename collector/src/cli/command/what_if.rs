@@ -23,8 +23,8 @@ pub fn run(args: &WhatIfArguments) -> Result<Outcome, UserError> {
     let changes = &args.changes;
     if !(args.rank || args.threads.is_some() || args.headroom.is_some() || changes.any()) {
         return Err(UserError::usage(
-            "nothing is to be changed",
-            "say what if: --scale NAME=0.8, --split-lock LOCK=4, --threads +1, --free-io; or ask --rank or --headroom FUNCTION",
+            "no change is given",
+            "give a change: --scale NAME=0.8, --split-lock LOCK=4, --threads +1, --free-io; or ask --rank or --headroom FUNCTION",
         ));
     }
     let input = args.studied.input.plan();
@@ -40,7 +40,7 @@ pub fn run(args: &WhatIfArguments) -> Result<Outcome, UserError> {
         let [function] = found[..] else {
             return Err(UserError::usage(
                 format!("--headroom '{name}' matches {} functions", found.len()),
-                "give the name of one of them",
+                "give the name of one",
             ));
         };
         let name = program.functions[function.0 as usize].name.as_str();
@@ -95,15 +95,15 @@ fn other_threads(
     let search = Search::new(own, &args.cpus, model).map_err(super::invalid)?;
     let unknown = |what: &str| {
         UserError::runtime(
-            format!("what another number of threads brings is not known: {what}"),
+            format!("the gain of another number of threads is not known: {what}"),
             "`longpole report` shows in THREADS which threads do the same",
         )
     };
     let threads = match &wanted.name {
         Some(name) => search.cohort(name).ok_or_else(|| {
             UserError::usage(
-                format!("no threads are called '{name}' in this recording"),
-                format!("there are: {}", listed(&search.cohort_names())),
+                format!("this recording has no threads called '{name}'"),
+                format!("threads are: {}", listed(&search.cohort_names())),
             )
         })?,
         None => search.workers().ok_or_else(|| unknown("no threads do the same and most of the work"))?,
@@ -181,7 +181,7 @@ fn edits(studied: &Studied, changes: &Changes, model: &Model) -> Result<(Vec<Edi
         [function] => Ok(function),
         _ => Err(UserError::usage(
             format!("{option} '{name}' matches several functions"),
-            "give the name of one of them",
+            "give the name of one",
         )),
     };
     // Standard functions that count for a function are scaled with it, as in FIX, unless the user scales them by name.

@@ -23,10 +23,10 @@ pub struct Analyzed {
 /// Which part of it, all of which is taken however large it is: results of several recordings are compared, or with a limit.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct Between {
-    /// Take the recording from here on: so long after its start (90s) or a time of day (10:32:05)
+    /// Take the recording from here on: a time after the start (90s) or a time of day (10:32:05)
     #[arg(long, value_name = "TIME", value_parser = value::moment)]
     pub from: Option<Moment>,
-    /// Take it up to here
+    /// Take the recording up to here
     #[arg(long, value_name = "TIME", value_parser = value::moment)]
     pub to: Option<Moment>,
 }
@@ -42,8 +42,8 @@ impl From<Between> for RecordingPart {
 pub struct PartArguments {
     #[command(flatten)]
     pub between: Between,
-    /// Take all of that, however long it takes: of more than 500,000 records only the 250,000 that are most like all are taken, fewer
-    /// where a record stands for many lock operations
+    /// Take the whole recording, which may take long: without this, longpole takes of more than 500,000 records the 250,000 most like all,
+    /// fewer where a record stands for many lock operations
     #[arg(long)]
     pub whole: bool,
 }
@@ -81,8 +81,8 @@ impl Analyzed {
 /// On which model of a scheduler.
 #[derive(Debug, Args)]
 pub struct Scheduling {
-    /// How threads share CPUs: eevdf (as Linux), ideal (infinitely small slices at no cost), or auto: eevdf for what was
-    /// recorded, ideal for a program that was written by hand
+    /// How threads share CPUs: eevdf (as Linux), ideal (infinitely small slices at no cost), or auto: eevdf for a
+    /// recording, ideal for a program written by hand
     #[arg(long, value_name = "MODEL", default_value = "auto", hide_possible_values = true, value_parser = value::model())]
     pub model: Maybe<Scheduler>,
 }
@@ -92,7 +92,7 @@ pub struct Scheduling {
 pub struct Studied {
     #[command(flatten)]
     pub input: Analyzed,
-    /// Leave out what samples say: all time counts for the innermost function with probes
+    /// Ignore samples: all time counts for the innermost function with probes
     #[arg(long)]
     pub probed_only: bool,
     #[command(flatten)]
@@ -107,7 +107,7 @@ pub struct SlackArguments {
     /// Show at most this many functions
     #[arg(long, value_name = "N", default_value = "10", value_parser = value::count::<usize>)]
     pub top: usize,
-    /// Standard functions by themselves, too: what they compute counts for who uses them otherwise
+    /// List standard functions, too; by default their time counts for their callers
     #[arg(long)]
     pub all: bool,
     #[command(flatten)]
@@ -119,7 +119,7 @@ pub struct SlackArguments {
 
 #[derive(Debug, Args)]
 pub struct ParallelismArguments {
-    /// Of the run that is predicted on these CPU counts, for example 1,2,4-8,inf [default: the run as it was recorded; of a
+    /// Of the run predicted on these CPU counts, for example 1,2,4-8,inf [default: the recorded run; of a
     /// program JSON: inf]
     #[arg(long, value_name = "LIST", value_parser = value::cpu_list)]
     pub cpus: Option<List<Cpus>>,
@@ -142,14 +142,14 @@ pub struct ParallelismArguments {
 
 #[derive(Debug, Args)]
 pub struct CompareMetricsArguments {
-    /// Of the run that is predicted on this many CPUs: a number, or inf [default: as many as were recorded; of a program JSON:
+    /// Of the run predicted on this many CPUs: a number, or inf [default: the recorded number; of a program JSON:
     /// inf]
     #[arg(long, value_name = "N", value_parser = study::one_cpu_count)]
     pub cpus: Option<Cpus>,
     /// Show at most this many functions
     #[arg(long, value_name = "N", default_value = "10", value_parser = value::count::<usize>)]
     pub top: usize,
-    /// Standard functions by themselves, too: what they compute counts for who uses them otherwise
+    /// List standard functions, too; by default their time counts for their callers
     #[arg(long)]
     pub all: bool,
     #[command(flatten)]
@@ -173,16 +173,16 @@ pub struct PathsArguments {
     /// Show the path with this rank edge by edge
     #[arg(long, value_name = "N", value_parser = value::count_to::<MOST_PATHS>)]
     pub show: Option<u32>,
-    /// List one path, and the next one for each line of standard input (Enter), until q or the end of it
+    /// List one path, and the next one for each line of standard input (Enter), until q or the input's end
     #[arg(long, conflicts_with_all = ["k", "within", "show", "segments", "top", "json"])]
     pub next: bool,
-    /// Say of every operation how many of the paths go through it, too
+    /// Also list how many of the paths go through each operation
     #[arg(long)]
     pub segments: bool,
     /// Show at most this many functions, locks and threads each
     #[arg(long, value_name = "N", default_value = "10", value_parser = value::count::<usize>)]
     pub top: usize,
-    /// Standard functions by themselves, too: what they compute counts for who uses them otherwise
+    /// List standard functions, too; by default their time counts for their callers
     #[arg(long)]
     pub all: bool,
     #[command(flatten)]
@@ -194,13 +194,9 @@ pub struct PathsArguments {
 
 /// Help below the options of `what-if`.
 const WHAT_IF_HELP: &str = "\
-A factor is what is left: parse=0.8 makes parse a fifth faster, parse=0 leaves it out, parse=2 doubles it. NAME may be a \
-pattern ('hash*') or as much of the name as is needed ('update' for 'shop::update(int)'). \
-Scaled is what a function computes itself, and the standard functions (memcpy, malloc) that are mostly used by it; not what else it \
-calls or waits for.
+parse=0.8 leaves four fifths of parse's time, parse=0 nothing, parse=2 doubles it. NAME may be a pattern ('hash*') or an unambiguous part of the name ('update' for 'shop::update(int)'). A factor scales what a function computes itself, and the standard functions (memcpy, malloc) that mostly this function uses; not other functions that it calls, nor its waits.
 
-Would more CPUs help? --cpus 4,8,16. Would more threads? --threads +1, or --threads 8 for eight of the threads that do the same and \
-most of the work. What they compute is divided among more; what they compute under a lock that threads wait for is not.";
+Would more CPUs help? --cpus 4,8,16. Would more threads? --threads +1, or --threads 8 for eight of the threads that do the same and most of the work. Their work is divided among more threads, except work under a lock that threads wait for.";
 
 /// What is to be changed: all of it together.
 #[derive(Debug, Args)]
@@ -215,16 +211,16 @@ pub struct Changes {
     /// A semaphore begins with this many permits, for example connections=8 (may be repeated)
     #[arg(long, value_name = "SEMAPHORE=N", value_parser = study::permits)]
     pub permits: Vec<(String, u32)>,
-    /// Nobody waits for this lock: the most that any change to it gains (may be repeated)
+    /// No thread waits for this lock: the most that any change to the lock gains (may be repeated)
     #[arg(long, value_name = "LOCK")]
     pub free_lock: Vec<String>,
-    /// What a function computes under a lock is computed before it is taken, for example parse=cache (may be repeated)
+    /// A function computes before it takes a lock, not under the lock, for example parse=cache (may be repeated)
     #[arg(long, value_name = "FUNCTION=LOCK", value_parser = study::move_out)]
     pub move_out: Vec<(String, String)>,
-    /// The thread that computes most of a function shares that among this many, for example parse=4 (may be repeated)
+    /// The thread that computes most of a function divides that among this many threads, for example parse=4 (may be repeated)
     #[arg(long, value_name = "FUNCTION=N", value_parser = study::divide)]
     pub divide: Vec<(String, u32)>,
-    /// Threads that wait for each other have equally much to do
+    /// Threads that wait for each other have the same amount of work
     #[arg(long)]
     pub divide_evenly: bool,
     /// Waiting for devices takes no time
@@ -233,7 +229,7 @@ pub struct Changes {
     /// No thread sleeps or waits for a timer
     #[arg(long)]
     pub no_sleeps: bool,
-    /// Threads that wait for a spin lock give their CPU away
+    /// Threads that wait for a spin lock yield their CPUs
     #[arg(long)]
     pub no_spinning: bool,
     /// Waking threads and putting them on CPUs takes no time
@@ -269,7 +265,7 @@ pub struct WhatIfArguments {
     /// How far can this function be made faster before another one takes its place?
     #[arg(long, value_name = "FUNCTION", conflicts_with_all = ["rank", "changes"])]
     pub headroom: Option<String>,
-    /// What would every function gain from being 10, 20, 50 and 100 % faster?
+    /// What is gained if a function computes 10, 20, 50 and 100 % less, for every function?
     #[arg(long, conflicts_with = "changes")]
     pub rank: bool,
     /// CPU counts to predict for
@@ -279,7 +275,7 @@ pub struct WhatIfArguments {
     #[arg(long, value_name = "N", default_value = "10", value_parser = value::count::<usize>, requires = "rank",
         conflicts_with_all = ["changes", "threads", "headroom"])]
     pub top: usize,
-    /// With --rank: standard functions by themselves, too; what they compute counts for who uses them otherwise
+    /// With --rank: list standard functions, too; by default their time counts for their callers
     #[arg(long, requires = "rank")]
     pub all: bool,
     #[command(flatten)]
@@ -311,7 +307,7 @@ pub struct DiffArguments {
     pub cpus: List<Cpus>,
     #[command(flatten)]
     pub scheduling: Scheduling,
-    /// Exit with 3 if it grows by more than this, for example +5% or parse=+5% (may be repeated)
+    /// Exit with 3 if the time grows by more than this, for example +5% or parse=+5% (may be repeated)
     #[arg(long, value_name = "[NAME=]PERCENT", value_parser = study::threshold)]
     pub fail_on: Vec<Threshold>,
     /// Show at most this many functions and locks each
@@ -338,7 +334,7 @@ pub struct CheckArguments {
     /// Write the outcome as JUnit XML, to a file or instead of the text
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub junit: Option<PathBuf>,
-    /// Write it as Markdown, to a file or instead of the text
+    /// Write the outcome as Markdown, to a file or instead of the text
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub markdown: Option<PathBuf>,
     #[command(flatten)]

@@ -35,7 +35,7 @@ pub fn functions_of_both(programs: [&Program; 2], name: &str) -> Result<BTreeSet
         NameMatch::Nothing => {
             let hint = "`longpole report FILE` lists the functions";
             let UserError { hint, .. } = unknown("function", name, names(), hint);
-            Err(UserError::usage(format!("there is no function '{name}' in either of the two"), hint))
+            Err(UserError::usage(format!("neither of the two has a function '{name}'"), hint))
         }
     }
 }
@@ -48,11 +48,14 @@ fn at<'n>(names: impl Iterator<Item = &'n str>, places: &[usize]) -> Vec<&'n str
 
 /// The error for an ambiguous name.
 fn several(what: &str, name: &str, names: &[&str]) -> UserError {
-    let or_all =
-        if what == "functions" { format!("; or '{name}*' for all that begin so") } else { String::new() };
+    let or_all = if what == "functions" {
+        format!("; or '{name}*' for all that begin with this")
+    } else {
+        String::new()
+    };
     UserError::usage(
-        format!("{} {what} may be meant by '{name}'", names.len()),
-        format!("say which: {}{or_all}", listed(names)),
+        format!("'{name}' matches {} {what}", names.len()),
+        format!("choose one: {}{or_all}", listed(names)),
     )
 }
 
@@ -66,7 +69,7 @@ pub fn lock(program: &Program, name: &str) -> Result<ObjectId, UserError> {
 pub fn semaphore(program: &Program, name: &str) -> Result<ObjectId, UserError> {
     let has_permits: Vec<bool> =
         (0..program.objects.len() as u32).map(|number| permits(program, ObjectId(number)) > 0).collect();
-    let otherwise = "`longpole report FILE` names one whose permits are all in use";
+    let otherwise = "`longpole report FILE` names a semaphore whose permits are all in use";
     object(program, name, ("semaphore", otherwise), &has_permits)
 }
 
@@ -185,7 +188,7 @@ mod tests {
         assert_eq!(hint("hsah"), "did you mean hash?");
         assert_eq!(
             hint("parse"),
-            "say which: parse_file, parse_line; or 'parse*' for all that begin so",
+            "choose one: parse_file, parse_line; or 'parse*' for all that begin with this",
             "one of them is to be named"
         );
         assert_eq!(hint("insrt"), "did you mean db::Store::insert?");
@@ -208,7 +211,7 @@ mod tests {
         assert_eq!(lock(&program, "cache").ok(), lock(&program, "mutex cache").ok());
         assert!(lock(&program, "cache").is_ok());
         let error = lock(&program, "m").expect_err("two of them");
-        assert_eq!(error.hint, "say which: mutex m, spin lock m");
+        assert_eq!(error.hint, "choose one: mutex m, spin lock m");
         assert_eq!(lock(&program, "cahce").expect_err("none").hint, "did you mean mutex cache?");
     }
 
@@ -218,7 +221,7 @@ mod tests {
         let text = r#"{"format":"longpole-program","version":1,"threads":[{"name":"T","ops":[["lock","mutex m"],
             ["unlock","mutex m"],["lock","mutex m #2"],["unlock","mutex m #2"]]}]}"#;
         let program = engine::program::json::read(text).expect("a program");
-        assert_eq!(lock(&program, "m").expect_err("two of them").hint, "say which: mutex m, mutex m #2");
+        assert_eq!(lock(&program, "m").expect_err("two of them").hint, "choose one: mutex m, mutex m #2");
         assert!(lock(&program, "mutex m").is_ok() && lock(&program, "m #2").is_ok());
     }
 }

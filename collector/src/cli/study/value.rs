@@ -55,10 +55,9 @@ pub fn threads(text: &str) -> Result<Threads, UserError> {
 /// `5%`: a share up to 100 %.
 pub fn part(text: &str) -> Result<f64, UserError> {
     match share(text)? {
-        share if share > 1.0 => Err(UserError::usage(
-            "@ is more than 100 %",
-            "no path is shorter than nothing: give a percentage such as @ 5%",
-        )),
+        share if share > 1.0 => {
+            Err(UserError::usage("@ is more than 100 %", "give a percentage up to 100, such as @ 5%"))
+        }
         share => Ok(share),
     }
 }
@@ -71,8 +70,8 @@ pub fn scale(text: &str) -> Result<(String, f64), UserError> {
     match factor.trim().parse::<f64>() {
         Ok(factor) if (0.0..=MOST).contains(&factor) => Ok((name, factor)),
         _ => Err(UserError::usage(
-            format!("@ '{text}': the factor is no number from 0 to {MOST}"),
-            "a factor is what is left: 0.8 is a fifth less, 0 is nothing, 2 is twice as much",
+            format!("@ '{text}': the factor is not a number from 0 to {MOST}"),
+            "0.8 leaves four fifths of the time, 0 nothing, 2 doubles it",
         )),
     }
 }
@@ -100,7 +99,7 @@ fn parts(text: &str, example: &str) -> Result<(String, u32), UserError> {
         parts if parts <= MOST => Ok((name, parts)),
         _ => Err(UserError::usage(
             format!("@ '{text}': more than {MOST} parts"),
-            "as many parts as there are threads are enough",
+            "as many parts as threads are enough",
         )),
     }
 }

@@ -173,7 +173,7 @@ fn locks(measured: &Measured<'_>, packets: &mut Packets<'_>) -> io::Result<()> {
             packets.begin(&Event::new(track, from, name))?;
             packets.end(track, to)?;
         } else {
-            packets.instant(&Event::new(track, from, "takes it; when it gave it back is not known"))?;
+            packets.instant(&Event::new(track, from, "takes it; the time of release is not known"))?;
         }
         tracks.insert((section.object, section.thread), (number, to));
     }

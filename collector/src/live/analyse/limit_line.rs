@@ -19,7 +19,7 @@ const MOST_EVENTS: u64 = 4_000_000;
 pub fn limit_and_cost(file: &Path, events: u64) -> (Option<String>, Option<Overhead>) {
     let Ok(input) = Input::open_small(file, (MOST_RECORDS, MOST_EVENTS), events) else { return (None, None) };
     let Some(input) = input else {
-        let text = "not looked for among this many events: `longpole report` does that";
+        let text = "not searched among this many events: `longpole report` does that";
         return (Some(text.to_owned()), None);
     };
     let program = input.into_program();

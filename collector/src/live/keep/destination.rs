@@ -159,7 +159,7 @@ impl<D: Disk> Destination<D> {
         if has_name {
             Ok(())
         } else {
-            Err(io::Error::new(io::ErrorKind::NotFound, "it was removed meanwhile"))
+            Err(io::Error::new(io::ErrorKind::NotFound, "another program removed the file"))
         }
     }
 

@@ -98,7 +98,7 @@ pub fn broken_off_text(keep: &Keep, path: &Path) -> Option<String> {
     let Keep::Newest { .. } = keep else { return None };
     let file = path.display();
     Some(format!(
-        "! not joined: {file} has the newest part; a file named -older next to it has the one before"
+        "! not joined: {file} has the newest part; the file -older next to {file} has the part before"
     ))
 }
 
@@ -122,9 +122,9 @@ pub fn kept_text(keep: &Keep, written: &Written, saved: &[PathBuf]) -> Option<St
         Older::Joined => {}
         Older::Apart(path) => {
             let path = path.display();
-            text.push_str(&format!("; the part before it is in {path}, since the two could not be joined"));
+            text.push_str(&format!("; the part before is in {path}, since both could not be joined"));
         }
-        Older::Removed => text.push_str("; the file with the part before it was removed meanwhile"),
+        Older::Removed => text.push_str("; another program removed the file with the part before"),
     }
     if let [one] = saved {
         text.push_str(&format!("; saved before to {}", one.display()));
@@ -148,8 +148,8 @@ mod tests {
         };
         let apart = said(true, Older::Apart("a-older-2.lp".into()));
         assert!(apart.contains("there was no room for more in") && apart.contains(" in a-older-2.lp, since"));
-        assert!(said(false, Older::Removed).ends_with("was removed meanwhile"));
-        assert!(!said(true, Older::Joined).contains("the part before it"));
+        assert!(said(false, Older::Removed).ends_with("removed the file with the part before"));
+        assert!(!said(true, Older::Joined).contains("the part before"));
     }
 
     #[test]

@@ -232,7 +232,7 @@ impl Executor {
         match (&self.window_file, shown) {
             (Some((file, messages)), Some(recording)) => file.write(recording, messages),
             _ => {
-                self.answer("events are kept of the newest screen only: ] goes there".to_owned());
+                self.answer("only the newest screen can be written: ] goes there".to_owned());
                 self.dirty = true;
             }
         }
@@ -276,7 +276,7 @@ impl Executor {
         match &self.function_finder {
             _ if request.pattern.is_empty() => self.answer("no function is chosen".to_owned()),
             Some(function_finder) => function_finder.request(request, pids),
-            None => self.answer("functions have no probes here: nothing can be changed".to_owned()),
+            None => self.answer("functions have no probes here, so none can be set or removed".to_owned()),
         }
     }
 

@@ -105,7 +105,7 @@ impl CodeNamer {
     /// The remaining names. Waits for them, but not forever.
     pub fn finish(mut self) -> Vec<CodeFact> {
         self.news = None;
-        super::rest(&self.names, "some sampled code has no names yet; `longpole symbolize` finds them")
+        super::rest(&self.names, "some sampled code has no names yet; `longpole symbolize` finds names")
     }
 }
 

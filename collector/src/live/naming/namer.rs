@@ -62,7 +62,7 @@ impl Namer {
     /// The remaining names. Waits for them, but not forever.
     pub fn finish(mut self) -> Vec<AddressFact> {
         self.asks = None;
-        super::rest(&self.names, "some locks are called by their addresses")
+        super::rest(&self.names, "some locks have addresses in place of names")
     }
 }
 

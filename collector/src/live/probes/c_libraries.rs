@@ -18,7 +18,7 @@ use symbols::{LibcFunctions, Parsers};
 const MOST_FILES: usize = 128;
 
 /// Why a process that may copy or check its own code gets no probes.
-pub const SPARED: &str = "it may copy, move or check code, and probes would end it";
+pub const SPARED: &str = "it may copy, move or check code, and probes would kill it";
 
 /// Looks, with a pause between them, while the kernel replaces a process's program: meanwhile its environment is empty.
 /// A program that has no environment at all is looked at as often.
@@ -147,7 +147,7 @@ impl CLibraries {
         if files.iter().any(|file| !file.is_loader && !file.functions.functions.is_empty()) {
             LibcChoice::Probes(LibcProbes { pid, files, own, namespace, unfit: Vec::new() })
         } else {
-            LibcChoice::None(why.unwrap_or_else(|| "it has no C library that is known".to_owned()))
+            LibcChoice::None(why.unwrap_or_else(|| "longpole does not know its C library".to_owned()))
         }
     }
 
@@ -176,10 +176,10 @@ impl CLibraries {
             return Err(match kind {
                 CLibraryKind::Program => {
                     format!(
-                        "{name} is statically linked and names no synchronization function of a C library"
+                        "{name} is statically linked and has no names of a C library's synchronization functions"
                     )
                 }
-                _ => format!("{name} names no synchronization function"),
+                _ => format!("{name} has no names of synchronization functions"),
             });
         }
         Ok(LibcFile { id, name, file, functions, is_loader: kind == CLibraryKind::Loader })

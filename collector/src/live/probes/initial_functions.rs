@@ -57,8 +57,9 @@ pub(super) fn choose(
     let mut chosen = Chosen::default();
     for (number, Subject { pid, name, binary, held, is_script, .. }) in subjects.iter().enumerate() {
         let Some(binary) = binary else {
-            remarks
-                .push(format!("{name}: it cannot be told which program this runs, so no function is probed"));
+            remarks.push(format!(
+                "{name}: the program that this process runs is not known, so no function is probed"
+            ));
             continue;
         };
         // A script has no symbols, and missing ones of its interpreter may not matter: many scripts run another program.
@@ -126,7 +127,5 @@ pub(super) fn named_cost(plan: &CapturePlan, costs: Option<HitCosts>, count: usi
     asked.then_some(())?;
     let call_us = costs.map(|costs| (costs.entry.total_ns() + costs.exit.total_ns()) as f64 / 1e3);
     let call = call_us.map_or("an unknown time".to_owned(), |us| format!("{us:.1} µs"));
-    Some(format!(
-        "named with --functions, so probed at once: {count} functions, each call of one costs {call} more"
-    ))
+    Some(format!("named with --functions, so probed at once: {count} functions; each call costs {call} more"))
 }

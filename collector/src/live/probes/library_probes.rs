@@ -79,8 +79,7 @@ impl ProbedFunctions {
             NameMatch::These(places) => at(places).map(|chosen| chosen.fact.id).collect(),
             NameMatch::Several(places) => {
                 let names: Vec<&str> = at(places).map(|chosen| chosen.fact.name.as_str()).collect();
-                let sentence =
-                    format!("{} functions may be meant by {pattern}: {}", names.len(), listed(&names));
+                let sentence = format!("{pattern} matches {} functions: {}", names.len(), listed(&names));
                 return Granted { sentence, ..Granted::default() };
             }
         };

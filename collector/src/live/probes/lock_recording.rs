@@ -53,7 +53,7 @@ impl std::fmt::Display for How {
                     libraries.join(" and ")
                 )
             }
-            How::NotInside(reason) | How::No(reason) => write!(f, "as the scheduler shows them: {reason}"),
+            How::NotInside(reason) | How::No(reason) => write!(f, "known only from waits: {reason}"),
         }
     }
 }

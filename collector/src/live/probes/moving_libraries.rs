@@ -52,8 +52,7 @@ pub(super) fn may_move(mover: &str) -> String {
 /// A remark on a program that a probe may end.
 pub(super) fn remark(mover: &str) -> String {
     format!(
-        "{}, and a copy with a probe in it would end it (SIGTRAP): functions are known from samples (±) only; --functions \
-         'GLOB' probes some in spite of that",
+        "{}, and a probe in a copy would kill the process (SIGTRAP): functions are known only from samples (±); --functions 'GLOB' probes some all the same",
         may_move(mover)
     )
 }

@@ -18,7 +18,8 @@ use symbols::binary::{Binaries, Binary};
 use symbols::{self, ChosenFunction, MovesCode, Parser, Parsers, SymbolError, SymbolSummary};
 
 /// The remark about a program whose functions have no probes yet.
-const SEEN_FIRST: &str = "functions are known from samples (±) until some are found to be worth probes (--functions '*' probes all at once)";
+const SEEN_FIRST: &str =
+    "functions are known from samples (±) until some are worth probes (--functions '*' probes all at once)";
 
 /// A program with more functions than this gets no probes before samples show which functions matter. A browser or a
 /// runtime calls very many functions while it starts, and hardly gets on until the probes are removed: node with four
@@ -26,7 +27,7 @@ const SEEN_FIRST: &str = "functions are known from samples (±) until some are f
 const MOST_AT_ONCE: usize = 1_024;
 /// The same remark where no samples are taken.
 const NEVER_SEEN: &str =
-    "no function gets probes: without samples none is found to be worth them (--functions 'GLOB' names some)";
+    "no function gets probes: without samples, longpole cannot choose any (--functions 'GLOB' names some)";
 
 /// The table of functions, which grows while recording.
 pub struct ProbedFunctions {
@@ -201,7 +202,7 @@ impl ProbedFunctions {
                         self.libc.spare(pid, with_libc);
                         return Ok(self.none_at_first(pid, binary, &summary, remark(&mover)));
                     }
-                    Some(mover) => log::warn!("probes may end {name}, which {}", may_move(&mover)),
+                    Some(mover) => log::warn!("probes may kill {name}, which {}", may_move(&mover)),
                     None => {}
                 }
                 if self.from_samples {
@@ -349,8 +350,7 @@ fn path_of(pid: u32, binary: &Path) -> String {
 /// The remark about a program with more functions than [`MOST_AT_ONCE`].
 fn too_many(functions: usize) -> String {
     format!(
-        "{} functions, too many to have probes at once: known from samples (±); --functions or --max-functions says which get \
-         some",
+        "{} functions, too many to probe all at once: known from samples (±); --functions or --max-functions chooses some to probe",
         grouped(functions as u64)
     )
 }
@@ -360,8 +360,9 @@ fn hint(is_go: bool, total: usize, missing: Option<&str>) -> Option<&'static str
     if total == 0 {
         // A user who installed a package does not build it.
         let is_packaged = missing.is_some_and(|missing| missing.contains("-dbgsym"));
-        (!is_packaged)
-            .then_some("function names come from the symbol table: build it without -s and do not strip it")
+        (!is_packaged).then_some(
+            "function names come from the symbol table: build the program without -s and do not strip it",
+        )
     } else if is_go {
         Some(
             "the times of Go functions are inferred, since their returns cannot be probed; without --exact they are sampled",

@@ -7,8 +7,7 @@ use capture::target::Process;
 pub(super) fn traced(process: &Process) -> Option<String> {
     let (pid, name) = process.tracer.as_ref()?;
     Some(format!(
-        "{} is traced by {name} (pid {pid}): what that stops shows as waiting, and a breakpoint of it on the first \
-         instruction of a function that gets a probe is lost",
+        "{name} (pid {pid}) traces {}: its stops show as waiting, and its breakpoint on the first instruction of a function that gets a probe is lost",
         process.program_name()
     ))
 }
@@ -20,8 +19,7 @@ pub(super) fn ended(process: &Process) -> Option<String> {
     let is_ending = program.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
     (is_ending || !is_alive(process.pid)).then(|| {
         format!(
-            "{} (pid {}) ended while longpole was attaching to it: what was seen until then is recorded, and for short \
-             programs there is `longpole record -- CMD`",
+            "{} (pid {}) ended while longpole was attaching: only events until then are recorded; start short programs by `longpole record -- CMD`",
             process.program_name(),
             process.pid
         )
@@ -35,7 +33,7 @@ pub(super) fn replaced(process: &Process) -> Option<String> {
     let gone = path.to_string_lossy().ends_with(" (deleted)") && !path.starts_with("/memfd:");
     gone.then(|| {
         format!(
-            "{}: replaced or deleted on disk since it was started: what is told of it is of the file that runs",
+            "{}: replaced or deleted on disk since the start: names are those of the file that runs",
             process.program_name()
         )
     })

@@ -268,7 +268,7 @@ impl EventSource for LiveSource {
     fn bell(&mut self) -> Option<Doorbell> {
         let bell = self.interposed.as_ref()?.bell();
         self.has_bell = bell.is_ok();
-        bell.inspect_err(|error| log::warn!("rings of the command are looked at all the time: {error}")).ok()
+        bell.inspect_err(|error| log::warn!("longpole has to poll the command's rings: {error}")).ok()
     }
 
     fn longest_pause(&self) -> Duration {

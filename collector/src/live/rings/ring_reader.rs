@@ -377,7 +377,7 @@ fn namer(
 ) -> Option<Namer> {
     let started =
         source.is_live().then(|| Namer::start(poll_intervals, messages.clone(), source.launched()))?;
-    started.inspect_err(|error| log::warn!("locks are called by their addresses: {error}")).ok()
+    started.inspect_err(|error| log::warn!("locks have addresses in place of names: {error}")).ok()
 }
 
 /// The next pause: half the last one after many records, twice the last one after few. It is at most `longest`, and at

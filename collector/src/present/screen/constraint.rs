@@ -27,9 +27,9 @@ pub(super) fn of_cache_line(
     let how = match (is_false, threads.saturating_sub(readers)) {
         (false, _) => format!("change it{run}"),
         (true, _) if readers == 0 => format!("change words of their own in one cache line{run}"),
-        (true, 1) => format!("use different words in one cache line{run}, one of them changes its own"),
+        (true, 1) => format!("use different words in one cache line{run}, one changes its own"),
         (true, changing) => {
-            format!("use different words in one cache line{run}, {changing} of them change their own")
+            format!("use different words in one cache line{run}, {changing} change their own")
         }
     };
     format!(
@@ -66,13 +66,13 @@ fn of_kernel_locks(subject: SupportSubject, threads: usize, waits: Option<LockWa
     let is_map = subject == SupportSubject::Memory;
     match waits {
         // Each process has one lock for its memory map.
-        None if is_map && threads > 1 => "; waits for its lock: not recorded here".to_owned(),
+        None if is_map && threads > 1 => "; waits for the memory map's lock: not recorded here".to_owned(),
         Some(waits) if subject.is_kernels() && waits.share() >= TOLD => {
             let share = waits.share() * 100.0;
-            let of = if is_map && waits.is_sleep() { "its lock" } else { "locks of the kernel" };
+            let of = if is_map && waits.is_sleep() { "the memory map's lock" } else { "locks of the kernel" };
             match threads {
-                0 | 1 => format!("; {share:.0} % of its time it waits for {of}"),
-                _ => format!("; {share:.0} % of their time they wait for {of}"),
+                0 | 1 => format!("; the thread waits for {of} {share:.0} % of its time"),
+                _ => format!("; these threads wait for {of} {share:.0} % of their time"),
             }
         }
         _ => String::new(),
@@ -98,7 +98,7 @@ pub(super) fn of_too_many_threads(
         _ => String::new(),
     };
     format!(
-        "too many threads: {threads}{run} on {}, and wait for each other. With {then} of them {}{most}.",
+        "too many threads: {threads}{run} on {} wait for each other. With {then} threads: {}{most}.",
         cpus(limit.cpus),
         duration(limit.without_ns)
     )
@@ -162,7 +162,7 @@ pub(super) fn of_cost(
 ) -> String {
     let of = function.unwrap_or("All work".to_owned());
     format!(
-        "work that costs more on more CPUs: {growth:.1} times the CPU time on {many} that it takes on {few}. {of} takes {} instead \
+        "work that costs more on more CPUs: {growth:.1} times as much CPU time on {many} CPUs as on {few}. {of} takes {} instead \
          of {}. Threads share memory, caches or locks there. Up to {most} of the time.",
         duration(many_ns),
         duration(few_ns),
@@ -187,8 +187,8 @@ pub(super) fn of_too_few_threads(threads: usize, function: Option<String>, busy:
 pub(super) fn of_goroutines(lock: &str, function: Option<&str>, samples: u64, busy: f64) -> String {
     let by = function.map_or(String::new(), |function| format!(" in {}", short(function)));
     format!(
-        "probably a {lock}: goroutines wait for one{by}, as {} samples of their waking and falling asleep show, and only \
-         {busy:.1} CPUs are busy. How long they wait is not visible.",
+        "probably a {lock}: goroutines wait for one{by}, as {} samples of sleeps and wake-ups show, and only \
+         {busy:.1} CPUs are busy. How long goroutines wait is not visible.",
         grouped(samples)
     )
 }
@@ -207,10 +207,14 @@ pub(super) fn of_open_requests(kind: &LimitKind) -> String {
         queued if queued >= UNREAD => format!(", {:.0} % of that unread in the socket", queued * 100.0),
         _ => String::new(),
     };
-    let what = if *hidden { "what goroutines wait for: a lock, a channel, a timer" } else { "what for" };
+    let what = if *hidden {
+        "What goroutines wait for (a lock, a channel, a timer)"
+    } else {
+        "What the requests wait for"
+    };
     format!(
         "not known: {open:.1} requests wait at a time ({port}), {} each{unread}, and only {busy:.2} CPUs are busy. \
-         Not visible is {what}.",
+         {what} is not visible.",
         duration(*mean_ns)
     )
 }
@@ -221,8 +225,8 @@ mod tests {
 
     #[test]
     fn the_limit_of_goroutines_names_the_function_if_known() {
-        let expected = "probably a sync.Mutex: goroutines wait for one in main.handle, as 3 samples of their waking and \
-                        falling asleep show, and only 1.2 CPUs are busy. How long they wait is not visible.";
+        let expected = "probably a sync.Mutex: goroutines wait for one in main.handle, as 3 samples of sleeps and wake-ups show, and only \
+         1.2 CPUs are busy. How long goroutines wait is not visible.";
         assert_eq!(of_goroutines("sync.Mutex", Some("main.handle"), 3, 1.2), expected);
         assert!(
             of_goroutines("channel", None, 2, 0.1)
@@ -239,13 +243,16 @@ mod tests {
             |slept_ns, spun_ns| Some(LockWaits { count: 9, slept_ns, spun_ns, longest_ns: 7, of_ns: 100 });
         let memory = SupportSubject::Memory;
         let text = said(memory, 4, of(30, 8));
-        assert!(text.ends_with("for fill; 38 % of their time they wait for its lock."), "{text}");
+        assert!(
+            text.ends_with("for fill; these threads wait for the memory map's lock 38 % of their time."),
+            "{text}"
+        );
         let text = said(memory, 4, of(3, 8));
-        assert!(text.ends_with("; 11 % of their time they wait for locks of the kernel."), "{text}");
+        assert!(text.ends_with("; these threads wait for locks of the kernel 11 % of their time."), "{text}");
         let text = said(SupportSubject::Files, 1, of(30, 0));
-        assert!(text.ends_with("; 30 % of its time it waits for locks of the kernel."), "{text}");
+        assert!(text.ends_with("; the thread waits for locks of the kernel 30 % of its time."), "{text}");
         let text = said(memory, 2, None);
-        assert!(text.ends_with("; waits for its lock: not recorded here."), "{text}");
+        assert!(text.ends_with("; waits for the memory map's lock: not recorded here."), "{text}");
         for (subject, threads, waits) in
             [(memory, 1, None), (memory, 4, of(0, 0)), (SupportSubject::Files, 2, None)]
         {

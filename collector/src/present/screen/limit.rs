@@ -124,7 +124,7 @@ fn on_path(limit: &Limit) -> Option<String> {
         _ => return None,
     };
     Some(format!(
-        "{what}: {} of the critical path, though without it other waits take as long.",
+        "{what}: {} of the critical path; without it, other waits would take as long.",
         percent(limit.share)
     ))
 }
@@ -140,7 +140,7 @@ fn constraint(limit: &Limit) -> String {
         LimitKind::Lock { lock, locks, waiting, threads, .. } => of_lock(lock, *locks, *waiting, *threads),
         LimitKind::HandOver { object } => of_hand_over(object.as_deref(), &percent(limit.gain())),
         LimitKind::Quota { hundredths } => format!(
-            "a quota: control groups, as of a container, leave it {hundredths} % of a CPU. Without: {}.",
+            "a quota: control groups, as of a container, allow the program {hundredths} % of a CPU. Without: {}.",
             duration(limit.without_ns)
         ),
         LimitKind::Cpus { wanting } => {
@@ -162,7 +162,7 @@ fn constraint(limit: &Limit) -> String {
         }
         LimitKind::Serial { function, threads: 1, .. } => {
             let run = of(function).map_or(String::new(), |function| format!(", mostly in {function}"));
-            format!("only one thread computes{run}: more CPUs have nothing to do.")
+            format!("only one thread computes{run}: more CPUs would be idle.")
         }
         LimitKind::Serial { thread, function, length_ns, .. } => {
             let run = of(function).map_or(String::new(), |function| format!(" {function}"));
@@ -175,7 +175,10 @@ fn constraint(limit: &Limit) -> String {
         }
         LimitKind::BusyThread { thread, function, busy } => {
             let run = of(function).map_or(String::new(), |function| format!(", mostly in {function}"));
-            format!("one thread: {thread} computes {} of the time{run}, and others little.", percent(*busy))
+            format!(
+                "one thread: {thread} computes {} of the time{run}; the others compute little.",
+                percent(*busy)
+            )
         }
         LimitKind::Turns { threads, processes: true, .. } => {
             format!("{threads} processes run one after the other: only one computes at a time.")
@@ -188,11 +191,11 @@ fn constraint(limit: &Limit) -> String {
         }
         LimitKind::Imbalance { function } => {
             let run = of(function).map_or(String::new(), |function| format!(" of {function}"));
-            format!("imbalance: threads wait for those that have more{run} to do.")
+            format!("imbalance: some threads have more{run} to do, and the others wait.")
         }
         LimitKind::Stage { thread, function } => {
             let run = of(function).map_or(String::new(), |function| format!("{function} "));
-            format!("one stage of a pipeline: {run}on {thread} is busy most of the time, others wait for it.")
+            format!("one stage of a pipeline: {run}on {thread} is busy most of the time, and others wait.")
         }
         _ => of_wait(limit),
     }
@@ -227,11 +230,14 @@ fn of_wait(limit: &Limit) -> String {
         }
         LimitKind::Timers => format!("sleeping: {} of the time.", percent(limit.gain())),
         LimitKind::SpunWaits { waiting } => format!(
-            "waiting for each other, awake: {waiting:.1} threads ask again and again. Without that wait {}.",
+            "waiting, awake: {waiting:.1} threads check again and again whether another is done. Without: {}.",
             duration(limit.without_ns)
         ),
         LimitKind::Spinning => {
-            format!("spinning: waiting for spin locks takes CPUs, {} of the time.", percent(limit.gain()))
+            format!(
+                "spinning: threads that wait for spin locks keep CPUs busy, {} of the time.",
+                percent(limit.gain())
+            )
         }
         _ => no_constraint(&limit.kind, limit.share),
     }
@@ -242,12 +248,12 @@ fn no_constraint(kind: &LimitKind, share: f64) -> String {
     match kind {
         LimitKind::Idle { busy } if *busy >= 0.5 => {
             format!(
-                "at work and waiting for work in turns: {busy:.2} CPUs are busy. Its own time and \
-                 who sends the work set the pace."
+                "at work and waiting for work in turns: {busy:.2} CPUs are busy. The program and \
+                 the sender of its work set the pace."
             )
         }
         LimitKind::Idle { busy } => {
-            format!("idle: it waits for work or time, {busy:.2} CPUs are busy.")
+            format!("idle: the program waits for work or time, {busy:.2} CPUs are busy.")
         }
         LimitKind::OpenRequests { .. } => of_open_requests(kind),
         LimitKind::Goroutines { lock, function, samples, busy } => {
@@ -257,12 +263,12 @@ fn no_constraint(kind: &LimitKind, share: f64) -> String {
             "the work itself, as far as it is visible: {busy:.1} CPUs are busy. What goroutines wait for is not visible."
         ),
         LimitKind::Work { busy, .. } if share < NEARLY_ALL => format!(
-            "the work itself: it is {} of the critical path, and no lock or wait alone is worth 5 % of the time; \
+            "the work itself: computing is {} of the critical path, and removing any one lock or wait gains less than 5 %; \
              {busy:.1} CPUs are busy.",
             percent(share)
         ),
         LimitKind::Work { busy, .. } => {
-            format!("the work itself: no lock and no wait takes 5 % of the time; {busy:.1} CPUs are busy.")
+            format!("the work itself: no lock or wait takes 5 % of the time; {busy:.1} CPUs are busy.")
         }
         LimitKind::Deadlock { stuck } => {
             let more = stuck.more.saturating_add(stuck.threads.len().saturating_sub(STUCK));
@@ -270,13 +276,13 @@ fn no_constraint(kind: &LimitKind, share: f64) -> String {
             format!("a deadlock: {}.", waiting(&Stuck { threads, more, ..*stuck }))
         }
         LimitKind::NotKnown { missing } if *missing > 0.0 => {
-            format!("not known: what threads did is missing for {} of their time.", percent(*missing))
+            format!("not known: the recording lacks {} of the threads' time.", percent(*missing))
         }
         LimitKind::NotKnown { .. } => {
-            "not known: simulated, it ends in a deadlock that did not happen.".to_owned()
+            "not known: the simulation ends in a deadlock that did not happen.".to_owned()
         }
         LimitKind::Unexplained { predicted_ns, measured_ns } => format!(
-            "not known: the run took {}, and what was recorded explains {} of it.",
+            "not known: the run took {}, and the recording explains {} of that.",
             duration(*measured_ns),
             duration(*predicted_ns)
         ),
@@ -294,10 +300,8 @@ fn of_unrecorded(word: &str, waiting: f64, is_lock: bool, is_lost: bool) -> Stri
         waiting => format!("a thread waits {:.0} % of the time", waiting * 100.0),
     };
     if is_lock && is_java_wait(word) {
-        let what = if word.contains("park") { "in LockSupport.park" } else { "for monitors" };
-        return format!(
-            "probably a lock of Java's: {waits} {what} for each other. Which lock is not visible."
-        );
+        let what = if word.contains("park") { " in LockSupport.park" } else { ", for monitors" };
+        return format!("probably a Java lock: {waits} for each other{what}. Which lock is not visible.");
     }
     let were = if is_lost { "were lost" } else { "were not recorded" };
     if is_lock {
@@ -318,7 +322,7 @@ fn more(first: &Limit, limits: &Limits) -> Vec<String> {
         let at = at.and_then(|fix| fix.location.as_deref());
         let at = at.map_or(String::new(), |at| format!(" ({})", file_name(at)));
         lines.push(format!(
-            "Its holder runs {}{at}, {:.0} % of that.",
+            "Its holder runs {}{at} {:.0} % of the time.",
             short(&holder.function),
             holder.share * 100.0
         ));
@@ -352,9 +356,7 @@ fn more(first: &Limit, limits: &Limits) -> Vec<String> {
     let threads_help = threads.filter(|more| more.gain >= engine::limit::WORTH);
     let is_same = first.kind.name() == largest.kind.name() || waits;
     if matches!(first.kind, LimitKind::Work { hidden: true, .. }) {
-        lines.push(
-            "Go runs more threads on more CPUs: only a recording there shows what they bring.".to_owned(),
-        );
+        lines.push("Go runs more threads on more CPUs: only a recording there shows their gain.".to_owned());
         return lines;
     }
     let cpus_do_not =
@@ -388,7 +390,8 @@ fn more(first: &Limit, limits: &Limits) -> Vec<String> {
 fn how_to_record(word: &str, is_lock: bool, is_lost: bool, cost: Option<f64>) -> Option<String> {
     if is_lost {
         return Some(
-            "They came faster than they could be taken: a larger --ring-size holds more.".to_owned(),
+            "Lock operations came faster than longpole read them: a larger --ring-size holds more."
+                .to_owned(),
         );
     }
     if is_lock && (is_java_wait(word) || bare_name(word) == "GIL") {
@@ -396,15 +399,15 @@ fn how_to_record(word: &str, is_lock: bool, is_lost: bool, cost: Option<f64>) ->
     }
     Some(match cost.map(|cost| (cost, overhead_for(cost))) {
         Some((_, Some(overhead))) => {
-            format!("Start it with longpole, or give --overhead {overhead}, to record them.")
+            format!("To record locks, start the program with longpole, or give --overhead {overhead}.")
         }
         Some((cost, None)) if cost.is_finite() => {
             format!(
-                "Start it with longpole to record them: attached to it, that would cost {}.",
+                "To record locks, start the program with longpole: attaching would cost {}.",
                 percent(cost)
             )
         }
-        _ => "Start it with longpole to record them.".to_owned(),
+        _ => "To record locks, start the program with longpole.".to_owned(),
     })
 }
 
@@ -428,7 +431,7 @@ fn remedy(stuck: &Stuck) -> Option<&'static str> {
     };
     let held: Vec<Holder> = stuck.threads.iter().filter_map(|thread| holder(&thread.waits_for)).collect();
     if held.iter().any(|holder| holder.itself) {
-        Some("It has that lock already: release it first, or make the lock recursive.")
+        Some("The thread holds that lock already: release the lock first, or make it recursive.")
     } else if held.iter().any(|holder| holder.ended) {
         Some("Release the lock before the thread ends.")
     } else if held.len() > 1 {

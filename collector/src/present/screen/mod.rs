@@ -85,11 +85,11 @@ pub fn write(
             cpu_costs::write(costs, style, out)?;
         }
         if limits.at.first().is_some_and(|limit| matches!(limit.kind, LimitKind::LocksNotRecorded { .. })) {
-            let text = "(threads wait there as recorded: on other CPUs it may take longer)";
+            let text = "(lock waits are as recorded: on other numbers of CPUs they may be longer)";
             table::wrap(out, style, Paint::Dim, "", text, " ")?;
         }
         if report.findings.iter().any(|finding| matches!(finding, Finding::OwnClock { .. })) {
-            let text = "(it ends by its own clock: times are for the same work, and more is done if they are shorter)";
+            let text = "(the run ends by its own clock: times are for the same work; a faster program does more work)";
             table::wrap(out, style, Paint::Dim, "", text, " ")?;
         }
         let shown = |usual: usize| if all { usize::MAX } else { usual };
@@ -158,7 +158,7 @@ fn shares_of_threads(out: &mut impl Write, limits: &Limits, most: usize, style: 
     if !rows::is_short_lived(limits, most) {
         return Ok(());
     }
-    let text = "(percent of the run; missing to 100 %: not started, ended, or never woken)";
+    let text = "(percent of the run; the rest to 100 %: not started, ended, or never woken)";
     table::wrap(out, style, Paint::Dim, "", text, " ")
 }
 

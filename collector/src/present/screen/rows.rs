@@ -39,18 +39,18 @@ pub(super) fn missing_names(limits: &Limits, about: &About) -> Option<String> {
     let is_much = |used: &&engine::limit::FunctionUse| is_unnamed(&used.function) && used.computes >= 0.1;
     let code = &limits.functions.iter().find(is_much)?.function;
     if code != CODE_WITHOUT_A_FILE {
-        return Some(format!("({code} has no names: its debug symbols, or --debuginfod, give them)"));
+        return Some(format!("({code} has no names: install its debug symbols, or use --debuginfod)"));
     }
     if about.names_made_code {
         return Some(format!(
-            "({CODE_WITHOUT_A_FILE}: the program names some that it has made, but not this)"
+            "({CODE_WITHOUT_A_FILE}: the program names some of the code that it makes, but not this)"
         ));
     }
     let how = match about.name.as_str() {
         "java" => "java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit names it",
         "node" => "node --perf-basic-prof names it",
         name if name.starts_with("python") => "python3 -X perf names it",
-        _ => "docs/languages.md tells how a runtime names it",
+        _ => "docs/languages.md says how a runtime names it",
     };
     Some(format!("({CODE_WITHOUT_A_FILE}: {how})"))
 }

@@ -66,8 +66,7 @@ pub fn text(
             out,
         )?;
     }
-    let what = "Times on the critical path; changes in percent of the predicted time before. Chance: what two recordings of \
-                one program may differ by, from the spread within each and from samples. * marks changes beyond it.";
+    let what = "Times on the critical path; changes in percent of the predicted time before. Chance: how much two recordings of one program may differ, from the spread within each and from samples. * marks changes beyond chance.";
     note(out, style, what)?;
     writeln!(out)?;
     let mut out = out;

@@ -106,7 +106,7 @@ pub(super) fn unlike_predicted(
         return Ok(());
     }
     let text = format!(
-        "This run of {} has no scheduler. With Linux's, `predict` says {}: threads come to locks in another order there.",
+        "This run of {} has no scheduler. With Linux's scheduler, `predict` says {}: threads reach locks in another order.",
         duration(length_ns),
         duration(predicted_ns)
     );

@@ -46,10 +46,7 @@ pub fn text(
         }
         more(out, metrics.functions.len() - worth.len().min(top), "function", "--json has all", style)?;
         let what = format!(
-            "* the metric's first function that the program's author can change. All are of functions' own time. \
-             profile: of all CPU time. quartz: CPU time divided by the CPUs that are busy meanwhile. path: on the extended \
-             critical path. These are of the {} {}; slack (gained for sure), zeroing (gained while the order of locks stays) and \
-             benefit (gained at most) of the {} on unlimited CPUs. change: of the run {} without the function, in simulation.",
+            "* first function of the metric that the program's author can change. All metrics are about functions' own time. profile: of all CPU time. quartz: CPU time divided by the CPUs that are busy meanwhile. path: on the extended critical path. These are of the {} {}; slack (gained for sure), zeroing (gained while the order of locks stays) and benefit (gained at most) of the {} on unlimited CPUs. change: of the run {} without the function, in simulation.",
             duration(metrics.time_ns),
             on(metrics.cpus),
             duration(metrics.unlimited_ns),
@@ -131,8 +128,7 @@ fn sentence(metrics: &Metrics) -> String {
     };
     match &named(metrics)[..] {
         [] if metrics.time_ns > 0.0 => {
-            "No function of the program's own is known to take time here, so that no metric names one: record with samples or \
-             probes, and a program with symbols."
+            "No function of the program itself is known to take time here, so no metric names one: record with samples or probes, and a program with symbols."
                 .to_owned()
         }
         [] => "Nothing to make faster: no thread took any time here.".to_owned(),

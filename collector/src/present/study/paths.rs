@@ -159,10 +159,9 @@ fn benefits(report: &PathsReport, top: usize, style: &Style, out: &mut dyn Write
     }
     if !report.benefit.is_empty() {
         let listed = counted(report.paths.len(), "path");
-        let open = if is_open { " (seen from more paths it may be less)" } else { "" };
+        let open = if is_open { " (with more paths it may be less)" } else { "" };
         let what = format!(
-            "Order kept: gained before another of {listed} is the longest, locks taken in this order{open}. Simulated: gained \
-             without it, if their order may change."
+            "Order kept: gained before another of {listed} is the longest, with locks taken in this order{open}. Simulated: gained without it if locks may be taken in another order."
         );
         note(out, style, &what)?;
         writeln!(out)?;
@@ -200,7 +199,7 @@ fn routes(report: &PathsReport, style: &Style, out: &mut dyn Write) -> io::Resul
     let rest = if report.more {
         return writeln!(out);
     } else if (report.paths.len() as u128) < report.counts.all {
-        "All others are shorter than was asked for.".to_owned()
+        "All others are shorter than the length that you gave.".to_owned()
     } else if report.counts.all == 1 {
         "There is no other path.".to_owned()
     } else {

@@ -44,9 +44,7 @@ pub fn text(
         }
         let rest = report.functions.len() - worth.len().min(top);
         more(out, rest, "function", "--json has all", style)?;
-        let what = "By how much the run on unlimited CPUs changes if a function takes no time, with locks taken in the order \
-                    of this run: all of it (on path), less what then takes its place (without it), what is sure \
-                    whatever else stays as it is. Simulated: with locks in whatever order comes then, less or more.";
+        let what = "Change of the run on unlimited CPUs if a function takes no time. On path: its time on the critical path. Without it: gained if locks are taken in the order of this run. For sure: gained in every case. Simulated: gained if locks may be taken in another order.";
         note(out, style, what)?;
         writeln!(out)?;
     }

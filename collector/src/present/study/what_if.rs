@@ -133,7 +133,7 @@ pub fn headroom_text(
     }
     for takeover in main.map_or(&[][..], |curve| &curve.takeovers).iter().take(TURNS) {
         let text = format!(
-            "Where it takes {}, {} comes first instead of {} ({}).",
+            "Where the function takes {}, {} comes first instead of {} ({}).",
             share(takeover.scale, 1.0),
             short(&takeover.function),
             short(&takeover.over),
@@ -142,14 +142,14 @@ pub fn headroom_text(
         let mut plain: &mut dyn Write = out;
         table::wrap(&mut plain, style, Paint::Plain, "", &style.text(&text), "  ")?;
     }
-    note(out, style, "The predicted time, if the function takes so much of what it takes now.")?;
+    note(out, style, "The predicted time if the function takes this share of its time now.")?;
     writeln!(out)?;
     frame.foot(&program.findings, Some("what-if --rank"), style, out)
 }
 
 fn headroom_sentence(function: &str, curve: &Curve) -> String {
     let (Some(all), Some(none)) = (curve.points.first(), curve.points.last()) else {
-        return format!("Nothing is known of {function}.");
+        return format!("Nothing is known about {function}.");
     };
     let gain = share(all.time_ns - none.time_ns, all.time_ns);
     let is_first = all.first.as_ref().is_some_and(|(name, _)| name == function);
@@ -229,7 +229,7 @@ pub fn rank_text(
     if !is_empty {
         let whose =
             if all { "" } else { " (standard functions count for their callers; --all: for themselves)" };
-        let what = "By how much the time of the run changes if that much of what a function itself computes is taken off";
+        let what = "Change of the run's time if the function itself computes that much less";
         note(out, style, &format!("{what}{whose}."))?;
         writeln!(out)?;
     }

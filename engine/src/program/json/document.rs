@@ -104,7 +104,7 @@ impl Document {
 
 pub(super) fn foreign(what: impl fmt::Display) -> ProgramError {
     ProgramError::new(
-        format!("this is no longpole program: {what}"),
+        format!("this is not a longpole program: {what}"),
         "a program starts with {\"format\":\"longpole-program\",\"version\":1,\"threads\":[",
     )
 }

@@ -144,7 +144,7 @@ fn not_json(text: &str, error: &serde_json::Error) -> ProgramError {
         serde_json::error::Category::Data => foreign(one_line(error)),
         _ => ProgramError::new(
             format!("the program is not valid JSON: {}", one_line(error)),
-            "mend the text at that place",
+            "correct the text at that place",
         ),
     }
 }

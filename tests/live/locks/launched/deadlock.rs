@@ -40,5 +40,5 @@ fn a_thread_that_locks_its_own_mutex_again_is_a_deadlock() {
     let program = skip_unless_live!("deadlock.c");
     let (text, answer) = limit(&program, &[], &["again", "ends"]);
     assert_eq!(answer["limit"]["at"][0]["kind"], "deadlock", "{text}");
-    assert!(text.contains("It has that lock already"), "{text}");
+    assert!(text.contains("The thread holds that lock already"), "{text}");
 }

@@ -158,7 +158,7 @@ fn the_summary_says_how_locks_are_recorded_and_interpose_errors_say_why() {
     assert!(!locks.contains("from inside") && locks.contains("the program is statically linked"), "{said}");
     let (code, said) = record("never", &["true"]);
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("locks     as the scheduler shows them: --interpose never"), "{said}");
+    assert!(said.contains("locks     known only from waits: --interpose never"), "{said}");
     let (code, said) = record_with(&["--exact"], "never", &["true"]);
     assert_eq!(code, Some(0), "{said}");
     assert!(
@@ -194,7 +194,7 @@ fn a_limit_on_addresses_leaves_the_library_out_and_the_command_runs() {
     let (code, stdout, stderr) = limited("auto", "ulimit -v 4000000;");
     assert_eq!((code, &*stdout), (Some(0), "hello\n"), "{stderr}");
     let locks = stderr.lines().find(|line| line.starts_with("locks ")).unwrap_or_default();
-    assert!(locks.contains("as the scheduler shows") && locks.contains("cannot prepare"), "{stderr}");
+    assert!(locks.contains("known only from waits") && locks.contains("cannot prepare"), "{stderr}");
 }
 
 #[test]

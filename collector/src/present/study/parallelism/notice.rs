@@ -19,15 +19,14 @@ pub(super) fn problem(run: &Parallelism) -> Option<String> {
     }
     if is_empty(run) {
         return Some(
-            "Nobody computed in this run: all threads waited. Record while the program works.".to_owned(),
+            "No thread computed in this run: all threads waited. Record while the program works.".to_owned(),
         );
     }
     let functions =
         || run.rows.iter().filter(|row| row.kind == ParallelismRowKind::Function && row.name.is_some());
     if functions().all(|row| row.normalized_self_ns == 0) {
         return Some(
-            "No function is known to take time here, so that only threads and locks can be told apart: record with \
-             samples or probes, and a program with symbols."
+            "No function is known to take time here, so only threads and locks have rows: record with samples or probes, and a program with symbols."
                 .to_owned(),
         );
     }
@@ -36,7 +35,7 @@ pub(super) fn problem(run: &Parallelism) -> Option<String> {
     let name = super::words::name(most);
     if run.threads == 1 {
         return Some(format!(
-            "This program has one thread, so that time divided by busy CPUs is plain CPU time. Most of it is {name}'s."
+            "This program has one thread, so time divided by busy CPUs is plain CPU time. Most of it is {name}'s."
         ));
     }
     if run.nobody_busy_ns as f64 >= IDLE * run.elapsed_ns as f64 {
@@ -63,7 +62,7 @@ fn idle(run: &Parallelism) -> String {
         format!(", most of all for {}{each}", super::words::name(row))
     });
     format!(
-        "No CPU is busy for {} of the run: threads wait{most}. Faster code shortens the rest alone.",
+        "No CPU is busy for {} of the run: threads wait{most}. Faster code shortens only the rest.",
         super::words::share(run.nobody_busy_ns, run)
     )
 }

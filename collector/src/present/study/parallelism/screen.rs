@@ -98,9 +98,7 @@ pub fn write(
         }
     }
     writeln!(out)?;
-    let what = "of run: its time and all done on its behalf, divided by the CPUs that are busy meanwhile: code that \
-                runs alone weighs as much as it takes. itself: its own part; all of these make up the run. CPUs: busy \
-                on the average.";
+    let what = "of run: the row's time and all done on its behalf, divided by the CPUs that are busy meanwhile: code that runs alone counts in full. itself: the row's own part; these parts add up to the run. CPUs: busy on average.";
     table::wrap(out, style, Paint::Dim, "", what, "")?;
     let next = run.first().map(|(row, _)| name(row)).unwrap_or_default();
     let next = if next.contains(' ') { format!("'{next}'") } else { next };
@@ -131,7 +129,7 @@ fn facts(run: &Parallelism, style: &Style, out: &mut impl Write) -> io::Result<(
     }
     if run.recording_ns > 0 {
         facts.push_str(&format!(
-            "; probes took {} of CPU time, in no function",
+            "; probes took {} of CPU time, which counts for no function",
             duration(run.recording_ns as f64)
         ));
     }

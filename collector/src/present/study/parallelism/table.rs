@@ -42,7 +42,7 @@ pub(crate) fn rows(run: &Parallelism, style: &Style) -> Table {
 /// Why there are no rows.
 pub(crate) fn nothing(run: Option<&Parallelism>) -> String {
     let problem = run.and_then(notice::problem);
-    problem.unwrap_or_else(|| "no function, lock or thread takes a part worth telling".to_owned())
+    problem.unwrap_or_else(|| "no function, lock or thread takes a noticeable part".to_owned())
 }
 
 /// An empty line, then the advice for a row and its histogram, in at most `most` lines in all.

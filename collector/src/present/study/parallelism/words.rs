@@ -92,7 +92,7 @@ fn is_one_cpu(run: &Parallelism) -> bool {
 fn waiting(queue: f64) -> String {
     match queue {
         queue if queue < 1.05 => "one thread at a time has to".to_owned(),
-        queue => format!("on the average {queue:.1} threads at once"),
+        queue => format!("on average, {queue:.1} threads at once"),
     }
 }
 
