@@ -1,6 +1,10 @@
 //! The rights of this process, and why the kernel may have refused something nevertheless.
 
+mod file_group;
+
 use std::os::unix::fs::MetadataExt;
+
+pub use file_group::give_up_others;
 
 /// Numbers of include/uapi/linux/capability.h.
 pub const CAP_SYS_PTRACE: u32 = 19;
@@ -26,6 +30,8 @@ pub struct Rights {
     /// It is in the first user namespace. Capabilities in another one count neither for BPF nor for processes
     /// outside of that. `None`: unknown.
     pub first_user_namespace: Option<bool>,
+    /// The group of longpole's file, if its members alone have the file's capabilities and this user is none of them.
+    pub group_to_join: Option<u32>,
 }
 
 /// Why the kernel refuses something.
@@ -33,6 +39,8 @@ pub struct Rights {
 pub enum Refusal {
     /// An ordinary user without the capabilities.
     NotRoot,
+    /// An ordinary user outside of this group, whose members have the capabilities of longpole's file.
+    OutsideGroup(u32),
     /// The user is root without the capabilities, as in a container.
     WeakRoot,
     /// The process's rights are limited to its user namespace.
@@ -48,6 +56,7 @@ impl Rights {
         let first = std::fs::metadata("/proc/self/ns/user").ok();
         Rights {
             first_user_namespace: first.map(|metadata| metadata.ino() == FIRST_USER_NAMESPACE),
+            group_to_join: file_group::to_join(),
             ..Rights::of(&status)
         }
     }
@@ -58,7 +67,12 @@ impl Rights {
         let capabilities = field("CapEff:").and_then(|text| u64::from_str_radix(text.trim(), 16).ok());
         // The fields are real, effective, saved and file system user.
         let effective_user = field("Uid:").and_then(|text| text.split_whitespace().nth(1));
-        Rights { root: effective_user == Some("0"), capabilities, first_user_namespace: None }
+        Rights {
+            root: effective_user == Some("0"),
+            capabilities,
+            first_user_namespace: None,
+            group_to_join: None,
+        }
     }
 
     /// Whether a capability is effective, or unknown, since then trying will show. `CAP_SYS_ADMIN` implies the two that
@@ -78,6 +92,8 @@ impl Rights {
             Refusal::Guarded
         } else if self.root {
             Refusal::WeakRoot
+        } else if let Some(group) = self.group_to_join {
+            Refusal::OutsideGroup(group)
         } else {
             Refusal::NotRoot
         }
@@ -91,6 +107,13 @@ impl Refusal {
             Refusal::NotRoot => {
                 "run longpole as root (`sudo longpole ...`), or once: sudo setcap \
                  cap_bpf,cap_perfmon,cap_sys_ptrace+ep on the longpole binary (anyone who may run longpole can then trace all users' processes); `longpole doctor` lists every check"
+            }
+            Refusal::OutsideGroup(group) => {
+                return format!(
+                    "run longpole as root (`sudo longpole ...`), or join the group that may record (`sudo usermod -aG {} \
+                     $USER`) and log in again",
+                    file_group::name(group)
+                );
             }
             Refusal::WeakRoot => {
                 "this root user lacks capabilities, as in a container: run longpole on the host, or start the \
@@ -114,6 +137,13 @@ mod tests {
     fn rights(user: u32, capabilities: u64) -> Rights {
         let status = format!("Name:\tx\nUid:\t7\t{user}\t7\t7\nCapEff:\t{capabilities:016x}\n");
         Rights { first_user_namespace: Some(true), ..Rights::of(&status) }
+    }
+
+    #[test]
+    fn a_user_outside_of_the_files_group_learns_how_to_join_it() {
+        let outside = Rights { group_to_join: Some(4_000_000), ..rights(1000, 0) };
+        assert_eq!(outside.refusal(&NEEDED), Refusal::OutsideGroup(4_000_000));
+        assert!(outside.refusal(&NEEDED).hint("guarded").contains("usermod -aG 4000000 $USER"));
     }
 
     /// Root must not be told to run longpole as root.

@@ -7,6 +7,7 @@ mod demo;
 mod embed;
 mod page;
 mod recordings;
+mod release;
 mod sample;
 mod soak;
 mod test;
@@ -56,6 +57,8 @@ enum Task {
     Zoo(zoo::Options),
     /// Makes the small recordings again from which the documents' screens are made
     Recordings,
+    /// Makes a static longpole, an archive, a .deb and a .rpm of it in target/dist
+    Release(release::Options),
     /// The rules for source files that no lint knows
     Tidy,
     /// Makes the page of `longpole view` again from `view/`, or checks that it is what its sources give
@@ -76,6 +79,7 @@ fn main() -> ExitCode {
         Task::Validate(options) => validate::run(&options),
         Task::Zoo(options) => zoo::run(&options),
         Task::Recordings => recordings::run(),
+        Task::Release(options) => release::run(&options),
         Task::Tidy => tidy::run(),
         Task::View(options) => view::run(&options),
     };

@@ -21,7 +21,9 @@ fn check(rights: &Rights) -> Result<(), ProbeError> {
     let why = match refusal(rights) {
         Refusal::Guarded => return Ok(()),
         Refusal::UserNamespace => "the capabilities of a user namespace do not count".to_owned(),
-        Refusal::NotRoot | Refusal::WeakRoot => format!("{} missing", missing.join(" and ")),
+        Refusal::NotRoot | Refusal::OutsideGroup(_) | Refusal::WeakRoot => {
+            format!("{} missing", missing.join(" and "))
+        }
     };
     let message = format!("no permission to load kernel programs: {why}");
     Err(ProbeError::new(ProbeErrorKind::Permission, message, hint(rights)))
@@ -63,7 +65,12 @@ mod tests {
     use crate::rights::CAP_SYS_ADMIN;
 
     fn rights(bits: u64) -> Rights {
-        Rights { root: false, capabilities: Some(bits), first_user_namespace: Some(true) }
+        Rights {
+            root: false,
+            capabilities: Some(bits),
+            first_user_namespace: Some(true),
+            group_to_join: None,
+        }
     }
 
     #[test]

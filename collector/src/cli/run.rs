@@ -12,6 +12,13 @@ use std::process::ExitCode;
 
 /// The whole program: parses and checks arguments, runs the command, reports.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    if let Err(error) = capture::rights::give_up_others() {
+        say(&UserError::runtime(
+            format!("longpole cannot give up the capabilities of its file: {error}"),
+            "run it as root, or as a member of the group of its file",
+        ));
+        return ExitCode::from(Code::Runtime as u8);
+    }
     logging::init();
     signals::survive_file_size_limit();
     let arguments = match Arguments::try_parse_from(arguments) {

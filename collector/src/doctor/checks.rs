@@ -242,6 +242,8 @@ fn capability_fix(machine: &Machine, required: bool) -> String {
         format!("start the container with: {} run --pid=host{caps} ...", container_tool(machine))
     } else if machine.no_new_privileges {
         format!("sudo {executable} ... (no_new_privs is set here: capabilities of files are ignored)")
+    } else if required && machine.rights.group_to_join.is_some() {
+        machine.rights.refusal(&[CAP_BPF, CAP_PERFMON]).hint("")
     } else {
         // The text warns: the capabilities apply to every user who may run the file.
         format!(
@@ -316,7 +318,7 @@ mod tests {
     use capture::rights::{CAP_SYS_ADMIN, Rights};
 
     fn capable(bits: u64) -> Rights {
-        Rights { root: true, capabilities: Some(bits), first_user_namespace: Some(true) }
+        Rights { root: true, capabilities: Some(bits), first_user_namespace: Some(true), group_to_join: None }
     }
 
     fn good() -> Machine {

@@ -67,7 +67,7 @@ impl Breakpoint {
         // SAFETY: a new descriptor with no other owner.
         let breakpoint = Breakpoint(unsafe { File::from_raw_fd(number) });
         // `PERF_EVENT_IOC_REFRESH` enables the event, and disables it after this many overflows.
-        const REFRESH: libc::c_ulong = 0x2402;
+        const REFRESH: libc::Ioctl = 0x2402;
         // SAFETY: a descriptor of ours; the argument is a number.
         let failed = unsafe { libc::ioctl(breakpoint.0.as_raw_fd(), REFRESH, MOST_HITS) };
         if failed == 0 { Ok(breakpoint) } else { Err(io::Error::last_os_error()) }
