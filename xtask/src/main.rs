@@ -14,6 +14,7 @@ mod tidy;
 mod toolchain;
 mod validate;
 mod view;
+mod vm;
 mod wait;
 mod workspace;
 mod zoo;
@@ -60,6 +61,8 @@ enum Task {
     Tidy,
     /// Makes the page of `longpole view` again from `view/`, or checks that it is what its sources give
     View(view::Options),
+    /// Boots older and newer kernels in virtual machines, and runs live tests there (needs qemu, and apt for the kernels)
+    Vm(vm::Options),
 }
 
 fn main() -> ExitCode {
@@ -78,6 +81,7 @@ fn main() -> ExitCode {
         Task::Recordings => recordings::run(),
         Task::Tidy => tidy::run(),
         Task::View(options) => view::run(&options),
+        Task::Vm(options) => vm::run(&options),
     };
     result.unwrap_or_else(|error| {
         eprintln!("xtask: {error:#}");
