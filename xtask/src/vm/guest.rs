@@ -7,9 +7,26 @@ pub const TEST_LIMIT_S: u64 = 420;
 /// Lines of a failed test that are reported.
 const LINES: usize = 40;
 
+/// Checks that change the machine, by name, as shell commands. They run after the tests.
+const CHECKS: [(&str, &str); 2] = [
+    ("doctor_lacks_nothing", "$LONGPOLE_BIN doctor"),
+    (
+        "no_btf_is_refused_in_one_line_with_a_hint",
+        // What was found in this boot is kept in /run.
+        "mount -t tmpfs none /sys/kernel/btf; rm -rf /run/longpole; \
+         $LONGPOLE_BIN record -o /tmp/none.lp -- true 2>/tmp/said; code=$?; cat /tmp/said; \
+         test $code = 77 && sed -n 1p /tmp/said | grep -q \"^longpole: \" && sed -n 2p /tmp/said | grep -q \"^hint: \"",
+    ),
+];
+
+/// Names of the checks that are no live tests.
+pub fn checks() -> impl Iterator<Item = String> {
+    CHECKS.iter().map(|(name, _)| (*name).to_owned())
+}
+
 /// What a virtual machine is for.
 pub enum Job<'a> {
-    /// Live tests by name.
+    /// Live tests and checks by name.
     Tests(&'a [String]),
     /// A shell command whose output is shown.
     Command(&'a str),
@@ -98,7 +115,10 @@ pub fn script(job: &Job<'_>, programs: &Programs<'_>, has_btf: bool) -> String {
         Job::Tests(names) => {
             script += &format!("lines={LINES}\n");
             for name in *names {
-                script += &format!("run {name} {tests} --exact {name} --nocapture\n");
+                match CHECKS.iter().find(|(check, _)| check == name) {
+                    Some((_, command)) => script += &format!("run {name} sh -c '{command}'\n"),
+                    None => script += &format!("run {name} {tests} --exact {name} --nocapture\n"),
+                }
             }
         }
         Job::Command(command) => {
@@ -137,5 +157,10 @@ mod tests {
         assert!(text.contains("LONGPOLE_BIN='/a b/longpole'"));
         assert!(text.ends_with("run a::b '/live' --exact a::b --nocapture\n"));
         assert!(!text.contains("kernel/btf"));
+        let text = script(&Job::Tests(&checks().collect::<Vec<_>>()), &programs, true);
+        assert!(
+            text.contains("run doctor_lacks_nothing sh -c '$LONGPOLE_BIN doctor'\n")
+                && !text.contains("/live")
+        );
     }
 }

@@ -62,7 +62,7 @@ mod tests {
         let heads: Vec<usize> =
             (0..bytes.len() - 6).filter(|at| bytes[*at..].starts_with(b"070701")).collect();
         assert_eq!(heads.len(), 4);
-        assert!(heads.iter().all(|at| at % 4 == 0) && bytes.len() % 4 == 0);
+        assert!(heads.iter().all(|at| at % 4 == 0) && bytes.len().is_multiple_of(4));
         let of_file = &bytes[heads[2]..];
         assert_eq!((&of_file[54..62], &of_file[110..112]), (&b"00000005"[..], &b"a\0"[..]));
         assert_eq!(&of_file[112..120], b"12345\0\0\0");

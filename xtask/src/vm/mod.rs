@@ -148,16 +148,14 @@ fn live_tests(workspace: &Workspace) -> Result<PathBuf> {
 fn chosen(options: &Options, tests: &Path) -> Result<Vec<String>> {
     let said = command::text(Command::new(tests).arg("--list"))?;
     let names = said.lines().filter_map(|line| line.strip_suffix(": test"));
-    let names: Vec<String> = names
-        .filter(|name| {
-            if options.test.is_empty() {
-                options.all || CHOSEN.contains(name)
-            } else {
-                options.test.iter().any(|text| name.contains(text.as_str()))
-            }
-        })
-        .map(str::to_owned)
-        .collect();
+    let is_wanted = |name: &String| {
+        if options.test.is_empty() {
+            options.all || CHOSEN.contains(&name.as_str()) || guest::checks().any(|check| check == *name)
+        } else {
+            options.test.iter().any(|text| name.contains(text.as_str()))
+        }
+    };
+    let names: Vec<String> = names.map(str::to_owned).chain(guest::checks()).filter(is_wanted).collect();
     if names.is_empty() && options.run.is_none() {
         bail!("no live test has such a name");
     }
