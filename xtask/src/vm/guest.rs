@@ -51,7 +51,7 @@ pub enum Report<'a> {
     Begin(&'a str),
     /// A line of the job's output.
     Output(&'a str),
-    /// The job has ended with this code, after so many seconds.
+    /// The job has ended with this code, after this many seconds.
     End { code: i32, seconds: u64 },
 }
 

@@ -23,7 +23,7 @@ const SPARE: Duration = Duration::from_secs(60);
 /// What became of a test in a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// After so many seconds.
+    /// After this many seconds.
     Passed(u64),
     /// With the last lines of its output.
     Failed(Vec<String>),

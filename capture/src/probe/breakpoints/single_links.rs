@@ -2,7 +2,7 @@
 //! before 6.10 a common link that is limited to a process misses the hits of all threads but the first.
 //!
 //! Such a link belongs to a perf event (`perf_event_open`, PMU `uprobe`). Attaching is as fast as with common links. Removing
-//! one waits for all CPUs, so many are removed at the same time.
+//! one waits for all CPUs, and many are removed at the same time.
 
 use std::{
     ffi::CStr,
