@@ -30,8 +30,8 @@ fn decide() -> Option<String> {
         return Some("this kernel has no BTF (/sys/kernel/btf/vmlinux)".into());
     }
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    if version(&release).is_none_or(|version| version < (6, 6)) {
-        return Some(format!("kernel {} is older than 6.6 (uprobe.multi)", release.trim()));
+    if version(&release).is_none_or(|version| version < (6, 1)) {
+        return Some(format!("kernel {} is older than 6.1 (COMPATIBILITY.md)", release.trim()));
     }
     let asker = match workload::build("bpf_allowed.c") {
         Ok(asker) => asker,
@@ -71,8 +71,8 @@ mod tests {
 
     #[test]
     fn kernel_versions_compare_as_numbers() {
-        assert!(version("6.18.44-fc").is_some_and(|version| version >= (6, 6)));
-        assert!(version("5.15.0-91-generic").is_some_and(|version| version < (6, 6)));
+        assert!(version("6.18.44-fc").is_some_and(|version| version >= (6, 1)));
+        assert!(version("5.15.0-91-generic").is_some_and(|version| version < (6, 1)));
         assert_eq!(version("odd"), None);
     }
 }

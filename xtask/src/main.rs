@@ -15,6 +15,7 @@ mod tidy;
 mod toolchain;
 mod validate;
 mod view;
+mod vm;
 mod wait;
 mod workspace;
 mod zoo;
@@ -63,6 +64,8 @@ enum Task {
     Tidy,
     /// Makes the page of `longpole view` again from `view/`, or checks that it is what its sources give
     View(view::Options),
+    /// Boots older and newer kernels in virtual machines, and runs live tests there (needs qemu, and apt for the kernels)
+    Vm(vm::Options),
 }
 
 fn main() -> ExitCode {
@@ -82,6 +85,7 @@ fn main() -> ExitCode {
         Task::Release(options) => release::run(&options),
         Task::Tidy => tidy::run(),
         Task::View(options) => view::run(&options),
+        Task::Vm(options) => vm::run(&options),
     };
     result.unwrap_or_else(|error| {
         eprintln!("xtask: {error:#}");

@@ -15,7 +15,7 @@ use probe_abi::{
 use zerocopy::IntoBytes as _;
 
 use super::overhead::preload_cost::SharedPreloadCost;
-use crate::probe::breakpoints::lock_probes;
+use crate::probe::breakpoints::{lock_probes, single_links};
 use crate::probe::error::{ProbeError, no_map};
 use crate::probe::kernel::{KernelLayout, Shared, SharedWords, load_together, object, panicked};
 use crate::probe::sources::{Placing, cpu_rings, sampling_clock};
@@ -84,8 +84,12 @@ pub(crate) fn load(kernel: &KernelLayout, options: &LoadOptions) -> Result<Loade
             loader.map_max_entries(name, 1);
         }
     }
+    let changed = single_links::are_needed().then(|| {
+        log::debug!("each breakpoint gets a link of its own: this kernel is older than 6.10");
+        single_links::with_single_programs(object)
+    });
     let mut ebpf = loader
-        .load(object)
+        .load(changed.as_deref().unwrap_or(object))
         .map_err(|error| ProbeError::from_cause("cannot load the kernel programs", &error))?;
     let logger = (options.functions > 0).then(|| EbpfLogger::init(&mut ebpf)).and_then(|logger| {
         logger.inspect_err(|error| log::debug!("the kernel programs' warnings cannot be read: {error}")).ok()

@@ -21,8 +21,10 @@ pub struct Check {
     pub fix: Option<String>,
 }
 
-/// The first kernel with uprobe_multi links.
-const OLDEST_KERNEL: (u32, u32) = (6, 6);
+/// The oldest kernel that longpole is tested on (COMPATIBILITY.md).
+const OLDEST_KERNEL: (u32, u32) = (6, 1);
+/// The first kernel whose uprobe_multi links count all threads of a process.
+const GOOD_COMMON_LINKS: (u32, u32) = (6, 10);
 
 /// Checks a machine. Checks and their order are the same on every machine.
 pub fn check(machine: &Machine) -> Vec<Check> {
@@ -90,15 +92,18 @@ fn version(release: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
+fn is_at_least(machine: &Machine, oldest: (u32, u32)) -> bool {
+    version(&machine.kernel_release).is_some_and(|version| version >= oldest)
+}
+
 fn kernel(machine: &Machine) -> Check {
-    let new_enough = version(&machine.kernel_release).is_some_and(|version| version >= OLDEST_KERNEL);
     verdict(
         "kernel",
-        new_enough,
+        is_at_least(machine, OLDEST_KERNEL),
         true,
         format!("Linux {}", machine.kernel_release),
-        "function probes are attached all at once since Linux 6.6",
-        "boot Linux 6.6 or newer",
+        "longpole is not tested on older kernels",
+        "boot Linux 6.1 or newer",
     )
 }
 
@@ -130,7 +135,7 @@ fn structures(machine: &Machine) -> Check {
         true,
         found,
         "the programs read the state of threads from the kernel's own structures",
-        "boot Linux 6.6 or newer with CONFIG_DEBUG_INFO_BTF=y",
+        "boot Linux 6.1 or newer with CONFIG_DEBUG_INFO_BTF=y",
     )
 }
 
@@ -183,12 +188,20 @@ fn uprobes(machine: &Machine) -> Check {
 }
 
 fn uprobe_multi(machine: &Machine) -> Check {
-    feature(
+    let found = match (has(machine, UPROBE_MULTI), is_at_least(machine, GOOD_COMMON_LINKS)) {
+        (true, true) => "many breakpoints share a link",
+        (true, false) => {
+            "links of many breakpoints miss threads in this kernel: each breakpoint gets its own link"
+        }
+        (false, _) => "no links of many breakpoints: each breakpoint gets its own link",
+    };
+    verdict(
         "uprobe_multi",
-        has(machine, UPROBE_MULTI),
-        "uprobe_multi links",
-        "probe thousands of functions in milliseconds and without CAP_SYS_ADMIN; --exact and --functions need these links",
-        "boot Linux 6.6 or newer with CONFIG_UPROBES=y and CONFIG_BPF_EVENTS=y",
+        has(machine, UPROBE_MULTI) && is_at_least(machine, GOOD_COMMON_LINKS),
+        false,
+        found,
+        "with --exact and --functions, common links are removed in milliseconds, and other links in seconds",
+        "boot Linux 6.10 or newer with CONFIG_UPROBES=y and CONFIG_BPF_EVENTS=y",
     )
 }
 
@@ -358,9 +371,10 @@ mod tests {
 
     #[test]
     fn doctor_names_each_missing_requirement() {
-        let cases: [(Machine, &[&str], bool); 11] = [
+        let cases: [(Machine, &[&str], bool); 12] = [
             (Machine { programs: Err("none inside".into()), ..good() }, &["programs"], false),
-            (Machine { kernel_release: "6.5.13".into(), ..good() }, &["kernel"], false),
+            (Machine { kernel_release: "5.15.0".into(), ..good() }, &["kernel", "uprobe_multi"], false),
+            (Machine { kernel_release: "6.6.13".into(), ..good() }, &["uprobe_multi"], true),
             (
                 Machine { btf: Btf::Missing, ..good() },
                 &["btf", "tracepoints", "ring_buffer", "uprobe_multi"],
@@ -392,14 +406,12 @@ mod tests {
         }
     }
 
-    /// Function probes need these; the text has to say that recording works without.
+    /// Function probes need this; the text has to say that recording works without.
     #[test]
     fn a_check_for_function_probes_only_says_which_options_need_them() {
-        let checks = check(&Machine { uprobes: false, btf: Btf::Names(TRACEPOINTS.to_vec()), ..good() });
-        for id in ["uprobes", "uprobe_multi"] {
-            let check = checks.iter().find(|check| check.id == id).expect("check");
-            assert!(!check.ok && check.why.contains("--exact and --functions need "), "{check:?}");
-        }
+        let checks = check(&Machine { uprobes: false, ..good() });
+        let check = checks.iter().find(|check| check.id == "uprobes").expect("check");
+        assert!(!check.ok && check.why.contains("--exact and --functions need them"), "{check:?}");
     }
 
     #[test]

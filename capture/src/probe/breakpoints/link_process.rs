@@ -8,10 +8,11 @@
 
 use std::{
     collections::BTreeMap,
+    ffi::CStr,
     fs::File,
     io,
     os::{
-        fd::{AsFd as _, AsRawFd as _, FromRawFd as _, OwnedFd},
+        fd::{AsFd as _, AsRawFd as _, OwnedFd},
         unix::net::UnixStream,
     },
     thread::JoinHandle,
@@ -20,7 +21,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use symbols::sandbox::{close_all_but_standard, wire};
 
-use super::batched_attach;
+use super::{batched_attach, single_links};
 use crate::probe::kernel::{Link, close_together};
 
 /// The hidden subcommand.
@@ -29,6 +30,8 @@ pub(super) const SUBCOMMAND: &str = "__links";
 pub(super) const NAME: &str = "lp-links";
 /// Most bytes of one message: a link of a hundred thousand breakpoints.
 const MOST_ASKED: usize = 4 << 20;
+/// Threads that close links at the same time. Each mostly waits.
+const CLOSED_AT_ONCE: usize = 128;
 
 /// Messages from longpole.
 #[derive(Debug, Serialize, Deserialize)]
@@ -88,7 +91,8 @@ fn stay_alive() {
 /// The links that the process holds.
 #[derive(Default)]
 struct Held {
-    links: BTreeMap<u32, OwnedFd>,
+    /// Each of one breakpoint or of many.
+    links: BTreeMap<u32, Vec<OwnedFd>>,
     closing: Vec<JoinHandle<()>>,
     last: u32,
 }
@@ -102,18 +106,21 @@ impl Held {
                 (Told::Program, file) => program = file,
                 (Told::Attach { pid, offsets, cookies }, Some(file)) => {
                     let linked = match &program {
-                        Some(program) => link(program, &file, pid, &offsets, &cookies),
+                        Some(program) => self.attach(&Attaching {
+                            program,
+                            file: &file,
+                            pid,
+                            offsets: &offsets,
+                            cookies: &cookies,
+                        }),
                         None => Err(io::ErrorKind::InvalidInput.into()),
                     };
-                    let answer: Answer = match linked {
-                        Ok(link) => Ok(self.hold(link)),
-                        Err(error) => Err(error.raw_os_error().unwrap_or(libc::EINVAL)),
-                    };
+                    let answer: Answer = linked.map_err(|error| error.raw_os_error().unwrap_or(libc::EINVAL));
                     wire::send(socket, &answer, None, None)?;
                 }
                 (Told::Close(number), _) => {
-                    let link = self.links.remove(&number);
-                    self.close(link);
+                    let links = self.links.remove(&number).unwrap_or_default();
+                    self.close(links);
                 }
                 (Told::Attach { .. }, None) => return Err(io::ErrorKind::InvalidData.into()),
             }
@@ -121,22 +128,33 @@ impl Held {
         Ok(())
     }
 
-    fn hold(&mut self, link: OwnedFd) -> u32 {
+    /// Attaches breakpoints, all or none, and holds their links under one number.
+    fn attach(&mut self, attaching: &Attaching<'_>) -> io::Result<u32> {
+        let mut links = Vec::new();
+        match attaching.attach(&mut links) {
+            Ok(()) => Ok(self.hold(links)),
+            Err(error) => {
+                self.close(links);
+                Err(error)
+            }
+        }
+    }
+
+    fn hold(&mut self, links: Vec<OwnedFd>) -> u32 {
         self.last = self.last.wrapping_add(1);
-        self.links.insert(self.last, link);
+        self.links.insert(self.last, links);
         self.last
     }
 
-    fn close(&mut self, links: impl IntoIterator<Item = OwnedFd>) {
+    fn close(&mut self, links: Vec<OwnedFd>) {
         self.closing.retain(|thread| !thread.is_finished());
-        let links = links.into_iter().map(|link| Box::new(link) as Link);
-        self.closing.extend(close_together(links.collect()));
+        self.closing.extend(close_together(in_parts(links)));
     }
 
     /// Closes all links and waits for the last one: the end of the process would interrupt the threads that close them.
     fn close_all(&mut self) {
         let links = std::mem::take(&mut self.links);
-        self.close(links.into_values());
+        self.close(links.into_values().flatten().collect());
         for thread in self.closing.drain(..) {
             let _ = thread.join();
         }
@@ -160,39 +178,64 @@ struct CreateLink {
     unused: u32,
 }
 
-/// Attaches breakpoints in one link.
-fn link(program: &File, file: &File, pid: u32, offsets: &[u64], cookies: &[u64]) -> io::Result<OwnedFd> {
-    const BPF_LINK_CREATE: libc::c_int = 28;
-    const BPF_TRACE_UPROBE_MULTI: u32 = 48;
-    let count = u32::try_from(offsets.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
-    if offsets.len() != cookies.len() {
-        return Err(io::ErrorKind::InvalidInput.into());
+/// Divides links among as many threads as may close them at the same time.
+fn in_parts(links: Vec<OwnedFd>) -> Vec<Link> {
+    let mut parts: Vec<Vec<OwnedFd>> = (0..links.len().min(CLOSED_AT_ONCE)).map(|_| Vec::new()).collect();
+    for (number, link) in links.into_iter().enumerate() {
+        parts[number % CLOSED_AT_ONCE].push(link);
     }
-    let path = std::ffi::CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
-    let attributes = CreateLink {
-        program: program.as_raw_fd(),
-        target: 0,
-        attach_type: BPF_TRACE_UPROBE_MULTI,
-        flags: 0,
-        path: path.as_ptr().expose_provenance() as u64,
-        offsets: offsets.as_ptr().expose_provenance() as u64,
-        reference_counters: 0,
-        cookies: cookies.as_ptr().expose_provenance() as u64,
-        count,
-        multi_flags: 0,
-        pid,
-        unused: 0,
-    };
-    let _quickly = batched_attach::with_high_priority();
-    // SAFETY: the attributes, and the path and the two lists of `count` numbers that they point to, live until the call
-    // returns; the kernel writes to none of them.
-    let number = unsafe {
-        libc::syscall(libc::SYS_bpf, BPF_LINK_CREATE, &raw const attributes, size_of::<CreateLink>())
-    };
-    match i32::try_from(number) {
-        // SAFETY: a new descriptor with no other owner.
-        Ok(number) if number >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(number) }),
-        _ => Err(io::Error::last_os_error()),
+    parts.into_iter().map(|part| Box::new(part) as Link).collect()
+}
+
+/// Breakpoints to be attached to one process.
+pub(super) struct Attaching<'a> {
+    pub(super) program: &'a File,
+    pub(super) file: &'a File,
+    pub(super) pid: u32,
+    pub(super) offsets: &'a [u64],
+    /// One for each offset.
+    pub(super) cookies: &'a [u64],
+}
+
+impl Attaching<'_> {
+    /// Adds the links to `made`, also those that were made before one failed.
+    fn attach(&self, made: &mut Vec<OwnedFd>) -> io::Result<()> {
+        if self.offsets.len() != self.cookies.len() {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let path = std::ffi::CString::new(format!("/proc/self/fd/{}", self.file.as_raw_fd()))?;
+        let _quickly = batched_attach::with_high_priority();
+        if single_links::are_needed() {
+            return single_links::attach(self, &path, made);
+        }
+        made.push(self.common_link(&path)?);
+        Ok(())
+    }
+
+    /// Attaches all breakpoints in one link.
+    fn common_link(&self, path: &CStr) -> io::Result<OwnedFd> {
+        const BPF_LINK_CREATE: libc::c_int = 28;
+        const BPF_TRACE_UPROBE_MULTI: u32 = 48;
+        let attributes = CreateLink {
+            program: self.program.as_raw_fd(),
+            target: 0,
+            attach_type: BPF_TRACE_UPROBE_MULTI,
+            flags: 0,
+            path: path.as_ptr().expose_provenance() as u64,
+            offsets: self.offsets.as_ptr().expose_provenance() as u64,
+            reference_counters: 0,
+            cookies: self.cookies.as_ptr().expose_provenance() as u64,
+            count: u32::try_from(self.offsets.len()).map_err(|_| io::ErrorKind::InvalidInput)?,
+            multi_flags: 0,
+            pid: self.pid,
+            unused: 0,
+        };
+        // SAFETY: the attributes, and the path and the two lists of `count` numbers that they point to, live until the call
+        // returns; the kernel writes to none of them.
+        let number = unsafe {
+            libc::syscall(libc::SYS_bpf, BPF_LINK_CREATE, &raw const attributes, size_of::<CreateLink>())
+        };
+        single_links::owned(number)
     }
 }
 
@@ -217,8 +260,8 @@ mod tests {
         let mut held = Held::default();
         let (one, its_end) = UnixStream::pair().expect("pair");
         let (another, other_end) = UnixStream::pair().expect("pair");
-        let number = held.hold(one.into());
-        held.hold(another.into());
+        let number = held.hold(vec![one.into()]);
+        held.hold(vec![another.into()]);
         let (longpole, thread) = serving(held);
         let closed = |mut end: &UnixStream| io::Read::read(&mut end, &mut [0]).is_ok_and(|bytes| bytes == 0);
         wire::send(&longpole, &Told::Close(number), None, None).expect("sent");

@@ -12,6 +12,7 @@ mod link_process;
 pub(crate) mod lock_probes;
 pub(crate) mod open_calls;
 mod programs;
+pub(crate) mod single_links;
 mod stale_probes;
 mod trial;
 

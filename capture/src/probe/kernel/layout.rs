@@ -208,7 +208,7 @@ fn missing(what: &str) -> ProbeError {
     ProbeError::new(
         ProbeErrorKind::Unsupported,
         format!("this kernel has {what}"),
-        "longpole needs Linux 6.6 or later with CONFIG_DEBUG_INFO_BTF=y; `longpole doctor` lists the checks",
+        "longpole needs Linux 6.1 or later with CONFIG_DEBUG_INFO_BTF=y; `longpole doctor` lists the checks",
     )
 }
 
