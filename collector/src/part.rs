@@ -206,7 +206,7 @@ mod tests {
         let after = |seconds| Some(Moment::After(Duration::from_secs(seconds)));
         let part = RecordingPart { from: after(5), to: None, whole: false };
         let error = part_of(recording.clone(), ClockAnchor::default(), part, 10).expect_err("after its end");
-        assert_eq!(error.hint, "it is 2.00 s long");
+        assert_eq!(error.hint, "the recording is 2.00 s long");
         let part = RecordingPart { from: after(1), to: after(1), whole: false };
         assert!(part_of(recording.clone(), ClockAnchor::default(), part, 10).is_err(), "nothing");
         let part = RecordingPart { from: after(1), to: after(9), whole: false };

@@ -58,7 +58,7 @@ enum Task {
     Zoo(zoo::Options),
     /// Makes the small recordings again from which the documents' screens are made
     Recordings,
-    /// Makes a static longpole, an archive, a .deb and a .rpm of it in target/dist
+    /// Makes a static longpole, an archive, a .deb and a .rpm of it in target/packages
     Release(release::Options),
     /// The rules for source files that no lint knows
     Tidy,

@@ -411,7 +411,7 @@ mod tests {
     fn a_check_for_function_probes_only_says_which_options_need_them() {
         let checks = check(&Machine { uprobes: false, ..good() });
         let check = checks.iter().find(|check| check.id == "uprobes").expect("check");
-        assert!(!check.ok && check.why.contains("--exact and --functions need them"), "{check:?}");
+        assert!(!check.ok && check.why.contains("--exact and --functions need uprobes"), "{check:?}");
     }
 
     #[test]

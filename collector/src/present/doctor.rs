@@ -102,7 +102,8 @@ missing  c                    found\u{fffd}
          why: it matters
          fix: do this
 
-longpole cannot record on this machine yet: do each fix above. Analysing recordings works.
+longpole cannot record on this machine yet: do each fix above. Analysing
+recordings works.
 ";
         assert_eq!(text, expected);
     }

@@ -52,7 +52,7 @@ mod tests {
         let chosen = sentence(&part(Some(0.021))).expect("a sentence");
         assert!(chosen.starts_with("this is 1.50 s of the 60.0 s recorded, from 2.50 s"), "{chosen}");
         assert!(
-            chosen.contains("400,000 of its 16,000,000 records") && chosen.contains("; 3 % of"),
+            chosen.contains("400,000 of 16,000,000 records") && chosen.contains("; 3 % of its"),
             "{chosen}"
         );
         let asked = sentence(&part(None)).expect("a sentence");

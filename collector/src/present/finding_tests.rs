@@ -34,7 +34,7 @@ fn each_kind_of_wait_that_never_ends_has_its_words() {
                {{"name":"T2","ops":[["lock","m"],["rdlock","r"],["spin_lock","s"],["exec","f",1]]}}"#
         ));
         let [said] = &said[..] else { panic!("{said:?}") };
-        said.split_once("(the result is up to there): ").expect("the usual start").1.to_owned()
+        said.split_once("(results are up to there): ").expect("the usual start").1.to_owned()
     };
     assert_eq!(stuck(r#"["wait","x"]"#), "T1 waits for a signal \"x\"");
     assert_eq!(stuck(r#"["sem_wait","x"]"#), "T1 waits for semaphore \"x\"");
@@ -93,5 +93,5 @@ fn sentences_of_notes_contain_their_numbers() {
     let busy =
         Finding::BusyWait { yielded: Some(yielded), seen: None, most_ns: 30_000_000, ran_ns: 200_000_000 };
     let busy = said(busy);
-    assert!(busy.contains("5001 times") && busy.contains("30.0 ms (15 %"), "{busy}");
+    assert!(busy.contains("5001 times") && busy.contains("30.0 ms of CPU time (15 %"), "{busy}");
 }

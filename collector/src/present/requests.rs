@@ -202,9 +202,8 @@ fn remarks(
     if summary.not_followed > 0 {
         let count = grouped(summary.not_followed as u64);
         remarks.push(format!(
-            "{count} request{} have too many waits to be followed to {} begin",
-            ending("request", summary.not_followed),
-            if summary.not_followed == 1 { "its" } else { "their" }
+            "{count} {} too many waits to be followed from end to start",
+            if summary.not_followed == 1 { "request has" } else { "requests have" }
         ));
     }
     remarks.extend(findings.iter().filter_map(excerpt::sentence));
@@ -307,7 +306,8 @@ divide computing.
 
 WITHOUT ITS OWN PART 99 % WOULD TAKE, instead of 12.1 ms
   1.90 ms  mutex table
-As if the function took no time there, and waits for locks and queues stayed as long: these may get shorter, too.
+As if the function took no time there, and waits for locks and queues stayed as
+long: these may get shorter, too.
 ";
         assert_eq!(text(&summary, Some(2)), expected);
     }
@@ -324,6 +324,6 @@ As if the function took no time there, and waits for locks and queues stayed as 
             None,
         );
         assert!(text.contains("serve: 0 requests"), "{text}");
-        assert!(text.contains("! 1 request passed"), "{text}");
+        assert!(text.contains("! 1 request has too many waits"), "{text}");
     }
 }

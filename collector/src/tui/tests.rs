@@ -230,7 +230,7 @@ fn a_filter_applies_while_it_is_typed_and_escape_removes_it() {
     assert!(typed.contains("rows with: PARSE_"), "{typed}");
     state.prompt = None;
     state.set_filter("nobody".to_owned());
-    assert!(text(&mut state, 80, 24).contains("no row has that in its name"));
+    assert!(text(&mut state, 80, 24).contains("no row's name contains that"));
     press(&mut state, KeyCode::Enter);
     press(&mut state, KeyCode::Esc);
     assert!(text(&mut state, 80, 24).contains("\ndigest_row"));

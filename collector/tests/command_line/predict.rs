@@ -166,7 +166,7 @@ fn invalid_values_for_predict_are_refused_with_a_hint() {
         std::fs::write(&file, what).expect("a file");
         longpole(&["predict", file.to_str().expect("a path")]).fails(1, says, "");
     }
-    longpole_with(&["predict", "-"], b"{}").fails(1, "no longpole program", "\"format\"");
+    longpole_with(&["predict", "-"], b"{}").fails(1, "not a longpole program", "\"format\"");
 }
 
 /// A ranking lists the same functions as the report: the program's own, not those of the C library.

@@ -32,7 +32,7 @@ fn one_exported_table_goes_to_standard_output() {
     assert!(lines[0].starts_with("recording,cpus,time_ns,function,"), "{}", lines[0]);
     assert!(lines[1].starts_with("\"figure-4.json\",2,"), "{}", lines[1]);
     assert!(lines.iter().any(|line| line.starts_with("\"figure-4.json\",,")), "unlimited CPUs are null");
-    longpole(&["export", &input, "-f", "csv"]).fails(2, "several tables", "--table");
+    longpole(&["export", &input, "-f", "csv"]).fails(2, "only one of the tables", "--table");
     longpole(&["export", &input, "-f", "csv", "--table", "x"]).fails(2, "no table 'x'", "functions");
     longpole(&["export", &input, "-f", "svg", "--table", "functions"]).fails(2, "--table", "csv");
 }

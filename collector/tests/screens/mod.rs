@@ -157,7 +157,7 @@ fn little(name: &str, said: &[&str]) {
 
 #[test]
 fn a_recording_of_ten_milliseconds_has_too_few_samples() {
-    little("short", &["SURE fair", "too few samples to tell"]);
+    little("short", &["SURE fair", "too few samples to be divided"]);
 }
 
 #[test]

@@ -240,7 +240,7 @@ fn a_parser_that_misbehaves_is_ended_and_reported() {
     let folder = tempfile::tempdir().expect("folder");
     for (script, wanted) in [
         ("exec sleep 100", "took longer than 0.5 s"),
-        ("kill -SYS $$", "tried what no reader of symbols does"),
+        ("kill -SYS $$", "made a system call that no reader of symbols needs"),
         ("kill -SEGV $$", "crashed (signal 11)"),
         ("kill -ABRT $$", "gave up"),
         ("kill -BUS $$", "cut short"),

@@ -32,7 +32,7 @@ pub struct Release {
     tree: PathBuf,
 }
 
-/// Makes `target/dist`: the archive, the packages and their checksums.
+/// Makes `target/packages`: the archive, the packages and their checksums.
 ///
 /// # Errors
 /// A tool is missing, the program does not compile, or two builds differ.
@@ -56,8 +56,8 @@ fn make(workspace: &Workspace) -> Result<PathBuf> {
     let release = Release {
         version: env!("CARGO_PKG_VERSION"),
         time: command::text(&mut git)?.trim().to_owned(),
-        folder: workspace.target.join("dist"),
-        tree: workspace.target.join("dist-tree"),
+        folder: workspace.target.join("packages"),
+        tree: workspace.target.join("packages-tree"),
     };
     for folder in [&release.folder, &release.tree] {
         if folder.exists() {
