@@ -7,6 +7,7 @@ pub mod cell;
 pub mod cli;
 pub mod content;
 mod cores;
+mod cpu_words;
 pub mod doctor;
 pub mod exit;
 pub mod export;

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 /// The whole program: parses and checks arguments, runs the command, reports.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     if let Err(error) = capture::rights::give_up_others() {
-        say(&UserError::runtime(
+        say(UserError::runtime(
             format!("longpole cannot give up the capabilities of its file: {error}"),
             "run it as root, or as a member of the group of its file",
         ));

@@ -1,8 +1,9 @@
 //! Call stacks with one weight each, for flame graphs.
 
 use super::model::{Model, NO_FUNCTION};
+use crate::cpu_words::on;
 use crate::exit::say;
-use crate::present::{cpu_words::on, delays};
+use crate::present::delays;
 use engine::report::Cpus;
 use engine::view::{Stack, Stacks};
 use std::borrow::Cow;

@@ -1,11 +1,11 @@
 //! Measured times and costs of the command on several numbers of CPUs: a table below the predicted times, and JSON.
 
-use super::cpu_words::cpus as cpu_words;
 use super::screen::clip;
 use super::short::short;
 use super::style::{Paint, Style};
 use super::table;
 use crate::cell::{duration, whole_percent as percent, width};
+use crate::cpu_words::cpus as cpu_words;
 use engine::predict::{CountCosts, CpuCosts, Grown, Losses, Spread};
 use engine::report::Cpus;
 use serde::Serialize;

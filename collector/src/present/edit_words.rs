@@ -1,7 +1,7 @@
 //! Changes in words, for FIX and `what-if`.
 
-use super::cpu_words::cpus;
 use super::short::short;
+use crate::cpu_words::cpus;
 use engine::event::SupportSubject;
 use engine::experiment::Edit;
 use engine::program::system_call_name;

@@ -1,11 +1,11 @@
 //! The report by source line, file or binary: shares on the recorded machine, and the source text where the file exists.
 
-use super::cpu_words::on;
 use super::frame::{clip, more};
 use super::source::Sources;
 use super::style::{Paint, Style};
 use super::text::By;
 use crate::cell::{whole_percent, width};
+use crate::cpu_words::on;
 use engine::limit::Limits;
 use engine::report::{CpuResult, Cpus, FunctionRow, Report};
 use std::io::{self, Write};

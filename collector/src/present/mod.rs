@@ -2,7 +2,6 @@
 
 mod counts;
 mod cpu_costs;
-pub(crate) mod cpu_words;
 pub(crate) mod deadlock;
 pub(crate) mod delays;
 pub mod doctor;

@@ -2,7 +2,7 @@
 
 use super::measure::{Limit, Measure, Rule};
 use super::parse::{Rules, RulesError};
-use crate::present::cpu_words;
+use crate::cpu_words;
 use engine::program::bare_name;
 use engine::report::{CpuResult, Cpus, FunctionRow, Report};
 use std::collections::BTreeSet;

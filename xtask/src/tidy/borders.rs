@@ -62,6 +62,7 @@ const LAYERS: [(&str, &[&str]); 4] = [
         &[
             "cores",
             "cell",
+            "cpu_words",
             "level_of_detail",
             "palette",
             "exit",

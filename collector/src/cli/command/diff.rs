@@ -2,10 +2,11 @@
 
 use super::output::{to_reader, to_stdout};
 use crate::cli::study::{DiffArguments, Threshold, functions_of_both};
+use crate::cpu_words::on;
 use crate::exit::{Code, Outcome, UserError};
 use crate::input::Input;
 use crate::plan::{InputPlan, Source};
-use crate::present::{cpu_words::on, study::diff, style};
+use crate::present::{study::diff, style};
 use engine::attribution::attributed_to_users;
 use engine::compare::{BeforeAfter, Comparison, compare};
 use std::collections::BTreeSet;

@@ -1,7 +1,7 @@
 //! Sentences for those limits that need more than one line of code.
 
 use crate::cell::{duration, grouped};
-use crate::present::cpu_words::cpus;
+use crate::cpu_words::cpus;
 use crate::present::short::short;
 use engine::event::SupportSubject;
 use engine::limit::{Limit, LimitKind, WORTH};

@@ -1,6 +1,6 @@
 //! FIX: changes, and what they gain.
 
-use crate::present::cpu_words::cpus;
+use crate::cpu_words::cpus;
 use crate::present::edit_words::{About, words};
 use crate::present::short::short;
 use engine::limit::Fix;

@@ -84,7 +84,7 @@ pub(crate) fn rows(report: &Report, limits: &Limits, result: &CpuResult, all: bo
         let is_told = share.of > share.error || is_fix(function);
         all || (share.of >= LEAST && is_told && !is_start_up(function))
     });
-    let on = largest.map_or(String::new(), |largest| crate::present::cpu_words::on(largest.cpus));
+    let on = largest.map_or(String::new(), |largest| crate::cpu_words::on(largest.cpus));
     let is_told = |used: &FunctionUse| used.kernel.is_some_and(|share| share >= MUCH_KERNEL);
     let tells_kernel = !is_narrow(style)
         && limits

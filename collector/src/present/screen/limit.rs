@@ -7,7 +7,7 @@ use super::constraint::{
 use super::fix::{at_largest, gain, last_part, minus, name_of, what};
 use crate::cell::file_name;
 use crate::cell::{duration, grouped, whole_percent as percent, width};
-use crate::present::cpu_words::cpus;
+use crate::cpu_words::cpus;
 use crate::present::deadlock::waiting;
 use crate::present::short::short;
 use crate::present::style::{Paint, Style};

@@ -206,7 +206,7 @@ pub(crate) fn facts(out: &mut impl Write, report: &Report, about: &About, style:
         1 => "1 thread".to_owned(),
         threads => format!("{} threads", grouped(threads as u64)),
     };
-    let machine = report.recorded_cpus.and_then(Cpus::count).map(crate::present::cpu_words::cpus);
+    let machine = report.recorded_cpus.and_then(Cpus::count).map(crate::cpu_words::cpus);
     let wall = report.overhead.filter(|cost| cost.wall_ns > 0).map(|cost| duration(cost.wall_ns as f64));
     let stretch = about
         .live

@@ -3,7 +3,7 @@
 use super::json::Findings;
 use super::listing::{headline, note, share, signed};
 use crate::cell::{duration, width};
-use crate::present::cpu_words::on;
+use crate::cpu_words::on;
 use crate::present::frame::{Frame, more};
 use crate::present::short::short;
 use crate::present::style::{Paint, Style};

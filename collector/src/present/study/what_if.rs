@@ -3,8 +3,8 @@
 use super::json::Findings;
 use super::listing::{headline, line, main_row, note, placed, share, signed};
 use crate::cell::duration;
+use crate::cpu_words::on;
 use crate::present::counts::{self, alike};
-use crate::present::cpu_words::on;
 use crate::present::frame::{Frame, more};
 use crate::present::screen::limit;
 use crate::present::short::short;
