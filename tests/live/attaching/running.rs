@@ -65,7 +65,8 @@ fn the_summary_s_duration_is_that_of_the_whole_recording() {
     };
     let told_ns = number.parse::<f64>().unwrap() * factor;
     let wall_ns = recorded.report("1").0["overhead"]["wall_ns"].as_f64().unwrap();
-    assert!((0.5..2.0).contains(&(told_ns / wall_ns)), "{told_ns} of {wall_ns} ns: {summary}");
+    // On a busy machine the ends of the two differ by milliseconds; without the symbols it would be a tenth.
+    assert!((0.15..2.0).contains(&(told_ns / wall_ns)), "{told_ns} of {wall_ns} ns: {summary}");
 }
 
 /// Before the recording begins, SIGTERM ends longpole with a line that nothing is recorded.

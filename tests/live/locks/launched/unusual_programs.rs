@@ -228,7 +228,7 @@ fn a_program_in_a_time_namespace_is_recorded_by_probes() {
     assert_eq!(recorded.text(0), alone.stdout);
     assert_eq!(recorded.counts(0).get(&MutexUnlock), None, "none with a foreign clock");
     let said = &recorded.ended.stderr;
-    assert!(said.contains("with a clock of their own") && said.contains("probes instead"), "{said}");
+    assert!(said.contains("with a clock of their own") && said.contains("are recorded by probes"), "{said}");
 }
 
 /// A command has the limits that it would have alone.
