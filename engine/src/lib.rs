@@ -6,6 +6,22 @@
 //! shows their results side by side. A [`view`] lists what happened, for other tools. With the feature `synth`, for tests and
 //! benchmarks only, `synth` makes programs and recordings with known answers.
 //!
+//! What limits a program on four CPUs (whole program: `examples/limits.rs`; how to get a program from a recording:
+//! [`timeline::build`], then [`translation::from_timeline`]):
+//!
+//! ```
+//! use engine::{limit::limits, predict::Model, program::json, report::Cpus};
+//!
+//! let text = r#"{"format":"longpole-program","version":1,"threads":[
+//!     {"name":"T1","ops":[["exec","a",1000],["signal","X"],["exec","b",5000]]},
+//!     {"name":"T2","ops":[["wait","X"],["exec","c",2000]]}]}"#;
+//! let program = json::read(text)?;
+//! let four = Cpus::count(4).expect("more than none");
+//! let found = limits(&program, &[four], &Model::default());
+//! assert_eq!(found.at[0].time_ns, 6000.0);
+//! # Ok::<(), engine::program::ProgramError>(())
+//! ```
+//!
 //! No I/O, clock, thread or unsafe code in here; the same input gives the same output; bad data gives a value
 //! and findings, never a panic.
 

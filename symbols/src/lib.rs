@@ -4,6 +4,18 @@
 //! [`functions_of`] reads the symbol table. [`choose`] picks functions to probe, with the file offsets of entries and exits.
 //! [`locate`] finds what lies at an address; its answers can be serialized, because a sandboxed child gives them. [`sandbox`]
 //! is that child, a process without rights. [`symbolize`] adds names to a finished recording.
+//!
+//! Where a function begins (a whole program: `examples/functions.rs`):
+//!
+//! ```no_run
+//! let module = symbols::functions_of("/bin/ls".as_ref())?;
+//! for function in module.functions().iter().take(3) {
+//!     let places = [symbols::Place::Address(function.address)];
+//!     let line = symbols::locate(&module, &places)[0].line();
+//!     println!("{} {}", module.name(function), line.unwrap_or_default());
+//! }
+//! # Ok::<(), symbols::SymbolError>(())
+//! ```
 
 // These macros panic when nobody reads the output any more.
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
