@@ -9,6 +9,8 @@
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 mod boot_cache;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 pub mod interpose;
 pub mod jit;
 pub mod probe;

@@ -26,6 +26,8 @@ mod choice;
 mod code;
 mod elf;
 mod error;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod libc;
 mod names;
 mod places;

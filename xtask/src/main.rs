@@ -5,6 +5,7 @@ mod build;
 mod command;
 mod demo;
 mod embed;
+mod fuzz;
 mod page;
 mod recordings;
 mod release;
@@ -56,6 +57,8 @@ enum Task {
     Validate(validate::Options),
     /// Compares what longpole says of many programs with what is true of them, updates VALIDATION.md
     Zoo(zoo::Options),
+    /// Feeds the readers of untrusted files with random bytes, guided by the code that they reach (needs a C++ compiler)
+    Fuzz(fuzz::Options),
     /// Makes the small recordings again from which the documents' screens are made
     Recordings,
     /// Makes a static longpole, an archive, a .deb and a .rpm of it in target/packages
@@ -81,6 +84,7 @@ fn main() -> ExitCode {
         Task::Soak(options) => soak::run(&options),
         Task::Validate(options) => validate::run(&options),
         Task::Zoo(options) => zoo::run(&options),
+        Task::Fuzz(options) => fuzz::run(&options),
         Task::Recordings => recordings::run(),
         Task::Release(options) => release::run(&options),
         Task::Tidy => tidy::run(),

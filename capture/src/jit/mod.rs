@@ -2,6 +2,8 @@
 //! (`perf-PID.map`) or a dump (`jit-PID.dump`). [`JitFiles`] decides which files are trusted.
 
 mod files;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod history;
 mod jit_dump;
 mod perf_map;

@@ -16,7 +16,7 @@ impl BusyTimes {
         BusyTimes::parse(&std::fs::read_to_string("/proc/stat").unwrap_or_default(), tick_ns())
     }
 
-    fn parse(text: &str, tick_ns: u64) -> BusyTimes {
+    pub(in crate::target) fn parse(text: &str, tick_ns: u64) -> BusyTimes {
         let busy = text.lines().filter_map(|line| {
             let (name, numbers) = line.split_once(' ')?;
             let cpu = name.strip_prefix("cpu")?.parse::<usize>().ok()?;

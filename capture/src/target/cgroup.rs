@@ -15,7 +15,11 @@ pub(super) enum Version {
 /// controls.
 pub(super) fn folders(pid: u32, controller: &str) -> Vec<(PathBuf, Version)> {
     let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
-    let mounts = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
+    folders_in(&groups, &std::fs::read("/proc/self/mountinfo").unwrap_or_default(), controller)
+}
+
+/// The same by the texts of a process's `cgroup` file and of `mountinfo`.
+pub(in crate::target) fn folders_in(groups: &str, mounts: &[u8], controller: &str) -> Vec<(PathBuf, Version)> {
     let lines = mounts.split(|&byte| byte == b'\n');
     let hierarchies: Vec<Hierarchy> = lines.filter_map(|line| Hierarchy::parse(line, controller)).collect();
     groups.lines().flat_map(|line| folders_of(line, controller, &hierarchies)).collect()

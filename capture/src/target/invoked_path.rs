@@ -54,7 +54,7 @@ fn started_by(folder: &ProcDir) -> Option<PathBuf> {
 }
 
 /// The address of the path.
-fn place(vector: &[u8]) -> Option<u64> {
+pub(in crate::target) fn place(vector: &[u8]) -> Option<u64> {
     let (pairs, _) = vector.as_chunks::<16>();
     let number = |bytes: &[u8]| bytes.first_chunk().map(|bytes| u64::from_ne_bytes(*bytes));
     let mut pairs = pairs.iter().map_while(|pair| Some((number(&pair[..8])?, number(&pair[8..])?)));

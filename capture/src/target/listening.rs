@@ -22,7 +22,7 @@ pub(crate) fn ports(pid: u32) -> Vec<u16> {
 
 /// The listening ports in a file like `/proc/net/tcp`: the second column ends in the port, the fourth is the state, all
 /// hexadecimal (Linux `net/ipv4/tcp_ipv4.c`, `get_tcp4_sock`).
-fn listening(text: &str) -> Vec<u16> {
+pub(in crate::target) fn listening(text: &str) -> Vec<u16> {
     const TCP_LISTEN: &str = "0A";
     let port = |line: &str| {
         let mut columns = line.split_ascii_whitespace().skip(1);

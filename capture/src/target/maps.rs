@@ -171,7 +171,7 @@ pub fn code(process: &Process) -> Result<Vec<Code>, TargetError> {
 
 /// Executable mappings of files, grouped by file, in order of their first address. `open_path` is still the path
 /// as the kernel writes it.
-fn grouped(maps: &str) -> Vec<Module> {
+pub(in crate::target) fn grouped(maps: &str) -> Vec<Module> {
     let mut modules: Vec<Module> = Vec::new();
     for map in maps.lines().filter_map(MapLine::parse) {
         if !map.executable || map.inode == 0 {

@@ -14,6 +14,8 @@ mod cpu_quota;
 mod cpus;
 mod error;
 mod facts;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 pub mod gate;
 pub mod idle_wake;
 mod invoked_path;

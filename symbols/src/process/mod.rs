@@ -9,5 +9,9 @@ mod service;
 
 pub use mapped_binary::{CallPlace, MappedBinary, call_place};
 pub use parser::{Parser, Parsers};
+#[cfg(feature = "fuzzing")]
+pub(crate) use serve::look_at;
 pub use serve::serve;
+#[cfg(feature = "fuzzing")]
+pub(crate) use service::Look;
 pub use service::SymbolSummary;

@@ -9,20 +9,21 @@ use crate::command;
 use crate::workspace::Workspace;
 
 /// Each crate, its folder, and the crates that use it.
-const CRATES: [(&str, &str, &[&str]); 9] = [
+const CRATES: [(&str, &str, &[&str]); 10] = [
     (
         "probe-abi",
         "probe-abi/",
-        &["engine", "recording", "symbols", "capture", "collector", "probe-preload", "longpole-tests"],
+        &["engine", "recording", "symbols", "capture", "collector", "probe-preload", "longpole-tests", "fuzz"],
     ),
     ("probe-preload", "probe-preload/", &[]),
-    ("engine", "engine/", &["recording", "symbols", "capture", "collector", "longpole-tests"]),
-    ("recording", "recording/", &["capture", "collector", "longpole-tests"]),
-    ("symbols", "symbols/", &["capture", "collector", "longpole-tests"]),
-    ("capture", "capture/", &["collector", "longpole-tests"]),
+    ("engine", "engine/", &["recording", "symbols", "capture", "collector", "longpole-tests", "fuzz"]),
+    ("recording", "recording/", &["capture", "collector", "longpole-tests", "fuzz"]),
+    ("symbols", "symbols/", &["capture", "collector", "longpole-tests", "fuzz"]),
+    ("capture", "capture/", &["collector", "longpole-tests", "fuzz"]),
     ("collector", "collector/", &["longpole-tests"]),
     ("longpole-tests", "tests/", &["xtask", "collector"]),
     ("xtask", "xtask/", &[]),
+    ("fuzz", "fuzz/", &[]),
 ];
 
 /// Crates that a change concerns, by name.
@@ -88,7 +89,7 @@ mod tests {
         assert_eq!(concerned.tested, ["engine"]);
         assert_eq!(
             concerned.linted,
-            ["capture", "collector", "engine", "longpole-tests", "recording", "symbols"]
+            ["capture", "collector", "engine", "fuzz", "longpole-tests", "recording", "symbols"]
         );
         assert!(!concerned.kernel_programs);
         assert_eq!(of_one("README.md"), Concerned::default());

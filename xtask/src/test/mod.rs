@@ -1,6 +1,7 @@
 //! `./x test`, `./x live-test`, `./x check`: formatting, lints, tidy, and the tests by cargo-nextest (`.config/nextest.toml`).
 
 mod changed;
+mod dependencies;
 mod junit;
 mod runner;
 mod score;
@@ -106,6 +107,7 @@ pub fn check() -> Result<ExitCode> {
         crates.iter().flat_map(|name| ["--package".into(), (*name).into()]).collect::<Vec<_>>()
     };
     lint(&workspace, &select(&concerned.linted), concerned.kernel_programs, &mut score);
+    dependencies::check(&workspace, &mut score);
     if !concerned.tested.is_empty() {
         let mut words = select(&concerned.tested);
         words.extend(["-E", "not binary(live)"].map(OsString::from));

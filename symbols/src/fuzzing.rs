@@ -1,0 +1,46 @@
+//! All parsers of this crate as one function, for the crate `fuzz`. Compiled only with the feature `fuzzing`.
+
+use std::fs::File;
+use std::path::Path;
+
+use crate::choice::{Selection, choose};
+use crate::code::{LockCall, lock_regions};
+use crate::elf::{ElfFile, HostFiles, ModuleFunctions, Outline};
+use crate::Place;
+use crate::places::{Locator, Named};
+use crate::process::{Look, look_at};
+
+/// Most functions and addresses asked about: enough for any small file, and each takes time.
+const MOST: usize = 256;
+
+/// Asks everything about a binary that longpole asks, without other files.
+pub fn binary(file: &File) {
+    let path = Path::new("fuzz");
+    if let Some(outline) = Outline::of(file) {
+        outline.needed(file);
+        outline.run_paths(file);
+    }
+    for look in [Look::LibcFunctions, Look::UnwindRows, Look::MovesCode] {
+        let Ok(file) = file.try_clone() else { return };
+        look_at(file, path, look);
+    }
+    let Ok(Ok(elf)) = file.try_clone().map(|file| ElfFile::from_file(file, path)) else { return };
+    let Ok(module) = ModuleFunctions::load(elf, Box::new(HostFiles::none())) else { return };
+    choose(&module, &Selection { max_functions: MOST, ..Selection::default() });
+    let functions = || module.functions().iter().take(MOST);
+    let places: Vec<Place> = functions().map(|function| Place::Address(function.address)).collect();
+    Locator::with(&module, |locator| locator.locate(&places));
+    if let Ok(mut variables) = Named::read(&module) {
+        let data = module.elf().sections.iter().filter(|section| !section.is_executable());
+        for section in data.take(MOST) {
+            for step in 0..16 {
+                variables.at(section.address.wrapping_add(step * 8));
+            }
+        }
+    }
+    let offsets: Vec<u64> =
+        functions().filter_map(|function| module.elf().code_offset_of(function.address)).collect();
+    let calls: Vec<LockCall> =
+        offsets.iter().map(|&taken| LockCall { taken: taken.wrapping_add(4), given: offsets.clone() }).collect();
+    lock_regions(&module, &calls, &offsets);
+}

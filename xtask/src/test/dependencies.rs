@@ -1,0 +1,42 @@
+//! Licences, sources and known security advisories of all dependencies, by cargo-deny with `deny.toml`. Compiling cargo-deny
+//! takes minutes, and the advisories are fetched from the network, so `./x check` uses what is there and says what is not.
+
+use std::process::Command;
+use std::time::Duration;
+
+use crate::command;
+use crate::workspace::Workspace;
+
+use super::score::Score;
+
+/// Name of the check of licences and sources, and of that of advisories.
+const LICENCES: &str = "licences and sources of dependencies";
+const ADVISORIES: &str = "no dependency has a security advisory";
+/// Fetching the advisories takes seconds.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// Checks all dependencies in Cargo.lock.
+pub fn check(workspace: &Workspace, score: &mut Score) {
+    let deny = || {
+        let mut deny = command::cargo(workspace);
+        deny.args(["deny", "--locked", "--log-level", "error"]);
+        deny
+    };
+    if !command::capture(deny().arg("--version"), LIMIT).is_ok_and(|outcome| outcome.success()) {
+        for name in [LICENCES, ADVISORIES] {
+            score.skip(name, "cargo-deny is missing: cargo install --locked cargo-deny");
+        }
+        return;
+    }
+    score.command(LICENCES, deny().args(["check", "licenses", "bans", "sources"]));
+    if fetched(&mut deny()) {
+        score.command(ADVISORIES, deny().args(["check", "--disable-fetch", "advisories"]));
+    } else {
+        score.skip(ADVISORIES, "they cannot be fetched");
+    }
+}
+
+/// Brings the copy of the advisories up to date.
+fn fetched(deny: &mut Command) -> bool {
+    command::capture(deny.args(["fetch", "db"]), LIMIT).is_ok_and(|outcome| outcome.success())
+}
