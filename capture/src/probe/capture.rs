@@ -207,8 +207,9 @@ impl Capture {
 
     /// Requests that were answered and sent so far; `None`: this kernel offers no way to count them.
     pub fn requests(&self) -> Option<Requests> {
-        let probes = self.common.lock();
-        probes.requests.as_ref()?.counted(&probes.ebpf)
+        let mut probes = self.common.lock();
+        let Probes { requests, ebpf, .. } = &mut *probes;
+        requests.as_mut()?.counted(ebpf)
     }
 
     /// Notes that a process has no function probes from `since_ns` on.

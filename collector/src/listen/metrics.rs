@@ -195,6 +195,7 @@ fn what(limit: &Limit) -> &str {
         LimitKind::CostsMore { function, .. } => function.as_deref().unwrap_or_default(),
         LimitKind::SupportWork { calls, .. } => calls,
         LimitKind::Permits { semaphore, .. } => semaphore,
+        LimitKind::Connections { server, .. } => server,
         LimitKind::WokenForNothing { object, .. } => object,
         LimitKind::LocksNotRecorded { word, .. } => word,
         LimitKind::Threads { function, .. }
@@ -210,6 +211,7 @@ fn what(limit: &Limit) -> &str {
         | LimitKind::Spinning
         | LimitKind::Idle { .. }
         | LimitKind::OpenRequests { .. }
+        | LimitKind::Backlog { .. }
         | LimitKind::Goroutines { .. }
         | LimitKind::Work { .. }
         | LimitKind::Deadlock { .. }

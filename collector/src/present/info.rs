@@ -302,6 +302,12 @@ fn requests(session: &SessionFacts) -> Vec<String> {
     if more > 0 {
         lines.push(format!("({more} more: --json has all)"));
     }
+    if requests.dropped_connections > 0 {
+        let dropped = grouped(requests.dropped_connections);
+        lines.push(format!(
+            "{dropped} connections dropped by the kernel: a listening socket's queue was full"
+        ));
+    }
     if requests.lost > 0 {
         lines.push(format!("{} not counted", grouped(requests.lost)));
     }

@@ -149,6 +149,12 @@ struct Of<'a> {
     /// Samples that show it.
     #[serde(skip_serializing_if = "Option::is_none")]
     samples: Option<u64>,
+    /// Number of connections to a server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    connections: Option<u32>,
+    /// Number of connections that the kernel dropped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dropped: Option<u64>,
     /// The share of threads' time that is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     missing: Option<f64>,
@@ -268,6 +274,13 @@ impl<'a> Of<'a> {
                 busy: Some(*busy),
                 ..Of::default()
             },
+            LimitKind::Connections { server, connections, waiting, .. } => Of {
+                object: Some(server),
+                connections: Some(*connections),
+                waiting: Some(*waiting),
+                ..Of::default()
+            },
+            LimitKind::Backlog { dropped } => Of { dropped: Some(*dropped), ..Of::default() },
             LimitKind::OpenRequests { busy, .. } => Of { busy: Some(*busy), ..Of::default() },
             LimitKind::LocksNotRecorded { word, waiting, is_lock, is_lost, cost } => Of {
                 object: Some(word),

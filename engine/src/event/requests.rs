@@ -20,6 +20,10 @@ pub struct Requests {
     /// Requests that could not be counted.
     #[serde(skip_serializing_if = "is_zero")]
     pub lost: u64,
+    /// Connections of clients that the kernel dropped because the queue of a listening socket was full, counted for all
+    /// programs in the network namespace of the first process (`ListenOverflows` in `/proc/PID/net/netstat`).
+    #[serde(skip_serializing_if = "is_zero")]
+    pub dropped_connections: u64,
 }
 
 /// The requests that a process answered at a port, or sent to one.

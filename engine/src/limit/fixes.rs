@@ -64,6 +64,8 @@ impl Search {
             | LimitKind::NotKnown { .. }
             | LimitKind::Unexplained { .. }
             | LimitKind::OpenRequests { .. }
+            | LimitKind::Connections { .. }
+            | LimitKind::Backlog { .. }
             | LimitKind::Goroutines { .. }
             | LimitKind::LocksNotRecorded { .. } => return Vec::new(),
             _ => {}

@@ -43,6 +43,10 @@ pub(super) enum Cause {
     Unexplained,
     /// Requests wait for something that is not visible.
     OpenRequests,
+    /// Requests wait for a connection to another server.
+    Connections,
+    /// Clients' connections are dropped.
+    Backlog,
     /// Goroutines wait for each other, which only samples show.
     Goroutines,
     Work,
@@ -62,7 +66,7 @@ impl Claim {
         Claim { cause, least: gain, most: gain, evidence: Evidence::Simulated }
     }
 
-    fn at_most(cause: Cause, most: f64, evidence: Evidence) -> Claim {
+    pub(super) fn at_most(cause: Cause, most: f64, evidence: Evidence) -> Claim {
         Claim { cause, least: 0.0, most: most.clamp(0.0, 1.0), evidence }
     }
 
@@ -75,9 +79,13 @@ impl Claim {
         match &self.cause {
             Cause::LocksNotRecorded => 0,
             Cause::Edit(edit) | Cause::OnPath(edit) => edit.order() + 1,
-            Cause::Idle | Cause::Unexplained | Cause::OpenRequests | Cause::Goroutines | Cause::Work => {
-                u32::MAX
-            }
+            Cause::Idle
+            | Cause::Unexplained
+            | Cause::OpenRequests
+            | Cause::Connections
+            | Cause::Backlog
+            | Cause::Goroutines
+            | Cause::Work => u32::MAX,
         }
     }
 }
@@ -145,6 +153,7 @@ impl Search {
         }
         self.claim_open_requests(&mut claims, run);
         self.claim_goroutines(&mut claims, run);
+        self.claim_connections(&mut claims, run);
         claims[1..].sort_by(|a, b| b.most.total_cmp(&a.most));
         claims
     }
@@ -386,6 +395,8 @@ impl Search {
             Cause::Edit(edit) | Cause::OnPath(edit) => self.kind(edit, run),
             Cause::Idle => LimitKind::Idle { busy },
             Cause::OpenRequests => self.of_open_requests(busy),
+            Cause::Connections => self.of_connections(),
+            Cause::Backlog => self.of_backlog(),
             Cause::Goroutines => self.of_goroutines(busy),
             Cause::Work => LimitKind::Work { busy, hidden: self.hidden },
             Cause::Unexplained => {

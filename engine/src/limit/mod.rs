@@ -13,6 +13,7 @@ mod beside_others;
 mod busy_thread;
 mod candidates;
 mod cohorts;
+mod connections;
 mod cpu_costs;
 mod describe;
 mod extent;
@@ -399,6 +400,23 @@ pub enum LimitKind {
         /// The server for whose answers they wait, and how many requests are open there, if those explain the wait.
         asked: Option<(String, f64)>,
     },
+    /// All connections to another server have a request open, and more requests wait for one.
+    Connections {
+        /// The server.
+        server: String,
+        /// How many connections there are.
+        connections: u32,
+        /// How many requests wait, on average.
+        waiting: f64,
+        /// The port at which the requests arrive.
+        port: String,
+    },
+    /// The kernel drops new connections, since the queue of those that the program has not accepted is full. Clients try again
+    /// after a second.
+    Backlog {
+        /// How many connections were dropped, for all programs in the network namespace.
+        dropped: u64,
+    },
     /// Goroutines wait for a lock, as samples show; the waits themselves are not visible.
     Goroutines {
         /// Its type, e.g. `sync.Mutex`.
@@ -473,6 +491,8 @@ impl LimitKind {
                 | LimitKind::Device { .. }
                 | LimitKind::LocksNotRecorded { .. }
                 | LimitKind::Goroutines { .. }
+                | LimitKind::Connections { .. }
+                | LimitKind::Backlog { .. }
         ) || !self.is_known()
     }
 

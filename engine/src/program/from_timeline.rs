@@ -88,6 +88,8 @@ fn with_recorded(mut program: Program, timeline: &Timeline, sampled: &SampledCod
     program.recorded.lines = lines;
     program.recorded.support = super::support_work::of(timeline, sampled, &program);
     program.recorded.traffic = super::traffic::endpoints(timeline.requests.as_ref());
+    program.recorded.dropped_connections =
+        timeline.requests.as_ref().map_or(0, |requests| requests.dropped_connections);
     program.recorded.others = super::others::of(timeline.others.as_ref());
     super::answers::name(
         &mut program,

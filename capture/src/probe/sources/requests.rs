@@ -31,6 +31,8 @@ const MOST: usize = 64;
 pub(crate) struct RequestCounter {
     links: Vec<Link>,
     watch: RequestWatch,
+    /// Connections that the kernel dropped; `None`: not known.
+    dropped: Option<listening::Dropped>,
     /// The cost of counting up to the last look, nanoseconds.
     cost_ns: u64,
 }
@@ -53,7 +55,10 @@ impl RequestCounter {
             attach(ebpf)
         });
         match begun {
-            Ok(links) => Some(RequestCounter { links, watch: RequestWatch::begin(now_ns()), cost_ns: 0 }),
+            Ok(links) => {
+                let dropped = listening::Dropped::begin(pids.first().copied().unwrap_or(std::process::id()));
+                Some(RequestCounter { links, watch: RequestWatch::begin(now_ns()), dropped, cost_ns: 0 })
+            }
             Err(error) => {
                 log::debug!("requests are not counted: {error}");
                 None
@@ -88,9 +93,10 @@ impl RequestCounter {
     }
 
     /// The sums so far; `None` if they cannot be read.
-    pub(crate) fn counted(&self, ebpf: &Ebpf) -> Option<Requests> {
+    pub(crate) fn counted(&mut self, ebpf: &Ebpf) -> Option<Requests> {
         let requests = counted(ebpf)?;
         Some(Requests {
+            dropped_connections: self.dropped.as_mut().map_or(0, listening::Dropped::count),
             counted_ns: self.watch.counted_ns(now_ns()),
             pauses: self.watch.pauses(),
             ..requests

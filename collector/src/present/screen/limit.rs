@@ -256,6 +256,15 @@ fn no_constraint(kind: &LimitKind, share: f64) -> String {
             format!("idle: the program waits for work or time, {busy:.2} CPUs are busy.")
         }
         LimitKind::OpenRequests { .. } => of_open_requests(kind),
+        LimitKind::Connections { server, connections, waiting, port } => format!(
+            "connections to {server}: all {connections} have a request open, and {waiting:.1} requests at a time ({port}) wait \
+             for one. More connections let more requests go at once, if {server} answers them as fast."
+        ),
+        LimitKind::Backlog { dropped } => format!(
+            "new connections: the kernel dropped {}, since the program accepts them too late and their queue is full. \
+             Their clients try again after a second. A longer queue (listen's backlog, net.core.somaxconn) or accepting sooner helps.",
+            grouped(*dropped)
+        ),
         LimitKind::Goroutines { lock, function, samples, busy } => {
             of_goroutines(lock, function.as_deref(), *samples, *busy)
         }
@@ -347,6 +356,8 @@ fn more(first: &Limit, limits: &Limits) -> Vec<String> {
             | LimitKind::NotKnown { .. }
             | LimitKind::Unexplained { .. }
             | LimitKind::OpenRequests { .. }
+            | LimitKind::Connections { .. }
+            | LimitKind::Backlog { .. }
             | LimitKind::Goroutines { .. }
     );
     let helps = first.time_ns > largest.time_ns * (1.0 + engine::limit::WORTH);

@@ -1,6 +1,7 @@
 //! Programs with known answers.
 
 mod changes;
+mod connections;
 mod cpu_costs;
 mod goroutines;
 mod idle;

@@ -33,6 +33,9 @@ pub struct Recorded {
     /// Requests over sockets, served ones first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub traffic: Vec<Endpoint>,
+    /// Connections of clients that the kernel dropped because the queue of a listening socket was full.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub dropped_connections: u64,
     /// Locks that goroutines wait for, according to samples of what they compute then, the most frequent first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub goroutines: Vec<GoroutineWaits>,

@@ -1,0 +1,61 @@
+//! Servers whose requests wait for connections.
+
+use super::*;
+use crate::program::Endpoint;
+
+fn end(served: bool, open: f64, load: f64) -> Endpoint {
+    Endpoint {
+        served,
+        name: if served { "port 80" } else { "10.0.0.7:5432" }.to_owned(),
+        count: 1_000,
+        per_second: 100.0,
+        open,
+        mean_ns: 1e7,
+        load: Some(load),
+        ..Endpoint::default()
+    }
+}
+
+/// The limit on 8 CPUs of a server whose two threads compute in turns.
+fn of(traffic: Vec<Endpoint>, dropped: u64) -> LimitKind {
+    let mut program = program(&alike("m", 2, 40, r#"["exec","work",1000000],["signal","s"],["wait","s"]"#));
+    program.recorded.traffic = traffic;
+    program.recorded.dropped_connections = dropped;
+    on(&program, 8).at[0].kind.clone()
+}
+
+/// A pool of four connections was "waiting for answers", or turns (public report: capella, issue 1924).
+#[test]
+fn a_pool_whose_connections_are_all_in_use_is_the_limit() {
+    let LimitKind::Connections { server, connections, waiting, port } =
+        of(vec![end(true, 16.0, 0.97), end(false, 3.9, 0.98)], 0)
+    else {
+        panic!("connections");
+    };
+    assert_eq!((server.as_str(), port.as_str(), connections), ("10.0.0.7:5432", "port 80", 4));
+    assert!((waiting - 12.1).abs() < 0.01, "{waiting}");
+}
+
+#[test]
+fn connections_that_are_free_now_and_then_are_no_limit() {
+    let is_pool = |served: Endpoint, asked: Endpoint| {
+        matches!(of(vec![served, asked], 0), LimitKind::Connections { .. })
+    };
+    assert!(is_pool(end(true, 16.0, 0.97), end(false, 3.9, 0.98)));
+    assert!(!is_pool(end(true, 16.0, 0.97), end(false, 3.9, 0.6)), "one is free");
+    assert!(!is_pool(end(true, 16.0, 0.97), end(false, 1.0, 0.99)), "it may carry many requests at a time");
+    assert!(!is_pool(end(true, 16.0, 0.1), end(false, 3.9, 0.98)), "the clients set the pace");
+    let unread = Endpoint { queued: 0.75, ..end(true, 16.0, 0.97) };
+    assert!(!is_pool(unread, end(false, 3.9, 0.98)), "threads are missing, which would read them");
+    let damaged = Endpoint { open: f64::NAN, load: Some(f64::NAN), ..end(false, 0.0, 0.0) };
+    assert!(!is_pool(end(true, 16.0, 0.97), damaged));
+}
+
+/// A server with a short queue of new connections was "idle" (public report: sledge, issue 395).
+#[test]
+fn dropped_connections_are_the_limit_if_their_clients_lose_much_time() {
+    let served = || vec![end(true, 2.0, 0.3)];
+    assert_eq!(of(served(), 200), LimitKind::Backlog { dropped: 200 });
+    assert!(!matches!(of(served(), 1), LimitKind::Backlog { .. }), "20 s of requests, 1 s lost");
+    assert!(!matches!(of(Vec::new(), 200), LimitKind::Backlog { .. }), "another program's connections");
+}
