@@ -43,7 +43,7 @@ impl Search {
             Cpus::Count(count) => f64::from(count.get()),
             Cpus::Infinite => f64::INFINITY,
         };
-        if let Some(pool) = self.pool().filter(|_| busy < FULL * cpus) {
+        if let Some(pool) = self.connection_pool().filter(|_| busy < FULL * cpus) {
             // Each request then waits only for its answer.
             let most = pool.waiting / (pool.waiting + pool.server.open);
             place(claims, Claim::at_most(Cause::Connections, most, Evidence::Bounded));
@@ -51,7 +51,7 @@ impl Search {
     }
 
     /// The pool of connections for which most requests wait.
-    fn pool(&self) -> Option<Pool<'_>> {
+    fn connection_pool(&self) -> Option<Pool<'_>> {
         let served = loaded(&self.recorded)?;
         let read = served.open * (1.0 - served.queued);
         let asked = self.recorded.traffic.iter().filter(|end| !end.served);
@@ -70,7 +70,7 @@ impl Search {
 
     /// The pool in words.
     pub(super) fn of_connections(&self) -> LimitKind {
-        self.pool().map_or(LimitKind::Nothing, |pool| LimitKind::Connections {
+        self.connection_pool().map_or(LimitKind::Nothing, |pool| LimitKind::Connections {
             server: pool.server.name.clone(),
             connections: pool.connections.round() as u32,
             waiting: pool.waiting,

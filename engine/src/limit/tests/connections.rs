@@ -16,9 +16,9 @@ fn end(served: bool, open: f64, load: f64) -> Endpoint {
     }
 }
 
-/// The limit on 8 CPUs of a server whose two threads compute in turns.
+/// The limit on 8 CPUs of a server whose threads wait for sockets most of the time.
 fn of(traffic: Vec<Endpoint>, dropped: u64) -> LimitKind {
-    let mut program = program(&alike("m", 2, 40, r#"["exec","work",1000000],["signal","s"],["wait","s"]"#));
+    let mut program = program(&alike("w", 4, 10, r#"["io",90000,"socket receive"],["exec","serve",1000]"#));
     program.recorded.traffic = traffic;
     program.recorded.dropped_connections = dropped;
     on(&program, 8).at[0].kind.clone()
