@@ -4,9 +4,9 @@ use super::cpu_costs::CpuCostsJson;
 use engine::experiment::Edit;
 use engine::json::number;
 use engine::limit::{
-    Fix, FunctionShare, LedgerRow, Limit, LimitKind, Limits, LockUse, MostlyAsleep, ThreadUse,
+    Evidence, Fix, FunctionShare, LedgerRow, Limit, LimitKind, Limits, LockUse, MostlyAsleep, ThreadUse,
 };
-use engine::program::{Endpoint, LockWaits, OtherUse};
+use engine::program::{Endpoint, OtherUse};
 use engine::report::Cpus;
 use serde::Serialize;
 
@@ -72,250 +72,23 @@ impl<'a> LimitsJson<'a> {
 #[derive(Serialize)]
 struct LimitJson<'a> {
     cpus: Cpus,
-    kind: &'static str,
+    #[serde(flatten)]
+    kind: &'a LimitKind,
     #[serde(serialize_with = "number")]
     time_ns: f64,
     /// Predicted time without the limit.
     #[serde(serialize_with = "number")]
     without_ns: f64,
-    evidence: &'static str,
-    #[serde(flatten)]
-    of: Of<'a>,
+    evidence: Evidence,
     /// Other causes, in the ledger's order.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    others: Vec<RowJson<'a>>,
-}
-
-/// Another cause that may limit.
-#[derive(Serialize)]
-struct RowJson<'a> {
-    kind: &'static str,
-    /// Least and most that is gained without it, as shares of the predicted time.
-    least: f64,
-    most: f64,
-    evidence: &'static str,
-    #[serde(flatten)]
-    of: Of<'a>,
-}
-
-/// Fields that only some kinds have.
-#[derive(Default, Serialize)]
-struct Of<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    lock: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    locks: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    object: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    device: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    thread: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    threads: Option<usize>,
-    /// Threads that wait for the object, or want a CPU, on average.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    waiting: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    function: Option<&'a str>,
-    /// The function's share of what is computed there.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    function_share: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    length_ns: Option<f64>,
-    /// How many CPUs control groups let the program use, in hundredths.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    quota_percent: Option<u32>,
-    /// CPUs in use on average.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    busy: Option<f64>,
-    /// Whether the object is used like a lock.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    is_lock: Option<bool>,
-    /// Lock operations were recorded, but many were lost.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    is_lost: bool,
-    /// The share of the program's CPU time that recording the locks would cost.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cost: Option<f64>,
-    /// CPU time on the largest number of CPUs that the command was run on, divided by that on the smallest.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    growth: Option<f64>,
-    /// How often threads were woken in all.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    wakings: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    for_nothing: Option<u64>,
-    /// Samples that show it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    samples: Option<u64>,
-    /// Number of connections to a server.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    connections: Option<u32>,
-    /// Number of connections that the kernel dropped.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    dropped: Option<u64>,
-    /// The share of threads' time that is unknown.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    missing: Option<f64>,
-    /// Waits for locks of the kernel; absent where they were not recorded.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    kernel_locks: Option<KernelLocksJson>,
+    #[serde(skip_serializing_if = "<[LedgerRow]>::is_empty")]
+    others: &'a [LedgerRow],
 }
 
 impl<'a> LimitJson<'a> {
     fn new(limit: &'a Limit) -> LimitJson<'a> {
-        let row = |row: &'a LedgerRow| RowJson {
-            kind: row.kind.name(),
-            least: row.least,
-            most: row.most,
-            evidence: row.evidence.name(),
-            of: Of::new(&row.kind),
-        };
-        LimitJson {
-            cpus: limit.cpus,
-            kind: limit.kind.name(),
-            time_ns: limit.time_ns,
-            without_ns: limit.without_ns,
-            evidence: limit.evidence.name(),
-            of: Of::new(&limit.kind),
-            others: limit.others.iter().map(row).collect(),
-        }
-    }
-}
-
-impl<'a> Of<'a> {
-    fn new(kind: &'a LimitKind) -> Of<'a> {
-        let function = |function: &'a Option<String>| function.as_deref();
-        match kind {
-            LimitKind::Lock { lock, locks, waiting, threads, holder } => Of {
-                lock: Some(lock),
-                locks: Some(*locks),
-                waiting: Some(*waiting),
-                threads: Some(*threads),
-                function: holder.as_ref().map(|part| part.function.as_str()),
-                function_share: holder.as_ref().map(|part| part.share),
-                ..Of::default()
-            },
-            LimitKind::HandOver { object } => Of { object: object.as_deref(), ..Of::default() },
-            LimitKind::Quota { hundredths } => Of { quota_percent: Some(*hundredths), ..Of::default() },
-            LimitKind::Cpus { wanting } => Of { waiting: Some(*wanting), ..Of::default() },
-            LimitKind::Threads { threads, function: of, .. }
-            | LimitKind::TooManyThreads { threads, function: of, .. } => {
-                Of { threads: Some(*threads), function: function(of), ..Of::default() }
-            }
-            LimitKind::Sleepers { threads, function: of, answers, .. } => Of {
-                threads: Some(*threads),
-                function: function(of),
-                device: answers.as_deref(),
-                ..Of::default()
-            },
-            LimitKind::Serial { thread, function: of, length_ns, threads } => Of {
-                thread: Some(thread),
-                function: function(of),
-                length_ns: Some(*length_ns),
-                threads: Some(*threads),
-                ..Of::default()
-            },
-            LimitKind::Polling { threads, every_ns, function: of } => Of {
-                threads: Some(*threads),
-                function: function(of),
-                length_ns: Some(*every_ns),
-                ..Of::default()
-            },
-            LimitKind::SpunWaits { waiting } => Of { waiting: Some(*waiting), ..Of::default() },
-            LimitKind::Turns { threads, .. } => Of { threads: Some(*threads), ..Of::default() },
-            LimitKind::Imbalance { function: of } => Of { function: function(of), ..Of::default() },
-            LimitKind::Stage { thread, function: of }
-            | LimitKind::BusyThread { thread, function: of, .. } => {
-                Of { thread: Some(thread), function: function(of), ..Of::default() }
-            }
-            LimitKind::CacheLine { line, function: of, threads, .. } => {
-                Of { object: Some(line), function: function(of), threads: Some(*threads), ..Of::default() }
-            }
-            LimitKind::CostsMore { growth, function: of, .. } => {
-                Of { growth: Some(*growth), function: function(of), ..Of::default() }
-            }
-            LimitKind::SupportWork { calls, function: of, threads, lock_waits, .. } => Of {
-                object: Some(calls),
-                function: function(of),
-                threads: Some(*threads),
-                kernel_locks: lock_waits.map(KernelLocksJson::new),
-                ..Of::default()
-            },
-            LimitKind::Permits { semaphore, threads, waiting, .. } => Of {
-                object: Some(semaphore),
-                threads: Some(*threads),
-                waiting: Some(*waiting),
-                ..Of::default()
-            },
-            LimitKind::WokenForNothing { object, wakings, for_nothing } => Of {
-                object: Some(object),
-                wakings: Some(*wakings),
-                for_nothing: Some(*for_nothing),
-                ..Of::default()
-            },
-            LimitKind::Device { device } => Of { device: Some(device), ..Of::default() },
-            LimitKind::Idle { busy } | LimitKind::Work { busy, .. } => {
-                Of { busy: Some(*busy), ..Of::default() }
-            }
-            unknown => Of::of_unknown(unknown),
-        }
-    }
-
-    /// Kinds of which it is not known who waits for whom, or that have no fields.
-    fn of_unknown(kind: &'a LimitKind) -> Of<'a> {
-        match kind {
-            // The numbers of open requests are in `requests`.
-            LimitKind::Goroutines { lock, function: of, samples, busy } => Of {
-                lock: Some(lock),
-                function: of.as_deref(),
-                samples: Some(*samples),
-                busy: Some(*busy),
-                ..Of::default()
-            },
-            LimitKind::Connections { server, connections, waiting, .. } => Of {
-                object: Some(server),
-                connections: Some(*connections),
-                waiting: Some(*waiting),
-                ..Of::default()
-            },
-            LimitKind::Backlog { dropped } => Of { dropped: Some(*dropped), ..Of::default() },
-            LimitKind::OpenRequests { busy, .. } => Of { busy: Some(*busy), ..Of::default() },
-            LimitKind::LocksNotRecorded { word, waiting, is_lock, is_lost, cost } => Of {
-                object: Some(word),
-                waiting: Some(*waiting),
-                is_lock: Some(*is_lock),
-                is_lost: *is_lost,
-                cost: *cost,
-                ..Of::default()
-            },
-            LimitKind::Unexplained { predicted_ns, measured_ns } => {
-                Of { missing: Some(1.0 - predicted_ns / measured_ns), ..Of::default() }
-            }
-            LimitKind::NotKnown { missing } => Of { missing: Some(*missing), ..Of::default() },
-            _ => Of::default(),
-        }
-    }
-}
-
-/// How long threads waited for locks of the kernel.
-#[derive(Serialize)]
-struct KernelLocksJson {
-    waits: u64,
-    /// Spinning: CPU time.
-    spun_ns: u64,
-    /// Asleep, or runnable.
-    slept_ns: u64,
-    longest_ns: u64,
-    /// Share of the threads' time.
-    share: f64,
-}
-
-impl KernelLocksJson {
-    fn new(of: LockWaits) -> KernelLocksJson {
-        let LockWaits { count, slept_ns, spun_ns, longest_ns, .. } = of;
-        KernelLocksJson { waits: count, spun_ns, slept_ns, longest_ns, share: of.share() }
+        let Limit { cpus, time_ns, kind, without_ns, evidence, others, .. } = limit;
+        LimitJson { cpus: *cpus, kind, time_ns: *time_ns, without_ns: *without_ns, evidence: *evidence, others }
     }
 }
 

@@ -60,8 +60,10 @@ pub use uses::{LockUse, ThreadUse};
 use crate::cpus::Cpus;
 use crate::event::SupportSubject;
 use crate::finding::Stuck;
+use crate::json::number;
 use crate::predict::CpuCosts;
 use crate::program::{Endpoint, LockWaits, OtherUse};
+use serde::Serialize;
 
 /// A constraint that gains less than this share of the time is no limit.
 pub const WORTH: f64 = 0.05;
@@ -179,17 +181,22 @@ impl Limit {
 }
 
 /// A function and its share of something.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FunctionShare {
     /// The function's name.
     pub function: String,
     /// The share, from 0 to 1.
+    #[serde(rename = "function_share")]
     pub share: f64,
 }
 
 /// What limits.
-#[derive(Clone, Debug, PartialEq, strum::IntoStaticStr)]
+///
+/// As JSON it is an object: `kind`, the variant's name, and its fields. Fields of several kinds that mean the same have the
+/// same name.
+#[derive(Clone, Debug, PartialEq, Serialize, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
+#[serde(tag = "kind", rename_all = "snake_case")]
 pub enum LimitKind {
     /// A lock, or several that were first used in one place.
     Lock {
@@ -202,21 +209,25 @@ pub enum LimitKind {
         /// How many threads take it.
         threads: usize,
         /// The function that computes most while the lock is held, with its share of all computing under the lock.
+        #[serde(flatten)]
         holder: Option<FunctionShare>,
     },
     /// The hand-over from one thread to the next: waking threads and putting them on CPUs.
     HandOver {
         /// The object that most waits are for, if there is one.
+        #[serde(skip_serializing_if = "Option::is_none")]
         object: Option<String>,
     },
     /// CPUs: with more of them the program is faster.
     Cpus {
         /// Threads that compute or are runnable, on average.
+        #[serde(rename = "waiting")]
         wanting: f64,
     },
     /// The quota that control groups, such as a container's, set on the program's CPU time: without it the program is faster.
     Quota {
         /// The quota in hundredths of a CPU.
+        #[serde(rename = "quota_percent")]
         hundredths: u32,
     },
     /// Threads that do the same are busy, and CPUs are free: there are too few threads.
@@ -224,6 +235,7 @@ pub enum LimitKind {
         /// How many threads there are.
         threads: usize,
         /// The function that they compute most.
+        #[serde(skip_serializing_if = "Option::is_none")]
         function: Option<String>,
         /// The share of the time in which they compute, or wait for a CPU.
         busy: f64,
@@ -233,10 +245,12 @@ pub enum LimitKind {
         /// How many threads there are.
         threads: usize,
         /// The function that they compute most.
+        #[serde(skip_serializing_if = "Option::is_none")]
         function: Option<String>,
         /// The share of the time in which they sleep.
         asleep: f64,
         /// The answers that they wait for, if these waits take longer than their sleeps.
+        #[serde(rename = "device", skip_serializing_if = "Option::is_none")]
         answers: Option<String>,
     },
     /// More threads than CPUs do the same and wait for each other: fewer threads are faster.
@@ -246,6 +260,7 @@ pub enum LimitKind {
         /// The number of threads with which the program is faster.
         then: usize,
         /// The function that they compute most.
+        #[serde(skip_serializing_if = "Option::is_none")]
         function: Option<String>,
     },
     /// One stretch in which one thread computes alone.
@@ -253,8 +268,10 @@ pub enum LimitKind {
         /// Which thread.
         thread: String,
         /// The function that the thread computes most in the stretch.
+        #[serde(skip_serializing_if = "Option::is_none")]
         function: Option<String>,
         /// The stretch's length, nanoseconds.
+        #[serde(serialize_with = "number")]
         length_ns: f64,
         /// Threads that compute at any time of the run.
         threads: usize,
@@ -264,6 +281,7 @@ pub enum LimitKind {
         /// Which thread.
         thread: String,
         /// The function that the thread computes most.
+        #[serde(skip_serializing_if = "Option::is_none")]
         function: Option<String>,
         /// The share of the time in which the thread computes.
         busy: f64,
@@ -281,6 +299,7 @@ pub enum LimitKind {
     /// Threads wait for each other at barriers or their ends, because some have more to do than others.
     Imbalance {
         /// The function that the thread with the most work computes most.
+        #[serde(skip_serializing_if = "Option::is_none")]
         function: Option<String>,
     },
     /// One thread of a pipeline is busy while the threads before or after it wait.
@@ -288,6 +307,7 @@ pub enum LimitKind {
         /// Which thread.
         thread: String,
         /// The function that the thread computes most.
+        #[serde(skip_serializing_if = "Option::is_none")]
         function: Option<String>,
     },
     /// Waiting for a device or for another program.
@@ -298,8 +318,10 @@ pub enum LimitKind {
     /// A cache line that several threads use and change at the same time: one CPU at a time can change it.
     CacheLine {
         /// The variables in the line, or the address.
+        #[serde(rename = "object")]
         line: String,
         /// The function that uses the line most.
+        #[serde(skip_serializing_if = "Option::is_none")]
         function: Option<String>,
         /// Threads that use the line.
         threads: usize,
@@ -317,10 +339,13 @@ pub enum LimitKind {
         /// All CPU time on the largest number, divided by that on the smallest.
         growth: f64,
         /// The function whose CPU time grows most, with that time on the fewest CPUs, nanoseconds; `None`: all CPU time.
+        #[serde(skip_serializing_if = "Option::is_none")]
         function: Option<String>,
         /// See `function`.
+        #[serde(serialize_with = "number")]
         few_ns: f64,
         /// The same CPU time on the largest number of CPUs, nanoseconds.
+        #[serde(serialize_with = "number")]
         many_ns: f64,
     },
     /// Work of the kernel or a runtime for the program: page faults, system calls, garbage collection.
@@ -328,21 +353,26 @@ pub enum LimitKind {
         /// The subject of the work.
         subject: SupportSubject,
         /// Its most frequent calls, in words.
+        #[serde(rename = "object")]
         calls: String,
         /// The work's part of the CPU time.
         cpu_share: f64,
         /// The function that causes most of it.
+        #[serde(skip_serializing_if = "Option::is_none")]
         function: Option<String>,
         /// The standard function that this function calls for the work.
+        #[serde(skip_serializing_if = "Option::is_none")]
         via: Option<String>,
         /// Threads of one process that cause the work.
         threads: usize,
         /// How long these threads wait for locks of the kernel in the work; `None`: not recorded.
+        #[serde(rename = "kernel_locks", skip_serializing_if = "Option::is_none")]
         lock_waits: Option<LockWaits>,
     },
     /// Permits of a semaphore, such as a pool's connections: all are in use, and threads wait for one.
     Permits {
         /// The semaphore.
+        #[serde(rename = "object")]
         semaphore: String,
         /// How many permits there are.
         permits: u32,
@@ -367,8 +397,10 @@ pub enum LimitKind {
         /// How many threads.
         threads: usize,
         /// How long they sleep each time, nanoseconds.
+        #[serde(rename = "length_ns", serialize_with = "number")]
         every_ns: f64,
         /// The function in which they sleep.
+        #[serde(skip_serializing_if = "Option::is_none")]
         function: Option<String>,
     },
     /// Threads wait for other threads and keep CPUs busy meanwhile.
@@ -390,6 +422,7 @@ pub enum LimitKind {
         /// How many requests are open on average.
         open: f64,
         /// How long a request takes until its answer begins, on average, nanoseconds.
+        #[serde(serialize_with = "number")]
         mean_ns: f64,
         /// The part of `mean_ns` before a thread reads the request.
         queued: f64,
@@ -398,11 +431,13 @@ pub enum LimitKind {
         /// The program runs goroutines.
         hidden: bool,
         /// The server for whose answers they wait, and how many requests are open there, if those explain the wait.
+        #[serde(skip_serializing_if = "Option::is_none")]
         asked: Option<(String, f64)>,
     },
     /// All connections to another server have a request open, and more requests wait for one.
     Connections {
         /// The server.
+        #[serde(rename = "object")]
         server: String,
         /// How many connections there are.
         connections: u32,
@@ -422,6 +457,7 @@ pub enum LimitKind {
         /// Its type, e.g. `sync.Mutex`.
         lock: String,
         /// The function that does so most.
+        #[serde(skip_serializing_if = "Option::is_none")]
         function: Option<String>,
         /// Samples that show waits for locks.
         samples: u64,
@@ -438,6 +474,7 @@ pub enum LimitKind {
     /// The program does not end.
     Deadlock {
         /// Which thread waits for what.
+        #[serde(skip)]
         stuck: Stuck,
     },
     /// Most of the threads' time is unknown, or the simulation ends in a deadlock that did not happen (`missing` is 0).
@@ -448,21 +485,26 @@ pub enum LimitKind {
     /// Most of the recorded run is not in the prediction for that machine, so the limit is probably not in it either.
     Unexplained {
         /// Predicted time, nanoseconds.
+        #[serde(serialize_with = "number")]
         predicted_ns: f64,
         /// Recorded time in which the program was awake, nanoseconds.
+        #[serde(serialize_with = "number")]
         measured_ns: f64,
     },
     /// Threads wait for what may be a lock; its operations were not recorded.
     LocksNotRecorded {
         /// The futex word with the longest waits.
+        #[serde(rename = "object")]
         word: String,
         /// How many threads wait for the word on average, as recorded.
         waiting: f64,
         /// The word is used as a lock is: most waits are for it, and threads that wait for it end each other's waits.
         is_lock: bool,
         /// Operations were recorded, but many were lost: which thread had a lock at what time is unknown.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
         is_lost: bool,
         /// The share of the program's CPU time that recording the operations would cost, if that was tried.
+        #[serde(skip_serializing_if = "Option::is_none")]
         cost: Option<f64>,
     },
     /// The program computes nothing.

@@ -1,10 +1,12 @@
 //! Rows of the ledger ([`super::ledger`]).
 
 use super::LimitKind;
+use serde::Serialize;
 
 /// How the gain without a cause is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
 pub enum Evidence {
     /// The program was simulated without it.
     Simulated,
@@ -26,9 +28,10 @@ impl Evidence {
 }
 
 /// A cause and the gain without it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LedgerRow {
     /// The cause.
+    #[serde(flatten)]
     pub kind: LimitKind,
     /// The smallest and the largest share of the predicted time that is saved without the cause.
     pub least: f64,
