@@ -1,9 +1,9 @@
 // What changes bring: every step of a slider was simulated beforehand, each change alone.
 
-import { el } from "./dom";
-import { duration, onCpus, percent, short } from "./format";
-import type { Curve } from "./data";
-import type { Model } from "./model";
+import { el } from "../dom";
+import { duration, onCpus, percent, short } from "../format";
+import type { Curve } from "../data";
+import type { Model } from "../model";
 
 /** What a step is, in words. */
 export function words(curve: Curve, step: number): string {

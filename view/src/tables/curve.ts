@@ -1,9 +1,9 @@
 // The speed-up curve: predicted with its band, where it saturates, and what was measured.
 
-import { svg } from "./dom";
-import { duration, fileName } from "./format";
-import type { Model } from "./model";
-import type { Theme } from "./theme";
+import { svg } from "../dom";
+import { duration, fileName } from "../format";
+import type { Model } from "../model";
+import type { Theme } from "../theme";
 
 // As wide as a narrow screen, so that its texts are never smaller.
 const WIDTH = Math.min(560, Math.max(280, (globalThis.innerWidth ?? 1280) - 32));

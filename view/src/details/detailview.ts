@@ -1,10 +1,10 @@
 // What was clicked, as elements.
 
 import { describe, source } from "./describe";
-import { button, el } from "./dom";
-import { duration, fileName } from "./format";
-import type { Model } from "./model";
-import type { Picked, State } from "./state";
+import { button, el } from "../dom";
+import { duration, fileName } from "../format";
+import type { Model } from "../model";
+import type { Picked, State } from "../state";
 import type { Stretch } from "./causes";
 
 const HELP = "Click anything in the pictures to see what it is, which thread woke it, what it waited for, the holder, its stack and its source.";

@@ -1,10 +1,10 @@
 // The graph of VPPB's Visualizer: how many threads run, spin and are ready, over time.
 
 import { fitted, GUTTER, Scale, step, type Surface } from "./canvas";
-import { instant } from "./format";
+import { instant } from "../format";
 import { levels } from "./lanes";
 import { CLASSES, READY, RUNNING, SPINNING, type Run } from "./run";
-import type { Theme } from "./theme";
+import type { Theme } from "../theme";
 
 const HEIGHT = 96;
 const AXIS = 20;

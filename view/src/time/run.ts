@@ -1,6 +1,6 @@
 // A run as the pictures need it: lanes of threads, calls, samples, lock sections, and the names of threads.
 
-import type { Data, StateColour } from "./data";
+import type { Data, StateColour } from "../data";
 import { Lanes } from "./lanes";
 
 export const CLASSES = ["none", "running", "spinning", "ready", "lock", "waiting", "idle", "unknown"] as const;

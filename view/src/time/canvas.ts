@@ -1,6 +1,6 @@
 // A canvas as large as its element, in its element's pixels.
 
-import { plain } from "./format";
+import { plain } from "../format";
 
 export class Surface {
   readonly canvas: HTMLCanvasElement;

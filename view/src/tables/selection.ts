@@ -1,11 +1,11 @@
 // Tables of a selected range of the measured run: sums of what is drawn there.
 
-import type { Model } from "./model";
-import { stretch } from "./causes";
-import { duration, grouped, onCpus, percent } from "./format";
-import { levels } from "./lanes";
-import { normalized, type Normalized } from "./normalized";
-import { CLASSES, lastAt, RUNNING, SPINNING, type Run } from "./run";
+import type { Model } from "../model";
+import { stretch } from "../details/causes";
+import { duration, grouped, onCpus, percent } from "../format";
+import { levels } from "../time/lanes";
+import { normalized, type Normalized } from "../time/normalized";
+import { CLASSES, lastAt, RUNNING, SPINNING, type Run } from "../time/run";
 import { name as nameCell, type Cell, type Table } from "./tables";
 
 const time = (ns: number): Cell => ({ text: duration(ns), value: ns });

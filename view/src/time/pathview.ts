@@ -1,9 +1,9 @@
 // The critical path of the predicted run, over the rows of its threads; and a path that is nearly as long.
 
 import { GUTTER, type Surface } from "./canvas";
-import { stretch } from "./causes";
+import { stretch } from "../details/causes";
 import type { Shown } from "./flow";
-import type { Model } from "./model";
+import type { Model } from "../model";
 
 /** Heights of the rows in sight, by lane. */
 type Middles = ReadonlyMap<number, number>;

@@ -1,15 +1,15 @@
 // The pictures over time: parallelism, the measured run, the predicted run, one above the other on one time axis.
 
 import { GUTTER, Scale, Surface } from "./canvas";
-import { el } from "./dom";
-import { duration, onCpus } from "./format";
+import { el } from "../dom";
+import { duration, onCpus } from "../format";
 import { Flow, type Shown, type Stretch } from "./flow";
 import { listen } from "./input";
-import type { Model } from "./model";
+import type { Model } from "../model";
 import { draw as drawParallelism, Series } from "./parallelism";
 import { IDLE, LOCK, READY, RUNNING, SPINNING, UNKNOWN, WAITING, type Run } from "./run";
-import type { Picked, Store } from "./state";
-import type { Theme } from "./theme";
+import type { Picked, Store } from "../state";
+import type { Theme } from "../theme";
 
 interface Pane { kind: Picked["run"]; surface: Surface; title: HTMLElement; flow: Flow | null }
 

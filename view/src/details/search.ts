@@ -1,6 +1,6 @@
 // Names that a search finds: threads, functions, locks; and where each is shown.
 
-import type { Model } from "./model";
+import type { Model } from "../model";
 
 export interface Hit { kind: "thread" | "function" | "lock"; name: string; number: number }
 

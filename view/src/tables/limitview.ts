@@ -1,7 +1,7 @@
 // LIMIT and FIX: what limits, the changes that bring most, and how sure all that is.
 
-import type { Limit, Trust } from "./data";
-import { el } from "./dom";
+import type { Limit, Trust } from "../data";
+import { el } from "../dom";
 
 const part = (title: string, ...children: (Node | null)[]): HTMLElement => el("div", { class: "limit" }, el("h2", {}, title), el("div", {}, ...children));
 const MEANS: Record<string, string> = {

@@ -2,7 +2,7 @@
 // selects, two fingers zoom.
 
 import { GUTTER, Scale } from "./canvas";
-import { moved, zoomed, type Store } from "./state";
+import { moved, zoomed, type Store } from "../state";
 
 export interface Surroundings {
   store: Store;

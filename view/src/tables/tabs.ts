@@ -1,15 +1,15 @@
 // The tables and pictures below the time axis, one at a time.
 
 import { chart } from "./curve";
-import { button, el } from "./dom";
+import { button, el } from "../dom";
 import { draw, tree, type Node as FlameNode } from "./flame";
-import { duration, onCpus, short } from "./format";
-import type { Model } from "./model";
+import { duration, onCpus, short } from "../format";
+import type { Model } from "../model";
 import { selected } from "./selection";
-import type { State, Store } from "./state";
+import type { State, Store } from "../state";
 import * as tables from "./tables";
 import { tableView } from "./tableview";
-import type { Theme } from "./theme";
+import type { Theme } from "../theme";
 import { panel } from "./whatif";
 
 type Choose = (row: tables.Row) => void;

@@ -2,10 +2,10 @@
 
 import { fitted, GUTTER, type Surface } from "./canvas";
 import type { Shown } from "./flow";
-import { short } from "./format";
-import type { Model } from "./model";
+import { short } from "../format";
+import type { Model } from "../model";
 import { lastAt, type Run } from "./run";
-import { functionColour, type Theme } from "./theme";
+import { functionColour, type Theme } from "../theme";
 
 /** Height of a row. */
 export const CALL = 14;

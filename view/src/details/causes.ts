@@ -1,8 +1,8 @@
 // From one event to the next: along the critical path, and from a wait to the thread that ended it and the
 // one that held the lock.
 
-import type { Model } from "./model";
-import { LOCK, type Run, type Sections } from "./run";
+import type { Model } from "../model";
+import { LOCK, type Run, type Sections } from "../time/run";
 
 export interface Stretch { item: number; from: number; to: number; thread?: number; function?: number; wait?: string; weight: number }
 

@@ -2,10 +2,10 @@
 // for, stack and source.
 
 import { holders, neighbour, stretchAt, woken, type Stretch } from "./causes";
-import { duration, onCpus, percent } from "./format";
-import type { Model } from "./model";
-import { LOCK, openCalls, RUNNING, sampleNear, type Run } from "./run";
-import type { Picked } from "./state";
+import { duration, onCpus, percent } from "../format";
+import type { Model } from "../model";
+import { LOCK, openCalls, RUNNING, sampleNear, type Run } from "../time/run";
+import type { Picked } from "../state";
 
 export interface Fact { name: string; value: string; go?: Picked }
 export interface Frame { name: string; location?: string; how: string }

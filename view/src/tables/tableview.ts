@@ -1,6 +1,6 @@
 // Tables as elements: real ones, for screen readers, sorting and printing.
 
-import { el } from "./dom";
+import { el } from "../dom";
 import type { Cell, Row, Table } from "./tables";
 
 /** Rows shown at first, at most and at least. */

@@ -2,12 +2,12 @@
 
 import { fitted, GUTTER, type Surface } from "./canvas";
 import type { Shown } from "./flow";
-import { short } from "./format";
-import type { Model } from "./model";
+import { short } from "../format";
+import type { Model } from "../model";
 import { Series } from "./parallelism";
 import { ROW, type Row } from "./rows";
 import { CLASSES, lastAt, LOCK, NONE, READY, RUNNING, sampleNear, SPINNING, type Run } from "./run";
-import { functionColour, type Theme } from "./theme";
+import { functionColour, type Theme } from "../theme";
 
 export class LaneView {
   private readonly series = new Map<string, Series>();

@@ -1,9 +1,9 @@
 // Tables: the rows of longpole's own documents, as they are. A cell's number is that of the document; its text is for people.
 
 import { measuredPoints } from "./curve";
-import type { Report } from "./data";
-import type { Model } from "./model";
-import { duration, fileName, grouped, onCpus, percent, short } from "./format";
+import type { Report } from "../data";
+import type { Model } from "../model";
+import { duration, fileName, grouped, onCpus, percent, short } from "../format";
 
 export interface Cell { text: string; value?: number; title?: string }
 export interface Row {

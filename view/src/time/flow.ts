@@ -3,14 +3,14 @@
 
 import { arrows } from "./arrows";
 import { fittedEnds, GUTTER, type Scale, type Surface } from "./canvas";
-import { duration, short } from "./format";
+import { duration, short } from "../format";
 import { LaneView } from "./laneview";
-import type { Model } from "./model";
+import type { Model } from "../model";
 import { PathView } from "./pathview";
 import { ROW, rows, type Row } from "./rows";
 import { RUNNING, type Run } from "./run";
 import { CALL, StackView } from "./stackview";
-import type { Theme } from "./theme";
+import type { Theme } from "../theme";
 
 /** A stay of a path in a thread. */
 export interface Stretch { lane: number; from: number; to: number }

@@ -1,9 +1,9 @@
 // Flame graphs: plain CPU time, and what the predicted time of the chosen CPU count is owed to.
 
-import { svg } from "./dom";
-import { duration, percent, short } from "./format";
-import type { Model } from "./model";
-import { functionColour, type Theme } from "./theme";
+import { svg } from "../dom";
+import { duration, percent, short } from "../format";
+import type { Model } from "../model";
+import { functionColour, type Theme } from "../theme";
 
 export interface Node { name: string; ns: number; children: Map<string, Node> }
 

@@ -1,6 +1,6 @@
 // Lanes: for each thread what follows one thing after the other in time. Sums over any range cost little, however many there are.
 
-import type { Data } from "./data";
+import type { Data } from "../data";
 
 /** Items in one block of sums. */
 const BLOCK = 64;
