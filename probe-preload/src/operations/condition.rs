@@ -12,7 +12,7 @@ pub fn find() {
 
 /// Notes that a thread that returns from a wait holds the mutex again. Returns no flags.
 pub fn taken_again(mutex: usize) -> u16 {
-    crate::burst::is_again_mine(mutex);
+    crate::records::burst::is_again_mine(mutex);
     0
 }
 

@@ -31,7 +31,7 @@ operation! {
 /// Acquires a read-write lock for reading.
 pub mod read {
     use crate::real::Real;
-    use crate::{burst, ring};
+    use crate::records::{burst, ring};
 
     pub static REAL: Real = Real::new(c"pthread_rwlock_rdlock");
 
@@ -82,7 +82,7 @@ operation! {
 /// Releases a read-write lock, however it was acquired. It may be freed when libc's function returns, so it is not read after.
 pub mod unlock {
     use crate::real::Real;
-    use crate::{burst, ring};
+    use crate::records::{burst, ring};
 
     pub static REAL: Real = Real::new(c"pthread_rwlock_unlock");
 
@@ -104,7 +104,7 @@ pub mod unlock {
 /// The result of an attempt to acquire the lock for writing. A success is counted.
 fn written(lock: usize, result: i32) -> i32 {
     if result == 0 {
-        crate::burst::is_written(lock);
+        crate::records::burst::is_written(lock);
     }
     result
 }

@@ -1,12 +1,12 @@
 //! C11 threads: the same operations under other names, with different results.
 
-use crate::condition::taken_again;
 use crate::export::{export, operation};
-use crate::mutex::{acquisition, kind};
-use crate::once::run_once;
+use crate::operations::condition::taken_again;
+use crate::operations::mutex::{acquisition, kind};
+use crate::operations::once::run_once;
+use crate::operations::thread::created;
 use crate::real::Real;
-use crate::ring;
-use crate::thread::created;
+use crate::records::ring;
 use probe_abi::SyncOperation;
 
 const ENOMEM: i32 = 12;

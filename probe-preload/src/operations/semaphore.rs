@@ -2,7 +2,7 @@
 
 use crate::export::{export, operation};
 use crate::real::{Real, errno, find_each};
-use crate::ring;
+use crate::records::ring;
 use core::ffi::c_char;
 use probe_abi::SyncOperation;
 

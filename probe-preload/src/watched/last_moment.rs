@@ -3,7 +3,7 @@
 //! before it does its first synchronization operation.
 
 use crate::real::{self, Real};
-use crate::watch::watch;
+use crate::watched::watch::watch;
 use crate::{memory, process, system};
 
 fn come_up(real: &Real) -> usize {

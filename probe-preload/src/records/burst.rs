@@ -13,12 +13,13 @@
 //! ([`BURST_COUNTED`]), so that operations with a waiter are still written. Any other operation of the
 //! thread ends its burst ([`settle`]), and so do mutexes of special kinds.
 
-use crate::mutex::{lock_word, plain_kind};
+use crate::clock;
+use crate::operations::mutex::{lock_word, plain_kind};
+use crate::operations::{mutex, rwlock};
 use crate::process;
-use crate::ring::{Own, own_at_hand};
+use crate::records::ring::{Own, own_at_hand};
+use crate::records::word::add_one;
 use crate::tls::tls;
-use crate::word::add_one;
-use crate::{clock, mutex, rwlock};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 use probe_abi::interpose::{BURST_COUNTED, Phase, RingWord};
 use probe_abi::{Burst, Kind, MOST_APART_NS, MOST_HELD_NS, MOST_SPAN_NS, OperationFlags};

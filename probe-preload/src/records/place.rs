@@ -1,7 +1,7 @@
 //! Taking places in a thread's ring and filling them with records.
 
-use crate::ring::Own;
-use crate::word::{add_one, count, will_write};
+use crate::records::ring::Own;
+use crate::records::word::{add_one, count, will_write};
 use core::sync::atomic::{Ordering, compiler_fence};
 use probe_abi::interpose::{RECORD_WORDS, RingWord, SharedWord, is_short, may_take};
 use probe_abi::{Context, Header, Kind};

@@ -2,7 +2,7 @@
 
 use crate::export::{export, operation};
 use crate::real::{Real, find_each};
-use crate::ring;
+use crate::records::ring;
 use probe_abi::SyncOperation;
 
 /// Looks up the functions that every C library has.

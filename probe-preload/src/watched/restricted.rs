@@ -7,9 +7,9 @@
 //! threads do not pay for a check. The address of its control block is kept, for counting.
 
 use crate::process;
-use crate::ring;
+use crate::records::ring;
+use crate::records::word::count;
 use crate::tls::{Tls, tls};
-use crate::word::count;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering, compiler_fence};
 use probe_abi::interpose::{RingWord, SharedWord};
 

@@ -6,10 +6,10 @@
 /// while `BEHIND`, in which that address is kept, is 0.
 macro_rules! watch {
     ($name:literal, $before:path) => {
-        $crate::watch::watch!(@ $name, $before, ["", "", "", "", "", ""], ["", "", "", "", "", "", ""], );
+        $crate::watched::watch::watch!(@ $name, $before, ["", "", "", "", "", ""], ["", "", "", "", "", "", ""], );
     };
     ($name:literal, $before:path, if $number:ident or $other:ident, $behind:ident) => {
-        $crate::watch::watch!(
+        $crate::watched::watch::watch!(
             @ $name, $before,
             [
                 "mov r11, qword ptr [rip + {behind}]",

@@ -4,15 +4,17 @@
 //! - **Filters of system calls** (seccomp, and dispatch of system calls to the program itself): from then on the library
 //!   makes no system calls. It rings no bell, so longpole empties the rings more often; threads that come later learn
 //!   their numbers from libc. If reading the clock is a system call, operations are only counted.
-//! - **Strict seccomp** and **`PR_SET_TSC`** concern this thread, see [`crate::restricted`].
+//! - **Strict seccomp** and **`PR_SET_TSC`** concern this thread, see [`crate::watched::restricted`].
 //!
 //! Filters that a program has when it starts come from an ancestor. Then the program is not recorded from inside at all
 //! ([`crate::process`]). A program that makes these system calls by its own instructions is not noticed. Go's runtime
 //! does so, but takes none of libc's locks, and so do a few libraries for Rust.
 
+use crate::process;
 use crate::real::{self, Real};
-use crate::watch::watch;
-use crate::{process, restricted, ring};
+use crate::records::ring;
+use crate::watched::restricted;
+use crate::watched::watch::watch;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 static FILTERED: AtomicBool = AtomicBool::new(false);

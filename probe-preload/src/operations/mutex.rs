@@ -33,7 +33,7 @@ operation! {
 /// Releases a mutex. The mutex may be freed when libc's function returns, so it is not read after that.
 pub mod unlock {
     use crate::real::Real;
-    use crate::{burst, ring};
+    use crate::records::{burst, ring};
 
     pub static REAL: Real = Real::new(c"pthread_mutex_unlock");
 
@@ -72,7 +72,7 @@ macro_rules! acquisition {
             pub static REAL: crate::real::Real = crate::real::Real::new($real);
 
             pub extern "C" fn wrapped($mutex: usize, $($argument: usize,)* caller: usize) -> i32 {
-                if crate::ring::passes($mutex) {
+                if crate::records::ring::passes($mutex) {
                     return REAL.call([$mutex $(, $argument)*]);
                 }
                 $(
@@ -86,18 +86,18 @@ macro_rules! acquisition {
             // A separate function, so that no registers are saved if it is skipped.
             #[inline(never)]
             extern "C" fn recorded($mutex: usize, $($argument: usize,)* caller: usize) -> i32 {
-                let begun = crate::ring::begin(probe_abi::SyncOperation::$operation, $mutex, 0, caller);
-                let contended = if begun.is_recorded() { crate::mutex::held_by_another($mutex) } else { 0 };
+                let begun = crate::records::ring::begin(probe_abi::SyncOperation::$operation, $mutex, 0, caller);
+                let contended = if begun.is_recorded() { crate::operations::mutex::held_by_another($mutex) } else { 0 };
                 let result = REAL.call([$mutex $(, $argument)*]);
                 let outcome = super::$outcome(result);
                 // Only the holder knows that the mutex is still valid.
-                let mine = matches!(outcome, 0 | crate::mutex::EOWNERDEAD);
+                let mine = matches!(outcome, 0 | crate::operations::mutex::EOWNERDEAD);
                 if mine {
-                    crate::burst::is_again_mine($mutex);
+                    crate::records::burst::is_again_mine($mutex);
                 }
                 if begun.is_recorded() {
-                    let kind = if mine { crate::mutex::kind($mutex) } else { 0 };
-                    crate::ring::end(begun, outcome, contended | kind);
+                    let kind = if mine { crate::operations::mutex::kind($mutex) } else { 0 };
+                    crate::records::ring::end(begun, outcome, contended | kind);
                 }
                 result
             }
@@ -120,7 +120,7 @@ acquisition!(
     ["pthread_mutex_lock", "__pthread_mutex_lock"],
     MutexLock,
     as_it_is,
-    crate::burst::takes
+    crate::records::burst::takes
 );
 acquisition!(
     trylock = 1(mutex),

@@ -1,10 +1,13 @@
 //! Beginning and ending an operation: the words that describe the operation in progress, and the record in the thread's
 //! ring. The protocol is [`probe_abi::interpose`]'s.
 
+use crate::operations::mutex;
 use crate::process::{self, Shared};
+use crate::records::burst;
+use crate::records::word::{add_one, count};
 use crate::tls::{Tls, tls};
-use crate::word::{add_one, count};
-use crate::{burst, clock, memory, mutex, restricted, seccomp, system};
+use crate::watched::{restricted, seccomp};
+use crate::{clock, memory, system};
 use core::arch::asm;
 use core::hint::black_box;
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence, fence};

@@ -4,7 +4,7 @@
 
 use crate::export::export;
 use crate::real::{Real, find_each};
-use crate::ring;
+use crate::records::ring;
 use crate::tls::{RAN, ROUTINE, tls};
 use core::arch::naked_asm;
 use probe_abi::{OperationFlags, SyncOperation};

@@ -3,11 +3,12 @@
 //! of the program's libraries ends the program unless it comes first. So calls that start a program are checked, and such
 //! a program gets an environment without the library.
 
-use crate::caller::{Memory, Unreadable};
-use crate::executable::refuses_library;
 use crate::real::{self, Real, find_each};
-use crate::watch::watch;
-use crate::{seccomp, system};
+use crate::system;
+use crate::watched::caller::{Memory, Unreadable};
+use crate::watched::executable::refuses_library;
+use crate::watched::seccomp;
+use crate::watched::watch::watch;
 use core::ffi::c_char;
 use core::sync::atomic::{AtomicPtr, Ordering};
 use probe_abi::interpose::SHARED_VARIABLE;
