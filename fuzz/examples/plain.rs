@@ -15,7 +15,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (header, mut rest) = file.split_at_checked(FILE_HEADER).ok_or("no recording")?;
     let mut plain = header.to_vec();
     while let Some((header, after)) = rest.split_at_checked(CHUNK_HEADER) {
-        let number = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+        let number =
+            |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
         let (stored, raw) = (number(8) as usize, number(12) as usize);
         let (payload, after) = after.split_at_checked(stored).ok_or("a chunk is cut")?;
         let is_packed = header[6] & 1 == 1;

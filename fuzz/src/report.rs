@@ -35,6 +35,7 @@ pub fn analyse_program(program: &Program) {
     }
     let owners = Owners::themselves(program);
     let _ = slack_report(program, (program, &owners), true, 1, &model);
-    let paths = PathsWanted { most: 20, within: None, routes: 2, shown: Some(1), segments: true, simulated: 1 };
+    let paths =
+        PathsWanted { most: 20, within: None, routes: 2, shown: Some(1), segments: true, simulated: 1 };
     let _ = paths_report(program, (program, &owners), &paths, &model);
 }

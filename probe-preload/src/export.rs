@@ -65,7 +65,7 @@ macro_rules! operation {
             pub static REAL: $crate::real::Real = $real;
 
             pub extern "C" fn wrapped($($argument: usize,)+ caller: usize) -> i32 {
-                let begun = $crate::ring::begin(
+                let begun = $crate::records::ring::begin(
                     probe_abi::SyncOperation::$operation,
                     $object,
                     $second as u64,
@@ -73,7 +73,7 @@ macro_rules! operation {
                 );
                 let $result = REAL.call([$($argument),+]);
                 if begun.is_recorded() {
-                    $crate::ring::end(begun, $outcome, $flags);
+                    $crate::records::ring::end(begun, $outcome, $flags);
                 }
                 $result
             }
@@ -88,15 +88,15 @@ pub(crate) use operation;
 /// a signal handler. Others (those of C11 among them) are looked up when they are called, since looking up a
 /// function that does not exist allocates.
 pub fn find_all() {
-    crate::mutex::find();
-    crate::condition::find();
-    crate::rwlock::find();
-    crate::barrier::find();
-    crate::spin::find();
-    crate::semaphore::find();
-    crate::once::find();
-    crate::thread::find();
-    crate::exec::find();
-    crate::burst::find();
-    crate::seccomp::find();
+    crate::operations::mutex::find();
+    crate::operations::condition::find();
+    crate::operations::rwlock::find();
+    crate::operations::barrier::find();
+    crate::operations::spin::find();
+    crate::operations::semaphore::find();
+    crate::operations::once::find();
+    crate::operations::thread::find();
+    crate::watched::exec::find();
+    crate::records::burst::find();
+    crate::watched::seccomp::find();
 }

@@ -17,34 +17,17 @@ extern crate std;
 #[cfg(not(all(any(target_arch = "x86_64", target_arch = "aarch64"), target_os = "linux")))]
 compile_error!("probe-preload knows the instructions and system calls of x86-64 and AArch64 Linux only");
 
-mod barrier;
-mod burst;
-mod c11;
-mod caller;
 mod clock;
-mod condition;
 mod descriptor;
-mod exec;
-mod executable;
 mod export;
-mod last_moment;
 mod memory;
-mod mutex;
-mod once;
-mod place;
+mod operations;
 mod process;
 mod real;
-mod restricted;
-mod ring;
-mod rwlock;
-mod seccomp;
-mod semaphore;
-mod spin;
+mod records;
 mod system;
-mod thread;
 mod tls;
-mod watch;
-mod word;
+mod watched;
 
 // The prebuilt parts of Rust's core library need this function. It continues unwinding (8 is `_URC_CONTINUE_UNWIND`).
 #[cfg(all(not(test), panic = "abort"))]

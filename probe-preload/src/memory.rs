@@ -60,7 +60,7 @@ pub fn limit_comes(bytes: u64) {
 /// ring's bytes.
 fn leave_few(more: impl FnOnce(u64) -> u64) {
     // This thread takes its ring first, so that the ring is kept.
-    crate::ring::prepare();
+    crate::records::ring::prepare();
     let Some(shared) = process::shared() else { return };
     if FEW.load(Ordering::Relaxed) || shared.layout.rings > RINGS {
         return;

@@ -7,10 +7,12 @@
 //!
 //! **When the library is loaded it only reads one variable**, so that a program without any synchronization operation pays
 //! for the mapping and little else. It comes up with the first operation, or just before the program makes a call that would
-//! keep it from coming up later ([`crate::last_moment`]).
+//! keep it from coming up later ([`crate::watched::last_moment`]).
 
 use crate::descriptor::Descriptor;
-use crate::{clock, memory, mutex, real, restricted, seccomp, system};
+use crate::operations::mutex;
+use crate::watched::{restricted, seccomp};
+use crate::{clock, memory, real, system};
 use core::ffi::c_char;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use probe_abi::interpose::{CONTROL_WORDS, SHARED_MAGIC, SHARED_VERSION, SharedLayout, SharedWord};

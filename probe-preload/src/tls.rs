@@ -28,7 +28,7 @@ pub struct Tls {
     pub ran: Cell<u64>,
 }
 
-/// Offsets for the assembly in [`crate::once`].
+/// Offsets for the assembly in [`crate::operations::once`].
 pub const ROUTINE: usize = core::mem::offset_of!(Tls, routine);
 /// Likewise.
 pub const RAN: usize = core::mem::offset_of!(Tls, ran);

@@ -3,10 +3,10 @@
 use std::fs::File;
 use std::path::Path;
 
+use crate::Place;
 use crate::choice::{Selection, choose};
 use crate::code::{LockCall, lock_regions};
 use crate::elf::{ElfFile, HostFiles, ModuleFunctions, Outline};
-use crate::Place;
 use crate::places::{Locator, Named};
 use crate::process::{Look, look_at};
 
@@ -40,7 +40,9 @@ pub fn binary(file: &File) {
     }
     let offsets: Vec<u64> =
         functions().filter_map(|function| module.elf().code_offset_of(function.address)).collect();
-    let calls: Vec<LockCall> =
-        offsets.iter().map(|&taken| LockCall { taken: taken.wrapping_add(4), given: offsets.clone() }).collect();
+    let calls: Vec<LockCall> = offsets
+        .iter()
+        .map(|&taken| LockCall { taken: taken.wrapping_add(4), given: offsets.clone() })
+        .collect();
     lock_regions(&module, &calls, &offsets);
 }

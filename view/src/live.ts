@@ -3,9 +3,9 @@
 import type { Limit, Report, Trust } from "./data";
 import { button, el } from "./dom";
 import { duration, grouped, onCpus, percent } from "./format";
-import { limitView } from "./limitview";
-import * as tables from "./tables";
-import { tableView } from "./tableview";
+import { limitView } from "./tables/limitview";
+import * as tables from "./tables/tables";
+import { tableView } from "./tables/tableview";
 
 interface Told {
   subject: string; limit: Limit; trust: Trust;

@@ -1,17 +1,17 @@
 // The page: reads the document that is in it, and shows it.
 
-import type { Stretch } from "./causes";
-import { detailView } from "./detailview";
+import type { Stretch } from "./details/causes";
+import { detailView } from "./details/detailview";
 import { unpack } from "./data";
 import { button, el } from "./dom";
 import { duration, onCpus } from "./format";
-import { limitView } from "./limitview";
+import { limitView } from "./tables/limitview";
 import { Model } from "./model";
-import { occurrence, search, type Hit } from "./search";
-import { Stage } from "./stage";
+import { occurrence, search, type Hit } from "./details/search";
+import { Stage } from "./time/stage";
 import { fromLink, moved, Store, toLink, type Picked, type State } from "./state";
-import type { Row } from "./tables";
-import { Tabs } from "./tabs";
+import type { Row } from "./tables/tables";
+import { Tabs } from "./tables/tabs";
 import { theme as themeOf, THEMES } from "./theme";
 
 const dark = window.matchMedia("(prefers-color-scheme: dark)");

@@ -1,8 +1,8 @@
 // The document with what is computed from it once: runs, paths, names, colours.
 
 import type { Data, Document } from "./data";
-import { Lanes } from "./lanes";
-import { measuredRun, predictedRun, type Run } from "./run";
+import { Lanes } from "./time/lanes";
+import { measuredRun, predictedRun, type Run } from "./time/run";
 
 export interface Path {
   isOne: boolean;

@@ -4,11 +4,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Data, numbers, type Document } from "../src/data";
 import { duration, instant, percent, plain, short } from "../src/format";
-import { Lanes, levels } from "../src/lanes";
-import { normalized } from "../src/normalized";
-import { family, rows } from "../src/rows";
+import { Lanes, levels } from "../src/time/lanes";
+import { normalized } from "../src/time/normalized";
+import { family, rows } from "../src/time/rows";
 import { fromLink, moved, toLink, zoomed, type State } from "../src/state";
-import { histogram } from "../src/tables";
+import { histogram } from "../src/tables/tables";
 
 function leb(values: number[]): number[] {
   return values.flatMap((value) => {

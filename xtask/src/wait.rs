@@ -25,7 +25,7 @@ pub struct Options {
 
 /// Folders: a file in which a line is changed, and the tests that give the first answer.
 const CHANGES: [(&str, &str, &[&str]); 4] = [
-    ("present", "collector/src/present/text.rs", &["-p", "collector", "--lib", "present::"]),
+    ("present", "collector/src/present/text/report.rs", &["-p", "collector", "--lib", "present::"]),
     ("capture", "capture/src/probe/overhead/controller.rs", &["-p", "capture", "--lib", "probe::"]),
     ("symbols", "symbols/src/code/exits.rs", &["-p", "symbols", "--lib", "exits"]),
     ("engine", "engine/src/timeline/builder.rs", &["-p", "engine", "timeline::"]),

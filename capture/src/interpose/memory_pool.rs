@@ -1,7 +1,7 @@
 //! The memory pool that all rings share, and its size.
 
 use super::shared::Shared;
-use crate::target::memory;
+use crate::target::machine::memory;
 use probe_abi::interpose::SharedWord;
 use std::sync::atomic::Ordering;
 

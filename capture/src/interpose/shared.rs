@@ -4,7 +4,7 @@
 //! used. The target cannot make the memory smaller: the file is sealed, so that no access of ours can fail.
 
 use super::doorbell::Doorbell;
-use crate::target::limits::descriptors_of_commands;
+use crate::target::launching::limits::descriptors_of_commands;
 use probe_abi::interpose::{RECORD_WORDS, SHARED_MAGIC, SHARED_VERSION, SharedLayout, SharedWord};
 use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, memfd_create};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};

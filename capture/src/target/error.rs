@@ -67,7 +67,7 @@ impl TargetError {
     /// What the user can do.
     pub fn hint(&self) -> String {
         match self {
-            TargetError::NoSuchProcess { pid } => match super::namespace::with_inner_pid(*pid)[..] {
+            TargetError::NoSuchProcess { pid } => match super::processes::namespace::with_inner_pid(*pid)[..] {
                 [] => "list processes with `ps -e`".into(),
                 [outer] => format!(
                     "process {outer} has the number {pid} in its own PID namespace (container): `-p {outer}`"

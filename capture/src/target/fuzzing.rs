@@ -1,13 +1,13 @@
 //! The readers of texts of /proc, for the crate `fuzz`.
 
-use super::busy::BusyTimes;
-use super::cgroup::folders_in;
-use super::cpus::CpuList;
-use super::invoked_path::place;
-use super::listening::listening;
-use super::maps::grouped;
-use super::proc_text::{MapLine, Stat, cpu_time_ns, status_field};
-use super::process::{comm, without_deleted};
+use super::machine::busy::BusyTimes;
+use super::machine::cgroup::folders_in;
+use super::machine::cpus::CpuList;
+use super::processes::invoked_path::place;
+use super::processes::listening::listening;
+use super::processes::maps::grouped;
+use super::processes::proc_text::{MapLine, Stat, cpu_time_ns, status_field};
+use super::processes::process::{comm, without_deleted};
 
 /// Parses a text as each file of /proc.
 pub fn proc_text(text: &str) {

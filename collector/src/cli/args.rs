@@ -5,7 +5,7 @@ use super::record_args::{RecordArguments, TopArguments, ValidateArguments};
 use super::study::{self, Analyzed, PartArguments, Scheduling};
 use super::value::{self, List, Maybe};
 use crate::export::{Format, Table};
-use crate::present::text::By;
+use crate::present::text::report::By;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser, Subcommand, ValueHint};
 use engine::predict::Io;

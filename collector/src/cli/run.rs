@@ -3,7 +3,7 @@
 use super::args::{Arguments, Command};
 use super::{command, logging, plan_from_args, value};
 use crate::exit::{Code, Outcome, UserError, say};
-use capture::target::{limits, signals};
+use capture::target::launching::{limits, signals};
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::error::Error;
@@ -67,7 +67,9 @@ fn run(command: Command) -> Result<Outcome, UserError> {
     match command {
         Command::Record(args) => crate::live::record(&plan_from_args::record(args)?),
         Command::Top(args) => crate::live::top(&plan_from_args::top(args)?),
-        Command::Gate(args) => Ok(Outcome::Code(capture::target::gate::run(args.fd, &args.command))),
+        Command::Gate(args) => {
+            Ok(Outcome::Code(capture::target::launching::gate::run(args.fd, &args.command)))
+        }
         Command::Symbols(args) => {
             let limits =
                 symbols::sandbox::ParserLimits { memory: args.memory_bytes, cpu_s: args.cpu_seconds };
@@ -171,7 +173,7 @@ fn finish(outcome: Outcome) -> ExitCode {
         Outcome::Code(code) => ExitCode::from(code),
         // Ends by the same signal. If that fails: 128 + n, as a shell has it.
         Outcome::Signal(signal) => {
-            capture::target::signals::end_by(signal);
+            capture::target::launching::signals::end_by(signal);
             ExitCode::from(u8::try_from(128 + (signal & 0x7f)).unwrap_or(255))
         }
     }

@@ -6,7 +6,7 @@
 use super::Model;
 use super::weights::Weight;
 use super::words;
-use crate::present::delays;
+use crate::present::text::delays;
 use engine::time::Timestamp;
 use engine::view::{Measured, StretchKind, ThreadActivity, ThreadFacts};
 use fxprof_processed_profile::{

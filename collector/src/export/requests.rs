@@ -2,7 +2,7 @@
 //! of a fast request, then of a slow one, in nanoseconds. The picture is as wide as the slow one, and red where it is longer.
 
 use super::folded::plain;
-use crate::present::requests::words;
+use crate::present::text::requests::words;
 use engine::requests::{CauseKind, Means, SpentOn};
 use std::io::{self, Write};
 

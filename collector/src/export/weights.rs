@@ -3,7 +3,7 @@
 use super::model::{Model, NO_FUNCTION};
 use crate::cpu_words::on;
 use crate::exit::say;
-use crate::present::delays;
+use crate::present::text::delays;
 use engine::report::Cpus;
 use engine::view::{Stack, Stacks};
 use std::borrow::Cow;

@@ -1,6 +1,6 @@
 //! The data that clients can read: the newest report, and nothing older.
 
-use crate::present::json::LiveStretch;
+use crate::present::json::report::LiveStretch;
 use crate::tui::{LiveCounts, Snapshot};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;

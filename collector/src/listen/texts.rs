@@ -95,9 +95,9 @@ struct CountsEvent {
 
 fn report(now: &Now) -> Option<ReportEvent<'_>> {
     let (snapshot, stretch) = now.report.as_ref()?;
-    let options = json::Options { live: Some(*stretch), ..json::Options::default() };
+    let options = json::report::Options { live: Some(*stretch), ..json::report::Options::default() };
     let mut bytes = Vec::new();
-    json::write(&shortened(&snapshot.report), &snapshot.limits, options, &mut bytes).ok()?;
+    json::report::write(&shortened(&snapshot.report), &snapshot.limits, options, &mut bytes).ok()?;
     let report = RawValue::from_string(String::from_utf8(bytes).ok()?.trim_end().to_owned()).ok()?;
     let trust = Trust::of(&snapshot.limits, &snapshot.report.findings);
     Some(ReportEvent { subject: &now.subject, limit: limit::words(&snapshot.limits), trust, report })

@@ -13,7 +13,8 @@ use crate::plan::{ListenPlan, TargetPlan, TopPlan};
 use crate::present::screen::{self, About, Live};
 use crate::present::{json, style};
 use crate::tui::{CpuWish, Guard, Snapshot, State};
-use capture::target::{monotonic_ns, signals};
+use capture::target::launching::signals;
+use capture::target::monotonic_ns;
 use engine::report::Cpus;
 use recording::{ClockAnchor, Overwrite, create_file, default_name, online_cpus};
 use std::fs::File;
@@ -225,8 +226,9 @@ fn print(plan: &TopPlan, subject: &str, snapshot: &Snapshot) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let Snapshot { report, limits, .. } = snapshot;
     if plan.json {
-        let options = json::Options { live: Some(stretch(snapshot)), ..json::Options::default() };
-        json::write(report, limits, options, &mut out)?;
+        let options =
+            json::report::Options { live: Some(stretch(snapshot)), ..json::report::Options::default() };
+        json::report::write(report, limits, options, &mut out)?;
     } else {
         let stretch = format!("last {}", duration(snapshot.window_ns as f64));
         let about = About {

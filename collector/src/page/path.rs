@@ -5,7 +5,7 @@ use super::lanes::Lanes;
 use super::predicted::USUAL;
 use crate::level_of_detail::{Item, quantum, summed};
 use crate::palette::Palette;
-use crate::present::delays;
+use crate::present::text::delays;
 use engine::view::{PathView, StretchKind, ViewStretch};
 use serde::Serialize;
 

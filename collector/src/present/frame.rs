@@ -1,10 +1,10 @@
 //! What every command has around its own table: above it the limit, below it how far the answer can be trusted, and the
 //! next command. The words are the same everywhere.
 
-use super::finding::sentence;
 use super::screen::limit;
 use super::style::{Paint, Style};
 use super::table;
+use super::words::finding::sentence;
 use crate::cell::{ending, width};
 use engine::limit::{Limit, Limits};
 use engine::report::{Finding, Severity};

@@ -8,7 +8,8 @@ use crate::cell::{duration, grouped, whole_percent};
 use crate::present::screen::{clip, wait_name};
 use crate::present::study::parallelism::table as parallelism;
 use crate::present::style::{Paint, Style};
-use crate::present::{notes, table};
+use crate::present::table;
+use crate::present::text::notes;
 use engine::program::Share;
 
 /// A page.

@@ -1,7 +1,7 @@
 //! Processes that the command leaves running when it ends: they use the machine while later runs are measured. They are
 //! reported, and not touched.
 
-use crate::present::finding::sentence;
+use crate::present::words::finding::sentence;
 use capture::target::{Process, descendants};
 use engine::report::{Finding, Names};
 use std::collections::BTreeMap;

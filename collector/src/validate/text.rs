@@ -2,10 +2,10 @@
 
 use super::{Comparison, Row, Validation};
 use crate::cell::duration;
-use crate::present::finding;
-use crate::present::finding_json::Findings;
+use crate::present::json::finding::Findings;
 use crate::present::style::{Paint, Style};
 use crate::present::table::wrap;
+use crate::present::words::finding;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 

@@ -2,8 +2,8 @@
 
 use super::WORTH;
 use super::search::Search;
+use super::threads::worker_groups::is_even;
 use super::watched_run::WatchedRun;
-use super::worker_groups::is_even;
 use crate::cpus::Cpus;
 use crate::experiment::{Edit, is_uneven, timers};
 use crate::predict::{Assumptions, Scheduler, Timing};

@@ -8,7 +8,7 @@
 //! simulated rows, the one that says more precisely what to change. A row that may gain more than the first row stands below it
 //! on the screen.
 
-use super::loaded::loaded;
+use super::causes::loaded::loaded;
 use super::row::{Evidence, LedgerRow};
 use super::search::Search;
 use super::watched_run::WatchedRun;

@@ -8,54 +8,27 @@
 //! *One more thread* applies to threads that do the same and are busy most of the time: their computing is
 //! divided among one thread more. A pool that is not recognized this way gets no such answer.
 
-mod asked_again;
-mod beside_others;
-mod busy_thread;
 mod candidates;
-mod cohorts;
-mod connections;
-mod cpu_costs;
-mod describe;
+mod causes;
+mod changes;
 mod extent;
-mod fewer_threads;
 mod first_asked;
-mod fixes;
-mod goroutines;
-mod holders;
-mod idle;
 mod ledger;
-mod loaded;
 mod model_fit;
-mod more_threads;
-mod open_requests;
 mod path_causes;
-mod permits;
-mod pools;
 mod row;
 mod search;
-mod shared_lines;
-mod sleepers;
-mod started_alike;
-mod stretch;
-mod support_work;
 #[cfg(test)]
 mod tests;
-mod thread_group;
-mod thread_name;
-mod thread_samples;
-mod top_functions;
-mod unrecorded_locks;
-mod uses;
+mod threads;
 mod watched_run;
-mod woken_for_nothing;
-mod worker_groups;
 
-pub use fixes::Fix;
-pub use idle::MostlyAsleep;
+pub use causes::idle::MostlyAsleep;
+pub use changes::fixes::Fix;
+pub use changes::top_functions::{FunctionUse, Tenth};
 pub use row::{Evidence, LedgerRow};
 pub use search::{Found, Search, limits};
-pub use top_functions::{FunctionUse, Tenth};
-pub use uses::{LockUse, ThreadUse};
+pub use threads::uses::{LockUse, ThreadUse};
 
 use crate::cpus::Cpus;
 use crate::event::SupportSubject;

@@ -1,6 +1,6 @@
 //! Whether the predicted run fits the recorded run, and the recorded run the program without recording.
 
-use super::idle::MostlyAsleep;
+use super::causes::idle::MostlyAsleep;
 use super::search::Search;
 use super::watched_run::WatchedRun;
 use super::{LimitKind, Limits};

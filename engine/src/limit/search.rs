@@ -1,19 +1,19 @@
 //! The search: which constraints threads wait for, and the gain without each of them.
 
-use super::asked_again::AskedAgain;
+use super::causes::asked_again::AskedAgain;
+use super::causes::idle::{MostlyAsleep, Rest, measured_busy};
+use super::causes::pools;
+use super::causes::stretch::{Stretch, Turns};
+use super::causes::unrecorded_locks::UnrecordedLocks;
+use super::changes::fixes::Fix;
+use super::changes::top_functions::FunctionUse;
 use super::first_asked::first_asked;
-use super::fixes::Fix;
-use super::holders::{self, Sums};
-use super::idle::{MostlyAsleep, Rest, measured_busy};
-use super::pools;
-use super::stretch::{Stretch, Turns};
-use super::thread_group::Group;
-use super::thread_samples::{ThreadSamples, has_twin, of_threads};
-use super::top_functions::FunctionUse;
-use super::unrecorded_locks::UnrecordedLocks;
-use super::uses::{LockUse, States};
+use super::threads::holders::{self, Sums};
+use super::threads::thread_group::Group;
+use super::threads::thread_samples::{ThreadSamples, has_twin, of_threads};
+use super::threads::uses::{LockUse, States};
+use super::threads::worker_groups::{groups, is_even};
 use super::watched_run::WatchedRun;
-use super::worker_groups::{groups, is_even};
 use super::{Limit, LimitKind, Limits, MoreThreads, WORTH};
 use crate::attribution::{Owners, with_sampled_calls};
 use crate::cpus::Cpus;
@@ -379,7 +379,7 @@ impl Search {
     /// Puts the results together; `fixes` are the results for [`Search::edits`], `functions` for [`Search::functions`].
     pub fn conclude(self, mut found: Vec<Found>, mut fixes: Vec<Fix>, functions: Vec<FunctionUse>) -> Limits {
         fixes.sort_by(|a, b| b.gain.total_cmp(&a.gain));
-        fixes.truncate(super::fixes::SHOWN);
+        fixes.truncate(super::changes::fixes::SHOWN);
         let (mut locks, mut threads, mut more_threads) = (Vec::new(), Vec::new(), None);
         if let Some(first) = found.first() {
             (locks, more_threads) = (first.locks.clone(), first.more_threads);

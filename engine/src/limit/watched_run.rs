@@ -1,8 +1,8 @@
 //! The predicted run on one CPU count, and what its intervals and path show.
 
+use super::causes::stretch::{Computing, Stretch, Turns};
 use super::path_causes::PathCauses;
-use super::stretch::{Computing, Stretch, Turns};
-use super::uses::States;
+use super::threads::uses::States;
 use crate::cpus::Cpus;
 use crate::experiment::timers;
 use crate::predict::Timing;

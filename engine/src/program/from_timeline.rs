@@ -3,7 +3,7 @@
 //!
 //! | timeline | program |
 //! |---|---|
-//! | `Running`, spinning ([`super::spins`]) | `await`, and a `release` in the thread that ended the spinning |
+//! | `Running`, spinning ([`super::spinning::spins`]) | `await`, and a `release` in the thread that ended the spinning |
 //! | else `Running` | `exec` of that length without the known cost of probe hits in it, cut where the function stack changes or another thread is woken |
 //! | `Runnable` | nothing |
 //! | `Blocked`, ended by a thread of the recording | `await` here, `release` there |
@@ -27,14 +27,15 @@ mod write;
 use self::between::{Between, Event};
 use super::background::Lifetime;
 use super::lock_replay::{Begin, DeadEnd, ForcedReplay, Plan};
+use super::machine::machine_of;
+use super::machine::placement::Moves;
+use super::naming::names;
 use super::notices::{self, ProbeCost};
-use super::placement::Moves;
 use super::polls::{Poll, Polls};
-use super::sampled_code::SampledCode;
-use super::spins::Spins;
-use super::ticks::{Probes, Ticking};
+use super::sampled::sampled_code::SampledCode;
+use super::sampled::ticks::{Probes, Ticking};
+use super::spinning::spins::Spins;
 use super::{EdgeId, FunctionRef, Move, ObjectId, Operation, Program, SPINNING, Samples, Thread, ThreadId};
-use super::{machine_of, names};
 use crate::event::{FunctionFact, FunctionId};
 use crate::finding::Finding;
 use crate::time::{Ticks, Timestamp};
@@ -84,19 +85,19 @@ fn with_recorded(mut program: Program, timeline: &Timeline, sampled: &SampledCod
     let (recorded, last) =
         super::recorded::of(timeline, &program, &names::functions_used(timeline), &threads);
     program.recorded = recorded;
-    let (lines, facts) = super::shared_lines::of(timeline, sampled, &program).into_iter().unzip();
+    let (lines, facts) = super::spinning::shared_lines::of(timeline, sampled, &program).into_iter().unzip();
     program.recorded.lines = lines;
-    program.recorded.support = super::support_work::of(timeline, sampled, &program);
+    program.recorded.support = super::sampled::support_work::of(timeline, sampled, &program);
     program.recorded.traffic = super::traffic::endpoints(timeline.requests.as_ref());
     program.recorded.dropped_connections =
         timeline.requests.as_ref().map_or(0, |requests| requests.dropped_connections);
-    program.recorded.others = super::others::of(timeline.others.as_ref());
+    program.recorded.others = super::machine::others::of(timeline.others.as_ref());
     super::answers::name(
         &mut program,
         timeline.end.0.saturating_sub(timeline.start.0),
         timeline.wakeups.len(),
     );
-    program.recorded.in_kernel = super::kernel_share::of(timeline, &program);
+    program.recorded.in_kernel = super::sampled::kernel_share::of(timeline, &program);
     let growing = program.recorded.support.iter().find(|work| work.grows());
     program.findings.extend(growing.map(|work| Finding::KernelWorkGrows { share: work.share() }));
     program.machine.iter_mut().for_each(|machine| machine.lines.clone_from(&facts));
@@ -109,7 +110,7 @@ fn with_recorded(mut program: Program, timeline: &Timeline, sampled: &SampledCod
     program.findings.extend(last.deadlock);
     program.findings.extend(super::recorded::unseen(timeline, &program.recorded));
     program.findings.extend(notices::replayed(timeline, spins));
-    program.findings.extend(super::busy_wait::finding(timeline, &program));
+    program.findings.extend(super::spinning::busy_wait::finding(timeline, &program));
     program
 }
 
@@ -139,7 +140,7 @@ fn translate(
     let names = names::threads(lived().map(|(_, thread)| thread));
     let processes = names::processes(&timeline.threads);
     let all: Vec<&timeline::Thread> = lived().map(|(_, thread)| thread).collect();
-    let placements = super::own_cpus::placements(timeline, all.iter().copied());
+    let placements = super::machine::own_cpus::placements(timeline, all.iter().copied());
     for (((index, thread), name), (nice, cpus)) in lived().zip(names).zip(placements) {
         let first = if beginner == Some(index) { translator.plan.first.clone() } else { Vec::new() };
         let (operations, moves) = translator.thread(index, thread, first);

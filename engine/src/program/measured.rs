@@ -2,9 +2,10 @@
 //! waited where, and which running time was only waiting.
 
 use super::lock_replay::{Nesting, sections};
-use super::sampled_code::SampledCode;
-use super::spins::{Spins, spun};
-use super::{ObjectKind, Program, names};
+use super::naming::names;
+use super::sampled::sampled_code::SampledCode;
+use super::spinning::spins::{Spins, spun};
+use super::{ObjectKind, Program};
 use crate::event::{Effect, FunctionId, effect};
 use crate::timeline::{NO_OBJECT, Timeline, Wait, WaitReason, Wake};
 use rustc_hash::FxHashMap;

@@ -3,67 +3,50 @@
 
 mod answers;
 mod background;
-mod busy_wait;
 mod check;
 mod compute;
-mod cpu_run;
 mod error;
 mod from_timeline;
-mod function_origin;
 pub mod json;
-mod kernel_share;
-mod line_sharing;
-mod lock_names;
 mod lock_replay;
-mod machine_facts;
-mod machine_of;
+mod machine;
 mod measured;
-pub(crate) mod names;
+pub(crate) mod naming;
 mod notices;
-mod object_meaning;
-mod occurrences;
 mod operation;
-mod others;
 mod own_clock;
-mod own_cpus;
-mod placement;
 mod polls;
 mod recorded;
 mod run_breaks;
-mod sampled_code;
-mod samples;
-mod shared_lines;
-mod spin_locks;
-mod spins;
-mod support_work;
-mod ticks;
+mod sampled;
+mod spinning;
 mod traffic;
 mod walk;
 
 pub use crate::words::quoted;
 pub use compute::{ComputeFactors, ComputeTimes};
-pub use cpu_run::cpu_run;
 pub use error::ProgramError;
 pub(crate) use from_timeline::from_timeline_with;
-pub use function_origin::{
+pub use lock_replay::DeadEnd;
+pub use machine::cpu_run::cpu_run;
+pub use machine::machine_facts::{DeviceFact, LineFact, LineThread, MachineFacts};
+pub use machine::others::OtherUse;
+pub use machine::placement::Move;
+pub(crate) use measured::{Measured, Turn, words};
+pub use naming::function_origin::{
     CODE_WITHOUT_A_FILE, FunctionOrigin, Runtime, is_start_up, is_unnamed, system_call_name,
 };
-pub use lock_names::{bare_name, is_java_wait};
-pub use lock_replay::DeadEnd;
-pub use machine_facts::{DeviceFact, LineFact, LineThread, MachineFacts};
-pub(crate) use measured::{Measured, Turn, words};
-pub(crate) use names::functions_used;
-pub(crate) use object_meaning::ObjectMeaning;
-pub use occurrences::{LockSection, Occurrences, WaitWords};
+pub use naming::lock_names::{bare_name, is_java_wait};
+pub(crate) use naming::names::functions_used;
+pub(crate) use naming::object_meaning::ObjectMeaning;
+pub use naming::occurrences::{LockSection, Occurrences, WaitWords};
 pub use operation::{EdgeId, FunctionRef, ObjectId, Operation, ThreadId};
-pub use others::OtherUse;
-pub use placement::Move;
 pub use recorded::{
     GoroutineWaits, KernelShare, LockWaits, ObjectKind, Primitive, PutBackUses, Queue, Recorded,
     RecordedObject, RecordedWait, Share, SharedLine, SupportWork, WaitedFor,
 };
 pub(crate) use run_breaks::RunBreaks;
-pub use samples::{Place, PlaceId, Sample, Samples};
+pub use sampled::samples::{Place, PlaceId, Sample, Samples};
 pub use traffic::{Endpoint, endpoints};
 pub(crate) use walk::{CallWalk, Walk, taking};
 

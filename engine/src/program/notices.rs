@@ -1,7 +1,7 @@
 //! Findings about a program made from a recording.
 
-use super::busy_wait::WORTH_SAYING;
-use super::spins::Spins;
+use super::spinning::busy_wait::WORTH_SAYING;
+use super::spinning::spins::Spins;
 use crate::event::FunctionId;
 use crate::finding::{Finding, Names, Trust};
 use crate::timeline::Timeline;

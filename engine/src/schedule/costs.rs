@@ -3,10 +3,10 @@
 
 use super::PointId;
 use super::actor::Stage;
-use super::cpu_accounting::SimulatedState;
 use super::machine::Machine;
-use super::recorded_wakes::Edges;
-use super::result::{Charge, Costed, Delay, DelayKind, Latency, Step};
+use super::objects::recorded_wakes::Edges;
+use super::outcome::cpu_accounting::SimulatedState;
+use super::outcome::result::{Charge, Costed, Delay, DelayKind, Latency, Step};
 use super::shared_cpus::{Shared, SharedCpuCosts};
 use super::simulation::Simulation;
 use super::source::{Operations, Whole};

@@ -2,7 +2,7 @@
 //! thread has a processor, and when it acts next. Machines are: unlimited processors ([`super::agenda`]), processors
 //! shared in infinitely small slices ([`super::shared_cpus`]), and processors with a scheduler ([`super::processors`]).
 
-use super::cpu_accounting::SimulatedState;
+use super::outcome::cpu_accounting::SimulatedState;
 use crate::program::ObjectId;
 
 /// Why a thread is blocked: the object or event that it waits for.

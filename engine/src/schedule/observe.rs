@@ -1,6 +1,6 @@
 //! A run with an observer, which receives in order of time what each thread does and which operation it reaches.
 
-use super::cpu_accounting::{CpuAccounting, SimulatedState};
+use super::outcome::cpu_accounting::{CpuAccounting, SimulatedState};
 use super::run::{RunOutcome, Setup, on_machine};
 use super::source::{Operations, Whole};
 use crate::program::{Operation, Program};

@@ -1,14 +1,14 @@
 //! Running a program on a number of processors.
 
-use super::cpu_accounting::{CpuAccounting, ThreadUse, Watcher};
 use super::machine::Machine;
+use super::outcome::cpu_accounting::{CpuAccounting, ThreadUse, Watcher};
+use super::outcome::run_path::{PathStretch, RunPath};
+use super::outcome::usage::ObjectUse;
 use super::processors::{Processors, SchedulerCounts, SchedulerParameters};
-use super::run_path::{PathStretch, RunPath};
 use super::runs::Runs;
 use super::shared_cpus::Shared;
 use super::simulation::Simulation;
 use super::source::{Operations, Whole};
-use super::usage::ObjectUse;
 use crate::finding::Finding;
 use crate::program::{Program, ProgramError};
 use crate::time::Ticks;

@@ -11,8 +11,8 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use super::cpu_accounting::{CpuAccounting, SimulatedState};
 use super::machine::{Machine, Turn, Why};
+use super::outcome::cpu_accounting::{CpuAccounting, SimulatedState};
 use crate::program::ObjectId;
 use crate::time::Ticks;
 

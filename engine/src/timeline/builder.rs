@@ -5,13 +5,13 @@ use super::function_costs::FunctionCosts;
 use super::gaps::Gaps;
 use super::locks::Locks;
 use super::model::{BaseStack, Birth, External, Hit, Step, StepKind, Thread, Wake, Wakeup};
-use super::pending_wakeup::PendingWakeup;
 use super::probe_intervals::ProbeIntervals;
 use super::samples::Stacks;
-use super::stack::{ExitOutcome, StepLog};
-use super::thread_tracker::{RunState, SwitchOut, Tally, ThreadTracker, Unseen};
+use super::thread::pending_wakeup::PendingWakeup;
+use super::thread::stack::{ExitOutcome, StepLog};
+use super::thread::thread_tracker::{RunState, SwitchOut, Tally, ThreadTracker, Unseen};
+use super::thread::wait_reason::WaitReason;
 use super::unprobed_locks::UnprobedLocks;
-use super::wait_reason::WaitReason;
 use crate::event::{Facts, HitCost, Note, ThreadState, futex_of_wakee};
 use crate::time::Timestamp;
 use probe_abi::{
@@ -79,7 +79,7 @@ impl Builder {
             ..Builder::default()
         };
         for fact in &facts.threads {
-            let tracker = super::resume::tracker(fact, facts);
+            let tracker = super::part::resume::tracker(fact, facts);
             let index = builder.add(tracker);
             if let Some(RunState::Running { cpu }) = index.map(|index| builder.state(index)) {
                 builder.set_cpu(cpu, index);

@@ -1,7 +1,7 @@
 //! Which thread is on which CPU. Each CPU runs one thread, so a record by one thread proves that another has left.
 
 use super::builder::Builder;
-use super::thread_tracker::RunState;
+use super::thread::thread_tracker::RunState;
 use probe_abi::Ran;
 
 /// What is known of a CPU.

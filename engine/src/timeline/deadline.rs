@@ -5,7 +5,7 @@
 //! for real deadlines are the opposite: their ends are regular, their lengths vary (ours).
 
 use super::model::{State, Thread, Wait};
-use super::wait_reason::WaitReason;
+use super::thread::wait_reason::WaitReason;
 use crate::event::CallKind;
 use probe_abi::Descriptor;
 

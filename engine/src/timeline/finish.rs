@@ -2,11 +2,11 @@
 
 use super::builder::Builder;
 use super::expand_bursts::Joined;
-use super::inconsistent::{AtEnd, Ran};
 use super::locks::Locks;
 use super::model::{Counts, External, State, Step, StepKind, Thread, Timeline, UnknownReason, Wake};
-use super::resume::ran_between;
-use super::thread_tracker::ThreadTracker;
+use super::part::resume::ran_between;
+use super::thread::inconsistent::{AtEnd, Ran};
+use super::thread::thread_tracker::ThreadTracker;
 use crate::event::{
     Facts, FunctionId, GapReason, Note, NoteKind, Overhead, Recording, ThreadFact, WindowEnd,
 };

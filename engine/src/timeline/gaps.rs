@@ -3,7 +3,7 @@
 //! Every gap is compared with every thread, so a file with a million of each would take days. Beyond a limit, gaps are
 //! joined: a joined gap covers its parts and the time between them. More is then unknown than was lost, never less.
 
-use super::thread_tracker::{RunState, Tally, ThreadTracker};
+use super::thread::thread_tracker::{RunState, Tally, ThreadTracker};
 use crate::event::{GapReason, Note, NoteKind};
 
 /// A stretch in which records may be missing, of one process or CPU or of all.

@@ -2,8 +2,8 @@
 
 use super::builder::{Builder, set_name};
 use super::model::{BaseStack, Birth, StepKind};
-use super::stack::StepLog;
-use super::thread_tracker::{RunState, ThreadTracker, Unseen};
+use super::thread::stack::StepLog;
+use super::thread::thread_tracker::{RunState, ThreadTracker, Unseen};
 use crate::time::Timestamp;
 use probe_abi::{Exec, Fork, Header, Rename, Waking};
 

@@ -17,41 +17,31 @@
 mod builder;
 mod cpus;
 mod deadline;
-mod excerpt;
 mod expand_bursts;
 mod finish;
 mod function_costs;
 mod gaps;
-mod inconsistent;
 mod lifecycle;
 mod locks;
 mod model;
 mod operation_count;
-mod pending_wakeup;
+mod part;
 mod probe_intervals;
-mod probe_time;
 mod put_back;
-mod resume;
 mod samples;
-mod stack;
-mod thread_tracker;
-mod typical;
+mod thread;
 mod unprobed_locks;
-mod wait;
-mod wait_reason;
-mod window;
-mod write;
 
-pub use excerpt::{beginning_at, excerpt, extent};
 pub use model::{
     BaseStack, Birth, Counts, External, FirstUse, Hit, InKernel, Interval, Lock, LockOperation, NO_OBJECT,
     NO_STACK, PutBack, Stack, StackSample, State, Step, StepKind, Thread, Timeline, UnknownReason, Wait,
     Wake, Wakeup,
 };
-pub use probe_time::ProbeTime;
-pub use typical::{Census, Effort, RecordStretch, Typical, Wanted, typical, typical_among};
-pub use wait_reason::WaitReason;
-pub use window::Window;
+pub use part::excerpt::{beginning_at, excerpt, extent};
+pub use part::typical::{Census, Effort, RecordStretch, Typical, Wanted, typical, typical_among};
+pub use part::window::Window;
+pub use thread::probe_time::ProbeTime;
+pub use thread::wait_reason::WaitReason;
 
 use crate::event::{Facts, Recording};
 
@@ -89,7 +79,7 @@ pub fn facts_at(recording: &Recording, start_ns: u64) -> Facts {
         builder.record(event);
     }
     builder.advance_to(limit_ns);
-    resume::facts(&builder, &recording.facts, start_ns)
+    part::resume::facts(&builder, &recording.facts, start_ns)
 }
 
 #[cfg(test)]

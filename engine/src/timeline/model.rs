@@ -1,6 +1,6 @@
 //! The types of a timeline: threads, their gap-free intervals, waits, wake-ups and function stacks.
 
-pub use super::wait::{External, Wait, Wake};
+pub use super::thread::wait::{External, Wait, Wake};
 use crate::event::{
     Access, AddressFact, AwaitedThread, CodeFact, CpuRun, FunctionFact, FunctionId, IdleWake, KernelLocks,
     LineTransfer, MappingFact, OtherPrograms, Overhead, Requests, SamplingFact, SyncObject,

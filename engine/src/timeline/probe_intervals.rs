@@ -9,8 +9,8 @@
 //!   without an entry proves that the function was open from the start only if its probes were there from the start.
 
 use super::builder::Builder;
-use super::stack::StepLog;
-use super::thread_tracker::RunState;
+use super::thread::stack::StepLog;
+use super::thread::thread_tracker::RunState;
 use crate::event::{Facts, FunctionId, GapReason, Note, NoteKind};
 use crate::time::Timestamp;
 use probe_abi::Record;

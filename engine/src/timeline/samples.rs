@@ -2,7 +2,7 @@
 
 use super::builder::Builder;
 use super::model::{InKernel, NO_STACK, Stack, StackSample, Thread};
-use super::thread_tracker::RunState;
+use super::thread::thread_tracker::RunState;
 use crate::event::{CodeMap, CodeNames, Facts, Note, NoteKind, frame_address};
 use crate::time::Timestamp;
 use probe_abi::{Sample, SampleFlags, SampleReason};

@@ -13,7 +13,16 @@ const CRATES: [(&str, &str, &[&str]); 10] = [
     (
         "probe-abi",
         "probe-abi/",
-        &["engine", "recording", "symbols", "capture", "collector", "probe-preload", "longpole-tests", "fuzz"],
+        &[
+            "engine",
+            "recording",
+            "symbols",
+            "capture",
+            "collector",
+            "probe-preload",
+            "longpole-tests",
+            "fuzz",
+        ],
     ),
     ("probe-preload", "probe-preload/", &[]),
     ("engine", "engine/", &["recording", "symbols", "capture", "collector", "longpole-tests", "fuzz"]),

@@ -92,7 +92,7 @@ const MOST_IN_CIRCLE: usize = 3;
 const KNOWN_CIRCLES: [(&str, &str, usize); 3] = [
     ("engine", "schedule/simulation", 13),
     ("engine", "timeline/builder", 7),
-    ("probe-preload", "thread", 17),
+    ("probe-preload", "operations/thread", 17),
 ];
 
 /// Returns everything that breaks these rules, as `path: what`.

@@ -13,7 +13,7 @@ use aya::{
 };
 
 use crate::probe::error::ProbeError;
-use crate::target::memory;
+use crate::target::machine::memory;
 
 /// Names of the kernel programs' arrays of rings.
 pub(crate) const RECORDS: &str = "RINGS";

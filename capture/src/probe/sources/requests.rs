@@ -14,7 +14,7 @@ use super::counters::{self, ProgramCost};
 use crate::probe::error::ProbeError;
 use crate::probe::kernel::{KernelLayout, Link, attach_tracepoint, close_together, load_together};
 use crate::probe::overhead::request_watch::RequestWatch;
-use crate::target::listening;
+use crate::target::processes::listening;
 
 /// The programs in attaching order: a listening port is known before messages arrive there, and every request that is seen to
 /// begin is seen to end.

@@ -4,7 +4,8 @@ use super::output::to_stdout;
 use crate::cli::args::DoctorArguments;
 use crate::doctor::{Machine, all_required, check};
 use crate::exit::{Code, Outcome, UserError};
-use crate::present::{doctor, style};
+use crate::present::style;
+use crate::present::text::doctor;
 
 /// Checks this machine: exit code 0, or 77 if recording is not possible.
 pub fn run(args: &DoctorArguments) -> Result<Outcome, UserError> {

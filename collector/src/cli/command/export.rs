@@ -8,7 +8,7 @@ use crate::exit::{Outcome, UserError, say};
 use crate::export::{About, Format, Model, Table, write_requests};
 use crate::input::{Input, Parts};
 use crate::plan::{InputPlan, Source, is_dash};
-use crate::present::excerpt;
+use crate::present::words::excerpt;
 use engine::program::json;
 use recording::{Meta, Overwrite, SudoUser, check_file, write_whole};
 use std::fs::{DirBuilder, File};

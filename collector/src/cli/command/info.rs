@@ -7,7 +7,8 @@ use crate::input::Input;
 use crate::live::{limit_and_cost, limit_of_input};
 use crate::plan::part::RecordingPart;
 use crate::plan::{InputPlan, Source};
-use crate::present::{info, style};
+use crate::present::style;
+use crate::present::text::info;
 
 /// Shows what a session or a program contains.
 pub fn run(args: &InfoArguments) -> Result<Outcome, UserError> {

@@ -4,7 +4,8 @@ use super::output::to_reader;
 use crate::cli::args::NotesArguments;
 use crate::exit::{Outcome, UserError};
 use crate::input::Input;
-use crate::present::{notes, style};
+use crate::present::style;
+use crate::present::text::notes;
 use engine::attribution::Grouping;
 use engine::report::{Cpus, Detail};
 

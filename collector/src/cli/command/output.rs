@@ -1,7 +1,7 @@
 //! How commands write to standard output.
 
 use crate::exit::UserError;
-use capture::target::signals;
+use capture::target::launching::signals;
 use std::ffi::OsString;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::{Command, Stdio};

@@ -4,7 +4,7 @@ use super::output::{to_reader, to_stdout};
 use crate::cli::args::ReportArguments;
 use crate::exit::{Outcome, UserError};
 use crate::input::Input;
-use crate::present::{requests, requests_json, style};
+use crate::present::{json, style, text};
 use engine::event::{FunctionFact, FunctionId};
 use engine::program::Program;
 use engine::requests::{Calls, calls, summarize};
@@ -34,14 +34,14 @@ pub fn run(args: &ReportArguments, name: &str) -> Result<Outcome, UserError> {
     let summary = summarize(&asked.timeline, &asked.program, &asked.calls);
     let findings = &asked.program.findings;
     if args.json {
-        to_stdout(|out| requests_json::write(&summary, &asked.functions, args.top, findings, out))?;
+        to_stdout(|out| json::requests::write(&summary, &asked.functions, args.top, findings, out))?;
     } else {
         let style = style::for_stdout();
         let what = match &asked.functions[..] {
             [one] => one.clone(),
             _ => name.to_owned(),
         };
-        to_reader(|out| requests::write(&summary, &what, args.top, findings, &style, out))?;
+        to_reader(|out| text::requests::write(&summary, &what, args.top, findings, &style, out))?;
     }
     Ok(Outcome::Done)
 }

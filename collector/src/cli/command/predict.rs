@@ -6,7 +6,7 @@ use crate::exit::{Outcome, UserError};
 use crate::input::Input;
 use crate::plan::part::RecordingPart;
 use crate::plan::{InputPlan, is_dash};
-use crate::present::{predict, predict_json, style};
+use crate::present::{json, style, text};
 use engine::predict::{Forecast, Model, Prediction, combine};
 use engine::program::Program;
 use engine::report::Cpus;
@@ -48,9 +48,9 @@ pub fn run(args: PredictArguments) -> Result<Outcome, UserError> {
     let (Some(mut prediction), Some(frame)) = (combine(predictions), frame) else { return Ok(Outcome::Done) };
     if args.json {
         prediction.findings.extend(frame.doubts);
-        to_stdout(|out| predict_json::write(&prediction, &frame.limits, out))?;
+        to_stdout(|out| json::predict::write(&prediction, &frame.limits, out))?;
     } else {
-        to_reader(|out| predict::write(&prediction, &frame, &style::for_stdout(), out))?;
+        to_reader(|out| text::predict::write(&prediction, &frame, &style::for_stdout(), out))?;
     }
     Ok(Outcome::Done)
 }

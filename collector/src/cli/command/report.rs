@@ -5,7 +5,8 @@ use crate::cli::args::{ReportArguments, ViewArguments};
 use crate::exit::{Outcome, UserError};
 use crate::input::Input;
 use crate::plan::InputPlan;
-use crate::present::{json, screen, style, text, view};
+use crate::present::text::report::By;
+use crate::present::{json, screen, style, text};
 use engine::program::{Function, Program, Samples};
 use engine::report::{Cpus, Detail};
 
@@ -38,8 +39,8 @@ pub fn run(mut args: ReportArguments) -> Result<Outcome, UserError> {
     let detail = if args.segments { Detail::Segments } else { Detail::Functions };
     let model = super::model(args.scheduling.model);
     let is_table = !(args.json || args.wide || args.segments);
-    let is_screen = is_table && args.top.is_none() && args.by == text::By::Function;
-    let is_view = is_table && args.by != text::By::Function;
+    let is_screen = is_table && args.top.is_none() && args.by == By::Function;
+    let is_view = is_table && args.by != By::Function;
     let mut cpus = args.cpus;
     if (is_screen || is_view)
         && let Some(machine) = program.recorded_cpus.and_then(Cpus::count)
@@ -53,8 +54,8 @@ pub fn run(mut args: ReportArguments) -> Result<Outcome, UserError> {
     if args.json {
         let limits = super::limits_on_all_cores(&program, &cpus, &model);
         report.findings.extend(limits.doubts(program.overhead));
-        let options = json::Options { segments: args.segments, by: args.by.grouping(), live: None };
-        to_stdout(|out| json::write(&report, &limits, options, out))?;
+        let options = json::report::Options { segments: args.segments, by: args.by.grouping(), live: None };
+        to_stdout(|out| json::report::write(&report, &limits, options, out))?;
     } else if is_screen {
         let limits = super::limits_on_all_cores(&program, &cpus, &model);
         report.findings.extend(limits.doubts(program.overhead));
@@ -62,11 +63,12 @@ pub fn run(mut args: ReportArguments) -> Result<Outcome, UserError> {
         to_reader(|out| screen::write(&report, &limits, &about, args.all, &style::for_stdout(), out))?;
     } else {
         let frame = super::frame(&plan, &program, &cpus, &model);
-        let options = text::Options { by: args.by, top: args.top, all: args.all, segments: args.segments };
+        let options =
+            text::report::Options { by: args.by, top: args.top, all: args.all, segments: args.segments };
         let style = style::for_stdout();
         to_reader(|out| match is_view {
-            true => view::write(&report, &frame, options, &style, out),
-            false => text::write(&report, &frame, options, &style, out),
+            true => text::view::write(&report, &frame, options, &style, out),
+            false => text::report::write(&report, &frame, options, &style, out),
         })?;
     }
     Ok(Outcome::Done)

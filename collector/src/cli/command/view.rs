@@ -9,8 +9,8 @@ use crate::export::Model;
 use crate::input::{Input, Parts};
 use crate::page::{self, Document, Point, Simulated, Tables, is_page, write};
 use crate::plan::{InputPlan, Source, is_dash};
+use crate::present::json;
 use crate::present::study::{parallelism, paths, paths_json, slack};
-use crate::present::{json, predict_json};
 use engine::attribution::{Owners, attributed_to_users, with_sampled_calls};
 use engine::graph::{self, ActivityGraph, PathsWanted};
 use engine::limit::Limits;
@@ -193,7 +193,7 @@ impl Gains {
 /// The report as JSON; if it is very large, each table has its first rows only.
 fn report_table(report: &Report, limits: &Limits) -> Result<Box<RawValue>, UserError> {
     let write = |report: &Report, limits: &Limits| {
-        raw(|out| json::write(report, limits, json::Options::default(), out))
+        raw(|out| json::report::write(report, limits, json::report::Options::default(), out))
     };
     let whole = write(report, limits)?;
     if whole.get().len() <= MOST_BYTES {
@@ -212,14 +212,14 @@ fn report_table(report: &Report, limits: &Limits) -> Result<Box<RawValue>, UserE
 
 /// The prediction as JSON; without threads if very many of them make it too large.
 fn prediction_table(mut prediction: Prediction, limits: &Limits) -> Result<Box<RawValue>, UserError> {
-    let whole = raw(|out| predict_json::write(&prediction, limits, out))?;
+    let whole = raw(|out| json::predict::write(&prediction, limits, out))?;
     if whole.get().len() <= MOST_BYTES {
         return Ok(whole);
     }
     let mut limits = limits.clone();
     limits.threads.truncate(MOST_ROWS);
     prediction.results.iter_mut().for_each(|result| result.threads.clear());
-    raw(|out| predict_json::write(&prediction, &limits, out))
+    raw(|out| json::predict::write(&prediction, &limits, out))
 }
 
 /// Stands for a table that is left out.

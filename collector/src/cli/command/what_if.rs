@@ -5,7 +5,7 @@ use super::output::{to_reader, to_stdout};
 use crate::cli::study::{Changes, Count, Threads, WhatIfArguments, functions, lock, semaphore};
 use crate::exit::{Outcome, UserError};
 use crate::plan::InputPlan;
-use crate::present::edit_words::{About, words};
+use crate::present::words::edit_words::{About, words};
 use crate::present::{study::what_if as show, style};
 use engine::attribution::Owners;
 use engine::experiment::{ComputePart, Edit, Trials, permits};

@@ -5,7 +5,7 @@ use crate::export::Model;
 use crate::export::weights::Weight;
 use crate::level_of_detail::{Item, summed};
 use crate::palette::Palette;
-use crate::present::delays;
+use crate::present::text::delays;
 use engine::time::Ticks;
 use engine::view::{PathView, StretchKind, ViewStretch};
 use std::borrow::Cow;

@@ -6,7 +6,7 @@ use super::{Kind, uuid};
 use crate::cell::duration;
 use crate::cpu_words::on;
 use crate::export::Model;
-use crate::present::delays;
+use crate::present::text::delays;
 use engine::time::Ticks;
 use engine::view::{PathView, StretchKind, ViewStretch};
 use std::collections::HashSet;

@@ -2,7 +2,7 @@
 
 use super::{Cell, Rows};
 use crate::export::model::NO_FUNCTION;
-use crate::present::delays;
+use crate::present::text::delays;
 use engine::report::Cpus;
 use engine::time::Ticks;
 use engine::view::{Stack, StretchKind};

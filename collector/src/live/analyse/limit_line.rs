@@ -2,8 +2,8 @@
 
 use crate::input::Input;
 use crate::plan::part::{MOST_RECORDS, RecordingPart};
-use crate::present::excerpt;
 use crate::present::screen::limit;
+use crate::present::words::excerpt;
 use engine::event::Overhead;
 use engine::limit::{LimitKind, Search};
 use engine::predict::Model;

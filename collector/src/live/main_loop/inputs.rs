@@ -1,7 +1,7 @@
 //! What the main loop waits for: messages of threads, signals, and time.
 
 use super::message::Message;
-use capture::target::signals::now_listening;
+use capture::target::launching::signals::now_listening;
 use std::io;
 use std::pin::Pin;
 use std::time::Duration;

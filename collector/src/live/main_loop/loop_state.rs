@@ -5,7 +5,7 @@ use super::effect::Effect;
 use super::message::{ChangeKind, FunctionRequest, Granted, Message, ProcessChange};
 use crate::threads::Failure;
 use crate::tui::{Action, Prompt, PromptKind, Typed, action_of};
-use capture::target::signals::{Reaction, Relation, react};
+use capture::target::launching::signals::{Reaction, Relation, react};
 use std::collections::BTreeSet;
 use std::process::ExitStatus;
 

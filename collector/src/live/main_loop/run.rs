@@ -16,7 +16,7 @@ use crate::live::probes::{Choose, FunctionFinder};
 use crate::live::rings::{AtEnd, EventSource, TakeSnapshot, Triggers};
 use crate::threads::Failure;
 use crate::tui::{Guard, Snapshot, State};
-use capture::target::signals::{Relation, has_terminal};
+use capture::target::launching::signals::{Relation, has_terminal};
 use capture::target::{GatedChild, LaunchError};
 use engine::event::Facts;
 use recording::Disk;

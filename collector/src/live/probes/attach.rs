@@ -20,9 +20,11 @@ use capture::probe::{
     Capture, CaptureOptions, ProbeError, ProbeErrorKind, Since, check_capabilities, check_programs, now_ns,
     usual_ring_bytes,
 };
+use capture::target::launching::limits;
+use capture::target::machine::{idle_wake, line_transfer};
 use capture::target::{
     ChildStream, CpuList, GatedChild, Launch, LaunchOptions, Process, attach_facts, cpu_quota, descendants,
-    idle_wake, limits, line_transfer, monotonic_ns,
+    monotonic_ns,
 };
 use capture::unwind::Sampler;
 use engine::event::{Facts, SamplingFact};

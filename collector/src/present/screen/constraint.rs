@@ -2,7 +2,7 @@
 
 use crate::cell::{duration, grouped};
 use crate::cpu_words::cpus;
-use crate::present::short::short;
+use crate::present::words::short::short;
 use engine::event::SupportSubject;
 use engine::limit::{Limit, LimitKind, WORTH};
 use engine::program::{LockWaits, bare_name};

@@ -1,8 +1,8 @@
 //! FIX: changes, and what they gain.
 
 use crate::cpu_words::cpus;
-use crate::present::edit_words::{About, words};
-use crate::present::short::short;
+use crate::present::words::edit_words::{About, words};
+use crate::present::words::short::short;
 use engine::limit::Fix;
 use engine::report::Cpus;
 

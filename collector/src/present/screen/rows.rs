@@ -2,8 +2,8 @@
 
 use super::{About, clip, is_narrow, name_columns, named};
 use crate::cell::{duration, ending, grouped, whole_percent as percent, width};
-use crate::present::short::short;
 use crate::present::style::{Paint, Style};
+use crate::present::words::short::short;
 use engine::limit::{Limits, LockUse, ThreadUse};
 use engine::program::{CODE_WITHOUT_A_FILE, RecordedWait, bare_name, is_unnamed};
 use engine::report::Report;

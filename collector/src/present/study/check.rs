@@ -1,7 +1,7 @@
 //! `longpole check`: the outcome of rules, and what limits, as text, JSON, JUnit XML and Markdown.
 
 use super::listing::headline;
-use crate::present::limit_json::LimitsJson;
+use crate::present::json::limit::LimitsJson;
 use crate::present::screen::limit;
 use crate::present::style::{Paint, Style};
 use crate::present::table;

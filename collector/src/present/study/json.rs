@@ -1,6 +1,6 @@
 //! What the JSON documents of these commands have in common.
 
-pub(super) use crate::present::finding_json::Findings;
+pub(super) use crate::present::json::finding::Findings;
 use serde::Serialize;
 use std::io::{self, Write};
 

@@ -1,10 +1,10 @@
 //! Tables with a name on the left and numbers on the right, and helpers for texts around them.
 
 use crate::cell::{duration, file_name, width};
-use crate::present::finding;
-use crate::present::short::short;
 use crate::present::style::{Paint, Style};
 use crate::present::table;
+use crate::present::words::finding;
+use crate::present::words::short::short;
 use engine::report::{Cpus, Finding};
 use std::io::{self, Write};
 

@@ -4,9 +4,9 @@ use super::listing::{gained, headline, line, note, placed, share, unlike_predict
 use super::slack::{doing, operation};
 use crate::cell::{counted, duration, grouped};
 use crate::present::frame::{Frame, clip, more};
-use crate::present::short::short;
 use crate::present::style::{Paint, Style};
 use crate::present::table;
+use crate::present::words::short::short;
 use engine::graph::{BenefitRow, PathRow, PathsReport, ShownPath, Stay};
 use engine::program::bare_name;
 use std::io::{self, Write};

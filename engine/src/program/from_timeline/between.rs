@@ -1,7 +1,7 @@
 //! Merges a thread's marks, base stacks, operations' begins and steps into one sequence of events.
 
 use crate::program::lock_replay::Begin;
-use crate::program::spins::{Mark, MarkKind};
+use crate::program::spinning::spins::{Mark, MarkKind};
 use crate::time::Timestamp;
 use crate::timeline::{BaseStack, Step, StepKind, Thread};
 use std::iter::{Peekable, Zip};

@@ -1,7 +1,7 @@
 //! Actions of a thread without an event: it spins, or ends the spinning or polling of another thread.
 
 use super::{Script, Translator};
-use crate::program::spins::{Mark, MarkKind};
+use crate::program::spinning::spins::{Mark, MarkKind};
 use crate::program::{EdgeId, ObjectId, Operation};
 
 impl Translator<'_> {

@@ -299,10 +299,15 @@ const NAMED: usize = 5;
 
 /// Names of the recorded objects. A user lock's name replaces that of its condition variable.
 fn names(timeline: &Timeline, made: &[UserLock]) -> Vec<String> {
-    let mut names = super::lock_names::names(&timeline.locks, timeline);
+    let mut names = super::naming::lock_names::names(&timeline.locks, timeline);
     for lock in made {
-        let name =
-            super::lock_names::user_lock(timeline, &names, lock.fact.object.0, lock.mutex, lock.taken_at);
+        let name = super::naming::lock_names::user_lock(
+            timeline,
+            &names,
+            lock.fact.object.0,
+            lock.mutex,
+            lock.taken_at,
+        );
         if let Some(own) = names.get_mut(lock.fact.object.0 as usize) {
             *own = name;
         }

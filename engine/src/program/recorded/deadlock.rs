@@ -11,8 +11,8 @@ use super::threads::Context;
 use crate::event::{AwaitedThread, FutexFact, SyncObject, futex_operation};
 use crate::finding::{Finding, Holder, Stuck, StuckThread, WaitsFor};
 use crate::program::bare_name;
-use crate::program::lock_names::Addresses;
 use crate::program::lock_replay::{MadeThreads, Section, Sections, made_threads};
+use crate::program::naming::lock_names::Addresses;
 use crate::timeline::{State, StepKind, Thread, Timeline, WaitReason};
 use rustc_hash::{FxHashMap, FxHashSet};
 

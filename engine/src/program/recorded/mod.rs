@@ -14,8 +14,8 @@ mod wait_kinds;
 mod waited_for;
 
 use super::Program;
-use super::lock_names::Addresses;
 use super::lock_replay::{Nesting, sections};
+use super::naming::lock_names::Addresses;
 use crate::event::FunctionId;
 use crate::finding::Finding;
 use crate::timeline::{State, Timeline};

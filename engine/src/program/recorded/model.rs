@@ -3,7 +3,7 @@
 use super::goroutines::GoroutineWaits;
 use super::waited_for::WaitedFor;
 use crate::event::{SupportSubject, SyncObject};
-use crate::program::others::OtherUse;
+use crate::program::machine::others::OtherUse;
 use crate::program::traffic::Endpoint;
 use serde::{Deserialize, Serialize};
 use std::fmt;

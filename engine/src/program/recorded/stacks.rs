@@ -2,7 +2,7 @@
 //! That a thread slept in `read`, for example, is known anyway.
 
 use super::model::Primitive;
-use crate::program::function_origin::{is_openmp, takes_the_gil};
+use crate::program::naming::function_origin::{is_openmp, takes_the_gil};
 use crate::program::{Function, Program};
 
 /// The program's name of that function.

@@ -14,7 +14,7 @@ use super::threads::Context;
 use super::waited_for::{SLEEP, WaitedFor};
 use crate::event::{CallKind, Effect, SupportSubject, effect, futex_operation, io_name, kernel_work};
 use crate::program::lock_replay::Nesting;
-use crate::program::names::{STOPPED, TIMER, UNKNOWN, waker};
+use crate::program::naming::names::{STOPPED, TIMER, UNKNOWN, waker};
 use crate::timeline::{External, State, Timeline, Wait, WaitReason, Wake};
 use probe_abi::{Call, SyncFamily, SyncOperation as S};
 use rustc_hash::{FxHashMap, FxHashSet};

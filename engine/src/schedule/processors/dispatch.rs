@@ -1,10 +1,10 @@
 //! How threads get a processor, use it and lose it.
 
-use super::super::cpu_accounting::SimulatedState;
 use super::super::machine::Turn;
 use super::Processors;
 use super::parameters::UNIT;
 use super::task::{NONE, TaskState};
+use crate::schedule::outcome::cpu_accounting::SimulatedState;
 
 impl Processors<'_> {
     /// Virtual time that a thread of this weight uses in `length` of processor time.

@@ -3,9 +3,9 @@
 //! timer, the sleep is part of the section. Such a sleep cannot deadlock: simulated, it takes as long as recorded.
 
 use super::super::model::{State, Thread, Timeline, Wake};
-use super::super::wait::{External, Wait};
 use super::futex_words::sleeps;
 use super::lock::Lock;
+use crate::timeline::thread::wait::{External, Wait};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 

@@ -2,9 +2,9 @@
 //! in a function whose name says so: C libraries, Rust's standard library and others use such names.
 
 use super::super::model::{State, Thread, Timeline, Wait, Wake};
-use super::super::wait_reason::WaitReason;
 use super::lock_samples::{CallId, Calls};
 use crate::event::ReadWrite;
+use crate::timeline::thread::wait_reason::WaitReason;
 use probe_abi::SampleReason;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};

@@ -155,12 +155,12 @@ fn is_end_of(timeline: &Timeline, thread: u32, woke_ns: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::super::model::{Interval, Thread, Wait, Wakeup};
-    use super::super::super::wait_reason::WaitReason;
     use super::*;
     use crate::cpus::Cpus;
     use crate::event::FutexFact;
     use crate::predict::{Model, Timing};
     use crate::program::Operation;
+    use crate::timeline::thread::wait_reason::WaitReason;
 
     const SHORT_NS: u64 = 100_000;
     const LONG_NS: u64 = 300_000;

@@ -2,12 +2,12 @@
 //! back.
 
 use super::super::model::{Interval, Stack, StackSample, State, Thread, Timeline, Wait, Wake, Wakeup};
-use super::super::wait_reason::WaitReason;
 use crate::cpus::Cpus;
 use crate::event::{CodeFact, FutexFact, MappingFact, SamplingFact};
 use crate::predict::{Model, Timing};
 use crate::program::{Operation, Program};
 use crate::time::Timestamp;
+use crate::timeline::thread::wait_reason::WaitReason;
 use probe_abi::{SampleReason, SyncOperation};
 use std::num::NonZeroU32;
 

@@ -178,6 +178,7 @@ fn end() -> WindowEnd {
             }],
             counted_ns: 9,
             pauses: 1,
+            dropped_connections: 4,
             lost: 1,
         }),
         others: Some(others()),

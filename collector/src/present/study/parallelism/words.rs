@@ -1,7 +1,7 @@
 //! Advice for a row, in words.
 
 use crate::cell::duration;
-use crate::present::short::short;
+use crate::present::words::short::short;
 use engine::parallelism::{Advice, Parallelism, ParallelismRow, ParallelismRowKind};
 use engine::program::bare_name;
 use engine::report::Cpus;

@@ -6,8 +6,8 @@ use crate::predict::{Model, Timing};
 use crate::program::{Operation, Program};
 use crate::timeline::model::{State, Wait, Wake};
 use crate::timeline::put_back::put_back;
-use crate::timeline::wait::External;
-use crate::timeline::wait_reason::WaitReason;
+use crate::timeline::thread::wait::External;
+use crate::timeline::thread::wait_reason::WaitReason;
 use probe_abi::{Call, Descriptor, SampleReason};
 
 /// Nanoseconds of a piece of computing under the lock, of one sleep, and between two sections.

@@ -1,0 +1,122 @@
+//! Connections: those to another server that are always in use (a pool), and those of clients that the kernel drops (ours).
+
+use super::loaded::loaded;
+use super::open_requests::FULL;
+use crate::cpus::Cpus;
+use crate::experiment::Edit;
+use crate::limit::ledger::{Cause, Claim};
+use crate::limit::row::Evidence;
+use crate::limit::search::Search;
+use crate::limit::watched_run::WatchedRun;
+use crate::limit::{LimitKind, WORTH};
+use crate::program::Endpoint;
+
+/// From this part of the connections' time with an open request on, the next request has to wait for a connection.
+const IN_USE: f64 = 0.9;
+/// One connection may carry many requests at a time (pipelining, streams), so a single one shows no pool.
+const FEWEST: f64 = 1.5;
+/// How long a client waits before it tries again (Linux `TCP_TIMEOUT_INIT`), seconds.
+const AGAIN_S: f64 = 1.0;
+/// At least this many requests wait in the program, on average.
+const WAITING: f64 = 1.0;
+
+/// Connections to a server that all have a request open.
+pub(super) struct Pool<'a> {
+    /// The server.
+    server: &'a Endpoint,
+    /// How many connections there are.
+    connections: f64,
+    /// The requests that the program serves.
+    served: &'a Endpoint,
+    /// How many requests a thread has read that are not open at the server.
+    waiting: f64,
+}
+
+impl Search {
+    /// Adds a row for a pool of connections or a full queue of new connections. The row is the first one unless CPUs, locks or
+    /// permits limit more.
+    pub(in crate::limit) fn claim_connections(&self, claims: &mut Vec<Claim>, run: &WatchedRun) {
+        let idle = 1.0 - run.busy() / run.cpus.or(usize::MAX) as f64;
+        place(claims, Claim::at_most(Cause::Backlog, self.clients_lost().min(idle), Evidence::Unknown));
+        let busy = self.rest.map_or_else(|| run.busy(), |rest| rest.busy);
+        let cpus = match run.cpus {
+            Cpus::Count(count) => f64::from(count.get()),
+            Cpus::Infinite => f64::INFINITY,
+        };
+        if let Some(pool) = self.connection_pool().filter(|_| busy < FULL * cpus) {
+            // Each request then waits only for its answer.
+            let most = pool.waiting / (pool.waiting + pool.server.open);
+            place(claims, Claim::at_most(Cause::Connections, most, Evidence::Bounded));
+        }
+    }
+
+    /// The pool of connections for which most requests wait.
+    fn connection_pool(&self) -> Option<Pool<'_>> {
+        let served = loaded(&self.recorded)?;
+        let read = served.open * (1.0 - served.queued);
+        let asked = self.recorded.traffic.iter().filter(|end| !end.served);
+        let pools = asked.filter_map(|server| {
+            let load = server.load.filter(|load| *load >= IN_USE)?;
+            let (connections, waiting) = (server.open / load, read - server.open);
+            (connections >= FEWEST && waiting >= WAITING).then_some(Pool {
+                server,
+                connections,
+                served,
+                waiting,
+            })
+        });
+        pools.max_by(|a, b| a.server.open.total_cmp(&b.server.open))
+    }
+
+    /// The pool in words.
+    pub(in crate::limit) fn of_connections(&self) -> LimitKind {
+        self.connection_pool().map_or(LimitKind::Nothing, |pool| LimitKind::Connections {
+            server: pool.server.name.clone(),
+            connections: pool.connections.round() as u32,
+            waiting: pool.waiting,
+            port: pool.served.name.clone(),
+        })
+    }
+
+    /// The share of the clients' time that they lose by dropped connections: each of these clients tries again after a second.
+    fn clients_lost(&self) -> f64 {
+        let served = || self.recorded.traffic.iter().filter(|end| end.served && end.per_second > 0.0);
+        let open_s: f64 = served().map(|end| end.open * end.count as f64 / end.per_second).sum();
+        let lost_s = self.recorded.dropped_connections as f64 * AGAIN_S;
+        if served().next().is_some() && lost_s > 0.0 { lost_s / (lost_s + open_s) } else { 0.0 }
+    }
+
+    /// The full queue in words.
+    pub(in crate::limit) fn of_backlog(&self) -> LimitKind {
+        LimitKind::Backlog { dropped: self.recorded.dropped_connections }
+    }
+}
+
+/// Puts the claim before the first row that only shows where threads wait, else behind all.
+fn place(claims: &mut Vec<Claim>, claim: Claim) {
+    if claim.most < WORTH {
+        return;
+    }
+    let shows_waits = |other: &Claim| {
+        matches!(
+            other.cause,
+            Cause::Idle
+                | Cause::OpenRequests
+                | Cause::Work
+                | Cause::Goroutines
+                | Cause::LocksNotRecorded
+                | Cause::OnPath(_)
+                | Cause::Edit(
+                    Edit::FreeDevices(_)
+                        | Edit::NoSleeps
+                        | Edit::NoPolling(_)
+                        | Edit::NoTurns
+                        | Edit::FreeHandOver
+                        | Edit::MoreSleepers { .. }
+                )
+        )
+    };
+    let at = claims.iter().position(shows_waits).unwrap_or(claims.len());
+    claims.insert(at, claim);
+    claims.retain(|other| !matches!(other.cause, Cause::Idle | Cause::OpenRequests));
+}

@@ -1,0 +1,46 @@
+//! Goroutines that wait for a lock (ours): what samples of slow paths show, where CPUs are idle and it is not visible what for.
+
+use super::open_requests::FULL;
+use crate::limit::LimitKind;
+use crate::limit::ledger::{Cause, Claim};
+use crate::limit::row::Evidence;
+use crate::limit::search::Search;
+use crate::limit::watched_run::WatchedRun;
+use crate::program::GoroutineWaits;
+
+/// Fewer samples may be of rare waits. A wait costs some microseconds of CPU time, so that there are few.
+const FEWEST: u64 = 3;
+
+impl Search {
+    /// Puts the lock that samples show in place of a row that says that waits are not visible.
+    pub(in crate::limit) fn claim_goroutines(&self, claims: &mut [Claim], run: &WatchedRun) {
+        let cpus = run.cpus.or(usize::MAX) as f64;
+        let busy = self.rest.map_or_else(|| run.busy(), |rest| rest.busy);
+        if !self.hidden || self.most_asked().is_some() || self.most_waited_for().is_none() {
+            return;
+        }
+        let Some(first) = claims.first_mut() else { return };
+        let idle = 1.0 - busy / cpus;
+        let most = match first.cause {
+            // These wait, regardless of who has the CPUs.
+            Cause::OpenRequests => first.most.min(idle),
+            Cause::Work if busy + self.cpus_of_others() < FULL * cpus => idle,
+            _ => return,
+        };
+        *first = Claim { cause: Cause::Goroutines, least: 0.0, most, evidence: Evidence::Unknown };
+    }
+
+    /// The function whose goroutines wait for a lock in most samples, and the samples of all.
+    fn most_waited_for(&self) -> Option<(&GoroutineWaits, u64)> {
+        let waits = &self.recorded.goroutines;
+        let all = waits.iter().fold(0u64, |all, of| all.saturating_add(of.count));
+        let first = waits.iter().max_by_key(|of| of.count)?;
+        (all >= FEWEST).then_some((first, all))
+    }
+
+    /// In the program's words.
+    pub(in crate::limit) fn of_goroutines(&self, busy: f64) -> LimitKind {
+        let Some((first, samples)) = self.most_waited_for() else { return LimitKind::Nothing };
+        LimitKind::Goroutines { lock: first.lock.clone(), function: first.function.clone(), samples, busy }
+    }
+}

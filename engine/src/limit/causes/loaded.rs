@@ -1,0 +1,18 @@
+//! Whether a server's own speed sets the rate of its requests, and not its clients (ours): its connections have a request open
+//! most of the time.
+
+use crate::program::{Endpoint, Recorded};
+
+/// Fewer requests than this show nothing.
+const REQUESTS: u64 = 10;
+/// From this part of the connections' time with an open request on, the server's speed sets the rate, not the clients' pace.
+const LOADED: f64 = 0.5;
+/// Requests with a longer mean mostly wait for news (long polling), or are no requests, nanoseconds.
+const NEWS_NS: f64 = 1e9;
+
+/// The requests of a server whose clients wait for it most of the time; of several ports the one with most open requests.
+pub(in crate::limit) fn loaded(recorded: &Recorded) -> Option<&Endpoint> {
+    let served = recorded.traffic.iter().filter(|end| end.served && end.count >= REQUESTS);
+    let is_loaded = |end: &&Endpoint| end.load.is_some_and(|load| load >= LOADED) && end.mean_ns <= NEWS_NS;
+    served.filter(|end| is_loaded(end) && end.open >= 1.0).max_by(|a, b| a.open.total_cmp(&b.open))
+}

@@ -1,0 +1,18 @@
+//! Causes that may limit a run, a file for each kind that takes more than a simulation without it.
+
+pub(super) mod asked_again;
+mod busy_thread;
+mod connections;
+mod cpu_costs;
+mod goroutines;
+pub(super) mod idle;
+pub(super) mod loaded;
+mod open_requests;
+mod permits;
+pub(super) mod pools;
+mod shared_lines;
+mod sleepers;
+pub(super) mod stretch;
+mod support_work;
+pub(super) mod unrecorded_locks;
+mod woken_for_nothing;

@@ -1,0 +1,68 @@
+//! Requests that wait in a server which seems to have nothing to do (ours).
+//!
+//! A server whose threads sleep waits for work, unless requests are open: then each open request waits for something in the
+//! server. Threads that run goroutines, or other work that is not their own, do not show what for.
+
+use super::loaded::loaded;
+use crate::cpus::Cpus;
+use crate::limit::ledger::{Cause, Claim};
+use crate::limit::row::Evidence;
+use crate::limit::search::Search;
+use crate::limit::watched_run::WatchedRun;
+use crate::limit::{LimitKind, WORTH};
+use crate::program::Endpoint;
+
+/// If at least this many times as many requests are open as CPUs are busy, most requests wait.
+const WAITING: f64 = 2.0;
+/// If the program has at least this many times as many requests open at another server, its requests wait for that server.
+const ASKED: f64 = 0.5;
+/// If a larger part of the CPUs is busy, requests may wait for CPUs.
+pub(super) const FULL: f64 = 0.8;
+
+impl Search {
+    /// Removes waiting for work while requests are open: another cause limits, or one that is not visible.
+    pub(in crate::limit) fn claim_open_requests(&self, claims: &mut Vec<Claim>, run: &WatchedRun) {
+        let Some(requests) = loaded(&self.recorded) else { return };
+        let is_idle = |claim: &Claim| claim.cause == Cause::Idle;
+        if !claims.iter().any(is_idle) && !claims.iter().all(|claim| claim.cause == Cause::Work) {
+            return;
+        }
+        let others =
+            claims.iter().any(|claim| !is_idle(claim) && claim.most >= WORTH && claim.cause != Cause::Work);
+        let busy = self.rest.map_or_else(|| run.busy(), |rest| rest.busy);
+        let cpus = match run.cpus {
+            Cpus::Count(count) => f64::from(count.get()),
+            Cpus::Infinite => f64::INFINITY,
+        };
+        let waits = requests.open >= WAITING * busy && busy < FULL * cpus;
+        if !others && waits {
+            let most = 1.0 - busy / requests.open;
+            claims.clear();
+            claims.push(Claim { cause: Cause::OpenRequests, least: 0.0, most, evidence: Evidence::Unknown });
+        } else if others {
+            claims.retain(|claim| !is_idle(claim));
+        }
+    }
+
+    /// The server at which most requests are open, if that is most of those open here.
+    pub(super) fn most_asked(&self) -> Option<&Endpoint> {
+        let served = loaded(&self.recorded)?;
+        let asked = self.recorded.traffic.iter().filter(|end| !end.served && end.open >= ASKED * served.open);
+        asked.max_by(|a, b| a.open.total_cmp(&b.open))
+    }
+
+    /// In the program's words.
+    pub(in crate::limit) fn of_open_requests(&self, busy: f64) -> LimitKind {
+        let Some(served) = loaded(&self.recorded) else { return LimitKind::Nothing };
+        let asked = self.most_asked();
+        LimitKind::OpenRequests {
+            port: served.name.clone(),
+            open: served.open,
+            mean_ns: served.mean_ns,
+            queued: served.queued,
+            busy,
+            hidden: self.hidden,
+            asked: asked.map(|end| (end.name.clone(), end.open)),
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Waits for locks whose operations were not recorded. They are replayed as recorded, so no simulated change shows what such
+//! a lock costs.
+
+use crate::event::SyncObject;
+use crate::finding::Finding;
+use crate::limit::LimitKind;
+use crate::limit::threads::uses::LockUse;
+use crate::program::naming::names::GIL;
+use crate::program::{ObjectKind, ObjectMeaning, Primitive, Program, Recorded, RecordedObject, is_java_wait};
+use probe_abi::SyncFamily;
+
+/// Words with waits of less than this share of the time are not shown, nor more than `MOST` words.
+const SHOWN: f64 = 0.01;
+const MOST: usize = 4;
+/// A word limits if more than this share of all waiting is for it.
+const MOST_OF: f64 = 0.5;
+/// A word whose mean wait is longer than this is waited in for work or for time, as by service threads of a runtime.
+const FOR_WORK_NS: u64 = 20_000_000;
+const CONDITION: ObjectKind = ObjectKind::Sync(SyncObject::Condition);
+/// Words of Java with fewer waits are ignored: service threads of a JVM wait once or twice, in words of the same kind as locks.
+const FEWEST_IN_JAVA: u64 = 10;
+
+/// The futex word that may be an unrecorded lock, and how threads wait for it.
+#[derive(Clone, Debug)]
+pub(in crate::limit) struct UnrecordedLocks {
+    word: String,
+    /// How many threads wait for it on average.
+    pub(in crate::limit) waiting: f64,
+    /// Most waits are for the word, and it is used as a lock is.
+    pub(in crate::limit) is_lock: bool,
+    is_lost: bool,
+    cost: Option<f64>,
+    /// The futex words that threads wait for, as recorded, the longest waits first.
+    pub(in crate::limit) words: Vec<LockUse>,
+}
+
+impl UnrecordedLocks {
+    /// The word with the longest waits, if mutexes lost their probes or operations, or got probes late; else of Java or Python.
+    pub(in crate::limit) fn of(program: &Program, recorded: &Recorded) -> Option<UnrecordedLocks> {
+        let is_off = |finding: &Finding| matches!(finding, Finding::OperationsOff { family, .. } if family == SyncFamily::Mutex.name());
+        let wall_ns = program.overhead.map(|cost| cost.wall_ns).filter(|wall_ns| *wall_ns > 0)?;
+        let is_late = |finding: &Finding| matches!(finding, Finding::LocksLate { missing_ns, .. } if *missing_ns > wall_ns / 2);
+        // Goroutines wait in Go's runtime: no lock operation would show these waits.
+        let findings = &program.findings;
+        let is_lost = findings.iter().any(of_lost);
+        let is_unrecorded = is_lost || findings.iter().any(|finding| is_off(finding) || is_late(finding));
+        // Java's locks leave no lock operations in any recording.
+        let is_java = |object: &RecordedObject| object.group.as_deref().is_some_and(is_java_wait);
+        // A Python interpreter's lock that could not be put together from its mutex and condition.
+        let has_gil = program.meanings().any(|meaning| meaning == ObjectMeaning::Gil);
+        let is_gil = |object: &RecordedObject| !has_gil && object.is_gil_condition();
+        let is_own = |object: &RecordedObject| is_java(object) || is_gil(object);
+        let is_own_only = !is_unrecorded && recorded.objects.iter().any(is_own);
+        if findings.iter().any(Finding::is_of_go) || !(is_unrecorded || is_own_only) {
+            return None;
+        }
+        // A word whose lock was put back is simulated, so it is no candidate.
+        let words = recorded.objects.iter();
+        // If operations were lost, the objects are known, but not which thread held them.
+        let may_be_lock = |object: &RecordedObject| match object.kind {
+            ObjectKind::Futex => true,
+            ObjectKind::Sync(SyncObject::Mutex | SyncObject::Condition | SyncObject::RwLock) => is_lost,
+            _ => false,
+        };
+        let words = words.filter(|object| match is_own_only {
+            true => is_own(object),
+            false => (may_be_lock(object) || is_own(object)) && object.put_back.is_none(),
+        });
+        // Threads of a pool give each other work, and wait for it in a condition, which is no lock.
+        let is_held_long = |object: &RecordedObject| is_lock(object) && object.kind != CONDITION;
+        let words = words.filter(|object| is_held_long(object) || !is_for_work(object));
+        let words = words.filter(|object| object.waits >= FEWEST_IN_JAVA || !is_java(object));
+        let mut words: Vec<&RecordedObject> = words.collect();
+        words.sort_by_key(|object| std::cmp::Reverse(object.wait_ns));
+        let word = *words.first()?;
+        // Locks that were first used in one place count as one: each thread of a runtime may have its own.
+        let is_alike = |object: &&&RecordedObject| {
+            let of_one = is_lost || is_java(object);
+            of_one && word.group.is_some() && object.group == word.group && object.kind == word.kind
+        };
+        let alike = words.iter().filter(is_alike).fold(0u64, |sum, word| sum.saturating_add(word.wait_ns));
+        let waiting = word.wait_ns.max(alike) as f64 / wall_ns as f64;
+        let all = words.iter().fold(0u64, |sum, word| sum.saturating_add(word.wait_ns));
+        let is_lock =
+            word.wait_ns.max(alike) as f64 > MOST_OF * all as f64 && (is_lock(word) || is_gil(word));
+        if is_own_only && !is_lock {
+            return None;
+        }
+        let tried = |finding: &Finding| match finding {
+            Finding::OperationsOff { family, tried: Some(tried), .. }
+                if family == SyncFamily::Mutex.name() =>
+            {
+                tried.calls.map(|_| tried.cost_ppm as f64 / 1e6)
+            }
+            _ => None,
+        };
+        let cost = program.findings.iter().find_map(tried);
+        let shown = words.iter().filter(|object| object.wait_ns as f64 >= SHOWN * wall_ns as f64);
+        let row = |object: &&RecordedObject| LockUse {
+            lock: object.name.clone(),
+            locks: 1,
+            held_share: 0.0,
+            as_recorded: true,
+            waits: object.waits,
+            waited_ns: object.wait_ns as f64,
+            under: Vec::new(),
+        };
+        let words = shown.take(MOST).map(row).collect();
+        let name = match &word.group {
+            _ if is_gil(word) => GIL.to_owned(),
+            Some(group) if alike > word.wait_ns => format!("{} {group}", word.kind),
+            _ => word.name.clone(),
+        };
+        Some(UnrecordedLocks { word: name, waiting, is_lock, is_lost, cost, words })
+    }
+
+    /// The kind of limit, in the program's words.
+    pub(in crate::limit) fn kind(&self) -> LimitKind {
+        LimitKind::LocksNotRecorded {
+            word: self.word.clone(),
+            waiting: self.waiting,
+            is_lock: self.is_lock,
+            is_lost: self.is_lost,
+            cost: self.cost,
+        }
+    }
+}
+
+/// Whether the note says that operations of locks were lost.
+fn of_lost(finding: &Finding) -> bool {
+    let is_lock = |families: &[String]| families.iter().any(|family| family == SyncFamily::Mutex.name());
+    matches!(finding, Finding::OperationsLost { families } if is_lock(families))
+}
+
+/// Whether threads that wait for the word also end its waits, as a lock's do; some may have waited only before the recording.
+fn is_lock(word: &RecordedObject) -> bool {
+    match word.primitive {
+        Some(primitive) if word.group.is_none() => primitive == Primitive::Lock,
+        // For Java's locks, too, only the threads that ended the waits show whether the word is a lock.
+        _ => word.by_waiters.saturating_mul(2) > word.waits,
+    }
+}
+
+fn is_for_work(word: &RecordedObject) -> bool {
+    word.wait_ns / word.waits.max(1) > FOR_WORK_NS
+}

@@ -1,0 +1,304 @@
+//! Changes that a person can make, and the gain of each.
+
+use crate::cpus::Cpus;
+use crate::experiment::{Edit, is_sync, synced_under, with_open};
+use crate::limit::causes::stretch::Stretch;
+use crate::limit::search::{Found, Search};
+use crate::limit::threads::holders::{self, Sums};
+use crate::limit::threads::thread_samples::relative_error;
+use crate::limit::{LimitKind, WORTH};
+use crate::predict::{Assumptions, Scheduler};
+use crate::program::{Function, FunctionRef, ObjectId};
+use crate::time::Ticks;
+
+/// Number of changes shown.
+pub(in crate::limit) const SHOWN: usize = 3;
+/// A change that gains less than this is not worth a line.
+const LEAST: f64 = 0.02;
+/// Number of locks into which one lock is split.
+const PARTS: u32 = 8;
+/// A function that is made faster takes this part of its time.
+const FASTER: f64 = 0.5;
+/// Number of functions tried.
+const FUNCTIONS: usize = 3;
+/// A holder's function is worth moving out of a lock if it has this share of all computing under the lock; with all of it,
+/// nothing would be left for the lock to protect.
+const WORTH_MOVING: std::ops::Range<f64> = 0.1..0.995;
+/// Threads that hold a lock sync files for at least this part of the time.
+const SYNCED: f64 = 0.25;
+/// A thread that is at work for this share of the time sets the pace, though it waits for work in between.
+const AT_WORK: f64 = 0.5;
+/// A program that waits for work gets advice only if at least this many CPUs are busy, on average.
+const BUSY: f64 = 0.25;
+
+/// A change and its gain.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fix {
+    /// What to change.
+    pub edit: Edit,
+    /// The lock that the change is about, if any.
+    pub lock: Option<String>,
+    /// The function that the change is about, if any.
+    pub function: Option<String>,
+    /// The function's source location, if known.
+    pub location: Option<String>,
+    /// The share of the predicted time that the change saves on the first CPU count.
+    pub gain: f64,
+    /// The smallest and the largest share in runs with other decisions of what the model leaves open.
+    pub runs: (f64, f64),
+    /// The range of the gain: `runs`, widened by the recording's error and by what the model lacks, as `what-if` prints it.
+    pub band: (f64, f64),
+    /// The gain on the largest CPU count, if that is another one and the program is small enough to run there, too.
+    pub gain_at_largest: Option<f64>,
+}
+
+impl Search {
+    /// Changes to try on the first CPU count.
+    pub fn edits(&self, found: &[Found]) -> Vec<Edit> {
+        let Some(first) = found.first().filter(|found| found.time_ns > 0.0) else { return Vec::new() };
+        let is_idle = matches!(first.limit.kind, LimitKind::Idle { .. });
+        match first.limit.kind {
+            LimitKind::Idle { busy } if busy < BUSY || first.at_work < AT_WORK => return Vec::new(),
+            LimitKind::Nothing
+            | LimitKind::Deadlock { .. }
+            | LimitKind::NotKnown { .. }
+            | LimitKind::Unexplained { .. }
+            | LimitKind::OpenRequests { .. }
+            | LimitKind::Connections { .. }
+            | LimitKind::Backlog { .. }
+            | LimitKind::Goroutines { .. }
+            | LimitKind::LocksNotRecorded { .. } => return Vec::new(),
+            _ => {}
+        }
+        let mut edits: Vec<Edit> = Vec::new();
+        let mut functions: Vec<FunctionRef> = Vec::new();
+        // All changes to the lock that limits are tried; other locks are not in the way yet.
+        if matches!(first.limit.kind, LimitKind::Lock { .. })
+            && let Some(locks) = Search::locks_found(first).next()
+        {
+            // A user can neither split an interpreter's lock nor move work out of it.
+            if locks.iter().any(|lock| self.program().meaning(*lock).is_interpreter_lock()) {
+                edits.push(Edit::Processes(locks.to_vec()));
+            } else {
+                edits.extend(self.group_commit(locks, first));
+                functions.extend(self.of_lock(locks, &mut edits));
+            }
+        }
+        if let LimitKind::Permits { .. } = first.limit.kind
+            && let Some((more, _)) =
+                first.without.iter().find(|(edit, _)| matches!(edit, Edit::Permits { .. }))
+        {
+            edits.extend(Search::twice_the_permits(more));
+            edits.push(more.clone());
+        }
+        if let (LimitKind::Serial { threads, .. }, Some(stretch)) = (&first.limit.kind, first.stretch) {
+            functions.extend(self.of_stretch(stretch, *threads, first.limit.cpus, &mut edits));
+        }
+        let is_busy_thread = matches!(first.limit.kind, LimitKind::BusyThread { .. });
+        if let Some(busy) = first.busy_thread.filter(|_| is_busy_thread) {
+            functions.extend(self.of_stretch(busy, 0, first.limit.cpus, &mut edits));
+        }
+        if !is_idle {
+            edits.extend(self.known(first).into_iter().map(|(edit, _)| edit));
+        }
+        edits.extend(self.fewer_syncs(first));
+        if let Cpus::Count(count) = first.limit.cpus
+            && let Some(more) = Cpus::count(count.get().saturating_mul(2))
+        {
+            let waits = matches!(first.limit.kind, LimitKind::Cpus { .. });
+            edits.extend(waits.then_some(Edit::Cpus(more)));
+        }
+        // Most of such a function's time is waiting for the line, which stays as long if the function gets faster.
+        if matches!(first.limit.kind, LimitKind::CacheLine { .. }) {
+            return edits;
+        }
+        let mut sums = Sums::default();
+        for group in self.groups() {
+            for thread in &group.threads {
+                holders::of_thread(self.program(), self.owners(), *thread, None, &mut sums);
+            }
+        }
+        let sorted = sums.sorted();
+        // For a library without names that computes most, a person can get another library or the symbols.
+        let library =
+            sorted.first().filter(|(function, ticks)| *ticks > sums.all() / 4 && self.is_library(*function));
+        let library = library.map(|(function, _)| *function);
+        functions.extend(library.into_iter().chain(sorted.into_iter().map(|(function, _)| function)));
+        let mut seen: Vec<FunctionRef> = Vec::new();
+        for function in functions {
+            let is_changed = self.has_name(function) || library == Some(function);
+            if !seen.contains(&function) && seen.len() < FUNCTIONS && is_changed {
+                seen.push(function);
+            }
+        }
+        edits.extend(seen.into_iter().map(|function| Edit::Scale(self.owners().owned_by(function), FASTER)));
+        edits.extend(self.system_call().map(|function| Edit::FewerCalls(function, FASTER)));
+        edits.truncate(self.questions());
+        edits
+    }
+
+    /// The change that syncs files less often, if threads wait for file syncs.
+    fn fewer_syncs(&self, found: &Found) -> Option<Edit> {
+        let waits = found.without.iter().any(|(edit, _)| {
+            matches!(edit, Edit::FreeDevices(devices) if devices.iter().any(|device| is_sync(self.object_name(*device))))
+        });
+        waits.then_some(Edit::NoSyncs)
+    }
+
+    /// One file sync for all threads that wait for the lock, on average, if its holders sync files much of the time.
+    fn group_commit(&self, locks: &[ObjectId], found: &Found) -> Option<Edit> {
+        let [lock] = *locks else { return None };
+        let used = found.locks.iter().find(|used| used.lock == self.object_name(lock))?;
+        let waiting = (used.waited_ns / found.time_ns).round();
+        let synced = synced_under(self.program(), lock).as_ns_f64() / found.time_ns;
+        let is_much = waiting >= 1.0 && synced >= SYNCED * used.held_share;
+        is_much.then_some(Edit::GroupCommit(lock, waiting.min(f64::from(u16::MAX)) as u32 + 1))
+    }
+
+    /// Adds changes to a lock; returns the function that its holders compute most.
+    fn of_lock(&self, locks: &[ObjectId], edits: &mut Vec<Edit>) -> Option<FunctionRef> {
+        if let [lock] = locks {
+            edits.push(Edit::SplitLock(*lock, PARTS));
+        }
+        let under = holders::under(self.program(), self.owners(), locks).sorted();
+        let all: u64 = under.iter().map(|(_, ticks)| ticks).sum();
+        let (function, ticks) = *under.first()?;
+        let share = ticks as f64 / all.max(1) as f64;
+        let moves = WORTH_MOVING.contains(&share) && self.has_name(function);
+        edits.extend(moves.then(|| Edit::MoveOut(function, locks.to_vec())));
+        (share >= WORTH_MOVING.start).then_some(function)
+    }
+
+    /// Adds changes to a stretch that a thread computes alone; returns the function that most of the stretch is.
+    fn of_stretch(
+        &self,
+        stretch: Stretch,
+        threads: usize,
+        cpus: Cpus,
+        edits: &mut Vec<Edit>,
+    ) -> Option<FunctionRef> {
+        let (from, to) = (stretch.before, stretch.before.saturating_add(stretch.length));
+        let mut sums = Sums::default();
+        holders::of_thread(self.program(), self.owners(), stretch.thread, Some((from, to)), &mut sums);
+        let most = sums.sorted().first().copied();
+        let most = most.filter(|(function, ticks)| self.has_name(*function) && *ticks > sums.all() / 2);
+        let function = most.map(|(function, _)| function);
+        let among = cpus.or(0).max(threads);
+        if among > 1 {
+            edits.push(Edit::Divide(stretch.part(function), among));
+        }
+        function
+    }
+
+    /// The system call that takes most CPU time, of those whose calling code has no names.
+    fn system_call(&self) -> Option<FunctionRef> {
+        let computed = self.program().compute_times().functions;
+        let calls = (0..).zip(&self.program().functions).zip(computed).filter(|((number, function), _)| {
+            let owner = self.owners().owner(FunctionRef(*number));
+            function.is_system_call() && owner.is_some_and(|owner| !self.has_name(owner))
+        });
+        let most = calls.max_by_key(|(_, ticks)| *ticks).filter(|(_, ticks)| *ticks > Ticks(0));
+        most.map(|((number, _), _)| FunctionRef(number))
+    }
+
+    pub(in crate::limit) fn object_name(&self, object: ObjectId) -> &str {
+        self.program().objects.get(object.0 as usize).map_or("", String::as_str)
+    }
+
+    fn has_name(&self, function: FunctionRef) -> bool {
+        self.program().functions.get(function.0 as usize).is_some_and(Function::has_name)
+    }
+
+    fn is_library(&self, function: FunctionRef) -> bool {
+        self.program().functions.get(function.0 as usize).is_some_and(Function::is_unnamed_library)
+    }
+
+    /// The gain of a change; `None`: the gain is too small, or the change cannot be made.
+    pub fn fix(&self, edit: &Edit, found: &[Found]) -> Option<Fix> {
+        let first = found.first()?;
+        let cpus = first.limit.cpus;
+        let gain_in = |known: &[(Edit, f64)], time_ns: f64| {
+            known.iter().find(|(known, _)| known.is_same(edit)).map(|(_, ns)| 1.0 - ns / time_ns)
+        };
+        if let Some(gain) = gain_in(&self.known(first), first.time_ns) {
+            // If the gain is only bounded, the ledger's row has its smallest value.
+            if matches!(edit, Edit::FewerThreads { .. } | Edit::MoreThreads { .. })
+                && let Some(bounds) = first.bounds_of(edit).filter(|(least, most)| least < most)
+            {
+                let middle = f64::midpoint(bounds.0, bounds.1);
+                return (bounds.1 >= WORTH).then(|| self.fix_of(edit, middle, bounds, None, cpus));
+            }
+            // "Do not sleep" is no advice for a program that only sleeps.
+            let most = if *edit == Edit::NoSleeps { 0.95 } else { 1.0 };
+            let there = found.get(1).and_then(|there| gain_in(&there.without, there.time_ns));
+            return (WORTH..most).contains(&gain).then(|| self.fix_of(edit, gain, (gain, gain), there, cpus));
+        }
+        let trial = self.trials.with(vec![edit.on(cpus)]);
+        let gain = trial.gain(cpus, 0)?;
+        if gain < LEAST {
+            return None;
+        }
+        let (mut runs, mut there) = ((gain, gain), None);
+        if self.is_small() {
+            runs = trial.gains(cpus, gain);
+            if let Some(largest) = found.get(1)
+                && !matches!(edit, Edit::Cpus(_))
+            {
+                let cpus = largest.limit.cpus;
+                there = match edit {
+                    Edit::Divide(..) => self.trials.with(vec![edit.on(cpus)]).gain(cpus, 0),
+                    _ => trial.gain(cpus, 0),
+                };
+            }
+        }
+        // A gain that another run of the same program lacks is chance.
+        if runs.0 < LEAST / 2.0 {
+            return None;
+        }
+        // Threads on more CPUs meet in the kernel more often.
+        if matches!(edit, Edit::Cpus(_)) && self.kernel_work_in_the_way() >= WORTH {
+            runs.0 *= 1.0 - self.kernel_work_in_the_way();
+        }
+        Some(self.fix_of(edit, gain, runs, there, cpus))
+    }
+
+    /// The fix, in the program's words.
+    fn fix_of(
+        &self,
+        edit: &Edit,
+        gain: f64,
+        runs: (f64, f64),
+        gain_at_largest: Option<f64>,
+        cpus: Cpus,
+    ) -> Fix {
+        let runs = (self.least_beside_others(edit, runs.0, cpus), runs.1);
+        let (lock, function) = match edit {
+            Edit::SplitLock(lock, _) | Edit::GroupCommit(lock, _) => (Some(*lock), None),
+            Edit::MoveOut(function, locks) => (locks.first().copied(), Some(*function)),
+            Edit::Processes(locks) => (locks.first().copied(), None),
+            Edit::Permits { semaphore, .. } => (Some(*semaphore), None),
+            Edit::Scale(functions, _) => (None, functions.first().copied()),
+            Edit::FewerCalls(function, _) => (None, Some(*function)),
+            Edit::Divide(part, _) => (None, part.function),
+            Edit::CostAsOn(_) => (None, self.grown_most()),
+            _ => (None, None),
+        };
+        let recorded = match (edit, function) {
+            (Edit::Scale(..) | Edit::FewerCalls(..), Some(own)) => relative_error(&self.samples, own),
+            _ => 0.0,
+        };
+        let function =
+            function.and_then(|function: FunctionRef| self.program().functions.get(function.0 as usize));
+        let is_ideal = Assumptions::of(self.program(), self.trials.model()).scheduler == Scheduler::Ideal;
+        Fix {
+            edit: edit.clone(),
+            lock: lock.map(|lock| self.object_name(lock).to_owned()),
+            function: function.map(|function| function.name.clone()),
+            location: function.and_then(|function| function.location.clone()),
+            gain,
+            runs,
+            band: if is_ideal { runs } else { with_open(runs, gain, gain * recorded) },
+            gain_at_largest,
+        }
+    }
+}

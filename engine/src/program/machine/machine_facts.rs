@@ -1,0 +1,89 @@
+//! What a recording tells about its machine: the basis for simulating other machines.
+
+use crate::event::{CpuRun, IdleWake, LineTransfer};
+use serde::{Deserialize, Serialize};
+
+/// Facts about the recorded machine. Fields are `None` or empty if the recording does not show them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MachineFacts {
+    /// Median time from a thread's waking to its first instruction on an idle CPU, ns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wake_latency_ns: Option<u64>,
+    /// The 90th and 99th percentile of such times, ns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slow_wakes_ns: Option<[u64; 2]>,
+    /// Per mille of wake-ups that got an idle CPU at once. Only wake-ups count at which the thread's last CPU ran another
+    /// thread of the program, and a thread of the program had just left a CPU idle.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_found: Option<u16>,
+    /// Time to wake a thread on an idle CPU, measured during the recording.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_wake: Option<IdleWake>,
+    /// Time for an atomic change of a cache line, measured on the machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line_transfer: Option<LineTransfer>,
+    /// The time between two ticks of the kernel's clock, ns. Time slices end at ticks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tick_ns: Option<u64>,
+    /// `tick_ns`, if idle CPUs only sometimes ask other CPUs for waiting threads, and then again at the next tick. `None`:
+    /// they take a waiting thread at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_tick_ns: Option<u64>,
+    /// Cost of a switch between two threads on a CPU, beyond what their own compute times contain, ns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub switch_cost_ns: Option<u64>,
+    /// Median time that a thread had a CPU before another waiting thread got it, ns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slice_ns: Option<u64>,
+    /// CPUs that the threads could use, all together: fewer than the machine's under `taskset` or in a container.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpus_allowed: Option<u32>,
+    /// Hundredths of a CPU that the program could use at most: a container's limit (`cpu.max`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_quota: Option<u32>,
+    /// Number of CPUs that the threads ran on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpus_used: Option<u32>,
+    /// Cache lines that threads change together, in the order of [`crate::program::Recorded::lines`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lines: Vec<LineFact>,
+    /// Devices that threads waited for, in order of their objects' names.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<DeviceFact>,
+    /// Runs of the command on other numbers of CPUs, or on the same number.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cpu_runs: Vec<CpuRun>,
+}
+
+/// Samples of threads at a cache line that several of them use and change.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LineFact {
+    /// The threads that use the line.
+    pub threads: Vec<LineThread>,
+    /// Samples of all threads of the program, anywhere.
+    pub samples: u64,
+}
+
+/// A thread that uses a cache line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LineThread {
+    /// Index of the thread in the program.
+    pub thread: u32,
+    /// Its samples at the line.
+    pub at_line: u64,
+    /// All of its samples.
+    pub samples: u64,
+}
+
+/// A device that threads waited for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DeviceFact {
+    /// Name of its object in the program.
+    pub name: String,
+    /// Most threads that waited for it at a time.
+    pub most_at_once: u32,
+}

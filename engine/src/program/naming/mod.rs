@@ -1,0 +1,7 @@
+//! Names of threads, functions and synchronization objects, and what they mean.
+
+pub(super) mod function_origin;
+pub(super) mod lock_names;
+pub(crate) mod names;
+pub(super) mod object_meaning;
+pub(super) mod occurrences;

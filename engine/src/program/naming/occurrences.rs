@@ -1,0 +1,105 @@
+//! Single waits, lock sections and stretches of spinning of a recording, named as in reports.
+
+use crate::program::Program;
+use crate::program::lock_replay::{NONE, Nesting, Sections, sections};
+use crate::program::recorded::{EnteredAgain, ended_by, is_idle, wait_name};
+use crate::program::sampled::sampled_code::SampledCode;
+use crate::program::spinning::spins::{Spins, spun};
+use crate::time::Timestamp;
+use crate::timeline::{NO_OBJECT, Timeline};
+use rustc_hash::FxHashSet;
+
+/// Single events that a report sums up: the waits add up to its `waits`, the lock sections to its `locks`.
+#[derive(Debug)]
+pub struct Occurrences<'a> {
+    timeline: &'a Timeline,
+    nesting: Nesting,
+    sections: Sections,
+    /// Locks with a row in reports, by index in [`Timeline::locks`].
+    listed: FxHashSet<u32>,
+    /// By thread of the timeline: begins and ends of spinning, ascending.
+    spins: Vec<Vec<(Timestamp, Timestamp)>>,
+    again: EnteredAgain,
+}
+
+/// What a wait was for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct WaitWords {
+    /// The name of such waits in reports, e.g. `mutex lock` or `pipe read`.
+    pub name: &'static str,
+    /// The thread waited for work.
+    pub idle: bool,
+    /// Index in [`Timeline::locks`] of the object that it was for, if it was inside an operation on one.
+    pub object: Option<u32>,
+    /// What ended it, e.g. `thread` or `timer`.
+    pub ended_by: &'static str,
+}
+
+/// A thread holds a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LockSection {
+    /// Index in [`Timeline::locks`].
+    pub object: u32,
+    /// Index in [`Timeline::threads`].
+    pub thread: u32,
+    /// When it was taken.
+    pub from: Timestamp,
+    /// When it was released; `from` if that is not known.
+    pub to: Timestamp,
+    /// Time that the thread waited for it, ns; 0 if it was free.
+    pub waited_ns: u64,
+    /// Held for reading.
+    pub reads: bool,
+    /// Its release was recorded.
+    pub given_back: bool,
+}
+
+impl<'a> Occurrences<'a> {
+    /// `program` is the one made from the timeline.
+    pub fn of(timeline: &'a Timeline, program: &Program) -> Occurrences<'a> {
+        let nesting = Nesting::of(timeline);
+        let sections = sections(timeline, &nesting);
+        let sampled = SampledCode::of(timeline);
+        let found = Spins::of(timeline, &sampled);
+        let spins = found.marks.iter().map(|marks| {
+            let spun = spun(marks).into_iter().filter(|(from, to)| from < to);
+            spun.map(|(from, to)| (Timestamp(from), Timestamp(to))).collect::<Vec<_>>()
+        });
+        let spins = spins.collect();
+        let listed = program.locks.iter().map(|fact| fact.object.0).collect();
+        let again = EnteredAgain::of(timeline, &nesting);
+        Occurrences { timeline, nesting, sections, listed, spins, again }
+    }
+
+    /// The wait with this index of the thread with this index.
+    pub fn wait(&self, thread: usize, number: u32) -> Option<WaitWords> {
+        let wait = self.timeline.threads.get(thread)?.waits.get(number as usize)?;
+        let used = self.nesting.operation(self.timeline, thread, number);
+        let operation = used.map(|used| used.operation);
+        Some(WaitWords {
+            name: wait_name(wait, operation),
+            idle: is_idle(wait, operation) && !self.again.contains(thread, number),
+            object: used.map(|used| used.object).filter(|object| *object != NO_OBJECT),
+            ended_by: ended_by(wait),
+        })
+    }
+
+    /// Sections of all locks with a row in reports, by thread, in the order of acquisition.
+    pub fn lock_sections(&self) -> impl Iterator<Item = LockSection> + '_ {
+        let listed = self.sections.all.iter().filter(|section| self.listed.contains(&section.object));
+        listed.map(|section| LockSection {
+            object: section.object,
+            thread: section.thread,
+            from: Timestamp(section.from),
+            to: Timestamp(section.to),
+            waited_ns: section.waited,
+            reads: section.reads,
+            given_back: section.given_by != NONE,
+        })
+    }
+
+    /// Begins and ends of spinning of the thread with this index, ascending and without overlap.
+    pub fn spins(&self, thread: usize) -> &[(Timestamp, Timestamp)] {
+        self.spins.get(thread).map_or(&[], Vec::as_slice)
+    }
+}

@@ -1,0 +1,80 @@
+//! Contradictions in a program that the simulation tolerates: one finding for each kind, with the first case.
+
+use crate::finding::Finding;
+use crate::program::{EdgeId, ObjectId, ThreadId};
+use crate::schedule::machine::Machine;
+use crate::schedule::simulation::Simulation;
+use crate::schedule::source::Operations;
+
+#[derive(Debug, Default)]
+pub(in crate::schedule) struct ConsistencyWarnings {
+    not_held: Warning,
+    created_twice: Warning,
+    released_twice: Warning,
+}
+
+/// The first case and the number of cases.
+#[derive(Debug, Default)]
+struct Warning {
+    count: u64,
+    first: Option<Finding>,
+}
+
+impl Warning {
+    fn note(&mut self, first: impl FnOnce() -> Finding) {
+        self.first.get_or_insert_with(first);
+        self.count += 1;
+    }
+
+    fn finding(&self) -> Option<Finding> {
+        let mut finding = self.first.clone()?;
+        if let Finding::UnlockNotHeld { more, .. }
+        | Finding::CreatedTwice { more, .. }
+        | Finding::ReleasedTwice { more, .. } = &mut finding
+        {
+            *more = self.count.saturating_sub(1);
+        }
+        Some(finding)
+    }
+}
+
+impl ConsistencyWarnings {
+    pub(in crate::schedule) fn findings(&self) -> Vec<Finding> {
+        [&self.not_held, &self.created_twice, &self.released_twice]
+            .into_iter()
+            .filter_map(Warning::finding)
+            .collect()
+    }
+}
+
+impl<M: Machine, O: Operations> Simulation<'_, M, O> {
+    pub(in crate::schedule) fn note_not_held(&mut self, thread: u32, object: ObjectId) {
+        let (program, operation) = (self.program, self.actors[thread as usize].next);
+        self.warnings.not_held.note(|| Finding::UnlockNotHeld {
+            thread: program.threads[thread as usize].name.clone(),
+            operation,
+            object: program.objects[object.0 as usize].clone(),
+            more: 0,
+        });
+    }
+
+    pub(in crate::schedule) fn note_created_twice(&mut self, thread: u32, other: ThreadId) {
+        let (program, operation) = (self.program, self.actors[thread as usize].next);
+        self.warnings.created_twice.note(|| Finding::CreatedTwice {
+            thread: program.threads[thread as usize].name.clone(),
+            operation,
+            created: program.threads[other.0 as usize].name.clone(),
+            more: 0,
+        });
+    }
+
+    pub(in crate::schedule) fn note_released_twice(&mut self, thread: u32, edge: EdgeId) {
+        let (program, operation) = (self.program, self.actors[thread as usize].next);
+        self.warnings.released_twice.note(|| Finding::ReleasedTwice {
+            thread: program.threads[thread as usize].name.clone(),
+            operation,
+            edge: program.edge_name(edge).into_owned(),
+            more: 0,
+        });
+    }
+}

@@ -1,0 +1,98 @@
+//! How much objects are used: locks taken and held, waits, devices' service. Kept only for machines with a number of
+//! processors.
+
+use crate::program::ObjectId;
+use crate::schedule::machine::Machine;
+use crate::schedule::simulation::Simulation;
+use crate::schedule::source::Operations;
+
+/// How an object was used during a simulation; times in ticks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ObjectUse {
+    /// How often it was taken as a lock.
+    pub taken: u64,
+    /// Time during which at least one thread held it.
+    pub held: u64,
+    /// How many times a thread left its processor to wait for it.
+    pub waits: u64,
+    /// Time that threads waited for it without a processor, summed. For a device that includes service.
+    pub blocked: u64,
+    /// Time that threads kept processors busy waiting for it, summed.
+    pub spun: u64,
+    /// Time for which a device's servers served, summed.
+    pub served: u64,
+}
+
+/// Uses of objects so far, and which are held now.
+#[derive(Clone, Debug, Default)]
+pub(in crate::schedule) struct Usage {
+    pub(in crate::schedule) objects: Vec<ObjectUse>,
+    /// By object: number of holders, and since when it is held.
+    holders: Vec<(u32, u64)>,
+}
+
+impl Usage {
+    pub(in crate::schedule) fn of(objects: usize) -> Usage {
+        Usage { objects: vec![ObjectUse::default(); objects], holders: vec![(0, 0); objects] }
+    }
+
+    #[inline]
+    pub(super) fn taken(&mut self, object: ObjectId, now: u64) {
+        let place = object.0 as usize;
+        self.objects[place].taken += 1;
+        let (count, since) = &mut self.holders[place];
+        if *count == 0 {
+            *since = now;
+        }
+        *count = count.saturating_add(1);
+    }
+
+    #[inline]
+    pub(super) fn given_back(&mut self, object: ObjectId, now: u64) {
+        let place = object.0 as usize;
+        let (count, since) = &mut self.holders[place];
+        *count = count.saturating_sub(1);
+        if *count == 0 {
+            self.objects[place].held = self.objects[place].held.saturating_add(now.saturating_sub(*since));
+        }
+    }
+
+    pub(super) fn served(&mut self, object: ObjectId, length: u64) {
+        let served = &mut self.objects[object.0 as usize].served;
+        *served = served.saturating_add(length);
+    }
+
+    /// Ends sections that are still open at the end of the run.
+    pub(in crate::schedule) fn close(&mut self, now: u64) {
+        for (object, (count, since)) in self.objects.iter_mut().zip(&self.holders) {
+            if *count > 0 {
+                object.held = object.held.saturating_add(now.saturating_sub(*since));
+            }
+        }
+    }
+}
+
+impl<M: Machine, O: Operations> Simulation<'_, M, O> {
+    /// A lock is taken.
+    #[inline]
+    pub(in crate::schedule) fn note_taken(&mut self, object: ObjectId) {
+        if !M::DECIDES {
+            self.usage.taken(object, self.machine.now());
+        }
+    }
+
+    /// A lock is released by a thread that held it.
+    #[inline]
+    pub(in crate::schedule) fn note_given_back(&mut self, object: ObjectId) {
+        if !M::DECIDES {
+            self.usage.given_back(object, self.machine.now());
+        }
+    }
+
+    /// A device begins to serve for this long.
+    pub(in crate::schedule) fn note_served(&mut self, object: ObjectId, length: u64) {
+        if !M::DECIDES {
+            self.usage.served(object, length);
+        }
+    }
+}

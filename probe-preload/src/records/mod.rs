@@ -1,0 +1,6 @@
+//! Operations become records in the thread's ring.
+
+pub(super) mod burst;
+mod place;
+pub(super) mod ring;
+pub(super) mod word;
