@@ -51,7 +51,7 @@ pub(crate) fn measured<const N: usize>(
     Some(words)
 }
 
-/// The files of one boot and one build.
+/// The cached files of one boot of the machine and one build of longpole.
 struct BootCache {
     folder: PathBuf,
     /// The first line of each file.
@@ -112,7 +112,7 @@ impl BootCache {
     }
 }
 
-/// Whether a file or folder belongs to this user, and nobody else has any access to it.
+/// Whether a file or folder belongs to this user, and no other user has any access to it.
 fn is_private(facts: &Metadata) -> bool {
     facts.uid() == geteuid().as_raw() && facts.mode() & 0o077 == 0
 }

@@ -1,4 +1,4 @@
-//! The rights of this process, and why the kernel may have refused something nevertheless.
+//! The rights of this process, and why the kernel may have refused something all the same.
 
 mod file_group;
 
@@ -20,21 +20,21 @@ pub const CAP_BPF: u32 = 39;
 /// Inode number that the kernel gives to the first user namespace (include/linux/proc_ns.h).
 const FIRST_USER_NAMESPACE: u64 = 0xEFFF_FFFD;
 
-/// The rights of this process, read from /proc.
+/// The rights of longpole's process, read from /proc.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rights {
     /// The effective user is 0, in any namespace.
     pub root: bool,
-    /// Effective capabilities, one bit each. `None`: unknown.
+    /// Effective capabilities, one bit for each. `None`: unknown.
     pub capabilities: Option<u64>,
-    /// It is in the first user namespace. Capabilities in another one count neither for BPF nor for processes
-    /// outside of that. `None`: unknown.
+    /// Whether the process is in the first user namespace. Capabilities in another one count neither for BPF nor for
+    /// processes outside of it. `None`: unknown.
     pub first_user_namespace: Option<bool>,
-    /// The group of longpole's file, if its members alone have the file's capabilities and this user is none of them.
+    /// The group of longpole's file, if only its members have the file's capabilities and this user is not a member.
     pub group_to_join: Option<u32>,
 }
 
-/// Why the kernel refuses something.
+/// Why the kernel refuses an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// An ordinary user without the capabilities.
@@ -43,14 +43,14 @@ pub enum Refusal {
     OutsideGroup(u32),
     /// The user is root without the capabilities, as in a container.
     WeakRoot,
-    /// The process's rights are limited to its user namespace.
+    /// The rights of the process are limited to its user namespace.
     UserNamespace,
     /// No right is missing, so something else refuses: a security module, lockdown, the filter of a sandbox.
     Guarded,
 }
 
 impl Rights {
-    /// Reads the rights of this process.
+    /// Reads the rights of this process from /proc.
     pub fn read() -> Rights {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let first = std::fs::metadata("/proc/self/ns/user").ok();
@@ -84,7 +84,7 @@ impl Rights {
         has(number) || (matches!(number, CAP_BPF | CAP_PERFMON) && has(CAP_SYS_ADMIN))
     }
 
-    /// Why something that needs these capabilities was refused.
+    /// Why an operation that needs these capabilities was refused.
     pub fn refusal(&self, needed: &[u32]) -> Refusal {
         if self.first_user_namespace == Some(false) {
             Refusal::UserNamespace
@@ -101,7 +101,7 @@ impl Rights {
 }
 
 impl Refusal {
-    /// What the user can do about it; `guarded` is the hint for [`Refusal::Guarded`].
+    /// What the user can do about the refusal; `guarded` is the hint for [`Refusal::Guarded`].
     pub fn hint(self, guarded: &str) -> String {
         match self {
             Refusal::NotRoot => {
@@ -146,7 +146,7 @@ mod tests {
         assert!(outside.refusal(&NEEDED).hint("guarded").contains("usermod -aG 4000000 $USER"));
     }
 
-    /// Root must not be told to run longpole as root.
+    /// Root must not be advised to run longpole as root.
     #[test]
     fn the_hint_of_a_refusal_fits_its_cause() {
         let hint = |rights: Rights| rights.refusal(&NEEDED).hint("guarded");

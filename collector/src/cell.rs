@@ -118,7 +118,7 @@ pub fn bytes(count: u64) -> String {
     }
 }
 
-/// `file:line` without folders, which may be too long; the JSON has the whole path.
+/// `file:line` without folders, which may be too long for a column; the JSON has the complete path.
 pub fn file_name(location: &str) -> &str {
     location.rsplit('/').next().unwrap_or(location)
 }
@@ -136,7 +136,7 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// The same without a fraction: `93 %`.
+/// Like [`percent`], but without a fraction: `93 %`.
 pub fn whole_percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }

@@ -1,4 +1,4 @@
-//! Uses all cores of this machine.
+//! Distributes work over all cores of this machine.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -27,7 +27,8 @@ pub fn on_all_cores<T: Sync, A: Send>(things: &[T], work: impl Fn(&T) -> A + Syn
     answers.into_iter().map(|(_, answer)| answer).collect()
 }
 
-/// Does two things at once. Each may use all cores, so one goes on where the other has work for a single core left.
+/// Runs two functions at once. Each may use all cores, so one makes progress while the other has work for only one
+/// core.
 pub fn both<A: Send, B>(one: impl FnOnce() -> A + Send, other: impl FnOnce() -> B) -> (A, B) {
     std::thread::scope(|scope| {
         let one = scope.spawn(one);
@@ -36,7 +37,7 @@ pub fn both<A: Send, B>(one: impl FnOnce() -> A + Send, other: impl FnOnce() -> 
     })
 }
 
-/// The answer of the first attempt, by number, that has one. Attempts are independent: each core makes the next one.
+/// The result of the first attempt, by number, that has one. Attempts are independent: each core makes the next one.
 pub fn first_on_all_cores<A: Send>(count: usize, attempt: &(dyn Fn(usize) -> Option<A> + Sync)) -> Option<A> {
     let numbers: Vec<usize> = (0..count).collect();
     let best: Mutex<Option<(usize, A)>> = Mutex::new(None);

@@ -23,7 +23,7 @@ const MOST_JSON_BYTES: u64 = 4 << 30;
 /// Bytes by which a file's kind is recognized; leading blanks of a JSON must fit.
 const START_BYTES: usize = 1 << 16;
 
-/// Reading a file of this size takes a second.
+/// Least size of a large file, bytes: reading such a file takes a second.
 const LARGE_BYTES: u64 = 16 << 20;
 
 /// Bytes read at once if most of a file is skipped.
@@ -43,9 +43,9 @@ pub enum Input {
 pub struct Session {
     /// The recording.
     pub recording: Recording,
-    /// What the file contains.
+    /// Facts about the file: format, records, chunks.
     pub info: SessionInfo,
-    /// A finding that tells which part it is.
+    /// A finding that says which part of the recording was read; `None`: all of it.
     pub part: Option<Finding>,
     /// The events were not read.
     pub without_events: bool,
@@ -54,7 +54,7 @@ pub struct Session {
 /// The stages of an input.
 #[derive(Debug)]
 pub struct Parts {
-    /// What happened; `None` for a program JSON.
+    /// The timeline of the recording; `None` for a program JSON.
     pub timeline: Option<Timeline>,
     /// The program.
     pub program: Program,
@@ -72,8 +72,8 @@ impl Input {
         }
     }
 
-    /// The same with at most `most` records. `None`: the whole file would have to be read, and it has more than `most_whole`
-    /// events.
+    /// Opens an input with at most `most` records. `None`: the complete file would have to be read, and it has more
+    /// than `most_whole` events.
     pub fn open_small(
         file: &Path,
         (most, most_whole): (usize, u64),
@@ -89,7 +89,7 @@ impl Input {
         Input::whole(&source)?.part(RecordingPart::default(), most).map(Some)
     }
 
-    /// Reads a large file without its events, which is quick; a small one as a whole.
+    /// Reads a large file without its events, which is quick; a small file is read completely.
     pub fn open_without_events(source: &Source) -> Result<Input, UserError> {
         let found = match outline(source, LARGE_BYTES)? {
             Some((name, mut outline)) => {
@@ -197,7 +197,8 @@ impl Input {
         Ok(Input::Program(Box::new(program)))
     }
 
-    /// The same with compute times as measured: the cost of probe hits is left in. A program JSON is not changed.
+    /// The input with compute times as measured: the cost of probe hits is not subtracted. A program JSON is not
+    /// changed.
     pub fn raw(mut self) -> Input {
         if let Input::Session(read) = &mut self {
             read.recording.facts.hit_costs = None;
@@ -221,7 +222,7 @@ impl Input {
         Some((timeline, program))
     }
 
-    /// The program with its timeline and the file's description, if it was recorded.
+    /// The program, and if it was recorded, its timeline and the file's description.
     pub fn into_parts(self) -> Parts {
         match self {
             Input::Program(program) => Parts { timeline: None, program: *program, meta: None },
@@ -245,20 +246,21 @@ fn open_file(path: &Path) -> Result<(String, File), UserError> {
     let fail = |error: io::Error| unreadable(&name, &error);
     // Checked before opening: opening a pipe may wait forever for a writer, and opening a device may have effects.
     expected(&name, path, &path.metadata().map_err(fail)?)?;
-    // If it has become a pipe meanwhile, opening still must not wait. The flags do not affect regular files.
+    // If the file has become a pipe in the meantime, opening it still must not wait. The flags do not affect regular
+    // files.
     let flags = if is_own_descriptor(path) { 0 } else { libc::O_NONBLOCK | libc::O_NOCTTY };
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(fail)?;
     expected(&name, path, &file.metadata().map_err(fail)?)?;
     Ok((name, file))
 }
 
-/// A file's name, and its index.
+/// The name of a file, and its index.
 type NamedOutline = (String, Outline<BufReader<File>>);
 
 /// The index of a session in a regular file of at least this size; `None`: it is something else.
 fn outline(source: &Source, least_bytes: u64) -> Result<Option<NamedOutline>, UserError> {
     let Source::File(path) = source else { return Ok(None) };
-    // A pipe can only be read once, so it is not opened here.
+    // A pipe can only be read once, so a pipe is not opened here.
     if !path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() >= least_bytes) {
         return Ok(None);
     }
@@ -292,7 +294,7 @@ fn is_own_descriptor(path: &Path) -> bool {
     path == Path::new("/dev/stdin") || path.starts_with("/dev/fd") || path.starts_with("/proc/self/fd")
 }
 
-/// Findings about the file itself.
+/// Findings about the session file itself.
 fn session_findings(info: &SessionInfo) -> Vec<Finding> {
     let mut findings = Vec::new();
     if let Some(damage) = &info.damage {
@@ -324,7 +326,7 @@ impl Source {
     }
 }
 
-/// The newest `*.lp` of a folder, by the time of its last change; of equally new ones, the one whose name comes last.
+/// The `*.lp` file of a folder that was changed last; of several with the same time, the one whose name comes last.
 pub(super) fn newest(folder: &Path) -> Result<PathBuf, UserError> {
     let entries = std::fs::read_dir(folder).map_err(|error| unreadable("the current folder", &error))?;
     let recordings = entries.filter_map(|entry| {

@@ -14,10 +14,10 @@ pub struct Item {
     pub more: u32,
 }
 
-/// Passes on items, short ones joined: items shorter than `quantum` form a group with their neighbours until it is that
-/// long. A group becomes one item for each code, in order of first appearance, with the summed time. So sums over longer
-/// stretches are exact; only the order within a group is lost. The second argument of `take` is the number of joined
-/// items; 0 for an unchanged item.
+/// Passes on items, and joins short ones: items shorter than `quantum` form a group with their neighbours until it is
+/// that long. A group becomes one item for each code, in order of first appearance, with the summed time. So sums over
+/// longer stretches are exact; only the order of items in a group is lost. The second argument of `take` is the number
+/// of joined items; 0 for an unchanged item.
 pub fn summed(items: impl Iterator<Item = Item>, quantum: u64, mut take: impl FnMut(Item, u32)) {
     let mut group = Group::default();
     for item in items.filter(|item| item.ns > 0) {
@@ -34,12 +34,12 @@ pub fn summed(items: impl Iterator<Item = Item>, quantum: u64, mut take: impl Fn
     group.flush(&mut take);
 }
 
-/// With up to this many codes in a group, a code is found by a linear search.
+/// Largest number of codes in a group for which a code is found by a linear search.
 const FEW: usize = 32;
 
 #[derive(Default)]
 struct Group {
-    /// Summed items, each with the number of items that it joins.
+    /// Summed items, each with the number of items that were joined in it.
     sums: Vec<(Item, u32)>,
     /// Index in `sums` by code, for groups with more than [`FEW`] codes.
     places: FxHashMap<u32, usize>,

@@ -1,6 +1,6 @@
-//! longpole itself: the command line, the live loop, and all output.
+//! The program longpole: its command line, its live loop, and all of its output.
 
-// These macros panic when stdout or stderr is closed; exit::say does not.
+// These macros panic when stdout or stderr is closed; `exit::say` does not.
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 pub mod cell;

@@ -1,4 +1,4 @@
-//! Takes a part of a recording: the one asked for, or, if it is large, the part that is most like the whole.
+//! Takes a part of a recording: the part asked for or, if the recording is large, the part that is most like all of it.
 
 use crate::exit::UserError;
 use crate::plan::part::{Moment, RecordingPart};
@@ -9,8 +9,8 @@ use jiff::{Timestamp, ToSpan, civil::Time, tz::TimeZone};
 use recording::ClockAnchor;
 use std::ops::RangeInclusive;
 
-/// A part of a recording, with at most `most` records unless all is asked for, and a finding about it. `None`: the part is
-/// the whole recording.
+/// A part of a recording with at most `most` records, unless all of it is asked for, and a finding about the part.
+/// `None`: the part is the complete recording.
 ///
 /// # Errors
 /// The recording has no such part.
@@ -46,15 +46,15 @@ pub fn part_of(
     Ok((cut, finding))
 }
 
-/// The part that stands for a recording in memory, unless all of it is to be analysed: its start, its end, and how much it
-/// differs ([`engine::timeline::Typical::apart`]).
+/// The part that stands for a recording in memory, unless all of it is to be analysed: the part's start and end, and
+/// how much it differs from all ([`engine::timeline::Typical::apart`]).
 pub fn chosen(recording: &Recording, part: RecordingPart, most: usize) -> Option<(u64, u64, f64)> {
     let found = if part.whole { None } else { typical(recording, most) };
     found.filter(|(.., unlike)| stands_for_all(*unlike, recording.events.len() as u64))
 }
 
-/// Whether a part of a file is chosen before it is read; `records`: those asked for. Reading a part that is most of them
-/// would save little.
+/// Whether a part of a file is chosen before the file is read. `records`: the number of records asked for. If these are
+/// most of the file, choosing a part would save little.
 pub fn is_chosen(part: RecordingPart, records: u64, most: usize) -> bool {
     !part.whole && records > (most as u64).saturating_mul(2)
 }

@@ -1,5 +1,5 @@
-//! Reads a part of a recording's file without the rest. The part begins at a snapshot of the threads, and the index tells
-//! where its events are.
+//! Reads a part of a recording's file without reading all of it. The part begins at a snapshot of the threads, and the
+//! index shows where its events are.
 
 use crate::exit::UserError;
 use crate::part::{asked, chosen, is_chosen, stands_for_all};
@@ -16,16 +16,16 @@ use std::ops::{Range, RangeInclusive};
 pub struct PartOfFile {
     /// The recording, as if only that part had been recorded.
     pub recording: Recording,
-    /// What the file contains.
+    /// Facts about the file: format, records, chunks.
     pub info: SessionInfo,
-    /// A finding that tells which part it is.
+    /// A finding that says which part was read.
     pub finding: Finding,
 }
 
 /// Why no part was read.
 pub enum NoPart {
-    /// The file has to be read from its start: it is small, all of it is wanted, it has no snapshots, or its content is not as
-    /// its index says.
+    /// The file must be read from its start: it is small, all of it is wanted, it has no snapshots, or its content does
+    /// not agree with its index.
     ReadAll,
     /// Reading failed.
     Io(io::Error),
@@ -39,7 +39,7 @@ impl From<io::Error> for NoPart {
     }
 }
 
-/// Reads the part asked for, with at most `most` records unless all of it is wanted.
+/// Reads the part asked for, with at most `most` records unless all of the recording is wanted.
 ///
 /// # Errors
 /// See [`NoPart`].
@@ -130,7 +130,8 @@ fn overlapping(stretches: &[RecordStretch], wanted: &RangeInclusive<u64>) -> Ran
     begin.unwrap_or(end)..end
 }
 
-/// Where a part may begin: index of a stretch, and instant of a snapshot in it or of the recording's start. Ascending.
+/// The places where a part may begin, ascending: index of a stretch, and time of a snapshot in it or of the recording's
+/// start.
 fn starts(
     stretches: &[RecordStretch],
     snapshots: &[u64],

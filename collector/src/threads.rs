@@ -1,4 +1,4 @@
-//! Threads that tell the main loop when they fail.
+//! Threads that report a failure to the main loop.
 
 use capture::target::take_short_turns;
 use std::io;
@@ -39,8 +39,8 @@ pub fn spawn<T: Send + 'static, M: From<Failure> + Send + 'static>(
     })
 }
 
-/// Gives the calling thread priority over ordinary ones (nice −10, if allowed). On a busy machine, rings fill up within an
-/// ordinary thread's wait for a CPU, and the ring reader needs little time.
+/// Gives the calling thread priority over ordinary ones (nice −10, if allowed). On a busy machine, rings fill up in the
+/// time for which an ordinary thread waits for a CPU. The ring reader needs little CPU time.
 pub fn before_others() {
     capture::probe::count_this_thread();
     take_short_turns();
@@ -64,7 +64,7 @@ pub struct Urgency {
 }
 
 impl Urgency {
-    /// For the calling thread, with normal priority.
+    /// The urgency of the calling thread, with normal priority at first.
     pub fn of_this_thread() -> Urgency {
         capture::probe::count_this_thread();
         take_short_turns();
@@ -95,7 +95,7 @@ impl Hurry {
     /// Low priority for the calling thread until dropped; `None`: the thread could not raise its priority afterwards.
     pub fn later() -> Option<Hurry> {
         take_short_turns();
-        // Only a thread that may raise its priority can return from a lower one.
+        // Only a thread that may raise its priority can return from a lower priority.
         drop(Hurry::now()?);
         Hurry::at(PATIENT)
     }
@@ -116,7 +116,7 @@ impl Drop for Hurry {
 }
 
 const NICE: i32 = -10;
-/// As for the threads that read symbols: a tenth of an ordinary thread's share.
+/// Nice value of a thread whose work can wait, such as reading symbols: it gets a tenth of an ordinary thread's share.
 const PATIENT: i32 = 10;
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {

@@ -9,9 +9,9 @@ use serde::{Serialize, Serializer};
 /// A number of processors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cpus {
-    /// This many; never 0.
+    /// This number of CPUs; never 0.
     Count(NonZeroU32),
-    /// One for every thread.
+    /// Enough CPUs that each thread has one.
     Infinite,
 }
 
@@ -26,13 +26,13 @@ impl Serialize for Cpus {
 }
 
 impl Cpus {
-    /// One processor: the base of speed-ups.
+    /// One CPU: speed-ups are computed against it.
     pub const ONE: Cpus = Cpus::Count(NonZeroU32::MIN);
 
-    /// The most CPU counts in one list.
+    /// Largest number of CPU counts in one list.
     pub const MOST: usize = 1024;
 
-    /// This many processors; `None` for 0.
+    /// A number of CPUs; `None` for 0.
     pub fn count(count: u32) -> Option<Cpus> {
         NonZeroU32::new(count).map(Cpus::Count)
     }
@@ -45,7 +45,7 @@ impl Cpus {
         }
     }
 
-    /// Reads a list such as `1,2,4-8,inf`: numbers, ranges and `inf` (or `∞`), in the order given, each only once.
+    /// Reads a list such as `1,2,4-8,inf`: numbers, ranges and `inf` (or `∞`), in the order given, without repetition.
     ///
     /// # Errors
     /// An empty list or part, 0, something that is not a number, a range that runs backwards, a count above
@@ -119,7 +119,7 @@ pub struct CpusError {
 }
 
 impl CpusError {
-    /// What to do about it; one line.
+    /// How the user can correct the list; one line.
     pub fn hint(&self) -> &'static str {
         "give counts from 1 up, ranges and inf, e.g. 1,2,4-8,inf"
     }

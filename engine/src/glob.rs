@@ -1,11 +1,11 @@
 //! Patterns for function names: `*` is any text, `?` any one character, everything else is itself. `[`, `{`, `/` and `::` are
 //! common in names, so they are not special.
 
-/// Whether the whole text matches the pattern. Takes at most length × length steps.
+/// Whether `pattern` matches the complete text. Takes at most length × length steps.
 pub fn matches(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
     let (mut p, mut t) = (0, 0);
-    // Where to retry if the present attempt fails: after the last star, one byte further in the text.
+    // Where to retry if the present attempt fails: after the last star of the pattern, one byte further in the text.
     let mut retry: Option<(usize, usize)> = None;
     while t < text.len() {
         match pattern.get(p) {

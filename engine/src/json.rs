@@ -1,4 +1,4 @@
-//! Serializing results as JSON, beyond what serde does by itself.
+//! Serializes results as JSON in ways that serde does not offer.
 
 use serde::{Serialize, Serializer};
 
@@ -12,8 +12,8 @@ impl Serialize for Number {
     }
 }
 
-/// Serializes whole numbers that a double holds exactly as integers, others with all their digits; infinity and NaN as
-/// `null`.
+/// Serializes a number: as an integer if it is one and a double holds it exactly, else with all its digits; infinity
+/// and NaN as `null`.
 ///
 /// # Errors
 /// Those of the serializer.
@@ -37,7 +37,7 @@ pub(crate) fn numbers<S: Serializer>(values: &[f64], serializer: S) -> Result<S:
     serializer.collect_seq(values.iter().copied().map(Number))
 }
 
-/// Serializes only the name of a name and its share.
+/// Serializes only the name of a pair of name and share.
 #[expect(clippy::ref_option, reason = "serde wants this")]
 pub(crate) fn name_only<S: Serializer>(of: &Option<(String, f64)>, serializer: S) -> Result<S::Ok, S::Error> {
     of.as_ref().map(|(name, _)| name).serialize(serializer)

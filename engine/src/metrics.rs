@@ -60,7 +60,7 @@ pub struct Metrics {
     pub busy_ns: f64,
     /// The largest simulated gain first, then the largest share by any metric.
     pub functions: Vec<MetricsRow>,
-    /// How far the recording can be trusted.
+    /// How far the results can be trusted, given the recording.
     pub trust: Trust,
     /// Findings about the program and its schedule.
     pub findings: Vec<Finding>,
@@ -73,7 +73,7 @@ pub struct MetricsRow {
     pub function: String,
     /// `file:line`, if known.
     pub location: Option<String>,
-    /// Whether the program's author cannot change it.
+    /// Whether the function is one that the program's author cannot change.
     pub is_foreign: bool,
     /// Values in the order of [`Metric::ALL`], ns.
     pub values_ns: [f64; 6],
@@ -89,7 +89,7 @@ impl MetricsRow {
 }
 
 impl Metrics {
-    /// The whole that a metric's values are shares of, ns.
+    /// The total of which a metric's values are shares, ns.
     pub fn whole_ns(&self, metric: Metric) -> f64 {
         match metric {
             Metric::Profile => self.busy_ns,
@@ -104,10 +104,11 @@ impl Metrics {
         if whole > 0.0 { row.value_ns(metric) / whole } else { 0.0 }
     }
 
-    /// Of functions that the program's author can change, the one with the largest value; `None` if none is above 0.
+    /// Of the functions that the program's author can change, the one with the largest value of `metric`; `None` if no
+    /// value is above 0.
     pub fn first(&self, metric: Metric) -> Option<&MetricsRow> {
         let own = self.functions.iter().filter(|row| !row.is_foreign && row.value_ns(metric) > 0.0);
-        // Of equal values the first, by the reverse order.
+        // `max_by` returns the last of equal values, so the order is reversed to get the first.
         own.rev().max_by(|a, b| a.value_ns(metric).total_cmp(&b.value_ns(metric)))
     }
 

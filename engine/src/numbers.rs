@@ -5,7 +5,7 @@
 pub struct Numbers(u64);
 
 impl Numbers {
-    /// The sequence of this seed.
+    /// Starts the sequence of pseudo-random numbers for this seed.
     pub fn new(seed: u64) -> Numbers {
         Numbers(seed)
     }

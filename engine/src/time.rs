@@ -24,11 +24,11 @@ pub struct Ticks(pub u64);
 impl Ticks {
     /// Ticks in one nanosecond.
     pub const PER_NS: u64 = 1_000;
-    /// The longest program: sums of lengths up to here cannot overflow an `i64`.
-    /// A whole number of nanoseconds, so that a length cut off here can be written and read back exactly.
+    /// The longest time of a program: sums of lengths up to this one cannot overflow an `i64`. It is a multiple of a
+    /// nanosecond, so that a length cut to it can be written and read back exactly.
     pub const MAX_TOTAL: u64 = i64::MAX as u64 / Ticks::PER_NS * Ticks::PER_NS;
 
-    /// A whole number of nanoseconds, saturating at [`Ticks::MAX_TOTAL`].
+    /// An integer number of nanoseconds as ticks; at most [`Ticks::MAX_TOTAL`].
     pub const fn from_ns(ns: u64) -> Ticks {
         let ticks = ns.saturating_mul(Ticks::PER_NS);
         Ticks(if ticks > Ticks::MAX_TOTAL { Ticks::MAX_TOTAL } else { ticks })
@@ -49,8 +49,8 @@ impl Ticks {
         Ticks(scaled.min(Ticks::MAX_TOTAL))
     }
 
-    /// The nearest whole number of nanoseconds. For a sequence of stretches round the points in time, not the lengths: then
-    /// stretches still touch, and their lengths add up.
+    /// The nearest integer number of nanoseconds. In a sequence of stretches, round the points in time, not the
+    /// lengths: only then do neighbouring stretches still touch, and their lengths add up.
     pub fn nearest_ns(self) -> u64 {
         self.0.saturating_add(Ticks::PER_NS / 2) / Ticks::PER_NS
     }

@@ -1,5 +1,6 @@
-//! From a timeline to a program ([`crate::program`]) that simulations can finish. Simulation finds, once, whether it finishes
-//! in all of them and which objects prevent that. So all commands get the same program.
+//! From a timeline to a program ([`crate::program`]) that simulations can finish. One series of simulations finds
+//! whether the program finishes on all tried CPU counts, and which objects prevent that. So all commands get the same
+//! program.
 
 use crate::cpus::Cpus;
 use crate::finding::Finding;
@@ -35,7 +36,7 @@ pub fn unsimulated_from_timeline(timeline: &Timeline) -> Program {
     from_timeline_with(timeline, &|_| None)
 }
 
-/// CPU counts to try, if the program has more threads, in addition to unlimited ones and the recording's own.
+/// CPU counts to try if the program has more threads, in addition to unlimited CPUs and the recording's own count.
 const TRIED: [u32; 5] = [1, 2, 4, 8, 16];
 
 /// Simulates the program in every way in which commands do: on unlimited processors without costs, and with its machine's

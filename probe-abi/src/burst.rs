@@ -1,5 +1,4 @@
-//! A mutex, or a read-write lock for reading, taken and released again and again by one thread, as one
-//! record.
+//! A record for a mutex, or a read-write lock for reading, that one thread takes and releases again and again.
 
 use crate::{Header, Operation, OperationFlags, SyncOperation};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -21,17 +20,17 @@ pub struct Burst {
     pub header: Header,
     /// Address of the mutex in the caller's memory.
     pub object: u64,
-    /// Return address of the calls that acquired it.
+    /// Return address of the calls that acquired the object.
     pub caller: u64,
-    /// From the first acquisition to the last release, nanoseconds.
+    /// Time from the first acquisition to the last release, nanoseconds.
     pub span_ns: u32,
-    /// Sum of the times for which it was held, nanoseconds.
+    /// Sum of the times for which the object was held, nanoseconds.
     pub held_ns: u32,
-    /// The shortest time for which it was held, nanoseconds.
+    /// Shortest time for which the object was held, nanoseconds.
     pub held_least_ns: u32,
     /// The shortest time from a release to the next acquisition, nanoseconds; 0 if there was one acquisition.
     pub apart_least_ns: u32,
-    /// Return address of the calls that released it, less `caller`.
+    /// Return address of the calls that released the object, less `caller`.
     pub release: i32,
     /// Number of acquisitions; 0 is invalid.
     pub count: u16,
@@ -41,25 +40,25 @@ pub struct Burst {
 
 const _: () = assert!(size_of::<Burst>() == 64);
 
-/// A thread that has held a mutex for this long has not held it in a burst, nanoseconds. A longer hold is
-/// cheap to record by itself. Sleeping takes longer than this, so no thread sleeps while it holds the mutex of a
-/// burst.
+/// If a thread has held a mutex for at least this long, the acquisition is not part of a burst, nanoseconds. A longer
+/// hold is cheap to record separately. Sleeping takes longer than this, so no thread sleeps while it holds the mutex of
+/// a burst.
 pub const MOST_HELD_NS: u64 = 1 << 14;
 
-/// An acquisition this long after the release before it begins another burst, nanoseconds.
+/// An acquisition at least this long after the preceding release begins another burst, nanoseconds.
 pub const MOST_APART_NS: u64 = 1 << 15;
 
-/// An acquisition this long after a burst's first one begins another burst, nanoseconds, since the rate of acquisitions
-/// may change with time.
+/// An acquisition at least this long after a burst's first one begins another burst, nanoseconds, since the rate of
+/// acquisitions may change with time.
 pub const MOST_SPAN_NS: u64 = 1 << 23;
 
 impl Burst {
-    /// The operation that acquires the object of a burst with these flags.
+    /// The operation by which a burst with these flags acquires its object.
     pub const fn taking(flags: u16) -> SyncOperation {
         if flags & OperationFlags::READS != 0 { SyncOperation::RwLockRead } else { SyncOperation::MutexLock }
     }
 
-    /// The operation that releases it.
+    /// The operation by which a burst with these flags releases its object.
     pub const fn giving(flags: u16) -> SyncOperation {
         if flags & OperationFlags::READS != 0 {
             SyncOperation::RwLockUnlock
@@ -83,7 +82,7 @@ impl Burst {
         2 * u64::from(self.count)
     }
 
-    /// Return address of the calls that released it.
+    /// Return address of the calls that released the object.
     pub fn released_at(&self) -> u64 {
         self.caller.wrapping_add_signed(i64::from(self.release))
     }

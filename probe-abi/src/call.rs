@@ -10,7 +10,7 @@ pub struct Call {
     /// Its number on this architecture; that of [`Call::NONE`] if the thread is in none (a page fault, an exit) or
     /// in a 32-bit one, or if it was not checked.
     pub number: u32,
-    /// Low half of the second argument (for `futex(2)` the operation with its flag bits).
+    /// Low half of the second argument; for `futex(2)` the operation with its flag bits.
     pub argument1: u32,
     /// First argument (for `futex(2)` the address of the word).
     pub argument0: u64,
@@ -29,7 +29,7 @@ impl Default for Call {
 
 /// `sched_yield(2)` on x86-64.
 pub const YIELD_CALL: u32 = 24;
-/// `futex(2)` on x86-64, the one architecture that is recorded.
+/// Number of `futex(2)` on x86-64, the only architecture that is recorded.
 pub const FUTEX_CALL: u32 = 202;
 /// `futex_waitv(2)` (Linux 5.16).
 pub const FUTEX_WAITV_CALL: u32 = 449;

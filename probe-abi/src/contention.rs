@@ -1,4 +1,4 @@
-//! Waits of threads for locks of the kernel, as the kernel programs count them: sums in a map, not records.
+//! Waits of threads for locks of the kernel. The kernel programs count them as sums in a map, not as records.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -32,7 +32,7 @@ pub struct ContentionKey {
     pub flags: u32,
 }
 
-/// The sums for one [`ContentionKey`] on one CPU.
+/// Sums of waits for one [`ContentionKey`] on one CPU.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct ContentionCounts {
@@ -40,7 +40,7 @@ pub struct ContentionCounts {
     pub count: u64,
     /// Total time of the waits, nanoseconds.
     pub total_ns: u64,
-    /// The part of it that was spinning, nanoseconds.
+    /// The part of `total_ns` in which threads spun, nanoseconds.
     pub spun_ns: u64,
     /// The longest wait, nanoseconds.
     pub longest_ns: u64,
@@ -54,11 +54,11 @@ pub struct OpenContention {
     pub tid: u64,
     /// Address of the lock.
     pub lock: u64,
-    /// When it began (`CLOCK_MONOTONIC` nanoseconds).
+    /// Time at which the wait began (`CLOCK_MONOTONIC` nanoseconds).
     pub began_ns: u64,
-    /// When it began to spin, or to sleep (`CLOCK_MONOTONIC` nanoseconds).
+    /// Time at which the thread began to spin, or to sleep (`CLOCK_MONOTONIC` nanoseconds).
     pub since_ns: u64,
-    /// How long it had spun before that, nanoseconds.
+    /// Time for which the thread had spun before `since_ns`, nanoseconds.
     pub spun_ns: u64,
     /// [`ContentionFlags`] of the present part of the wait.
     pub flags: u64,
@@ -67,7 +67,7 @@ pub struct OpenContention {
 /// Number of places for open waits; threads whose ids are the same modulo this number share a place.
 pub const OPEN_CONTENTIONS: u32 = 1 << 13;
 
-/// Most different [`ContentionKey`]s that are counted.
+/// Largest number of different [`ContentionKey`]s that are counted.
 pub const MAX_CONTENTION_KEYS: u32 = 1 << 10;
 
 const _: () = assert!(size_of::<ContentionKey>() == 12);

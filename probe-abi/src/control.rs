@@ -1,35 +1,36 @@
-//! Settings from the user side for the kernel programs, and the counters that the programs keep for it: read-only
-//! globals and shared memory, not records.
+//! Settings that user space makes for the kernel programs, and counters that the programs keep for user space:
+//! read-only globals and shared memory, not records.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Highest process id a kernel can give out (`PID_MAX_LIMIT` on 64 bit): size of the filter's bitmap in bits.
 pub const PID_LIMIT: u32 = 1 << 22;
 
-/// Most rings the kernel programs can write to: one for each CPU, if there are not more. A CPU writes to ring
-/// `cpu % Settings::rings`.
+/// Largest number of rings to which the kernel programs can write: one for each CPU, unless there are more CPUs. A CPU
+/// writes to ring `cpu % Settings::rings`.
 pub const MAX_RINGS: usize = 1024;
 
-/// Most `uprobe_multi` links of one process that have their own generation (see [`Cookie`]).
+/// Largest number of `uprobe_multi` links of one process that have a generation of their own (see [`Cookie`]).
 pub const MAX_GROUPS: usize = 256;
 
-/// Frames of different functions that the programs can keep open for one thread. Calls in deeper frames are recorded,
-/// too, but their recursion is not folded.
+/// Largest number of frames of different functions that the programs keep open for one thread. Calls in deeper frames
+/// are recorded, too, but their recursion is not folded.
 pub const MAX_OPEN_FRAMES: usize = 128;
 
 /// The rate limit counts calls in windows of 2^27 ns (134 ms).
 pub const RATE_WINDOW_SHIFT: u32 = 27;
 
-/// Calls of all functions on one CPU in one rate window (244,000 a second) from which on they are too many together,
-/// however few each has. Then those called most are cut off first (see [`CROWDED_SHIFT`]). Otherwise a program with thousands
-/// of functions would fill the rings before any of them is hot, and scheduler events would get lost with the calls.
+/// Calls of all functions on one CPU in one rate window (244,000 a second) from which on all calls together are too
+/// many, however few each function has. Then the functions called most are cut off first (see [`CROWDED_SHIFT`]).
+/// Otherwise a program with thousands of functions would fill the rings before any of them is hot, and scheduler events
+/// would get lost with the calls.
 pub const CROWDED_CALLS: u64 = 1 << 15;
 
 /// While there are too many calls together, the limit of each function is 2^5 = 32 times lower.
 pub const CROWDED_SHIFT: u32 = 5;
 
-/// Read-only global of the kernel programs, fixed when they are loaded. Offsets are bytes from the start of the
-/// kernel's struct, taken from the running kernel's own type information. All flags are 0 or 1.
+/// A read-only global of the kernel programs, fixed when they are loaded. Offsets are bytes from the start of the
+/// kernel's struct, from the type information of the running kernel. All flags are 0 or 1.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Settings {
@@ -39,17 +40,17 @@ pub struct Settings {
     pub children: u32,
     /// Number of rings.
     pub rings: u32,
-    /// A ring that holds more bytes than this wakes its reader.
+    /// If a ring contains more bytes than this, it wakes its reader.
     pub ring_wake_bytes: u32,
-    /// Calls of one function in one rate window after which it is cut off; 0 = never.
+    /// Number of calls of one function in one rate window after which the function is cut off; 0 = never.
     pub calls_per_window: u32,
-    /// Open probed calls of one thread from which on further nested calls are not recorded (2001, section 3.2);
-    /// 0 = all, at most [`MAX_OPEN_FRAMES`].
+    /// Number of open probed calls of one thread from which on calls nested inside are not recorded (2001, section
+    /// 3.2); 0 = all are recorded. At most [`MAX_OPEN_FRAMES`].
     pub max_depth: u32,
     /// 1: the next field is known, so contexts can be determined.
     pub preempt_count_known: u32,
-    /// Bytes from a CPU's run queue (`runqueues`) to its pre-emption counter, as an `i32`: both are per-CPU
-    /// variables, so this is the same on all CPUs.
+    /// Distance in bytes from a CPU's run queue (`runqueues`) to its pre-emption counter, as an `i32`. Both are per-CPU
+    /// variables, so the distance is the same on all CPUs.
     pub preempt_count_distance: u32,
     /// 1: `sched_process_exit` has the argument `group_dead` (Linux 6.16).
     pub exit_has_group_dead: u32,
@@ -127,9 +128,10 @@ pub struct Settings {
     pub net_device_type: u32,
     /// `task_struct.thread.fsbase`, the thread pointer; 0: not known.
     pub task_thread_pointer: u32,
-    /// Function counters from this number on are those of libc's functions.
+    /// Function counters from this number on belong to libc's functions.
     pub first_libc_counters: u32,
-    /// `sock.__sk_common.skc_portpair`, the peer's port in network byte order and its own; 0 if one of these six is unknown.
+    /// `sock.__sk_common.skc_portpair`: the peer's port in network byte order, and the socket's own port; 0 if one of
+    /// these six offsets is unknown.
     pub sock_ports: u32,
     /// `sock.__sk_common.skc_daddr`
     pub sock_daddr: u32,
@@ -151,8 +153,8 @@ pub struct Settings {
     pub regs_bp: u32,
     /// A [`crate::Sampling`] as a number.
     pub sampling: u32,
-    /// Least time between two stacks of a thread taken when it sleeps, and between two taken when it wakes others,
-    /// nanoseconds.
+    /// Least time between two stacks of a thread taken when it sleeps, and between two stacks taken when it wakes
+    /// others, nanoseconds.
     pub sample_period_ns: u32,
     /// Pieces of a stack to copy; at most [`crate::COPY_PIECES`].
     pub copy_pieces: u32,
@@ -172,7 +174,7 @@ pub struct CpuCounters {
     pub dropped: u64,
     /// Calls below the first open frame of the same function.
     pub folded: u64,
-    /// Calls of functions that were cut off by the rate limit but still had their probes.
+    /// Calls of functions that the rate limit had cut off, but that still had their probes.
     pub cut: u64,
     /// Calls whose recursion could not be folded: too many open frames, or no memory for them.
     pub unfolded: u64,
@@ -180,8 +182,8 @@ pub struct CpuCounters {
     pub stale: u64,
     /// Thread to which the last switch on this CPU went, according to the programs.
     pub current: u64,
-    /// How often a thread left this CPU that had not come to it, and one of the two was recorded: the kernel did not run
-    /// the program for a switch.
+    /// How often a thread left this CPU without having come to it, where one of the two threads was recorded: the
+    /// kernel did not run the program for a switch.
     pub unseen_switches: u64,
     /// The hardware interrupt that is being served, as a [`crate::Cause`].
     pub hard_cause: u64,
@@ -204,7 +206,7 @@ pub struct CpuCounters {
     pub own_packet_of: u64,
     /// Hits of probes on C libraries, recorded or not.
     pub libc_hits: u64,
-    /// Records that these hits wrote.
+    /// Records that hits of probes on C libraries wrote.
     pub libc_records: u64,
     /// Samples that this CPU tried to write; numbers the next one.
     pub samples: u64,
@@ -214,24 +216,24 @@ pub struct CpuCounters {
     pub samples_ns: u64,
     /// The samples at sleeps and wake-ups, which are among `samples`.
     pub event_samples: u64,
-    /// The part of `samples_ns` that was spent on those.
+    /// The part of `samples_ns` that was spent on samples at sleeps and wake-ups.
     pub event_samples_ns: u64,
     /// Ticks of this CPU's clock in recorded processes.
     pub ticks: u64,
     /// Further ticks that did not come because the clock is slower than asked for, to keep to the budget.
     pub ticks_left_out: u64,
-    /// Ticks of this CPU's clock in other processes; the idle task is not counted.
+    /// Ticks of this CPU's clock in other processes, without the idle task.
     pub ticks_elsewhere: u64,
     /// Time of the sleep or wake-up whose stack this CPU is taking right now (`CLOCK_MONOTONIC` nanoseconds).
     pub event_time: u64,
     /// Network interrupts: soft interrupts for sending or receiving.
     pub network_interrupts: u64,
-    /// Wake-ups of a recorded thread by another recorded one in network interrupts.
+    /// Wake-ups of a recorded thread by another recorded thread in network interrupts.
     pub possible_own_packets: u64,
-    /// The part of these that were by a packet which the waker itself had sent.
+    /// Number of these wake-ups that were caused by a packet which the waker itself had sent.
     pub own_packets: u64,
-    /// Address of this CPU's pre-emption counter in the kernel; 0: not yet looked up. It is the last word of a cache line, so
-    /// that no two CPUs share a line.
+    /// Address of this CPU's pre-emption counter in the kernel; 0: not yet looked up. This is the last word of a cache
+    /// line, so that no two CPUs share a line.
     pub preempt_count_at: u64,
 }
 
@@ -239,13 +241,13 @@ pub struct CpuCounters {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct FunctionCounters {
-    /// Calls, including folded and cut ones.
+    /// Number of calls, including folded and cut ones.
     pub calls: u64,
     /// Number of the rate window (time >> [`RATE_WINDOW_SHIFT`]) that `window_calls` belongs to.
     pub window: u64,
     /// Calls in that window.
     pub window_calls: u64,
-    /// When the rate limit cut the function off (`CLOCK_MONOTONIC` nanoseconds); 0 = it is on.
+    /// Time at which the rate limit cut the function off (`CLOCK_MONOTONIC` nanoseconds); 0 = the function is recorded.
     pub cut_ns: u64,
 }
 
@@ -264,7 +266,7 @@ pub struct Cookie {
 }
 
 impl Cookie {
-    /// The cookie as the kernel stores it.
+    /// The cookie in the form in which the kernel stores it.
     pub const fn to_bits(self) -> u64 {
         self.function as u64
             | (self.exit as u64) << 32

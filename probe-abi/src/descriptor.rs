@@ -1,6 +1,6 @@
 //! The kinds of things that a descriptor refers to.
 
-/// The target of the descriptor that a system call got as its first argument.
+/// The target of the descriptor that is a system call's first argument.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Descriptor {
@@ -17,7 +17,7 @@ pub enum Descriptor {
     Event = 4,
     /// A terminal, real or pseudo.
     Terminal = 5,
-    /// `timerfd` that expires a length of time after it was set, or is of an unknown kind.
+    /// A `timerfd` that expires a length of time after it was set, or whose kind is unknown.
     Timer = 6,
     /// `signalfd`
     Signal = 7,
@@ -60,8 +60,8 @@ impl Descriptor {
         }
     }
 
-    /// What the first argument of a system call refers to, if the call alone determines it: such a call fails at once for any
-    /// other kind of descriptor.
+    /// What the first argument of a system call refers to, if the call alone determines that: such a call fails at once
+    /// for any other kind of descriptor.
     pub const fn told_by(call: u32) -> Option<Descriptor> {
         match call {
             // connect, accept, sendto, recvfrom, sendmsg, recvmsg, accept4, recvmmsg, sendmmsg.
@@ -119,7 +119,7 @@ mod tests {
     fn system_calls_with_a_descriptor_as_first_argument_are_known() {
         // read, fsync, recvmsg, epoll_wait, io_uring_enter.
         assert!([0, 74, 47, 232, 426].into_iter().all(Descriptor::is_first_argument_of));
-        // Only calls with a descriptor determine it.
+        // Only calls with a descriptor as argument determine its kind.
         assert!(
             (0..1_000)
                 .all(|call| Descriptor::told_by(call).is_none() || Descriptor::is_first_argument_of(call))

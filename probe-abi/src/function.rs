@@ -11,7 +11,8 @@ pub struct FunctionEnter {
     pub header: Header,
     /// Number of the function in the session's function table.
     pub function: u32,
-    /// Hits of the thread's function probes since its last record that left no record: folded, cut or beyond the depth limit.
+    /// Number of hits of the thread's function probes, since its last record, that left no record: folded, cut or
+    /// beyond the depth limit.
     pub silent: u32,
     /// Stack pointer at the first instruction: on x86-64 the address of the return address.
     pub stack_pointer: u64,
@@ -25,14 +26,14 @@ pub struct FunctionExit {
     pub header: Header,
     /// Number of the function in the session's function table.
     pub function: u32,
-    /// As [`FunctionEnter::silent`].
+    /// The same number as [`FunctionEnter::silent`].
     pub silent: u32,
     /// Stack pointer at that instruction: on x86-64 equal to the one of the matching entry.
     pub stack_pointer: u64,
 }
 
-/// This many hits without a record are reported by a record of their own: an entry of a cut function, which
-/// contains only their number.
+/// This number of hits without a record is reported by a record of its own: an entry of a cut function that only
+/// contains the number.
 pub const SILENT_AT_ONCE: u32 = 16;
 
 const _: () = assert!(size_of::<FunctionEnter>() == 40);

@@ -6,12 +6,11 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Header {
-    /// When it happened: `CLOCK_MONOTONIC`, nanoseconds.
+    /// Time of the event: `CLOCK_MONOTONIC`, nanoseconds.
     pub time_ns: u64,
-    /// Number of records this CPU (this ring, if `cpu` is [`Header::NO_CPU`]) tried to write before this one,
-    /// modulo 2^32. A hole is a lost record.
-    /// An interrupt may take the next number between a record's numbering and its writing, so neighbours
-    /// can arrive swapped: compare sets, not order.
+    /// Number of records that this CPU (this ring, if `cpu` is [`Header::NO_CPU`]) tried to write before this one,
+    /// modulo 2^32. A hole is a lost record. An interrupt may take the next number between a record's numbering and its
+    /// writing, so neighbours can arrive swapped: compare sets of numbers, not their order.
     pub sequence: u32,
     /// CPU that wrote the record; [`Header::NO_CPU`] if the writer cannot know it.
     pub cpu: u16,
@@ -61,7 +60,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Every kind, in order of its byte.
+    /// Every kind of record, in order of its byte.
     pub const ALL: [Kind; 12] = [
         Kind::Switch,
         Kind::Waking,
@@ -83,12 +82,12 @@ impl Kind {
     }
 }
 
-/// What a CPU was doing when it wrote a record. Only in `Task` (and `Idle`, trivially) is the current thread
-/// the cause of what is recorded; in other contexts it was merely interrupted.
+/// What a CPU was doing when it wrote a record. Only in `Task` (and `Idle`, trivially) is the current thread the cause
+/// of what is recorded; in other contexts the current thread was merely interrupted.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Context {
-    /// The current thread's own code or its system call.
+    /// The current thread's own code, or a system call that it makes.
     Task = 0,
     /// A hardware interrupt, timers included.
     HardIrq = 1,
@@ -98,7 +97,7 @@ pub enum Context {
     Nmi = 3,
     /// The idle task.
     Idle = 4,
-    /// The programs could not determine it. Never taken for `Task`.
+    /// The programs could not determine the context. It is never treated as `Task`.
     Unknown = 5,
 }
 

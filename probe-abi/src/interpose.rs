@@ -73,27 +73,27 @@ pub const SHARED_VARIABLE: &str = "LONGPOLE_INTERPOSE";
 /// Places that stay free for signal handlers.
 pub const RING_MARGIN: u64 = 64;
 
-/// Words of one record.
+/// Number of words of one record.
 pub const RECORD_WORDS: usize = size_of::<crate::Operation>() / 8;
 
 /// Words of a control block: six cache lines, of which the reader writes one, and both sides write another.
 pub const CONTROL_WORDS: usize = 48;
 
-/// Most pieces of a ring: one bit for each, from [`RingWord::IDLE`] to the end of the control block.
+/// Largest number of pieces of a ring: one bit for each, from [`RingWord::IDLE`] to the end of the control block.
 const MOST_PIECES: usize = 64 * (CONTROL_WORDS - RingWord::IDLE);
 
 /// Records of the smallest piece: a page of them.
 const LEAST_PIECE: usize = PAGE_WORDS / RECORD_WORDS;
 
-/// Whether a ring with this many unread pieces may take another one from a pool of this size: no ring has
-/// more than remains for all others. With many busy writers each gets an equal part, and as much stays for a
-/// new one; a single writer gets half of everything.
+/// Whether a ring with this many unread pieces may take another one from a pool of this size: no ring has more than
+/// remains for all others. With many busy writers each gets an equal part, and the same amount stays for a new one; a
+/// single writer gets half of the pool.
 #[inline]
 pub const fn may_take(in_use: u64, free: i64) -> bool {
     free > 0 && in_use < free as u64
 }
 
-/// Whether it is time to ring the bell, since the ring may soon take no further piece.
+/// Whether it is time to signal the doorbell, since the ring may soon get no further piece.
 #[inline]
 pub const fn is_short(in_use: u64, free: i64) -> bool {
     !may_take(in_use.saturating_mul(2), free)
@@ -113,48 +113,48 @@ impl SharedWord {
     pub const RECORDING: usize = 2;
     /// Number of rings.
     pub const RINGS: usize = 3;
-    /// Records of one ring: a power of two.
+    /// Number of records of one ring: a power of two.
     pub const RING_RECORDS: usize = 4;
     /// Host process id of the command.
     pub const ROOT_PID: usize = 5;
     /// 1 if processes other than `ROOT_PID` are wanted, too.
     pub const CHILDREN: usize = 6;
-    /// 1 if a thread that fills its ring faster than it is emptied sets [`RingWord::LEAVE_OUT`] itself: it is better that
-    /// operations are left out than lost.
+    /// 1 if a thread that fills its ring faster than the reader empties it sets [`RingWord::LEAVE_OUT`] itself:
+    /// operations that are not recorded on purpose are better than lost ones.
     pub const RATHER_LEAVE_OUT: usize = 7;
-    /// Where to look for a free ring first; any number, to be taken modulo `RINGS`.
+    /// Number of the ring at which the search for a free ring begins; any number, to be taken modulo `RINGS`.
     pub const NEXT_RING: usize = 8;
     /// Operations of threads that found no free ring.
     pub const WITHOUT_RING: usize = 9;
-    /// Programs in which the library has come up, and processes forked from them: only those that have done a
-    /// synchronization operation.
+    /// Number of programs in which the library has been initialized, and of processes forked from them: only programs
+    /// that have done a synchronization operation.
     pub const PROCESSES: usize = 10;
-    /// Processes that were wanted but are in a PID namespace of their own.
+    /// Number of processes that should be recorded but are in a PID namespace of their own.
     pub const FOREIGN: usize = 11;
     /// 1 if this machine's clock can be read without a system call; a process may be killed by its filters for making
     /// one.
     pub const CLOCK: usize = 12;
-    /// 1 if a process no longer rings [`SharedWord::BELL`], since it has further filters.
+    /// 1 if a process no longer signals [`SharedWord::BELL`], since it has further filters of system calls.
     pub const SILENT: usize = 13;
-    /// Not 0: a ring should be emptied soon. Only its first four bytes are used, as one number, a
-    /// futex. In a cache line of its own.
+    /// The doorbell. Not 0: a ring should be emptied soon. Only its first four bytes are used, as one number, which is
+    /// a futex. It has a cache line of its own.
     pub const BELL: usize = 16;
     /// Operations of threads without a ring that may neither read the clock nor call the kernel, see
     /// [`RingWord::FORBIDDEN`].
     pub const FORBIDDEN: usize = 24;
-    /// Programs without room for the memory in their address space.
+    /// Number of programs whose address space has no room for the shared memory.
     pub const NOT_UP: usize = 25;
-    /// Processes that were wanted but have a clock of their own (time namespaces).
+    /// Number of processes that should be recorded but have a clock of their own (time namespaces).
     pub const FOREIGN_CLOCK: usize = 26;
     /// Pieces of memory that all rings may still take together, as an `i64`. In a cache line of its own.
     pub const FREE: usize = 32;
 }
 
-/// Most time that recording one operation takes, nanoseconds. A longer time includes something else, and is not
+/// Longest plausible time of recording one operation, nanoseconds. A longer time includes something else, and is not
 /// counted as measured ([`RingWord::COSTS`]).
 pub const MOST_COST_NS: u64 = 20_000;
 
-/// Most time that leaving one operation out takes, picoseconds.
+/// Longest plausible time of skipping the recording of one operation, picoseconds.
 pub const MOST_LEFT_OUT_PS: u64 = 100_000;
 
 /// Indices of a control block's words.
@@ -180,18 +180,18 @@ impl RingWord {
     pub const OPERATION: usize = 8;
     /// An address in the stack frame of the operation in progress. An operation whose frame is below a later one's has ended.
     pub const FRAME: usize = 9;
-    /// Operations left out, see [`RingWord::LEAVE_OUT`].
+    /// Number of operations that were not recorded on purpose, see [`RingWord::LEAVE_OUT`].
     pub const LEFT_OUT: usize = 10;
-    /// One more than [`RingWord::HEAD`] was when the last operation was left out.
+    /// One more than the value of [`RingWord::HEAD`] when an operation was last not recorded on purpose.
     pub const LEFT_AT: usize = 11;
-    /// Stretches of operations that were left out. Each takes one number ([`RingWord::ATTEMPTS`]), which is missing then and
-    /// shows that operations are missing.
+    /// Number of stretches of operations that were not recorded on purpose. Each stretch takes one number
+    /// ([`RingWord::ATTEMPTS`]). No record has this number, which shows that operations are missing.
     pub const STRETCHES: usize = 12;
     /// Operations whose recording time in the thread the writer has measured.
     pub const COSTS: usize = 13;
-    /// Summed recording time of these, nanoseconds.
+    /// Sum of the recording times of the measured operations, nanoseconds.
     pub const COST_NS: usize = 14;
-    /// The writer has memory for the places before this one.
+    /// The writer has memory for all places before this one.
     pub const PAID_TO: usize = 15;
     /// Number of places read so far. Only the reader writes here.
     pub const TAIL: usize = 16;
@@ -201,28 +201,28 @@ impl RingWord {
     /// Operations that were folded and only counted, two for each pair. Written by the thread, and only when there is hardly
     /// any room, so it does not matter that the reader uses this cache line.
     pub const COUNTED: usize = 22;
-    /// Operations that the thread has made since it may neither read the clock nor call the kernel (strict
-    /// seccomp, `PR_SET_TSC`). Written by the thread, and rarely, so it does not matter that the reader uses this
+    /// Number of operations that the thread has done since it may neither read the clock nor call the kernel (strict
+    /// seccomp, `PR_SET_TSC`). The thread writes this word rarely, so it does not matter that the reader uses this
     /// cache line.
     pub const FORBIDDEN: usize = 23;
-    /// Odd while the thread changes the words after it; it only increases.
+    /// Version of the words of the open burst: odd while the thread changes them. It only increases.
     pub const BURST_VERSION: usize = 24;
     /// The mutex of the open burst; 0: no burst is open.
     pub const BURST_OBJECT: usize = 25;
-    /// Return address of the calls that acquire it.
+    /// Return address of the calls that acquire the burst's object.
     pub const BURST_CALLER: usize = 26;
-    /// Return address of the calls that release it.
+    /// Return address of the calls that release the burst's object.
     pub const BURST_RELEASE: usize = 27;
     /// The burst's number in the ring, as in [`crate::Header::sequence`], or [`BURST_COUNTED`]; from bit 32 on
     /// [`crate::Burst::flags`].
     pub const BURST_NUMBER: usize = 28;
-    /// Time of its first acquisition.
+    /// Time of the burst's first acquisition.
     pub const BURST_BEGAN: usize = 29;
-    /// Time of its last release.
+    /// Time of the burst's last release.
     pub const BURST_ENDED: usize = 30;
-    /// When the mutex was acquired without a release yet; 0: it is released.
+    /// Time at which the object was acquired, if it has not been released yet; 0: it is released.
     pub const BURST_SINCE: usize = 31;
-    /// Number of acquisitions with their releases.
+    /// Number of acquisitions in the burst, each with its release.
     pub const BURST_COUNT: usize = 32;
     /// See [`crate::Burst::held_ns`].
     pub const BURST_HELD: usize = 33;
@@ -230,15 +230,17 @@ impl RingWord {
     pub const BURST_HELD_LEAST: usize = 34;
     /// See [`crate::Burst::apart_least_ns`].
     pub const BURST_APART_LEAST: usize = 35;
-    /// Operations folded since the ring exists, without one for each burst.
+    /// Number of operations folded since the ring exists, less one for each burst.
     pub const BURST_OPERATIONS: usize = 36;
-    /// Operations of bursts that found no room, without the one number that is missing for each burst.
+    /// Number of operations in bursts for which there was no room, less one for each burst, whose number is missing
+    /// among the records.
     pub const BURST_LOST: usize = 37;
     /// Time that leaving out an operation takes in the thread, picoseconds; 0: not measured.
     pub const LEFT_OUT_PS: usize = 38;
     /// Records for which there was no memory, though the ring had room. They are lost like those without room.
     pub const SHORT: usize = 39;
-    /// One bit for each piece of the ring that has memory and is not in use, from here to the end of the block.
+    /// One bit for each piece of the ring that has memory and is not in use; these bits fill the words up to the end of
+    /// the block.
     pub const IDLE: usize = 40;
 }
 
@@ -267,10 +269,10 @@ pub struct SharedLayout {
 }
 
 impl SharedLayout {
-    /// Most rings, and most records of a ring.
+    /// Largest number of rings, and of records of a ring.
     const MOST: usize = 1 << 20;
 
-    /// A layout of these sizes; `None` if no version writes such a file.
+    /// A layout with these sizes; `None` if no version writes such a file.
     pub const fn new(rings: usize, ring_records: usize) -> Option<SharedLayout> {
         let good = rings > 0
             && rings <= SharedLayout::MOST
@@ -298,56 +300,56 @@ impl SharedLayout {
         self.ring(ring) + (number as usize & (self.ring_records - 1)) * RECORD_WORDS
     }
 
-    /// Records of one piece: a power of two, and whole pages.
+    /// Number of records in one piece: a power of two, and a multiple of a page.
     #[inline]
     pub const fn piece_records(&self) -> u64 {
         let records = self.ring_records / MOST_PIECES;
         (if records > LEAST_PIECE { records } else { LEAST_PIECE }) as u64
     }
 
-    /// Pieces of one ring.
+    /// Number of pieces of one ring.
     #[inline]
     pub const fn pieces(&self) -> usize {
         self.ring_records / self.piece_records() as usize
     }
 
-    /// Bytes of one piece.
+    /// Size of one piece, bytes.
     #[inline]
     pub const fn piece_bytes(&self) -> u64 {
         self.piece_records() * (RECORD_WORDS * size_of::<u64>()) as u64
     }
 
-    /// The word, from [`RingWord::IDLE`] on, and the bit that mark the piece of this place as idle.
+    /// The word, counted from [`RingWord::IDLE`], and the bit that mark the piece of this place as idle.
     #[inline]
     pub const fn idle(&self, place: u64) -> (usize, u64) {
         let piece = (place / self.piece_records()) as usize & (self.pieces() - 1);
         (RingWord::IDLE + piece / 64, 1 << (piece % 64))
     }
 
-    /// The end of the piece that the writer needs for this place, if everything in it has been read; `None`: the ring is
-    /// full.
+    /// The end of the piece that the writer needs for this place, if all records in the piece have been read; `None`:
+    /// the ring is full.
     #[inline]
     pub const fn piece_end(&self, place: u64, tail: u64) -> Option<u64> {
         let end = (place & !(self.piece_records() - 1)).wrapping_add(self.piece_records());
         if end.wrapping_sub(tail) <= self.ring_records as u64 - RING_MARGIN { Some(end) } else { None }
     }
 
-    /// Whether the writer of this place, the first one of a piece, must ring the bell; `used`: places taken
-    /// and not yet read before it. Only at sixteen places of a ring the answer can be yes.
+    /// Whether the writer of this place, the first one of a piece, must signal the doorbell. `used`: number of places
+    /// before it that are taken and not yet read. The answer can be yes only at sixteen places of a ring.
     #[inline]
     pub const fn rings_at(&self, place: u64, used: u64) -> bool {
         let records = self.ring_records as u64;
         place & (records / 16 - 1) == 0 && used >= (records - RING_MARGIN) / 2
     }
 
-    /// Whether a ring with this many places taken and not yet read counts as nearly full: nothing has read it
-    /// since the bell rang.
+    /// Whether a ring with this number of places taken and not yet read counts as nearly full: then the reader has not
+    /// read it since the doorbell was signalled.
     #[inline(always)]
     pub const fn nearly_full(&self, used: u64) -> bool {
         used >= (self.ring_records as u64 - RING_MARGIN) / 4 * 3
     }
 
-    /// Words of the whole memory.
+    /// Number of words of the complete memory.
     pub const fn words(&self) -> usize {
         self.ring(self.rings)
     }
@@ -366,7 +368,7 @@ mod tests {
         assert_eq!(layout.place(1, 1023) + RECORD_WORDS, layout.ring(2));
         assert_eq!(layout.place(1, 1024), layout.ring(1));
         assert_eq!(layout.place(4, u64::MAX) + RECORD_WORDS, layout.words());
-        // Words that every writer reads for each record are on another cache line than the bell.
+        // Words that every writer reads for each record are on another cache line than the doorbell.
         const { assert!(SharedWord::BELL / 8 > SharedWord::SILENT / 8 && SharedWord::BELL < PAGE_WORDS) };
         // A control block's reader and writer are on different cache lines.
         assert!(RingWord::TAIL / 8 > RingWord::FRAME / 8 && CONTROL_WORDS.is_multiple_of(8));
@@ -374,7 +376,8 @@ mod tests {
         const { assert!(RingWord::BURST_LOST < CONTROL_WORDS) };
     }
 
-    /// A ring that nothing empties is reported well before it is full, wherever in the ring it began to fill.
+    /// If nothing empties a ring, that is reported well before the ring is full, wherever in the ring the records
+    /// began.
     #[test]
     fn a_ring_that_fills_rings_the_doorbell_at_half_and_again_when_nearly_full() {
         for records in [128u64, 1024, 1 << 15] {

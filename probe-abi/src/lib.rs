@@ -1,11 +1,11 @@
-//! The only contract between longpole's kernel programs and its user side.
+//! The only interface between longpole's kernel programs and its user space.
 //!
-//! Every record is a fixed-size little `#[repr(C)]` struct that starts with a [`Header`]. The kernel programs
-//! write them into ring buffers; the session file stores them re-coded without loss; the engine reads them
-//! decoded as [`Record`]. Nothing here allocates, and decoding any bytes never panics.
+//! Every record is a fixed-size little `#[repr(C)]` struct that starts with a [`Header`]. The kernel programs write
+//! them into ring buffers; the session file stores them re-coded without loss; the engine reads them decoded as
+//! [`Record`]. Nothing here allocates, and decoding any bytes never panics.
 //!
-//! Units and clocks: every `*_ns` is nanoseconds of `CLOCK_MONOTONIC` (`bpf_ktime_get_ns`). Every `tid` and
-//! `pid` is the number in the host's first PID namespace; `pid` is what the kernel calls tgid.
+//! Units and clocks: every `*_ns` is nanoseconds of `CLOCK_MONOTONIC` (`bpf_ktime_get_ns`). Every `tid` and `pid` is
+//! the number in the host's first PID namespace; `pid` is what the kernel calls tgid.
 
 #![no_std]
 #![forbid(unsafe_code)]

@@ -13,7 +13,7 @@ pub struct LibcCookie {
     pub function: LibcFunction,
     /// Number of the function's [`LibcSite`].
     pub site: u16,
-    /// Number of the counters for the process's functions of this family ([`crate::FunctionCounters`]), counted from
+    /// Number of the counters ([`crate::FunctionCounters`]) for the process's functions of this family, counted from
     /// [`crate::Settings::first_libc_counters`].
     pub counters: u16,
 }
@@ -23,9 +23,9 @@ pub struct LibcCookie {
 pub struct LibcFunction {
     /// A [`crate::SyncOperation`] as a number; all are below 256.
     pub operation: u8,
-    /// Where the record's object comes from.
+    /// The argument or memory from which the record's object is taken.
     pub object: ObjectFrom,
-    /// Where the record's second object comes from.
+    /// The argument or memory from which the record's second object is taken.
     pub second: SecondFrom,
     /// The meaning of the function's result.
     pub outcome: OutcomeFrom,
@@ -63,9 +63,9 @@ small! {
         Enter = 0,
         /// A `ret` through which the call may return.
         Leave = 1,
-        /// In `once`, the call of the routine.
+        /// In `once`: the call of the program's routine.
         Ran = 2,
-        /// The function's `ret`, if its first instruction can hold no probe: the object is still in its register.
+        /// The function's `ret`, if its first instruction can have no probe: the object is still in its register.
         Whole = 3,
         /// The first instruction of a function that does not return.
         Gone = 4,
@@ -111,15 +111,15 @@ small! {
         Errno = 1,
         /// If the result is a null pointer, the outcome is in `errno`; for other pointers it is 0.
         Pointer = 2,
-        /// The result is one of C11's `thrd_*`.
+        /// The result is one of C11's `thrd_*` values.
         C11 = 3,
-        /// There is no result: 0.
+        /// The function has no result; 0 is recorded.
         Nothing = 4,
     } otherwise Nothing
 }
 
 impl LibcCookie {
-    /// The cookie as the kernel stores it.
+    /// The cookie in the form in which the kernel stores it.
     pub const fn to_bits(self) -> u64 {
         let LibcFunction { operation, object, second, outcome, looks_at_mutex } = self.function;
         self.counters as u64
@@ -149,11 +149,11 @@ impl LibcCookie {
     }
 }
 
-/// Most functions with probes in all C libraries together.
+/// Largest number of functions with probes in all C libraries together.
 pub const MAX_LIBC_SITES: usize = 16_384;
 
-/// The place of a function, and properties of its library. The user side writes it before the function's first probe.
-/// Addresses are as linked.
+/// The place of a function, and properties of its library. User space writes it before the function's first probe is
+/// attached. Addresses are as linked.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct LibcSite {
@@ -165,7 +165,7 @@ pub struct LibcSite {
     pub text_to: u64,
     /// Address of the word with the distance from the thread pointer to `errno`; 0: see the next field.
     pub errno_slot: u64,
-    /// That distance, if there is no such word.
+    /// The distance from the thread pointer to `errno`, if there is no such word.
     pub errno_distance: i64,
     /// 1 if `errno` can be found.
     pub errno_known: u32,
@@ -173,7 +173,7 @@ pub struct LibcSite {
     pub layout: u32,
 }
 
-/// Most ranges of [`LibcProcess::own`].
+/// Largest number of ranges in [`LibcProcess::own`].
 pub const MAX_OWN_RANGES: usize = 6;
 
 /// Facts about a process with probes on its libc, for the kernel program.
@@ -183,9 +183,9 @@ pub struct LibcProcess {
     /// Addresses (from, up to) of libc's own code in further files: calls from it are no calls of the program. The
     /// first range is the loader's, which the kernel program itself sets when a new program starts; then there are no others.
     pub own: [[u64; 2]; MAX_OWN_RANGES],
-    /// The device of its PID namespace in the kernel's encoding, if that is not the first namespace.
+    /// Device of the process's PID namespace in the kernel's encoding, if it is not the first namespace.
     pub namespace_device: u64,
-    /// The inode of its PID namespace; 0: it is in the first namespace.
+    /// Inode of the process's PID namespace; 0: the process is in the first namespace.
     pub namespace_inode: u64,
 }
 
@@ -202,8 +202,8 @@ pub enum MutexLayout {
     Musl = 2,
 }
 
-/// Calls in progress that the program keeps for one thread. Calls are nested in the routine of `once` and in
-/// signal handlers.
+/// Largest number of calls in progress that the program keeps for one thread. Calls are nested in the routine of
+/// `once`, and in signal handlers.
 pub const MAX_OPEN_OPERATIONS: usize = 8;
 
 /// A thread's calls in progress, the outermost first. At the end, the user side reads those that remain.
@@ -226,7 +226,7 @@ pub struct OpenOperation {
     pub stack_pointer: u64,
     /// The return address.
     pub caller: u64,
-    /// When it began.
+    /// Time at which the call began (`CLOCK_MONOTONIC` nanoseconds).
     pub began_ns: u64,
     /// The first argument, if the object comes from there.
     pub object: u64,
@@ -234,7 +234,7 @@ pub struct OpenOperation {
     pub second: u64,
     /// The [`LibcCookie`] of the function.
     pub cookie: u64,
-    /// Distance of the library from the address for which it was linked.
+    /// Distance of the library from the address for which it was linked, bytes.
     pub base: u64,
     /// Flags of the operation that are known so far.
     pub flags: u64,

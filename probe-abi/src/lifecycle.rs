@@ -16,7 +16,7 @@ pub struct Fork {
     pub child_pid: u32,
     /// The child's start time (`task_struct.start_time`, `CLOCK_MONOTONIC`), 0 if not known.
     pub child_start_ns: u64,
-    /// The child's name as the kernel keeps it, NUL padded.
+    /// Name of the child in the kernel's form, padded with NUL.
     pub comm: [u8; 16],
 }
 
@@ -41,7 +41,7 @@ pub struct Exec {
 pub struct Exit {
     /// `tid`/`pid` are the thread that ends.
     pub header: Header,
-    /// 1 if it was the last thread of its process, else 0.
+    /// 1 if the thread was the last one of its process, else 0.
     pub last_of_process: u32,
     /// Nice value and allowed CPUs of the thread, see [`Exit::nice`] and [`Exit::cpus`]; 0: not known.
     pub placement: u32,
@@ -78,7 +78,7 @@ impl Exit {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Rename {
-    /// `tid`/`pid` are the thread that did it.
+    /// `tid`/`pid` are the thread that made the change.
     pub header: Header,
     /// The renamed thread.
     pub renamed_tid: u32,

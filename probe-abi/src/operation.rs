@@ -7,22 +7,22 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 ///
 /// There are two writers, never both for one call: the library that is put before libc in launched programs
 /// (`probe-preload`), and probes on libc's functions in attached ones. In the library's records, the header's `cpu` is
-/// [`Header::NO_CPU`], and its `sequence` numbers the records of one thread's ring. In a probe's record both are the
-/// CPU's, as in every other record. The context is always `Task`.
+/// [`Header::NO_CPU`], and its `sequence` numbers the records of one thread's ring. In a probe's record both numbers
+/// are those of the CPU, as in every other record. The context is always `Task`.
 ///
-/// An operation that does not return (`pthread_exit`) is written when it begins: `began_ns` is then the
-/// header's time. An operation that was cancelled, or left with `longjmp`, is never written.
+/// An operation that does not return (`pthread_exit`) is recorded when it begins: `began_ns` is then the header's time.
+/// An operation that was cancelled, or left by `longjmp`, is never recorded.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Operation {
     /// `tid`/`pid` are the caller, `time_ns` is when the call returned. A lock is held from some instant in
     /// `began_ns..=time_ns` of its acquisition to some instant in the same span of its release.
     pub header: Header,
-    /// When the call began (`CLOCK_MONOTONIC` nanoseconds).
+    /// Time at which the call began (`CLOCK_MONOTONIC` nanoseconds).
     pub began_ns: u64,
     /// Address of the object in the caller's memory; for create, join and detach the `pthread_t`; for exit 0.
     pub object: u64,
-    /// Condition waits: address of the mutex, which is released meanwhile. Barrier and semaphore init: the count.
+    /// Condition waits: address of the mutex, which is released during the wait. Barrier and semaphore init: the count.
     /// Mutex, rwlock and condition init: 0. All others: 0.
     pub second: u64,
     /// Return address of the call: the instruction after it.
@@ -60,7 +60,7 @@ impl OperationFlags {
     pub const KIND_KNOWN: u16 = 256;
     /// `once`: this call ran the initialization.
     pub const RAN: u16 = 512;
-    /// In a [`crate::Burst`]: the object is a read-write lock that was taken for reading, no mutex.
+    /// In a [`crate::Burst`]: the object is a read-write lock that was taken for reading, not a mutex.
     pub const READS: u16 = 1024;
 }
 
@@ -78,7 +78,7 @@ macro_rules! operations {
             /// Every operation, in order of its number.
             pub const ALL: &'static [SyncOperation] = &[$(SyncOperation::$name,)*];
 
-            /// The operation of a number, or `None` for one that this version does not know.
+            /// The operation with this number, or `None` for a number that this version does not know.
             pub const fn from_number(number: u16) -> Option<SyncOperation> {
                 match number {
                     $($number => Some(SyncOperation::$name),)*
@@ -182,7 +182,7 @@ operations! {
     /// `pthread_once`: operations of the initialization itself were written before.
     Once = 80 "once",
 
-    /// `pthread_create`: it made the thread of the only `Fork` of this thread meanwhile.
+    /// `pthread_create`: it created the thread of the only `Fork` that this thread caused during the call.
     ThreadCreate = 88 "thread create",
     /// `pthread_join`, or `_timedjoin_np` or `_clockjoin_np`, which have a time limit.
     ThreadJoin = 89 "thread join",
@@ -190,7 +190,7 @@ operations! {
     ThreadTryJoin = 90 "thread tryjoin",
     /// `pthread_detach`
     ThreadDetach = 91 "thread detach",
-    /// `pthread_exit`, written when it begins. A thread that returns from its first function has none.
+    /// `pthread_exit`, recorded when it begins. A thread that returns from its first function has no such operation.
     ThreadExit = 92 "thread exit",
     /// No function: nothing further that this thread does is recorded, since it, or another process, has
     /// forbidden it the calls that recording needs. The locks that it holds are unknown from here on.
@@ -229,7 +229,7 @@ impl SyncFamily {
         SyncFamily::Thread,
     ];
 
-    /// The family of a number, or `None` for one that this version does not know.
+    /// The family with this number, or `None` for a number that this version does not know.
     pub fn from_number(number: u8) -> Option<SyncFamily> {
         SyncFamily::ALL.get(usize::from(number)).copied()
     }
@@ -249,7 +249,7 @@ impl SyncFamily {
 }
 
 impl SyncOperation {
-    /// The family that it belongs to.
+    /// The family to which the operation belongs.
     pub const fn family(self) -> SyncFamily {
         match self as u16 {
             0..32 => SyncFamily::Mutex,

@@ -24,10 +24,10 @@ pub enum Record {
     Burst(Burst),
 }
 
-/// Why some bytes are not a record.
+/// Why some bytes do not form a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecodeError {
-    /// Fewer bytes than the header or than the record of this kind.
+    /// There are fewer bytes than a header, or than a record of this kind.
     Short {
         /// Bytes that were there.
         got_bytes: usize,
@@ -37,8 +37,8 @@ pub enum DecodeError {
 }
 
 impl Record {
-    /// Reads one record from the start of `bytes`. Bytes after the record are ignored (ring buffers round sizes
-    /// up to 8 bytes).
+    /// Reads one record from the start of `bytes`. Bytes after the record are ignored, since ring buffers round sizes
+    /// up to 8 bytes.
     #[inline]
     pub fn decode(bytes: &[u8]) -> Result<Record, DecodeError> {
         let short = DecodeError::Short { got_bytes: bytes.len() };
@@ -120,7 +120,7 @@ impl Record {
         }
     }
 
-    /// Bytes of a record of this kind.
+    /// Size of a record of this kind, bytes.
     pub const fn size_of(kind: Kind) -> usize {
         match kind {
             Kind::Switch => size_of::<Switch>(),

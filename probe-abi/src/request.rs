@@ -1,4 +1,4 @@
-//! Requests over stream sockets, as the kernel programs count them: sums in a map, not records.
+//! Requests over stream sockets. The kernel programs count them as sums in a map, not as records.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -18,21 +18,22 @@ pub struct RequestKey {
     pub served: u32,
 }
 
-/// The sums for one [`RequestKey`] on one CPU.
+/// Sums of requests for one [`RequestKey`] on one CPU.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct RequestCounts {
     /// Requests whose answer has begun.
     pub count: u64,
-    /// Time in the socket before a thread read them, nanoseconds; 0 for requests that are sent.
+    /// Time in the socket before a thread read the requests, summed, nanoseconds; 0 for requests that the process
+    /// sends.
     pub queued_ns: u64,
-    /// Time from then, or from when they were sent, until the answer began, nanoseconds.
+    /// Time from the reading or sending of a request until its answer began, summed, nanoseconds.
     pub answered_ns: u64,
-    /// Time from one answer until the next request on the same socket, nanoseconds.
+    /// Time from an answer until the next request on the same socket, summed, nanoseconds.
     pub between_ns: u64,
-    /// Number of requests that came after an answer on their socket.
+    /// Number of requests that followed an answer on the same socket.
     pub again: u64,
-    /// Time that those took, nanoseconds.
+    /// Time that the `again` requests took, summed, nanoseconds.
     pub again_ns: u64,
     /// The longest time in the socket and until the answer together, nanoseconds.
     pub longest_ns: u64,
@@ -40,8 +41,8 @@ pub struct RequestCounts {
     pub buckets: [u64; REQUEST_BUCKETS],
 }
 
-/// A socket in use, and its last message. It is kept at [`OpenSocket::place`]; another socket with the same place
-/// replaces it.
+/// A socket in use, and its last message. The entry is stored at [`OpenSocket::place`]; another socket with the same
+/// place replaces it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct OpenSocket {
@@ -51,13 +52,14 @@ pub struct OpenSocket {
     pub unasked: u64,
     /// Number of the stretch in which requests are counted.
     pub stretch: u64,
-    /// The key of the sum to which its requests are added.
+    /// The key of the sum to which the socket's requests are added.
     pub key: RequestKey,
-    /// When the request came in that is not read or not answered yet (`CLOCK_MONOTONIC` nanoseconds); 0: not known.
+    /// Arrival of the request that is not read or not answered yet (`CLOCK_MONOTONIC` nanoseconds); 0: not known.
     pub arrived_ns: u64,
-    /// When the request that is not answered yet was read or sent (`CLOCK_MONOTONIC` nanoseconds); 0: there is none.
+    /// Time at which the request that is not answered yet was read or sent (`CLOCK_MONOTONIC` nanoseconds); 0: there is
+    /// no such request.
     pub began_ns: u64,
-    /// When the last request was answered (`CLOCK_MONOTONIC` nanoseconds); 0: not known.
+    /// Time at which the last request was answered (`CLOCK_MONOTONIC` nanoseconds); 0: not known.
     pub ended_ns: u64,
 }
 
@@ -65,27 +67,27 @@ pub struct OpenSocket {
 pub const OPEN_SOCKETS: u32 = 1 << 16;
 
 impl OpenSocket {
-    /// The place of a socket by its number (multiplicative hashing, Knuth 6.4).
+    /// The place of a socket in the map, from its number (multiplicative hashing, Knuth 6.4).
     pub const fn place(socket: u64) -> u32 {
         (socket.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as u32
     }
 }
 
-/// Most different [`RequestKey`]s that are counted.
+/// Largest number of different [`RequestKey`]s that are counted.
 pub const MAX_REQUEST_KEYS: u32 = 1 << 10;
 
-/// Most ports on which recorded processes listen.
+/// Largest number of ports on which recorded processes listen.
 pub const MAX_LISTENING: u32 = 1 << 10;
 
 /// Buckets of [`RequestCounts`]: four for each doubling, from 1 us to an hour.
 pub const REQUEST_BUCKETS: usize = 128;
 
-/// The shortest time that has a bucket of its own: 2^10 ns.
+/// Logarithm of the shortest time that has a bucket of its own: 2^10 ns.
 const FIRST_BUCKET_BITS: u32 = 10;
 
 /// The bucket of a length in nanoseconds.
 pub const fn request_bucket(ns: u64) -> usize {
-    // The number of the highest bit, without an instruction for it.
+    // The number of the highest bit that is set, computed without an instruction for it.
     let mut bits = 0u32;
     let mut rest = ns;
     let mut step = 32u32;

@@ -9,7 +9,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 pub struct Sample {
     /// `tid`/`pid` are the thread. `sequence` numbers the samples of a CPU, apart from its other records.
     pub header: Header,
-    /// Number of the stack, whose note (`NoteKind::Stack`) comes before the first sample that uses it; 0: the stack is
+    /// Number of the stack, whose note (`NoteKind::Stack`) precedes the first sample that refers to it; 0: the stack is
     /// not known.
     pub stack: u32,
     /// A [`SampleReason`] as a byte.
@@ -34,7 +34,7 @@ pub enum SampleReason {
 }
 
 impl SampleReason {
-    /// The reason of a byte, or `None` for one that this version does not know.
+    /// The reason with this byte, or `None` for a byte that this version does not know.
     pub const fn from_byte(byte: u8) -> Option<SampleReason> {
         match byte {
             0 => Some(SampleReason::Tick),
@@ -48,13 +48,13 @@ impl SampleReason {
 /// Bits of [`Sample::flags`].
 pub struct SampleFlags;
 impl SampleFlags {
-    /// The stack continues above its last frame: it was too deep, or not enough bytes were copied.
+    /// The stack continues above its last frame: either it was too deep, or too few bytes were copied.
     pub const TRUNCATED: u8 = 1;
     /// The thread was in the kernel (a system call, a fault): the stack is that in user space.
     pub const IN_KERNEL: u8 = 2;
 }
 
-/// How the programs take stacks.
+/// How the kernel programs take stacks.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sampling {
@@ -74,7 +74,7 @@ pub const RAW_STACK_KIND: u8 = 128;
 /// Kind byte of a [`RawCopy`], likewise.
 pub const RAW_COPY_KIND: u8 = 129;
 
-/// Frames that a kernel with its usual limit (`kernel.perf_event_max_stack`) follows.
+/// Largest number of frames that a kernel with its default limit (`kernel.perf_event_max_stack`) follows.
 pub const RAW_FRAMES: usize = 127;
 
 /// A stack found by frame pointers.
@@ -91,7 +91,7 @@ pub struct RawStack {
     pub count: u16,
     /// 1 if the last frame is one of [`SampledCode::roots`], else 0.
     pub at_root: u16,
-    /// As [`RawCopy::call`].
+    /// The same as [`RawCopy::call`].
     pub call: u16,
     /// The words at the stack pointer. In a function that has not set its frame pointer yet, one of them leads to its caller,
     /// which frame pointers skip. 0: not known.
@@ -102,13 +102,13 @@ pub struct RawStack {
     pub frames: [u64; RAW_FRAMES],
 }
 
-/// Bytes of code that hold the longest instruction (Intel SDM, volume 2, section 2.3.11), and one more.
+/// Number of bytes of code: the longest instruction (Intel SDM, volume 2, section 2.3.11), and one more.
 pub const CODE_BYTES: usize = 16;
 /// Bytes of code after a place: some ten instructions, which may store what was loaded before.
 pub const NEXT_CODE_BYTES: usize = 48;
 
-/// The code around the place where a thread was, and its registers, which show what its last instruction changed: the slow
-/// instruction is the one before an interrupt. Valid for ticks in user space only.
+/// The code around the place where a thread was, and its registers. Together they show what its last instruction
+/// changed: the slow instruction is the one before an interrupt. Valid for ticks in user space only.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct LastInstruction {
@@ -120,12 +120,13 @@ pub struct LastInstruction {
     pub registers: [u64; REGISTERS.len()],
 }
 
-/// DWARF's numbers (System V ABI for AMD64, figure 3.36) of the registers that begin the kernel's `pt_regs`, in its order.
+/// DWARF's numbers (System V ABI for AMD64, figure 3.36) of the registers with which the kernel's `pt_regs` begins, in
+/// the order of `pt_regs`.
 pub const REGISTERS: [u8; 15] = [15, 14, 13, 12, 6, 3, 11, 10, 9, 8, 0, 2, 1, 4, 5];
 
-/// Stack bytes are copied in pieces of this size, so that no piece lies on two pages.
+/// Size of the pieces in which stack bytes are copied, bytes; no piece lies on two pages.
 pub const COPY_PIECE: usize = 1024;
-/// Most pieces of a stack.
+/// Largest number of pieces copied of a stack.
 pub const COPY_PIECES: usize = 16;
 
 /// A copied stack.
@@ -152,13 +153,13 @@ pub struct RawCopy {
     pub from: u64,
     /// The thread's last instruction.
     pub last: LastInstruction,
-    /// The stack from `from` on, towards its callers.
+    /// Bytes of the stack from `from` on, towards the callers.
     pub bytes: [u8; COPY_PIECE * COPY_PIECES],
 }
 
-/// Most ranges of code in [`SampledCode::keeping`].
+/// Largest number of ranges of code in [`SampledCode::keeping`].
 pub const MAX_KEEPING: usize = 8;
-/// Most addresses in [`SampledCode::roots`].
+/// Largest number of addresses in [`SampledCode::roots`].
 pub const MAX_ROOTS: usize = 8;
 
 /// Facts about the code of a process, which the user side learns from the first stacks.

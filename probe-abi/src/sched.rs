@@ -3,7 +3,7 @@
 use crate::{Call, Descriptor, Header};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// `sched_switch`: the header's thread left the CPU, `next_tid` takes it.
+/// `sched_switch`: the header's thread left the CPU, and `next_tid` takes it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Switch {
@@ -40,21 +40,21 @@ impl SwitchFlags {
     /// Position of four bits that hold the [`Descriptor`](crate::Descriptor) in the system call's first argument, as a number.
     pub const DESCRIPTOR_SHIFT: u32 = 8;
 
-    /// The descriptor in these flags.
+    /// The kind of descriptor in these flags.
     pub const fn descriptor(flags: u32) -> Descriptor {
         Descriptor::from_number(flags >> Self::DESCRIPTOR_SHIFT & 0xf)
     }
 }
 
 /// The header's thread is about to leave a CPU to which no [`Switch`] took it, since the kernel did not report that
-/// switch. This record comes right before the switch that is reported.
+/// switch. This record directly precedes the switch that the kernel reported.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Ran {
     /// `tid`/`pid` are the thread that leaves.
     pub header: Header,
-    /// CPU time that the kernel has counted for the thread since it came, nanoseconds. Time that interrupts and the host
-    /// took meanwhile may be missing from it.
+    /// CPU time that the kernel has counted for the thread since it came to the CPU, nanoseconds. Time that interrupts
+    /// and the host took in between may be missing.
     pub ran_ns: u64,
 }
 
@@ -71,13 +71,13 @@ pub struct Waking {
     pub wakee_pid: u32,
     /// [`WakingFlags`] bits.
     pub flags: u32,
-    /// The wakee's kernel task state just before (`TASK_*` bits), 0 if it was running or is new: waking a
+    /// The wakee's kernel task state just before the wake-up (`TASK_*` bits), 0 if it was running or is new: waking a
     /// thread that did not sleep ends no wait.
     pub wakee_state: u32,
     /// Number of the system call by which the current thread wakes; that of [`Call::NONE`] if it is in none, or was
     /// merely interrupted.
     pub waker_call: u32,
-    /// In interrupt context, the [`Cause`] as a number.
+    /// In an interrupt context: the [`Cause`] as a number.
     pub cause: u32,
     /// The system call in which the wakee sleeps, or was about to sleep; [`Call::NONE`] if there is none.
     pub wakee_call: Call,
@@ -87,7 +87,7 @@ pub struct Waking {
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cause {
-    /// No interrupt, or an unreported one (a message from another CPU).
+    /// There is no interrupt, or it was not reported (a message from another CPU).
     None = 0,
     /// A high-resolution timer, or the timer wheel's soft interrupt.
     Timer = 1,
@@ -133,13 +133,14 @@ impl WakingFlags {
     pub const NEW: u32 = 1;
     /// The current thread belongs to a tracked process.
     pub const WAKER_TRACKED: u32 = 2;
-    /// The wakee has a pending signal that it does not block: the signal wakes it.
+    /// The wakee has a pending signal that it does not block: the signal wakes the wakee.
     pub const SIGNAL: u32 = 4;
-    /// The wakee waits in a futex call and was woken at another word than that of its call (requeued, or
-    /// one of several). The first argument in `wakee_call` is the address of that word.
+    /// The wakee waits in a futex call and was woken at another futex word than that of its call (requeued, or one of
+    /// several words). The first argument in `wakee_call` is the address of that word.
     pub const OTHER_WORD: u32 = 8;
-    /// A soft interrupt wakes it while it receives a packet that the current thread itself has just sent, in its own system
-    /// call, over the loopback device. So the current thread is the waker, and `waker_call` its call.
+    /// A soft interrupt wakes the thread while the interrupt receives a packet that the current thread itself has just
+    /// sent, in its own system call, over the loopback device. So the current thread is the waker, and `waker_call` its
+    /// call.
     pub const OWN_PACKET: u32 = 16;
 }
 

@@ -1,8 +1,9 @@
-//! A stamp in the kernel programs' object file, which identifies the version of this crate with which they were built.
+//! A stamp in the kernel programs' object file. It identifies the version of this crate with which the programs were
+//! built.
 //!
-//! Two builds fit together only if this crate was the same in both: a setting at another offset makes the
-//! kernel's verifier refuse, a field with another meaning gives wrong numbers. A version number is easily forgotten
-//! in a change, so the stamp also has a hash of this crate's source, in addition to [`crate::ABI_VERSION`].
+//! Two builds fit together only if this crate was the same in both: if a setting has another offset, the kernel's
+//! verifier refuses the program; if a field has another meaning, numbers are wrong. A version number is easily
+//! forgotten in a change. So the stamp also has a hash of this crate's source, in addition to [`crate::ABI_VERSION`].
 
 /// Name of the object file's section that holds [`ABI_STAMP`].
 pub const ABI_STAMP_SECTION: &str = "longpole_abi";
@@ -25,7 +26,8 @@ pub const ABI_STAMP: [u8; 24] = {
     stamp
 };
 
-/// Every file of this crate that kernel and user side both depend on; a test compares it with the folder.
+/// Every file of this crate on which both kernel programs and user space depend; a test compares the list with the
+/// folder.
 const SOURCES: [(&str, &[u8]); 16] = [
     ("burst.rs", include_bytes!("burst.rs")),
     ("call.rs", include_bytes!("call.rs")),
@@ -59,7 +61,7 @@ const fn source_hash() -> u64 {
 const FNV_START: u64 = 0xcbf2_9ce4_8422_2325;
 const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;
 
-/// FNV-1a over the lines of a source file without their indentation. Lines that are comments are left out, since they
+/// FNV-1a over the lines of a source file without their indentation. Lines that are comments are skipped, since they
 /// change nothing.
 const fn hash_code(start: u64, source: &[u8]) -> u64 {
     let mut hash = start;

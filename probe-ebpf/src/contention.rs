@@ -95,7 +95,7 @@ pub fn contention_begin(arguments: BtfTracePointContext) -> i32 {
     0
 }
 
-/// A thread has got a lock for which it waited, or has given up. Arguments: the lock's address, `int ret`.
+/// A thread has got a lock for which it waited, or has given up waiting. Arguments: the lock's address, `int ret`.
 #[btf_tracepoint(function = "contention_end")]
 pub fn contention_end(arguments: BtfTracePointContext) -> i32 {
     let task = Task::current();
@@ -117,13 +117,13 @@ pub fn contention_end(arguments: BtfTracePointContext) -> i32 {
     0
 }
 
-/// Whether an open wait is that of this thread for this lock.
+/// Whether an open wait is of this thread and for this lock.
 #[inline(always)]
 fn is_of(open: *mut OpenContention, lock: u64, tid: u32) -> bool {
     get!(open, lock) == lock && get!(open, tid) == u64::from(tid)
 }
 
-/// How long a wait has spun until now.
+/// Time for which a wait has spun until now, nanoseconds.
 #[inline(always)]
 fn spun_until(open: *mut OpenContention, now_ns: u64) -> u64 {
     let spins = get!(open, flags) as u32 & ContentionFlags::SPIN != 0;
@@ -131,7 +131,7 @@ fn spun_until(open: *mut OpenContention, now_ns: u64) -> u64 {
     spun_ns.wrapping_add(get!(open, spun_ns))
 }
 
-/// Ends a wait and adds it to the sum of its kind.
+/// Ends a wait, and adds it to the sum of its kind.
 #[inline(always)]
 fn count(open: *mut OpenContention, task: Task, pid: u32) {
     let now_ns = ring::now_ns();

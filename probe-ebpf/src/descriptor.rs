@@ -6,7 +6,7 @@ use probe_abi::{Call, Descriptor};
 
 use crate::{kernel::Task, settings::setting};
 
-/// `S_IFMT` and its values (`include/uapi/linux/stat.h`).
+/// `S_IFMT` and the file types (`include/uapi/linux/stat.h`).
 const TYPE: u16 = 0o170_000;
 const PIPE: u16 = 0o010_000;
 const CHARACTER_DEVICE: u16 = 0o020_000;
@@ -24,7 +24,7 @@ pub fn descriptor(task: Task, call: Call) -> Descriptor {
     if setting!(descriptors_known) == 0 || !Descriptor::is_first_argument_of(call.number) {
         return Descriptor::Unknown;
     }
-    // Such a call takes only one kind of descriptor, as in event loops, so the file need not be read.
+    // Such a call accepts only one kind of descriptor, as in event loops, so the file need not be read.
     if let Some(told) = Descriptor::told_by(call.number) {
         return told;
     }
@@ -68,7 +68,7 @@ fn look(task: Task, number: u32) -> Option<Descriptor> {
     })
 }
 
-/// The kind of an anonymous file, by the name that the kernel gives it; the first eight bytes are enough.
+/// The kind of an anonymous file, from the name that the kernel gives it; the first eight bytes are enough.
 #[inline(always)]
 fn anonymous(file: u64) -> Option<Descriptor> {
     let entry: u64 = read(file, setting!(file_dentry))?;

@@ -15,8 +15,8 @@ use crate::{memory, settings::setting};
 #[map]
 static TRACKED: Array<u64> = Array::with_max_entries(PID_LIMIT / 64, BPF_F_MMAPABLE);
 
-/// When recorded children were born (`CLOCK_MONOTONIC` nanoseconds). Their id may have been another
-/// process's a moment ago, recorded or not: that one's end must not end the child's recording.
+/// Times at which recorded children were born (`CLOCK_MONOTONIC` nanoseconds). A child's id may have been that of
+/// another process a moment ago, recorded or not: the end of that process must not end the child's recording.
 #[map]
 static BORN: HashMap<u32, u64> = HashMap::with_max_entries(16_384, BPF_F_NO_PREALLOC);
 
@@ -29,7 +29,7 @@ pub fn is_tracked(pid: u32) -> bool {
     word >> (pid & 63) & 1 != 0
 }
 
-/// Records a process from now on, unless it is longpole itself.
+/// Records a process from now on, unless the process is longpole itself.
 #[inline(always)]
 fn track(pid: u32) {
     if pid == setting!(own_pid) {
@@ -45,7 +45,7 @@ fn track(pid: u32) {
 #[inline(always)]
 pub fn born(pid: u32, start_ns: u64, wanted: bool) {
     if wanted {
-        // Without room in the map it may be forgotten too early; that many at once have not occurred.
+        // Without room in the map, the child may be forgotten too early; that number at once has not occurred.
         let _ = BORN.insert(&pid, &start_ns, 0);
         track(pid);
     } else if is_tracked(pid) {
@@ -57,14 +57,14 @@ pub fn born(pid: u32, start_ns: u64, wanted: bool) {
 /// Whether a process was born during the recording and has lived for less than `settled_ns`.
 #[inline(always)]
 pub fn is_young(pid: u32, time_ns: u64, settled_ns: u64) -> bool {
-    // SAFETY: the value is read at once; if it is changed meanwhile, it is either of the two.
+    // SAFETY: the value is read at once; if another CPU changes it during that, the result is either of the two values.
     unsafe { BORN.get(&pid) }.is_some_and(|&born_ns| time_ns.wrapping_sub(born_ns) < settled_ns)
 }
 
-/// Forgets a process that has ended, unless its id belongs to a younger process by now.
+/// Forgets a process that has ended, unless its id already belongs to a younger process.
 #[inline(always)]
 pub fn gone(pid: u32, start_ns: u64) {
-    // SAFETY: the value is read at once; if it is changed meanwhile, it is either of the two.
+    // SAFETY: the value is read at once; if another CPU changes it during that, the result is either of the two values.
     if let Some(&owner_ns) = unsafe { BORN.get(&pid) } {
         if owner_ns != start_ns {
             return;
@@ -74,7 +74,7 @@ pub fn gone(pid: u32, start_ns: u64) {
     untrack(pid);
 }
 
-/// Clears the bit of a process, since another one may get its id.
+/// Clears the bit of a process, since another process may get the same id.
 #[inline(always)]
 fn untrack(pid: u32) {
     if let Some(word) = TRACKED.get_ptr_mut(pid >> 6) {

@@ -114,7 +114,7 @@ fn enter(time_ns: u64, tid: u32, pid: u32, function: u32, stack_pointer: u64) {
     let frames = match THREADS.get_ptr_mut(&tid) {
         Some(frames) => frames,
         None => {
-            // Fails only without memory or with too many threads; the look-up below shows it.
+            // This fails only without memory or with too many threads; the look-up below shows that.
             let _ = THREADS.insert(&tid, &NO_FRAMES, u64::from(BPF_ANY));
             match THREADS.get_ptr_mut(&tid) {
                 Some(frames) => frames,
@@ -129,7 +129,7 @@ fn enter(time_ns: u64, tid: u32, pid: u32, function: u32, stack_pointer: u64) {
             }
         }
     };
-    // Frames at or below the new one have ended: their place is taken.
+    // Frames at or below the new one have ended, so the new frame takes their place.
     let (mut depth, found) = scan(frames, stack_pointer, function, true);
     if let Some(index) = found {
         // SAFETY: the index is below the array's length, in a map value that only this thread uses.
@@ -140,7 +140,7 @@ fn enter(time_ns: u64, tid: u32, pid: u32, function: u32, stack_pointer: u64) {
             pass_silently(frames, time_ns, tid, pid, function, stack_pointer);
             return;
         }
-        // That frame, and all frames below it, have been left without an exit.
+        // That frame, and all frames below it, were left without an exit.
         depth = index as u64;
         set_depth(frames, depth);
     }
@@ -150,7 +150,7 @@ fn enter(time_ns: u64, tid: u32, pid: u32, function: u32, stack_pointer: u64) {
         return;
     }
     if is_too_deep(depth) {
-        // The call counts for its caller at the limit.
+        // The call is beyond the depth limit, so it counts for its caller at the limit.
         pass_silently(frames, time_ns, tid, pid, function, stack_pointer);
         return;
     }
@@ -194,7 +194,7 @@ fn exit(time_ns: u64, tid: u32, pid: u32, function: u32, stack_pointer: u64) {
     });
 }
 
-/// Counts a hit without a record of its own, since its cost in the thread's time must not count as the program's.
+/// Counts a hit that gets no record of its own: its cost in the thread's time must not count as the program's.
 #[inline(always)]
 fn pass_silently(frames: *mut Frames, time_ns: u64, tid: u32, pid: u32, function: u32, stack_pointer: u64) {
     let silent = memory::word(frames, offset_of!(Frames, silent));
@@ -205,7 +205,7 @@ fn pass_silently(frames: *mut Frames, time_ns: u64, tid: u32, pid: u32, function
     }
 }
 
-/// Returns the hits since the last record, which the present record reports, and clears them.
+/// Returns and clears the number of hits since the last record, which the present record reports.
 #[inline(always)]
 fn take_silent(frames: *mut Frames) -> u32 {
     let silent = memory::word(frames, offset_of!(Frames, silent));
@@ -253,12 +253,13 @@ struct Scan {
     inclusive: bool,
 }
 
-/// Handles one frame of a [`Scan`].
+/// Checks one frame of a [`Scan`].
 unsafe extern "C" fn is_looked_for(turn: u32, scan: *mut c_void) -> i64 {
     // SAFETY: `scan` passes a pointer to its `Scan`.
     let &Scan { frames, open, stack_pointer, function, inclusive } = unsafe { &*scan.cast::<Scan>() };
     let index = open.wrapping_sub(u64::from(turn));
-    // Hidden from the compiler, which would otherwise count addresses down from one that the verifier does not follow.
+    // The index is hidden from the compiler, which would otherwise count down addresses from one that the verifier does
+    // not follow.
     let place = black_box(index.wrapping_sub(1) as usize) & MASK;
     // SAFETY: the index is below the array's length, in a map value that only this thread uses.
     let frame = unsafe { (*frames).frames[place] };
@@ -289,7 +290,7 @@ fn set_depth(frames: *mut Frames, depth: u64) {
     unsafe { memory::store(memory::word(frames, offset_of!(Frames, depth)), depth) };
 }
 
-/// Counts a call; whether the function may still be recorded.
+/// Counts a call. Returns whether the function may still be recorded.
 #[inline(always)]
 pub fn count_call(function: u32, time_ns: u64) -> bool {
     let Some(counters) = FUNCTIONS.get_ptr_mut(function) else { return true };
@@ -326,7 +327,7 @@ pub fn count_call(function: u32, time_ns: u64) -> bool {
     true
 }
 
-/// Counts a call of any function on this CPU; whether there are too many in this window.
+/// Counts a call of any function on this CPU. Returns whether there are too many calls in this window.
 #[inline(always)]
 fn is_crowded(this_window: u64) -> bool {
     let Some(counters) = ring::this_cpu() else { return false };
@@ -369,6 +370,6 @@ fn record_enter(time_ns: u64, tid: u32, pid: u32, function: u32, stack_pointer: 
 /// Drops the frames of a thread that has ended or runs another program.
 #[inline(always)]
 pub fn forget_thread(tid: u32) {
-    // Most threads have none: nothing to do then.
+    // Most threads have no entry; then nothing happens.
     let _ = THREADS.remove(&tid);
 }

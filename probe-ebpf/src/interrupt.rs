@@ -39,7 +39,8 @@ pub fn hrtimer_expire_exit(_: BtfTracePointContext) -> i32 {
 #[btf_tracepoint(function = "softirq_entry")]
 pub fn softirq_entry(arguments: BtfTracePointContext) -> i32 {
     let cause = Cause::of_soft_interrupt(arguments.arg::<u64>(0) as u32);
-    // A busy server's CPU gets here 100,000 times a second, so its counters are looked up once, and only it adds to this one.
+    // On a busy server's CPU this runs 100,000 times per second. So the CPU's counters are looked up once, and only
+    // this CPU adds to this counter.
     if let Some(counters) = ring::this_cpu() {
         let set = |offset, value: u64| {
             // SAFETY: a word of a map value.

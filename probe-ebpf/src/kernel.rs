@@ -82,7 +82,7 @@ impl Task {
         unsafe { field(self.0, setting!(task_state)) }
     }
 
-    /// When the thread was made, `CLOCK_MONOTONIC` nanoseconds.
+    /// Time at which the thread was created, `CLOCK_MONOTONIC` nanoseconds.
     #[inline(always)]
     pub fn start_ns(self) -> u64 {
         // SAFETY: a task and an offset of `task_struct`.
@@ -110,13 +110,13 @@ impl Task {
         Exit::placed(priority, if counted == allowed { mask as u32 } else { 0 })
     }
 
-    /// Whether no thread of its process is alive any more.
+    /// Whether no thread of the thread's process is alive any more.
     #[inline(always)]
     pub fn is_last_of_process(self) -> bool {
         behind::<i32>(pointer(self.0, setting!(task_signal)), setting!(signal_live)) == Some(0)
     }
 
-    /// Whether it is in a 32-bit system call, which has other numbers.
+    /// Whether the thread is in a 32-bit system call; these have other numbers.
     #[inline(always)]
     fn in_32_bit_call(self) -> bool {
         const TS_COMPAT: u32 = 2;
@@ -125,8 +125,8 @@ impl Task {
         status & TS_COMPAT != 0
     }
 
-    /// Whether a signal that it does not block is pending for it, or for its whole process. A sleep that signals can
-    /// end does not begin while there is one, so when such a thread is woken, the signal did it.
+    /// Whether a signal that the thread does not block is pending for the thread or for its process. A sleep that
+    /// signals can end does not begin while there is one, so when such a thread is woken, the signal did it.
     #[inline(always)]
     pub fn has_signal(self) -> bool {
         // SAFETY: a task and an offset of `task_struct`.
@@ -138,9 +138,9 @@ impl Task {
         (own | shared) & !blocked != 0
     }
 
-    /// CPU time since it last came to a CPU, nanoseconds; `None` if the kernel does not count that. Only for a
-    /// thread that is leaving its CPU, when the count is up to date. `came_with`: its CPU time when it came, if that was
-    /// read before the kernel forgot it.
+    /// CPU time since the thread last came to a CPU, nanoseconds; `None` if the kernel does not count that. Only for a
+    /// thread that is leaving its CPU, when the count is up to date. `came_with`: the thread's CPU time when it came,
+    /// if that was read before the kernel forgot it.
     #[inline(always)]
     pub fn ran_ns(self, came_with: Option<u64>) -> Option<u64> {
         let before = self.ran_before()?;
@@ -149,10 +149,10 @@ impl Task {
         Some(ran.saturating_sub(came_with.unwrap_or(before)))
     }
 
-    /// Its CPU time when it last came to a CPU, nanoseconds; `None` if the kernel does not count that.
+    /// CPU time of the thread when it last came to a CPU, nanoseconds; `None` if the kernel does not count that.
     #[inline(always)]
     pub fn ran_before(self) -> Option<u64> {
-        /// Priorities from this one on belong to the fair scheduler, the only one that notes where a turn began.
+        /// Priorities from this one on belong to the fair scheduler, the only scheduler that stores where a turn began.
         const FAIR: i32 = 100;
         if setting!(task_ran) == 0 {
             return None;
@@ -164,14 +164,14 @@ impl Task {
         (priority >= FAIR).then_some(before)
     }
 
-    /// The address of its name, for [`read_name`].
+    /// The address of the thread's name, for [`read_name`].
     #[inline(always)]
     pub fn name(self) -> *const u8 {
         self.0.wrapping_add(setting!(task_comm) as usize)
     }
 
-    /// The pre-emption counter of the CPU that it runs on. Only for the current thread. The counter's address never changes, so
-    /// it is looked up once for each CPU.
+    /// The pre-emption counter of the CPU on which the thread runs. Only for the current thread. The counter's address
+    /// never changes, so it is looked up once for each CPU.
     #[inline(always)]
     pub fn preempt_count(self) -> Option<u32> {
         let known = memory::word(ring::this_cpu()?, offset_of!(CpuCounters, preempt_count_at));
@@ -187,13 +187,13 @@ impl Task {
         behind(at as usize as *const u8, 0)
     }
 
-    /// The address of its open files, for the helper that reads kernel memory.
+    /// The address of the thread's open files, for the helper that reads kernel memory.
     #[inline(always)]
     pub fn files(self) -> u64 {
         pointer(self.0, setting!(task_files)) as usize as u64
     }
 
-    /// Number of the page at which its program's instructions begin, low 32 bits; 0 if unknown.
+    /// Number of the page at which the instructions of the thread's program begin, low 32 bits; 0 if unknown.
     #[inline(always)]
     pub fn first_page(self) -> u32 {
         if setting!(mm_start_code) == 0 {
@@ -203,7 +203,7 @@ impl Task {
         behind::<u64>(memory, setting!(mm_start_code)).map_or(0, |start| (start >> 12) as u32)
     }
 
-    /// Whether it has given up its memory, since it is ending. From then on its CPU has the mappings of the
+    /// Whether the thread has given up its memory because it is ending. From then on its CPU has the mappings of the
     /// previous process.
     #[inline(always)]
     pub fn has_no_memory(self) -> bool {
@@ -213,8 +213,8 @@ impl Task {
         pointer(self.0, setting!(task_mm)).is_null()
     }
 
-    /// Its thread pointer, if this kernel's offset of it is known. A change by user space without a system call
-    /// since the thread last came to a CPU is invisible.
+    /// The thread pointer, if this kernel's offset of it is known. A change by user space without a system call since
+    /// the thread last came to a CPU is invisible.
     #[inline(always)]
     pub fn thread_pointer(self) -> Option<u64> {
         let offset = setting!(task_thread_pointer);
@@ -225,14 +225,14 @@ impl Task {
         Some(unsafe { field(self.0, offset) })
     }
 
-    /// The registers with which it last entered the kernel from user space.
+    /// The registers with which the thread last entered the kernel from user space.
     #[inline(always)]
     pub fn registers(self) -> Registers {
         // SAFETY: the helper takes a task pointer from the kernel and returns a typed pointer to its `pt_regs`.
         Registers(unsafe { bpf_task_pt_regs(self.0.cast_mut().cast()) } as usize as *const u8)
     }
 
-    /// The system call that it is in.
+    /// The system call in which the thread is.
     #[inline(always)]
     pub fn call(self) -> Call {
         let registers = self.registers();
@@ -244,19 +244,19 @@ impl Task {
         Call { number, argument1: registers.argument::<1>() as u32, argument0: registers.argument::<0>() }
     }
 
-    /// The first argument of the system call that it is in.
+    /// The first argument of the system call in which the thread is.
     #[inline(always)]
     pub fn first_argument(self) -> u64 {
         self.registers().argument::<0>()
     }
 
-    /// Low half of the second argument of the system call that it is in.
+    /// Low half of the second argument of the system call in which the thread is.
     #[inline(always)]
     pub fn second_argument(self) -> u32 {
         self.registers().argument::<1>() as u32
     }
 
-    /// The number of the system call that it is in, or that of [`Call::NONE`].
+    /// Number of the system call in which the thread is, or that of [`Call::NONE`].
     #[inline(always)]
     pub fn call_number(self) -> u32 {
         let number = self.registers().call_number();
@@ -278,7 +278,8 @@ impl Socket {
         behind(self.0, setting!(sock_type)) == Some(SOCK_STREAM)
     }
 
-    /// The peer's port in network byte order, and above it its own. For a Unix socket the value has no meaning.
+    /// The peer's port in network byte order, and in the higher half the socket's own port. For a Unix socket the value
+    /// has no meaning.
     #[inline(always)]
     pub fn ports(self) -> u32 {
         // SAFETY: a socket and an offset of `sock`.
@@ -303,13 +304,13 @@ impl Socket {
         behind(self.0, setting!(sock_daddr)).unwrap_or(0)
     }
 
-    /// For a Unix socket: whether it, or the listening socket that it comes from, was given a name.
+    /// For a Unix socket: whether the socket, or the listening socket from which it comes, was given a name.
     #[inline(always)]
     pub fn has_name(self) -> bool {
         !pointer(self.0, setting!(unix_addr)).is_null()
     }
 
-    /// For a Unix socket: whether its peer was given a name.
+    /// For a Unix socket: whether the socket's peer was given a name.
     #[inline(always)]
     pub fn peer_has_name(self) -> bool {
         let peer = Socket(pointer(self.0, setting!(unix_peer)));

@@ -19,7 +19,7 @@ pub fn sched_process_fork(arguments: BtfTracePointContext) -> i32 {
     let child = Task(arguments.arg(1));
     let (child_tid, child_pid) = (child.tid(), child.pid());
     if child_pid != pid {
-        // A new process may get the id of one that has ended before that one is freed.
+        // A new process may get the id of a process that has ended before that one is freed.
         filter::born(child_pid, child.start_ns(), tracked && setting!(children) != 0);
     }
     if !tracked {

@@ -32,7 +32,7 @@ fn panic(_: &core::panic::PanicInfo) -> ! {
     loop {}
 }
 
-/// The version of `probe-abi` with which these programs were built; it is checked before they are loaded.
+/// The version of `probe-abi` with which these programs were built. It is checked before the programs are loaded.
 #[unsafe(link_section = "longpole_abi")]
 #[unsafe(no_mangle)]
 static ABI: [u8; 24] = probe_abi::ABI_STAMP;

@@ -38,7 +38,8 @@ use crate::{
 const ONCE: u8 = SyncOperation::Once as u8;
 const EOWNERDEAD: i32 = 130;
 
-/// A call less far below another one is libc's: a signal handler is further below (red zone, registers, 512 bytes of FP state).
+/// A call whose frame is less than this far below that of another call is libc's own: the frame of a signal handler is
+/// further below (red zone, registers, 512 bytes of FP state).
 const OWN_CALL_BYTES: u64 = 1024;
 
 const MASK: usize = MAX_OPEN_OPERATIONS - 1;
@@ -164,7 +165,7 @@ fn begin(hit: &Hit) {
         if is_part_of(&outer, hit, stack_pointer, caller) {
             return;
         }
-        // A call with the same frame as the new one has been left without a `ret`.
+        // A call with the same frame as the new one was left without a `ret`.
         depth -= u64::from(outer.stack_pointer == stack_pointer);
     }
     if depth as usize >= MAX_OPEN_OPERATIONS {
@@ -215,7 +216,7 @@ fn leave(hit: &Hit) {
         ObjectFrom::Created => 0,
     };
     let mut flags = top.flags as u16;
-    // Only the holder of a mutex, or the thread that has just made it, knows that its memory is valid.
+    // Only the holder of a mutex, or the thread that has just initialized it, knows that its memory is valid.
     if function.looks_at_mutex && (outcome == 0 || outcome == EOWNERDEAD) {
         flags |= kind(site, object);
     }
@@ -290,8 +291,8 @@ fn is_part_of(outer: &OpenOperation, hit: &Hit, stack_pointer: u64, caller: u64)
     if below >= OWN_CALL_BYTES {
         return false;
     }
-    // The routine of `once`, and functions that run when a thread ends, are the program's. An outer call that has been left in
-    // another way contains nothing.
+    // The routine of `once`, and functions that run when a thread ends, are the program's. An outer call that was left
+    // in another way contains no further calls.
     let (outer_operation, operation) = (outer_cookie.function.operation, hit.cookie.function.operation);
     let calls_back = outer_operation == ONCE || outer_operation == SyncOperation::ThreadExit as u8;
     (!calls_back || outer_operation == operation) && read_return_address(outer.stack_pointer) == outer.caller
@@ -315,8 +316,8 @@ fn depth_of(open: *mut OpenOperations) -> *mut u64 {
     memory::word(open, offset_of!(OpenOperations, depth))
 }
 
-/// Removes the call whose frame is at `stack_pointer`, with all calls inside of it. `None`: this is a `ret` of a function
-/// that libc uses itself, or of a call from before the probes came.
+/// Removes the call whose frame is at `stack_pointer`, with all calls inside it. `None`: this is the `ret` of a
+/// function that libc itself uses, or of a call that began before the probes were attached.
 #[inline(always)]
 fn take_at(open: *mut OpenOperations, stack_pointer: u64) -> Option<OpenOperation> {
     // SAFETY: a word of a map value.
@@ -337,7 +338,7 @@ fn take_at(open: *mut OpenOperations, stack_pointer: u64) -> Option<OpenOperatio
     None
 }
 
-/// Drops the innermost calls that have ended when one begins at `stack_pointer`: those below it on the same
+/// Drops the innermost calls that must have ended when a call begins at `stack_pointer`: those below it on the same
 /// stack. A call with the same frame is kept, since the new one may be a part of it.
 #[inline(always)]
 fn drop_gone(open: *mut OpenOperations, stack_pointer: u64) {
@@ -387,7 +388,7 @@ fn held_by_another(hit: &Hit, site: *const LibcSite, mutex: u64) -> bool {
     owner != own_number(hit)
 }
 
-/// The number of the current thread in its own PID namespace.
+/// The id of the current thread in its own PID namespace.
 #[inline(always)]
 fn own_number(hit: &Hit) -> u32 {
     let Some(process) = LIBC_PROCESSES.get_ptr(&hit.pid) else { return hit.tid };
@@ -431,7 +432,7 @@ fn write(
     });
 }
 
-/// Forgets the addresses of a process's libraries, since it runs another program.
+/// Forgets the addresses of a process's libraries, since the process runs another program.
 #[inline(always)]
 pub fn forget_libraries(pid: u32) {
     let Some(process) = LIBC_PROCESSES.get_ptr_mut(&pid) else { return };
@@ -444,6 +445,6 @@ pub fn forget_libraries(pid: u32) {
 /// Drops the calls of a thread that has ended or runs another program.
 #[inline(always)]
 pub fn forget_thread(tid: u32) {
-    // Most threads have none: nothing to do then.
+    // Most threads have no entry; then nothing happens.
     let _ = OPERATIONS.remove(&tid);
 }

@@ -72,8 +72,8 @@ macro_rules! set {
     };
 }
 
-/// Adds to a word of a sum of this CPU, without a lock. If another thread came in between, which has not been
-/// seen to matter, one of the two additions would be missing.
+/// Adds to a word of a sum of this CPU, without a lock. If another thread interrupts the addition, one of the two
+/// additions is missing; that has not been seen to matter.
 macro_rules! add {
     ($counts:ident, $field:ident, $value:expr) => {
         plus(memory::word($counts, offset_of!(RequestCounts, $field)), $value)
@@ -126,10 +126,10 @@ pub fn sk_data_ready(arguments: BtfTracePointContext) -> i32 {
 /// A TCP socket's state changes. Arguments: `sock`, `int oldstate`, `int newstate`.
 #[btf_tracepoint(function = "inet_sock_set_state")]
 pub fn inet_sock_set_state(arguments: BtfTracePointContext) -> i32 {
-    /// From Linux `include/net/tcp_states.h`.
+    /// Number of a socket's state, from Linux `include/net/tcp_states.h`.
     const TCP_LISTEN: i32 = 10;
     if arguments.arg::<i32>(2) == TCP_LISTEN && filter::is_tracked(Task::current().pid()) {
-        // If there is no room, its requests count as sent by the process.
+        // If there is no room for the port, its requests count as sent by the process.
         let _ = LISTENING.insert(&Socket(arguments.arg(0)).port(), &1, 0);
     }
     0
@@ -179,11 +179,11 @@ fn message(arguments: &BtfTracePointContext, pid: u32, is_read: bool) {
         lost();
         return;
     }
-    // If processes share the socket, the one that answers counts.
+    // If several processes share the socket, the one that answers counts.
     count(&RequestKey { pid, ..key }, [ended_ns, arrived_ns, began_ns, now_ns]);
 }
 
-/// Begins a request, unless this message is more of the open one.
+/// Begins a request, unless this message is a further part of the open one.
 #[inline(always)]
 fn begin(open: *mut OpenSocket, is_read: bool, began_ns: u64) {
     // A request whose answer was read before the request was noticed has ended.
@@ -259,7 +259,7 @@ fn key(socket: Socket, pid: u32) -> Option<RequestKey> {
     }
     if family == AF_UNIX {
         let served = socket.has_name();
-        // In a pair that was made together, neither end is a server.
+        // If a pair of sockets was made together, neither end is a server.
         if !served && !socket.peer_has_name() {
             return None;
         }

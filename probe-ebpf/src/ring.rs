@@ -20,7 +20,7 @@ use crate::{memory, settings::setting};
 /// The smallest possible ring. It only declares what kind of map a ring is.
 pub const PLACEHOLDER: usize = 4096;
 
-/// One ring for each CPU. The user side makes them before anything is attached, and sets their number.
+/// One ring for each CPU. User space creates the rings before anything is attached, and sets their number.
 #[btf_map]
 static RINGS: ArrayOfMaps<RingBuf<u64, PLACEHOLDER>, 1> = ArrayOfMaps::new();
 
@@ -44,13 +44,13 @@ macro_rules! count {
 }
 pub(crate) use count;
 
-/// This CPU's counters. They always exist, but the verifier cannot know that.
+/// The counters of this CPU. They always exist, but the verifier cannot know that.
 #[inline(always)]
 pub fn this_cpu() -> Option<*mut CpuCounters> {
     CPUS.get_ptr_mut(cpu())
 }
 
-/// The number of this CPU. The programs do not migrate.
+/// The number of this CPU. The programs do not migrate between CPUs.
 #[inline(always)]
 fn cpu() -> u32 {
     // SAFETY: the helper has no arguments.
@@ -64,7 +64,7 @@ pub fn now_ns() -> u64 {
     unsafe { bpf_ktime_get_ns() }
 }
 
-/// Writes one record of `kind` about `tid` of `pid`, or counts it as dropped.
+/// Writes one record of `kind` about thread `tid` of process `pid`, or counts it as dropped.
 #[inline(always)]
 pub fn write<T: IntoBytes + Immutable>(
     kind: Kind,

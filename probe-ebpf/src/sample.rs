@@ -40,10 +40,11 @@ static SAMPLED_CODE: HashMap<u32, SampledCode> = HashMap::with_max_entries(4_096
 static SAMPLE_SKIP_SHIFT: Array<u64> = Array::with_max_entries(2, 0);
 const OF_TICKS: u32 = 0;
 const OF_EVENTS: u32 = 1;
-/// With more than this, ticks would be more than a second apart, which is of no use.
+/// Largest shift for skipped ticks: with a larger one, ticks would be more than a second apart, which is of no use.
 const MOST_SKIP_SHIFT: u64 = 8;
 
-/// When a stack of a thread was last taken as it slept or woke another. Threads that share a place take turns.
+/// Time at which a stack of a thread was last taken when the thread slept or woke another. Threads that share a place
+/// take turns.
 #[map]
 static LAST_TAKEN: Array<u64> = Array::with_max_entries(PLACES, 0);
 const PLACES: u32 = 1 << 16;
@@ -78,7 +79,7 @@ struct Taken {
     call: u16,
 }
 
-/// The clock of this CPU ticks.
+/// Runs at each tick of this CPU's clock.
 #[perf_event]
 pub fn sample_tick(context: PerfEventContext) -> u32 {
     let task = Task::current();
@@ -122,16 +123,16 @@ fn skip_shift(of: u32) -> u64 {
 }
 
 /// The programs that take the stack of a thread that goes to sleep, and of one that wakes another: [`sample_block`] and
-/// [`sample_wake`]. The verifier checks each of them once, by itself. As a part of `sched_switch`, the same code would be
-/// checked on every path that leads there, which took most of the time for attaching. Until the user side has put them into
-/// these maps, no stack is taken. A map can hold programs of one tracepoint only.
+/// [`sample_wake`]. The verifier checks each of these programs once, by itself. As a part of `sched_switch`, the same
+/// code would be checked on every path that leads there, which would take most of the time for attaching. Until user
+/// space has put the programs into these maps, no stack is taken. A map can hold programs of one tracepoint only.
 #[map]
 static BLOCK_SAMPLER: ProgramArray = ProgramArray::with_max_entries(1, 0);
 #[map]
 static WAKE_SAMPLER: ProgramArray = ProgramArray::with_max_entries(1, 0);
 
-/// The current thread goes to sleep, or wakes another, which its stack explains. If its stack is to be
-/// taken, this function does not return: it must be the last thing that a program does.
+/// The current thread goes to sleep, or wakes another one; its stack explains that. If its stack is to be taken, this
+/// function does not return, so it must be the last action of a program.
 #[inline(always)]
 pub fn at_event(
     context: &BtfTracePointContext,
@@ -269,7 +270,7 @@ fn innermost(cpu: u32, taken: Taken, header: Header) -> bool {
     true
 }
 
-/// Takes a stack by its frame pointers; `false` if there is no room, or they lead nowhere.
+/// Takes a stack by its frame pointers. `false`: there is no room, or the frame pointers lead nowhere.
 #[inline(always)]
 fn follow(cpu: u32, taken: Taken, header: Header, sampling: u32) -> bool {
     let Some(mut room) = sample_ring::reserve::<RawStack>(cpu) else { return false };
@@ -336,19 +337,19 @@ fn last_instruction(to: *mut u64, taken: Taken) {
     }
 }
 
-/// How far frame pointers lead.
+/// Where the frame pointers of a stack lead.
 enum Reach {
     /// To a root, after this many frames.
     Root(usize),
-    /// To their end, through code that keeps frame pointers all the way.
+    /// To their end, through code that keeps frame pointers everywhere.
     End,
-    /// Into code that does not keep them.
+    /// Into code that does not keep frame pointers.
     Lost,
 }
 
 #[inline(always)]
 fn reach(pid: u32, frames: *const u64, count: usize, time_ns: u64) -> Reach {
-    // SAFETY: the user side replaces values as a whole.
+    // SAFETY: user space replaces each value completely.
     let Some(code) = (unsafe { SAMPLED_CODE.get(&pid) }) else { return Reach::Lost };
     let mut search = Search { frames, code, outside: RAW_FRAMES as u64 };
     times(count as u32, is_outside, &mut search);
@@ -359,7 +360,7 @@ fn reach(pid: u32, frames: *const u64, count: usize, time_ns: u64) -> Reach {
     }
     // SAFETY: within the frames.
     let frame = unsafe { memory::load(frames.wrapping_add(place)) };
-    // Hidden from the compiler, which would otherwise make a comparison of it.
+    // The value is hidden from the compiler, which would otherwise make a comparison of it.
     let one = black_box(1);
     let mut root = 0;
     for root_place in 0..MAX_ROOTS {
@@ -368,7 +369,7 @@ fn reach(pid: u32, frames: *const u64, count: usize, time_ns: u64) -> Reach {
     if root >> 63 != 0 && place > 0 { Reach::Root(place + 1) } else { Reach::Lost }
 }
 
-/// Frames of a stack, and facts about their code.
+/// Frames of a stack, and facts about their code, for a search of one frame.
 struct Search {
     frames: *const u64,
     code: *const SampledCode,
@@ -418,7 +419,7 @@ fn copy(cpu: u32, taken: Taken, header: Header) -> bool {
     let stack_pointer = registers.stack_pointer();
     let from = stack_pointer & !(COPY_PIECE as u64 - 1);
     let bytes = memory::word(to, offset_of!(RawCopy, bytes)).cast::<u8>();
-    // SAFETY: the user side replaces values as a whole.
+    // SAFETY: user space replaces each value completely.
     let enough = unsafe { SAMPLED_CODE.get(&taken.pid) }.map_or(0, |code| code.copy_pieces) as usize;
     let most = if enough == 0 { setting!(copy_pieces) as usize } else { enough };
     let mut count = 0;

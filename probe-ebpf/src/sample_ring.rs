@@ -8,11 +8,11 @@ use aya_ebpf::{
 
 use crate::ring::{self, PLACEHOLDER};
 
-/// One ring for each CPU, as for records; none if nothing is sampled.
+/// One ring for each CPU, as for records; there are no rings if nothing is sampled.
 #[btf_map]
 static SAMPLE_RINGS: ArrayOfMaps<RingBuf<u64, PLACEHOLDER>, 1> = ArrayOfMaps::new();
 
-/// Room for a sample of this CPU, if there is any. It must be submitted or discarded.
+/// Reserves room for a sample of this CPU, if there is any. The room must be submitted or discarded.
 #[inline(always)]
 pub fn reserve<T: 'static>(cpu: u32) -> Option<RingBufEntry<T>> {
     SAMPLE_RINGS.get(ring::place(cpu))?.reserve_untyped(0)

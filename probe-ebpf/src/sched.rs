@@ -17,7 +17,7 @@ use crate::{
     verifier::forget,
 };
 
-/// A CPU goes from one thread to another. Arguments: `bool preempt`, `prev`, `next`, `unsigned prev_state`.
+/// A CPU switches from one thread to another. Arguments: `bool preempt`, `prev`, `next`, `unsigned prev_state`.
 #[btf_tracepoint(function = "sched_switch")]
 pub fn sched_switch(arguments: BtfTracePointContext) -> i32 {
     let previous = Task(arguments.arg(1));
@@ -83,10 +83,10 @@ pub fn sched_switch(arguments: BtfTracePointContext) -> i32 {
     0
 }
 
-/// Checks that the thread that leaves a CPU is the one that came last, and returns whether it is not. If not, the kernel did
-/// not run the program for a switch, which none of the kernel's counters shows. Measured on a virtual machine: its first
-/// process, and one of its idle threads, leave their CPU without any tracer being called. The switch is counted if one of
-/// the two threads is recorded.
+/// Returns whether the thread that leaves a CPU is not the one that came last. Then the kernel did not run the program
+/// for a switch, which none of the kernel's counters shows. Measured on a virtual machine: its first process, and one
+/// of its idle threads, leave their CPU without any tracer being called. The switch is counted if one of the two
+/// threads is recorded.
 #[inline(always)]
 fn check_chain(previous: u32, previous_tracked: bool, next: u32, next_tracked: bool) -> bool {
     let Some(counters) = ring::this_cpu() else { return false };
@@ -103,7 +103,7 @@ fn check_chain(previous: u32, previous_tracked: bool, next: u32, next_tracked: b
     // A packet that the leaving thread has sent is not the next thread's.
     // SAFETY: as above.
     unsafe { memory::store(memory::word(counters, offset_of!(CpuCounters, sent_packet)), 0) };
-    // Nor is the next thread ending because the last one was.
+    // If the last thread was ending, that says nothing about the next one.
     // SAFETY: as above.
     unsafe { memory::store(memory::word(counters, offset_of!(CpuCounters, ending_from)), 0) };
     broken
@@ -123,8 +123,8 @@ pub fn current_ends(task: Task) {
     }
 }
 
-/// If the current thread is ending, one more than its CPU time when it came to this CPU, nanoseconds; otherwise 0. Not an
-/// `Option`: the compiler may copy the number that `None` does not have, which the verifier refuses.
+/// If the current thread is ending, one more than its CPU time when it came to this CPU, nanoseconds; otherwise 0. The
+/// result is not an `Option`: for `None` the compiler may copy the uninitialized number, which the verifier refuses.
 #[inline(always)]
 fn ending_from() -> u64 {
     let Some(counters) = ring::this_cpu() else { return 0 };
@@ -172,7 +172,7 @@ pub fn sched_wakeup_new(arguments: BtfTracePointContext) -> i32 {
     0
 }
 
-/// Whether this call of the waker wakes only waiters of the word in its first argument.
+/// Whether this call of the waker wakes only waiters of the futex word in its first argument.
 #[inline(always)]
 fn wakes_its_word(waker: Task, number: u32) -> bool {
     // Wake, requeue, compare and requeue, unlock PI, wake bitset, compare and requeue PI; not "wake op", which has two words.
@@ -184,7 +184,7 @@ fn wakes_its_word(waker: Task, number: u32) -> bool {
     }
 }
 
-/// Whether the first argument of this call is a word, or a list of words, for which it waits.
+/// Whether the first argument of this call is a futex word, or a list of words, for which the call waits.
 #[inline(always)]
 fn waits_for_futex(number: u32) -> bool {
     number == FUTEX_CALL || number == FUTEX_WAITV_CALL

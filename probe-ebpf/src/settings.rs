@@ -3,7 +3,7 @@
 
 use probe_abi::Settings;
 
-/// The user side sets it before loading.
+/// The settings. User space sets them before the programs are loaded.
 #[unsafe(no_mangle)]
 pub static SETTINGS: Settings = Settings {
     own_pid: 0,
@@ -70,7 +70,7 @@ pub static SETTINGS: Settings = Settings {
     regs_arguments: [0; 2],
 };
 
-/// One field of [`SETTINGS`], as set by the user side.
+/// One field of [`SETTINGS`], as set by user space.
 macro_rules! setting {
     ($($field:tt)+) => {
         $crate::settings::load(&$crate::settings::SETTINGS.$($field)+)

@@ -1,7 +1,8 @@
 //! Values that the kernel's verifier need not follow, and loops of which it checks only one turn.
 //!
-//! The verifier checks the rest of a program once for every set of values that it can distinguish. Flags that a few branches
-//! have set, or the turn at which a loop of 128 turns ended, multiply that: attaching then takes most of its time there.
+//! The verifier checks all following code of a program once for every set of values that it can distinguish. Flags that
+//! a few branches have set, or the turn at which a loop of 128 turns ended, multiply that: attaching then takes most of
+//! its time there.
 
 use core::{ffi::c_void, ptr};
 
@@ -18,7 +19,7 @@ pub fn forget(value: u64, time_ns: u64) -> u64 {
 pub const GO_ON: i64 = 0;
 pub const STOP: i64 = 1;
 
-/// Calls `turn` with the numbers from 0 up to `count`, until it returns [`STOP`]. The verifier checks one turn,
+/// Calls `turn` with the numbers from 0 up to `count`, until `turn` returns [`STOP`]. The verifier checks one turn,
 /// with any number, instead of every turn.
 #[inline(always)]
 pub fn times<T>(count: u32, turn: unsafe extern "C" fn(u32, *mut c_void) -> i64, of: &mut T) {

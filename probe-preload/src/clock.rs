@@ -35,7 +35,7 @@ pub fn find() {
     if image == 0 {
         return;
     }
-    // SAFETY: the kernel has mapped a whole ELF image there for the life of the process.
+    // SAFETY: the kernel has mapped a complete ELF image there for the life of the process.
     if let Some(address) = unsafe { symbol(image, NAME) } {
         clock_function().store(address, Ordering::Relaxed);
     }

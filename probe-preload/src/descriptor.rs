@@ -17,7 +17,7 @@ pub struct Descriptor {
     inode: u64,
     /// Processes that have the memory under the same descriptor.
     others: [u32; 2],
-    /// Number of seccomp filters that longpole has itself.
+    /// Number of seccomp filters that longpole itself has.
     pub filters: u64,
 }
 
@@ -27,7 +27,7 @@ impl Descriptor {
         list.and_then(variable).and_then(Descriptor::parse)
     }
 
-    /// Keeps it. To be called before there is a second thread.
+    /// Stores the descriptor. To be called before there is a second thread.
     pub fn remember(self) {
         let [a, b] = self.others.map(u64::from);
         let words = [self.fd as u64 + 1, self.device, self.inode, a, b, self.filters];
@@ -97,12 +97,12 @@ impl Text {
         byte
     }
 
-    /// The text after these bytes, if it begins with them.
+    /// The text after `beginning`, if the text begins with that.
     pub fn behind(mut self, beginning: &[u8]) -> Option<Text> {
         beginning.iter().all(|&byte| self.next() == byte).then_some(self)
     }
 
-    /// Whether the text is equal to this one.
+    /// Whether the text equals `text`.
     pub fn is(self, text: &[u8]) -> bool {
         self.behind(text).is_some_and(|mut rest| rest.next() == 0)
     }

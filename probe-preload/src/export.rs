@@ -50,8 +50,8 @@ macro_rules! export {
 }
 pub(crate) use export;
 
-/// A function that does one operation, as a module: the original function, and the implementation, exported under the
-/// names. `result => outcome, flags` gives the recorded outcome and flags for a result.
+/// A function that does one operation, as a module: the original function, and the implementation, which is exported
+/// under the names. `result => outcome, flags` gives the recorded outcome and flags for a result.
 macro_rules! operation {
     (
         $(#[$doc:meta])*
@@ -84,9 +84,9 @@ macro_rules! operation {
 }
 pub(crate) use operation;
 
-/// Looks up the originals of the functions that each C library has, so that no look-up is done by a first call in
-/// a signal handler. Others (those of C11 among them) are looked up when they are called, since looking up a
-/// function that does not exist allocates.
+/// Looks up the originals of the functions that every C library has, so that a first call in a signal handler needs no
+/// look-up. Other functions (such as those of C11) are looked up when they are called, since looking up a function that
+/// does not exist allocates.
 pub fn find_all() {
     crate::operations::mutex::find();
     crate::operations::condition::find();

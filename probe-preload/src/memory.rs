@@ -12,14 +12,14 @@ use crate::system::{self, PAGE};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use probe_abi::interpose::{CONTROL_WORDS, RingWord, SharedWord};
 
-/// Rings for further threads, if the program may lock as much as it likes.
+/// Number of rings for further threads, if the program may lock any amount of memory.
 const MORE: u64 = 16;
 /// A limit above this counts as none.
 const MUCH: u64 = 1 << 30;
-/// Most rings for which there is a bit.
+/// Largest number of rings for which there is a bit.
 const RINGS: usize = 1 << 14;
 
-/// One bit for each ring that is still mapped; valid when `FEW` is set.
+/// One bit for each ring that is still mapped; valid if `FEW` is set.
 static LEFT: [AtomicU64; RINGS / 64] = [const { AtomicU64::new(0) }; RINGS / 64];
 static FEW: AtomicBool = AtomicBool::new(false);
 
@@ -56,10 +56,10 @@ pub fn limit_comes(bytes: u64) {
     }
 }
 
-/// Unmaps all rings except those of this process's threads, and `more`, a number that is computed from a
-/// ring's bytes.
+/// Unmaps all rings except those of this process's threads and a number of further ones, which `more` computes from the
+/// size of a ring in bytes.
 fn leave_few(more: impl FnOnce(u64) -> u64) {
-    // This thread takes its ring first, so that the ring is kept.
+    // This thread takes its ring first, so that its ring is kept.
     crate::records::ring::prepare();
     let Some(shared) = process::shared() else { return };
     if FEW.load(Ordering::Relaxed) || shared.layout.rings > RINGS {
@@ -104,7 +104,7 @@ fn give_up(shared: &Shared, is_kept: impl Fn(usize) -> bool) {
     });
 }
 
-/// Unmaps equal parts that are not kept, adjacent ones together.
+/// Unmaps those of several equal parts that are not kept; adjacent ones together.
 fn unmap_between(start: usize, bytes: usize, parts: usize, is_kept: impl Fn(usize) -> bool) {
     let mut from = 0;
     for part in 0..=parts {

@@ -33,7 +33,8 @@ static STATE: AtomicU32 = AtomicU32::new(NEW);
 /// The epoch before there is a page: nothing is recorded.
 static NO_EPOCH: AtomicU64 = AtomicU64::new(0);
 
-/// Values that every operation needs, in one cache line: between two operations the program uses the caches for itself.
+/// Values that every operation needs, in one cache line, since the program needs the caches for itself between two
+/// operations.
 #[repr(C, align(64))]
 struct Asked {
     epoch: AtomicPtr<AtomicU64>,
@@ -53,15 +54,15 @@ static ASKED: Asked = Asked {
     glibc: AtomicBool::new(false),
 };
 
-/// Address of the vDSO's clock function, 0 while it is not known; only for [`clock`].
+/// Address of the vDSO's clock function; 0 while it is not known. Only [`clock`] uses it.
 #[inline(always)]
 pub fn clock_function() -> &'static AtomicUsize {
     &ASKED.clock
 }
 
-/// This process, or the one from which it was forked, according to the kernel; 0: not asked yet.
+/// The PID of this process, or of the process from which it was forked, according to the kernel; 0: not asked yet.
 static PID: AtomicU32 = AtomicU32::new(0);
-/// Whether that process's ids and clock are those of the kernel's records.
+/// Whether the ids and the clock of that process are those of the kernel's records.
 static KNOWN: AtomicBool = AtomicBool::new(false);
 /// Whether the program was started without the time stamp counter.
 static NO_CLOCK: AtomicBool = AtomicBool::new(false);
@@ -95,7 +96,7 @@ pub fn is_forbidden(epoch: u64) -> bool {
     epoch == FORBIDDEN
 }
 
-/// From now on this process's operations are only counted.
+/// From now on the operations of this process are only counted.
 pub fn forbid() {
     let page = ASKED.epoch.load(Ordering::Relaxed);
     if page.cast_const() != &raw const NO_EPOCH {
@@ -130,7 +131,7 @@ impl Shared {
         unsafe { &*word }
     }
 
-    /// Rings the bell, so that the ring reader comes before its next turn.
+    /// Signals the doorbell, so that the ring reader comes before its next regular turn.
     #[cold]
     #[inline(never)]
     pub fn ring(&self) {
@@ -138,16 +139,16 @@ impl Shared {
             return;
         }
         let bell = self.bell();
-        // If the bell has rung already, that thread has woken the reader.
+        // If another thread has already signalled the doorbell, that thread has woken the reader.
         if bell.load(Ordering::Relaxed) == 0 && bell.swap(1, Ordering::AcqRel) == 0 {
             system::wake(bell);
         }
     }
 
-    /// Notes that a process will not ring the bell any more, since that may be forbidden.
+    /// Notes that a process will not signal the doorbell any more, since that may be forbidden.
     pub fn falls_silent(&self) {
         self.word(SharedWord::SILENT).store(1, Ordering::Relaxed);
-        // It rings for the last time, so that longpole notices at once.
+        // The doorbell is signalled one last time, so that longpole notices at once.
         if self.bell().swap(1, Ordering::AcqRel) == 0 {
             system::wake(self.bell());
         }
@@ -208,7 +209,7 @@ pub fn has_one_thread() -> bool {
 pub fn look() {
     let environment = real::environment();
     if environment.is_none() && Descriptor::remembered().is_none() {
-        // libc itself has not come up yet: sanitizers call functions then. The next operation tries again.
+        // libc itself is not initialized yet, while sanitizers call functions. The next operation tries again.
         return;
     }
     if STATE.load(Ordering::Acquire) == NEW
@@ -220,14 +221,15 @@ pub fn look() {
         let up = start(environment);
         STATE.store(if up { READY } else { OFF }, Ordering::Release);
     }
-    // While one thread comes up, others (a signal handler, threads of a library's constructor) pass without a result.
+    // While one thread initializes the library, others (a signal handler, threads of a library's constructor) continue
+    // without it.
     if STATE.load(Ordering::Acquire) == READY && epoch() == 0 {
         enter();
     }
 }
 
-/// As [`look`], but waits while another test's thread comes up, where other threads pass without a
-/// result.
+/// Like [`look`], but waits while another test's thread initializes the library, where other threads would continue
+/// without it.
 #[cfg(test)]
 pub fn look_until_up() {
     look();
@@ -261,7 +263,7 @@ fn enter() {
     };
     let is_root = shared.word(SharedWord::ROOT_PID).load(Ordering::Relaxed) == u64::from(pid);
     let wanted = is_root || shared.word(SharedWord::CHILDREN).load(Ordering::Relaxed) == 1;
-    // A child under a filter, which may forbid the question, is taken to be in its parent's namespaces.
+    // A child under a filter, which may forbid the question, is assumed to be in its parent's namespaces.
     if first || !seccomp::is_filtered() {
         KNOWN.store(is_known(&shared, wanted, is_root), Ordering::Relaxed);
     }
@@ -286,19 +288,19 @@ fn enter() {
 /// The PID of this process; `None` if it is unknown, though the next operation may find it.
 fn own_number(first: bool) -> Option<u32> {
     if seccomp::is_filtered() {
-        // The system call may be forbidden. The C library's fork has set the number of the child's only thread; another way
-        // of forking has left the parent's number there.
+        // The system call may be forbidden. The C library's fork has set the number of the child's only thread; another
+        // way of forking has left the parent's number there.
         let before = [PID.load(Ordering::Relaxed), crate::tls::tls().ids.get() as u32];
         return mutex::thread_number().filter(|number| !before.contains(number));
     }
     if first && mutex::thread_number().is_some_and(|number| number != system::tid()) {
-        // This is a child that shares its parent's memory (`vfork`). The parent must come up as itself.
+        // This is a child that shares its parent's memory (`vfork`). The parent must be initialized as itself.
         return None;
     }
     Some(system::pid())
 }
 
-/// Whether the process's ids and clock are those of the kernel's records; counts it if not.
+/// Whether the ids and the clock of the process are those of the kernel's records; counts the process if not.
 fn is_known(shared: &Shared, wanted: bool, is_root: bool) -> bool {
     let count = |word: usize| {
         if wanted {
@@ -306,7 +308,7 @@ fn is_known(shared: &Shared, wanted: bool, is_root: bool) -> bool {
         }
     };
     let [numbers, clock] = system::in_first_namespaces();
-    // Kernels without time namespaces have one clock.
+    // Kernels without time namespaces have a single clock.
     let [numbers, clock] = [numbers.unwrap_or(is_root), clock.unwrap_or(true)];
     if !numbers {
         count(SharedWord::FOREIGN);
@@ -356,7 +358,7 @@ fn map(fd: i32, bytes: usize) -> Option<SharedLayout> {
     if bytes < system::PAGE {
         return None;
     }
-    // The address space that the program was given is for itself.
+    // The address space that a limit leaves to the program is for the program itself.
     let has_room = system::most_addresses() / memory::PART_OF_ADDRESSES >= bytes as u64;
     let Some(words) = has_room.then(|| system::map_shared(fd, bytes)).flatten() else {
         says_not_up(fd);

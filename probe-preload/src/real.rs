@@ -8,7 +8,7 @@ use core::ffi::{CStr, c_char, c_void};
 use core::mem::transmute;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-/// The address of a symbol of any loaded library, 0 if none has it.
+/// The address of a symbol in any loaded library; 0 if no library has it.
 macro_rules! weak {
     ($name:literal) => {{
         let address: usize;
@@ -37,11 +37,11 @@ macro_rules! weak {
     }};
 }
 
-/// `RTLD_NEXT`: look after the library that asks.
+/// `RTLD_NEXT`: search in the libraries after the one that asks.
 const NEXT: *mut c_void = usize::MAX as *mut c_void;
 const ENOSYS: i32 = 38;
 
-/// A NUL-ended text itself instead of a pointer to it: the loader would have to relocate each pointer, in each program
+/// A text, ended by NUL, in place of a pointer to it: the loader would have to relocate each pointer in each program
 /// that starts, and to copy the page with it.
 #[derive(Clone, Copy)]
 struct Inline<const N: usize>([u8; N]);
@@ -70,7 +70,7 @@ impl<const N: usize> Inline<N> {
     }
 }
 
-/// One original function, with its address once that is known.
+/// An original function, with its address once that is known.
 pub struct Real {
     address: AtomicUsize,
     name: Inline<28>,
@@ -78,7 +78,7 @@ pub struct Real {
     version: Inline<12>,
 }
 
-/// `find_each!(A, B, …)`: looks these functions up, one after the other. A list of them would have to be relocated.
+/// `find_each!(A, B, …)`: looks up these functions, one after the other. A list of them would need relocations.
 macro_rules! find_each {
     ($($real:path),+ $(,)?) => {
         $($real.find();)+
@@ -87,7 +87,7 @@ macro_rules! find_each {
 pub(crate) use find_each;
 
 impl Real {
-    /// The function in its default version, or the only one.
+    /// The function in its default version, or in its only one.
     pub const fn new(name: &'static CStr) -> Real {
         Real { address: AtomicUsize::new(0), name: Inline::of(name), version: Inline::EMPTY }
     }
@@ -105,8 +105,8 @@ impl Real {
         if address == 0 { self.find() } else { address }
     }
 
-    /// Calls it. It must be a function with this number of arguments, none larger than a register, that returns an
-    /// `int`: the arguments come from a call of that same function.
+    /// Calls the function. It must have this number of arguments, none larger than a register, and return an `int`. The
+    /// arguments must come from a call of this same function.
     #[inline(always)]
     pub fn call<const N: usize>(&self, arguments: [usize; N]) -> i32
     where
@@ -115,8 +115,8 @@ impl Real {
         arguments.pass_to(self.get())
     }
 
-    /// Looks it up. Several threads may do so at once, and so may a signal handler, or a memory allocator that
-    /// dlsym calls: all find the same.
+    /// Looks up the function. Several threads may do so at once, and so may a signal handler, or a memory allocator
+    /// that dlsym calls: all get the same result.
     #[cold]
     #[inline(never)]
     pub fn find(&self) -> usize {
@@ -162,8 +162,8 @@ extern "C" fn missing() -> i32 {
     ENOSYS
 }
 
-/// dlsym finds its caller by the return address, so the call must be here, and must not be this function's last
-/// action.
+/// dlsym finds its caller by the return address. So the call must be in this function, and must not be the function's
+/// last action.
 #[inline(never)]
 fn look_up(name: &Inline<28>) -> usize {
     let dlsym = weak!("dlsym");
@@ -206,7 +206,8 @@ pub fn is_glibc() -> bool {
     weak!("gnu_get_libc_version") != 0
 }
 
-/// Address of the byte in which libc notes whether the process has one thread (glibc 2.32 and later); 0 without it.
+/// Address of the byte in which libc notes whether the process has only one thread (glibc 2.32 and later); 0 if there
+/// is no such byte.
 #[inline(always)]
 pub fn single_threaded() -> usize {
     weak!("__libc_single_threaded")

@@ -103,10 +103,10 @@ pub fn tid() -> u32 {
     unsafe { call(number::GETTID, [0; 6]) as u32 }
 }
 
-/// Whether this process is in the machine's first PID namespace, and in its first time namespace; `None` if /proc does not
-/// show it, or the kernel has no such namespaces.
+/// Whether this process is in the machine's first PID namespace, and whether it is in the first time namespace; `None`
+/// if /proc does not show it, or the kernel has no such namespaces.
 pub fn in_first_namespaces() -> [Option<bool>; 2] {
-    // The kernel gives the first namespaces these inodes (include/linux/proc_ns.h).
+    // The kernel gives the first namespaces these inode numbers (include/linux/proc_ns.h).
     [is_link(c"/proc/self/ns/pid", b"pid:[4026531836]"), is_link(c"/proc/self/ns/time", b"time:[4026531834]")]
 }
 
@@ -137,7 +137,7 @@ pub fn may_lock(bytes: u64) -> bool {
     user == 0 || soft_limit(RLIMIT_MEMLOCK).is_some_and(|limit| limit >= bytes)
 }
 
-/// Most bytes of addresses that this process may have; `u64::MAX`: no limit is known.
+/// Limit of this process's address space, bytes; `u64::MAX`: no limit is known.
 pub fn most_addresses() -> u64 {
     const RLIMIT_AS: usize = 9;
     soft_limit(RLIMIT_AS).unwrap_or(u64::MAX)
@@ -150,8 +150,9 @@ fn soft_limit(resource: usize) -> Option<u64> {
     (failed == 0).then_some(limit[0])
 }
 
-/// Copies memory of this process, which may not be mapped; returns the number of bytes. The kernel reads it, no
-/// instruction of ours. 0 also if the kernel has no such call, or forbids it.
+/// Copies memory of this process, which may not be mapped, and returns the number of bytes. The kernel reads the
+/// memory, so that no instruction of the library faults. The result is also 0 if the kernel has no such call, or
+/// forbids it.
 pub fn read_own(address: usize, room: &mut [u8]) -> usize {
     let to = [room.as_mut_ptr() as usize, room.len()];
     let from = [address, room.len()];
@@ -160,7 +161,7 @@ pub fn read_own(address: usize, room: &mut [u8]) -> usize {
     usize::try_from(unsafe { call(number::PROCESS_VM_READV, arguments) }).unwrap_or(0)
 }
 
-/// Whether there is a readable file of this name.
+/// Whether a readable file with this name exists.
 pub fn is_readable(path: *const c_char) -> bool {
     const R_OK: usize = 4;
     // SAFETY: faccessat reads a NUL-ended path, or fails.
@@ -239,8 +240,8 @@ pub fn close(fd: i32) {
     unsafe { call(number::CLOSE, [fd as usize, 0, 0, 0, 0, 0]) };
 }
 
-/// Number of seccomp filters of this thread; `None` if /proc does not tell. Makes only system calls that loading a program
-/// makes, too.
+/// Number of seccomp filters of this thread; `None` if /proc does not show it. Makes only system calls that loading a
+/// program makes, too.
 pub fn filters() -> Option<u64> {
     const O_CLOEXEC: usize = 0o2000000;
     let path = c"/proc/self/status".as_ptr() as usize;
@@ -274,7 +275,7 @@ struct FilterLine {
 }
 
 impl FilterLine {
-    /// Takes the next byte; whether the number is complete.
+    /// Handles the next byte. Returns whether the number is complete.
     fn take(&mut self, byte: u8) -> bool {
         const BEGINNING: &[u8] = b"\nSeccomp_filters:";
         match BEGINNING.get(self.seen) {
@@ -299,7 +300,7 @@ pub fn status(fd: i32) -> Option<(u64, u64, u64)> {
     (result == 0).then_some((stat[0], stat[1], stat[6]))
 }
 
-/// Maps a whole file, shared with all other processes that map it.
+/// Maps a complete file, shared with all other processes that map it.
 pub fn map_shared(fd: i32, bytes: usize) -> Option<*mut u8> {
     let flags = MAP_SHARED | MAP_NORESERVE;
     // SAFETY: a new mapping at an address of the kernel's choice changes no existing one.
@@ -319,7 +320,8 @@ pub fn map_private(bytes: usize) -> Option<*mut u8> {
 }
 
 /// # Safety
-/// The range is a mapping of ours, or a part of one, that is not used any more.
+///
+/// The range must be a mapping of this library, or a part of one, that is not used any more.
 pub unsafe fn unmap(address: usize, bytes: usize) {
     // SAFETY: by the contract of this function.
     unsafe { call(number::MUNMAP, [address, bytes, 0, 0, 0, 0]) };
@@ -347,7 +349,7 @@ pub fn clock_ns() -> u64 {
     time[0].wrapping_mul(1_000_000_000).wrapping_add(time[1])
 }
 
-/// Wakes one thread, of any process, that waits for this word; returns how many were woken.
+/// Wakes one thread, of any process, that waits for this word. Returns how many were woken.
 pub fn wake(word: &AtomicU32) -> usize {
     let arguments = [word.as_ptr() as usize, FUTEX_WAKE, 1, 0, 0, 0];
     // SAFETY: FUTEX_WAKE takes the address of a number, which is there, and changes nothing.

@@ -12,15 +12,15 @@ pub struct Tls {
     pub control: Cell<usize>,
     /// Address of the ring.
     pub ring: Cell<usize>,
-    /// The process's epoch when the thread got its ring: see [`crate::process`].
+    /// Epoch of the process when the thread got its ring: see [`crate::process`].
     pub epoch: Cell<u64>,
     /// `pid << 32 | tid`
     pub ids: Cell<u64>,
     /// The epoch in which the thread is looking for a ring just now; otherwise 0.
     pub claiming: Cell<u64>,
-    /// Number of operations before the thread looks for a ring again.
+    /// Number of operations before the thread searches for a ring again.
     pub patience: Cell<u32>,
-    /// Number of operations that it has begun; may overflow.
+    /// Number of operations that the thread has begun; may overflow.
     pub operations: Cell<u32>,
     /// The routine of the `pthread_once` in progress.
     pub routine: Cell<usize>,
@@ -46,7 +46,7 @@ global_asm!(
     ".popsection",
 );
 
-/// This thread's words.
+/// The words of this thread.
 #[inline(always)]
 pub fn tls() -> &'static Tls {
     let address: usize;

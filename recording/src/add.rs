@@ -10,7 +10,7 @@ use std::path::Path;
 /// Adds facts to a whole session; returns how many entries the file had no room for. The file is replaced in one step: a reader
 /// sees the old or the new one, and after an error the old one stays. Owner and permissions do not change.
 pub fn add_facts(path: &Path, facts: &Facts) -> io::Result<u64> {
-    // A symbolic link stays one.
+    // A symbolic link stays a symbolic link.
     let path = path.canonicalize()?;
     let folder = path.parent().unwrap_or(Path::new("/"));
     let source = File::open(&path)?;

@@ -1,35 +1,35 @@
-//! What is missing of a session that could not be read to its end.
+//! Describes the damage of a session file that could not be read to its end.
 
 use std::fmt;
 
-/// Where reading a session stopped, and what is in the unread rest.
+/// Where reading a session file stopped, and what the unread bytes contain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
     /// Why reading stopped.
     pub kind: DamageKind,
     /// Offset of the first byte that was not read.
     pub at_byte: u64,
-    /// Bytes of the file from there to its end.
+    /// Number of bytes from there to the end of the file.
     pub unread_bytes: u64,
     /// Whole chunks found in the unread bytes.
     pub unread_chunks: u64,
-    /// Events in these chunks, by their headers.
+    /// Number of events in these chunks, according to the chunks' headers.
     pub unread_events: u64,
 }
 
-/// Why reading stopped.
+/// Why reading a session file stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DamageKind {
-    /// The file ends after a whole chunk but has no end of the recording: the writer was killed.
+    /// The file ends after a complete chunk but without the end of the recording: the writer was killed.
     NoEnd,
     /// The file ends in the middle of a chunk.
     Cut {
         /// Bytes that are missing of that chunk, at least.
         missing_bytes: u64,
     },
-    /// A chunk is not as it was written.
+    /// The content of a chunk differs from what was written.
     Corrupt {
-        /// How this was noticed.
+        /// How the difference was noticed.
         reason: &'static str,
     },
     /// The file has bytes after the end of the recording.
@@ -39,7 +39,7 @@ pub enum DamageKind {
 }
 
 impl fmt::Display for Damage {
-    /// One sentence without a full stop.
+    /// Writes one sentence without a full stop.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.kind {
             DamageKind::NoEnd => {

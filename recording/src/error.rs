@@ -1,4 +1,4 @@
-//! Why a file cannot be read as a session at all. Damage after the header is no error: see [`super::Damage`].
+//! Why a file cannot be read as a session at all. Damage after the header is not such an error: see [`super::Damage`].
 
 use std::io;
 
@@ -14,7 +14,7 @@ pub enum SessionError {
     /// The file does not start like a session.
     #[error("this is not a longpole session")]
     Foreign,
-    /// The file ends within its header.
+    /// The file ends inside its header.
     #[error("the session is cut after {bytes} bytes, within its header")]
     HeaderCut {
         /// Length of the file, bytes.
@@ -34,13 +34,13 @@ pub enum SessionError {
     Layout {
         /// The file's [`probe_abi::ABI_VERSION`].
         found: u32,
-        /// The one that this longpole reads.
+        /// The version that this longpole reads.
         known: u32,
     },
 }
 
 impl SessionError {
-    /// What the user can do.
+    /// What the user can do about the error.
     pub fn hint(&self) -> &'static str {
         match self {
             SessionError::Io(error) => match error.kind() {

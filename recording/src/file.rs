@@ -8,7 +8,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Which existing files may be replaced.
+/// Rules for which existing files may be replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overwrite {
     /// No file.
@@ -17,7 +17,7 @@ pub enum Overwrite {
     Devices,
     /// Any regular file but a session: for outputs that are made again each time and have no option for this.
     Reports,
-    /// Any regular file, because the user said so.
+    /// Any regular file, because the user asked for that.
     AnyFile,
 }
 
@@ -25,9 +25,9 @@ pub enum Overwrite {
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {problem}", path.display())]
 pub struct CreateError {
-    /// Which file.
+    /// The file.
     pub path: PathBuf,
-    /// Why it could not be created.
+    /// Why the file could not be created.
     pub problem: CreateProblem,
 }
 
@@ -40,10 +40,10 @@ pub enum CreateProblem {
     /// The last part of the path is a symbolic link.
     #[error("this is a symbolic link")]
     Link,
-    /// It is a directory, a device or a socket.
+    /// The path is a directory, a device or a socket.
     #[error("this is not a regular file")]
     NotAFile,
-    /// A file of this name exists.
+    /// A file with this name exists.
     #[error("the file exists")]
     Exists,
     /// The file exists and is a recording.
@@ -60,7 +60,7 @@ impl CreateError {
         CreateError { path: path.to_path_buf(), problem: CreateProblem::Io(error) }
     }
 
-    /// What the user can do.
+    /// What the user can do about the error.
     pub fn hint(&self) -> &'static str {
         match &self.problem {
             CreateProblem::NoName | CreateProblem::NotAFile => "give the name of a file: -o FILE",
@@ -81,28 +81,28 @@ impl CreateError {
     }
 }
 
-/// Creates a new file that only its owner can read and write. Under sudo the owner is the user who called it. An existing file
-/// of that name is unlinked first if `overwrite` allows it.
+/// Creates a new file that only its owner can read and write. Under sudo the owner is the user who called sudo. An
+/// existing file with that name is first unlinked, if `overwrite` allows it.
 pub fn create_file(path: &Path, overwrite: Overwrite) -> Result<File, CreateError> {
     let fail = |problem| CreateError { path: path.to_path_buf(), problem };
     create(path, overwrite).map_err(fail)
 }
 
-/// Fails if [`create_file`] would refuse an existing file of this name, or if the folder is missing; changes nothing. For
-/// callers that do much work before they need the file; [`create_file`] decides in the end.
+/// Fails if [`create_file`] would refuse an existing file with this name, or if the folder is missing; changes nothing.
+/// This is for callers that do much work before they need the file; the later call of [`create_file`] decides.
 pub fn check_file(path: &Path, overwrite: Overwrite) -> Result<(), CreateError> {
     place(path, overwrite).map(drop).map_err(|problem| CreateError { path: path.to_path_buf(), problem })
 }
 
-/// Where a file is to be created: the open folder, the path in it, and the kind of an existing file that may be replaced or
-/// written to.
+/// Where a file is to be created: the open folder, the path in that folder, and the kind of an existing file that may
+/// be replaced or written to.
 pub(super) fn place(
     path: &Path,
     overwrite: Overwrite,
 ) -> Result<(File, PathBuf, Option<FileType>), CreateProblem> {
     let name = path.file_name().ok_or(CreateProblem::NoName)?;
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // Everything below happens in this one directory, even if a directory above it is renamed or replaced.
+    // All later steps use this open directory, even if a directory above it is renamed or replaced.
     let directory = OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_PATH | libc::O_DIRECTORY)
@@ -158,7 +158,7 @@ fn create(path: &Path, overwrite: Overwrite) -> Result<File, CreateProblem> {
     Ok(file)
 }
 
-/// The open file, if it has the kind that was found before: meanwhile another file may have taken its place.
+/// The open file, if it has the kind that was found before: another file may have taken its place since then.
 fn still(kind: FileType, file: File) -> Result<File, CreateProblem> {
     let opened = file.metadata().map_err(CreateProblem::Io)?.file_type();
     if opened == kind { Ok(file) } else { Err(CreateProblem::NotAFile) }
@@ -172,7 +172,7 @@ fn replaceable(place: &Path, overwrite: Overwrite) -> Result<(), CreateProblem> 
     }
     let mut file = OpenOptions::new()
         .read(true)
-        // It may be a pipe by now: do not wait for a writer.
+        // The file may have become a pipe: opening it must not wait for a writer.
         .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
         .open(place)
         .map_err(CreateProblem::Io)?;
@@ -181,8 +181,8 @@ fn replaceable(place: &Path, overwrite: Overwrite) -> Result<(), CreateProblem> 
     if is_session(&start) { Err(CreateProblem::IsSession) } else { Ok(()) }
 }
 
-/// Creates a file of this name or of the next free one: `a.lp`, `a-2.lp`, `a-3.lp` and so on. If a thousand names are taken,
-/// the number is the time (nanoseconds since 1970). Two callers at the same time get two files.
+/// Creates a file with this name or with the next free one: `a.lp`, `a-2.lp`, `a-3.lp` and so on. If a thousand names
+/// are taken, the number is the time (nanoseconds since 1970). Two simultaneous callers get two files.
 pub fn create_unused(path: &Path) -> Result<(File, PathBuf), CreateError> {
     const TRIES: u128 = 1_000;
     let time = std::time::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_nanos());

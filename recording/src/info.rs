@@ -1,4 +1,4 @@
-//! What is known about a session's file after reading it.
+//! Facts about a session's file, known after reading it.
 
 use super::{Damage, Meta};
 
@@ -11,7 +11,7 @@ pub struct SessionInfo {
     pub meta: Option<Meta>,
     /// Size of the file.
     pub file_bytes: u64,
-    /// Chunks read, unknown ones included.
+    /// Number of chunks read, including unknown ones.
     pub chunks: u64,
     /// Events read.
     pub events: u64,
@@ -19,7 +19,7 @@ pub struct SessionInfo {
     pub unknown_chunks: u64,
     /// Records of a kind that this version does not know.
     pub unknown_records: u64,
-    /// What is missing at the end; `None` if the session is whole.
+    /// What is missing at the end; `None` if the session is complete.
     pub damage: Option<Damage>,
 }
 

@@ -15,7 +15,7 @@
 //! # Ok::<(), recording::SessionError>(())
 //! ```
 
-// These macros panic when nobody reads the output any more.
+// These macros panic when the output has no reader any more.
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 mod add;

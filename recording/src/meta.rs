@@ -1,4 +1,4 @@
-//! A session's description of itself: the recorder, the command, where, when and how.
+//! A session's description of itself: the recorder, the command, and where, when and how it was recorded.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ pub struct Meta {
     pub longpole_version: String,
     /// [`probe_abi::ABI_VERSION`] of the records.
     pub abi_version: u32,
-    /// Kernel release, as `uname -r` prints it.
+    /// Release of the kernel, as `uname -r` prints it.
     pub kernel_release: String,
     /// Instruction set, e.g. `x86_64`.
     pub machine: String,
@@ -26,11 +26,11 @@ pub struct Meta {
     pub command: Vec<String>,
     /// Processes recorded from the start.
     pub pids: Vec<u32>,
-    /// How it was recorded, e.g. `children` → `true`.
+    /// Options of the recording, e.g. `children` → `true`.
     pub options: BTreeMap<String, String>,
 }
 
-/// One instant on two clocks.
+/// One instant as shown by two clocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClockAnchor {
@@ -41,7 +41,7 @@ pub struct ClockAnchor {
 }
 
 impl ClockAnchor {
-    /// This instant: the caller passes the monotonic clock, the calendar is read here.
+    /// The present instant: the caller passes the monotonic clock; the calendar's clock is read here.
     pub fn now(monotonic_ns: u64) -> ClockAnchor {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         ClockAnchor { monotonic_ns, realtime_ns: u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX) }
@@ -70,7 +70,7 @@ fn kernel_text(path: &str) -> String {
     std::fs::read_to_string(path).map(|text| text.trim().to_string()).unwrap_or_default()
 }
 
-/// Number of all online CPUs of the machine, not only of those that longpole may run on.
+/// Number of all online CPUs of the machine, not only of those on which longpole may run.
 pub fn online_cpus() -> u32 {
     let text = kernel_text("/sys/devices/system/cpu/online");
     let count: u32 = text

@@ -13,14 +13,14 @@ pub struct SudoUser {
 }
 
 impl SudoUser {
-    /// The user who ran sudo, if this process is root because of it.
+    /// The user who called sudo, if this process is root because of sudo.
     pub fn from_environment() -> Option<SudoUser> {
         let is_root = rustix::process::geteuid().is_root();
         is_root.then(|| SudoUser::from_variables(|name| std::env::var(name).ok())).flatten()
     }
 
     fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Option<SudoUser> {
-        // For the kernel, the largest number means "unchanged".
+        // The kernel interprets the largest number as "unchanged".
         let number = |name: &str| variable(name)?.parse::<u32>().ok().filter(|&number| number != u32::MAX);
         let (uid, gid) = (number("SUDO_UID")?, number("SUDO_GID")?);
         (uid != 0).then_some(SudoUser { uid, gid })

@@ -7,14 +7,14 @@ use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// Whether a file that starts with these bytes claims to be a session. 8 bytes are enough; fewer count if they are the start of
-/// a session's.
+/// Whether a file that starts with these bytes claims to be a session. 8 bytes are enough; fewer bytes count if a
+/// session begins with them.
 pub fn is_session(start: &[u8]) -> bool {
     let length = start.len().min(v1::MAGIC.len());
     length > 0 && start[..length] == v1::MAGIC[..length]
 }
 
-/// Reads a session file up to its last whole chunk.
+/// Reads a session file up to its last complete chunk.
 pub fn read(path: &Path) -> Result<(Recording, SessionInfo), SessionError> {
     read_from(BufReader::with_capacity(1 << 20, File::open(path)?))
 }
@@ -25,7 +25,8 @@ pub fn read_from<R: Read + Seek>(mut source: R) -> Result<(Recording, SessionInf
     v1::read(source, &header, file_bytes, limits())
 }
 
-/// Reads the index of a session, so that a part can be read without the rest; `None` if there is no whole index.
+/// Reads the index of a session, so that a part can be read without reading all of it; `None` if there is no complete
+/// index.
 pub fn outline<R: Read + Seek>(mut source: R) -> Result<Option<Outline<R>>, SessionError> {
     let (header, file_bytes) = begin(&mut source)?;
     Ok(Outline::read(source, header, file_bytes, limits())?)
@@ -61,7 +62,8 @@ fn begin<R: Read + Seek>(source: &mut R) -> Result<(FileHeader, u64), SessionErr
     }
 }
 
-/// Most events that may be read: half of the free memory. The engine needs the other half.
+/// Largest number of events that may be read: as many as fit into half of the free memory. The engine needs the other
+/// half.
 fn event_budget() -> u64 {
     const WITHOUT_PROC: u64 = 1 << 26;
     match free_memory() {

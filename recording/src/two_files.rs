@@ -1,4 +1,4 @@
-//! The two files of a recording that keeps only its newest part: FILE and, next to it, an older one.
+//! The two files of a recording of which only the newest part is kept: FILE, and an older file next to it.
 
 use super::v1::Shelf;
 use super::{CreateError, Overwrite, create_file, create_unused, write_whole};
@@ -6,14 +6,14 @@ use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// The two files of a recording that keeps only its newest part; see the module's documentation.
+/// The two files of a recording of which only the newest part is kept; see the module's documentation.
 pub struct TwoFiles {
     path: PathBuf,
     older: Option<PathBuf>,
 }
 
 impl TwoFiles {
-    /// For FILE, which exists already.
+    /// The pair of files for FILE, which exists already.
     pub fn new(path: &Path) -> TwoFiles {
         TwoFiles { path: path.to_path_buf(), older: None }
     }
@@ -36,7 +36,7 @@ impl Shelf for TwoFiles {
     fn turn(&mut self) -> io::Result<File> {
         match &self.older {
             Some(older) => std::fs::rename(&self.path, older)?,
-            // From here on the name belongs to this recording: no other file is replaced.
+            // From here on the name belongs to this recording, so no other file is replaced.
             None => {
                 let (_, older) = create_unused(&self.name_of_older()).map_err(system)?;
                 let renamed = std::fs::rename(&self.path, &older);

@@ -1,5 +1,5 @@
-//! Writes files that exist whole or not at all. While it is written a file has no name; on file systems without such files it
-//! has another name in the same folder.
+//! Writes files that exist either completely or not at all. While a file is written, it has no name; on file systems
+//! without nameless files it has another name in the same folder.
 
 use super::file::place;
 use super::{CreateError, CreateProblem, Overwrite, SudoUser, create_file};
@@ -30,7 +30,7 @@ pub fn write_whole(
     if found.is_some_and(|kind| !kind.is_file()) {
         let mut out = BufWriter::with_capacity(BUFFER, create_file(path, overwrite)?);
         let written = write(&mut out).and_then(|()| out.flush());
-        // After an error, dropping the buffer must not write its rest again.
+        // After an error, dropping the buffer must not write the remaining bytes again.
         let _ = out.into_parts();
         return written.map_err(to_system);
     }
@@ -46,7 +46,7 @@ pub fn write_whole(
     let named = new.named(folder).map_err(to_system)?;
     let renamed = match overwrite {
         Overwrite::AnyFile | Overwrite::Reports => named.persist(&place),
-        // Another process may have created the file meanwhile.
+        // Another process may have created the file in the meantime.
         Overwrite::Nothing | Overwrite::Devices => named.persist_noclobber(&place),
     };
     renamed.map_err(|error| match error.error.kind() {
@@ -55,7 +55,7 @@ pub fn write_whole(
     })
 }
 
-/// A new file that vanishes if it does not get its name in the end.
+/// A new file that vanishes unless it gets its name in the end.
 struct New {
     file: File,
     /// Its name until then, where files without a name are not possible.
@@ -119,7 +119,7 @@ mod tests {
             .expect("a device");
     }
 
-    /// A process that is killed while it writes must not leave a large hidden file.
+    /// A process that is killed during writing must not leave a large hidden file.
     #[test]
     fn a_process_that_ends_while_it_writes_leaves_no_file() {
         let folder = tempfile::tempdir().expect("folder");
@@ -131,7 +131,7 @@ mod tests {
             Ok(())
         })
         .expect("written");
-        // On a file system without such files.
+        // This is the case of a file system without nameless files.
         let (file, name) = usual_name().tempfile_in(folder.path()).expect("made").into_parts();
         let named = New { file, name: Some(name) }.named(folder.path()).expect("named");
         assert_eq!(names(), 2);

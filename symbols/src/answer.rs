@@ -1,4 +1,4 @@
-//! What lies at an address of a binary, serializable.
+//! The answer to what is at an address of a binary, serializable.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -13,7 +13,7 @@ pub enum Place {
     Address(u64),
 }
 
-/// What lies at a place.
+/// The function, lines and inlined calls at a place of a binary.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Location {
     /// The function's name, or `module+0xoffset`. Never guessed.
@@ -35,7 +35,7 @@ pub struct Location {
 pub struct SymbolHit {
     /// Readable name.
     pub name: String,
-    /// Distance from its start, bytes.
+    /// Distance of the address from the symbol's start, bytes.
     pub distance: u64,
 }
 
@@ -48,11 +48,11 @@ pub struct Frame {
     pub file: Option<String>,
     /// Line, from 1.
     pub line: Option<u32>,
-    /// Column, from 1; 0 is the left edge.
+    /// Column, from 1; 0 stands for the start of the line.
     pub column: Option<u32>,
 }
 
-/// Why something about a place is not known.
+/// Why a part of the answer about a place is not known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
@@ -66,7 +66,7 @@ pub enum Reason {
     NoDebugInformation,
     /// The debug information lies in other files (`-gsplit-dwarf`), which are not there.
     SplitDebugInformation,
-    /// The debug information says nothing about this place.
+    /// The debug information has no line for this place.
     NoLineForAddress,
     /// The debug information contradicts itself.
     BadDebugInformation,
@@ -98,7 +98,7 @@ impl fmt::Display for Reason {
 }
 
 impl Location {
-    /// `file:line` of the function itself, not of a function inlined there.
+    /// `file:line` in the function itself, not in a function inlined there.
     pub fn line(&self) -> Option<String> {
         let frame = self.frames.as_ref().ok()?.last()?;
         Some(format!("{}:{}", frame.file.as_deref()?, frame.line?))

@@ -4,13 +4,13 @@ use crate::names::{listed, safe_path};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// A binary that cannot be used. `Display` is one line; [`SymbolError::hint`] says what to do.
+/// A binary that cannot be used. `Display` is one line; [`SymbolError::hint`] says what the user can do.
 #[derive(Debug, thiserror::Error)]
 pub enum SymbolError {
     /// The file cannot be opened.
     #[error("cannot open {}: {source}", safe_path(path))]
     Open {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// The system's error.
         source: std::io::Error,
@@ -18,39 +18,39 @@ pub enum SymbolError {
     /// The file is shorter than its headers say, or reading fails.
     #[error("cannot read {}: {what}", safe_path(path))]
     Read {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Which part, and why.
+        /// The part of the file that cannot be read, and why.
         what: String,
     },
     /// A directory, pipe or device.
     #[error("{} is not a regular file", safe_path(path))]
     NotRegular {
-        /// Which file.
+        /// The file.
         path: PathBuf,
     },
-    /// No ELF file, or one whose headers contradict themselves.
+    /// The file is not an ELF file, or its headers contradict themselves.
     #[error("{} is not a usable ELF file: {reason}", safe_path(path))]
     NotElf {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// What is wrong with the file.
         reason: String,
     },
     /// An ELF file of a kind that longpole cannot read.
     #[error("{} is {what}, which longpole cannot read", safe_path(path))]
     Unsupported {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// The kind, with its article.
+        /// The kind of file, with its article.
         what: &'static str,
     },
     /// A part is larger than in any honest file.
     #[error("{}: {what} is larger than {limit} bytes", safe_path(path))]
     TooLarge {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Which part.
+        /// The part of the file that is too large.
         what: &'static str,
         /// The limit, bytes.
         limit: u64,
@@ -58,17 +58,17 @@ pub enum SymbolError {
     /// The process that reads symbols ended while it read this file.
     #[error("cannot read {}: the process that reads its symbols {what}", safe_path(path))]
     Parser {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// How it ended, as the end of the sentence.
+        /// How the process ended, as the end of the sentence.
         what: String,
     },
     /// A name may stand for several functions.
     #[error("'{name}' matches {} functions: {}", may_be.len(), listed(may_be))]
     Unclear {
-        /// The name as the user gave it.
+        /// The name, as the user gave it.
         name: String,
-        /// The functions that it may stand for.
+        /// The functions that the name may stand for.
         may_be: Vec<String>,
     },
     /// An error in the process that reads symbols.
@@ -76,7 +76,7 @@ pub enum SymbolError {
     Told {
         /// The kind of failure.
         kind: FailureKind,
-        /// The message, one line.
+        /// The message as one line.
         text: String,
     },
 }

@@ -17,7 +17,7 @@
 //! # Ok::<(), symbols::SymbolError>(())
 //! ```
 
-// These macros panic when nobody reads the output any more.
+// These macros panic when the output has no reader any more.
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 mod answer;

@@ -9,7 +9,7 @@ use crate::command;
 use crate::embed;
 use crate::workspace::Workspace;
 
-/// Builds it, and prints its path.
+/// Builds longpole, and prints the path of the binary.
 ///
 /// # Errors
 /// Something does not compile.
@@ -27,7 +27,7 @@ pub fn release(workspace: &Workspace) -> Result<PathBuf> {
         eprintln!("xtask: {reason}");
     }
     let mut build = command::cargo(workspace);
-    // The same call as in ./x, so that nothing is compiled in two ways.
+    // This is the same call as in ./x, so that nothing is compiled in two ways.
     build.args(["build", "--release", "--locked", "--package", "xtask", "--package", "collector", "--bins"]);
     let status = build.status()?;
     if !status.success() {

@@ -20,12 +20,12 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Whether it ended by itself with code 0.
+    /// Whether the program ended by itself with code 0.
     pub fn success(&self) -> bool {
         self.status.is_some_and(|status| status.success())
     }
 
-    /// How it ended, in words.
+    /// How the program ended, in words.
     pub fn ending(&self) -> String {
         self.status.map_or_else(|| "ran past its time limit".into(), |status| status.to_string())
     }
@@ -35,7 +35,7 @@ impl Outcome {
 pub fn cargo(workspace: &Workspace) -> Command {
     let mut command = Command::new("cargo");
     command.current_dir(&workspace.root);
-    // RUSTUP_TOOLCHAIN names the toolchain xtask itself was started with: the pinned one.
+    // RUSTUP_TOOLCHAIN names the toolchain with which xtask itself was started: the pinned one.
     for variable in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_MANIFEST_DIR", "CARGO_MANIFEST_PATH"] {
         command.env_remove(variable);
     }
@@ -72,7 +72,8 @@ pub fn capture(command: &mut Command, limit: Duration) -> Result<Outcome> {
         match receiver.recv_timeout(Duration::from_millis(50)) {
             Ok(chunk) => bytes.extend(chunk),
             Err(mpsc::RecvTimeoutError::Disconnected) => break,
-            // A process that it left behind may hold the pipe open: its own output has arrived by now.
+            // A process that the program left running may keep the pipe open: the program's own output has arrived by
+            // now.
             Err(mpsc::RecvTimeoutError::Timeout) if last_call.is_some_and(|call| Instant::now() >= call) => {
                 break;
             }
@@ -124,7 +125,8 @@ pub fn text(command: &mut Command) -> Result<String> {
 /// Returns `ended` if its code is 0; `name` is the program's name in errors.
 ///
 /// # Errors
-/// It has ended in another way.
+///
+/// The program has ended in another way.
 pub fn well(ended: Ended, name: &str) -> Result<Ended> {
     if ended.code != Some(0) {
         bail!("{name} ended with {:?}: {}", ended.code.or(ended.signal), ended.stderr.trim());

@@ -38,7 +38,7 @@ pub fn run() -> Result<ExitCode> {
 fn live(workspace: &Workspace, longpole: &Path) -> Result<()> {
     let built = workload::build("store.c").map_err(|why| anyhow!("store.c: {why}"))?;
     let scratch = Scratch::new(workspace, "demo")?;
-    // A user would record it by a short path.
+    // A user would record the program by a short path.
     std::fs::copy(&built, scratch.0.join("store")).context("cannot copy the program")?;
     println!("Four threads parse rows and store them in a registry with one lock (tests/workloads/store.c).");
     println!();
@@ -70,7 +70,7 @@ fn report(longpole: &Path, file: &Path) -> Command {
     command
 }
 
-/// Runs it in this program's terminal, to which it fits its text.
+/// Runs a program in xtask's terminal, to whose width the program fits its text.
 fn show(command: &mut Command) -> Result<()> {
     let status = command.stdin(Stdio::null()).status().context("cannot start longpole")?;
     if !status.success() {

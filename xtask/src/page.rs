@@ -40,7 +40,8 @@ impl Page {
     /// Reads the page, or begins a new one.
     ///
     /// # Errors
-    /// It exists but cannot be read.
+    ///
+    /// The page exists but cannot be read.
     pub fn read(workspace: &Workspace, kind: &Kind) -> Result<Self> {
         let path = workspace.root.join(kind.file);
         let text = match std::fs::read_to_string(&path) {
@@ -51,7 +52,7 @@ impl Page {
         Ok(Self { path, text, machine: machine() })
     }
 
-    /// Prints a section, and puts it in the page in place of the former one.
+    /// Prints a section, and replaces the former section of the page by it.
     ///
     /// # Errors
     /// The page cannot be written.

@@ -20,19 +20,19 @@ const RECORDINGS: [Entry; 8] = [
     ("store", "store.c", &["4", "4000"], None),
     ("split", "store.c", &["4", "4000", "8"], None),
     ("attached", "store.c", &["4", "20000"], Some("1s")),
-    // One stage of three limits.
+    // One of three stages is the limit.
     ("pipeline", "pipeline.c", &["401"], None),
     // More CPUs help until the serial part limits.
     ("quicksort", "quicksort.c", &["3", "2000000", "50000"], None),
-    // One long branch and several short ones; each round waits for all.
+    // One long branch and several short ones; each round waits for all branches.
     ("forkjoin", "forkjoin.c", &["50"], None),
-    // Four threads between barriers, one with more work.
+    // Four threads between barriers; one thread has more work.
     ("phases", "phases.c", &["4", "200"], None),
     // Threads that mostly wait for time.
     ("timers", "timers.c", &["30"], None),
 ];
 
-/// Records all of them.
+/// Records all programs of the list.
 ///
 /// # Errors
 /// This machine cannot record, a workload does not compile, or longpole fails.
@@ -46,7 +46,7 @@ pub fn run() -> Result<ExitCode> {
     std::fs::create_dir_all(&folder)?;
     for (name, source, arguments, attached) in RECORDINGS {
         let built = workload::build(source).map_err(|why| anyhow!("{source}: {why}"))?;
-        // A user would record it by a short path.
+        // A user would record the program by a short path.
         let desk = tempfile::tempdir()?;
         let program = source.trim_end_matches(".c");
         std::fs::copy(&built, desk.path().join(program))?;

@@ -17,10 +17,11 @@ pub struct Options {
     rounds: u32,
 }
 
-/// Runs the soak tests, which print the result for each language, or why it was left out.
+/// Runs the soak tests, which print the result for each language, or why there is none.
 ///
 /// # Errors
-/// longpole cannot be built or cannot record here.
+///
+/// longpole cannot be built, or cannot record on this machine.
 pub fn run(options: &Options) -> Result<ExitCode> {
     let workspace = Workspace::find();
     let longpole = bench::recorder(&workspace)?;

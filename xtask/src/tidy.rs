@@ -63,7 +63,7 @@ pub fn check(workspace: &Workspace) -> Vec<String> {
     complaints
 }
 
-/// Documents with tables of promises, each row with the tests that guard it.
+/// Documents with tables of promises, in which each row names the tests that guard it.
 const NAMES_TESTS: [&str; 2] = ["ARCHITECTURE.md", "docs/safety.md"];
 
 #[cfg(test)]

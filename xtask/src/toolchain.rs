@@ -12,11 +12,11 @@ use crate::workspace::Workspace;
 
 /// The toolchain that builds kernel programs and user space.
 pub struct Toolchain {
-    /// Output of `rustc -vV`, part of the key of tools built against it.
+    /// Output of `rustc -vV`. It is part of the key of tools that are built for this toolchain.
     pub version_text: String,
     /// Its `release:`.
     pub release: String,
-    /// Major number of its `LLVM version:`.
+    /// Major number of the line `LLVM version:`.
     pub llvm_major: u32,
     /// `rustc --print sysroot`.
     pub sysroot: PathBuf,
@@ -46,7 +46,8 @@ impl Toolchain {
         format!("{}-{:016x}", self.release, fnv(&self.version_text))
     }
 
-    /// Whether it is the one of rust-toolchain.toml; the inner error says that it is not: another toolchain makes other bytes.
+    /// Whether the toolchain is the one of rust-toolchain.toml. The inner error says that it is not: another toolchain
+    /// makes other bytes.
     ///
     /// # Errors
     /// rust-toolchain.toml cannot be read.
@@ -63,7 +64,7 @@ impl Toolchain {
         })
     }
 
-    /// Path of a program that comes with it, such as `rust-lld`.
+    /// Path of a program that comes with the toolchain, such as `rust-lld`.
     pub fn program(&self, name: &str) -> Option<PathBuf> {
         let host = field(&self.version_text, "host: ")?;
         let path = self.sysroot.join("lib/rustlib").join(host).join("bin").join(name);

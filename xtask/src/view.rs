@@ -77,11 +77,11 @@ fn chromium() -> OsString {
 /// Speed of a page, milliseconds.
 #[derive(serde::Deserialize)]
 pub struct Speed {
-    /// From the start until the page can be used.
+    /// Time from the start until the page can be used, ms.
     pub ready_ms: f64,
-    /// Median of drawing it once.
+    /// Median time of drawing the page once, ms.
     pub median_ms: f64,
-    /// Largest time of drawing it once.
+    /// Longest time of drawing the page once, ms.
     pub worst_ms: f64,
 }
 

@@ -1,4 +1,5 @@
-//! `./x loop`: how long a developer waits, from a changed line to a test's answer and from a clone to the whole test run.
+//! `./x loop` measures how long a developer waits: from a changed line to the result of a test, and from a clone to the
+//! end of the complete test run.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -56,7 +57,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Seconds of a release build from nothing, and how many crates it compiles.
+/// Seconds of a release build from an empty target folder, and number of crates that it compiles.
 fn release(workspace: &Workspace) -> Result<(f64, usize)> {
     let folder = fresh(workspace)?;
     let mut build = command::cargo(workspace);
@@ -72,7 +73,7 @@ fn release(workspace: &Workspace) -> Result<(f64, usize)> {
     Ok((seconds, said.lines().filter(|line| line.trim_start().starts_with("Compiling ")).count()))
 }
 
-/// Seconds from a changed line to the answer of these tests.
+/// Seconds from a changed line to the result of these tests.
 fn change(workspace: &Workspace, file: &Path, tests: &[&str]) -> Result<Sample> {
     let runner = test::runner(workspace)?;
     let mut nextest = Command::new(runner);
@@ -91,7 +92,7 @@ fn change(workspace: &Workspace, file: &Path, tests: &[&str]) -> Result<Sample> 
     Ok(times)
 }
 
-/// A file that gets its text again when this is dropped.
+/// A file that gets its old text back when this value is dropped.
 struct Restored<'a> {
     path: &'a Path,
     text: String,
@@ -144,8 +145,8 @@ fn whole(workspace: &Workspace) -> Result<String> {
     Ok(text)
 }
 
-/// Seconds that each test program takes to compile, by its name in the test runner: from cargo's timing report, a page that
-/// contains JSON.
+/// Seconds that each test program takes to compile, by its name in the test runner. They are from cargo's timing
+/// report, a page that contains JSON.
 fn compile_times(workspace: &Workspace, folder: &Path) -> Result<BTreeMap<String, f64>> {
     let mut touched = Vec::new();
     for file in ["probe-abi/src/lib.rs", "probe-preload/src/lib.rs", "tests/src/lib.rs", "xtask/src/main.rs"]

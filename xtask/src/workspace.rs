@@ -1,4 +1,4 @@
-//! The workspace's root folder, and folders under its target.
+//! The root folder of the workspace, and folders under its target folder.
 
 use std::path::{Path, PathBuf};
 
@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 pub struct Workspace {
     /// Folder of the workspace's Cargo.toml.
     pub root: PathBuf,
-    /// Where cargo puts its output: `CARGO_TARGET_DIR` or `target` in the root.
+    /// The folder for cargo's output: `CARGO_TARGET_DIR`, or `target` in the root.
     pub target: PathBuf,
 }
 
 impl Workspace {
-    /// Finds it by the folder of xtask's own manifest.
+    /// Finds the workspace by the folder of xtask's own manifest.
     pub fn find() -> Self {
         let own = Path::new(env!("CARGO_MANIFEST_DIR"));
         let root = own.parent().unwrap_or(own).to_path_buf();

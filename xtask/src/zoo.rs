@@ -74,10 +74,11 @@ impl Row {
     }
 }
 
-/// Runs the programs, prints their cells, and updates VALIDATION.md.
+/// Runs the programs, prints the cells of their rows, and updates VALIDATION.md.
 ///
 /// # Errors
-/// Something does not compile, or nothing can be recorded here.
+///
+/// Something does not compile, or nothing can be recorded on this machine.
 pub fn run(options: &Options) -> Result<ExitCode> {
     let workspace = Workspace::find();
     if let Some(name) = options.only.iter().find(|name| !ENTRIES.iter().any(|entry| entry.name == **name)) {
@@ -126,7 +127,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Judges a program launched and attached; the error says why it cannot run here.
+/// Judges a program that is launched and then attached to; the error says why it cannot run on this machine.
 fn visit(keep: &Keep, entry: &Entry, options: &Options, bounds: &Bounds) -> Result<Row, String> {
     if let Some(why) = missing(entry) {
         return Err(why);

@@ -7,12 +7,12 @@ use std::path::Path;
 /// Whether a command is recorded from inside, and why not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// It is recorded from inside. `first`: libraries that insist on coming before all others.
+    /// The command is recorded from inside. `first`: libraries that insist on coming before all others.
     Inside {
         /// Names for the front of `LD_PRELOAD`.
         first: Vec<String>,
     },
-    /// It is not recorded from inside, for this reason.
+    /// The command is not recorded from inside, for this reason.
     Not(String),
 }
 

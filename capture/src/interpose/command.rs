@@ -1,4 +1,4 @@
-//! Which C library a command's file will load, and whether a library can be put before it.
+//! Finds which C library a command's file will load, and whether another library can be put before it.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -10,10 +10,10 @@ use symbols::Outline;
 /// The user's choice (`--interpose`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InterposeMode {
-    /// Record from inside where it is possible.
+    /// Record from inside the command where that is possible.
     #[default]
     Auto,
-    /// Record from inside, or fail where it is impossible.
+    /// Record from inside the command, or fail where that is impossible.
     Always,
     /// Never record from inside.
     Never,
@@ -27,7 +27,7 @@ const MOST_LIBRARY: u64 = 64 << 20;
 pub struct CommandLibrary {
     /// `glibc` or `musl`.
     pub name: &'static str,
-    /// Names of libraries that the program links and that end it if another comes before them.
+    /// Names of libraries that the program links, and that end it unless they come before all other libraries.
     pub first: Vec<String>,
 }
 
@@ -82,14 +82,14 @@ pub fn c_library(binary: &Path) -> Result<CommandLibrary, Obstacle> {
     Ok(CommandLibrary { name: "glibc", first })
 }
 
-/// The sanitizers' libraries check whether they come first, and end the program if not.
+/// Whether a library insists on coming first: the libraries of sanitizers check that, and otherwise end the program.
 fn insists_on_being_first(name: &str) -> bool {
     ["libasan.so", "libtsan.so", "liblsan.so", "libhwasan.so", "libclang_rt."]
         .iter()
         .any(|known| name.starts_with(known))
 }
 
-/// Whether glibc has its thread functions in libc itself, as since 2.34; `None` if its file is not found.
+/// Whether glibc has its thread functions in libc itself, as since version 2.34; `None` if its file is not found.
 fn threads_are_in_libc(interpreter: &Path) -> Option<bool> {
     let folder = std::fs::canonicalize(interpreter).ok()?.parent()?.to_owned();
     let path = folder.join("libc.so.6");

@@ -4,7 +4,7 @@
 /// Assumed cost of an operation while none has been measured, nanoseconds: too little to matter.
 const UNMEASURED_NS: f64 = 100.0;
 
-/// Sums over one ring, or over all rings.
+/// Sums of operations and their cost, over one ring or over all rings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sums {
     /// Records written.
@@ -64,7 +64,7 @@ impl OperationCosts {
         self.spent_ns += more.records as f64 * self.each_ns;
     }
 
-    /// Operations so far, and their cost, nanoseconds.
+    /// Number of operations so far, and their total cost, nanoseconds.
     pub fn total(&self) -> (u64, u64) {
         (self.operations, self.spent_ns as u64)
     }

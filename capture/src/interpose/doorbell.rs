@@ -15,7 +15,8 @@ use std::time::Duration;
 /// Bytes that are mapped: the header of the shared memory.
 const BYTES: usize = 4096;
 
-/// The first page of the shared memory, in a mapping of its own, so that its owner depends on nothing else.
+/// The doorbell: the first page of the shared memory, in a mapping of its own so that it can outlive other mappings. A
+/// target signals it when a ring fills up.
 #[derive(Debug)]
 pub struct Doorbell {
     page: NonNull<AtomicU64>,
@@ -54,7 +55,7 @@ impl Doorbell {
         unsafe { word.as_ref() }
     }
 
-    /// Wakes the waiting thread, or the next one to wait.
+    /// Signals the doorbell: wakes the waiting thread, or the next one to wait.
     pub fn ring(&self) {
         self.word().store(1, Ordering::Release);
         // A wake-up can only fail for an address that is not mapped.
@@ -66,7 +67,8 @@ impl Doorbell {
         self.word().swap(0, Ordering::AcqRel);
     }
 
-    /// Waits until the bell rings or has rung since [`Doorbell::silence`], at most this long. May return early for no reason.
+    /// Waits until the doorbell is signalled or was signalled since [`Doorbell::silence`], but at most `at_most`. May
+    /// return early without reason.
     pub fn wait(&self, at_most: Duration) {
         let Ok(limit) = futex::Timespec::try_from(at_most) else { return };
         // The result is ignored: after a ring, a timeout or a signal the caller checks the rings in any case.
@@ -113,7 +115,7 @@ mod tests {
         assert!(began.elapsed() >= Duration::from_millis(20));
     }
 
-    /// Through another mapping of the same memory, as a target has it.
+    /// The doorbell is signalled through another mapping of the same memory, as a target does.
     #[test]
     fn ringing_the_doorbell_wakes_a_waiting_thread() {
         let (shared, bell) = bell();

@@ -1,5 +1,5 @@
-//! Processes in which the library does not record although it is loaded: `probe-preload`'s own rules,
-//! checked from outside.
+//! Recognizes processes in which the preloaded library does not record although it is loaded. These are
+//! `probe-preload`'s own rules, checked from outside.
 
 use super::shared::{MEMORY_NAME, filters_of};
 use std::path::{Path, PathBuf};

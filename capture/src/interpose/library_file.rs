@@ -1,5 +1,5 @@
-//! The library's file on disk while the command and its children may load it: in a folder of our own that everybody
-//! may read and only we may change, on a file system that allows running code.
+//! The preloaded library's file on disk, for as long as the command and its children may load it. The file is in a
+//! folder that all users may read and only longpole's may change, on a file system from which code may run.
 
 use super::library::library;
 use std::collections::HashSet;
@@ -79,7 +79,7 @@ impl Drop for LibraryFile {
     }
 }
 
-/// Removes the files that earlier runs have left for programs that went on, unless a process still maps them.
+/// Removes files that earlier runs left for programs which continued to run, unless a process still maps them.
 fn sweep(parent: &Path) {
     let user = rustix::process::geteuid().as_raw();
     let Ok(entries) = std::fs::read_dir(parent) else { return };
@@ -110,7 +110,7 @@ fn maker_lives(folder: &Path) -> bool {
         .is_none_or(|pid| Path::new("/proc").join(pid.to_string()).exists())
 }
 
-/// Paths of all files of this library that some process has mapped.
+/// Paths of all files of the preloaded library that some process has mapped.
 pub(super) fn mapped() -> HashSet<PathBuf> {
     let Ok(processes) = std::fs::read_dir("/proc") else { return HashSet::new() };
     let is_number = |name: &OsStr| name.as_encoded_bytes().iter().all(u8::is_ascii_digit);

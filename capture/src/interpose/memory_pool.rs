@@ -1,4 +1,4 @@
-//! The memory pool that all rings share, and its size.
+//! The memory pool that all rings share, and how its size is chosen.
 
 use super::shared::Shared;
 use crate::target::machine::memory;
@@ -8,21 +8,22 @@ use std::sync::atomic::Ordering;
 /// The rings get this fraction of the available memory, an eighth. Records that were taken from them and wait for their
 /// place in time order may use as much again, and those still in the rings then come on top.
 const PART: u64 = 8;
-/// With less memory, hardly anything could be recorded even of a few threads.
+/// Least size of the pool, bytes: with less, hardly anything could be recorded, even of a few threads.
 const LEAST_BYTES: u64 = 1 << 20;
 /// More is of no use: it could not be emptied before it is full again. But there is at least room for
 /// [`MOST_FULL_RINGS`] rings of any size.
 const MOST_BYTES: u64 = 256 << 20;
 const MOST_FULL_RINGS: u64 = 32;
 
-/// Bytes for all rings of this size, and again for records that wait, if `available` bytes are free, rings included.
+/// Bytes for all rings of this size. As many are reserved for records that wait for their order. `available`: bytes
+/// that are free, including those of rings.
 pub(super) fn bytes_of(available: u64, ring_bytes: u64) -> u64 {
     let most = MOST_BYTES.max(MOST_FULL_RINGS.saturating_mul(ring_bytes));
     (available / PART).clamp(LEAST_BYTES, most)
 }
 
-/// The same for the machine's present state: the memory that both this process and `pid` may still use, plus `used`,
-/// the bytes that rings have already.
+/// [`bytes_of`] for the machine's present state. The available memory is what both longpole and `pid` may still use, plus
+/// `used`, the bytes that rings already have.
 pub(super) fn bytes_now(pid: Option<u32>, used: u64, ring_bytes: u64) -> u64 {
     let pids = [std::process::id()].into_iter().chain(pid);
     let available = pids.filter_map(memory::available_bytes).min();
@@ -63,7 +64,7 @@ impl MemoryPool {
         (used as u64).saturating_mul(shared.layout().piece_bytes())
     }
 
-    /// Whether the memory of records that have been read must be returned at once, since any ring may need it.
+    /// Whether the memory of records that have been read must be returned at once, because any ring may need it.
     pub fn is_short(self, shared: &Shared) -> bool {
         self.free(shared) < self.pieces / 2
     }
@@ -110,7 +111,7 @@ mod tests {
         assert!(each.iter().all(|own| (21..=22).contains(own)) && free >= 21, "{free}: {each:?}");
         let (each, free) = shared_out(100, 16_384, of_ring);
         assert!(free >= 0 && each.iter().sum::<u64>() + free as u64 == 100);
-        // Threads that take all they can leave something to those that come later.
+        // Even if threads take all the memory that they can, some remains for later threads.
         let (mut greedy, mut free) = (0, all);
         while may_take(greedy, free) {
             (greedy, free) = (greedy + 1, free - 1);

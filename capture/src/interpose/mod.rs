@@ -1,9 +1,9 @@
-//! Records the target's synchronization operations from inside it. A library that is put before the libc of a launched
-//! command writes them into memory that is shared with us, at a hundredth of a trap's cost.
+//! Records the target's synchronization operations from inside the target. A library that is put before the libc of a
+//! launched command writes them into memory that is shared with longpole, at a hundredth of a trap's cost.
 //!
 //! [`decide`] says whether a command is recorded this way. [`Interposed`] makes the memory and the library's file, passes
-//! both to the command in its environment, and empties the rings. Only this module decides how an operation is recorded:
-//! an interposed process must get no probes on its C library's synchronization functions, and other processes
+//! both to the command in its environment, and empties the rings. Only this module decides how an operation is
+//! recorded: an interposed process must get no probes on its C library's synchronization functions, and other processes
 //! no library.
 
 mod choice;

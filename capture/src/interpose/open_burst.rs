@@ -7,10 +7,10 @@ use probe_abi::interpose::{BURST_COUNTED, RECORD_WORDS, RingWord};
 use probe_abi::{Burst, Context, Header, Kind, MOST_APART_NS, MOST_HELD_NS, Operation, OperationFlags};
 use std::sync::atomic::{Ordering, fence};
 
-/// How often to try for a consistent view of all words.
+/// Number of attempts to read all words of a control block consistently.
 const TRIES: usize = 4;
 
-/// The open burst, as the words of a control block describe it.
+/// A burst that is not finished, as the words of a control block describe it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct OpenBurst {
     object: u64,
@@ -27,12 +27,12 @@ pub(super) struct OpenBurst {
     attempts: u64,
 }
 
-/// The result of a look at a control block.
+/// The result of reading a control block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Look {
     /// No burst is open.
     Nothing,
-    /// This burst is open.
+    /// This burst is open (not finished).
     There(OpenBurst),
     /// The thread is changing the words; their version.
     Changing(u64),
@@ -46,7 +46,7 @@ pub(super) struct ReportedBurst {
 }
 
 impl Look {
-    /// The number of the record that the open burst would be written with, if it would be written at all.
+    /// The number that the record of the open burst would have, if the burst would be written at all.
     pub fn number(&self) -> Option<u32> {
         match self {
             Look::There(open) if open.has_burst() => Some(open.number as u32),
@@ -90,7 +90,7 @@ impl OpenBurst {
         Look::Changing(version)
     }
 
-    /// When an operation was added last. The burst's record will not be older than this.
+    /// Time at which an operation was last added, ns. The burst's record will not be older than this.
     pub fn last_ns(&self) -> u64 {
         if self.since_ns == 0 { self.ended_ns } else { self.since_ns }
     }
@@ -101,7 +101,7 @@ impl OpenBurst {
         now_ns.saturating_sub(self.last_ns()) > most_ns
     }
 
-    /// Passes its burst and its open acquisition to the sink, each once. Numbers and times are those the target wrote.
+    /// Passes the burst and the open acquisition to the sink, each only once. The target wrote the numbers and times.
     pub fn tell(&self, told: &mut ReportedBurst, owner: u64, sink: &mut dyn FnMut(&[u8; RECORD_WORDS * 8])) {
         let (burst, lock) = (self.number as u32, self.lock_number());
         if self.has_burst() && told.burst != Some(burst) {
@@ -114,7 +114,7 @@ impl OpenBurst {
         }
     }
 
-    /// Whether its pairs get a record; otherwise they are only counted.
+    /// Whether the pairs of the burst get a record; otherwise they are only counted.
     fn has_burst(&self) -> bool {
         self.count > 0 && !self.is_counted()
     }
@@ -235,7 +235,7 @@ mod tests {
         );
     }
 
-    /// Writes a record of this number at the end of the ring, as the thread would.
+    /// Writes a record of this number at the end of the ring, as a thread of the target would.
     fn writes(shared: &Shared, kind: Kind, number: u32, time_ns: u64) {
         let head = shared.word(shared.layout().control(0) + RingWord::HEAD).fetch_add(1, Ordering::Relaxed);
         let mut words = [0u64; RECORD_WORDS];
@@ -337,7 +337,7 @@ mod tests {
         let (shared, mut ring) = (shared(), Ring::default());
         holds_burst(&shared, 4, 3, 2_000, 2_500);
         assert_eq!(pairs(&turn(&mut ring, &shared, 2_600, true)), [(4, 3), (5, 0)]);
-        // Killed while it changed its words.
+        // The thread was killed while it changed the words of its control block.
         set(&shared, &[(RingWord::BURST_VERSION, 7), (RingWord::HEAD, 4)]);
         holds_burst(&shared, 4, 4, 2_700, 0);
         let mut ring = Ring::default();

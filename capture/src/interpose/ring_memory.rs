@@ -6,17 +6,17 @@ use super::thread_ring_reader::Turn;
 use probe_abi::interpose::{RECORD_WORDS, RingWord, SharedWord};
 use std::sync::atomic::Ordering;
 
-/// The writer learns after this many records, a page of them, that they have been read.
+/// The writer learns of records that have been read in steps of this number of records, which is a page.
 const ROOM_EVERY: u64 = 64;
 
-/// This many pieces are returned at once, if as many have been read: each return interrupts the CPUs that
-/// the target runs on.
+/// Number of pieces that are returned together, if that many have been read: each return interrupts the CPUs on which
+/// the target runs.
 const TOGETHER: u64 = 16;
 
 /// The ring of a thread that has ended keeps up to this many pieces: short-lived threads need no more.
 const KEPT: u32 = 4;
 
-/// The place up to which the thread knows that its records have been read.
+/// The place in a ring up to which its thread knows that records have been read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Passed {
     to: u64,
@@ -36,7 +36,7 @@ impl Passed {
     pub fn all(&mut self, turn: &Turn<'_>, tail: u64, gives_back: bool) {
         let piece = turn.shared.layout().piece_records();
         let (first, end) = (self.to & !(piece - 1), tail & !(piece - 1));
-        // The writer keeps away from these pieces until it learns that they have been read.
+        // The writer does not touch these pieces until it learns that they have been read.
         let sane = end.wrapping_sub(first) <= turn.shared.layout().ring_records as u64;
         if sane && !(gives_back && gives(turn.shared, turn.number, first, end)) {
             for place in (first..end).step_by(piece as usize) {
@@ -47,13 +47,14 @@ impl Passed {
         self.over(turn, tail);
     }
 
-    /// The same where the content before `tail` is unknown: no piece is returned or marked.
+    /// Advances over records whose content is unknown, up to `tail`: no piece is returned or marked as idle.
     pub fn over(&mut self, turn: &Turn<'_>, tail: u64) {
         self.to = tail;
         turn.control(RingWord::TAIL).store(tail, Ordering::Release);
     }
 
-    /// Returns the memory of a ring whose thread is gone and whose records have all been read, unless it is very little.
+    /// Returns the memory of a ring whose thread has ended and whose records have all been read, unless it is very
+    /// little.
     pub fn end(&mut self, shared: &Shared, number: usize, tail: u64) {
         let layout = shared.layout();
         let word = |word: usize| shared.word(layout.control(number) + word);
@@ -78,7 +79,7 @@ pub(super) fn give_idle_back(shared: &Shared, number: usize) {
     let layout = shared.layout();
     let control = layout.control(number);
     let head = shared.word(control + RingWord::HEAD).load(Ordering::Acquire);
-    // A signal handler in the thread may get a place or two beyond what has been paid for.
+    // A signal handler in the thread may have got a place or two beyond those for which memory was reserved.
     let near = [head, head.wrapping_add(layout.piece_records())].map(|place| layout.idle(place));
     for index in idle_words(shared) {
         let word = shared.word(control + index);
@@ -106,7 +107,7 @@ fn idle_words(shared: &Shared) -> std::ops::Range<usize> {
     RingWord::IDLE..RingWord::IDLE + shared.layout().pieces().div_ceil(64)
 }
 
-/// Returns whole pieces that no thread may touch any more to the system and the pool; `false`: that failed.
+/// Returns pieces that no thread may touch any more to the system and to the pool. `false`: that failed.
 fn gives(shared: &Shared, number: usize, first: u64, end: u64) -> bool {
     let layout = shared.layout();
     let records = layout.ring_records as u64;

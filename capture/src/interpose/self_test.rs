@@ -5,10 +5,11 @@ use super::library_file::LibraryFile;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Programs that do nothing, found on every machine in one of these places.
+/// Paths of programs that do nothing; every machine has one of these.
 const PROGRAMS: [&str; 2] = ["/bin/true", "/usr/bin/true"];
 
-/// Writes the library where a command would find it and starts a program with it that does nothing.
+/// Checks the preloaded library: writes it where a command would find it, and starts a program with it that does
+/// nothing.
 ///
 /// # Errors
 /// The library is not built in, there is no folder for it, or the loader does not take it: a sentence that says which.

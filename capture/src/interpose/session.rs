@@ -1,4 +1,4 @@
-//! One interposed command: the environment it gets, and the records it writes.
+//! One command that is recorded from inside: the environment it gets, and the records it writes.
 
 use super::doorbell::Doorbell;
 use super::library_file::{LibraryFile, mapped};
@@ -14,11 +14,11 @@ use std::io;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Most threads that can be recorded at the same time.
+/// Largest number of threads that can be recorded at the same time.
 const RINGS: usize = 16_384;
 /// Records in a thread's ring unless the user asks otherwise: a thread that only locks makes as many in some 8 ms.
 const RING_RECORDS: usize = 32_768;
-/// How often the available memory is checked.
+/// How often the available memory is checked, ns.
 const RECKON_EVERY_NS: u64 = 1_000_000_000;
 const RECORD_BYTES: usize = size_of::<probe_abi::Operation>();
 
@@ -35,11 +35,12 @@ pub struct Interposed {
     first: Vec<String>,
     /// The command's process; 0: not started yet.
     pid: AtomicU32,
-    /// Most bytes that the rings may use, and that records taken from them and waiting for their order may use.
+    /// Largest number of bytes that the rings may use. Records that were taken from them and wait for their order may
+    /// use the same number again.
     most_bytes: u64,
-    /// When `most_bytes` was computed last.
+    /// Time at which `most_bytes` was last computed, ns.
     reckoned_ns: u64,
-    /// When the rings were emptied last.
+    /// Time at which the rings were last emptied, ns.
     drained_ns: u64,
     /// Operations that were taken out of rings and discarded, since too many records waited.
     thrown_away: u64,
@@ -93,8 +94,8 @@ impl Interposed {
         self.rings.may_use(self.most_bytes);
     }
 
-    /// Whether the rings are not to be emptied for now, since `held_bytes` of records taken earlier still wait for their place
-    /// in time order. Meanwhile the rings fill, and records that do not fit are counted.
+    /// Whether the rings must not be emptied for now, since `held_bytes` of records taken earlier still wait for their
+    /// place in time order. In the meantime the rings fill, and records that do not fit are counted.
     pub fn is_throttled(&self, held_bytes: u64) -> bool {
         held_bytes > self.most_bytes
             && self.is_recording()
@@ -110,15 +111,16 @@ impl Interposed {
         self.rings.shared.descriptor()
     }
 
-    /// The library's path as the command sees it.
+    /// The path of the preloaded library, as the command sees it.
     pub fn library(&self) -> &std::path::Path {
         self.place.path()
     }
 
-    /// The bell that the command rings when one of its rings fills up.
+    /// The doorbell that the command signals when one of its rings fills up.
     ///
     /// # Errors
-    /// There is no memory for it.
+    ///
+    /// The doorbell's memory cannot be mapped.
     pub fn bell(&self) -> io::Result<Doorbell> {
         self.rings.shared.bell()
     }
@@ -146,7 +148,7 @@ impl Interposed {
         Ok(vec![("LD_PRELOAD".into(), list), (SHARED_VARIABLE.into(), variable.into())])
     }
 
-    /// Records from now on, in this process and, if wanted, its children.
+    /// Records this process, and if wanted its children, from now on.
     pub fn start(&self, pid: u32) {
         let shared = &self.rings.shared;
         self.pid.store(pid, Ordering::Relaxed);
@@ -190,7 +192,7 @@ impl Interposed {
         sentences
     }
 
-    /// Whether a process of the command fills its rings without being able to ring the bell.
+    /// Whether a process of the command fills its rings without being able to signal the doorbell.
     pub fn is_silent(&self) -> bool {
         self.rings.shared.word(SharedWord::SILENT).load(Ordering::Relaxed) != 0
     }
@@ -205,10 +207,10 @@ impl Interposed {
         self.rings.thread_ended(pid, tid);
     }
 
-    /// Passes the records in the rings to `sink`, with the number of their ring. Never waits. Returns the
-    /// number of records, and up to when all have been passed on, if the rings were emptied. If the receiver has far too
-    /// many bytes `held`, records are only counted and discarded: a thread that is stopped while it writes a record
-    /// may keep all other records waiting for a while.
+    /// Passes the records in the rings to `sink`, with the number of their ring. Never waits. Returns the number of
+    /// records, and if the rings were emptied, the time up to which all records have been passed on. If the receiver
+    /// has far too many bytes `held`, records are only counted and discarded: a thread that is stopped while it writes
+    /// a record may keep all other records waiting for a while.
     pub fn drain(&mut self, held_bytes: u64, sink: &mut dyn FnMut(usize, &[u8])) -> (usize, Option<u64>) {
         self.drained_ns = now_ns();
         self.reckon(self.drained_ns);
@@ -230,7 +232,7 @@ impl Interposed {
         (self.rings.dropped().saturating_add(self.thrown_away), self.rings.undecodable())
     }
 
-    /// Those of the lost records for which there was no memory.
+    /// Lost records for which there was no memory.
     pub fn short(&self) -> u64 {
         self.rings.short().saturating_add(self.thrown_away)
     }
@@ -240,7 +242,7 @@ impl Interposed {
         self.rings.cost()
     }
 
-    /// Operations that were left out on purpose, see [`engine::event::LossCounts::operations_left_out`].
+    /// Operations that were not recorded on purpose, see [`engine::event::LossCounts::operations_left_out`].
     pub fn left_out(&self) -> u64 {
         self.rings.left_out()
     }
@@ -255,7 +257,7 @@ impl Interposed {
         self.rings.forbidden()
     }
 
-    /// Operations that threads are in the middle of, or were in when they ended.
+    /// Operations that threads have begun and not finished, or had not finished when they ended.
     pub fn take_pending(&mut self) -> Vec<PendingOperation> {
         self.rings.take_pending()
     }
@@ -273,7 +275,7 @@ impl Drop for Interposed {
     }
 }
 
-/// How many operations a record stands for.
+/// Number of operations for which a record stands.
 fn operations_of(bytes: &[u8]) -> u64 {
     match Record::decode(bytes) {
         Ok(Record::Burst(burst)) => 2 * u64::from(burst.count),

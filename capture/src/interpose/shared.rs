@@ -16,10 +16,10 @@ use std::os::unix::fs::MetadataExt;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Programs use the descriptors below this one, and close them when they tidy up.
+/// Lowest descriptor that longpole uses in the command: programs use lower ones, and close them when they tidy up.
 const HIGH_DESCRIPTOR: RawFd = 700;
 
-/// The memory's name in the mappings of its users.
+/// Name of the shared memory in the mappings of processes that use it.
 pub(super) const MEMORY_NAME: &str = "longpole";
 
 /// Shared memory of our own, mapped.
@@ -27,7 +27,7 @@ pub(super) const MEMORY_NAME: &str = "longpole";
 pub(super) struct Shared {
     start: NonNull<AtomicU64>,
     layout: SharedLayout,
-    /// Number of words in the layout, kept since each access needs it.
+    /// Number of words in the layout, stored because each access needs it.
     words: usize,
     file: File,
 }
@@ -81,19 +81,19 @@ impl Shared {
         unsafe { record.as_ref() }
     }
 
-    /// Returns the memory of `words` words from `first` on, in whole pages, to the system; they read as
-    /// 0 from then on. `false`: the system refused.
+    /// Returns the memory of `words` words from `first` on, in units of pages, to the system; after that they read as
+    /// 0. `false`: the system refused.
     pub fn give_back(&self, first: usize, words: usize) -> bool {
         let [at, bytes] = [first, words].map(|words| words.saturating_mul(8) as u64);
         fallocate(&self.file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, at, bytes).is_ok()
     }
 
-    /// The bell in the memory's header.
+    /// The doorbell, which is in the header of the memory.
     pub fn bell(&self) -> io::Result<Doorbell> {
         Doorbell::of(self.file.as_fd())
     }
 
-    /// The same memory, mapped once more, as the target has it.
+    /// The same memory in a second mapping, like that of a target.
     #[cfg(test)]
     pub fn again(&self) -> io::Result<Shared> {
         let file = self.file.try_clone()?;
@@ -164,7 +164,7 @@ fn memory_file() -> io::Result<File> {
 }
 
 /// Gives the file its length. The limit on file sizes applies to this file, too, and exceeding it sends a signal that
-/// ends the process. So the limit is checked before, and raised meanwhile as far as that is allowed.
+/// ends the process. So the limit is checked first, and raised for this call as far as that is allowed.
 fn make_room(file: &File, bytes: u64) -> io::Result<()> {
     let limit = getrlimit(Resource::Fsize);
     if limit.current.is_none_or(|current| current >= bytes) {
@@ -179,7 +179,7 @@ fn make_room(file: &File, bytes: u64) -> io::Result<()> {
     made
 }
 
-/// Moves the file to a descriptor that programs rarely use, if the limit allows it.
+/// Moves the file to a descriptor that programs rarely use, if the limit of descriptors allows it.
 fn high(file: File) -> File {
     // A command that closes all descriptors up to its limit would close this one, too.
     let most =

@@ -1,4 +1,4 @@
-//! Reads one ring of the shared memory, which one thread of the program writes.
+//! Reads one ring of the shared memory, into which one thread of the program writes.
 
 use super::cost::Sums;
 use super::open_burst::{Look, OpenBurst, ReportedBurst};
@@ -10,25 +10,25 @@ use probe_abi::{Burst, Context, Header, Kind, Operation};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use zerocopy::FromBytes;
 
-/// Cost of an operation, in its thread and in the ring reader together, nanoseconds: about what was measured
-/// (`cargo xtask bench interpose`, and Barnes of SPLASH).
+/// Cost of an operation in its thread and in the ring reader together, nanoseconds: about as measured by `cargo xtask
+/// bench interpose` and in Barnes of SPLASH.
 const OPERATION_NS: f64 = 350.0;
 
-/// The same for an operation that is folded into a burst.
+/// Cost of an operation that becomes part of a burst, nanoseconds.
 const BURST_NS: f64 = 45.0;
 
-/// How far the cost of a thread's operations may exceed its budget: by the budget of this time, nanoseconds. At the usual
-/// budget that is less than a full ring, so that nothing is lost before.
+/// How far the cost of a thread's operations may exceed its budget: by the budget of this time, nanoseconds. With the
+/// default budget that is less than a full ring, so nothing is lost before.
 const DEBT_NS: f64 = 250e6;
 
-/// A thread that would fill its ring within this time is busy.
+/// A thread that would fill its ring within this time, ns, counts as busy.
 const BUSY_NS: u64 = 160_000_000;
 
-/// Up to this many rings keep all memory that they have ever used while there is enough. If there are more, only
-/// rings of busy threads keep theirs.
+/// Up to this number of rings, all keep the memory that they have ever used while there is enough. If there are more
+/// rings, only those of busy threads keep their memory.
 pub(super) const GENEROUS: usize = 32;
 
-/// The reader's state for one ring. Only values in our own memory are trusted.
+/// The reader's state for one ring. Only values in longpole's own memory are trusted.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Ring {
     /// Its thread: `pid << 32 | tid`; 0 = none yet.
@@ -37,33 +37,34 @@ pub(super) struct Ring {
     pub is_new: bool,
     /// Places read.
     tail: u64,
-    /// How far its thread knows that places have been read; their memory is returned or marked as idle.
+    /// The place up to which the ring's thread knows that records have been read. Memory before it is returned or
+    /// marked as idle.
     passed: Passed,
-    /// The ring's head at the last turn: places before it were taken by then.
+    /// The ring's head at the last turn: places before it had been taken at that time.
     last_head: u64,
     /// A place is being written that was not yet taken at this time: its record will be newer.
     pub writing_since_ns: Option<u64>,
-    /// Pieces of the ring that could not be records of its thread.
+    /// Number of pieces of the ring that could not be records of its thread.
     pub undecodable: u64,
     /// Places that were taken and never filled.
     pub torn: u64,
-    /// The thread has done something since the last check whether it lives.
+    /// Whether the thread has done anything since the last check for its being alive.
     pub active: bool,
-    /// When the thread was known to live, or its life was checked.
+    /// Time at which the thread was known to be alive, or was checked, ns.
     pub looked_ns: u64,
-    /// The cost of its thread's operations beyond their budget, nanoseconds.
+    /// Cost of the thread's operations in excess of their budget, nanoseconds.
     debt_ns: f64,
-    /// When the debt was computed last.
+    /// Time at which the debt was last computed, ns.
     weighed_ns: u64,
-    /// The sums of its threads' costs that have been taken so far.
+    /// Sums of the costs of the ring's threads that have been taken so far.
     costs: Sums,
     /// Numbers of folded operations that were reported before their thread wrote them.
     told: ReportedBurst,
     /// The control block was being changed: at which version, and since when at the earliest.
     changing: Option<(u64, u64)>,
-    /// Folded and unreported operations of its thread are no older than this; `None`: nothing is folded.
+    /// No folded and unreported operation of the thread is older than this, ns; `None`: nothing is folded.
     pub burst_since_ns: Option<u64>,
-    /// Operations that its threads had folded by the last turn.
+    /// Number of operations that the ring's threads had folded at the last turn.
     burst_operations: u64,
     /// Numbers that were reported from the control block and whose records were never written.
     unwritten: u64,
@@ -83,16 +84,16 @@ pub(super) struct Turn<'a> {
     pub shared: &'a Shared,
     /// Number of the ring.
     pub number: usize,
-    /// The clock before anything of this turn was read.
+    /// The clock before anything of this turn was read, ns.
     pub before_ns: u64,
-    /// The same for the turn before this one.
+    /// The clock at the beginning of the preceding turn, ns.
     pub last_ns: u64,
-    /// Most records to read.
+    /// Largest number of records to read.
     pub most: u64,
     /// The share of the thread's time that recording may cost; `None`: no limit.
     pub share: Option<f64>,
-    /// Memory that has been read is returned, unless the thread is busy ([`BUSY_NS`]) and will need it again
-    /// soon.
+    /// Whether memory that has been read is returned, unless the thread is busy ([`BUSY_NS`]) and will soon need it
+    /// again.
     pub frugal: bool,
     /// Memory that has been read is returned in any case: others need it.
     pub short: bool,
@@ -101,7 +102,7 @@ pub(super) struct Turn<'a> {
 }
 
 impl<'a> Turn<'a> {
-    /// A turn that only looks at the ring and takes nothing.
+    /// A turn that only examines the ring and takes no record.
     pub fn looking(shared: &'a Shared, number: usize) -> Turn<'a> {
         Turn {
             shared,
@@ -204,15 +205,15 @@ impl Ring {
         (records, emptied)
     }
 
-    /// Reports the open burst of its thread, if it can no longer change and has not been `written` meanwhile;
-    /// returns the number of records.
+    /// Reports the open burst of the ring's thread, if it can no longer change and has not been `written` in the
+    /// meantime. Returns the number of records.
     fn tell(&mut self, turn: &Turn<'_>, look: Look, written: bool, sink: &mut dyn FnMut(&[u8])) -> u64 {
         let mut records = 0;
         self.burst_since_ns = None;
         match look {
             Look::Nothing => self.changing = None,
             Look::Changing(version) => {
-                // The burst in the making is newer than the last look that did not see it.
+                // The burst that is being made is newer than the last reading that did not see it.
                 let since_ns = self.changing.filter(|(before, _)| *before == version).map(|(_, since)| since);
                 let since_ns = since_ns.unwrap_or(turn.last_ns);
                 self.changing = Some((version, since_ns));
@@ -238,8 +239,8 @@ impl Ring {
         records
     }
 
-    /// Lets a thread leave out uncontended operations if recording them exceeds its budget. This is never undone: the
-    /// permission has no effect on a thread that is not alone in its process.
+    /// Lets a thread stop recording uncontended operations if recording them exceeds its budget. This is never undone:
+    /// the permission has no effect on a thread that is not alone in its process.
     fn weigh(&mut self, turn: &Turn<'_>, operations: u64, in_bursts: u64) {
         let Some(share) = turn.share else { return };
         let since_last_ns = turn.before_ns.saturating_sub(self.weighed_ns) as f64;
@@ -253,7 +254,7 @@ impl Ring {
         }
     }
 
-    /// Reads which thread has the ring, unless it is known.
+    /// Reads which thread has the ring, unless that is known.
     pub fn see_owner(&mut self, turn: &Turn<'_>) {
         if self.owner == 0 {
             self.owner = turn.control(RingWord::OWNER).load(Ordering::Acquire);
@@ -266,13 +267,13 @@ impl Ring {
         turn.control(RingWord::HEAD).load(Ordering::Acquire) == self.tail && self.burst_since_ns.is_none()
     }
 
-    /// Reports the open burst of a thread that is gone and may have left it half changed.
+    /// Reports the open burst of a thread that has ended and may have left the burst half changed.
     pub fn give_up_folding(&mut self, turn: &Turn<'_>, sink: &mut dyn FnMut(&[u8])) -> u64 {
         let look = OpenBurst::look(turn.shared, turn.number, true);
         self.tell(turn, look, false, sink)
     }
 
-    /// Skips the place that is being written, if a later place is filled or its thread is gone.
+    /// Skips the place that is being written, if a later place is filled or the thread has ended.
     pub fn give_up(&mut self, turn: &Turn<'_>, owner_is_gone: bool) {
         let head = turn.control(RingWord::HEAD).load(Ordering::Acquire);
         let next = turn.shared.layout().place(turn.number, self.tail.wrapping_add(1));
@@ -292,8 +293,8 @@ impl Ring {
         let head = shared.word(control + RingWord::HEAD).load(Ordering::Acquire);
         let attempts = shared.word(control + RingWord::ATTEMPTS).load(Ordering::Acquire);
         let stretches = shared.word(control + RingWord::STRETCHES).load(Ordering::Acquire);
-        // A thread counts an attempt before it takes the place, so this may be one too many for a moment.
-        // An open burst has a number and no place. Impossible numbers count as 0.
+        // A thread counts an attempt before it takes the place, so the number may be one too large for a moment. An
+        // open burst has a number and no place. Impossible numbers count as 0.
         let open_burst = shared.word(control + RingWord::BURST_OBJECT).load(Ordering::Acquire) != 0
             && shared.word(control + RingWord::BURST_NUMBER).load(Ordering::Relaxed) & BURST_COUNTED == 0;
         let missing = attempts.wrapping_sub(head).wrapping_sub(stretches).wrapping_sub(u64::from(open_burst));
@@ -302,7 +303,7 @@ impl Ring {
         sane(missing.wrapping_sub(unwritten)) + sane(lost)
     }
 
-    /// The cost of its records since the last call to its threads.
+    /// The cost to the ring's threads of recording, since the last call.
     pub fn take_costs(&mut self, turn: &Turn<'_>) -> Sums {
         let word = |word: usize| turn.control(word).load(Ordering::Relaxed);
         let records = word(RingWord::HEAD).saturating_add(Ring::burst_operations(turn));
@@ -316,20 +317,21 @@ impl Ring {
         }
     }
 
-    /// A counter of the ring, by its place in the control words.
+    /// A counter of the ring, by the counter's place in the control words.
     pub fn counter(shared: &Shared, number: usize, word: usize) -> u64 {
         let counter = shared.word(shared.layout().control(number) + word);
         // The target may have written anything.
         Some(counter.load(Ordering::Relaxed)).filter(|&count| count < 1 << 48).unwrap_or(0)
     }
 
-    /// Operations that its threads have folded, written or only counted: both cost the threads the same.
+    /// Operations that the ring's threads have folded, whether the burst was written or only counted: both cost the
+    /// threads the same.
     fn burst_operations(turn: &Turn<'_>) -> u64 {
         let word = |word: usize| turn.control(word).load(Ordering::Relaxed);
         word(RingWord::BURST_OPERATIONS).wrapping_add(word(RingWord::COUNTED))
     }
 
-    /// The cost of the operations left out to the ring's threads, nanoseconds.
+    /// The cost to the ring's threads of operations that were not recorded on purpose, nanoseconds.
     pub fn left_out_ns(shared: &Shared, number: usize) -> u64 {
         let each_ps = shared.word(shared.layout().control(number) + RingWord::LEFT_OUT_PS);
         let each_ps = each_ps.load(Ordering::Relaxed).min(MOST_LEFT_OUT_PS);

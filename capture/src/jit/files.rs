@@ -1,6 +1,7 @@
-//! The files in which a process may name code that it makes at run time: `/tmp/perf-PID.map`, and the jitdump file that it
-//! has mapped. Root folder and PID are the process's own, which differ from ours in a container. The root folder and the
-//! dump stay open from the first sample in such code on, since some runtimes write their file only when they end.
+//! The files in which a process may name code that it generates at run time: `/tmp/perf-PID.map`, and the jitdump file
+//! that it has mapped. Root folder and PID are the process's own, which differ from longpole's in a container. The root
+//! folder and the dump stay open from the first sample in such code on, since some runtimes write their file only when
+//! they end.
 
 use super::history::JitHistory;
 use super::{jit_dump, perf_map};
@@ -18,10 +19,10 @@ use symbols::open_plain;
 /// A file's time and a process's start time come from different clocks, which may differ by this much.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(5);
 
-/// Most sizes of a map that are kept.
+/// Largest number of sizes of a map that are kept.
 const MOST_SIZES: usize = 4096;
 
-/// The map and the dump of one process.
+/// The perf map and the jitdump of one process.
 #[derive(Debug)]
 pub struct JitFiles {
     pid: u32,
@@ -35,12 +36,12 @@ pub struct JitFiles {
     sizes: Sizes,
 }
 
-/// How a map grew.
+/// Sizes of a map file, as it grew.
 #[derive(Debug, Default)]
 struct Sizes {
-    /// Ascending, each with when it was last seen (`CLOCK_MONOTONIC` nanoseconds).
+    /// Sizes, ascending, each with the time at which it was last seen (`CLOCK_MONOTONIC` nanoseconds).
     all: Vec<(u64, u64)>,
-    /// Least time between two entries; the last one may be closer.
+    /// Least time between two entries, ns; the last entry may be closer.
     step_ns: u64,
 }
 
@@ -50,7 +51,7 @@ impl Sizes {
         let (last, before) = (all.last().copied(), all.iter().rev().nth(1).copied());
         let is_close = before.is_some_and(|(_, before_ns)| now_ns.saturating_sub(before_ns) < *step_ns);
         match last {
-            // The map was written again from its beginning, so it is unknown when its lines came.
+            // The map was written again from its beginning, so the times of its lines are unknown.
             Some((last, _)) if size < last => all.clear(),
             Some((last, _)) if size == last || is_close => drop(all.pop()),
             _ => {}
@@ -67,7 +68,7 @@ impl Sizes {
         }
     }
 
-    /// When the map was last seen without this place; 0: it had the place at the first look.
+    /// Time at which the map was last seen without this place, ns; 0: the first check already found the place.
     fn before(&self, place: u64) -> u64 {
         let with_it = self.all.partition_point(|(size, _)| *size <= place);
         with_it.checked_sub(1).and_then(|without| self.all.get(without)).map_or(0, |(_, seen_ns)| *seen_ns)
@@ -139,7 +140,7 @@ impl JitFiles {
     }
 
     fn believed(&mut self, file: File) -> Result<File, String> {
-        // A server may have changed its user since.
+        // A server may have changed its user since its start.
         if let Ok(process) = Process::open(self.pid)
             && process.start_ticks() == self.start_ticks
             && let Ok(folder) = std::fs::metadata(format!("/proc/{}", self.pid))
@@ -225,7 +226,7 @@ mod tests {
         assert!(made.read(&wanted).is_ok());
     }
 
-    /// A map has no times: a line that was appended between two looks came between them.
+    /// A map has no times: a line that was appended between two checks was added between them.
     #[test]
     fn a_perf_map_s_line_is_dated_by_the_last_look_without_it() {
         let folder = tempfile::tempdir().expect("folder");

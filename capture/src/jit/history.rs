@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use symbols::{Frame, demangled};
 
-/// Most entries taken for wanted addresses.
+/// Largest number of entries that are kept for wanted addresses.
 const MOST_ENTRIES: usize = 4_000_000;
 /// Largest piece of code that is believed: no compiler makes more at once.
 const MOST_BYTES: u64 = 256 << 20;
@@ -14,9 +14,9 @@ const MOST_BYTES: u64 = 256 << 20;
 pub struct Code {
     /// First address.
     pub start: u64,
-    /// Address after its last byte.
+    /// First address after the code.
     pub end: u64,
-    /// Its name, as the program gives it.
+    /// Name of the code, as the program gives it.
     pub name: String,
     /// Lines, ascending by distance from `start`.
     pub lines: Arc<[CodeLine]>,
@@ -25,14 +25,14 @@ pub struct Code {
 /// A source line: distance of its first byte from the code's start, file, line number.
 pub type CodeLine = (u64, String, u32);
 
-/// A piece of code at an address, and since when it is there (`CLOCK_MONOTONIC` nanoseconds; 0: unknown).
+/// A piece of code at an address, and the time since which it is there (`CLOCK_MONOTONIC` nanoseconds; 0: unknown).
 pub type Version = (u64, Arc<Code>);
 
 /// The versions of code at wanted addresses.
 #[derive(Debug)]
 pub struct JitHistory<'a> {
     wanted: &'a BTreeSet<u64>,
-    /// By address, in order of time.
+    /// For each address: the code there, in order of time.
     versions: BTreeMap<u64, Vec<Version>>,
     entries: usize,
     /// Entries that were impossible, or too many.
@@ -75,7 +75,7 @@ impl<'a> JitHistory<'a> {
         }
     }
 
-    /// Adds the other history's versions for addresses of which this one has none.
+    /// Adds the versions of the other history for addresses of which this one has none.
     #[must_use]
     pub fn or(mut self, other: JitHistory<'a>) -> JitHistory<'a> {
         for (address, versions) in other.versions {
@@ -91,7 +91,8 @@ impl<'a> JitHistory<'a> {
     }
 }
 
-/// A program's name for code, safe to print. V8's mark for the compiler's tier is left out: the function is the same.
+/// A program's name for code, safe to print. V8's mark for the compiler's tier is removed, since the function is the
+/// same.
 pub fn name(raw: &[u8]) -> String {
     let name = demangled(&String::from_utf8_lossy(raw));
     let kinds = ["JS:", "LazyCompile:"];
@@ -148,7 +149,7 @@ pub(super) mod tests {
         assert_eq!(names(&history, 195), [(10, "old"), (40, "over")]);
         assert_eq!(names(&history, 350), [(20, "kept")]);
         assert!(history.wants(350, 351) && !history.wants(351, 400) && history.at(351).is_empty());
-        // Where times are unknown, the later entry counts.
+        // If times are unknown, the later entry counts.
         history.add(0, &code(100, 200, "new"));
         assert_eq!(names(&history, 150), [(10, "old"), (30, "new")]);
         let mut other = JitHistory::of(&wanted);
@@ -156,7 +157,7 @@ pub(super) mod tests {
         assert_eq!(names(&JitHistory::of(&wanted).or(other), 350), [(0, "other")]);
     }
 
-    /// V8's tiers of a function have one name.
+    /// The tiers in which V8 compiles a function have one name.
     #[test]
     fn v8_s_tiers_of_a_function_have_one_name() {
         for tier in ["", "~", "^", "+", "*"] {

@@ -9,15 +9,15 @@ use std::io::Read;
 use std::sync::Arc;
 use symbols::safe_bytes;
 
-/// Most bytes read.
+/// Largest number of bytes that are read.
 const MOST_BYTES: u64 = 1 << 30;
 /// Largest record, code included.
 const MOST_RECORD: usize = 64 << 20;
-/// Most pieces of code kept, in case they are moved.
+/// Largest number of pieces of code that are kept, in case they are moved.
 const MOST_PIECES: usize = 4_000_000;
 /// A header's flag: times are the CPU's own and cannot be compared with ours.
 const ARCH_TIMES: u64 = 1;
-/// Most lines kept for all code together.
+/// Largest number of lines that are kept for all code together.
 const MOST_LINES: usize = 4_000_000;
 
 /// Reads a dump up to the first damaged record; `None` if the file is no dump.
@@ -56,7 +56,7 @@ pub fn read(source: impl Read, history: &mut JitHistory<'_>) -> Option<()> {
 
 struct Dump<'a, 'b> {
     history: &'a mut JitHistory<'b>,
-    /// By first address.
+    /// Pieces of code by first address.
     pieces: HashMap<u64, Arc<Code>>,
     /// Lines of code that has not come yet: they precede it in the file.
     lines: HashMap<u64, Vec<CodeLine>>,

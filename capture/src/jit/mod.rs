@@ -1,4 +1,4 @@
-//! Code that programs make at run time (just-in-time compilers), with the names they publish for it: in a map
+//! Names of code that programs generate at run time (just-in-time compilers). Programs publish these names in a map
 //! (`perf-PID.map`) or a dump (`jit-PID.dump`). [`JitFiles`] decides which files are trusted.
 
 mod files;

@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use symbols::MAX_RAW_BYTES;
 
-/// Most bytes read: a large Java program has some 10 MB.
+/// Largest number of bytes that are read; the map of a large Java program has some 10 MB.
 pub const MOST_BYTES: u64 = 256 << 20;
 
 /// Why a map is not used.
@@ -18,7 +18,7 @@ pub enum MapRefused {
     /// A pipe, a device, a link.
     #[error("it is not a regular file")]
     NotRegular,
-    /// It belongs to neither the process's user nor root.
+    /// The map belongs neither to the process's user nor to root.
     #[error("it belongs to user {owner}, the process to user {user}")]
     Owner {
         /// User id of the file's owner.
@@ -26,10 +26,10 @@ pub enum MapRefused {
         /// User id of the process.
         user: u32,
     },
-    /// It has a second name, which may belong to another user.
+    /// The map has a second name (link), which may belong to another user.
     #[error("it has {0} names (hard links)")]
     Linked(u64),
-    /// Others may write to it.
+    /// Users other than the owner may write to the map.
     #[error("all users may write to it")]
     Writable,
 }
@@ -54,14 +54,14 @@ pub fn check(file: &File, user: u32) -> Result<(), MapRefused> {
 }
 
 /// Reads a map: each line has start and size, hexadecimal, and a name that may hold blanks. Other lines are counted as
-/// refused. `since` tells when the line at an offset in the file was written.
+/// refused. `since` gives the time at which the line at an offset in the file was written.
 pub fn read(source: impl Read, since: &dyn Fn(u64) -> u64, history: &mut JitHistory<'_>) {
     let mut source = BufReader::new(source.take(MOST_BYTES));
     let mut line = Vec::new();
     let mut place = 0u64;
     loop {
         line.clear();
-        // A line that is longer than any name is cut, and its rest skipped.
+        // A line that is longer than any name is cut, and its remaining bytes are skipped.
         let read = source.by_ref().take(MAX_RAW_BYTES as u64).read_until(b'\n', &mut line).unwrap_or(0);
         if read == 0 {
             return;

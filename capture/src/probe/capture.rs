@@ -19,7 +19,7 @@ use crate::probe::error::ProbeError;
 use crate::probe::kernel::{Link, close_together};
 use crate::probe::sources::{Mappings, RequestCounter, Rings, counters, kernel_locks, now_ns, requests};
 
-/// How often each program is asked for the runs that the kernel left out, which takes some thirty system calls.
+/// How often longpole asks for each program's runs that the kernel skipped, ns; that takes some thirty system calls.
 const MISSED_EVERY_NS: u64 = 1_000_000_000;
 
 /// Programs in the kernel and probes in the target. They are removed when this is dropped, or when the process
@@ -36,9 +36,9 @@ pub struct Capture {
     pub(super) idle_asks_by_chance: bool,
     pub(super) ring_bytes: usize,
     pub(super) mappings: Option<Mappings>,
-    /// Runs of kernel programs that the kernel had left out when it was asked last.
+    /// Runs of kernel programs that the kernel had skipped when longpole last asked.
     pub(super) missed: AtomicU64,
-    /// When it was asked last.
+    /// Time at which longpole last asked, ns.
     pub(super) looked_ns: AtomicU64,
     pub(super) unprobed: Vec<(u32, ProbeError)>,
     pub(super) without_libc: Vec<(u32, ProbeError)>,
@@ -54,14 +54,15 @@ pub struct StopSummary {
     pub loss: LossCounts,
     /// Notes that [`Capture::take_notes`] has not returned yet.
     pub notes: Vec<Note>,
-    /// Calls without a record, since their function was called too often and its probes were not removed yet.
+    /// Calls without a record: their function was called too often, and its probes were not removed yet.
     pub calls_cut: u64,
-    /// Records written by the programs, lost ones included.
+    /// Records that the programs wrote, including lost ones.
     pub records: u64,
 }
 
 impl Capture {
-    /// Most records of one ring in one [`Capture::drain`]: if all rings together give fewer, every ring was emptied.
+    /// Largest number of records of one ring in one [`Capture::drain`]. If all rings together give fewer, every ring
+    /// was emptied.
     pub const RING_TURN: usize = super::sources::BATCH;
 
     /// Time from which on records are complete (`CLOCK_MONOTONIC` nanoseconds).
@@ -79,9 +80,9 @@ impl Capture {
         self.ring_bytes
     }
 
-    /// Passes the records in the rings to `sink`, with the number of their ring, and returns how many there were. Never
-    /// waits, and stops after some 10,000 records per ring; 0 means that all rings were empty. Within a ring
-    /// that serves one CPU, records are nearly in time order.
+    /// Passes the records in the rings to `sink`, with the number of their ring, and returns the number of records.
+    /// Never waits, and stops after some 10,000 records per ring; 0 means that all rings were empty. Within a ring that
+    /// serves one CPU, records are nearly in time order.
     pub fn drain(&mut self, sink: &mut dyn FnMut(usize, &[u8])) -> usize {
         let Capture { rings, common, .. } = self;
         let records = rings.drain(&mut |ring, bytes| {
@@ -105,8 +106,8 @@ impl Capture {
         Attacher::new(self.common.clone())
     }
 
-    /// The probes, unless another thread is changing them, which may take some hundred milliseconds: the ring reader never
-    /// waits. After [`Capture::end`] there are no rings to empty, so this waits.
+    /// The probes; `None` while another thread changes them, which may take some hundred milliseconds: the ring reader
+    /// never waits. After [`Capture::end`] there are no rings to empty, so this waits.
     fn probes_now(&self) -> Option<MutexGuard<'_, Probes>> {
         if self.ended { Some(self.common.lock()) } else { self.common.try_lock() }
     }
@@ -123,8 +124,8 @@ impl Capture {
         notes
     }
 
-    /// Losses so far that the kernel side counts. The count of program runs that the kernel left out is up to a second old
-    /// until [`Capture::end`].
+    /// Losses so far that are counted in the kernel. The count of program runs that the kernel skipped is up to a
+    /// second old until [`Capture::end`].
     pub fn loss(&self) -> LossCounts {
         let due = now_ns().saturating_sub(self.looked_ns.load(Ordering::Relaxed)) >= MISSED_EVERY_NS;
         if due && let Some(probes) = self.common.try_lock() {
@@ -133,8 +134,8 @@ impl Capture {
         self.common.shared.loss(self.missed.load(Ordering::Relaxed))
     }
 
-    /// CPUs that lost records because their ring was full: ring, CPU and how many records the CPU has tried to write so far.
-    /// Each CPU numbers its records from 0.
+    /// CPUs that lost records because their ring was full: ring, CPU, and number of records that the CPU has tried to
+    /// write so far. Each CPU numbers its records from 0.
     pub fn written(&self) -> Vec<(usize, u16, u64)> {
         let rings = self.rings.count().max(1);
         self.common
@@ -144,12 +145,12 @@ impl Capture {
             .collect()
     }
 
-    /// The cost of one hit of a function probe, if it could be measured.
+    /// The cost of a hit of a function probe, if it could be measured.
     pub fn hit_costs(&self) -> Option<HitCosts> {
         self.hit_costs
     }
 
-    /// Whether idle CPUs of this kernel look only by chance for threads that wait on other CPUs.
+    /// Whether idle CPUs of this kernel search only sometimes for threads that wait on other CPUs.
     pub fn idle_asks_by_chance(&self) -> bool {
         self.idle_asks_by_chance
     }
@@ -174,7 +175,7 @@ impl Capture {
         &self.unprobed
     }
 
-    /// Processes of [`CaptureOptions::libc`] without probes on their C library, and why.
+    /// Processes of [`CaptureOptions::libc`] without probes on their C library, each with the reason.
     pub fn without_libc(&self) -> &[(u32, ProbeError)] {
         &self.without_libc
     }
@@ -184,18 +185,20 @@ impl Capture {
         self.probes_now().map(|mut probes| probes.operations.take_probed()).unwrap_or_default()
     }
 
-    /// Notes that a process's operations are missing from the start on until [`Attacher::add_libc`] decides about its library.
+    /// Notes that a process's operations are missing from the start, until [`Attacher::add_libc`] decides about its
+    /// library.
     pub fn decide_libc_later(&mut self, pid: u32) {
         self.common.lock().operations.wait_for_trial(pid, self.start_ns);
     }
 
-    /// Synchronization operations that threads are in the middle of, if probes on C libraries recorded their
+    /// Synchronization operations that threads have begun and not finished, if probes on C libraries recorded their
     /// beginning.
     pub fn pending(&self) -> Vec<PendingOperation> {
         open_calls::pending(&self.common.lock().ebpf)
     }
 
-    /// How long threads have waited for locks of the kernel so far; `None`: this kernel offers no way to count it.
+    /// Time for which threads have waited for locks of the kernel so far; `None`: this kernel offers no way to count
+    /// it.
     pub fn kernel_locks(&self) -> Option<KernelLocks> {
         let probes = self.common.lock();
         if probes.contention.is_empty() {
@@ -219,7 +222,7 @@ impl Capture {
         self.own_notes.push(Note { time_ns: since_ns, kind });
     }
 
-    /// Calls of a function so far, including those that were folded or cut; `None` for an unknown number.
+    /// Number of calls of a function so far, including calls that were folded or cut; `None` for an unknown number.
     pub fn calls(&self, function: u32) -> Option<u64> {
         self.common.shared.function(function).map(|counters| counters.calls)
     }
@@ -252,7 +255,7 @@ impl Capture {
         self.common.shared.untrack_all();
         let end_ns = now_ns();
         self.ended = true;
-        // What the overhead controller is doing now belongs to the recording, so here its notes are waited for.
+        // What the overhead controller is doing now belongs to the recording, so its notes are waited for here.
         let mut probes = self.common.lock();
         probes.note_packets(end_ns, self.common.shared.cpu_totals().possible_own_packets);
         self.own_notes.append(&mut probes.notes);

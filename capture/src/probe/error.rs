@@ -1,25 +1,26 @@
-//! What can go wrong when capturing.
+//! The errors of capturing.
 
 use std::fmt;
 use std::num::NonZeroU32;
 
-/// Why capturing is not possible, in one line, and what to do about it, in another. The hint may be empty.
+/// Why capturing is not possible, in one line, and in another line what the user can do about it. The hint may be
+/// empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProbeError {
     /// The kind of error, which decides the exit code.
     pub kind: ProbeErrorKind,
-    /// What is wrong, with the name of the thing.
+    /// What is wrong, with the name of the file, process or program.
     pub message: String,
-    /// What to do.
+    /// What the user can do.
     pub hint: String,
 }
 
 /// Kinds of errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProbeErrorKind {
-    /// This binary was built without kernel programs.
+    /// This longpole was built without kernel programs.
     ReplayOnly,
-    /// Not enough rights.
+    /// The process has not enough rights.
     Permission,
     /// The kernel lacks something.
     Unsupported,
@@ -38,7 +39,7 @@ impl ProbeError {
         ProbeError { kind, message: message.into(), hint: hint.into() }
     }
 
-    /// An error with the messages of its causes; a system error code among them decides the kind.
+    /// An error with the messages of its causes. If they include a system error code, that code decides the kind.
     pub(crate) fn from_cause(
         what: impl fmt::Display,
         cause: &(dyn std::error::Error + 'static),
@@ -89,8 +90,8 @@ pub(crate) fn io_code(cause: &(dyn std::error::Error + 'static)) -> Option<i32> 
     None
 }
 
-/// The messages of a chain of causes in one line, without repeating what a message already contains. Of a long text, such
-/// as the verifier's log in aya's message, only the end is kept.
+/// The messages of a chain of causes in one line, without repeating what a message already contains. If a text is long,
+/// such as the verifier's log in aya's message, only its end is kept.
 fn chain(cause: &(dyn std::error::Error + 'static)) -> String {
     const LONGEST: usize = 600;
     let mut text = String::new();

@@ -27,11 +27,11 @@ pub(crate) struct LoadOptions {
     pub(crate) ring_bytes: usize,
     /// Calls per second above which the kernel programs cut a function off; 0 = never.
     pub(crate) max_rate_hz: u64,
-    /// Calls nested deeper than this in their thread are not recorded; 0 = no limit.
+    /// Depth of calls in a thread below which no further calls are recorded; 0 = no limit.
     pub(crate) max_depth: u32,
     /// Number of functions that have counters; function numbers are below it.
     pub(crate) functions: u32,
-    /// How stacks are sampled; `None`: not at all.
+    /// How stacks are sampled; `None`: stacks are not sampled.
     pub(crate) sampling: Option<SamplingFact>,
 }
 
@@ -123,7 +123,7 @@ pub(crate) fn load(kernel: &KernelLayout, options: &LoadOptions) -> Result<Loade
 }
 
 impl Loaded {
-    /// Loads programs, and puts the rings into their arrays meanwhile.
+    /// Loads programs, and at the same time puts the rings into their arrays.
     pub(crate) fn programs(&mut self, kernel: &KernelLayout, names: &[&str]) -> Result<(), ProbeError> {
         let placings = std::mem::take(&mut self.placings);
         std::thread::scope(|scope| {

@@ -10,7 +10,7 @@ use crate::rights::{CAP_BPF, CAP_PERFMON, Refusal, Rights};
 /// Capabilities for loading and attaching programs.
 const NEEDED: [(u32, &str); 2] = [(CAP_BPF, "CAP_BPF"), (CAP_PERFMON, "CAP_PERFMON")];
 
-/// An error that names the missing capabilities, if the rights of this process are known not to suffice.
+/// An error that names the missing capabilities, if the rights of this process are known to be insufficient.
 pub fn check_capabilities() -> Result<(), ProbeError> {
     check(&Rights::read())
 }
@@ -31,7 +31,7 @@ fn check(rights: &Rights) -> Result<(), ProbeError> {
 
 /// Fails in another PID namespace than the first: the programs know processes by their PIDs in the first one only.
 pub(super) fn check_namespace() -> Result<(), ProbeError> {
-    // The kernel gives its first PID namespace this inode (include/linux/proc_ns.h).
+    // The kernel gives its first PID namespace this inode number (include/linux/proc_ns.h).
     const FIRST: u64 = 0xEFFF_FFFC;
     match std::fs::metadata("/proc/self/ns/pid") {
         Ok(namespace) if namespace.ino() != FIRST => Err(ProbeError::new(
@@ -43,7 +43,7 @@ pub(super) fn check_namespace() -> Result<(), ProbeError> {
     }
 }
 
-/// What to do about a system call that was refused.
+/// What the user can do about a system call that was refused.
 pub(super) fn refused_hint() -> String {
     hint(&Rights::read())
 }

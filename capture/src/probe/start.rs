@@ -98,7 +98,7 @@ impl Capture {
             unwanted: BTreeSet::new(),
             not_followed: None,
         };
-        // Before the processes' mappings are read, so that later ones are reported.
+        // This comes before the processes' mappings are read, so that later mappings are reported.
         let mappings = watch_mappings(&options, shared.cpu_count);
         let mut capture = Capture {
             rings: Rings::new(rings),
@@ -123,7 +123,7 @@ impl Capture {
             capture.probe_first(&options)?;
         }
         capture.begin(&options, early);
-        // The overhead controller takes untracked processes for gone, so it starts last.
+        // The overhead controller assumes that processes which are not recorded have ended, so it starts last.
         capture.start_controller(&options, sampling, is_early.then_some(kernel))?;
         Ok(capture)
     }
@@ -200,7 +200,7 @@ fn count(
     (kernel_locks::attach(ebpf, kernel), RequestCounter::begin(ebpf, kernel, pids))
 }
 
-/// Starts watching what processes map, if probes or samples depend on it.
+/// Starts watching which files processes map, if probes or samples depend on that.
 fn watch_mappings(options: &CaptureOptions, cpus: usize) -> Option<Mappings> {
     let is_needed = options.uprobes || options.sampling.is_some();
     let watch = is_needed.then(|| Mappings::watch(u32::try_from(cpus).unwrap_or(0)))?;
@@ -215,7 +215,7 @@ fn watch_mappings(options: &CaptureOptions, cpus: usize) -> Option<Mappings> {
 struct HitCosting(JoinHandle<Result<HitCosts, ProbeError>>);
 
 impl HitCosting {
-    /// Starts it, if probes on functions are wanted.
+    /// Starts the measurement, if probes on functions are wanted.
     fn begin(
         options: &CaptureOptions,
         kernel: &Arc<KernelLayout>,

@@ -22,7 +22,7 @@ impl Capture {
         self.mappings.is_some()
     }
 
-    /// Sets the cost of the library in the target, which the overhead budget counts, though it cannot reduce it.
+    /// Sets the cost of the library in the target. The overhead budget counts it, though it cannot reduce it.
     pub fn see_operations(&self, seen: &PreloadCost) {
         self.common.shared.operations.store(seen);
     }
@@ -32,8 +32,8 @@ impl Capture {
         self.sample_rings.count()
     }
 
-    /// Passes samples to `sink`, as the programs wrote them ([`probe_abi::RawStack`],
-    /// [`probe_abi::RawCopy`]), until `enough` is true; whether the rings were emptied. Never waits.
+    /// Passes samples to `sink`, as the programs wrote them ([`probe_abi::RawStack`], [`probe_abi::RawCopy`]), until
+    /// `enough` is true. Returns whether the rings were emptied. Never waits.
     pub fn drain_samples(
         &mut self,
         sink: &mut dyn FnMut(usize, &[u8]),
@@ -55,7 +55,8 @@ impl Capture {
         true
     }
 
-    /// Ticks without a stack: left out to keep to the budget, or missing since the clock did not tick on that CPU yet.
+    /// Ticks without a stack: skipped to stay within the budget, or missing because the clock did not tick on that CPU
+    /// yet.
     pub fn samples_left_out(&self) -> u64 {
         let shared = &self.common.shared;
         shared.cpu_totals().ticks_left_out.saturating_add(shared.ticks_missed.load(Ordering::Relaxed))

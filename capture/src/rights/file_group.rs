@@ -10,11 +10,11 @@ use std::os::unix::fs::MetadataExt as _;
 use rustix::process::{getgid, getgroups, getuid};
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 
-/// This process's own file.
+/// The file of longpole's own program.
 const OWN_FILE: &str = "/proc/self/exe";
 
-/// The group of longpole's file, if the file has capabilities and they are not for this user. A file of root's group has
-/// them for everybody: so does a plain `setcap`.
+/// The group of longpole's file, if the file has capabilities and this user is not entitled to them. A file with root's
+/// group gives its capabilities to all users, as a plain `setcap` does.
 pub(super) fn to_join() -> Option<u32> {
     let group = std::fs::metadata(OWN_FILE).ok()?.gid();
     let mut value = [0u8; 64];
@@ -25,8 +25,8 @@ pub(super) fn to_join() -> Option<u32> {
     (group != 0 && has_capabilities && !getuid().is_root() && !member()).then_some(group)
 }
 
-/// Gives up what the file's capabilities gave this process, if they are not for this user. The first call of the program:
-/// nothing that a user controls has been read before.
+/// Gives up the capabilities that the file gave this process, if this user is not entitled to them. This must be the
+/// first call of the program: nothing that a user controls may be read before.
 ///
 /// # Errors
 /// The kernel refuses: the program must end.
@@ -41,7 +41,7 @@ pub fn give_up_others() -> io::Result<()> {
     )?)
 }
 
-/// The group's name in /etc/group, or its number.
+/// Name of the group in /etc/group, or its number.
 pub(super) fn name(group: u32) -> String {
     let list = std::fs::read_to_string("/etc/group").unwrap_or_default();
     name_in(&list, group).unwrap_or_else(|| group.to_string())

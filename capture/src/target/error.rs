@@ -5,25 +5,25 @@ use crate::rights::Refusal;
 /// A process that cannot be watched.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
-    /// There is no such process.
+    /// There is no process with this number.
     #[error("no process with PID {pid}")]
     NoSuchProcess {
         /// The PID asked for.
         pid: u32,
     },
-    /// It has ended, but its parent has not waited for it yet.
+    /// The process has ended, but its parent has not waited for it yet.
     #[error("process {pid} is a zombie: it has already ended")]
     Zombie {
         /// The PID asked for.
         pid: u32,
     },
-    /// It ended while longpole was attaching to it.
+    /// The process ended while longpole was attaching to it.
     #[error("process {pid} ended while longpole was attaching to it")]
     ExitedDuringAttach {
         /// The PID asked for.
         pid: u32,
     },
-    /// The kernel refuses access to it.
+    /// The kernel refuses access to the process.
     #[error("no permission to watch process {pid}: cannot read {what}")]
     NoPermission {
         /// The PID asked for.
@@ -33,19 +33,19 @@ pub enum TargetError {
         /// The kernel's probable reason.
         why: Refusal,
     },
-    /// It runs no user code.
+    /// The process runs no user code.
     #[error("process {pid} is a kernel thread: it has no program to watch")]
     KernelThread {
         /// The PID asked for.
         pid: u32,
     },
-    /// It is longpole itself.
+    /// The process is longpole itself.
     #[error("process {pid} is longpole itself")]
     OwnProcess {
         /// The PID asked for.
         pid: u32,
     },
-    /// The number is that of a thread that does not lead its process.
+    /// The number is that of a thread that is not the leader of its process.
     #[error("{tid} is a thread of process {pid}")]
     IsThread {
         /// The number asked for.
@@ -58,13 +58,13 @@ pub enum TargetError {
     Unreadable {
         /// The PID asked for.
         pid: u32,
-        /// The file, and what is wrong with it.
+        /// The file that cannot be read, and why.
         what: String,
     },
 }
 
 impl TargetError {
-    /// What the user can do.
+    /// What the user can do about the error.
     pub fn hint(&self) -> String {
         match self {
             TargetError::NoSuchProcess { pid } => match super::processes::namespace::with_inner_pid(*pid)[..] {

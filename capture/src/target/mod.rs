@@ -1,6 +1,6 @@
-//! The program under study, as /proc and exec show it: its identity, the states of its threads and its
-//! files ([`attach_facts`], [`Process`], [`mapped`]), and starting a program held at a gate until it is watched
-//! ([`Launch`]).
+//! The program under study, as /proc and exec show it. The module reads its identity, the states of its threads and its
+//! files ([`attach_facts`], [`Process`], [`mapped`]). It also starts a program that is held at a gate until it is
+//! recorded ([`Launch`]).
 
 mod error;
 #[cfg(feature = "fuzzing")]

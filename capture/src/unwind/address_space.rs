@@ -7,50 +7,52 @@ use engine::event::{MappingFact, jit_code};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Pause between two looks at a process when unknown addresses come up, since it has loaded a library or makes code. The
-/// pause doubles each time that nothing is found, up to `AGAIN_AT_LAST`.
+/// Pause between two readings of a process's mappings. They are read when unknown addresses occur, since the process
+/// may have loaded a library or generated code. The pause doubles each time that nothing is found, up to
+/// `AGAIN_AT_LAST`.
 const AGAIN_AFTER: Duration = Duration::from_millis(20);
 const AGAIN_AT_LAST: Duration = Duration::from_secs(2);
-/// If the kernel reports later mappings, looks that find nothing may take one part in this many of the
-/// time. Stacks through hand-written machine code have addresses outside of all code again and again, and a look
-/// at a program with a hundred libraries takes milliseconds (x264: by a profile, a fifth of the ring reader's
-/// time).
+/// If the kernel reports later mappings, readings that find nothing may take at most this fraction (one part in
+/// `LOOKS_TAKE`) of the time. Stacks through hand-written machine code have addresses outside of all code again and
+/// again, and reading the mappings of a program with a hundred libraries takes milliseconds (x264: by a profile, a
+/// fifth of the ring reader's time).
 const LOOKS_TAKE: u32 = 2_000;
 const AGAIN_AT_VERY_LAST: Duration = Duration::from_secs(60);
 
 /// The executable mappings of one process.
 #[derive(Debug, Default)]
 pub struct AddressSpace {
-    /// When the process began to run its program (`CLOCK_MONOTONIC` nanoseconds); 0: before the recording.
+    /// Time at which the process began to run its program (`CLOCK_MONOTONIC` nanoseconds); 0: before the recording.
     pub since_ns: u64,
-    /// Its executable mappings as of the last look, in order of address.
+    /// The process's executable mappings as of the last reading, in order of address.
     pub code: Arc<Vec<Code>>,
     /// Mappings that the kernel has reported since then.
     pub told: AllTold,
     read: Option<Instant>,
     pause: Duration,
-    /// The pause before the look that is under way; `None`: that is the first look.
+    /// The pause before the reading that is under way; `None`: that reading is the first one.
     before: Option<Duration>,
 }
 
 impl AddressSpace {
-    /// A process that has run its program since `since_ns`.
+    /// The address space of a process that has run its program since `since_ns`.
     pub fn new(since_ns: u64) -> AddressSpace {
         AddressSpace { since_ns, pause: AGAIN_AFTER, ..AddressSpace::default() }
     }
 
-    /// Notes a reported executable mapping: a look at the next unknown address is worth while.
+    /// Notes a reported executable mapping: the next unknown address is then a reason to read the mappings.
     pub fn mapped(&mut self, mapping: &NewMapping) {
         self.pause = self.pause.min(AGAIN_AFTER);
         self.told.hear(mapping, &self.code);
     }
 
-    /// Whether all these addresses lay in known code at `time_ns`.
+    /// Whether all these addresses were in known code at `time_ns`.
     pub fn knows(&self, frames: &[u64], time_ns: u64) -> bool {
         frames.iter().all(|&frame| self.code_at(frame).is_some()) && !self.told.is_stale(frames, time_ns)
     }
 
-    /// Since when the addresses have had the meaning that they had at `time_ns`, according to the reported mappings.
+    /// Time since which the addresses have had the meaning that they had at `time_ns`, according to the reported
+    /// mappings, ns.
     pub fn same_since(&self, time_ns: u64) -> u64 {
         self.told.last_change(time_ns).unwrap_or(self.since_ns)
     }
@@ -61,18 +63,18 @@ impl AddressSpace {
         self.code.get(after.checked_sub(1)?).filter(|code| address < code.end)
     }
 
-    /// Whether the pause before the next look is over.
+    /// Whether the pause before the next reading is over.
     pub fn is_due(&self) -> bool {
         self.read.is_none_or(|read| read.elapsed() >= self.pause)
     }
 
-    /// Notes that a look ([`look`]) is under way, so that no other one is started.
+    /// Notes that a reading ([`look`]) is under way, so that no other one is started.
     pub fn begin_look(&mut self) {
         // The pause is kept: addresses outside of all code are mostly none.
         self.before = self.read.replace(Instant::now()).map(|_| self.pause);
     }
 
-    /// Takes the result of a look; whether there is new code. `is_told`: new mappings are reported by
+    /// Adds the result of a reading. Returns whether there is new code. `is_told`: new mappings are reported by
     /// [`AddressSpace::mapped`].
     pub fn looked(&mut self, seen: &CodeFound, is_told: bool) -> bool {
         self.pause = pause_after(self.before, if is_told { seen.took } else { Duration::ZERO });
@@ -90,21 +92,21 @@ impl AddressSpace {
     }
 }
 
-/// The result of a look at a process.
+/// The result of reading a process's mappings.
 #[derive(Debug, Default)]
 pub struct CodeFound {
     /// The process's executable mappings in order of address; empty if it is gone.
     pub now: Arc<Vec<Code>>,
-    /// New mappings, and mappings that came and went between two looks.
+    /// New mappings, and mappings that came and went between two readings.
     pub new: Vec<MappingFact>,
-    /// When the look began (`CLOCK_MONOTONIC` nanoseconds).
+    /// Time at which the reading began (`CLOCK_MONOTONIC` nanoseconds).
     pub at_ns: u64,
-    /// How long it took.
+    /// How long the reading took.
     pub took: Duration,
 }
 
-/// Reads the executable mappings of a process, and the build-id of each new file. `since_ns`: since when new mappings that
-/// were not reported (`told`) may exist.
+/// Reads the executable mappings of a process, and the build-id of each new file. `since_ns`: time since which new
+/// mappings may exist that were not reported. `told`: the mappings that were reported.
 pub fn look(pid: u32, since_ns: u64, known: &[Code], told: &[Told]) -> CodeFound {
     let (began, at_ns) = (Instant::now(), now_ns());
     let now = Process::open(pid).and_then(|process| code(&process)).unwrap_or_default();
@@ -113,7 +115,7 @@ pub fn look(pid: u32, since_ns: u64, known: &[Code], told: &[Told]) -> CodeFound
         since_ns,
         start: code.start,
         end: code.end,
-        // In code that the process has made, offsets are addresses.
+        // In code that the process has generated, offsets are addresses.
         file_offset: if code.is_made() { code.start } else { code.file_offset },
         path: if code.is_made() { jit_code(pid) } else { code.path.clone() },
         build_id: code.build_id().map(|id| id.to_string()),
@@ -122,7 +124,7 @@ pub fn look(pid: u32, since_ns: u64, known: &[Code], told: &[Told]) -> CodeFound
     let changed: Vec<(&Code, u64)> = told::changed(told, &now).collect();
     let is_changed = |code: &Code| changed.iter().any(|(other, _)| other.start == code.start);
     for code in now.iter().filter(|code| !holds(known, code) && !is_changed(code)) {
-        // Mappings found by the first look may always have existed.
+        // Mappings that the first reading finds may have existed from the start.
         let told_ns = told::since(told, code).filter(|_| !known.is_empty());
         new.push(fact(code, told_ns.unwrap_or(since_ns)));
     }
@@ -136,7 +138,7 @@ pub fn holds(known: &[Code], code: &Code) -> bool {
     known.get(at).is_some_and(|known| known == code)
 }
 
-/// The pause after a look that found nothing and took this long; `before`: the pause before that look, if it was not
+/// The pause after a reading that found nothing and took `took`. `before`: the pause before that reading, unless it was
 /// the first one.
 fn pause_after(before: Option<Duration>, took: Duration) -> Duration {
     let Some(before) = before else { return AGAIN_AFTER };
@@ -173,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_look_reports_new_mappings_and_keeps_those_of_an_ended_process() {
-        // The process that runs the tests is used, since longpole does not look at itself.
+        // The test uses the parent process, which runs the tests, since longpole does not read its own process.
         let pid = std::os::unix::process::parent_id();
         let first = look(pid, 7, &[], &[]);
         assert_eq!(first.new.len(), first.now.len());

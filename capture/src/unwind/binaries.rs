@@ -1,4 +1,5 @@
-//! Unwind tables of binaries, read by a parser without rights and shared by all processes that have them mapped.
+//! Unwind tables of binaries. A parser without rights reads them, and all processes that have a binary mapped share its
+//! tables.
 
 use super::vdso;
 use crate::target::Code;
@@ -11,22 +12,22 @@ use symbols::FileKey;
 use symbols::Outline;
 use symbols::{Parsers, UnwindRows};
 
-/// Most binaries whose tables are kept, and most bytes of them together.
+/// Largest number of binaries whose tables are kept, and largest total size of the tables, bytes.
 const MOST_BINARIES: usize = 512;
 const MOST_BYTES: usize = 512 << 20;
-/// How long reading one binary's tables may take, since stacks wait for them.
+/// How long reading the tables of one binary may take, since stacks wait for them.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The kernel's own library, which has no file.
 pub(super) const VDSO: &str = "[vdso]";
 
-/// A binary's tables, and its outline, which maps file offsets to linked addresses.
+/// The tables of a binary, and its outline, which maps file offsets to linked addresses.
 #[derive(Debug)]
 pub(super) struct Binary {
     pub rows: UnwindRows,
     pub outline: Outline,
 }
 
-/// Tables of all binaries, shared by all processes that have them mapped.
+/// The tables of all binaries, shared by all processes that have a binary mapped.
 pub struct BinaryTables {
     parsers: Parsers,
     pub(super) known: FxHashMap<FileKey, Option<Arc<Binary>>>,
@@ -45,14 +46,14 @@ impl BinaryTables {
         BinaryTables { parsers: parsers.with_patience(PATIENCE), known: FxHashMap::default(), bytes: 0 }
     }
 
-    /// The tables of the binary in which the code lies, read if they are not known yet.
+    /// The tables of the binary that contains the code. They are read if they are not known yet.
     pub(super) fn read(&mut self, code: &Code) -> Option<Arc<Binary>> {
         let known = self.known.get(&key(code)?).cloned();
         // If the file is replaced in between, the opened file's own key counts.
         known.unwrap_or_else(|| open(code).and_then(|(key, file)| self.read_open(code, key, &file)))
     }
 
-    /// The same for a file that is open.
+    /// Like [`BinaryTables::read`], for a file that is already open.
     pub(super) fn read_open(&mut self, code: &Code, key: FileKey, file: &File) -> Option<Arc<Binary>> {
         if let Some(known) = self.known.get(&key) {
             return known.clone();
@@ -71,7 +72,7 @@ impl BinaryTables {
 impl Binary {
     /// The number to add to linked addresses in a process that has mapped the binary.
     pub fn bias(&self, code: &Code) -> Option<u64> {
-        // The kernel's own library is mapped from its first byte.
+        // The kernel's own library (vDSO) is mapped from its first byte.
         if code.path == VDSO { Some(code.start) } else { self.outline.bias(code.start, code.file_offset) }
     }
 }

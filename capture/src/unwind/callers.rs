@@ -8,7 +8,7 @@ use symbols::{FrameAt, Rule, Saved};
 pub(super) struct Stack<'a> {
     from: u64,
     bytes: &'a [u8],
-    /// Bytes from the first one that were read so far.
+    /// Number of bytes, from the first one, that were read so far.
     pub(super) reach: Cell<usize>,
     /// A word beyond the copied bytes was wanted.
     pub(super) beyond: Cell<bool>,
@@ -45,9 +45,9 @@ pub(super) struct Frame {
     pub(super) stack_pointer: u64,
     /// `None`: unknown.
     pub(super) frame_pointer: Option<u64>,
-    /// The instruction is the one after a call, not an interrupted one.
+    /// Whether the instruction is the one after a call, and not an interrupted one.
     pub(super) is_return: bool,
-    /// All registers are known, since it is the innermost frame.
+    /// Whether all registers are known; that is so in the innermost frame.
     pub(super) has_registers: bool,
 }
 
@@ -83,7 +83,8 @@ fn caller_by_rule(at: &Frame, rule: &Rule, stack: &Stack<'_>) -> Option<Caller> 
         _ => None,
     };
     let in_register_back = in_register(rule.back);
-    // Each frame must lie above the last one, or this would not end. Only a return address in a register adds no frame size.
+    // Each frame must lie above the last one, or the loop would not end. Only a return address in a register adds no
+    // frame size.
     if frame < sp || frame == sp && in_register_back.is_none() {
         return None;
     }

@@ -7,16 +7,16 @@ use engine::event::Access;
 use probe_abi::{Header, LastInstruction, REGISTERS, SampleFlags, SampleReason};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Most words of one instruction that get stacks of their own. An instruction that goes through thousands of words does not
-/// wait for one of them, and would make as many stacks.
+/// Largest number of words of one instruction that get stacks of their own. An instruction that goes through thousands
+/// of words does not wait for one of them, but would make thousands of stacks.
 const WORDS: usize = 64;
-/// Most instructions that are followed.
+/// Largest number of instructions whose words are followed.
 const PLACES: usize = 4096;
 
 /// The words that were found so far.
 #[derive(Debug, Default)]
 pub(super) struct ChangedWords {
-    /// By process and instruction.
+    /// For each process and instruction: the words that it has used.
     known: FxHashMap<(u32, u64), FxHashSet<u64>>,
     lines: SharedLines,
 }
@@ -36,7 +36,7 @@ impl ChangedWords {
         })
     }
 
-    /// The word that the last instruction has used, if it is followed.
+    /// The word that the last instruction has used, if this instruction is followed.
     fn of(
         &mut self,
         header: &Header,

@@ -14,7 +14,7 @@ use probe_abi::{REGISTERS, RawCopy};
 use std::sync::Arc;
 use symbols::{FrameAt, Saved, UnwindRows};
 
-/// A piece of code in a process, with its binary's tables.
+/// A piece of code in a process, with the tables of its binary.
 #[derive(Debug)]
 struct Placed {
     code: Code,
@@ -52,7 +52,7 @@ impl Placed {
     }
 }
 
-/// Unwinds the stacks of one process.
+/// Unwinds the copied stacks of one process.
 #[derive(Debug, Default)]
 pub struct Unwinding {
     /// Code in order of address.
@@ -68,7 +68,7 @@ pub struct Unwound {
     pub frames: Vec<u64>,
     /// The frames reach up to the thread's first function.
     pub whole: bool,
-    /// Bytes of the copy that were needed, from its beginning.
+    /// Number of bytes of the copy, from its beginning, that were needed.
     pub reach: usize,
     /// The stack continues after the end of the copy.
     pub beyond: bool,
@@ -101,8 +101,8 @@ impl Unwinding {
         self.placed.get(at).filter(|placed| address < placed.code.end).map(|_| at)
     }
 
-    /// The caller of a function that has not yet set its frame pointer, or no longer has it: following frame pointers would
-    /// skip this caller. `top`: the words at the stack pointer.
+    /// The caller of a function that has not yet set its frame pointer, or no longer has it: following frame pointers
+    /// would skip this caller. `top`: the two words at the stack pointer.
     pub fn passed_over(&self, instruction: u64, top: [u64; 2]) -> Option<u64> {
         let placed = self.placed_at(instruction).and_then(|index| self.placed.get(index))?;
         let (rows, bias) = placed.rows()?;
@@ -142,7 +142,7 @@ impl Unwinding {
         (is_new.then(|| placed.code.clone()), placed.code.start)
     }
 
-    /// Sets the tables of this code; `None`: it has none. This may change `keeping`.
+    /// Sets the tables of this code; `None`: the code has none. This may change `keeping`.
     pub(super) fn answer(&mut self, code: &Code, binary: Option<Arc<Binary>>) {
         let at = self.placed.partition_point(|placed| placed.code.start < code.start);
         if let Some(placed) = self.placed.get_mut(at).filter(|placed| placed.code == *code) {
@@ -172,7 +172,7 @@ impl Unwinding {
         };
         let mut frames = vec![at.instruction];
         let mut whole = false;
-        // One frame more than is kept shows that the stack continues.
+        // One frame more than the number that is kept shows that the stack continues.
         while frames.len() <= MOST_FRAMES {
             let address = if at.is_return { at.instruction.wrapping_sub(1) } else { at.instruction };
             let index = self.placed_at(address);
@@ -200,7 +200,8 @@ impl Unwinding {
             };
             match caller {
                 Caller::Is(frame) if frame.instruction != 0 => {
-                    // Readers look up the byte before an outer frame's address, so one is added to an interrupted instruction.
+                    // Readers of stacks look up the byte before an outer frame's address, so one is added to an
+                    // interrupted instruction.
                     frames.push(frame.instruction.wrapping_add(u64::from(!frame.is_return)));
                     at = frame;
                 }
@@ -215,10 +216,10 @@ impl Unwinding {
     }
 }
 
-/// A stack leads into code, given by its index, whose tables have not been read.
+/// The stack leads into code whose tables have not been read; the value is the index of the code.
 pub(super) struct NotRead(usize);
 
-/// A copied stack, and the registers of its thread.
+/// A copied stack, with the registers of its thread.
 pub(super) struct Copied<'a> {
     pub instruction_pointer: u64,
     pub stack_pointer: u64,
@@ -297,8 +298,8 @@ mod tests {
         let mut raw = copy(&words);
         raw.frame_pointer = at(3);
         let unwound = with(rows).unwind(&raw, &mut BinaryTables::default());
-        // The interrupted instruction itself is looked up, since another function is one byte lower. In the result it is one
-        // byte higher, since a reader of names looks up the byte before.
+        // The interrupted instruction itself is looked up, since another function is one byte lower. In the result its
+        // address is one byte higher, since a reader of names looks up the byte before.
         let frames = [CODE, CODE + 0x110, CODE + 0x20a, CODE + 0x301, CODE + 0x401];
         assert_eq!((unwound.frames, unwound.whole), (frames.to_vec(), true));
         assert_eq!((unwound.reach, unwound.beyond), (8 * 8, false));
@@ -380,7 +381,7 @@ mod tests {
         }
     }
 
-    /// `vfork` takes its return address into a register before its system call; its stacks must not end there.
+    /// `vfork` moves its return address into a register before its system call; stacks must not end there.
     #[test]
     fn a_return_address_in_a_register_is_used_for_the_innermost_function() {
         const RDI: u8 = 5;
@@ -393,13 +394,13 @@ mod tests {
         let unwind = |raw: &RawCopy| with(rows()).unwind(raw, &mut BinaryTables::default());
         let unwound = unwind(&raw);
         assert_eq!((unwound.frames, unwound.whole), (vec![CODE, CODE + 0x150], true));
-        // A caller's registers are unknown, and a stack that leads to itself ends.
+        // The registers of a caller are unknown, and a stack that leads to itself ends.
         raw.last.registers = [CODE + 0x50; REGISTERS.len()];
         let unwound = unwind(&raw);
         assert_eq!((unwound.frames, unwound.whole), (vec![CODE, CODE + 0x50], false));
     }
 
-    /// In a function's first instructions, frame pointers lead to the caller's caller.
+    /// In the first instructions of a function, frame pointers lead to the caller's caller.
     #[test]
     fn the_caller_that_frame_pointers_skip_is_read_from_the_stack() {
         let spans = vec![(CODE, CODE + 1, 0), (CODE + 1, CODE + 4, 1), (CODE + 4, CODE + 0x100, 2)];
@@ -410,7 +411,7 @@ mod tests {
         assert_eq!(unwinding.passed_over(CODE, [0, 0]), None, "not known");
     }
 
-    /// The deepest stack that fits, of a function that calls itself.
+    /// The deepest stack that fits into a copy, of a function that calls itself.
     #[test]
     fn a_stack_without_an_end_is_cut_off() {
         let rows = UnwindRows::flat(vec![(CODE, CODE + 0x100, 0)], vec![rule(FrameAt::Stack(8))], false);
@@ -435,7 +436,7 @@ mod tests {
         use std::process::{Command, Stdio};
         let child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let mut child = child.expect("cat runs until its input ends");
-        // The program answers when its loader is done; before that, the process may not even run it.
+        // The program answers when its loader is finished; before that, the process may not even run the program.
         let mut answer = [0; 2];
         child.stdin.as_mut().expect("a pipe").write_all(b"x\n").expect("written");
         child.stdout.as_mut().expect("a pipe").read_exact(&mut answer).expect("read");

@@ -1,26 +1,26 @@
 //! Decides how much of a process's stacks is copied.
 //!
-//! Ours. Copying and reading sixteen pieces of a thousand bytes costs more than all the rest of a sample, and
-//! most stacks need two or three pieces. After some whole stacks, the programs copy as much as the deepest of them
-//! needed and a quarter more. When a stack is cut off because of that, everything is copied again, for twice as
-//! many stacks.
+//! This method is longpole's own. Copying and reading sixteen pieces of a thousand bytes costs more than all the rest
+//! of a sample, and most stacks need two or three pieces. After some whole stacks, the programs copy as much as the
+//! deepest of them needed and a quarter more. When a stack is cut off because of that, everything is copied again, for
+//! twice as many stacks.
 
 use probe_abi::{COPY_PIECE, COPY_PIECES};
 
-/// Number of whole stacks that are examined at first; it doubles each time a stack is cut off.
+/// Number of complete stacks that are examined at first; it doubles each time a stack is cut off.
 const FIRST_LOOK: u64 = 64;
 const MOST_DOUBLINGS: u32 = 12;
 
-/// The depth of one process's stacks.
+/// How deep the stacks of one process are, to decide how many bytes of them are copied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Depth {
-    /// Bytes of the deepest stack that was whole.
+    /// Bytes of the deepest complete stack.
     deepest: usize,
     /// Whole stacks since everything is copied again.
     whole: u64,
     /// The present setting: pieces that the programs copy; 0: all.
     told: usize,
-    /// How often a setting cut a stack off.
+    /// Number of times that the setting cut a stack off.
     cut: u32,
 }
 
@@ -30,7 +30,8 @@ impl Depth {
         u32::try_from(self.told).unwrap_or(0)
     }
 
-    /// Notes a whole stack that needed this many bytes of its copy; whether the programs need a new setting.
+    /// Notes a complete stack that needed this number of bytes of its copy. Returns whether the kernel programs need a
+    /// new setting.
     pub fn whole(&mut self, bytes: usize) -> bool {
         self.deepest = self.deepest.max(bytes);
         if self.told != 0 {
@@ -50,10 +51,11 @@ impl Depth {
         true
     }
 
-    /// Notes a stack that continued after its copy of this many bytes; whether the programs need a new setting.
+    /// Notes a stack that continued after its copy of this number of bytes. Returns whether the kernel programs need a
+    /// new setting.
     pub fn cut(&mut self, copied: usize) -> bool {
         if self.told == 0 || copied < self.told * COPY_PIECE {
-            // The copy ended because memory ended, or it was made before the last setting.
+            // The copy ended because the mapped memory ended, or it was made before the last setting.
             return false;
         }
         (self.told, self.whole, self.cut) = (0, 0, self.cut.saturating_add(1));

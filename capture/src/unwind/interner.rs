@@ -23,11 +23,11 @@ pub struct Interner {
 /// The result for a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interned {
-    /// It has this number already.
+    /// The stack already has this number.
     Known(u32),
-    /// It is new and gets this number.
+    /// The stack is new and gets this number.
     New(u32),
-    /// There is no room for it.
+    /// There is no room for the stack.
     Full,
 }
 
@@ -68,7 +68,7 @@ impl Interner {
         }
     }
 
-    /// The room that remains after one more stack; `None`: there is not enough.
+    /// The room that remains after one more stack; `None`: there is not enough room.
     fn room_after(&self, frames: &[u64]) -> Option<Option<u64>> {
         match self.room {
             Some(room) => room.checked_sub(stack_bytes(frames.len())).map(Some),

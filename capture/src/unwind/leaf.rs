@@ -1,4 +1,4 @@
-//! Facts about the innermost place of a stack in addition to its address.
+//! Facts about the innermost place of a stack, in addition to its address.
 
 use engine::event::{Access, NoteKind};
 use probe_abi::{SampleFlags, SampleReason};
@@ -28,7 +28,7 @@ impl Leaf {
         in_kernel.then_some(Leaf::InKernel(u32::from(call).checked_sub(1)))
     }
 
-    /// The word that a stack's key has after its frames.
+    /// The word that follows the frames in a stack's key.
     pub fn key(self) -> Option<u64> {
         match self {
             Leaf::Code => None,
@@ -37,7 +37,7 @@ impl Leaf {
         }
     }
 
-    /// A note about the stack of this number; `None`: there is nothing to say.
+    /// A note about the stack with this number; `None`: there is nothing to note.
     pub fn note(self, stack: u32, pid: u32) -> Option<NoteKind> {
         match self {
             Leaf::Code => None,

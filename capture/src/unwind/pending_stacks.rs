@@ -1,4 +1,4 @@
-//! Stacks that wait for an answer of the reader threads, and are reported when it has come.
+//! Stacks that wait for an answer of the reader threads. They are reported when the answer has come.
 
 use super::copies::Unwound;
 use super::process::{Kept, On, Waiting, of};
@@ -7,8 +7,8 @@ use super::sampler::{Followed, Sampler, sane};
 use engine::event::{CallGraph, MOST_FRAMES, Note, NoteKind};
 use std::time::{Duration, Instant};
 
-/// Most stacks that wait for an answer, and most bytes of them: ten seconds of a program that is sampled a thousand times a
-/// second.
+/// Largest number of stacks that wait for an answer, and largest number of their bytes: ten seconds of a program that
+/// is sampled a thousand times per second.
 pub(super) const MOST_WAITING: usize = 1 << 14;
 const MOST_WAITING_BYTES: usize = 128 << 20;
 
@@ -168,7 +168,7 @@ mod tests {
         (sampler, asked, tell)
     }
 
-    /// A copy with one frame, whose caller is at `CODE + caller` and has no caller itself.
+    /// A copied stack with one frame. Its caller is at `CODE + caller` and has no caller itself.
     fn copy(time_ns: u64, caller: u64) -> Box<RawCopy> {
         let mut raw = Box::new(RawCopy::new_zeroed());
         raw.header = header(time_ns, RAW_COPY_KIND);
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!((stacks(&mut sampler), sampler.take_mappings().len()), (vec![], 1));
         assert!(matches!(asked.try_iter().collect::<Vec<_>>()[..], [Ask::Tables { pid: PID, .. }]), "once");
         tell.send(tables(0)).expect("it listens");
-        // No more stacks are reported in one turn than there is time for.
+        // In one turn, only as many stacks are reported as there is time for.
         let mut turns = 0;
         sampler.go_on(&mut || {
             turns += 1;
@@ -241,7 +241,7 @@ mod tests {
         assert_eq!((sampler.waiting, sampler.waiting_bytes), (0, 0));
     }
 
-    /// A stack that is unwound later and is cut off must be counted and marked as such.
+    /// A stack that is unwound later and is cut off must be counted and marked as cut off.
     #[test]
     fn a_pending_stack_that_is_cut_off_is_marked_and_counted() {
         let (mut sampler, _asked, tell) = played();
@@ -309,7 +309,7 @@ mod tests {
         assert_eq!((sampler.waiting, sampler.waiting_bytes, sampler.past.len()), (0, 0, 0));
     }
 
-    /// A stack that finds no room when it is reported late is counted as such, too.
+    /// A stack for which there is no room when it is reported late is counted as such, too.
     #[test]
     fn a_pending_stack_without_room_is_counted() {
         let (mut late, _asked, tell) = played();

@@ -9,20 +9,20 @@ use probe_abi::{MAX_KEEPING, MAX_ROOTS, REGISTERS, RawCopy, SampledCode};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// A process while it runs one program.
+/// A process during the time in which it runs one program.
 #[derive(Default)]
 pub(super) struct SampledProcess {
     pub space: AddressSpace,
     pub unwinding: Unwinding,
-    /// For each root, the addresses from where the outermost function with frame pointers returns to, up to the last frame.
+    /// For each root: the return addresses from the outermost function with frame pointers up to the last frame.
     pub roots: Vec<Vec<u64>>,
     pub depth: Depth,
-    /// A look at its mappings is under way.
+    /// Whether a reading of the process's mappings is under way.
     pub looking: bool,
     pub waiting: Vec<Waiting>,
 }
 
-/// A stack that cannot be reported yet, though samples have its number already.
+/// A stack that cannot be reported yet, although samples already refer to its number.
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub number: u32,
@@ -31,7 +31,7 @@ pub(super) struct Waiting {
     /// Since when the process has run the program in which the stack was taken.
     pub since_ns: u64,
     pub stack: Kept,
-    /// Further facts about its innermost place.
+    /// Further facts about the innermost place of the stack.
     pub leaf: Leaf,
     pub on: On,
     /// The process was looked at for this stack. That is done once only, since a program may make code all the time.
@@ -41,7 +41,7 @@ pub(super) struct Waiting {
 /// The answer that a stack waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum On {
-    /// The result of a look at the process.
+    /// The stack waits for the result of reading the process's mappings.
     Look,
     /// The unwind tables of the code that begins at this address.
     Tables(u64),
@@ -73,7 +73,7 @@ impl Kept {
         }
     }
 
-    /// Bytes of memory that it takes.
+    /// Number of bytes of memory that the stack takes.
     pub fn bytes(&self) -> usize {
         let own = match self {
             Kept::Frames(frames) => frames.len() * 8,
@@ -109,7 +109,7 @@ impl SampledProcess {
         self.unwinding.keeping.iter().any(|[start, length]| address.wrapping_sub(*start) < *length)
     }
 
-    /// Learns depth and root from a stack; whether the programs need a new setting.
+    /// Learns depth and root from a stack. Returns whether the kernel programs need a new setting.
     pub fn learn(&mut self, unwound: &Unwound, copied: usize) -> bool {
         let new_depth = match unwound {
             Unwound { whole: true, reach, .. } => self.depth.whole(*reach),
@@ -120,14 +120,14 @@ impl SampledProcess {
         new_depth || new_root
     }
 
-    /// Learns the root of a whole stack: the address where it finally leaves the code that keeps frame pointers. Whether it
-    /// is a new one.
+    /// Learns the root of a complete stack: the address at which it finally leaves the code that keeps frame pointers.
+    /// Returns whether the root is new.
     fn learn_root(&mut self, frames: &[u64]) -> bool {
         let Some(at) = frames.iter().position(|&frame| !self.keeps(frame)).filter(|&at| at > 0) else {
             return false;
         };
         let above = frames.get(at..).unwrap_or_default();
-        // The outermost function may again be in such code: that is where a program starts.
+        // The outermost function may again be in such code, since a program starts there.
         let for_good =
             above.split_last().is_some_and(|(_, rest)| rest.iter().all(|&frame| !self.keeps(frame)));
         let known = self.roots.iter().any(|root| root.first() == above.first());
@@ -157,7 +157,7 @@ impl SampledProcess {
     }
 }
 
-/// The process while it ran the program that it began at `since_ns`.
+/// The process during the time in which it ran the program that it began at `since_ns`.
 pub(super) fn of<'a>(
     now: &'a mut FxHashMap<u32, SampledProcess>,
     past: &'a mut [(u32, SampledProcess)],
@@ -169,7 +169,7 @@ pub(super) fn of<'a>(
     now.get_mut(&pid).filter(is_it).or_else(|| past.rev().find(is_it))
 }
 
-/// Starts a look at a process, if one is due; whether a look is under way.
+/// Starts a reading of a process's mappings, if one is due. Returns whether a reading is under way.
 pub(super) fn ask_look(process: &mut SampledProcess, reader: Option<&Reader>, pid: u32, now_ns: u64) -> bool {
     if process.looking {
         return true;

@@ -1,5 +1,5 @@
-//! Two threads that look where processes have code, and read unwind tables of binaries. A look takes milliseconds, and a
-//! parser may take ten seconds for one binary, while the rings must be emptied.
+//! Two threads: one finds where processes have code, the other reads unwind tables of binaries. The first takes
+//! milliseconds and the second up to ten seconds for one binary, while the rings must be emptied.
 
 use super::address_space::{CodeFound, look};
 use super::binaries::{self, Binary, BinaryTables};
@@ -17,9 +17,9 @@ use std::time::Duration;
 use symbols::FileKey;
 use symbols::Parsers;
 
-/// Most binaries that are held open until their turn, since a process may be gone by then.
+/// Largest number of binaries that are held open until their turn, since a process may have ended by then.
 const MOST_OPEN: usize = 128;
-/// Most binaries that are remembered as passed on.
+/// Largest number of binaries that are remembered as passed on.
 const MOST_SEEN: usize = 4096;
 /// Niceness, as the ring reader's, since a process that is to be looked at may end soon.
 const NICE: i32 = -10;
@@ -27,7 +27,7 @@ const NICE: i32 = -10;
 /// A question about a process that has run its program since `since_ns`.
 #[derive(Debug)]
 pub enum Ask {
-    /// Asks for code besides `known`. New code exists since `new_ns` at the latest, or since the reports in `told`.
+    /// Asks for code besides `known`. New code may exist since `new_ns`, or since the reports in `told`.
     Look { pid: u32, since_ns: u64, new_ns: u64, known: Arc<Vec<Code>>, told: Vec<Told> },
     /// Asks for the unwind tables of this code.
     Tables { pid: u32, since_ns: u64, code: Code },
@@ -36,13 +36,13 @@ pub enum Ask {
 /// The answer to a question.
 #[derive(Debug)]
 pub enum ReaderAnswer {
-    /// Where the process has code.
+    /// The places where the process has code.
     Code { pid: u32, since_ns: u64, seen: CodeFound },
     /// The tables; `None`: there are none, or they cannot be read.
     Tables { pid: u32, since_ns: u64, code: Code, binary: Option<Arc<Binary>> },
 }
 
-/// The asking end of both threads. When it is dropped, they end after their present work.
+/// The asking end of both threads. When it is dropped, the threads end after their present work.
 pub struct Reader {
     asks: Sender<Ask>,
     told: Receiver<ReaderAnswer>,
@@ -75,7 +75,7 @@ impl Reader {
         let _ = self.asks.send(ask);
     }
 
-    /// The next answer, if there is one. `Err`: there will be none any more.
+    /// The next answer, if there is one. `Err`: there will be no answers any more.
     pub fn next(&self) -> Result<Option<ReaderAnswer>, Gone> {
         match self.told.try_recv() {
             Ok(told) => Ok(Some(told)),
@@ -84,7 +84,7 @@ impl Reader {
         }
     }
 
-    /// As [`Reader::next`], but waits for an answer.
+    /// Like [`Reader::next`], but waits for an answer.
     pub fn wait(&self, patience: Duration) -> Result<Option<ReaderAnswer>, Gone> {
         match self.told.recv_timeout(patience) {
             Ok(told) => Ok(Some(told)),
@@ -109,7 +109,7 @@ struct Opened {
     file: Option<File>,
 }
 
-/// The first thread: looks at processes, and opens their binaries while the processes exist.
+/// The first thread: reads the mappings of processes, and opens their binaries while the processes exist.
 struct Opener {
     opened: Sender<Opened>,
     open: Arc<AtomicUsize>,

@@ -1,8 +1,8 @@
-//! Makes samples of raw samples, with the notes and facts that describe their stacks.
+//! Makes samples from raw samples of the kernel programs, with the notes and facts that describe their stacks.
 //!
-//! The ring reader calls it, so nothing here waits: other threads find out where a process has its code, and
-//! read unwind tables ([`super::reader`]). A stack that needs an answer gets its number at once, so that
-//! its sample can be passed on; the stack itself is reported when the answer is there.
+//! The ring reader calls this module, so nothing here waits: other threads find out where a process has its code, and
+//! read unwind tables ([`super::reader`]). A stack that needs an answer gets its number at once, so that its sample can
+//! be passed on; the stack itself is reported when the answer is there.
 
 use super::changed_words::ChangedWords;
 use super::copies::{Copied, Unwound};
@@ -23,11 +23,11 @@ use std::mem::offset_of;
 use symbols::Parsers;
 use zerocopy::FromBytes as _;
 
-/// Most bytes of memory that a recording's stacks take when it is read: half of what a file has room for.
+/// Largest number of bytes of memory that a recording's stacks take when it is read: half of the room in a file.
 const ROOM: u64 = FileLimits::FILE.bytes / 2;
-/// Most processes whose code is known at once.
+/// Largest number of processes whose code is known at once.
 const MOST_PROCESSES: usize = 4096;
-/// Most mappings in a recording, since a program may map without end.
+/// Largest number of mappings in a recording, since a program may map without end.
 const MOST_MAPPINGS: usize = 1 << 16;
 /// User-space addresses are below this (x86-64).
 const USER_END: u64 = 1 << 47;
@@ -39,7 +39,7 @@ pub struct Sampler {
     at_gate: Option<u32>,
     pub(super) interner: Interner,
     pub(super) spaces: FxHashMap<u32, SampledProcess>,
-    /// Processes as they were before they ran another program or were forgotten, as long as their stacks wait.
+    /// Processes as they were before they ran another program or were forgotten; kept while their stacks wait.
     pub(super) past: Vec<(u32, SampledProcess)>,
     /// Finds answers; `None`: stacks are reported as far as they are known.
     pub(super) reader: Option<Reader>,
@@ -92,7 +92,7 @@ impl Sampler {
         }
     }
 
-    /// Starts threads that find out where processes have code, and read its unwind tables.
+    /// Starts threads that find where processes have code, and that read the code's unwind tables.
     #[must_use]
     pub fn reading_with(self, parsers: Parsers) -> Sampler {
         let reader = Reader::start(parsers)
@@ -118,13 +118,13 @@ impl Sampler {
         all.for_each(|(_, process)| process.space.mapped(mapping));
     }
 
-    /// Samples of this process are ignored until it runs another program: it is longpole at the gate.
+    /// Ignores samples of this process until it runs another program, since until then it is longpole at the gate.
     #[must_use]
     pub fn launching(self, pid: u32) -> Sampler {
         Sampler { at_gate: Some(pid), ..self }
     }
 
-    /// Takes note of a record that is no sample, since it may start a program or end a process.
+    /// Handles a record that is not a sample, since it may start a program or end a process.
     pub fn record(&mut self, bytes: &[u8]) {
         let kind = bytes.get(offset_of!(Header, kind)).copied().unwrap_or(0);
         if ![Kind::Exec as u8, Kind::Fork as u8, Kind::Exit as u8].contains(&kind) {
@@ -138,7 +138,7 @@ impl Sampler {
             Ok(Record::Fork(Fork { header, child_pid, .. })) if child_pid != header.pid => {
                 self.begin(child_pid, header.time_ns);
             }
-            // The process is only forgotten when its PID runs another program, since its last samples may still come.
+            // The process is forgotten only when its PID runs another program, since its last samples may still come.
             Ok(Record::Exit(Exit { header, last_of_process, .. })) if last_of_process != 0 => {
                 self.codes.push((header.pid, None));
             }
@@ -147,7 +147,7 @@ impl Sampler {
     }
 
     fn begin(&mut self, pid: u32, since_ns: u64) {
-        // Its stacks are copied until its code is known.
+        // Stacks of the process are copied until its code is known.
         if let Some(before) = self.spaces.insert(pid, SampledProcess::new(since_ns)) {
             self.codes.push((pid, None));
             self.keep_past(pid, before);
@@ -160,7 +160,7 @@ impl Sampler {
         }
     }
 
-    /// The sample for a raw one; `None` if the bytes are none, or the sample is of longpole at the gate.
+    /// The sample for a raw sample; `None` if the bytes are not a sample, or it is of longpole at the gate.
     pub fn sample(&mut self, bytes: &[u8]) -> Option<Sample> {
         if let Some(pid) = self.at_gate
             && Header::read_from_prefix(bytes).is_ok_and(|(header, _)| header.pid == pid)
@@ -217,7 +217,8 @@ impl Sampler {
         }
     }
 
-    /// Unwinds a stack of a process that has run its program since `since_ns`. `may_look`: the stack may wait for a look.
+    /// Unwinds a stack of a process that has run its program since `since_ns`. `may_look`: the stack may wait until the
+    /// process's mappings are read.
     pub(super) fn unwind(
         &mut self,
         (pid, since_ns): (u32, u64),
@@ -242,7 +243,7 @@ impl Sampler {
                 }
             }
         };
-        // Either a library was loaded in between, or this is the first look.
+        // Either a library was loaded in between, or the mappings were never read before.
         if !process.space.knows(&unwound.frames, time_ns)
             && ask_look(process, looker, pid, time_ns)
             && may_look
@@ -256,7 +257,7 @@ impl Sampler {
         Followed::To(unwound)
     }
 
-    /// Queues the facts about a process's code for the programs, if it still runs this program.
+    /// Queues facts about a process's code for the kernel programs, if the process still runs this program.
     pub(super) fn tell_code(&mut self, (pid, since_ns): (u32, u64), code: SampledCode) {
         if self.spaces.get(&pid).is_some_and(|process| process.space.since_ns == since_ns) {
             self.codes.push((pid, Some(code)));
@@ -272,7 +273,7 @@ impl Sampler {
         self.spaces.entry(pid).or_default()
     }
 
-    /// A sample whose stack is reported later, or never if there is no room for it.
+    /// Makes a sample whose stack is reported later, or never if there is no room for it.
     fn keep(&mut self, raw: &RawCopy, since_ns: u64, on: On, leaf: Leaf) -> Sample {
         self.counts.taken += 1;
         let stack = Kept::of(raw);
@@ -292,7 +293,7 @@ impl Sampler {
         Sample { header, stack: number.unwrap_or(0), reason: raw.reason, flags: raw.flags, reserved: 0 }
     }
 
-    /// A sample with its stack's number. A new stack is reported first.
+    /// Makes a sample with the number of its stack. A new stack is reported before it.
     fn finish(
         &mut self,
         header: &Header,
@@ -341,11 +342,12 @@ impl Sampler {
         let looking = process.is_some_and(|process| ask_look(process, looker, pid, time_ns));
         let stack = Kept::Frames(frames.to_vec());
         if looking && self.has_room_for(&stack) {
-            // The mappings of its code must be reported before it, since the namer looks at each stack only once.
+            // The mappings of the stack's code must be reported before the stack, since the namer examines each stack
+            // only once.
             let on = On::Look;
             self.wait(Waiting { number, pid, time_ns, since_ns, stack, leaf, on, looked: false });
         } else {
-            // The sample itself has the mark if the stack is cut off.
+            // If the stack is cut off, the sample itself has the mark.
             let kind = NoteKind::Stack { id: number, pid, frames: frames.to_vec(), cut: false };
             self.notes.push(Note { time_ns, kind });
         }
@@ -384,7 +386,7 @@ impl Sampler {
     }
 }
 
-/// Frames before the first one that cannot be an address of user space.
+/// The frames before the first one that cannot be an address of user space.
 pub(super) fn sane(frames: &[u64]) -> &[u64] {
     let sane = frames.iter().take_while(|&&frame| frame != 0 && frame < USER_END).count();
     frames.get(..sane).unwrap_or_default()
@@ -417,7 +419,8 @@ mod tests {
         assert_eq!(sampler.counts(3), SampleCounts { taken: 2, lost: 3, ..SampleCounts::default() });
     }
 
-    /// Two libraries that are mapped at one address one after the other must not have one stack with the first one's names.
+    /// If two libraries are mapped at one address, one after the other, their stacks must not share the first library's
+    /// names.
     #[test]
     fn a_stack_through_code_in_the_place_of_other_code_has_its_own_number() {
         let mut sampler = Sampler::new(CallGraph::Fp);

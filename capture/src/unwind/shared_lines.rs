@@ -11,24 +11,24 @@ use symbols::MemoryAccess;
 const LINE: u64 = 64;
 /// Uses of a line by two threads within this time count as simultaneous. Ticks are 2 ms apart.
 const TOGETHER_NS: u64 = 50_000_000;
-/// Most lines that are known at once.
+/// Largest number of cache lines that are known at once.
 const LINES: usize = 4096;
 
 /// The lines that were used recently.
 #[derive(Debug, Default)]
 pub(super) struct SharedLines {
-    /// By process and line.
+    /// For each process and line: its last uses.
     known: FxHashMap<(u32, u64), Line>,
 }
 
 /// The last uses of a line.
 #[derive(Clone, Copy, Debug, Default)]
 struct Line {
-    /// The thread that used it last, and when.
+    /// The thread that used the line last, and the time, ns.
     last: (u32, u64),
-    /// The last use by another thread than that one.
+    /// The last use by a thread other than that one.
     other: Option<(u32, u64)>,
-    /// When it was last changed.
+    /// Time at which the line was last changed, ns.
     written_ns: Option<u64>,
 }
 
@@ -57,7 +57,8 @@ impl SharedLines {
     }
 }
 
-/// Rings of CPUs are read in turn, so a time may be a little less than the one before.
+/// Whether two times are close together. The rings of CPUs are read in turn, so a time may be a little before the
+/// preceding one.
 fn is_near(one_ns: u64, other_ns: u64) -> bool {
     one_ns.abs_diff(other_ns) <= TOGETHER_NS
 }
@@ -71,7 +72,7 @@ mod tests {
     const STORE: MemoryAccess = MemoryAccess { address: 0x5010, reads: false, writes: true };
     const MS: u64 = 1_000_000;
 
-    /// The results of these uses by threads, 10 ms apart.
+    /// The results of these uses by threads, which are 10 ms apart.
     fn of(uses: &[(u32, MemoryAccess)]) -> Vec<Option<Access>> {
         let mut lines = SharedLines::default();
         let times = (1u64..).map(|turn| turn * 10 * MS);

@@ -1,5 +1,5 @@
-//! Mappings of a process that the kernel has reported since the last look at it: code that replaced other code, and when,
-//! and code that was gone before anything looked.
+//! Mappings of a process that the kernel has reported since its mappings were last read: code that replaced other code,
+//! with the time, and code that was gone before the next reading.
 
 use crate::probe::NewMapping;
 use crate::target::{Code, without_deleted};
@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use symbols::{Outline, safe};
 
-/// Most mappings kept between two looks, and most changes kept.
+/// Largest number of mappings kept between two readings, and of changes kept.
 const MOST: usize = 1024;
 
 /// A reported mapping.
@@ -19,17 +19,17 @@ pub struct Told {
     replaces: bool,
 }
 
-/// All reported mappings of one process.
+/// All reported mappings of one process that are still needed.
 #[derive(Debug, Default)]
 pub struct AllTold {
     since_look: Vec<Told>,
-    /// When code replaced other code, ascending (`CLOCK_MONOTONIC` nanoseconds).
+    /// Times at which code replaced other code, ascending (`CLOCK_MONOTONIC` nanoseconds).
     changes: Vec<u64>,
     looked_ns: u64,
 }
 
 impl AllTold {
-    /// Notes a mapping; `known`: the process's code as of the last look.
+    /// Notes a mapping. `known`: the process's code as of the last reading.
     pub fn hear(&mut self, mapping: &NewMapping, known: &[Code]) {
         if mapping.start >= mapping.end || mapping.time_ns < self.looked_ns {
             return;
@@ -49,7 +49,7 @@ impl AllTold {
         self.since_look.push(Told { mapping: mapping.clone(), replaces });
     }
 
-    /// Whether known code at one of these addresses had been replaced by `time_ns`.
+    /// Whether known code at one of these addresses had been replaced before `time_ns`.
     pub fn is_stale(&self, frames: &[u64], time_ns: u64) -> bool {
         let is_at = |told: &Told| {
             let (start, end) = span(&told.mapping);
@@ -66,19 +66,19 @@ impl AllTold {
         self.changes.get(after.checked_sub(1)?).copied()
     }
 
-    /// The mappings since the last look, for a look that begins now.
+    /// The mappings since the last reading, for a reading that begins now.
     pub fn since_look(&self) -> Vec<Told> {
         self.since_look.clone()
     }
 
-    /// Notes that a look began at `at_ns`.
+    /// Notes that a reading began at `at_ns`.
     pub fn looked(&mut self, at_ns: u64) {
         self.looked_ns = at_ns;
         self.since_look.retain(|told| told.mapping.time_ns >= at_ns);
     }
 }
 
-/// Removes the older half if there is no room for one more.
+/// Removes the older half of the entries if there is no room for one more.
 fn keep_half<T>(all: &mut Vec<T>) {
     if all.len() >= MOST {
         all.drain(..MOST / 2);
@@ -102,13 +102,13 @@ fn thing(mapping: &NewMapping) -> (u64, u64) {
     (mapping.inode, mapping.start.wrapping_sub(mapping.file_offset))
 }
 
-/// Whether the mapping is of that file at that place, or both are memory without a file.
+/// Whether the mapping is of that file at that place, or whether both are memory without a file.
 fn is_same(mapping: &NewMapping, (inode, bias): (u64, u64)) -> bool {
     mapping.inode == inode && (inode == 0 || thing(mapping).1 == bias)
 }
 
 impl Told {
-    /// Whether the mapping is of this code.
+    /// Whether this reported mapping is that of the code.
     fn is(&self, code: &Code) -> bool {
         overlap(&self.mapping, (code.start, code.end)) && is_same(&self.mapping, (code.inode, bias(code)))
     }
@@ -119,7 +119,7 @@ pub fn since(told: &[Told], code: &Code) -> Option<u64> {
     told.iter().rev().find(|told| told.is(code)).map(|told| told.mapping.time_ns)
 }
 
-/// Present code that replaced other code, each piece once, with the time of its last change.
+/// Present code that replaced other code: each piece once, with the time of its last change.
 pub fn changed<'a>(told: &'a [Told], now: &'a [Code]) -> impl Iterator<Item = (&'a Code, u64)> {
     now.iter().filter_map(|code| {
         let last = told.iter().rev().find(|told| told.replaces && told.is(code))?;
@@ -145,7 +145,7 @@ fn fact(pid: u32, mapping: &NewMapping) -> MappingFact {
     let NewMapping { time_ns, start, end, file_offset, inode, path, .. } = mapping;
     let (since_ns, start, end) = (*time_ns, *start, *end);
     if *inode == 0 {
-        // In code that the process has made, offsets are addresses.
+        // In code that the process has generated, offsets are addresses.
         return MappingFact {
             pid,
             since_ns,
@@ -164,7 +164,7 @@ fn fact(pid: u32, mapping: &NewMapping) -> MappingFact {
         (file.metadata().ok()?.ino() == *inode).then_some(outline)
     });
     let build_id = outline.as_ref().and_then(|outline| outline.build_id.as_ref()).map(|id| id.to_string());
-    // Otherwise another file may have that path by now.
+    // If the file could not be opened, another file may have that path by now.
     let path = if outline.is_some() { path } else { format!("{path} (deleted)") };
     MappingFact { pid, since_ns, start, end, file_offset: *file_offset, path, build_id }
 }
@@ -183,7 +183,7 @@ mod tests {
         Code { start, end, file_offset, inode, path: "/a".into(), open_path: PathBuf::new() }
     }
 
-    /// A library that is mapped where another one was must not be taken for that one.
+    /// A library that is mapped where another one was must not be mistaken for that one.
     #[test]
     fn code_mapped_in_the_place_of_other_code_is_new_from_then_on() {
         let mut all = AllTold::default();

@@ -18,7 +18,7 @@ pub fn copy() -> io::Result<File> {
     let (start, end) = (number(start)?, number(end)?);
     let len = end.checked_sub(start).filter(|&len| len <= MOST_BYTES).ok_or(io::ErrorKind::InvalidData)?;
     let mut bytes = vec![0u8; usize::try_from(len).map_err(io::Error::other)?];
-    // The path is in two pieces, since its whole text marks programs that change their own code
+    // The path is in two pieces, since its complete text marks programs that change their own code
     // (`symbols::choice::moves_code`).
     File::open(std::path::Path::new("/proc/self").join("mem"))?.read_exact_at(&mut bytes, start)?;
     let mut file = File::from(memfd_create("longpole-vdso", MemfdFlags::CLOEXEC)?);

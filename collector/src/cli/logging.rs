@@ -5,15 +5,16 @@ use std::io::Write;
 
 use env_logger::{Builder, Target};
 
-/// Reads `LONGPOLE_LOG` (a filter such as `debug` or `collector=trace,warn`). Without it only errors and
-/// warnings are shown.
+/// Sets up logging: reads the variable `LONGPOLE_LOG` (a filter such as `debug` or `collector=trace,warn`). Without it
+/// only errors and warnings are shown.
 pub fn init() {
     let wanted = std::env::var("LONGPOLE_LOG").ok().filter(|text| !text.is_empty());
-    // aya warns about each feature that it tries without success; our own errors say what that means for the user.
+    // aya warns about each feature that it tries without success; longpole's own errors explain what that means for the
+    // user.
     let filter = wanted.as_deref().unwrap_or("warn,aya=error,aya_obj=error");
     let mut log = Builder::new();
     log.parse_filters(filter).target(Target::Pipe(Box::new(crate::tui::LogWriter)));
     log.format(|out, record| writeln!(out, "{} {}", record.level(), record.args()));
-    // If a logger is set already (in tests), it stays.
+    // If a logger is already set (in tests), it stays.
     let _ = log.try_init();
 }

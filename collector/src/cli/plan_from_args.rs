@@ -74,7 +74,7 @@ pub fn top(args: TopArguments) -> Result<TopPlan, UserError> {
     })
 }
 
-/// With a screen, the user may ask for probes while it runs.
+/// The plan of a live screen without probes: the user may ask for some while it runs.
 fn on_request(capture: CapturePlan, is_printed: bool) -> CapturePlan {
     match capture.breakpoints {
         Breakpoints::None if !is_printed => CapturePlan { breakpoints: Breakpoints::OnRequest, ..capture },
@@ -82,7 +82,7 @@ fn on_request(capture: CapturePlan, is_printed: bool) -> CapturePlan {
     }
 }
 
-/// The same as `from_samples` for a program that already runs and serves users: attaching must not slow it down. With
+/// Like `from_samples`, for a program that already runs and serves users: attaching must not slow it down. With
 /// `--overhead none` all probes are set at once.
 fn from_samples_if_attached(capture: CapturePlan) -> CapturePlan {
     match capture.target {
@@ -106,7 +106,7 @@ fn from_samples(capture: CapturePlan) -> CapturePlan {
 
 /// The plan of `longpole validate`.
 pub fn validate(args: ValidateArguments) -> Result<ValidatePlan, UserError> {
-    // The measured time includes the command's children, so they are recorded, too.
+    // The measured time includes the command's children, so these are recorded, too.
     let capture = CapturePlan { children: true, ..capture("validate", args.capture)? };
     let TargetPlan::Launch { command, cpus: pool, .. } = &capture.target else {
         return Err(UserError::usage(

@@ -1,4 +1,4 @@
-//! Runs a command, and turns its outcome into the exit code.
+//! Runs a command, and turns the command's outcome into the exit code.
 
 use super::args::{Arguments, Command};
 use super::{command, logging, plan_from_args, value};
@@ -35,7 +35,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// Explains errors that a limit of this process caused, wherever they occurred: raising the limit helps.
+/// Explains errors that a resource limit of this process caused, wherever they occurred: raising the limit helps.
 fn about_limits(mut error: UserError) -> UserError {
     let says = |number: i32| error.message.contains(&format!("(os error {number})"));
     let hint = if says(libc::EMFILE) {

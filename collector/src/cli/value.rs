@@ -19,13 +19,13 @@ use strum::VariantNames as _;
 /// Stands for the option's name in error messages: a parser of values does not know it.
 pub const OPTION: char = '@';
 
-/// A value that may be `None`. Clap would take a plain `Option` for an option that may be left out.
+/// A value that may be `None`. For a plain `Option`, clap would take the option itself as optional.
 pub type Maybe<T> = Option<T>;
 
 /// A value that is a list. Clap would take a plain `Vec` for an option that may be repeated.
 pub type List<T> = Vec<T>;
 
-/// One of these words. For other words clap reports an error that lists them.
+/// A parser for one of these words. For other words clap reports an error that lists them.
 pub fn word<T: Clone + Send + Sync + 'static>(
     words: &'static [(&'static str, T)],
 ) -> impl TypedValueParser<Value = T> {
@@ -35,7 +35,7 @@ pub fn word<T: Clone + Send + Sync + 'static>(
     })
 }
 
-/// How threads share CPUs; `None`: the usual way for the program.
+/// A parser for how threads share CPUs; `None`: the usual way for the program.
 pub fn model() -> impl TypedValueParser<Value = Option<Scheduler>> {
     word(&[("auto", None), ("eevdf", Some(Scheduler::Eevdf)), ("ideal", Some(Scheduler::Ideal))])
 }
@@ -134,12 +134,12 @@ pub fn moment(text: &str) -> Result<Moment, UserError> {
         })
 }
 
-/// A time as for `duration`, in whole nanoseconds.
+/// Reads a time as `duration` does, in integer nanoseconds.
 pub fn longer_ns(text: &str) -> Result<u64, UserError> {
     duration(text).map(|duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// The same; 0 is allowed.
+/// Reads a time as `duration` does, in integer nanoseconds; 0 is allowed.
 pub fn time_ns(text: &str) -> Result<u64, UserError> {
     match text.trim() {
         "0" | "0s" | "0ms" | "0us" | "0ns" => Ok(0),
@@ -159,7 +159,7 @@ pub fn address(text: &str) -> Result<SocketAddr, UserError> {
     })
 }
 
-/// A quota such as `250%` or `250`, in hundredths of a CPU, at least 1; `none`: no limit.
+/// Reads a quota such as `250%` or `250`, in hundredths of a CPU, at least 1; `none`: no limit.
 pub fn quota(text: &str) -> Result<u32, UserError> {
     if text.trim() == "none" {
         return Ok(NO_QUOTA);
@@ -183,7 +183,7 @@ pub fn device(text: &str) -> Result<(String, u32), UserError> {
     }
 }
 
-/// A whole number.
+/// Reads an integer without a sign.
 pub fn number(text: &str) -> Result<u64, UserError> {
     text.trim().parse().map_err(|_| {
         UserError::usage(format!("@ '{text}' is not a whole number"), "give a number such as @ 1")
@@ -219,7 +219,7 @@ pub fn count_or_each(text: &str) -> Result<Maybe<u32>, UserError> {
     if text == "each" { Ok(None) } else { count(text).map(Some) }
 }
 
-/// A budget such as `2%`, `0.5 %` or `2`, in millionths; `none`: no limit.
+/// Reads a budget such as `2%`, `0.5 %` or `2`, as millionths; `none`: no limit.
 pub fn budget(text: &str) -> Result<Maybe<u32>, UserError> {
     let trimmed = text.trim();
     if trimmed == "none" {
@@ -248,7 +248,7 @@ fn bytes(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(unit)
 }
 
-/// Size of a file in bytes, such as `2G` or `500M`; at least [`LEAST_FILE_BYTES`].
+/// Reads the size of a file, such as `2G` or `500M`, as bytes; at least [`LEAST_FILE_BYTES`].
 pub fn file_bytes(text: &str) -> Result<u64, UserError> {
     bytes(text).filter(|bytes| *bytes >= LEAST_FILE_BYTES).ok_or_else(|| {
         UserError::usage(
@@ -263,7 +263,7 @@ pub fn condition(text: &str) -> Result<Condition, UserError> {
     text.parse()
 }
 
-/// Bytes, rounded up to a power of two, from one page to 1 GiB.
+/// Reads a size in bytes, and rounds it up to a power of two, from one page to 1 GiB.
 pub fn ring_bytes(text: &str) -> Result<u32, UserError> {
     let bytes = bytes(text).and_then(|bytes| u32::try_from(bytes).ok());
     let bytes = bytes.filter(|bytes| (4096..=1 << 30).contains(bytes)).map(u32::next_power_of_two);
@@ -288,7 +288,7 @@ pub fn cpus_to_run_on(text: &str) -> Result<CpuList, UserError> {
     }
 }
 
-/// Numbers of CPUs that exist, such as `1,2,4-8`, ascending. 1 is always among them, since speed-ups refer to it.
+/// Reads numbers of CPUs, such as `1,2,4-8`, sorted ascending. 1 is always included, since speed-ups refer to it.
 pub fn cpu_counts(text: &str) -> Result<List<u32>, UserError> {
     let mut counts = vec![1];
     for cpus in cpu_list(text)? {
@@ -315,7 +315,8 @@ pub fn share(text: &str) -> Result<f64, UserError> {
     }
 }
 
-/// Pids such as `12,34` or names such as `redis-server`, possibly given several times; each pid once. `named` finds processes.
+/// Finds the processes for pids such as `12,34` or names such as `redis-server`, possibly given several times; each pid
+/// occurs once. `named` finds processes by name.
 pub fn pids(given: &[String], named: impl Fn(&str) -> Vec<u32>) -> Result<Vec<u32>, UserError> {
     let mut pids = Vec::new();
     for part in given.iter().flat_map(|text| text.split(',')).map(str::trim) {

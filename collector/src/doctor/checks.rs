@@ -9,15 +9,15 @@ use serde::Serialize;
 pub struct Check {
     /// Stable word for machines.
     pub id: &'static str,
-    /// Whether the machine has it.
+    /// Whether the machine has the checked feature.
     pub ok: bool,
-    /// Whether recording is impossible without it.
+    /// Whether recording is impossible without the feature.
     pub required: bool,
-    /// What was found.
+    /// What the check found.
     pub found: String,
-    /// What longpole needs it for.
+    /// What longpole needs the feature for.
     pub why: &'static str,
-    /// The command or change that provides it; `None` if it is there.
+    /// The command or change that provides the feature; `None` if the machine has it.
     pub fix: Option<String>,
 }
 
@@ -269,7 +269,7 @@ fn container_tool(machine: &Machine) -> &'static str {
     if machine.container.as_deref() == Some("podman") { "podman" } else { "docker" }
 }
 
-/// A path as a shell takes it.
+/// A path as a word of a shell command.
 fn quoted(path: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
     if path.chars().all(plain) { path.to_string() } else { format!("'{}'", path.replace('\'', r"'\''")) }

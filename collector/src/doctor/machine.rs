@@ -34,15 +34,15 @@ pub struct Machine {
     pub architecture: String,
     /// The kernel's type information.
     pub btf: Btf,
-    /// Whether kernel programs find the fields of this kernel's structures; if not, why.
+    /// Whether kernel programs find the fields of this kernel's structures; otherwise the reason.
     pub structures: Result<(), String>,
     /// Whether the kernel has uprobes.
     pub uprobes: bool,
-    /// Capabilities of this process.
+    /// Capabilities of this process, longpole.
     pub rights: Rights,
-    /// Capabilities that this process could get by setcap or sudo, one bit each.
+    /// Capabilities that longpole's process could get by setcap or sudo, one bit each.
     pub obtainable: u64,
-    /// Whether it is in the first PID namespace. In another one most processes are invisible, and pids differ.
+    /// Whether longpole is in the first PID namespace. In another one most processes are invisible, and pids differ.
     pub first_pid_namespace: Option<bool>,
     /// Whether `no_new_privs` is set: then capabilities of files are ignored.
     pub no_new_privileges: bool,
@@ -52,22 +52,22 @@ pub struct Machine {
     pub lockdown: Option<String>,
     /// The kind of container that this seems to be.
     pub container: Option<String>,
-    /// Whether this binary contains kernel programs that fit it; if not, why.
+    /// Whether longpole's binary contains kernel programs that fit it; otherwise the reason.
     pub programs: Result<(), String>,
-    /// Whether launched commands can preload the library that records their operations; if not, why.
+    /// Whether launched commands can preload the library that records their operations; otherwise the reason.
     pub library: Result<(), String>,
-    /// Path of this binary, for commands to copy.
+    /// Path of longpole's binary, for commands that users copy.
     pub executable: PathBuf,
 }
 
 /// The kernel's type information (/sys/kernel/btf/vmlinux).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Btf {
-    /// There is none.
+    /// The kernel has no type information.
     Missing,
-    /// It is there but cannot be read.
+    /// The type information exists but cannot be read.
     Unreadable(String),
-    /// Those of the names above that it contains.
+    /// The names, of those that longpole needs, that the type information contains.
     Names(Vec<&'static str>),
 }
 
@@ -121,7 +121,8 @@ fn btf(path: &Path) -> Btf {
     }
 }
 
-/// Which of our names the type information contains. Its names are C strings, so each is between two NULs.
+/// Which of the names that longpole needs the type information contains. Its names are C strings, so each is between
+/// two NULs.
 fn names_in(btf: &[u8]) -> Vec<&'static str> {
     let strings: std::collections::HashSet<&[u8]> = btf.split(|byte| *byte == 0).collect();
     let plain = [UPROBE_MULTI, RING_BUFFER].into_iter().filter(|name| strings.contains(name.as_bytes()));
@@ -143,7 +144,7 @@ fn container() -> Option<String> {
     if Path::new("/.dockerenv").exists() {
         return Some("docker".into());
     }
-    // Only root may read it. systemd-nspawn and LXC name themselves there.
+    // Only root may read this file. systemd-nspawn and LXC write their names there.
     let environment = std::fs::read("/proc/1/environ").unwrap_or_default();
     environment
         .split(|byte| *byte == 0)

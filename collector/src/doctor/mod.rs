@@ -1,4 +1,5 @@
-//! What works on this machine, and how to fix the rest: [`machine`] reads the machine, [`checks`] judges it.
+//! The command `doctor`: what works on this machine, and how the user can fix what does not. [`machine`] reads the
+//! machine, [`checks`] judges it.
 
 mod checks;
 mod machine;

@@ -1,4 +1,4 @@
-//! Errors for users: one line that says what is wrong, one line that says what to do.
+//! Errors for users: one line says what is wrong, and one line says what the user can do.
 
 use capture::target::{LaunchError, TargetError};
 use std::fmt;
@@ -15,7 +15,7 @@ pub enum Code {
     Threshold = 3,
     /// A permission or a feature of the kernel is missing (automake's "skip").
     Permission = 77,
-    /// longpole itself failed before the command to launch ran.
+    /// longpole itself failed before the launched command ran.
     Launch = 125,
     /// The command to launch is not executable.
     NotExecutable = 126,
@@ -28,7 +28,7 @@ pub enum Code {
 pub struct UserError {
     /// What is wrong, with the name of the file or process.
     pub message: String,
-    /// What to do, ideally a command.
+    /// What the user can do, ideally a command.
     pub hint: String,
     /// Exit code.
     pub code: Code,

@@ -1,4 +1,4 @@
-//! How a command ends: as it was asked to, or with an error of two lines and an exit code.
+//! How a command ends: as asked, or with an error of two lines and an exit code.
 
 mod error;
 mod outcome;

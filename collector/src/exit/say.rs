@@ -4,7 +4,7 @@
 use std::fmt::Display;
 use std::io::Write;
 
-/// Writes one line to stderr, or nothing if its reader is gone.
+/// Writes one line to stderr; does nothing if stderr has no reader any more.
 pub fn say(line: impl Display) {
     // An error of stderr cannot be reported.
     let _ = writeln!(std::io::stderr(), "{line}");

@@ -10,11 +10,11 @@ use engine::graph::{PathRow, PathsWanted, Stay, paths_report};
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
-/// Most paths that are drawn.
+/// Largest number of paths that are drawn.
 const PATHS: usize = 10;
 /// Longer paths are cut after this many stays: a larger picture is unreadable.
 const MOST_STAYS: usize = 400;
-/// Most functions in a node.
+/// Largest number of functions in a node.
 const NAMED: usize = 3;
 
 /// Writes the graph.
@@ -59,9 +59,10 @@ fn title(paths: &[PathRow]) -> String {
 
 struct Graph<'w> {
     out: &'w mut dyn Write,
-    /// Number of each node, by its place on the path and its label.
+    /// For each place on a path and label: the number of the node.
     nodes: HashMap<(usize, String), usize>,
-    /// For each pair of nodes, the rank of the longest path over that edge, and what passes the path on there.
+    /// For each pair of nodes: the rank of the longest path over that edge, and what passes the path on from one node
+    /// to the next.
     edges: BTreeMap<(usize, usize), (usize, String)>,
 }
 

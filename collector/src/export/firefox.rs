@@ -62,7 +62,7 @@ struct Told<const KIND: usize> {
     detail: StringHandle,
 }
 
-/// Names of the kinds of [`Told`], and of their detail.
+/// Names of the kinds of [`Told`], and of the detail of each.
 const KINDS: [(&str, &str); 3] = [("Wait", "ended by"), ("Lock", "how"), ("Path", "thread")];
 const WAIT: usize = 0;
 const LOCK: usize = 1;
@@ -204,7 +204,8 @@ impl Writer<'_, '_> {
         let process = self.profile.add_process("critical path, predicted", 0, none);
         for (number, cpus) in (0..).zip(&self.model.cpus) {
             let path = self.model.path(*cpus);
-            // Not a main thread: the profiler would show its process's name instead of its own.
+            // The thread is not written as a main thread: the profiler would show its process's name instead of its
+            // own.
             let handle = self.profile.add_thread(process, number, none, false);
             self.profile.set_thread_name(handle, &Weight::on(*cpus));
             self.profile.set_thread_show_markers_in_timeline(handle, true);

@@ -1,11 +1,11 @@
-//! Folded stacks, one per line, as Brendan Gregg's `flamegraph.pl`, inferno and speedscope read them: `main;work 1200`,
-//! in nanoseconds.
+//! Folded stacks, one in each line, for Brendan Gregg's `flamegraph.pl`, inferno and speedscope: `main;work 1200`, in
+//! nanoseconds.
 
 use super::Model;
 use super::weights::{Rounded, Weight, by_names};
 use std::io::{self, Write};
 
-/// Writes the stacks for the one CPU count asked for, or with CPU time if there is none.
+/// Writes the stacks for the only CPU count asked for, or with CPU time if no count was asked for.
 pub fn write(model: &Model<'_>, out: &mut dyn Write) -> io::Result<()> {
     let stacks = model.stacks();
     let weight = if model.cpus.is_empty() { Weight::Cpu } else { Weight::Owed(0) };

@@ -34,7 +34,7 @@ pub enum Format {
     Perfetto,
     /// A profile for the Firefox Profiler.
     Firefox,
-    /// A profile for pprof and other tools that read its format.
+    /// A profile for pprof and for other tools that read pprof's format.
     Pprof,
     /// Profiles for speedscope.
     Speedscope,
@@ -48,7 +48,7 @@ pub enum Format {
     Dot,
     /// Tables as text.
     Csv,
-    /// Tables with one JSON object per line.
+    /// Tables as text, with one JSON object in each line.
     Ndjson,
     /// Tables for query engines.
     Parquet,
@@ -60,7 +60,7 @@ impl Format {
         self.into()
     }
 
-    /// The format of this name.
+    /// The format with this name.
     pub fn of(name: &str) -> Option<Format> {
         name.parse().ok()
     }
@@ -87,12 +87,12 @@ impl Format {
 
     /// The CPU counts if the user names none; empty: the format shows CPU time.
     pub fn usual_cpus(self) -> Vec<Cpus> {
-        // The same CPU counts as a report's.
+        // The same CPU counts as in a report.
         if self.is_of_one() { Vec::new() } else { Cpus::parse_list("1,2,4,8,16,inf").unwrap_or_default() }
     }
 
-    /// Writes a recording; for tables, this one or the first. Returns the quantum, nanoseconds: in `chrome`, shorter items are
-    /// joined or left out if the whole would be more than `most` bytes.
+    /// Writes a recording; if the format has tables, the chosen table or the first one. Returns the quantum,
+    /// nanoseconds: in `chrome`, shorter items are joined or omitted if the file would exceed `most` bytes.
     pub fn write(
         self,
         model: &Model<'_>,

@@ -1,4 +1,5 @@
-//! What all formats show: the measured run, and what limits on each CPU count. It is computed when a format asks for it.
+//! The data of all formats: the measured run, and the prediction for each CPU count. Each part is computed when a
+//! format asks for it.
 
 use crate::cores::on_all_cores;
 use engine::attribution::{Grouping, with_sampled_calls};
@@ -10,7 +11,7 @@ use engine::timeline::Timeline;
 use engine::view::{Frame, Measured, PathView, StackBuilder, Stacks, Together};
 use std::sync::OnceLock;
 
-/// Where a recording comes from.
+/// The origin of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct About {
     /// The file's name.
@@ -21,7 +22,7 @@ pub struct About {
     pub host: Option<String>,
     /// Version of longpole that made the recording.
     pub longpole: Option<String>,
-    /// The same instant on the recording's clock and since 1970, nanoseconds.
+    /// One instant on the recording's clock, and the same instant since 1970, nanoseconds.
     pub clock: Option<(u64, u64)>,
 }
 
@@ -42,9 +43,9 @@ pub struct Model<'a> {
     pub program: &'a Program,
     /// CPU counts, in the order asked for.
     pub cpus: Vec<Cpus>,
-    /// Where the recording comes from.
+    /// The origin of the recording.
     pub about: About,
-    /// The same program; functions that only samples know are calls.
+    /// The same program with calls of the functions that only samples show.
     expanded: OnceLock<Program>,
     report: OnceLock<Report>,
     machine: predict::Model,
@@ -52,7 +53,7 @@ pub struct Model<'a> {
 }
 
 impl<'a> Model<'a> {
-    /// The model of a recording, or of a program without one.
+    /// The model of a recording, or of a program without a recording.
     ///
     /// # Errors
     /// The program fails [`Program::check`].
@@ -96,14 +97,14 @@ impl<'a> Model<'a> {
         self.timing.time_ns(cpus)
     }
 
-    /// Call stacks with their CPU time and their share of the predicted time on each CPU count.
+    /// Computes call stacks with their CPU time, and their share of the predicted time on each CPU count.
     pub fn stacks(&self) -> Stacks {
         let builder = StackBuilder::new(&self.timing);
         let parts = on_all_cores(&self.timing.groups(&self.cpus), |cpus| builder.at(cpus));
         builder.conclude(&self.cpus, parts.into_iter().flatten().collect())
     }
 
-    /// Computes report, prediction and call stacks in one go; [`Model::keep`] then keeps the report.
+    /// Computes report, prediction and call stacks in one pass; [`Model::keep`] then stores the report.
     ///
     /// # Errors
     /// The program fails [`Program::check`].
@@ -111,7 +112,7 @@ impl<'a> Model<'a> {
         Together::new(&self.timing, &self.cpus, &self.machine)
     }
 
-    /// Keeps a report for these CPU counts.
+    /// Stores a report for the CPU counts of this model.
     pub fn keep(&self, report: Report) {
         // A report that was made before is the same.
         let _ = self.report.set(report);
@@ -122,7 +123,7 @@ impl<'a> Model<'a> {
         &self.machine
     }
 
-    /// The report for these CPU counts.
+    /// The report for the CPU counts of this model, computed at first use.
     pub fn report(&self) -> &Report {
         self.report.get_or_init(|| {
             match Builder::new(self.program, &self.cpus, Detail::Functions, Grouping::Function, &self.machine)

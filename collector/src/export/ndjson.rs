@@ -1,4 +1,4 @@
-//! One JSON object per line.
+//! Writes tables with one JSON object in each line.
 
 use super::tables::{Cell, Sink, Table};
 use std::io::{self, Write};

@@ -1,5 +1,6 @@
-//! Time of requests as folded stacks with two numbers, as `difffolded.pl` makes them for `flamegraph.pl` and inferno: first
-//! of a fast request, then of a slow one, in nanoseconds. The picture is as wide as the slow one, and red where it is longer.
+//! Time of requests as folded stacks with two numbers, in the format of `difffolded.pl` for `flamegraph.pl` and
+//! inferno: the nanoseconds of a fast request, then those of a slow one. The graph is as wide as the slow request, and
+//! red where that one takes longer.
 
 use super::folded::plain;
 use crate::present::text::requests::words;

@@ -74,7 +74,7 @@ fn profile(stacks: &Stacks, frames: &Frames<'_>, weight: Weight, out: &mut dyn W
     out.write_all(b"}")
 }
 
-/// Numbered frames, one for each function: speedscope takes two lines of a function for two functions.
+/// Numbered frames, one for each function: if a function had two line numbers, speedscope would show two functions.
 struct Frames<'m> {
     list: Vec<FrameJson<'m>>,
     numbers: HashMap<FunctionRef, usize>,
@@ -90,7 +90,7 @@ impl<'m> Frames<'m> {
             let function = frame.function;
             if !frames.numbers.contains_key(&function) {
                 frames.numbers.insert(function, frames.list.len());
-                // Where the function begins; if that is not known, the file that samples show.
+                // The place where the function begins; if that is not known, the file that samples show.
                 let (file, line) = match model.declared(function) {
                     (None, _) => (model.source(frame).0, None),
                     known => known,

@@ -13,14 +13,14 @@ const WIDTH: f64 = 1200.0;
 const MARGIN: f64 = 10.0;
 const ROW: f64 = 17.0;
 const HEAD: f64 = 44.0;
-/// Narrower frames are no more than a line and are left out.
+/// Least width of a frame: narrower frames would only be lines, and are omitted.
 const NARROWEST: f64 = 0.2;
 /// Width of a character, roughly.
 const CHARACTER: f64 = 6.6;
 /// Higher stacks are cut: no screen shows more.
 const MOST_ROWS: usize = 600;
 
-/// Writes the flame graph for the one CPU count asked for, or of CPU time if there is none.
+/// Writes the flame graph for the only CPU count asked for, or of CPU time if no count was asked for.
 pub fn write(model: &Model<'_>, out: &mut dyn Write) -> io::Result<()> {
     let stacks = model.stacks();
     let weight = if model.cpus.is_empty() { Weight::Cpu } else { Weight::Owed(0) };
@@ -51,15 +51,15 @@ pub fn write(model: &Model<'_>, out: &mut dyn Write) -> io::Result<()> {
     writeln!(graph.out, "</svg>")
 }
 
-/// Frames of a flame graph, from left to right.
+/// The frames of a flame graph, from left to right.
 struct Graph<'w, 'n> {
     out: &'w mut dyn Write,
     total: f64,
     /// Upper edge of the lowest row.
     bottom: f64,
-    /// Nanoseconds to the left of the next stack.
+    /// Nanoseconds of all stacks to the left of the next one.
     at: f64,
-    /// Frames that may become wider: name and left edge.
+    /// Frames that may still get wider: name and left edge.
     open: Vec<(Cow<'n, str>, f64)>,
 }
 

@@ -40,7 +40,7 @@ impl Weight {
         format!("critical path {}", on(cpus))
     }
 
-    /// Waits and hand-overs on the critical path, in words, and their time, nanoseconds.
+    /// Waits and hand-overs on the critical path, in words, each with its time in nanoseconds.
     pub fn waits(self, stacks: &Stacks) -> Vec<(String, f64)> {
         let Weight::Owed(place) = self else { return Vec::new() };
         let waits = stacks.on.get(place).map_or(&[][..], |on| on.waits.as_slice());
@@ -49,8 +49,8 @@ impl Weight {
     }
 }
 
-/// Stacks as names of functions, the outermost first, each once and sorted by name. Waits and hand-overs are stacks of one
-/// name. Negative weights cannot be drawn: they are left out, with a note.
+/// Stacks as names of functions, the outermost first, without duplicates and sorted. Waits and hand-overs are stacks of
+/// one name. Negative weights cannot be drawn: they are omitted, with a note.
 pub fn by_names<'m>(model: &'m Model<'_>, stacks: &Stacks, weight: Weight) -> Vec<(Vec<Cow<'m, str>>, f64)> {
     let mut sums: BTreeMap<Vec<Cow<'m, str>>, f64> = BTreeMap::new();
     for stack in &stacks.stacks {
@@ -83,7 +83,7 @@ pub fn say_left_out(count: usize, ns: f64) {
     }
 }
 
-/// Rounds to whole nanoseconds so that their sum is off by half a nanosecond at most.
+/// Rounds to integer nanoseconds so that the sum differs by at most half a nanosecond.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rounded {
     sum: f64,

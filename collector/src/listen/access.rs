@@ -1,4 +1,4 @@
-//! Which requests are allowed to read what.
+//! Decides which HTTP requests may read what.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -21,7 +21,7 @@ impl Token {
         Ok(Token(bits.iter().map(|byte| format!("{byte:02x}")).collect()))
     }
 
-    /// A token chosen by the user, if it needs no escapes in an address: letters, digits, `-` and `_`.
+    /// A token chosen by the user. It must need no escapes in an address: letters, digits, `-` and `_`.
     pub fn chosen(text: &str) -> Option<Token> {
         let text = text.trim();
         let fits = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
@@ -33,7 +33,7 @@ impl Token {
         &self.0
     }
 
-    /// Whether the given token is this one. A wrong token of the same length takes as long to compare as the right one.
+    /// Whether `given` is this token. A wrong token of the same length takes as long to compare as the right one.
     fn is(&self, given: &str) -> bool {
         let differs = self.0.bytes().zip(given.bytes()).fold(0, |all, (a, b)| all | (a ^ b));
         given.len() == self.0.len() && std::hint::black_box(differs) == 0

@@ -14,7 +14,7 @@ pub struct Board(Arc<Mutex<Now>>);
 pub(super) struct Now {
     /// Name of the target; not yet safe for terminals or HTML.
     pub subject: String,
-    /// The newest report and its stretch, once there is one.
+    /// The newest report with the stretch of time that it covers, once there is a report.
     pub report: Option<(Arc<Snapshot>, LiveStretch)>,
     /// Number of reports so far.
     pub number: u64,

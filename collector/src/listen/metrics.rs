@@ -9,7 +9,7 @@ use engine::report::{CpuResult, Report};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-/// Most functions, locks and waits that have series: those with the largest share on any number of CPUs.
+/// Largest number of functions, locks and waits that have series: those with the largest share on any number of CPUs.
 const ROWS: usize = 20;
 
 /// All metrics, with the end mark.
@@ -252,7 +252,7 @@ fn seconds(ns: f64) -> f64 {
 struct Text {
     lines: String,
     family: &'static str,
-    /// Labels of the family's samples so far: two samples with the same labels would make the whole text invalid.
+    /// Labels of the family's samples so far: two samples with the same labels would make the complete text invalid.
     told: BTreeSet<String>,
 }
 

@@ -32,19 +32,19 @@ use tokio_io_timeout::TimeoutStream;
 
 /// The page, built from `view/`.
 const PAGE: &str = include_str!("../../embedded/page/live.html");
-/// Most connections at once; more are closed as they come.
+/// Largest number of connections at once; further ones are closed when they arrive.
 const CONNECTIONS: usize = 32;
-/// Most pages at once: the other connections are for clients that read metrics.
+/// Largest number of pages at once: the remaining connections are for clients that read metrics.
 const PAGES: usize = 16;
-/// How long a request may take to arrive, and a client not to read.
+/// How long a request may take to arrive, and how long a client may stop reading.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Longest connection, except for pages.
 const MOST: Duration = Duration::from_secs(20);
-/// Most bytes of a request, and of an answer in memory.
+/// Largest size of a request, and of an answer in memory, bytes.
 const BUFFER: usize = 16 << 10;
-/// Most bytes that the kernel keeps for a client.
+/// Largest number of bytes that the kernel buffers for a client.
 const UNREAD: usize = 64 << 10;
-/// Pause after the machine had no room for one more connection.
+/// Pause after the machine had no resources for one more connection.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// A bound socket, before connections are accepted.
@@ -108,7 +108,7 @@ impl Drop for Listener {
     fn drop(&mut self) {
         self.stop = None;
         if let Some(thread) = self.thread.take() {
-            // The thread itself has reported a panic.
+            // If the thread panicked, it has reported that itself.
             let _ = thread.join();
         }
     }
@@ -140,7 +140,8 @@ async fn accept(listener: TcpListener, shared: Rc<Shared>) {
 
 /// Serves one connection with one request.
 async fn serve(stream: TcpStream, shared: Rc<Shared>, _permit: OwnedSemaphorePermit) {
-    // With a large buffer, megabytes would wait for a client before the write timeout notices that it does not read.
+    // With a large buffer, megabytes would wait for a client before the write timeout notices that the client does not
+    // read.
     if rustix::net::sockopt::set_socket_send_buffer_size(&stream, UNREAD).is_err() {
         return;
     }
@@ -219,7 +220,7 @@ async fn tell(shared: Rc<Shared>, mut to: Sender<Bytes>, _permit: OwnedSemaphore
         seconds.tick().await;
         let texts = shared.writer.texts();
         let is_new = std::mem::replace(&mut told, texts.number) != texts.number;
-        // Waits until the client has read; data that comes meanwhile is skipped.
+        // Waits until the client has read; data that arrives in the meantime is skipped.
         if is_new && to.send_data(texts.report.clone()).await.is_err() {
             return;
         }

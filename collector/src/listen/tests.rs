@@ -1,4 +1,4 @@
-//! Answers to requests, and their content; no sockets.
+//! Tests of the answers to requests, and their content, without sockets.
 
 use super::access::{Access, Token};
 use super::answer::{Answer, answer};
@@ -77,7 +77,8 @@ fn a_path_to_a_file_is_not_found_and_only_get_is_allowed() {
     }
 }
 
-/// A page of another site could give its own name this address, and then read the answers (DNS rebinding).
+/// A page of another site could give its own host name the address of longpole, and then read the answers (DNS
+/// rebinding).
 #[test]
 fn a_request_with_a_foreign_host_name_is_refused() {
     let local = access("[::1]:9464");
@@ -115,7 +116,8 @@ fn report(names: &[&str]) -> Report {
     engine::report::report(&program, &cpus, Detail::Functions)
 }
 
-/// A series that comes twice would make the whole text invalid, and a line end in a name would begin another series.
+/// A series that occurs twice would make the complete text invalid, and a line end in a name would begin another
+/// series.
 #[test]
 fn metrics_escape_names_and_contain_each_series_once() {
     let names = ["a\nb", "\"} 1\n# EOF", "\\", "x"];

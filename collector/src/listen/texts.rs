@@ -13,12 +13,12 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// How long texts are reused. Less than a second, so that a page that asks each second gets new ones each time.
+/// How long texts are reused. Less than a second, so that a page that asks every second always gets new ones.
 const FRESH: Duration = Duration::from_millis(900);
-/// Most functions and locks in the page's tables.
+/// Largest number of functions and locks in the page's tables.
 const ROWS: usize = 100;
 
-/// Texts of one moment.
+/// The texts for clients at one moment.
 pub struct Texts {
     /// OpenMetrics.
     pub metrics: Bytes,
@@ -26,18 +26,18 @@ pub struct Texts {
     pub report: Bytes,
     /// The event `counts`.
     pub counts: Bytes,
-    /// Number of the report that they are from.
+    /// Number of the report from which the texts were made.
     pub number: u64,
 }
 
-/// Makes texts when they are asked for.
+/// Makes texts for clients when they are asked for.
 pub struct Writer {
     board: Board,
     last: RefCell<Option<(Instant, Rc<Texts>)>>,
 }
 
 impl Writer {
-    /// Makes texts of this board.
+    /// Makes texts from this board.
     pub fn new(board: Board) -> Writer {
         Writer { board, last: RefCell::new(None) }
     }
@@ -51,7 +51,7 @@ impl Writer {
             return Rc::clone(texts);
         }
         let now = self.board.now();
-        // If the report is the same, so is its text.
+        // If the report is still the same, its text is reused.
         let known = last.take().filter(|(_, texts)| texts.number == now.number);
         let report = match known {
             Some((_, texts)) => texts.report.clone(),
@@ -80,7 +80,7 @@ struct ReportEvent<'a> {
     subject: &'a str,
     limit: Words,
     trust: Trust,
-    /// The report as `top --json` writes it, with its longest tables cut.
+    /// The report as `top --json` writes it, with long tables shortened.
     report: Box<RawValue>,
 }
 

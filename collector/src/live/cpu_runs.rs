@@ -17,10 +17,11 @@ use std::path::Path;
 use std::time::Duration;
 use symbols::sandbox::own_cpu_time_ns;
 
-/// The plan of the recording itself, which runs on the largest number of CPUs.
+/// The plan for the recording itself, which runs on the largest number of CPUs.
 ///
 /// # Errors
-/// There are fewer CPUs.
+///
+/// The machine has fewer CPUs.
 pub fn on_most_cpus(plan: &RecordPlan) -> Result<RecordPlan, UserError> {
     let Some(runs) = &plan.cpu_runs else { return Ok(plan.clone()) };
     let pool = pool(&plan.capture.target)?;
@@ -92,7 +93,8 @@ fn cpu_runs(plan: &RecordPlan, runs: &CpuRunsPlan) -> Result<Vec<CpuRun>, UserEr
             let on = pool.spread(cpus as usize);
             let (busy, used, own) = (BusyTimes::now(), children_cpu_time(), own_cpu_time_ns());
             let outcome = record_silently(&run)?;
-            // Longpole's own time may be on CPUs outside this set: what is left is the least that other programs took.
+            // Longpole's own CPU time may be on CPUs outside this set, so the difference is the least that other
+            // programs took.
             let used = children_cpu_time().saturating_sub(used);
             let own = Duration::from_nanos(own_cpu_time_ns().saturating_sub(own));
             let others = BusyTimes::now().since(&busy, &on).saturating_sub(used).saturating_sub(own);

@@ -2,7 +2,8 @@
 
 use crate::cell::width;
 
-/// A sentence in lines of at most `columns`, the second and later ones indented; without a number, in one line.
+/// Splits a sentence into lines of at most `columns`, the second and later ones indented. Without a number, it stays in
+/// one line.
 pub fn paragraph(text: &str, columns: Option<usize>) -> Vec<String> {
     let room = columns.map(|columns| columns.saturating_sub(2));
     let mut lines = folded(&text.split(' ').collect::<Vec<_>>(), room, "");

@@ -31,13 +31,13 @@ fn at_end() -> AtEnd {
     })
 }
 
-/// Records until the target ends, the time is over or the user stops it. Writes a summary to stderr.
+/// Records until the target ends, the time is over or the user stops the recording. Writes a summary to stderr.
 pub fn record(plan: &RecordPlan) -> Result<Outcome, UserError> {
     record_with(&on_most_cpus(plan)?, Silence::Speaking)
 }
 
-/// The same without messages. The command has no input, and its output is dropped. Recording ends when the command ends,
-/// even if a daemon that it started runs on forever.
+/// Records without messages. The command gets no input, and its output is dropped. Recording ends when the command
+/// ends, even if a daemon that it started runs on.
 pub fn record_silently(plan: &RecordPlan) -> Result<Outcome, UserError> {
     record_with(plan, Silence::Silent)
 }
@@ -73,7 +73,7 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
         announce(plan, &subject, &remarks, child.is_some());
     }
     let mut functions_known = facts.functions.clone();
-    // Events of a running program are recorded before its symbols are read: that time counts for --duration.
+    // Events of a running program are recorded before its symbols are read, so that time counts for --duration.
     let before = match child {
         Some(_) => Duration::ZERO,
         None => Duration::from_nanos(capture::target::monotonic_ns().saturating_sub(facts.start_ns)),
@@ -140,15 +140,15 @@ fn words_about_requests(plan: &RecordPlan) -> String {
     plan.per.as_ref().map_or(String::new(), |name| format!(" --per {}", shell_word(Path::new(name))))
 }
 
-/// Facts about these processes and their threads now.
+/// Facts about the present state of these processes and their threads.
 fn snapshot(pids: &[u32]) -> Facts {
     // The time is read first: a thread that ends during the reading then ends in the events after it.
     let start_ns = capture::target::monotonic_ns();
     Facts { start_ns, ..facts_of(pids) }
 }
 
-/// What replaces the summary: the error of a command that did not start or of a thread that failed, or the outcome of a
-/// recording that the user broke off. `None`: all went well.
+/// The outcome in place of a summary: the error of a command that did not start or of a thread that failed, or the
+/// outcome of a recording that the user broke off. `None`: none of these happened.
 fn failed(
     ended: &mut Ended,
     (keep, path): (&Keep, &Path),
@@ -204,8 +204,8 @@ fn announce(plan: &RecordPlan, subject: &str, remarks: &[String], is_launched: b
 /// The exit code is that of the launched command, however the recording ended: its children may have outlived it. Without
 /// a command all went well.
 pub fn outcome(ended: &Ended) -> Outcome {
-    // A command without a status still runs: time was over, or the user left. That was asked for, so it is no failure, and
-    // there is no exit code to pass on; the summary says that the command runs on.
+    // A command without a status still runs: time was over, or the user left. That was asked for, so it is not a
+    // failure, and there is no exit code to pass on. The summary says that the command runs on.
     ended.child_status.map_or(Outcome::Done, Outcome::from)
 }
 
@@ -255,7 +255,7 @@ pub(super) fn summary(
     }
 }
 
-/// How synchronization operations were recorded, in processes at the start and in later ones.
+/// Says how synchronization operations were recorded, in processes at the start and in later ones.
 fn locks_text(how: &How, libc: &LibcCounts) -> String {
     let mut text = how.to_string();
     let LibcCounts { probed, without, why, off, unfit } = libc;

@@ -16,7 +16,7 @@ use std::time::Duration;
 /// Put before continuation lines: as wide as a label.
 const INDENT: &str = "          ";
 
-/// With more than this many samples left out for each one taken, the summary says so.
+/// If more samples than this were skipped for each sample taken, the summary says so.
 const FEW_LEFT: u64 = 3;
 
 /// The facts of the summary.
@@ -32,7 +32,7 @@ pub struct RecordSummary {
     pub elapsed: Duration,
     /// Length of the part that was kept.
     pub kept_for: Duration,
-    /// How much was kept, in words, if not all.
+    /// Which part was kept, in words; `None`: all of it.
     pub kept: Option<String>,
     /// Records in the file.
     pub events: u64,
@@ -46,17 +46,17 @@ pub struct RecordSummary {
     pub left_out: LeftOut,
     /// Functions that got probes, in any process.
     pub probed: usize,
-    /// Names of functions that lost their probes again because they were called too often.
+    /// Names of functions that lost their probes again because of too many calls.
     pub taken_off: Vec<String>,
     /// Functions that the kernel would not probe in any process.
     pub refused: usize,
     /// Processes that started later and got no probes.
     pub unprobed: UnprobedCounts,
-    /// Where breakpoints could be written.
+    /// Where in the target breakpoints could be written.
     pub breakpoints: Breakpoints,
     /// How synchronization operations were recorded, or why they were not.
     pub locks: String,
-    /// How stacks were sampled, and counts of samples by what became of them.
+    /// How stacks were sampled, and counts of samples by result.
     pub samples: Option<(SamplingFact, SampleCounts)>,
     /// The cost of recording.
     pub overhead: Option<Overhead>,
@@ -64,7 +64,7 @@ pub struct RecordSummary {
     pub children: bool,
     /// The command that longpole started and that has not ended, e.g. `quicksort (pid 4242)`.
     pub runs_on: Option<String>,
-    /// The command that longpole started and that has ended after it got ^C, too.
+    /// The command that longpole started, if it has ended after it also got ^C.
     pub interrupted: Option<String>,
 }
 
@@ -137,15 +137,15 @@ impl RecordSummary {
         Ok(())
     }
 
-    /// What the recording lacks because it kept to its budget. Function probes do not count: samples still have these calls.
-    /// Without this line a reader would take the recording for complete.
+    /// What is missing in the recording because it had to stay within its budget. Function probes do not count: samples
+    /// still have these calls. Without this line a reader would assume that the recording is complete.
     fn left_out_text(&self) -> Option<String> {
         let mut parts = Vec::new();
         if self.loss.operations_left_out > 0 {
             parts.push(format!("{} lock operations", grouped(self.loss.operations_left_out)));
         }
-        // With half of the ticks the shares are the same, with a wider ±. So few samples left out are not worth a
-        // line.
+        // With half of the ticks the shares are the same, with a wider ±. So a small number of skipped samples is not
+        // worth a line.
         if let Some((_, counts)) = self.samples
             && counts.left_out > FEW_LEFT.saturating_mul(counts.taken)
         {
@@ -277,7 +277,7 @@ fn interrupted_text(command: &str) -> String {
     )
 }
 
-/// The path as one word of a shell's command line.
+/// The path as one word of a shell command.
 pub(super) fn shell_word(path: &Path) -> String {
     let text = path.display().to_string();
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._+-=:,@%".contains(c);
@@ -359,7 +359,7 @@ mod tests {
         assert_eq!(said.lines().nth(3), Some(line), "{said}");
     }
 
-    /// Otherwise the terminal cuts the lines anywhere.
+    /// Without wrapping, the terminal would break the lines at any place.
     #[test]
     fn a_long_summary_line_is_wrapped_under_its_beginning() {
         let mut summary = summary();
@@ -375,7 +375,7 @@ mod tests {
             "          came too late to be sorted in\n",
         ];
         assert!(text.contains(&lost.join("\n")), "{text}");
-        // Paths stay whole, and the command can still be pasted.
+        // Paths are not broken, so the command can still be pasted.
         let path = "/home/somebody/measurements/of  today/longpole-quicksort-4242-20260101T000000Z.lp";
         assert!(text.contains(&format!("file      {path},\n          6.4 MB\n")), "{text}");
         assert!(text.ends_with(&format!("next      longpole report \\\n          '{path}'\n")), "{text}");
@@ -402,7 +402,7 @@ mod tests {
         ));
     }
 
-    /// Where memory is short, larger rings are no remedy.
+    /// If memory is short, larger rings do not help.
     #[test]
     fn the_summary_separates_operations_without_memory_from_too_fast_ones() {
         let said = |operations, operations_short| {

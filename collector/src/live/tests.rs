@@ -1,4 +1,4 @@
-//! The whole pipeline on generated recordings: no kernel, no terminal.
+//! Tests of the complete pipeline on generated recordings, without kernel and terminal.
 
 use super::rings::source::Late;
 use super::*;
@@ -45,7 +45,7 @@ fn pipeline(seed: u64) -> Program {
     engine::program::json::read(&text).expect("program")
 }
 
-/// Recordings on one to three CPUs, with swapped neighbours in the rings and wake-ups that end no sleep.
+/// Generated recordings on one to three CPUs, with swapped neighbours in the rings, and wake-ups that end no sleep.
 fn generated() -> Vec<Generated> {
     let execution = |seed| Execution {
         seed,
@@ -212,7 +212,7 @@ fn lost_records_are_in_the_file_and_in_the_report() {
     assert_eq!(live.report, offline(&generated.recording()).1);
 }
 
-/// Records lost before a CPU's first record are noted, and a replay of the recording has them missing, too.
+/// Records lost before a CPU's first record are noted, and a replay of the recording misses them, too.
 #[test]
 fn losses_before_a_cpu_s_first_record_reach_file_and_replay() {
     let dir = tempfile::tempdir().expect("dir");
@@ -360,7 +360,7 @@ fn a_panic_of_a_thread_ends_the_run_with_a_failure() {
     assert_eq!(ended.failure.map(|failure| failure.text), Some("broken on purpose".to_owned()));
 }
 
-/// With --children, a command may end with code 3 while its children go on until -d ends the recording.
+/// With --children, a command may end with code 3 while its children run on until -d ends the recording.
 #[test]
 fn a_command_s_exit_code_is_longpole_s_whatever_ended_the_recording() {
     use crate::exit::Outcome;
@@ -377,8 +377,8 @@ fn a_command_s_exit_code_is_longpole_s_whatever_ended_the_recording() {
     }
 }
 
-/// Reports at each look that two functions have probes, that one is refused everywhere and one in a single
-/// process.
+/// Reports at each check that two functions have probes, that one is refused everywhere, and that one is refused in a
+/// single process.
 struct Picky(Replay);
 
 impl EventSource for Picky {
@@ -445,7 +445,7 @@ fn processes_without_probes_are_in_summary_file_and_report() {
     let dir = tempfile::tempdir().expect("dir");
     let path = dir.path().join("crowd.lp");
     let mut generated = generated().remove(0);
-    // The forks are on a CPU of their own, so that other records need no new numbers.
+    // The forks are on a CPU of their own, so other records keep their numbers.
     let forks = (0..).zip([200, 201, 202]).map(|(sequence, child)| {
         let header = probe_abi::Header {
             time_ns: generated.facts.start_ns + 1,
@@ -466,7 +466,8 @@ fn processes_without_probes_are_in_summary_file_and_report() {
     });
     let forks = forks.collect();
     generated.rings.push(forks);
-    // Records leave once they are older than the disorder allowed in a ring. After that the loop needs time to ask.
+    // Records are released once they are older than the disorder allowed in a ring. After that the loop needs time to
+    // ask for probes.
     if let Some(end) = &mut generated.facts.end {
         end.end_ns += 700_000_000;
     }

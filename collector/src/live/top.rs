@@ -21,7 +21,7 @@ use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-/// Most records in the window: some hundred megabytes with all that is derived from them.
+/// Largest number of records in the window: some hundred megabytes with all that is derived from them.
 const MAX_EVENTS: usize = 1_000_000;
 
 /// Shows the live screen until the user leaves, or prints one window.
@@ -109,14 +109,14 @@ pub fn top(plan: &TopPlan) -> Result<Outcome, UserError> {
     finish(plan, &subject, ended, output)
 }
 
-/// Where a key writes the window on the screen.
+/// The place where a key writes the window on the screen.
 fn window_file(plan: &TopPlan, name: &str, pids: &[u32]) -> WindowFile {
     let clock = ClockAnchor::now(monotonic_ns());
     let file = default_name(name, pids.first().copied().unwrap_or(0), clock.realtime_ns);
     WindowFile { meta: session_meta(&plan.capture, pids, clock), name: file }
 }
 
-/// What reports are asked.
+/// The questions that each report answers.
 fn asked(plan: &TopPlan) -> Asked {
     let mut asked =
         Asked { cpus: plan.cpus.clone(), recorded_cpus: Some(online_cpus()), wish: CpuWish::default() };
@@ -221,7 +221,7 @@ fn finish(
     Ok(result)
 }
 
-/// Prints one report, written in one go, for readers of lines.
+/// Prints one report in a single write, for readers of lines.
 fn print(plan: &TopPlan, subject: &str, snapshot: &Snapshot) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let Snapshot { report, limits, .. } = snapshot;
@@ -300,7 +300,7 @@ impl Drop for OutputFile {
 mod tests {
     use super::*;
 
-    /// Otherwise an empty log remains when the terminal is not available.
+    /// An empty log must not remain if the terminal is not available.
     #[test]
     fn a_log_of_a_command_s_output_is_kept_only_if_it_is_not_empty() {
         let folder = tempfile::tempdir().expect("folder");

@@ -1,4 +1,4 @@
-//! What a state or a stretch of the page is coloured by.
+//! Defines what determines the colour of a state or a stretch in the page.
 
 use serde::Serialize;
 
@@ -7,10 +7,10 @@ use serde::Serialize;
 pub struct StateColour {
     /// running, spinning, ready, blocked, unknown, or none before and after the thread's life.
     pub state: &'static str,
-    /// The CPU, if the thread was on one and it is known.
+    /// The CPU, if the thread was on a known one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu: Option<u32>,
-    /// What the thread waits for, or why nothing is known of it.
+    /// What the thread waits for, or why its state is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<&'static str>,
     /// The object that the thread waits for, by its number among the names.
@@ -30,10 +30,10 @@ pub struct StateColour {
 /// A stretch of a critical path.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 pub struct PathColour {
-    /// The thread, if it computes.
+    /// The thread, if a thread computes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thread: Option<u32>,
-    /// The innermost function, if one is known.
+    /// The innermost function, if a function is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function: Option<u32>,
     /// The wait or hand-over, if no thread computes.

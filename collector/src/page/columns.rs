@@ -1,4 +1,4 @@
-//! Columns of whole numbers after the page's JSON, each number with as many bytes as it needs (LEB128).
+//! Columns of integers after the page's JSON, each number with as many bytes as it needs (LEB128).
 
 use recording::varint::put;
 use std::collections::BTreeMap;

@@ -19,7 +19,7 @@ use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-/// JSON documents of other commands, as they print them; null for those that do not apply.
+/// JSON documents of other commands, as these print them; null for documents that do not apply.
 #[derive(Debug, Serialize)]
 pub struct Tables {
     /// `report --json`.
@@ -80,7 +80,7 @@ pub struct Document<'a> {
     pub stacks: Stacks,
     /// The predicted run on each CPU count of the model.
     pub simulated: Vec<Simulated>,
-    /// Changes and their times.
+    /// Predicted times with changes, for curves.
     pub curves: Vec<Curve>,
     /// Whether source lines are included.
     pub has_sources: bool,
@@ -88,7 +88,7 @@ pub struct Document<'a> {
     pub measured: Vec<Point>,
 }
 
-/// Most call stacks that are complete.
+/// Largest number of call stacks that are complete.
 const FLAMES: usize = 100_000;
 
 #[derive(Serialize)]

@@ -9,7 +9,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::{self, Write};
 
-/// The page without its document: styles, script and a policy that lets nothing else run.
+/// The page without its document: styles, script, and a policy that allows no other code.
 const PAGE: &str = include_str!("../../embedded/page/page.html");
 /// The placeholder for the document.
 const PLACE: &str = "@document@";
@@ -21,11 +21,11 @@ pub fn is_page(bytes: &[u8]) -> bool {
     bytes.starts_with(BEGINNING.as_bytes())
 }
 
-/// Most bytes of a page: browsers open that within a second.
+/// Largest size of a page, bytes: browsers open that within a second.
 pub const MOST_BYTES: u64 = 30_000_000;
 
-/// Writes the whole file, with as much detail of the measured run as fits into `most` bytes. With the least detail it is
-/// written even if it is larger, mostly by names.
+/// Writes the complete file, with as much detail of the measured run as fits into `most` bytes. With the least detail
+/// the file is written even if it is larger, mostly because of names.
 ///
 /// # Errors
 /// Writing fails.
@@ -75,7 +75,7 @@ mod tests {
         std::iter::from_fn(|| take(&mut left)).collect()
     }
 
-    /// Nanoseconds of each state by thread, and the number of samples, counting those that a shown sample stands for.
+    /// Nanoseconds of each state by thread, and the number of samples; a shown sample counts as many as it stands for.
     fn sums(page: &[u8]) -> (BTreeMap<(usize, String), u64>, f64) {
         let (before, after) = PAGE.split_once(PLACE).expect("a place");
         let packed = STANDARD.decode(&page[before.len()..page.len() - after.len()]).expect("base64");

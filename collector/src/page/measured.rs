@@ -11,19 +11,20 @@ use engine::view::{Measured, ThreadActivity, ThreadFacts};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-/// Most states, samples, calls and lock sections of all threads. A state takes some 10 bytes in the file.
+/// Largest number of states, samples, calls and lock sections of all threads together. A state takes some 10 bytes in
+/// the file.
 const STATES: usize = 1_500_000;
 const SAMPLES: usize = 1_000_000;
 const CALLS: usize = 400_000;
 const SECTIONS: usize = 250_000;
 
-/// The run, and its level of detail. Times are nanoseconds from its start.
+/// The measured run, and its level of detail. Times are nanoseconds from the run's start.
 #[derive(Debug, Serialize)]
 pub struct MeasuredRun<'a> {
     length_ns: u64,
     /// States shorter than this are summed up; 0: none are.
     quantum_ns: u64,
-    /// One of this many samples is shown.
+    /// One sample is shown for this number of samples.
     samples_per_shown: usize,
     threads: Vec<ThreadJson<'a>>,
     functions: Vec<&'a str>,
@@ -128,8 +129,8 @@ fn waker(measured: &Measured<'_>, doing: &ThreadActivity) -> u32 {
     waker.map_or(0, |waker| waker.number.saturating_add(1))
 }
 
-/// Stores for each thread the number of samples, then each sample's time (after the one before) and stack. With more than
-/// `most`, only each second one is shown, or each third and so on. Returns that step.
+/// Stores for each thread the number of samples, then each sample's time (after the preceding one) and stack. With more
+/// than `most` samples, only every second one is shown, or every third and so on. Returns that step.
 fn samples(measured: &Measured<'_>, start: Timestamp, most: usize, columns: &mut Columns) -> usize {
     let all: usize = measured.threads().iter().map(|thread| measured.samples(thread).count()).sum();
     let per_shown = all.div_ceil(most.max(1)).max(1);
@@ -224,8 +225,9 @@ fn calls<'a>(
     (all - kept, least, names)
 }
 
-/// Stores for each thread the number of lock sections, then by time each one's start, length, wait before, and object
-/// (doubled, plus one for reading). The shortest are left out. Returns how many, and the least length shown.
+/// Stores for each thread the number of lock sections, then in order of time the start of each, its length, the wait
+/// before it, and its object (doubled, plus one for reading). The shortest sections are omitted. Returns their number,
+/// and the least length shown.
 fn sections(measured: &Measured<'_>, start: Timestamp, most: usize, columns: &mut Columns) -> (usize, u64) {
     let length =
         |section: &LockSection| section.waited_ns.saturating_add(section.to.0.saturating_sub(section.from.0));

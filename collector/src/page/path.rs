@@ -9,19 +9,19 @@ use crate::present::text::delays;
 use engine::view::{PathView, StretchKind, ViewStretch};
 use serde::Serialize;
 
-/// Most stretches for one of [`USUAL`] CPU counts; with more CPU counts, all share the room of [`USUAL`].
+/// Largest number of stretches for one of [`USUAL`] CPU counts; with more CPU counts, all share the room for [`USUAL`].
 const STRETCHES: usize = 100_000;
 
 /// See [`PathView`].
 #[derive(Clone, Debug, Serialize)]
 pub struct PathJson {
-    /// All stretches are in one lane; otherwise each thread has a lane, and stretches have weights.
+    /// Whether all stretches are in one lane. Otherwise each thread has a lane, and stretches have weights.
     is_one: bool,
     /// Stretches of a single path shorter than this are summed up; 0: none are.
     quantum_ns: u64,
     /// Weights; if there is no single path, a stretch's further number is an index into these.
     weights: Vec<f64>,
-    /// Stretches left out for lack of room.
+    /// Number of stretches omitted for lack of room.
     left_out: usize,
 }
 

@@ -13,7 +13,8 @@ use engine::schedule::{Interval, SimulatedState, Why};
 use engine::view::path_and_run;
 use serde::Serialize;
 
-/// Most states of all threads for one of [`USUAL`] CPU counts; with more CPU counts, all share the room of [`USUAL`].
+/// Largest number of states of all threads for one of [`USUAL`] CPU counts; with more CPU counts, all share the room
+/// for [`USUAL`].
 const STATES: usize = 150_000;
 /// Usual number of CPU counts.
 pub const USUAL: usize = 6;
@@ -26,7 +27,7 @@ pub struct PredictedRun {
     quantum_ns: u64,
 }
 
-/// Data of one CPU count, with codes of its own.
+/// The page's data for one CPU count, with codes of its own.
 #[derive(Debug)]
 pub struct Simulated {
     run: PredictedRun,
@@ -38,7 +39,8 @@ pub struct Simulated {
 }
 
 impl Simulated {
-    /// Runs a program on these CPUs; `runs` is the number of all runs. Functions that only samples know are calls in it.
+    /// Runs a program on this number of CPUs; `runs` is the number of all such runs. Functions that only samples show
+    /// are calls in the run.
     pub fn on(timing: &Timing<'_>, cpus: Cpus, runs: usize) -> Simulated {
         let threads = timing.program().threads.len();
         let mut lives = Lives::of(timing.program(), cpus != Cpus::Infinite);

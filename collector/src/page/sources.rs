@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Lines before and after a place.
 const AROUND: usize = 6;
-/// Most bytes of all lines together.
+/// Largest size of all source lines together, bytes.
 const MOST_BYTES: usize = 4 << 20;
 
 /// Lines around the places of functions and samples, by file and number, if the files exist and there is room.

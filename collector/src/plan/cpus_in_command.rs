@@ -32,7 +32,7 @@ fn find(bytes: &[u8]) -> Option<usize> {
     bytes.windows(PLACEHOLDER.len()).position(|window| window == PLACEHOLDER.as_bytes())
 }
 
-/// 1, 2, 4, 8 … and `most` itself.
+/// The numbers 1, 2, 4, 8 … up to `most`, and `most` itself.
 pub fn doubling(most: u32) -> Vec<u32> {
     let mut counts: Vec<u32> = std::iter::successors(Some(1u32), |count| count.checked_mul(2))
         .take_while(|&count| count < most)

@@ -1,4 +1,4 @@
-//! What other modules need to know of the command line: checked, and independent of clap.
+//! The user's wishes from the command line, checked and independent of clap.
 
 pub mod cpus_in_command;
 pub mod keep;
@@ -30,7 +30,7 @@ pub enum TargetPlan {
         command: Vec<OsString>,
         /// Under sudo: run it as root instead of as the invoking user.
         keep_root: bool,
-        /// The CPUs that it may run on; `None`: the same as longpole.
+        /// The CPUs on which the command may run; `None`: the same as longpole's.
         cpus: Option<CpuList>,
     },
 }
@@ -38,11 +38,12 @@ pub enum TargetPlan {
 /// Which functions get probes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {
-    /// Only functions whose name matches one of these globs; empty: all with a symbol in the main binary.
+    /// Only functions whose name matches one of these globs get probes. Empty: all functions with a symbol in the main
+    /// binary.
     pub functions: Vec<String>,
-    /// Never functions whose name matches one of these globs.
+    /// Functions whose name matches one of these globs never get probes.
     pub exclude: Vec<String>,
-    /// Most functions, the largest first.
+    /// Largest number of functions that get probes; larger functions are preferred.
     pub max_functions: usize,
 }
 
@@ -84,7 +85,7 @@ impl Default for Selection {
     }
 }
 
-/// What `record` and `top` have in common: which target, and what is recorded of it.
+/// Options that `record` and `top` have in common: the target, and what is recorded of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CapturePlan {
     /// The target.
@@ -93,36 +94,36 @@ pub struct CapturePlan {
     pub children: bool,
     /// Recording goes on until a command's children have ended; else it ends when the command does.
     pub children_to_their_end: bool,
-    /// Where breakpoints may be written.
+    /// Where in the target breakpoints may be written.
     pub breakpoints: Breakpoints,
     /// Which functions get probes.
     pub selection: Selection,
     /// Functions that only wait, as patterns of names.
     pub spin: Vec<String>,
-    /// Functions get probes only after samples show that they are worth it.
+    /// Whether functions get probes only after samples show that they are worth it.
     pub from_samples: bool,
-    /// A function called more often than this in a second loses its probes; at least 1. `None`: the default.
+    /// Number of calls per second above which a function loses its probes; at least 1. `None`: the default.
     pub max_rate_hz: Option<u64>,
-    /// What recording may cost, in millionths of the target's own CPU time; `None`: no limit.
+    /// Limit of the cost of recording, in millionths of the target's own CPU time; `None`: no limit.
     pub budget_ppm: Option<u32>,
     /// Record calls only down to this depth of probed functions (2001, section 3.2); at least 1. `None`: all.
     pub depth: Option<u32>,
-    /// Whether synchronization operations of a launched command are recorded from inside it.
+    /// Whether a library inside a launched command records its synchronization operations.
     pub interpose: InterposeMode,
-    /// How stacks are sampled; `None`: not at all.
+    /// How stacks are sampled; `None`: stacks are not sampled.
     pub sampling: Option<SamplingFact>,
-    /// The sampling rate is the default: as many samples as a share of the budget pays for.
+    /// Whether the sampling rate is the default: then only as many samples are taken as a share of the budget allows.
     pub fitting_samples: bool,
-    /// Bytes of one ring buffer: a power of two of at least one page. `None`: the default of the probes.
+    /// Size of one ring buffer, bytes: a power of two of at least one page. `None`: the default of the probes.
     pub ring_bytes: Option<u32>,
 }
 
 /// `longpole record`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordPlan {
-    /// Target and what is recorded of it.
+    /// The target, and what is recorded of it.
     pub capture: CapturePlan,
-    /// Where to write; `None`: `longpole-NAME-PID-TIME.lp` in the current directory.
+    /// Where the file is written; `None`: `longpole-NAME-PID-TIME.lp` in the current directory.
     pub output: Option<PathBuf>,
     /// An existing file may be replaced.
     pub force: bool,
@@ -130,7 +131,7 @@ pub struct RecordPlan {
     pub duration: Option<Duration>,
     /// Runs of the command on several numbers of CPUs, after the recording.
     pub cpu_runs: Option<CpuRunsPlan>,
-    /// How much of the recording is kept.
+    /// Which part of the recording is kept.
     pub keep: Keep,
     /// The function whose calls are requests.
     pub per: Option<String>,
@@ -148,7 +149,7 @@ pub struct CpuRunsPlan {
 /// `longpole top`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopPlan {
-    /// Target and what is recorded of it.
+    /// The target, and what is recorded of it.
     pub capture: CapturePlan,
     /// CPU counts, in the order of the columns; not empty.
     pub cpus: Vec<Cpus>,
@@ -156,15 +157,15 @@ pub struct TopPlan {
     pub refresh: Duration,
     /// Length of the sliding window; at least `refresh`.
     pub window: Duration,
-    /// How long to show it; `None`: until the user leaves.
+    /// How long the screen is shown; `None`: until the user leaves.
     pub duration: Option<Duration>,
-    /// One window, then the end; needs no terminal.
+    /// Whether only one window is shown; that needs no terminal.
     pub once: bool,
-    /// One screen after the other as text; needs no terminal.
+    /// Whether screens are printed as text, one after the other; that needs no terminal.
     pub batch: bool,
-    /// With `once` and `batch`: JSON instead of text.
+    /// Whether `once` and `batch` print JSON instead of text.
     pub json: bool,
-    /// Where to serve reports over HTTP, too.
+    /// Where reports are served over HTTP, too.
     pub listen: Option<ListenPlan>,
 }
 
@@ -180,7 +181,7 @@ pub struct ListenPlan {
 /// `longpole validate`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValidatePlan {
-    /// What to record; runs use the command's CPUs.
+    /// What is recorded; the runs use the command's CPUs.
     pub capture: CapturePlan,
     /// Numbers of CPUs to measure, ascending; the first is 1.
     pub cpus: Vec<u32>,
@@ -192,7 +193,7 @@ pub struct ValidatePlan {
     pub record_on: Option<u32>,
     /// Errors above this share are a failure.
     pub max_error: Option<f64>,
-    /// Where to keep the recording.
+    /// Where the recording is kept.
     pub output: Option<PathBuf>,
     /// An existing file may be replaced.
     pub force: bool,
@@ -200,16 +201,16 @@ pub struct ValidatePlan {
     pub json: bool,
 }
 
-/// What an analysis command reads.
+/// The input of an analysis command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputPlan {
-    /// Where it reads from.
+    /// The file or other source of the input.
     pub source: Source,
-    /// How much of the recording it analyses.
+    /// Which part of the recording the command analyses.
     pub part: RecordingPart,
 }
 
-/// Where an analysis command reads from.
+/// The sources from which an analysis command can read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// A session or a program, distinguished by content.
@@ -231,7 +232,7 @@ impl InputPlan {
         InputPlan { source, part }
     }
 
-    /// A whole file.
+    /// A complete file as input.
     pub fn whole(file: PathBuf) -> InputPlan {
         InputPlan {
             source: Source::File(file),

@@ -10,11 +10,11 @@ use std::time::Duration;
 pub enum Measure {
     /// Number of the program's threads that have a CPU, on average.
     Parallelism,
-    /// Share of the threads' time that they sleep in futex calls, 0 to 1: locks, condition variables, joins.
+    /// Share of the threads' time for which they sleep in futex calls, 0 to 1: locks, condition variables, joins.
     LockWait,
 }
 
-/// How it is compared.
+/// How a value is compared with its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
     /// `<`
@@ -23,20 +23,20 @@ pub enum Comparison {
     Above,
 }
 
-/// A condition such as `parallelism<1.5 for 2s`.
+/// A condition on the running program, such as `parallelism<1.5 for 2s`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Condition {
     /// The value that is compared.
     pub measure: Measure,
-    /// How it is compared.
+    /// How the value is compared with the limit.
     pub comparison: Comparison,
-    /// The limit that it is compared with, in the measure's unit.
+    /// The limit with which the value is compared, in the measure's unit.
     pub limit: f64,
-    /// How long the condition has to hold without a break.
+    /// How long the condition must hold without a break.
     pub lasting: Duration,
 }
 
-/// How long a condition has to hold by default.
+/// How long a condition must hold by default.
 const USUALLY_LASTING: Duration = Duration::from_secs(1);
 
 /// A hint with two valid conditions.

@@ -1,5 +1,5 @@
-//! What every command has around its own table: above it the limit, below it how far the answer can be trusted, and the
-//! next command. The words are the same everywhere.
+//! The parts around the table of every command: the limit above the table; below it how far the answer can be trusted,
+//! and the next command. The words are the same for all commands.
 
 use super::screen::limit;
 use super::style::{Paint, Style};
@@ -11,15 +11,15 @@ use engine::report::{Finding, Severity};
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// Most notes shown; `longpole notes` has all.
+/// Largest number of notes shown; `longpole notes` shows all.
 const NOTES: usize = 2;
-/// Most lines of a note that does not make the answer wrong.
+/// Largest number of lines for a note that does not make the answer wrong.
 const LINES: usize = 2;
 
 /// Facts about a recording that do not depend on the command.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Frame {
-    /// What limits; empty if that was not computed.
+    /// What limits the program; empty if that was not computed.
     pub limits: Limits,
     /// Findings that speak against the prediction.
     pub doubts: Vec<Finding>,
@@ -38,7 +38,7 @@ impl Frame {
         writeln!(out)
     }
 
-    /// Writes what can change the answer, how sure it is, and the next command, e.g. `what-if --rank`.
+    /// Writes what can change the answer, how sure the answer is, and the next command, e.g. `what-if --rank`.
     pub fn foot(
         &self,
         findings: &[Finding],
@@ -51,7 +51,7 @@ impl Frame {
         self.foot_with(findings, &next.unwrap_or_default(), style, out)
     }
 
-    /// The same; `next` is the whole next command, empty if there is none.
+    /// Like [`Frame::foot`], but `next` is the complete next command; empty if there is none.
     pub fn foot_with(
         &self,
         findings: &[Finding],
@@ -70,16 +70,16 @@ impl Frame {
 /// How far an answer can be trusted, as texts.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Trust {
-    /// One or two words.
+    /// How sure the answer is, in one or two words.
     pub(crate) sure: &'static str,
-    /// What can change the answer, the worst first.
+    /// What can change the answer; the most serious first.
     pub(crate) doubts: Vec<String>,
     /// Number of notes.
     pub(crate) notes: usize,
 }
 
 impl Trust {
-    /// For the answer of these limits.
+    /// The trust in the answer that consists of these limits.
     pub(crate) fn of(limits: &Limits, findings: &[Finding]) -> Trust {
         let doubts = weighty(findings).map(sentence).collect();
         Trust { sure: sure(findings, computes(limits)), doubts, notes: findings.len() }
@@ -92,7 +92,7 @@ fn computes(limits: &Limits) -> bool {
     limits.at.first().is_some_and(is_known)
 }
 
-/// The findings that can change the answer and matter most, those that make it wrong first.
+/// The findings that can change the answer and matter most. Findings that make the answer wrong come first.
 pub(super) fn weighty(findings: &[Finding]) -> impl Iterator<Item = &Finding> {
     let mut weighty: Vec<&Finding> =
         findings.iter().filter(|finding| finding.severity() != Severity::Information).collect();
@@ -105,7 +105,8 @@ pub(super) fn command(words: &str, file: &str, style: &Style) -> String {
     format!("longpole {words} {}", style.text(file)).trim_end().to_owned()
 }
 
-/// Writes what can change the answer, how sure it is, and the next command, which may be empty; `shown_by` shows all notes.
+/// Writes what can change the answer, how sure the answer is, and the next command, which may be empty. `shown_by` is
+/// the command that shows all notes.
 pub(super) fn closing(
     findings: &[Finding],
     computes: bool,
@@ -150,7 +151,7 @@ pub(super) fn doubts(findings: &[Finding], style: &Style, out: &mut dyn Write) -
     Ok(())
 }
 
-/// How far the answer can be trusted, in a word or two.
+/// How far the answer can be trusted, in one or two words.
 pub(super) fn sure(findings: &[Finding], computes: bool) -> &'static str {
     if !computes {
         // Without an answer there is nothing to trust.

@@ -4,7 +4,7 @@ use crate::cell::{clean, fit};
 use engine::report::Cpus;
 use std::io::IsTerminal;
 
-/// How to write to one stream.
+/// How text is written to one stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
     /// Colour and bold may be used.
@@ -37,11 +37,11 @@ const CODES: [(Paint, &str); 4] = [
     (Paint::Warning, "\u{1b}[33m"),
     (Paint::Selected, "\u{1b}[7m"),
 ];
-/// The code after it.
+/// The terminal code after a coloured text.
 const END: &str = "\u{1b}[0m";
 
-/// Splits a line that [`Style::paint`] made, for a screen that paints by itself. Texts made safe for terminals have no
-/// other codes.
+/// Splits a line that [`Style::paint`] made into its texts, for a screen that colours text itself. Texts that are safe
+/// for terminals contain no other codes.
 pub fn spans(line: &str) -> Vec<(Paint, &str)> {
     let mut spans = Vec::new();
     let mut rest = line;
@@ -62,7 +62,7 @@ pub fn spans(line: &str) -> Vec<(Paint, &str)> {
 }
 
 impl Style {
-    /// The text with its code, if this stream has colour. The text must be safe for terminals already.
+    /// The text with the code of its colour, if this stream has colour. The text must be safe for terminals already.
     pub fn paint(&self, paint: Paint, text: &str) -> String {
         let code = CODES.iter().find(|(other, _)| *other == paint);
         match code.filter(|_| self.colour && !text.is_empty()) {
@@ -91,7 +91,7 @@ impl Style {
         self.ascii(clean(text).into_owned())
     }
 
-    /// The same in at most `columns` columns; a longer text is cut in the middle.
+    /// The text made safe for terminals, in at most `columns` columns; a longer text is cut in the middle.
     pub fn fit(&self, text: &str, columns: usize) -> String {
         self.ascii(fit(text, columns))
     }
@@ -149,8 +149,8 @@ pub fn for_stderr() -> Style {
     decide(terminal, terminal_columns(terminal), &environment())
 }
 
-/// Columns of standard error, if it is a terminal or `COLUMNS` is set. Elsewhere lines may have any length, and whole
-/// lines are easier to search.
+/// Columns of standard error, if it is a terminal or `COLUMNS` is set. Elsewhere lines may have any length, and
+/// unbroken lines are easier to search.
 pub fn columns_of_stderr() -> Option<usize> {
     let terminal = std::io::stderr().is_terminal();
     let columns = terminal_columns(terminal).or(environment().columns).or(terminal.then_some(80))?;

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 pub struct Layout {
     /// Columns of the label.
     pub label: usize,
-    /// Columns of each cell, including the space before it.
+    /// Number of columns of each cell, including the space before it.
     pub cell: usize,
     /// Cells that fit next to the label; at least 1.
     pub cells_per_block: usize,
@@ -40,7 +40,7 @@ pub fn line(
     for cell in cells {
         target += layout.cell;
         let room = target.saturating_sub(width(cell));
-        // A cell that is too wide shifts the rest of its line: it is not cut.
+        // A cell that is too wide is not cut: it shifts the remaining cells of its line.
         let spaces = room.saturating_sub(columns).max(1);
         line.extend(std::iter::repeat_n(' ', spaces));
         line.push_str(cell);

@@ -2,7 +2,7 @@
 
 use engine::report::Cpus;
 
-/// One rule.
+/// A rule for `check`: a number with its limits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
     /// The rule's name in the outcome.
@@ -11,7 +11,7 @@ pub struct Rule {
     pub measure: Measure,
     /// CPU counts; empty if the number does not depend on them.
     pub cpus: Vec<Cpus>,
-    /// Least value allowed.
+    /// Least allowed value.
     pub min: Option<Limit>,
     /// Largest value allowed.
     pub max: Option<Limit>,
@@ -24,13 +24,15 @@ pub enum Measure {
     Time,
     /// Predicted speed-up.
     Speedup,
-    /// Share of the critical path in functions with this name or matching it, without the functions that they call.
+    /// Share of the critical path in functions with this name (or matching it as a pattern), without the functions that
+    /// they call.
     Own(String),
-    /// The same with the functions that they call.
+    /// Share of the critical path in functions with this name (or matching it as a pattern), including the functions
+    /// that they call.
     Total(String),
     /// Calls on the critical path.
     Calls(String),
-    /// Share of the critical path that is computed with locks held that have this name or match it.
+    /// Share of the critical path that is computed while locks with this name (or matching it as a pattern) are held.
     Held(String),
     /// Records lost.
     Lost,
@@ -38,7 +40,7 @@ pub enum Measure {
     Unmatched,
     /// Thread time for which nothing is known.
     Unknown,
-    /// Number of findings of this kind, or of any kind.
+    /// Number of findings of this kind, or of all kinds.
     Findings(Option<String>),
 }
 
@@ -94,7 +96,7 @@ impl Measure {
 }
 
 impl Unit {
-    /// A number of this unit, for people.
+    /// A number of this unit as text, for people.
     pub fn text(self, number: f64) -> String {
         match self {
             Unit::Nanoseconds => crate::cell::duration(number),

@@ -8,30 +8,30 @@ use engine::report::{CpuResult, Cpus, FunctionRow, Report};
 use std::collections::BTreeSet;
 use symbols::{NameMatch, listed, match_name};
 
-/// The outcome of a rule, or of one of its CPU counts.
+/// The outcome of a rule on one of its CPU counts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RuleOutcome {
-    /// The rule's name, with the CPU count if it has several.
+    /// The rule's name, with the CPU count if the rule has several.
     pub name: String,
     /// The measure in words.
     pub measure: String,
     /// Kept or broken.
     pub verdict: Verdict,
-    /// One sentence: the number and its limits.
+    /// One sentence with the number and its limits.
     pub text: String,
 }
 
 /// Kept or broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The number is within its limits.
+    /// The number is within the rule's limits.
     Kept,
-    /// The number is outside its limits, or there is none.
+    /// The number is outside the rule's limits, or there is no number.
     Broken,
 }
 
 impl Rules {
-    /// The outcome of every rule on each of its CPU counts. `report` must be one for [`Rules::cpus`].
+    /// The outcome of every rule on each of its CPU counts. `report` must contain [`Rules::cpus`].
     ///
     /// # Errors
     /// A rule's name may mean several functions or locks.
@@ -68,7 +68,7 @@ fn outcomes(rule: &Rule, report: &Report) -> Result<Vec<RuleOutcome>, (String, S
     Ok(rule.cpus.iter().map(outcome).collect())
 }
 
-/// The functions or locks that a measure is about, by their names in the report.
+/// The names, as in the report, of the functions or locks that a measure is about.
 fn named(measure: &Measure, report: &Report) -> Result<BTreeSet<String>, (String, String)> {
     let (name, all): (_, BTreeSet<&str>) = match measure {
         Measure::Own(name) | Measure::Total(name) | Measure::Calls(name) => {
@@ -99,7 +99,7 @@ fn named(measure: &Measure, report: &Report) -> Result<BTreeSet<String>, (String
     }
 }
 
-/// The measure, with the function's name in the report if it is about a single one.
+/// The measure with the function's name in the report, if it is about a single function.
 fn told(measure: &Measure, names: &BTreeSet<String>) -> Measure {
     let Some(name) = names.first().filter(|_| names.len() == 1) else { return measure.clone() };
     match measure {
@@ -209,7 +209,8 @@ mod tests {
         assert_eq!(one("measure=\"lost\"\nmax=0").0, Verdict::Kept);
     }
 
-    /// Each row counts once, even if a pattern matches both a standard function and its caller: the sum must not exceed 100 %.
+    /// Each row counts once, even if a pattern matches both a standard function and its caller: the sum must not exceed
+    /// 100 %.
     #[test]
     fn a_rule_counts_a_standard_function_once_for_its_caller() {
         let text = r#"{"format":"longpole-program","version":1,"threads":[{"name":"T","ops":[["exec",1000]]}],

@@ -27,7 +27,7 @@ impl RulesError {
         RulesError { rule: Some(number), problem, hint }
     }
 
-    /// What to do about it, in one line.
+    /// How the user can correct the file, in one line.
     pub fn hint(&self) -> &str {
         &self.hint
     }
@@ -123,7 +123,7 @@ impl Rules {
     }
 }
 
-/// What is wrong, and what to do about it.
+/// What is wrong, and how the user can correct it.
 type Problem = (String, String);
 
 impl RuleToml {
@@ -182,7 +182,7 @@ impl RuleToml {
 }
 
 impl CpusToml {
-    /// CPU counts from `8`, `"1,2,4-8,inf"`, or several of them.
+    /// CPU counts from a value such as `8` or `"1,2,4-8,inf"`, or from a list of such values.
     fn list(self) -> Result<Vec<Cpus>, Problem> {
         let problem = |text: &str, hint: &str| (format!("cpus: {text}"), hint.to_owned());
         match self {

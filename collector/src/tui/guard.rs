@@ -18,8 +18,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// its message, and the next line would overwrite that.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// Holds the terminal in raw mode, on its alternate screen. Dropping the guard restores the terminal; so does a panic of
-/// any thread, before its message is printed.
+/// Holds the terminal in raw mode, on its alternate screen. Dropping the guard restores the terminal. A panic of any
+/// thread also restores it, before the panic's message is printed.
 #[derive(Debug)]
 pub struct Guard {
     /// Never dropped: on a terminal that is gone, ratatui's drop panics when its error message cannot be printed, either.
@@ -83,7 +83,7 @@ impl Guard {
         spans(line).into_iter().map(|(paint, text)| Span::styled(text, look(paint))).collect()
     }
 
-    /// Restores the terminal, and leaves the last screen in it.
+    /// Restores the terminal, and leaves a copy of the last screen in it.
     pub fn leave(self, state: &mut State) {
         let size = self.terminal.size().unwrap_or_default();
         let style = Style { width: usize::from(size.width).clamp(40, 400), ..self.style };

@@ -6,12 +6,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How far back reports are kept.
+/// How long reports are kept.
 const SPAN: Duration = Duration::from_secs(600);
 /// Time between two kept reports, and between two levels of busy CPUs: memory is bounded.
 const APART: Duration = Duration::from_secs(5);
 
-/// A report, and when it was made.
+/// A report, and the time at which it was made.
 pub type Shown = (Arc<Snapshot>, Duration);
 
 /// The reports of the last ten minutes.
@@ -79,8 +79,8 @@ impl BusyCpus {
         self.latest
     }
 
-    /// A bar chart of at most `columns` characters, the newest last, with heights relative to `most`, and the time that it
-    /// covers. With too few columns, each character is the mean of several levels.
+    /// A bar chart of at most `columns` characters, the newest last, with heights relative to `most`, and the time that
+    /// the chart covers. With too few columns, each character is the mean of several levels.
     pub fn line(&self, columns: usize, most: f64, unicode: bool) -> (String, Duration) {
         let glyphs: &[char] = if unicode {
             &['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']

@@ -8,7 +8,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 pub enum Action {
     /// Leave; the target runs on.
     Quit,
-    /// The CPU count to the left or right.
+    /// Choose the CPU count to the left or right.
     Cpus(Direction),
     /// Freeze the screen, or go on with the newest report.
     Pause,
@@ -24,7 +24,7 @@ pub enum Action {
     Back,
     /// Show the page about the selected row.
     Open,
-    /// Show the next table, or the one before.
+    /// Show the next table, or the previous one.
     Turn(Direction),
     /// Show this table.
     Show(View),
@@ -40,10 +40,10 @@ pub enum Action {
     Bottom,
 }
 
-/// What a typed pattern is for.
+/// What a typed pattern is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PromptKind {
-    /// Show only rows that contain it.
+    /// Show only rows that contain the typed text.
     Filter,
     /// Attach probes to functions that match.
     Probe,
@@ -60,7 +60,7 @@ pub enum Direction {
     Forward,
 }
 
-/// The action of a key, if it has one. Key releases (some terminals report them) have none.
+/// The action of a key, if the key has one. Key releases, which some terminals report, have none.
 pub fn action_of(key: KeyEvent) -> Option<Action> {
     if key.kind == KeyEventKind::Release {
         return None;

@@ -1,11 +1,11 @@
-//! Keeps log lines while the screen has the terminal, and prints them when the terminal is restored.
+//! Keeps log lines while the screen uses the terminal, and prints them when the terminal is restored.
 
 use super::guard;
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
 
-/// Most lines that are kept: the newest.
+/// Largest number of lines that are kept: the newest ones.
 const MOST_LINES: usize = 100;
 
 static KEPT: Mutex<VecDeque<String>> = Mutex::new(VecDeque::new());

@@ -1,22 +1,23 @@
-//! Keeps rows in their places: a row passes another one only if it weighs clearly more, for more than one analysis.
+//! Keeps rows at their places: a row passes another one only if its weight is clearly larger, in more than one
+//! analysis.
 
 use std::collections::HashMap;
 
-/// A row moves up past another if it weighs this many times as much.
+/// A row moves up past another one if its weight is at least this multiple of the other's.
 const CLEARLY: f64 = 1.2;
-/// Share of the newest weight in the smoothed one; the rest is the weight before.
+/// Share of the newest weight in the smoothed weight; the remaining share is the previous smoothed weight.
 const NEWEST: f64 = 0.5;
 
 /// The order of rows over several analyses.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Order {
-    /// Keys of the rows, the first one on top.
+    /// Keys of the rows, from top to bottom.
     keys: Vec<String>,
     weights: HashMap<String, f64>,
 }
 
 impl Order {
-    /// Takes the rows of the next analysis, with their weights.
+    /// Updates the order with the rows of the next analysis and their weights.
     pub fn update<'a>(&mut self, rows: impl Iterator<Item = (&'a str, f64)> + Clone) {
         let before = std::mem::take(&mut self.weights);
         for (key, weight) in rows.clone() {

@@ -13,27 +13,27 @@ use crate::present::study::parallelism::table as parallelism;
 use crate::present::style::{Paint, Style, spans};
 use engine::limit::LimitKind;
 
-/// Least lines of the table with its head; the second number includes the lines about the selected row.
+/// Least number of lines of the table with its head; the second number includes the lines about the selected row.
 const TABLE: usize = 7;
 const TABLE_WITH_ROW: usize = 14;
-/// Most changes shown.
+/// Largest number of changes shown.
 const FIXES: usize = 2;
-/// From this age on, in seconds, the age of numbers is shown.
+/// Age of numbers, in seconds, from which on the age is shown.
 const OLD: u64 = 1;
 
-/// Lines that are shown or left out together.
+/// Lines that are either all shown or all omitted.
 struct Block {
     /// Importance: the block with the least goes first.
     worth: u8,
     lines: Vec<String>,
 }
 
-/// Importance of a block that is never left out.
+/// Importance of a block that is never omitted.
 const ALWAYS: u8 = u8::MAX;
 
 /// The screen in `height` lines.
 pub fn picture(state: &mut State, style: &Style, height: usize) -> Vec<String> {
-    // The help may use the whole screen.
+    // The help may use the complete screen.
     let (mut above, mut below) = match state.page {
         Some(Page::Help) => (Vec::new(), Vec::new()),
         _ => (above(state, style), below(state, style)),
@@ -166,7 +166,7 @@ fn below(state: &State, style: &Style) -> Vec<Block> {
         let about = about(state, snapshot);
         let shown_by = about.live.as_ref().map_or("", |live| live.notes);
         let sure = vec![screen::clip(&screen::sure(report, limits, shown_by), style.width, style)];
-        // The page of notes has all of them.
+        // The page of notes shows all notes already.
         let doubts = if state.page == Some(Page::Notes) { Vec::new() } else { screen::doubts(report, style) };
         blocks.extend([Block { worth: 2, lines: doubts }, Block { worth: 3, lines: sure }]);
     }
@@ -213,7 +213,7 @@ fn bottom(state: &State, style: &Style) -> String {
     format!("{}  {}", style.paint(Paint::Selected, badge), style.paint(Paint::Dim, &keys))
 }
 
-/// The table, or the page that replaces it.
+/// The table, or the page that is shown in its place.
 fn body(state: &mut State, style: &Style, lines: usize) -> Vec<String> {
     if let Some(page) = state.page.clone() {
         let page = pages::lines(state, &page, style);
@@ -270,7 +270,7 @@ fn tabs(state: &State, table: &Table, style: &Style) -> String {
     style.paint(Paint::Dim, &screen::clip(&line, style.width, style))
 }
 
-/// Why a table has no rows.
+/// Says why a table has no rows.
 fn nothing(state: &State) -> String {
     let why = match state.view {
         _ if !state.filter().is_empty() => "no row's name contains that (Esc: all rows)",

@@ -6,7 +6,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 /// Longest pattern that can be typed, in characters.
 const LONGEST: usize = 200;
 
-/// The typed text and its purpose.
+/// The text that the user has typed, and its purpose.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prompt {
     /// Its purpose.

@@ -1,4 +1,4 @@
-//! The state of the screen, and how keys and news change it. It does not depend on terminals.
+//! The state of the screen, and how keys and new reports change it. It does not depend on terminals.
 
 use super::history::{BusyCpus, History, Shown};
 use super::keys::{Action, Direction, PromptKind};
@@ -34,7 +34,7 @@ pub struct State {
     pub prompt: Option<Prompt>,
     /// The kind of table.
     pub(super) view: View,
-    /// The page that replaces it.
+    /// The page that is shown in place of the table.
     pub(super) page: Option<Page>,
     /// The CPU count that the user chose; `None`: the recorded machine's.
     pub(super) chosen: Option<Cpus>,
@@ -42,10 +42,10 @@ pub struct State {
     pub(super) filter: String,
     /// First visible line of the table or page.
     pub(super) scroll: usize,
-    /// Number of its lines that fit on the screen.
+    /// Number of lines of the page that fit on the screen.
     pub(super) page_rows: usize,
     tables: [Chosen; View::ALL.len()],
-    /// The report on the screen, and when it came.
+    /// The report on the screen, and the time at which it arrived.
     shown: Option<Shown>,
     waiting: Option<Shown>,
     history: History,
@@ -95,9 +95,9 @@ impl CpuWish {
 /// Whether the target still runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// It runs.
+    /// The target runs.
     Running,
-    /// It has ended, with this explanation. The last report stays on the screen.
+    /// Recording has ended, with this explanation. The last report stays on the screen.
     Ended(String),
 }
 
@@ -112,7 +112,7 @@ pub struct LiveCounts {
     pub overhead: Option<Overhead>,
     /// Cost of recording in the last seconds.
     pub recent_overhead: Option<Overhead>,
-    /// Counts of samples since the start, by what became of them; `None`: nothing is sampled.
+    /// Counts of samples since the start, by result; `None`: nothing is sampled.
     pub samples: Option<SampleCounts>,
 }
 
@@ -121,7 +121,7 @@ pub struct LiveCounts {
 pub struct Snapshot {
     /// The report.
     pub report: Report,
-    /// What limits, and the changes.
+    /// What limits the program, and the changes.
     pub limits: Limits,
     /// Callers and callees of the functions on most stacks.
     pub neighbours: Vec<Neighbours>,
@@ -131,11 +131,11 @@ pub struct Snapshot {
     pub threads: usize,
     /// Length of the window, nanoseconds.
     pub window_ns: u64,
-    /// How long the analysis took, without waiting for its turn.
+    /// How long the analysis took, without the time for which it waited.
     pub took: Duration,
     /// The window is shorter than asked for: analysing more events would take too much.
     pub cut_by_events: bool,
-    /// The recording that the report was made from, if it is kept.
+    /// The recording from which the report was made, if it is kept.
     pub recording: Option<Arc<Recording>>,
 }
 
@@ -189,7 +189,7 @@ impl State {
         }
     }
 
-    /// The recording of the report on the screen, if it is kept.
+    /// The recording behind the report on the screen, if it is kept.
     pub fn recording(&self) -> Option<Arc<Recording>> {
         self.shown.as_ref()?.0.recording.clone()
     }
@@ -253,7 +253,7 @@ impl State {
         chosen.or_else(first).and_then(place).unwrap_or(0)
     }
 
-    /// The function that keys `f` and `u` act on if the user types no other one.
+    /// The function that the keys `f` and `u` act on, unless the user types another one.
     pub fn chosen_function(&self) -> Option<String> {
         if let Some(Page::Row(View::Functions, of)) = &self.page {
             return Some(of.clone());
@@ -310,7 +310,7 @@ impl State {
                 self.view = view;
                 self.turn_to(None);
             }
-            // The main loop carries these out.
+            // The main loop carries out these actions.
             Action::Ask(_) | Action::Write => {}
             Action::Scroll(rows) => self.go(rows),
             Action::Page(Direction::Back) => self.go(-self.a_page()),
@@ -340,7 +340,7 @@ impl State {
         match (other, direction) {
             (Some(other), _) => {
                 let left = self.shown.replace(other);
-                // If no newer report waits, the one that leaves the screen is the newest.
+                // If no newer report waits, the report that leaves the screen is the newest one.
                 if self.waiting.is_none() {
                     self.waiting = left;
                 }

@@ -19,14 +19,14 @@ fn asked() -> Asked {
     Asked { cpus: counts.collect(), recorded_cpus: Some(2), wish: CpuWish::default() }
 }
 
-/// A recording as `top` would show it.
+/// A recording in the form in which `top` would show it.
 fn recorded(name: &str) -> Snapshot {
     let path = format!("{}/../tests/data/recordings/{name}.lp", env!("CARGO_MANIFEST_DIR"));
     let (recording, _) = recording::read(path.as_ref()).expect("a session");
     Snapshot { took: Duration::ZERO, ..snapshot(&recording, &asked(), false) }
 }
 
-/// The same, with one function that limits and one that hardly does, with exact shares.
+/// A recording with one function that limits and one that hardly does, with exact shares.
 fn two_functions() -> Snapshot {
     let mut snapshot = recorded("store");
     for result in &mut snapshot.report.results {
@@ -195,7 +195,7 @@ fn the_chosen_row_stays_chosen_when_it_moves() {
     assert_eq!(chosen(&mut state), "digest_row");
 }
 
-/// It shows the measured run by default, and the predicted run on the CPU count that the user chose.
+/// The table shows the measured run by default, and the predicted run on the CPU count that the user chose.
 #[test]
 fn the_parallelism_table_is_for_the_measured_run_or_the_chosen_cpus() {
     let mut state = showing(recorded("store"));

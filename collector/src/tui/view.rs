@@ -1,6 +1,6 @@
 //! Kinds of tables on the screen.
 
-/// A kind of table, by what its rows are.
+/// A kind of table, named after its rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum View {
@@ -13,12 +13,12 @@ pub enum View {
     Threads,
     /// What threads slept for.
     Waits,
-    /// Functions, locks and threads, by the number of CPUs that were busy meanwhile.
+    /// Functions, locks and threads, with the number of CPUs that were busy at the same time.
     Parallelism,
 }
 
 impl View {
-    /// All kinds, in the order of their numbers.
+    /// All kinds of tables, in the order of their numbers.
     pub const ALL: [View; 5] = [View::Functions, View::Locks, View::Threads, View::Waits, View::Parallelism];
 
     /// The kind's name.

@@ -9,11 +9,11 @@ pub struct Predicted {
     pub cpus: u32,
     /// Predicted time, ns.
     pub time_ns: f64,
-    /// The same, scaled by the CPU time that a run on this many CPUs really took ([`Row::inflation`]), ns.
+    /// Predicted time scaled by the CPU time that a run on this number of CPUs really took ([`Row::inflation`]), ns.
     pub inflated_ns: f64,
 }
 
-/// Comparison for one number of CPUs.
+/// Comparison of prediction and measurement on one number of CPUs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Row {
     /// The number of CPUs.
@@ -22,11 +22,11 @@ pub struct Row {
     pub measured_ns: [f64; 3],
     /// Predicted time, ns; with several recordings, the median.
     pub predicted_ns: f64,
-    /// Measured time on one CPU ÷ measured time here.
+    /// Measured time on one CPU ÷ measured time on this number of CPUs.
     pub measured_speedup: f64,
     /// Smallest and largest speed-up of single rounds: how reliable the measured one is.
     pub measured_range: [f64; 2],
-    /// Predicted time on one CPU ÷ predicted time here; with several recordings, the median.
+    /// Predicted time on one CPU ÷ predicted time on this number of CPUs; with several recordings, the median.
     pub predicted_speedup: f64,
     /// Smallest and largest predicted speed-up over the recordings.
     pub predicted_range: [f64; 2],
@@ -45,12 +45,12 @@ pub struct Comparison {
     pub rows: Vec<Row>,
     /// Median error of all rows but the first.
     pub median_error: f64,
-    /// Largest error of these rows.
+    /// Largest error of all rows but the first.
     pub worst_error: f64,
 }
 
-/// CPU time on each number of CPUs ÷ CPU time on the first one, in the same round: on a shared machine, rounds differ more
-/// than CPU counts do.
+/// CPU time on each number of CPUs ÷ CPU time on the first number of CPUs in the same round. On a shared machine,
+/// rounds differ more than CPU counts do.
 pub fn inflation(measured: &[Measurement]) -> Vec<f64> {
     let Some(one) = measured.first() else { return Vec::new() };
     measured

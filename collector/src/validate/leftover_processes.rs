@@ -1,5 +1,5 @@
-//! Processes that the command leaves running when it ends: they use the machine while later runs are measured. They are
-//! reported, and not touched.
+//! Finds processes that the command leaves running when it ends: they use the machine while later runs are measured.
+//! They are reported, and not touched.
 
 use crate::present::words::finding::sentence;
 use capture::target::{Process, descendants};
@@ -9,9 +9,9 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
-/// A process that ends by itself within this time does not count: parts of a pipeline end one after the other.
+/// A process that ends by itself within this time is not reported: parts of a pipeline end one after the other.
 const GRACE: Duration = Duration::from_millis(200);
-/// Most processes that are named.
+/// Largest number of processes that are named.
 const MOST_NAMED: usize = 3;
 
 /// See the module.
@@ -37,7 +37,7 @@ impl LeftoverProcesses {
         left
     }
 
-    /// Looks after a run. `true`: this run is the first one that has left a process behind.
+    /// Checks after a run. `true`: this run is the first one that has left a process behind.
     pub fn look(&mut self) -> bool {
         let first = self.names().next().is_none();
         let until = Instant::now() + GRACE;
@@ -55,7 +55,7 @@ impl LeftoverProcesses {
         }
     }
 
-    /// Running children and their children, without those that run longpole itself.
+    /// Children and grandchildren of longpole that still run, without those that run longpole itself.
     fn alive(&self) -> BTreeMap<u32, String> {
         let processes = descendants(std::process::id()).into_iter().filter_map(|pid| Process::open(pid).ok());
         let foreign = processes.filter(|process| {
@@ -69,7 +69,7 @@ impl LeftoverProcesses {
         self.known.iter().filter(|(_, name)| !name.is_empty())
     }
 
-    /// A finding about these processes, if there are any.
+    /// A finding about the processes that were left running, if there are any.
     pub fn finding(&self) -> Option<Finding> {
         let mut names = self.names().map(|(pid, name)| format!("{name} (pid {pid})"));
         let first: Vec<String> = names.by_ref().take(MOST_NAMED).collect();
@@ -77,7 +77,7 @@ impl LeftoverProcesses {
         (processes.count() > 0).then_some(Finding::LeftRunning { processes })
     }
 
-    /// A sentence about these processes, if there are any.
+    /// A sentence about the processes that were left running, if there are any.
     pub fn sentence(&self) -> Option<String> {
         self.finding().map(|finding| sentence(&finding))
     }

@@ -1,4 +1,4 @@
-//! Runs the command without longpole, on some CPUs, and measures its time.
+//! Runs the command without longpole on some CPUs, and measures its time.
 
 use crate::exit::UserError;
 use capture::target::{BusyTimes, ChildStream, CpuList, Launch, LaunchOptions, children_cpu_time};
@@ -9,11 +9,11 @@ use symbols::safe;
 /// One measured run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// Time from its first instruction to its end.
+    /// Time from the command's first instruction to its end.
     pub wall: Duration,
-    /// CPU time of the command and of the children that it has waited for.
+    /// CPU time of the command, and of the children that it has waited for.
     pub cpu: Duration,
-    /// Time that other programs or the hypervisor took of its CPUs meanwhile; accurate to some 10 ms.
+    /// Time for which other programs or the hypervisor used the command's CPUs during the run; accurate to some 10 ms.
     pub others: Duration,
 }
 
@@ -54,7 +54,8 @@ pub fn run_once(command: &[OsString], cpus: &CpuList, keep_root: bool) -> Result
             "give a command that ends with exit code 0 on any number of CPUs",
         ));
     }
-    // This includes the start of the gate: about a millisecond, the same for each number of CPUs.
+    // This includes the start of the gate (the process that executes the command): about a millisecond for any number
+    // of CPUs.
     let cpu = children_cpu_time().saturating_sub(used_before);
     Ok(Run { wall, cpu, others: BusyTimes::now().since(&busy_before, cpus).saturating_sub(cpu) })
 }

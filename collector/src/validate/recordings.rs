@@ -1,4 +1,4 @@
-//! The recordings for the prediction, and the median of their predictions.
+//! Makes the recordings for the prediction, and takes the median of their predictions.
 
 use super::compare::Predicted;
 use super::forecast::predictions;
@@ -43,7 +43,7 @@ pub struct Takes<'p> {
     again: Option<Finding>,
 }
 
-/// What all recordings predict.
+/// The predictions of all recordings together.
 #[derive(Default)]
 pub struct Outlook {
     /// The predictions of each take.
@@ -73,7 +73,7 @@ impl<'p> Takes<'p> {
     /// The command fails, or cannot be recorded.
     pub fn another(&mut self, recorder: &impl Recorder) -> Result<(), UserError> {
         let take = self.record(recorder)?;
-        // Without lock operations there is nothing left to leave out.
+        // Without lock operations there is nothing that could be recorded less.
         let is_without =
             self.capture.breakpoints == Breakpoints::None && self.capture.interpose == InterposeMode::Never;
         let is_whole = self.again.is_some() || is_without;
@@ -155,7 +155,7 @@ fn open(path: impl AsRef<Path>) -> Result<Program, UserError> {
     Ok(Input::open(&InputPlan::whole(path.as_ref().to_owned()))?.into_program())
 }
 
-/// What the file that the user wants may replace.
+/// Whether the file that the user asked for may replace an existing one.
 pub fn overwrite(plan: &ValidatePlan) -> Overwrite {
     if plan.force { Overwrite::AnyFile } else { Overwrite::Nothing }
 }

@@ -26,9 +26,9 @@ pub struct Validation {
     pub command: String,
     /// Number of CPUs of the recording.
     pub recorded_on: u32,
-    /// How many recordings of each command were made; the median of their predictions counts.
+    /// Number of recordings of each command; the median of their predictions counts.
     pub recordings: usize,
-    /// How often each number of CPUs was measured.
+    /// Number of measurements on each number of CPUs.
     pub runs: usize,
     /// The comparison.
     pub comparison: Comparison,
@@ -93,7 +93,7 @@ impl<'a> Work<'a> {
         Ok(Work { plan, command, keep_root: *keep_root, pool, folder, style, left })
     }
 
-    /// Reports, once, processes that a run has left behind: later runs share the machine with them.
+    /// Reports, once, processes that a run has left running: later runs share the machine with them.
     fn look_for_left(&self) {
         let mut left = self.left.borrow_mut();
         if left.look()
@@ -134,7 +134,7 @@ impl<'a> Work<'a> {
         })
     }
 
-    /// What will be done, for the user: it takes minutes.
+    /// Says what will be done, since it takes minutes.
     fn intent(&self) -> String {
         let counts = self.plan.cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
         let recorded = match (self.plan.record_on, self.plan.recordings) {
@@ -202,13 +202,13 @@ impl Recorder for Work<'_> {
     }
 }
 
-/// How many of the recordings are made in this round: they are spread evenly over all rounds, beginning with the first.
+/// Number of recordings in this round: they are spread evenly over all rounds, beginning with the first.
 fn due(recordings: usize, rounds: usize, round: usize) -> usize {
     let until = |round: usize| (recordings * round).div_ceil(rounds.max(1));
     until(round + 1) - until(round)
 }
 
-/// If other programs took a larger share of the CPUs' time than this, a note says so.
+/// If other programs used more than this share of the CPUs' time, a note says so.
 const MOST_BY_OTHERS: f64 = 0.03;
 
 fn busy_machine(measured: &[Measurement]) -> Option<Finding> {

@@ -87,7 +87,7 @@ fn table_line(out: &mut impl Write, style: &Style, paint: Paint, cells: &[String
     writeln!(out, "{}", style.paint(paint, line.trim_end()))
 }
 
-/// The predicted speed-up, with the range of the recordings if it shows in the digits.
+/// The predicted speed-up, with the range of the recordings if the range shows in the digits.
 fn predicted(row: &Row) -> String {
     let [low, high] = row.predicted_range.map(times);
     let middle = times(row.predicted_speedup);

@@ -3,7 +3,7 @@
 use crate::program::Program;
 use rustc_hash::FxHashMap;
 
-/// Most names in each list.
+/// Largest number of names in each list.
 const NAMES: usize = 8;
 
 /// Callers and callees of a function. For a function that calls itself, directly or not, these are the caller of the
@@ -12,9 +12,9 @@ const NAMES: usize = 8;
 pub struct Neighbours {
     /// Unique name.
     pub function: String,
-    /// Samples with it on the stack.
+    /// Samples with the function anywhere on the stack.
     pub samples: u64,
-    /// Samples with it on top of the stack.
+    /// Samples with the function on top of the stack.
     pub on_top: u64,
     /// Its callers, with numbers of samples, the most frequent first.
     pub callers: Vec<(String, u64)>,
@@ -41,7 +41,7 @@ pub fn neighbours(program: &Program, most: usize) -> Vec<Neighbours> {
     let mut counts: FxHashMap<u32, Counts> = FxHashMap::default();
     for (stack, taken) in (0u32..).zip(taken).filter(|(_, taken)| *taken > 0) {
         let functions: Vec<u32> = samples.stack(stack).map(|(_, place)| place.function.0).collect();
-        // By function: indices of its innermost and outermost frame.
+        // For each function: index of its innermost and of its outermost frame on this stack.
         let mut places: FxHashMap<u32, (usize, usize)> = FxHashMap::default();
         for (place, function) in functions.iter().enumerate() {
             places.entry(*function).or_insert((place, place)).1 = place;
@@ -95,7 +95,7 @@ mod tests {
             functions: ["main", "walk", "leaf", "other"].map(function).to_vec(),
             samples: Samples {
                 places: (0..4).map(place).collect(),
-                // walk calls itself; other calls walk, too; one stack is empty.
+                // `walk` calls itself and is called by other functions too; one stack is empty.
                 stacks: [&[2, 1, 1, 0][..], &[1, 0], &[2, 1, 3], &[]]
                     .map(|stack| stack.iter().map(|place| PlaceId(*place)).collect())
                     .to_vec(),

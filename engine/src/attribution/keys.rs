@@ -3,7 +3,7 @@
 use crate::program::{Function, FunctionRef, PlaceId, Program};
 use rustc_hash::FxHashMap;
 
-/// What the rows of a report are.
+/// What one row of a report stands for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Grouping {
     /// A function.
@@ -30,7 +30,7 @@ pub(crate) struct KeyName {
     pub(crate) partly_counted: bool,
     /// Entries are not recorded: there are no probes.
     pub(crate) uncounted: bool,
-    /// It is a function with probes of which samples show inlined copies.
+    /// Whether the function has probes while samples also show inlined copies of it, which probes do not see.
     pub(crate) partly_inlined: bool,
 }
 
@@ -38,11 +38,11 @@ pub(crate) struct KeyName {
 #[derive(Debug)]
 pub(crate) struct Keys {
     pub(crate) names: Vec<KeyName>,
-    /// By row: its rank in the order of names, so that results do not depend on numbers.
+    /// For each row: its rank in the order of names. Results are sorted by rank, so they do not depend on row numbers.
     ranks: Vec<u32>,
-    /// By function: the row that gets its self time.
+    /// For each function: the row that gets its self time.
     own: Vec<u32>,
-    /// By place: its row.
+    /// For each place of a sample: its row.
     places: Vec<u32>,
     /// Whether the stack of probed functions determines which rows are open; not so for lines.
     opens: bool,

@@ -49,14 +49,14 @@ pub struct Attribution {
 }
 
 impl Attribution {
-    /// Attributes to rows of this kind. The program has passed [`Program::check`].
+    /// Attributes compute time to rows of this kind. The program must have passed [`Program::check`].
     pub fn of(program: &Program, grouping: Grouping) -> Attribution {
         let keys = Keys::of(program, grouping);
         let strata = Strata::of(program, &keys);
         Attribution { keys, strata }
     }
 
-    /// Only the rows: no time is divided.
+    /// Makes only the rows, without dividing any time among them.
     pub(crate) fn keys_only(program: &Program, grouping: Grouping) -> Attribution {
         Attribution { keys: Keys::of(program, grouping), strata: Strata::default() }
     }

@@ -5,7 +5,7 @@ use super::owners::used_by;
 use crate::program::{FunctionRef, ObjectId, Operation, Program, Walk};
 use rustc_hash::FxHashMap;
 
-/// By function of a program: the function that it counts for.
+/// For each function of a program: the function that its time counts for.
 #[derive(Debug)]
 pub struct Owners {
     of: Vec<Option<FunctionRef>>,
@@ -44,7 +44,7 @@ impl Owners {
         Owners { of: of.collect() }
     }
 
-    /// The function that this one counts for; `None` if no user can change it.
+    /// The function that the time of `function` counts for; `None` if no user can change that function.
     pub(crate) fn owner(&self, function: FunctionRef) -> Option<FunctionRef> {
         self.of.get(function.0 as usize).copied().flatten()
     }
@@ -60,7 +60,7 @@ impl Owners {
         outwards.find_map(|function| self.owner(function))
     }
 
-    /// The functions that count for this one, itself first.
+    /// The functions whose time counts for `function`; `function` itself comes first.
     pub fn owned_by(&self, function: FunctionRef) -> Vec<FunctionRef> {
         let owned = (0..).zip(&self.of).filter(|(_, owner)| **owner == Some(function));
         let others = owned.map(|(number, _)| FunctionRef(number)).filter(|other| *other != function);

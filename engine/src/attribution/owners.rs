@@ -1,18 +1,19 @@
-//! For advice only: the user's functions in which the time of standard functions is spent. "Make `<u64 as PartialOrd>::lt`
-//! faster first" is not advice; a user can change the function that calls it or has it inlined.
+//! Finds the user's functions (those of the program itself, not of a standard library) in which the time of standard
+//! functions is spent. "Make `<u64 as PartialOrd>::lt` faster first" is not advice; a user can change the function that
+//! calls it or has it inlined.
 //!
-//! [`crate::program::FunctionOrigin`] says which functions are standard. Rows are not changed.
+//! [`crate::program::FunctionOrigin`] says which functions are standard. This is for advice only: rows of reports are not changed.
 
 use crate::program::{FunctionRef, Place, PlaceId, Program};
 use rustc_hash::FxHashMap;
 
-/// A standard function and the user's functions that it works for.
+/// A standard function, and the user's functions that call it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct UsedBy {
     /// Its name.
     pub function: String,
-    /// For samples with it innermost: the user's function nearest on the stack, with its share of the samples. The rest up to
-    /// 1 has no user's function on the stack.
+    /// For samples with this standard function innermost: the nearest user's function on the stack, and its share of
+    /// these samples. If the shares add up to less than 1, the remaining samples have no user's function on the stack.
     pub by: Vec<(String, f64)>,
 }
 
@@ -21,7 +22,7 @@ pub fn used_by(program: &Program) -> Vec<UsedBy> {
     let samples = &program.samples;
     let standard: Vec<bool> = samples.places.iter().map(|place| is_standard_place(program, place)).collect();
     let is_standard = |place: PlaceId| standard.get(place.0 as usize) == Some(&true);
-    // By stack: the standard function innermost, and the nearest user's function.
+    // For a stack: the standard function that is innermost, and the user's function nearest to it.
     let of_stack = |stack: u32| {
         let mut places = samples.stack(stack);
         let (first, innermost) = places.next()?;

@@ -7,15 +7,15 @@ use crate::program::{FunctionRef, Move, Operation, Program, Samples, Thread};
 use crate::time::Ticks;
 use std::iter::Peekable;
 
-/// The program with its compute time divided among calls of the functions that samples show, and without samples. Nothing
-/// else changes. Each operation computes as long as before, so the program runs as before on any number of CPUs. Each probed
-/// function keeps its total time.
+/// The program with its compute time divided among calls of the functions that samples show, and without samples.
+/// Nothing else changes. Each operation computes as long as before, so the program runs as before on any number of
+/// CPUs. Each probed function keeps its total time.
 ///
-/// A stratum (see the module) is divided as in a report. An operation at least as long as the time of one sample gets a part
-/// for each function. A shorter one goes as a whole to the function that is furthest behind its share of the samples. (Ours:
-/// the sum over a stratum is off by at most one such operation, and the program does not grow by the number of functions for
-/// each operation.) So the sums are a report's, with its ±. Which function a short operation belongs to is not known; a
-/// finding says so. The program has passed [`Program::check`].
+/// A stratum (see the module) is divided as in a report. An operation at least as long as the time of one sample gets a
+/// part for each function. A shorter one goes as a whole to the function that is furthest behind its share of the
+/// samples. (This method is longpole's own. The sum over a stratum is off by at most one such operation, and the
+/// program does not grow by the number of functions for each operation.) So the sums are a report's, with its ±. Which
+/// function a short operation belongs to is not known; a finding says so. The program has passed [`Program::check`].
 pub fn with_sampled_calls(mut program: Program) -> Program {
     if program.samples.is_empty() {
         return program;
@@ -62,7 +62,7 @@ fn said(program: &Program) -> Option<Finding> {
 
 /// A stratum whose operations are being distributed among functions.
 struct Giving {
-    /// Ticks of the whole stratum, and of the operations distributed so far.
+    /// Ticks of the stratum as a whole, and of its operations to which time was distributed so far.
     whole: u64,
     given: u64,
     samples: u32,
@@ -131,9 +131,9 @@ struct Writer<'a> {
     operations: Vec<Operation>,
     moves: Vec<Move>,
     stack: Vec<FunctionRef>,
-    /// Index of the first operation that the thread repeats, once it was written.
+    /// Index in the output of the first operation that the thread repeats; `None` until it is written.
     repeats_from: Option<usize>,
-    /// Index behind the last one, likewise.
+    /// Index in the output after the last operation that the thread repeats; `None` until it is written.
     repeats_until: Option<usize>,
 }
 
@@ -205,7 +205,7 @@ impl Writer<'_> {
         }));
     }
 
-    /// Writes the moves within an operation as moves within its pieces.
+    /// Splits moves between CPUs within one operation into moves within the pieces of that operation.
     fn follow<'m>(
         &mut self,
         index: usize,
@@ -215,7 +215,7 @@ impl Writer<'_> {
         if moves.peek().is_none_or(|moved| moved.operation as usize > index) {
             return;
         }
-        // Compute pieces, each with its start as an offset in the operation.
+        // Compute pieces, each with the offset of its start in the operation.
         let mut pieces: Vec<(u32, u64)> = Vec::new();
         let mut before = 0u64;
         for (number, operation) in (first..).zip(self.operations.get(first..).unwrap_or_default()) {

@@ -8,11 +8,11 @@ use rustc_hash::FxHashMap;
 pub struct SampledFunction<'a> {
     /// The function.
     pub function: &'a Function,
-    /// Samples with it on the stack, by thread, the most first.
+    /// Threads whose samples have the function on the stack, with the number of these samples; largest number first.
     pub threads: Vec<(ThreadId, u64)>,
 }
 
-/// All such functions, in the program's order. The program has passed [`Program::check`].
+/// All functions that only samples show, in the program's order. The program must have passed [`Program::check`].
 pub fn sampled_functions(program: &Program) -> Vec<SampledFunction<'_>> {
     let samples = &program.samples;
     let on_stacks: Vec<Vec<u32>> = (0u32..)

@@ -1,4 +1,4 @@
-//! Divides a stratum's time by its samples, with the error.
+//! Divides a stratum's time among rows by the stratum's samples, and computes the possible error.
 
 use super::keys::{Keys, NO_KEY};
 use super::strata::{Strata, Stratum, View};
@@ -12,10 +12,10 @@ const NINETY_FIVE: f64 = 1.96;
 pub(crate) struct Share {
     /// The row.
     pub(crate) key: u32,
-    /// Samples with the row innermost, and the sum of these over the rows before it.
+    /// Number of samples with the row innermost, and that number summed over all earlier rows.
     pub(crate) own: u32,
     pub(crate) own_before: u32,
-    /// Samples with the row anywhere, unless it is open as a probed function.
+    /// Number of samples with the row anywhere on the stack; 0 if a probed function of the row is open.
     pub(crate) within: u32,
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn divide(keys: &Keys, strata: &Strata, stratum: &Stratum) -> Vec<Sha
     shares
 }
 
-/// The rows of these samples, given with their counts, in time that is `top`'s without samples.
+/// Divides time among the rows that the given samples show. Without samples all of that time would belong to `top`.
 pub(crate) fn divide_sampled<'v>(
     keys: &Keys,
     top: u32,
@@ -73,18 +73,18 @@ pub(crate) fn part(whole: i128, count: u32, of: u32) -> i128 {
 pub(crate) struct Errors {
     /// Sum of the variances in all strata.
     variance: f64,
-    /// Number of samples in the shares, and for each the square of the time that one stands for, summed.
+    /// Number of samples in the shares.
     samples: f64,
     squares: f64,
     /// Time with too few samples to be divided: all of it may belong to others.
     undivided: f64,
-    /// Like `samples` and `squares`, for all samples of these strata.
+    /// Like `samples` and `squares`, but for all samples of the strata, not only those in the shares.
     others: f64,
     other_squares: f64,
 }
 
 impl Errors {
-    /// Adds a share: `count` of `of` samples, which together stand for `whole`.
+    /// Adds a share: `count` of a stratum's `of` samples, which together stand for the time `whole`.
     pub(crate) fn add(&mut self, whole: f64, count: u32, of: u32) {
         if of == 0 {
             return;

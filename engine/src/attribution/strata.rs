@@ -1,4 +1,4 @@
-//! Groups compute operations that are alike enough to share their samples, with these samples.
+//! Groups compute operations that are alike into strata: the operations of a stratum share their samples.
 
 use super::keys::{Keys, NO_KEY};
 use crate::program::RunBreaks;
@@ -9,7 +9,7 @@ use std::hash::Hash;
 
 /// Expected samples in a stratum: enough for proportions, few enough for one phase of the program.
 const EXPECTED: f64 = 16.0;
-/// A stratum is divided if it has at least this many samples; otherwise its time stays undivided.
+/// Least number of samples for a stratum to be divided; with fewer samples its time stays undivided.
 const FEWEST: usize = 2;
 
 /// No stratum: the time is not divided.
@@ -21,10 +21,10 @@ pub(crate) struct Strata {
     /// Number of the stratum, by thread and operation; empty without samples.
     slots: Vec<Vec<u32>>,
     pub(crate) strata: Vec<Stratum>,
-    /// Pairs of a view and its count; each stratum has a range of them.
+    /// Pairs of a view's number and its number of samples; each stratum has a range of these pairs.
     seen: Vec<(u32, u32)>,
     views: Vec<View>,
-    /// Compute time with a stratum, and without one.
+    /// Compute time of operations that belong to a stratum.
     pub(crate) divided: Ticks,
     pub(crate) undivided: Ticks,
 }
@@ -39,7 +39,7 @@ pub(crate) struct Stratum {
     seen: (u32, u32),
 }
 
-/// What a sampled stack shows beyond the probes.
+/// What a sampled stack shows in addition to the functions with probes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct View {
     /// The innermost row.
@@ -107,7 +107,7 @@ impl Strata {
     }
 }
 
-/// How long an operation computes; `None` for other operations.
+/// How long a compute operation lasts; `None` for any other operation.
 pub(super) fn computes(operation: &Operation) -> Option<Ticks> {
     match *operation {
         Operation::Exec(length) | Operation::ExecIn(_, length) | Operation::Once(_, length) => Some(length),
@@ -118,12 +118,12 @@ pub(super) fn computes(operation: &Operation) -> Option<Ticks> {
 /// The context of a run: codes of the operations before and after it, and the lock held.
 type Surrounding = (u64, u64, Option<ObjectId>);
 
-/// Compute time that becomes a stratum or part of one.
+/// Compute time of one thread that becomes a stratum or a part of one.
 #[derive(Clone, Debug)]
 struct Chunk {
     top: u32,
     length: u64,
-    /// The chunk that it was joined to; itself if none.
+    /// Number of the chunk that this chunk was joined to; its own number if it was not joined.
     into: u32,
 }
 
@@ -135,14 +135,15 @@ struct Gatherer<'a> {
     views: Views,
     /// Samples as pairs of chunk and view.
     seen: Vec<(u32, u32)>,
-    /// How many times each row is open.
+    /// For each row: how many of its functions' calls are open.
     open: Vec<u32>,
 }
 
 type Kind = (u32, Surrounding);
 
 impl Gatherer<'_> {
-    /// The chunks of a thread's operations, and those that are too short and have no full one of their kind.
+    /// The chunks of a thread's operations, and those chunks that are too short although no full chunk of their kind
+    /// exists.
     fn thread(&mut self, thread: &Thread, samples: &[Sample]) -> (Vec<u32>, Vec<(Kind, u32)>) {
         let mut slots = vec![NO_STRATUM; thread.operations.len()];
         let mut filling: FxHashMap<Kind, u32> = FxHashMap::default();
@@ -194,7 +195,8 @@ impl Gatherer<'_> {
         (slots, self.join_full(filling, &full))
     }
 
-    /// Joins chunks that are too short to the last full one of their kind; returns those whose kind has none.
+    /// Joins each chunk that is too short to the last full chunk of its kind. Returns the short chunks whose kind has
+    /// no full one.
     fn join_full<K: Copy + Eq + Hash>(
         &mut self,
         short: FxHashMap<K, u32>,
@@ -219,7 +221,7 @@ impl Gatherer<'_> {
         2 * octave + u32::from((length >> octave.saturating_sub(1)) & 1 == 1)
     }
 
-    /// Joins chunks of the same kind, in their order; returns those that are still too short.
+    /// Joins chunks of the same kind, in their order. Returns the chunks that are too short even after that.
     fn pool<K: Copy + Eq + Hash>(&mut self, chunks: Vec<(K, u32)>) -> Vec<(K, u32)> {
         let mut filling: FxHashMap<K, u32> = FxHashMap::default();
         let mut full: FxHashMap<K, u32> = FxHashMap::default();
@@ -262,7 +264,7 @@ impl Gatherer<'_> {
         }
     }
 
-    /// Numbers the strata and counts the samples in them.
+    /// Numbers the strata and counts the samples in each.
     fn finish(mut self, mut slots: Vec<Vec<u32>>) -> Strata {
         // Chunks may have been joined in chains: each gets the last one of its chain.
         for chunk in 0..self.chunks.len() {
@@ -313,7 +315,7 @@ fn new_chunk(chunks: &mut Vec<Chunk>, top: u32) -> u32 {
 
 /// Views of sampled stacks, each with a number.
 struct Views {
-    /// By stack: its innermost row, and all its rows once each.
+    /// For each stack: its innermost row, and all its rows without repetition.
     stacks: Vec<(u32, Vec<u32>)>,
     numbers: FxHashMap<View, u32>,
     list: Vec<View>,
@@ -354,10 +356,10 @@ impl Views {
     }
 }
 
-/// A thread's operations that separate its runs.
+/// The operations of a thread that separate its runs of compute operations.
 struct Breaks<'a> {
     thread: &'a Thread,
-    /// Codes of the last such operation passed, and of the next.
+    /// Code of the last separating operation that was passed.
     before: u64,
     after: u64,
     next: usize,
@@ -391,7 +393,7 @@ impl<'a> Breaks<'a> {
 
 /// A code for an operation that ends a run, equal for operations that are alike; 0 for an operation inside a run.
 fn code(operation: &Operation) -> u64 {
-    // As `RunBreaks` decides.
+    // `RunBreaks` decides which operations start a run.
     let mut breaks = RunBreaks::default();
     breaks.starts_run(&Operation::Exec(Ticks(0)));
     breaks.starts_run(operation);

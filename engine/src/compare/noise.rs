@@ -1,16 +1,17 @@
 //! How much the numbers of two recordings of the same program may differ by chance.
 //!
-//! Ours, and an estimate. If a function has the same number of operations in both recordings, they are paired in order, and
-//! each pair's deviation from the mean difference counts as chance: operations that differ by design are not noise. Otherwise
-//! every operation counts as an independent draw from the lengths of its function. A sum of n independent numbers with
-//! variance v has variance n · v. The result is twice its root, which covers 19 of 20 differences.
+//! This estimate is longpole's own. If a function has the same number of operations in both recordings, they are paired
+//! in order, and each pair's deviation from the mean difference counts as chance: operations that differ by design are
+//! not noise. Otherwise every operation counts as an independent draw from the lengths of its function. A sum of n
+//! independent numbers with variance v has variance n · v. The result is twice its root, which covers 19 of 20
+//! differences.
 //!
-//! Numbers of a run are not independent: other programs, the CPUs' frequency and caches slow down stretches of it. So the
-//! sums of its tenths are compared, too (the method of batch means): if they vary more than independent numbers would, the
-//! excess is *drift*. What slows one function slows the others, so the drift of the whole is the sum of its functions'
-//! drifts. Runs of the model with other choices of the scheduler have other lengths; their variance counts in that of the
-//! predicted time. A difference that lasts for a whole run is not covered: only more recordings show it. The sampling error
-//! ([`crate::attribution`]) is added where a row is made.
+//! Numbers of a run are not independent: other programs, the CPUs' frequency and caches slow down stretches of it. So
+//! the sums of its tenths are compared, too (the method of batch means): if they vary more than independent numbers
+//! would, the excess is *drift*. What slows one function slows the others, so the drift of the whole is the sum of its
+//! functions' drifts. Runs of the model with other choices of the scheduler have other lengths; their variance counts
+//! in that of the predicted time. A difference that lasts for a whole run is not covered: only more recordings show it.
+//! The sampling error ([`crate::attribution`]) is added where a row is made.
 
 use crate::cpus::Cpus;
 use crate::critical_path::Weights;
@@ -27,9 +28,10 @@ const FEWEST_IN_A_TENTH: usize = 4;
 /// Twice the standard deviation of a difference, nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Noise {
-    /// For the predicted time, by CPU count.
+    /// Possible difference of the predicted time for each CPU count, nanoseconds.
     pub time_ns: Vec<f64>,
-    /// For functions' self times on the extended critical path, by CPU count and name.
+    /// Possible differences of functions' self times on the extended critical path, nanoseconds: for each CPU count, by
+    /// name.
     pub functions_ns: Vec<FxHashMap<String, f64>>,
 }
 
@@ -63,7 +65,8 @@ pub fn noise(before: &Program, after: &Program, cpus: &[Cpus], model: &Model) ->
 
 /// Numbers by CPU count.
 struct Parts {
-    /// Weight · length of every operation, in order, by the name of its function.
+    /// Products weight · length of all operations of a function, in order, by the function's name; one map for each CPU
+    /// count.
     parts: Vec<FxHashMap<Option<String>, Vec<f64>>>,
     /// The variance of the length of a run with random choices.
     decisions: Vec<f64>,
@@ -97,7 +100,7 @@ impl Visitor for Collector<'_> {
     }
 }
 
-/// Weight · length of every operation, in order, by the name of its function.
+/// Computes the products weight · length of all operations in order, by the name of their function.
 fn parts<'p, const N: usize>(
     program: &'p Program,
     weights: &Weights<'_, N>,
@@ -168,7 +171,8 @@ mod tests {
     use crate::program::{Operation, Program, Thread};
     use crate::time::Ticks;
 
-    /// A run of calls of 1 µs, each multiplied by `slower` at its place in the run (0 to 1), with some noise.
+    /// A run with calls of 1 µs each. `slower` multiplies a call's length; its argument is the call's place in the run,
+    /// from 0 to 1.
     fn run(calls: usize, seed: u64, slower: impl Fn(f64) -> f64) -> Program {
         let mut state = seed;
         let length = |call: usize| {
@@ -188,7 +192,7 @@ mod tests {
         (compared.curve[0].time, compared.functions[0].changes[0])
     }
 
-    /// Other load that comes and goes makes two recordings of one program differ: noise must cover that.
+    /// Other load on the machine that comes and goes makes two recordings of one program differ: noise must cover that.
     #[test]
     fn differences_from_other_load_that_comes_and_goes_are_not_clear() {
         // A part of the run is a tenth slower, in one recording at its beginning, in the others at its end.

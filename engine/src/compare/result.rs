@@ -12,9 +12,9 @@ use std::collections::BTreeMap;
 /// A number before and after, nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct BeforeAfter {
-    /// In the first program.
+    /// Value in the first program, nanoseconds.
     pub before_ns: f64,
-    /// In the second program.
+    /// Value in the second program, nanoseconds.
     pub after_ns: f64,
     /// A difference up to this may be chance: [`super::noise`], and the error of samples. `None` if it is not known.
     pub noise_ns: Option<f64>,
@@ -37,9 +37,11 @@ impl BeforeAfter {
 pub struct Comparison {
     /// Predicted time on each CPU count, in the order asked.
     pub curve: Vec<CurveRow>,
-    /// Functions of either program, by the largest change of their self time on the extended critical path on any CPU count.
+    /// Functions of either program, sorted by the largest change of their self time on the extended critical path on
+    /// any CPU count.
     pub functions: Vec<ItemRow>,
-    /// Locks of either program, by the largest change of computing on the extended critical path while they are held.
+    /// Locks of either program, sorted by the largest change of the computing on the extended critical path while they
+    /// are held.
     pub locks: Vec<ItemRow>,
     /// Findings about the first program, and about the second.
     pub findings: [Vec<Finding>; 2],
@@ -47,7 +49,7 @@ pub struct Comparison {
     pub recorded_cpus: Option<u32>,
 }
 
-/// The predicted time on one CPU count.
+/// The predicted times of both programs on one CPU count.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CurveRow {
     /// The CPU count.
@@ -63,7 +65,7 @@ pub struct CurveRow {
 pub struct ItemRow {
     /// Unique name.
     pub name: String,
-    /// Whether the first program has it, and the second.
+    /// Whether the first program has this function or lock, and whether the second one has it.
     pub there: [bool; 2],
     /// The change on each CPU count, in order.
     pub changes: Vec<BeforeAfter>,

@@ -3,16 +3,16 @@
 //! as before the instant. So the segment's weight gets s(n₋) − s(n₋ + ΣΔ): one term for each instant, depending on the
 //! clusters below the segment.
 //!
-//! As sums over subtrees (ours): take the tree spanned by the clusters and their pairwise common ancestors. A node u with
-//! D(u) = ΣΔ at and below it carries s(n₋) − s(n₋ + D(u)), less the same of its children.
+//! As sums over subtrees (a method of longpole's own): take the tree spanned by the clusters and their pairwise common
+//! ancestors. A node u with D(u) = ΣΔ at and below it carries s(n₋) − s(n₋ + D(u)), less the same of its children.
 
 use crate::schedule::{Forest, Machine, Operations, PointId, Simulation, Vertex};
 use crate::time::Ticks;
 
 /// Runs a simulation to its end.
 ///
-/// Returns the terms of all instants; ticks by the number of threads that execute; and the number of threads that still
-/// execute at the end.
+/// Returns three things: the terms of all instants; ticks by the number of threads that execute; and the number of
+/// threads that still execute at the end.
 pub(super) fn sweep<M: Machine, O: Operations>(
     simulation: &mut Simulation<'_, M, O>,
 ) -> (Vec<Term>, Vec<u64>, u32) {
@@ -40,7 +40,8 @@ pub(super) struct Term {
     pub(super) to: u32,
 }
 
-/// A point with the net change at it, and while walking, at and below it.
+/// A point with its net change at the current instant; while the sweep walks down, the changes below the point are
+/// included.
 #[derive(Clone, Copy, Debug)]
 struct Cluster {
     point: PointId,
@@ -90,8 +91,8 @@ impl Clusters {
         after
     }
 
-    /// Sums changes by point and drops those that are 0. Of many clusters, a point may occur more than once, which `many`
-    /// tolerates.
+    /// Sums changes by point and drops those that are 0. A point may occur more than once in a long list of clusters,
+    /// which `many` tolerates.
     fn gather(&mut self, vertices: &[Vertex]) {
         self.clusters.clear();
         const FEW: usize = 8;
@@ -148,7 +149,7 @@ impl Clusters {
     }
 }
 
-/// Appends a term, unless it is 0 for every CPU count: s is the same for all counts up to 1.
+/// Appends a term unless it is 0 for every CPU count. Its factor s is the same for all counts up to 1.
 fn push(terms: &mut Vec<Term>, point: PointId, from: i64, to: i64) {
     // Some of an instant's changes alone may lead below 0, where a segment of length 0 starts and ends.
     let count = |count: i64| u32::try_from(count.max(1)).unwrap_or(u32::MAX);

@@ -1,6 +1,6 @@
-//! The critical path where time passes without computing: sleeps, devices, and the time until a woken thread acts (ours; see
-//! docs/algorithms.md). In virtual time (work done by each executing thread), the length of such a wait depends on the number
-//! of processors. So each number has a schedule of its own.
+//! The critical path where time passes without computing: sleeps, devices, and the time until a woken thread acts (a
+//! method of longpole's own;  see docs/algorithms.md). In virtual time (work done by each executing thread), the length
+//! of such a wait depends on the number of processors. So each number has a schedule of its own.
 //!
 //! Weights are *steady*: each wait keeps its virtual length in that schedule, and only computations move. They are the
 //! weights of a program in which waits are computations on processors of their own. With s(n) = max(1, n ÷ P), a weight is
@@ -21,13 +21,13 @@ use crate::program::{Operation, Program};
 use crate::schedule::{Charge, Costed, DelayKind, Latency, PointId, Schedule, SharedCpuCosts, Simulation};
 use crate::time::Ticks;
 
-/// A program's schedule on a number of processors, and how its length changes with each computation.
+/// A program's schedule on a limited number of CPUs, and how the schedule's length changes with each compute operation.
 #[derive(Debug)]
 pub struct CostedPath<'a> {
     program: &'a Program,
     cpus: [Cpus; 1],
     schedule: Schedule,
-    /// By point: ∂T/∂length of the step that ends there, times `scale`.
+    /// For each point: ∂T/∂length of the step that ends at the point, multiplied by `scale`.
     weights: Vec<Lane<i64, 1>>,
     scale: i64,
     latencies: Vec<Latency>,
@@ -36,14 +36,14 @@ pub struct CostedPath<'a> {
     executing: Vec<u64>,
 }
 
-/// Waits of one kind, with their contribution to the time.
+/// Waits of one kind, and what they contribute to the predicted time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WeightedWait {
     /// The kind.
     pub of: DelayKind,
     /// Number of waits.
     pub count: u64,
-    /// Sum of their lengths, ticks.
+    /// Sum of the waits' lengths, ticks.
     pub length: Ticks,
     /// Σ weight · virtual length, ticks: their contribution to the predicted time.
     pub weighted: f64,
@@ -103,7 +103,7 @@ impl<'a> CostedPath<'a> {
         (waits, waking)
     }
 
-    /// Timed and device waits with their virtual lengths in this schedule: thread, operation, ticks.
+    /// Waits for timers and devices with their virtual lengths in this schedule: thread, index of the operation, ticks.
     #[cfg(any(test, feature = "synth"))]
     pub fn virtual_lengths(&self) -> impl Iterator<Item = (ThreadId, usize, f64)> + '_ {
         let by_clock = self.latencies.iter().filter(|latency| matches!(latency.of, DelayKind::Clock(_)));
@@ -161,7 +161,8 @@ impl Dilation {
         i64::from(executing).saturating_mul(self.0.1).max(self.0.0)
     }
 
-    /// By point: the weight, times the same number. Parents have smaller numbers than their children.
+    /// For each point: the weight, multiplied by one factor for all points. Parents have smaller numbers than their
+    /// children.
     fn weights(&self, schedule: &Schedule, terms: &[Term], left: u32) -> Vec<Lane<i64, 1>> {
         let forest = &schedule.forest;
         let mut weights = vec![[0]; forest.len()];

@@ -1,12 +1,13 @@
 //! Calls, TET and TETID per function (2001, section 2.2), one pass over the operations of each thread.
 //!
-//! A stack of a thousand frames must not cost a thousand additions for each segment. Let C be the sum of weight · length in
-//! the thread so far. The share of a function between its outermost entry and exit is the difference of C between the two.
+//! A stack of a thousand frames must not cost a thousand additions for each segment. Let C be the sum of weight ·
+//! length in the thread so far. The share of a function between its outermost entry and exit is the difference of C
+//! between the two.
 //!
 //! An entry counts on its thread's first computation at or after the call, or if there is none, on the last one before.
 //!
-//! Where samples tell more than probes, own time of the function on top is summed by stratum instead, and finally divided
-//! ([`crate::attribution`]).
+//! Where samples show more functions than probes do, self time of the function on top is summed by stratum instead, and
+//! finally divided ([`crate::attribution`]).
 
 use super::lanes::{LANES, Lane, Scaled, Sum, add, subtract};
 use super::pieces::Walked;
@@ -20,9 +21,9 @@ use crate::time::Ticks;
 #[derive(Debug)]
 pub struct FunctionTotals<const N: usize = LANES> {
     totals: Vec<Totals<i128, N>>,
-    /// By row: the possible error from samples; empty without samples.
+    /// For each row: the possible error from samples; empty without samples.
     errors: Vec<RowErrors<N>>,
-    /// By object; empty if the program has no locks.
+    /// For each object: weight · length computed while it was held; empty if the program has no locks.
     locks: Vec<Lane<i128, N>>,
 }
 
@@ -172,9 +173,9 @@ impl<const N: usize> FunctionTotals<N> {
 
 /// Computing while locks are held, summed in the same way as computing in functions.
 struct Held<S, const N: usize> {
-    /// By object.
+    /// For each object: the sum of weight · length while it was held.
     totals: Vec<Lane<S, N>>,
-    /// By object: depth at which the current thread holds it.
+    /// For each object: how many times the current thread holds it.
     depth: Vec<u32>,
     /// Objects that the thread holds.
     now: Vec<ObjectId>,
@@ -203,7 +204,7 @@ impl<S: Sum, const N: usize> Held<S, N> {
         }
     }
 
-    /// The thread ends and releases all that it holds.
+    /// Ends a thread, which releases all locks that it holds.
     fn ends(&mut self, so_far: &Lane<S, N>) {
         for object in self.now.drain(..) {
             self.depth[object.0 as usize] = 0;
@@ -224,9 +225,9 @@ struct Walk<'a, S, const N: usize> {
     so_far: Lane<S, N>,
     /// Weight of the current run of computations.
     weight: Lane<S, N>,
-    /// Which parts of runs are on paths, if weights are from paths.
+    /// Which parts of runs are on paths; `None` unless weights are from paths.
     walked: Option<Walked<'a, N>>,
-    /// What an entry in the current run counts: 1 if its weight is not 0.
+    /// How much an entry into a function in the current run counts as a call: 1 if the run's weight is not 0.
     calls: [u64; N],
     /// Whether the thread has computed, so that `weight` is valid.
     computed: bool,
@@ -237,7 +238,7 @@ struct Walk<'a, S, const N: usize> {
     stratum: u32,
     /// Σ weight · length of each stratum.
     strata: Vec<Lane<S, N>>,
-    /// By row: own time that is not divided, for lack of samples; empty without samples.
+    /// For each row: self time that is not divided because there are too few samples; empty without samples.
     undivided: Vec<Lane<S, N>>,
 }
 
@@ -343,7 +344,7 @@ impl<S: Sum, const N: usize> Walk<'_, S, N> {
         self.owned(self.stack.last().copied(), &product);
     }
 
-    /// Adds computing to its stratum if it has one, else to the function on top.
+    /// Adds compute time to its stratum if it has one, else to the function on top of the stack.
     #[inline]
     fn owned(&mut self, top: Option<FunctionRef>, product: &Lane<S, N>) {
         if let Some(sum) = self.strata.get_mut(self.stratum as usize) {

@@ -3,7 +3,7 @@
 use crate::cpus::Cpus;
 use crate::time::Ticks;
 
-/// CPU counts of one sweep.
+/// Number of CPU counts that one sweep computes.
 pub(super) const LANES: usize = 8;
 
 /// P as the factor of scaled numbers. More processors than threads are as good as unlimited.
@@ -24,10 +24,10 @@ pub struct Scaled {
 }
 
 impl Scaled {
-    /// The number itself in nanoseconds; for output only.
+    /// The value in nanoseconds, rounded to a double; for output only.
     pub fn as_ns_f64(self) -> f64 {
         let unit = i128::from(self.scale) * i128::from(Ticks::PER_NS);
-        // Whole and remaining parts separately: exact for whole nanoseconds beyond 2^53 / unit.
+        // The integer part and the remainder are divided separately, which is exact for integers beyond 2^53 / unit.
         (self.value / unit) as f64 + (self.value % unit) as f64 / unit as f64
     }
 }

@@ -1,10 +1,10 @@
 //! Extended critical path (2001, section 2.3): how much each compute operation and each function adds to the time on P
 //! processors, for any P.
 //!
-//! Let n(t) be the number of executing threads on unlimited processors and s(n) = max(n/P, 1). Then T_P = ∫ s(n(t)) dt, and
-//! the weight of an operation is ∂T_P/∂length (one-sided, shortening). The paper computes T_P again for each segment
-//! (`oracle`, for tests). Here, one sweep over the forest of deciding points gives the weights of all operations and all P
-//! (ours; derivation in docs/algorithms.md).
+//! Let n(t) be the number of executing threads on unlimited processors and s(n) = max(n/P, 1). Then T_P = ∫ s(n(t)) dt,
+//! and the weight of an operation is ∂T_P/∂length (one-sided, shortening). The paper computes T_P again for each
+//! segment (`oracle`, for tests). Here, one sweep over the forest of deciding points gives the weights of all
+//! operations and all P (a method of longpole's own;  derivation in docs/algorithms.md).
 //!
 //! Where time passes without computing (sleeps, devices), each P has a schedule of its own: [`CostedPath`]. Recordings run on
 //! the model of a scheduler, and a weight is the part of an operation on the path of that run: [`RunPaths`].

@@ -7,7 +7,7 @@ use crate::program::{Operation, Program, ProgramError, ThreadId};
 use crate::schedule::{Simulation, Step, Vertex};
 use crate::time::Ticks;
 
-/// The weight of one compute operation, found by shortening the operation.
+/// The weight of one compute operation, found by shortening that operation and scheduling the program again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shortened {
     /// Index of the thread.
@@ -66,7 +66,7 @@ fn shorten(operation: &Operation) -> Option<Operation> {
     }
 }
 
-/// For each object and side: the operations in the order in which they took effect.
+/// For each object and side: the threads and operations in the order in which they took effect.
 type Order = Vec<(u8, u32, Vec<(ThreadId, u32)>)>;
 
 fn scheduled(program: &Program, cpus: Cpus) -> Result<(i128, Order), ProgramError> {

@@ -1,5 +1,5 @@
-//! What all CPU counts share: the schedule on unlimited processors, its time by number of executing threads, and the terms of
-//! the weights.
+//! What all CPU counts have in common: the schedule on unlimited CPUs, its time by number of executing threads, and the
+//! terms of the weights.
 
 use super::clusters::{Term, sweep};
 use super::lanes::{LANES, Scaled, scale};

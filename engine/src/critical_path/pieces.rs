@@ -9,7 +9,7 @@ struct Piece {
     /// Start and end in the run, ticks.
     from: u64,
     to: u64,
-    /// Number of times that it is on the path: a background thread repeats operations.
+    /// How many times the piece is on the path: more than once where a background thread repeats operations.
     times: i64,
 }
 
@@ -22,7 +22,7 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    /// From the visits of a path, O(n log n).
+    /// Sorts the visits of a path by run. O(n log n).
     pub(super) fn of(mut visits: Vec<Visit>, runs: usize) -> Pieces {
         visits.sort_unstable();
         let mut pieces: Vec<Piece> = Vec::new();

@@ -17,7 +17,7 @@ pub struct RunPaths<'a, const N: usize> {
     program: &'a Program,
     cpus: [Cpus; 1],
     runs: Runs,
-    /// By thread: the most operations that it executed in any of the runs.
+    /// For each thread: the largest number of operations that it executed in any of the runs.
     done: Vec<usize>,
     pieces: [Pieces; N],
     lengths: [Ticks; N],
@@ -96,8 +96,8 @@ mod tests {
     use super::*;
     use crate::program::{Operation, Thread};
 
-    /// Otherwise a program of 3.1 s is predicted to take "90 ms to 3.1 s", if one of several runs stops in a deadlock of the
-    /// simulation after 90 ms.
+    /// If one of several runs stops in a deadlock of the simulation after 90 ms, its length must not count: a program
+    /// of 3.1 s would be predicted to take "90 ms to 3.1 s".
     #[test]
     fn a_run_that_stops_before_its_end_has_no_length_unless_all_do() {
         let thread = Thread { operations: vec![Operation::Exec(Ticks(100))], ..Thread::default() };

@@ -1,4 +1,4 @@
-//! Sums like those of functions ([`super::function_totals`]), by whole call stack.
+//! Sums like those of functions ([`super::function_totals`]), but for each complete call stack.
 
 use super::lanes::{Lane, add};
 use super::weights::Weights;
@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 /// Stacks of probed functions, without duplicates. Index 0 is the empty stack.
 #[derive(Debug)]
 pub(crate) struct CallTree {
-    /// Index of the stack without its innermost function, and that function.
+    /// For each stack: the index of the stack without its innermost function, and that function.
     nodes: Vec<(u32, Option<FunctionRef>)>,
     numbers: FxHashMap<(u32, FunctionRef), u32>,
 }
@@ -35,19 +35,19 @@ impl CallTree {
     fn put(&mut self, node: u32, function: FunctionRef) -> u32 {
         let nodes = &mut self.nodes;
         *self.numbers.entry((node, function)).or_insert_with(|| {
-            // Not more than operations, whose number fits.
+            // There are at most as many nodes as operations, whose number fits.
             let number = nodes.len() as u32;
             nodes.push((node, Some(function)));
             number
         })
     }
 
-    /// The stack with one more function on top.
+    /// The stack `node` with one more function on top.
     pub(crate) fn below(&self, node: u32, function: FunctionRef) -> u32 {
         self.numbers.get(&(node, function)).copied().unwrap_or(0)
     }
 
-    /// The stack without its innermost function.
+    /// The stack `node` without its innermost function.
     pub(crate) fn above(&self, node: u32) -> u32 {
         self.nodes.get(node as usize).map_or(0, |(above, _)| *above)
     }

@@ -17,7 +17,7 @@ use crate::time::Ticks;
 pub struct Weights<'s, const N: usize = LANES> {
     pub(super) program: &'s Program,
     pub(super) runs: &'s Runs,
-    /// By thread: number of operations executed.
+    /// For each thread: number of operations that it executed.
     pub(super) done: &'s [usize],
     cpus: &'s [Cpus],
     /// The factors of the scaled weights.
@@ -50,14 +50,14 @@ pub struct Segment {
     pub start: Ticks,
     /// End in the same schedule.
     pub end: Ticks,
-    /// The point of its weight.
+    /// The point whose weight is the segment's weight.
     pub point: PointId,
-    /// Length of its run of operations before it.
+    /// Length of the segment's run of operations before the segment, ticks.
     pub offset: Ticks,
 }
 
 impl<'s> Weights<'s> {
-    /// O(points + terms), for one CPU count as for eight.
+    /// Computes the weights in O(points + terms); eight CPU counts take as long as one.
     pub(super) fn of(path: &'s CriticalPath<'s>, cpus: &'s [Cpus]) -> Weights<'s> {
         let mut scales = [1; LANES];
         for (scaled, cpus) in scales.iter_mut().zip(cpus) {
@@ -84,7 +84,7 @@ impl<'s> Weights<'s> {
 }
 
 impl<'s> Weights<'s, 1> {
-    /// Weights by point that were computed before, with their factor `scale`.
+    /// Makes weights of numbers by point that were computed before; `scale` is their factor.
     pub(super) fn given(
         (program, schedule): (&'s Program, &'s Schedule),
         cpus: &'s [Cpus],
@@ -99,7 +99,7 @@ impl<'s> Weights<'s, 1> {
 }
 
 impl<'s, const N: usize> Weights<'s, N> {
-    /// Which parts of each run of compute operations are on the path of each of several runs of the program.
+    /// Weights of several runs of the program: which parts of each run of compute operations are on each run's path.
     pub(super) fn on_paths(
         program: &'s Program,
         runs: &'s Runs,
@@ -118,7 +118,7 @@ impl<'s, const N: usize> Weights<'s, N> {
         segments(self.program, self.runs, self.done)
     }
 
-    /// The CPU counts of these weights.
+    /// The CPU counts for which there are weights, in order.
     pub fn cpus(&self) -> &'s [Cpus] {
         self.cpus
     }

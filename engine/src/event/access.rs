@@ -6,17 +6,17 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Access {
-    /// Changes it atomically.
+    /// Changes the word atomically.
     #[default]
     Atomic,
-    /// A plain store to the word, or some instructions later to its cache line.
+    /// Stores to the word, not atomically; or a few instructions later another store to the word's cache line follows.
     Write,
-    /// Reads it.
+    /// Only reads the word.
     Read,
 }
 
 impl Access {
-    /// Whether it is an atomic change.
+    /// Whether the access is an atomic change.
     #[must_use]
     pub fn is_atomic(&self) -> bool {
         *self == Access::Atomic

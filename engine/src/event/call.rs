@@ -1,4 +1,5 @@
-//! Families of system calls that wait, by their numbers on x86-64 (Linux `arch/x86/entry/syscalls/syscall_64.tbl`).
+//! Families of system calls in which threads wait, by the calls' numbers on x86-64 (Linux
+//! `arch/x86/entry/syscalls/syscall_64.tbl`).
 
 /// What a thread that sleeps in a system call waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -16,20 +16,21 @@ pub struct CodeFact {
     pub build_id: Option<String>,
     /// Offset in the file: of the innermost frame's instruction, for other frames of the byte before the return address.
     pub offset: u64,
-    /// When the place became this code (`CLOCK_MONOTONIC` nanoseconds): a program may make other code at the same address
-    /// later. 0: from the start on.
+    /// Time from which the address has this code (`CLOCK_MONOTONIC` nanoseconds): a program may write other code to the
+    /// same address later. 0: from the start.
     #[serde(skip_serializing_if = "is_zero")]
     pub since_ns: u64,
     /// Name of the function from symbols; `None`: it has no name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
-    /// Offset in the file of its first instruction, if known. Identifies the function, whatever its name.
+    /// Offset in the file of the function's first instruction, if known. It identifies the function, whatever the
+    /// function's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entry: Option<u64>,
-    /// `file:line` of its first line, if debug information gives it.
+    /// `file:line` of the function's first line, if debug information has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub declared: Option<String>,
-    /// `file:line` of the place, in the function itself.
+    /// `file:line` of the place. In inlined code it is the line in the function itself, not in its caller.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<String>,
     /// Functions inlined at this place, the innermost first.
@@ -71,17 +72,17 @@ pub struct CodePlace {
 /// The mappings of processes, for fast look-up of many addresses.
 #[derive(Debug, Default)]
 pub struct CodeMap<'a> {
-    /// By process, in order of time.
+    /// For each process: its mappings in order of time.
     mappings: FxHashMap<u32, Vec<&'a MappingFact>>,
 }
 
 impl<'a> CodeMap<'a> {
-    /// From the mappings in these facts.
+    /// Sorts the mappings in these facts.
     pub fn of(facts: &'a Facts) -> CodeMap<'a> {
         CodeMap::of_mappings(&facts.mappings)
     }
 
-    /// From these mappings.
+    /// Sorts these mappings.
     pub fn of_mappings(all: &'a [MappingFact]) -> CodeMap<'a> {
         let mut mappings: FxHashMap<u32, Vec<&MappingFact>> = FxHashMap::default();
         for mapping in all {
@@ -95,7 +96,8 @@ impl<'a> CodeMap<'a> {
 
     /// The mapping at a process's address at a time, and the offset in its file.
     ///
-    /// It is the latest one by then, or else the first later one, since a mapping is noticed some time after it was made.
+    /// The mapping is the latest one at that time, or else the first later one, since a mapping is noticed some time
+    /// after it was made.
     pub fn at(&self, pid: u32, address: u64, time_ns: u64) -> Option<(&'a MappingFact, u64)> {
         let holds = |mapping: &&&MappingFact| (mapping.start..mapping.end).contains(&address);
         let all = self.mappings.get(&pid)?;
@@ -106,7 +108,7 @@ impl<'a> CodeMap<'a> {
     }
 }
 
-/// Names of places, for look-up at a time.
+/// Names of places in code, for look-up by place and time.
 #[derive(Debug, Default)]
 pub struct CodeNames<'a> {
     named: FxHashMap<Key<'a>, &'a CodeFact>,
@@ -118,7 +120,7 @@ pub struct CodeNames<'a> {
 type Key<'a> = (&'a str, Option<&'a str>, u64);
 
 impl<'a> CodeNames<'a> {
-    /// From these facts. Of two for the same place and time, the later one in the list is used.
+    /// Sorts these facts. If two facts have the same place and time, the later one in the list is used.
     pub fn of(all: &'a [CodeFact]) -> CodeNames<'a> {
         let mut names = CodeNames::default();
         for code in all {
@@ -139,7 +141,7 @@ impl<'a> CodeNames<'a> {
         names
     }
 
-    /// The fact about a place of a mapping at a time: the latest one by then, or else the first later one.
+    /// The fact about a place in a mapping at a time: the latest fact at that time, or else the first later one.
     pub fn at(&self, mapping: &MappingFact, offset: u64, time_ns: u64) -> Option<&'a CodeFact> {
         let key = (mapping.path.as_str(), mapping.build_id.as_deref(), offset);
         let Some(versions) = self.reused.get(&key) else { return self.named.get(&key).copied() };
@@ -147,7 +149,7 @@ impl<'a> CodeNames<'a> {
         versions.get(by_then.saturating_sub(1)).copied()
     }
 
-    /// When the code at a place changed, ascending.
+    /// Times at which the code at a place changed, ascending, nanoseconds.
     pub fn changes(&self, mapping: &MappingFact, offset: u64) -> Vec<u64> {
         let key = (mapping.path.as_str(), mapping.build_id.as_deref(), offset);
         let versions = self.reused.get(&key).map_or(&[][..], Vec::as_slice);

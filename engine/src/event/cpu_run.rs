@@ -1,4 +1,4 @@
-//! Additional runs of the recorded command on other numbers of CPUs, which show the cost of its work there.
+//! Additional runs of the recorded command on other numbers of CPUs. They show what its work costs there.
 
 use crate::json::is_zero;
 use serde::{Deserialize, Serialize};
@@ -7,16 +7,16 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CpuRun {
-    /// Number of CPUs that it could use.
+    /// Number of CPUs that the run could use.
     pub cpus: u32,
     /// Index among the runs on this number of CPUs, from 0. Runs with the same index were made one after the other.
     #[serde(skip_serializing_if = "is_zero_number")]
     pub round: u32,
-    /// Time from its start to its end, nanoseconds.
+    /// Time from the run's start to its end, nanoseconds.
     pub time_ns: u64,
-    /// CPU time of all its threads, nanoseconds.
+    /// CPU time of all threads of the run, nanoseconds.
     pub cpu_ns: u64,
-    /// Time for which other programs or a hypervisor used its CPUs, nanoseconds.
+    /// Time for which other programs or a hypervisor used the run's CPUs, nanoseconds.
     #[serde(skip_serializing_if = "is_zero")]
     pub others_ns: u64,
     /// Samples of running threads, in all functions.
@@ -33,7 +33,7 @@ pub struct CpuRun {
 pub struct FunctionSamples {
     /// Its name.
     pub name: String,
-    /// Samples in it.
+    /// Number of samples in the function.
     pub samples: u64,
 }
 

@@ -31,7 +31,7 @@ pub struct Facts {
     pub threads: Vec<ThreadFact>,
     /// Functions that have or had probes. The key is `FunctionFact::id`; ids may be missing.
     pub functions: Vec<FunctionFact>,
-    /// What lies at the addresses in records: synchronization objects, and places of code that used them.
+    /// What lies at addresses in records: a synchronization object, or a place in code that used one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<AddressFact>,
     /// Cost of a hit of a function probe, to be subtracted from compute time. `None`: not known and not subtracted.
@@ -46,8 +46,8 @@ pub struct Facts {
     /// The time between two ticks of the kernel's clock, ns. At a tick, the kernel checks whether a time slice is over.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tick_ns: Option<u64>,
-    /// The same, if idle CPUs of this kernel only sometimes ask other CPUs for waiting threads, and then again at the next
-    /// tick. `None`: they take a waiting thread at once.
+    /// The tick after which an idle CPU asks other CPUs for waiting threads again, ns, if the kernel's idle CPUs ask
+    /// only sometimes. `None`: they take a waiting thread at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_tick_ns: Option<u64>,
     /// Hundredths of a CPU that control groups allowed the program when recording began, a container's limit (`cpu.max`).
@@ -60,7 +60,7 @@ pub struct Facts {
     /// Binaries with probed functions: their paths, and what is missing of their symbols.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub modules: Vec<ModuleFact>,
-    /// How stacks were sampled; `None`: not at all.
+    /// How stacks were sampled; `None`: no stacks were sampled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sampling: Option<SamplingFact>,
     /// Executable mappings of sampled processes: the code behind addresses in stacks.
@@ -85,24 +85,25 @@ pub struct Facts {
 pub struct MappingFact {
     /// Host process id (tgid).
     pub pid: u32,
-    /// When it was first seen (`CLOCK_MONOTONIC` nanoseconds); 0: at the start. A later mapping replaces it at the same
-    /// addresses.
+    /// Time at which longpole first saw the mapping (`CLOCK_MONOTONIC` nanoseconds); 0: at the start. A later mapping
+    /// replaces this one where their addresses overlap.
     #[serde(skip_serializing_if = "is_zero")]
     pub since_ns: u64,
     /// First address.
     pub start: u64,
-    /// First address after it.
+    /// First address after the mapping.
     pub end: u64,
     /// Offset in the file of `start`.
     pub file_offset: u64,
-    /// Path, as the process saw it. Without a file: `[vdso]` and the like, or empty for unnamed memory.
+    /// Path of the mapped file, as the process saw it. Without a file: `[vdso]` and the like, or empty for unnamed
+    /// memory.
     pub path: String,
     /// Build-id of the file, lower-case hexadecimal, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub build_id: Option<String>,
 }
 
-/// What lies at an address of a process. After an exec, a process has new facts.
+/// What lies at an address of a process. After an exec, the process has new facts of this kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AddressFact {
@@ -119,7 +120,7 @@ pub struct AddressFact {
     /// Code: `file:line` of the call, if debug information gives it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub location: Option<String>,
-    /// Path of the binary around the address, as the process saw it.
+    /// Path of the binary that contains the address, as the process saw it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub module: Option<String>,
     /// Build-id of that binary, lower-case hexadecimal.
@@ -130,7 +131,7 @@ pub struct AddressFact {
     pub linked: Option<u64>,
 }
 
-/// One process.
+/// One recorded process.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProcessFact {
@@ -138,9 +139,10 @@ pub struct ProcessFact {
     pub pid: u32,
     /// Short name.
     pub comm: String,
-    /// Path of the executable, as the process sees it.
+    /// Path of the process's executable, as the process sees it.
     pub executable: String,
-    /// Its ids in PID namespaces below the first one, the innermost last. Empty: it is in the first one.
+    /// The process's ids in PID namespaces below the first one, the innermost last. Empty: the process is in the first
+    /// one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub inner_pids: Vec<u32>,
 }
@@ -159,20 +161,21 @@ pub struct ThreadFact {
     pub comm: String,
     /// Its state when /proc was read.
     pub state: ThreadState,
-    /// When /proc was read (`CLOCK_MONOTONIC` nanoseconds); later than `Facts::start_ns`.
+    /// Time at which /proc was read (`CLOCK_MONOTONIC` nanoseconds); later than `Facts::start_ns`.
     pub seen_ns: u64,
-    /// CPU time used by then (/proc schedstat), ns, if readable.
+    /// CPU time that the thread had used at `seen_ns` (/proc schedstat), ns, if readable.
     pub cpu_time_ns: Option<u64>,
     /// Its nice value, if readable.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nice: Option<i8>,
-    /// The CPUs that it may use, ascending; empty: not known.
+    /// The CPUs that the thread may use, ascending; empty: not known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cpus: Vec<u32>,
-    /// The thread that it waits for, if found at the recording's end.
+    /// The thread that this one waits for, if found at the recording's end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub awaits: Option<AwaitedThread>,
-    /// What earlier events proved about it at `Facts::start_ns`. Set by a sliding window; /proc does not have it.
+    /// What earlier events proved about the thread at `Facts::start_ns`. A sliding window sets it; /proc does not have
+    /// it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<Box<ThreadBefore>>,
 }
@@ -185,18 +188,18 @@ pub struct ThreadBefore {
     pub condition: Condition,
     /// A waking is recorded whose sleep is not known yet; it may end none.
     pub woken: bool,
-    /// The futex that it waits for, or was about to wait for at the time of that waking.
+    /// The futex that the thread waits for, or was about to wait for when it was woken.
     pub futex: Option<FutexFact>,
-    /// It is runnable because it was pre-empted, not because it was woken.
+    /// The thread is runnable because it was pre-empted, not because it was woken.
     pub preempted: bool,
-    /// Its exit was recorded, but not yet its last switch.
+    /// The thread's exit was recorded, but not yet its last switch.
     pub exiting: bool,
     /// Function records were lost, so an exit without an entry proves nothing about earlier times.
     pub functions_lost: bool,
-    /// Its stacks with their open frames, the first one first. There are several with coroutines, or after signals on their
-    /// own stack.
+    /// The thread's stacks with their open frames. There are several with coroutines, or after signals on a stack of
+    /// their own.
     pub stacks: Vec<StackFact>,
-    /// Indices in `stacks` of the active ones, the caller's first.
+    /// Indices in `stacks` of the active stacks, the caller's first.
     pub active_stacks: Vec<u32>,
 }
 
@@ -207,11 +210,11 @@ pub enum Condition {
     /// No event since events became complete: the first one will tell the state.
     #[default]
     Unseen,
-    /// As `Unseen`, after a contradiction.
+    /// Like `Unseen`, after a contradiction.
     UnseenSinceContradiction,
-    /// As `Unseen`, after a gap.
+    /// Like `Unseen`, after a gap.
     UnseenSinceGap,
-    /// As `Unseen`. It was not listed at the start, and its birth was not recorded.
+    /// Like `Unseen`. The thread was not listed at the start, and its birth was not recorded.
     UnseenNotListed,
     /// Forked, but not yet woken for the first time.
     Forked,
@@ -227,11 +230,11 @@ pub enum Condition {
         /// The kernel's `TASK_*` bits.
         task_state: u32,
     },
-    /// In a gap.
+    /// The thread's events are missing because of a gap.
     Gap,
 }
 
-/// One stack of a thread.
+/// One stack of a thread, with its open frames.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StackFact {
@@ -243,12 +246,12 @@ pub struct StackFact {
     pub frames: Vec<FrameFact>,
 }
 
-/// One open frame.
+/// One open frame of a probed function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FrameFact {
     /// Function number.
     pub function: FunctionId,
-    /// Stack pointer at its first instruction.
+    /// Stack pointer at the function's first instruction.
     pub stack_pointer: u64,
 }
 
@@ -256,7 +259,7 @@ pub struct FrameFact {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ThreadState {
-    /// On a CPU or waiting for one (`R`).
+    /// The thread is on a CPU or waiting for one (`R`).
     Running,
     /// Asleep (`S`, `D`).
     Sleeping,
@@ -267,40 +270,41 @@ pub enum ThreadState {
     Unknown,
 }
 
-/// One probed function.
+/// One function with probes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FunctionFact {
     /// The number in the kernel's records.
     pub id: FunctionId,
-    /// Demangled name, or `module+0xoffset` without one. Not always unique.
+    /// Demangled name of the function, or `module+0xoffset` without one. Not always unique.
     pub name: String,
-    /// File name of its module.
+    /// File name of the function's module.
     pub module: String,
-    /// File offset of its first instruction.
+    /// Offset in the file of the function's first instruction.
     pub offset: u64,
-    /// `file:line`, if debug information gives it.
+    /// `file:line` of the function, if debug information has it.
     pub location: Option<String>,
-    /// Whether its exits have probes. If not, only stack pointers tell when it ended.
+    /// Whether the function's exits have probes. Without them only stack pointers show when a call ended.
     pub exits_probed: bool,
-    /// The kernel must single-step its first instruction, which makes a hit more expensive ([`HitCosts::entry_stepped`]).
+    /// Whether the kernel must single-step the function's first instruction, which makes a hit more expensive
+    /// ([`HitCosts::entry_stepped`]).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub entry_stepped: bool,
-    /// The kernel must single-step the instructions at its exits ([`HitCosts::exit`]). Otherwise an exit is assumed to cost
-    /// as much as an entry.
+    /// Whether the kernel must single-step the instructions at the function's exits ([`HitCosts::exit`]). If not, an
+    /// exit is assumed to cost as much as an entry.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub exits_stepped: bool,
 }
 
-/// How the window ended, with numbers from /proc and the loss counters to check it.
+/// The end of the window, with numbers from /proc and the loss counters to check the records.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WindowEnd {
     /// Last instant up to which events are complete (`CLOCK_MONOTONIC` nanoseconds).
     pub end_ns: u64,
-    /// Threads alive at the end, with their CPU time.
+    /// Threads alive at the end, each with its CPU time.
     pub threads: Vec<ThreadFact>,
-    /// Records that were lost or left out.
+    /// Counts of records that were lost or not recorded on purpose.
     pub loss: LossCounts,
     /// The cost of the recording.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -318,7 +322,7 @@ pub struct WindowEnd {
     /// Requests over sockets; `None`: not counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests: Option<Requests>,
-    /// What other programs used of the CPUs; `None`: not measured.
+    /// CPU time that other programs used; `None`: not measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub others: Option<OtherPrograms>,
     /// Data for which the session file had no room.
@@ -334,11 +338,11 @@ pub struct PendingOperation {
     pub pid: u32,
     /// Host thread id.
     pub tid: u32,
-    /// When it began (`CLOCK_MONOTONIC` nanoseconds).
+    /// Time at which the operation began (`CLOCK_MONOTONIC` nanoseconds).
     pub began_ns: u64,
     /// Address of the object.
     pub object: u64,
-    /// The mutex, if it is a condition wait.
+    /// Address of the mutex if the operation is a wait for a condition variable.
     pub second: u64,
     /// Return address of the call.
     pub caller: u64,
@@ -346,7 +350,7 @@ pub struct PendingOperation {
     pub operation: u16,
 }
 
-/// Most frames kept of a stack, the innermost ones.
+/// Largest number of frames kept of a stack; the innermost ones are kept.
 pub const MOST_FRAMES: usize = 127;
 
 /// Number of the newest stacks that later samples may refer to. After this many others, the same stack gets a new number.
@@ -355,9 +359,9 @@ pub const STACKS_AT_ONCE: u32 = 1 << 16;
 /// Something that the user side did or noticed at an instant of the recording.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Note {
-    /// When (`CLOCK_MONOTONIC` nanoseconds).
+    /// Time of the note (`CLOCK_MONOTONIC` nanoseconds).
     pub time_ns: u64,
-    /// What happened.
+    /// What the note reports.
     pub kind: NoteKind,
 }
 
@@ -377,19 +381,19 @@ impl Note {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoteKind {
-    /// These functions lose their probes from here on: their time counts for their callers.
+    /// These functions have no probes from here on: their time counts for their callers.
     ProbesOff {
         /// Function numbers.
         functions: Vec<FunctionId>,
-        /// Calls per second of each function, in the same order, if they were too many; 0: another reason. Empty: a user
-        /// asked.
+        /// Calls per second of each function, in the same order, if there were too many; 0: another reason. Empty: a
+        /// user asked to remove the probes.
         rates: Vec<u64>,
     },
-    /// These functions have probes from here on: the budget allows them.
+    /// These functions have probes from here on, because the budget allows that.
     ProbesOn {
         /// Function numbers.
         functions: Vec<FunctionId>,
-        /// The process that has just got these probes, without having had them before; `None`: all processes.
+        /// The process that has just got these probes for the first time; `None`: all processes.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pid: Option<u32>,
     },
@@ -397,12 +401,13 @@ pub enum NoteKind {
     Stack {
         /// Its number, not 0. Numbers ascend and are unique; none is [`STACKS_AT_ONCE`] or more below the latest.
         id: u32,
-        /// The process of its addresses.
+        /// The process to which the addresses belong.
         pid: u32,
         /// User-space addresses, the innermost first: the instruction, then return addresses. For a function interrupted by a
         /// signal, the instruction plus one. At most [`MOST_FRAMES`].
         frames: Vec<u64>,
-        /// It has more frames than these. A sample that came before its stack does not have this flag itself.
+        /// Whether the stack has more frames than these. A sample recorded before its stack does not have this flag
+        /// itself.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         cut: bool,
     },
@@ -414,7 +419,7 @@ pub enum NoteKind {
         pid: u32,
         /// Address of the word, not 0.
         address: u64,
-        /// How the word was used.
+        /// How the instruction used the word.
         #[serde(default, skip_serializing_if = "Access::is_atomic")]
         access: Access,
     },
@@ -426,7 +431,7 @@ pub enum NoteKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call: Option<u32>,
     },
-    /// Events of this process (0: of all) are incomplete from `time_ns` to `until_ns`.
+    /// Events of a process are incomplete from `time_ns` to `until_ns`.
     Gap {
         /// Process; 0 for all.
         pid: u32,
@@ -442,11 +447,12 @@ pub enum NoteKind {
     },
     /// Processes that ended before they got function probes, so that their calls are missing.
     ///
-    /// The same as a [`GapReason::NotProbed`] of each, in one note: a program may start thousands of processes in a second.
+    /// This one note stands for a [`GapReason::NotProbed`] of each process: a program may start thousands of processes
+    /// in a second.
     EndedUnprobed {
         /// Their ids, each once. They began at [`Note::time_ns`] or later.
         pids: Vec<u32>,
-        /// By then all had ended (`CLOCK_MONOTONIC` nanoseconds).
+        /// Time at which all these processes had ended (`CLOCK_MONOTONIC` nanoseconds).
         until_ns: u64,
     },
 }
@@ -474,7 +480,7 @@ pub enum GapReason {
     OperationsOff {
         /// A [`probe_abi::SyncFamily`] as a number.
         family: u8,
-        /// They never had probes, because of the result of a trial; `None`: they lost their probes.
+        /// Result of the trial because of which the functions never got probes; `None`: they had probes and lost them.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tried: Option<OperationsTried>,
     },

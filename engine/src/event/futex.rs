@@ -27,9 +27,10 @@ fn is_none_of_several(words: &u32) -> bool {
     *words == 0
 }
 
-/// The thread that can end a wait in a futex call, by the program's memory: a mutex's holder, or a thread that is joined.
+/// The thread that can end a wait in a futex call, by the program's memory: a mutex's holder, or a thread that is
+/// joined.
 ///
-/// Words that are no mutex may look like one.
+/// A word may look like a mutex without being one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AwaitedThread {
     /// The call in which a thread waits.
@@ -48,7 +49,7 @@ pub fn awaited_futex(call: Call) -> Option<FutexFact> {
     futex_waits(operation).then_some(FutexFact { word: call.argument0, operation, words: 0 })
 }
 
-/// The futex for which a thread leaves its CPU; the first one of several words.
+/// The futex for which a thread leaves its CPU; if the thread waits for several words, the first one.
 pub fn futex_of_sleeper(switch: &Switch) -> Option<FutexFact> {
     let call = switch.prev_call;
     if call.number == FUTEX_WAITV_CALL {
@@ -59,7 +60,8 @@ pub fn futex_of_sleeper(switch: &Switch) -> Option<FutexFact> {
     awaited_futex(call)
 }
 
-/// The futex that the woken thread waited for, if the waking tells; of several words, the one that woke it.
+/// The futex that the woken thread waited for, if the record of the waking has it. Of several words, it is the one that
+/// woke the thread.
 pub fn futex_of_wakee(waking: &Waking) -> Option<FutexFact> {
     let call = waking.wakee_call;
     if call.number == FUTEX_WAITV_CALL {
@@ -69,7 +71,7 @@ pub fn futex_of_wakee(waking: &Waking) -> Option<FutexFact> {
     awaited_futex(call)
 }
 
-/// Names of the commands by number, and whether they wait.
+/// Names of the futex commands by number, and whether a command waits.
 const COMMANDS: [(&str, bool); 14] = [
     ("futex", true),
     ("futex wake", false),
@@ -101,8 +103,8 @@ pub fn futex_name(operation: u32) -> &'static str {
 mod tests {
     use super::*;
 
-    /// Of several words, a sleeper's record has the first one, and its waking has the word that woke it. Old recordings have
-    /// none, and neither have records of memory that could not be read.
+    /// If a thread waits for several futex words, the sleeper's record has the first one, and its waking has the word
+    /// that woke it. Old recordings have no words, and neither have records of memory that could not be read.
     #[test]
     fn of_several_futex_words_the_first_is_the_sleeper_s_and_one_the_wakee_s() {
         use probe_abi::{Header, Kind};

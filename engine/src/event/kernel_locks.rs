@@ -18,7 +18,7 @@ pub struct KernelLocks {
 }
 
 impl KernelLocks {
-    /// The waits of a part of the recording with this share of its records, assuming an even distribution.
+    /// The part of the waits that belongs to a share of the records, assuming that waits are distributed evenly.
     pub(crate) fn scaled(mut self, share: f64) -> KernelLocks {
         let part = |whole: &mut u64| *whole = (*whole as f64 * share) as u64;
         for waits in &mut self.waits {
@@ -45,7 +45,8 @@ pub struct KernelLockWaits {
     pub count: u64,
     /// Total time of the waits, nanoseconds.
     pub total_ns: u64,
-    /// Time that threads spun in them, nanoseconds of CPU time. For the rest they slept or were runnable.
+    /// Time for which threads spun in these waits, nanoseconds of CPU time. In the remaining time they slept or were
+    /// runnable.
     #[serde(skip_serializing_if = "is_zero")]
     pub spun_ns: u64,
     /// Time of the longest wait, nanoseconds.

@@ -3,13 +3,13 @@
 use crate::json::is_zero;
 use serde::{Deserialize, Serialize};
 
-/// Records that were lost or left out, by reason.
+/// Counts of records that were lost or not recorded on purpose, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LossCounts {
     /// The ring was full.
     pub dropped: u64,
-    /// The kernel did not run its program (re-entry, recursion limit).
+    /// The kernel did not run the eBPF program (re-entry, recursion limit).
     pub missed: u64,
     /// Lost synchronization operations of a launched command's threads: the threads were faster than the reader.
     pub operations: u64,
@@ -18,8 +18,8 @@ pub struct LossCounts {
     pub operations_short: u64,
     /// Left out on purpose: mutex operations of a process's only thread that were too frequent for the overhead goal.
     pub operations_left_out: u64,
-    /// Counted instead of recorded: whole pairs of an uncontended acquisition and its release, of a thread that was faster
-    /// than the reader and whose ring was nearly full.
+    /// Mutex operations that were counted but not recorded: pairs of an uncontended acquisition and its release. The
+    /// thread was faster than the ring reader, and its ring was nearly full.
     #[serde(skip_serializing_if = "is_zero")]
     pub operations_counted: u64,
     /// Counted instead of recorded: operations of threads that may no longer read the clock or call the kernel, where

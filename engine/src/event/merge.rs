@@ -30,16 +30,16 @@ pub const DISORDER_NS: u64 = 100_000_000;
 /// Records out of order for which a ring keeps memory; it is rarely needed.
 const MUCH_SWAPPED: usize = 1024;
 
-/// Records that the merger left out or missed.
+/// Counts of records that the merger did not release, or that never reached it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OrderCounts {
     /// Records released so far.
     pub released: u64,
-    /// Records left out because newer ones might have been released already.
+    /// Records not released because newer ones might have been released already.
     pub late: u64,
-    /// Records left out because their number had already come.
+    /// Records not released because their number had already come.
     pub duplicates: u64,
-    /// Numbers that never came in time, those of `late` records included. An independent count of
+    /// Numbers whose records never came in time, `late` records included. This is an independent count of
     /// [`super::LossCounts::dropped`], not to be added to it.
     pub missing: u64,
 }
@@ -62,7 +62,7 @@ pub(super) type Key = (u64, u16, i64);
 struct Ring {
     /// Records in order; those slightly out of order were inserted at their place.
     ordered: Queue,
-    /// Records whose place in `ordered` is too far from its end.
+    /// Records whose place in `ordered` is too far from the end of `ordered` to be inserted.
     swapped: BinaryHeap<Reverse<Waiting>>,
     bound_ns: u64,
     cpus: Cpus,
@@ -71,7 +71,7 @@ struct Ring {
 /// Numbers seen so far, by CPU. Most rings have one CPU, or the same CPU as before.
 #[derive(Clone, Debug, Default)]
 struct Cpus {
-    /// By CPU, ascending.
+    /// For each CPU, ascending: the numbers seen.
     sequences: Vec<(u16, Sequence)>,
     /// Index of the entry that was used last.
     last: usize,
@@ -207,9 +207,10 @@ impl Merger {
         ring.insert(number, record, &mut self.blocks);
     }
 
-    /// Declares that all further records of this ring are newer than `up_to_ns`: the caller read the clock, then emptied it.
+    /// Declares that all further records of this ring are newer than `up_to_ns`: the caller read the clock, then
+    /// emptied it.
     ///
-    /// Without it, a quiet ring would hold up the others.
+    /// Without this call, a ring without records would delay the records of all other rings.
     pub fn drained(&mut self, ring: usize, up_to_ns: u64) {
         if let Some(ring) = self.rings.get_mut(ring) {
             ring.bound_ns = ring.bound_ns.max(up_to_ns.saturating_sub(self.disorder_ns));
@@ -250,7 +251,7 @@ impl Merger {
         records
     }
 
-    /// The same as [`Merger::finish`], one record at a time.
+    /// Does what [`Merger::finish`] does, passing on one record at a time.
     pub fn finish_to(&mut self, sink: &mut impl FnMut(&Record)) {
         for ring in &mut self.rings {
             ring.bound_ns = u64::MAX;
@@ -284,7 +285,7 @@ impl Merger {
         self.blocks.bytes().saturating_add((swapped * size_of::<Waiting>()) as u64)
     }
 
-    /// Counts of records released, left out or missed so far.
+    /// Counts of records released, dropped or missing so far.
     pub fn counts(&self) -> OrderCounts {
         self.counts
     }
@@ -328,7 +329,7 @@ impl Merger {
 
 fn gap(cpu: u16, time_ns: u64, until_ns: u64, lost: u64) -> Note {
     let kind = if cpu == Header::NO_CPU {
-        // Only operations have no CPU; each ring numbers its own.
+        // Only the library's operations have no CPU number; each of its rings numbers its own records.
         NoteKind::Gap { pid: 0, cpu: None, until_ns, lost, reason: GapReason::OperationsLost }
     } else {
         NoteKind::Gap { pid: 0, cpu: Some(cpu), until_ns, lost, reason: GapReason::RingFull }
@@ -410,7 +411,7 @@ mod tests {
         assert_eq!(merger.take_notes(), [Note { time_ns: 100, kind: gap }]);
     }
 
-    /// A ring that is full from the start loses records before its first one.
+    /// If a ring is full from the start, records before its first one are lost.
     #[test]
     fn records_lost_before_the_first_one_are_a_gap_if_the_start_is_known() {
         let mut merger = Merger::with_disorder(2, 5).numbered_from(Some(40));

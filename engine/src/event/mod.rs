@@ -57,7 +57,7 @@ pub use sync_effect::{Effect, SyncObject, effect, may_wait, meaning};
 
 use probe_abi::Record;
 
-/// A whole recording: the kernel's records in time order, and the facts.
+/// A recording: the kernel's records in time order, and the facts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recording {
     /// State at the start of the window, function table, losses.

@@ -1,25 +1,25 @@
-//! Which programs that were not recorded used CPUs meanwhile.
+//! Programs that were not recorded but used CPUs during the recording.
 
 use serde::{Deserialize, Serialize};
 
-/// What other programs used of the machine's CPUs while one was recorded.
+/// CPU time that other programs used on this machine during the recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OtherPrograms {
-    /// For how long that was measured, nanoseconds.
+    /// Length of the time in which other programs were measured, nanoseconds.
     pub measured_ns: u64,
-    /// Those that used most, the largest first. Longpole itself is not among them.
+    /// The programs that used most CPU time, the largest first. Longpole itself is not among them.
     pub programs: Vec<OtherProgram>,
 }
 
-/// One of them.
+/// A program that was not recorded.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OtherProgram {
-    /// Short name of its processes.
+    /// Short name of the program's processes.
     pub name: String,
-    /// How many processes there are of this name.
+    /// How many processes of this name there are.
     pub processes: u32,
-    /// CPU time of all of them, nanoseconds (the kernel counts it in ticks of 10 ms).
+    /// CPU time of all processes of this name, nanoseconds (the kernel counts it in ticks of 10 ms).
     pub cpu_ns: u64,
 }

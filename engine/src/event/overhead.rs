@@ -1,24 +1,24 @@
-//! The cost of recording: of one probe hit, and of a whole recording.
+//! The cost of recording: of one probe hit, and of a complete recording.
 
 use serde::{Deserialize, Serialize};
 
 /// CPU time of one probe hit in its thread, measured on the recorded machine at the start of the recording.
 ///
-/// A hit is a trap into the kernel, the program that writes the record, and the return. The record's time is read during the
-/// hit: the hit begins `before_ns` before it and ends `after_ns` after it.
+/// A hit is a trap into the kernel, the program that writes the record, and the return. The record's time is read
+/// during the hit: the hit begins `before_ns` before that time and ends `after_ns` after it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HitCost {
-    /// From the thread's own code to the record's time, nanoseconds.
+    /// Time from the thread's own code to the record's time, nanoseconds.
     pub before_ns: u32,
-    /// From the record's time to the thread's own code, nanoseconds.
+    /// Time from the record's time back to the thread's own code, nanoseconds.
     pub after_ns: u32,
     /// Width of the range that contains half of the measured hits, nanoseconds.
     pub spread_ns: u32,
 }
 
 impl HitCost {
-    /// The whole hit, nanoseconds.
+    /// Length of a hit from beginning to end, nanoseconds.
     pub fn total_ns(&self) -> u64 {
         u64::from(self.before_ns) + u64::from(self.after_ns)
     }
@@ -39,8 +39,8 @@ pub struct HitCosts {
     pub exit: HitCost,
 }
 
-/// The cost of a recording or of a part of it. All fields but the budget are sums: the difference of two is the cost in
-/// between.
+/// The cost of a recording or of a part of it. All fields but the budget are sums: subtracting an earlier value gives
+/// the cost since then.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Overhead {
@@ -56,15 +56,17 @@ pub struct Overhead {
     pub hit_ns: u64,
     /// Scheduler and other kernel events written.
     pub events: u64,
-    /// CPU time of the kernel programs for these events, as far as the kernel reports it, nanoseconds.
+    /// CPU time of the kernel programs that write these events, as far as the kernel reports it, nanoseconds.
     pub event_ns: u64,
     /// Synchronization operations recorded by the library in the processes; not among the events.
     pub operations: u64,
-    /// CPU time of recording these operations in their threads, nanoseconds, extrapolated from measured calls.
+    /// CPU time that the program's threads spend on recording synchronization operations, nanoseconds, extrapolated
+    /// from measured calls.
     pub operation_ns: u64,
-    /// Mutex operations left out in the processes; the other counts do not include them.
+    /// Mutex operations that the library did not record on purpose; the other counts do not include them.
     pub left_out: u64,
-    /// CPU time in their threads of deciding whether to record them, as measured there, nanoseconds.
+    /// CPU time that the program's threads spend on deciding whether to record an operation, nanoseconds, as measured
+    /// there.
     pub left_out_ns: u64,
     /// Stacks taken as samples; not among the events.
     pub samples: u64,
@@ -77,7 +79,7 @@ pub struct Overhead {
     pub collector_ns: u64,
     /// The part of `collector_ns` that unwinding of samples took.
     pub unwinding_ns: u64,
-    /// CPU time of all other programs on the machine and of hypervisors meanwhile, nanoseconds.
+    /// CPU time of all other programs on the machine and of hypervisors during the recording, nanoseconds.
     pub others_ns: u64,
 }
 
@@ -104,9 +106,8 @@ impl Overhead {
         self.operation_ns.saturating_add(self.left_out_ns)
     }
 
-    /// The base of shares, nanoseconds: the recorded processes' CPU time, or one CPU for the whole length if that is more.
-    ///
-    /// In a program that mostly sleeps, nobody notices a share of its little CPU time.
+    /// The time of which costs are shares, nanoseconds: the recorded processes' CPU time, or one CPU for the length of
+    /// the recording if that is more. In a program that mostly sleeps, nobody notices a share of its little CPU time.
     pub fn base_ns(&self) -> u64 {
         self.target_ns.max(self.wall_ns)
     }
@@ -133,7 +134,7 @@ impl Overhead {
         self.budget_ppm.map(|ppm| f64::from(ppm) / 1e6)
     }
 
-    /// The cost of a part of the recording with this share of its records.
+    /// The cost of a part of the recording that has this share of its records.
     pub fn scaled(&self, share: f64) -> Overhead {
         let part = |count: u64| (count as f64 * share).round() as u64;
         Overhead {
@@ -189,7 +190,8 @@ fn ratio(part_ns: u64, of_ns: u64) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// Otherwise the recording of a program that sleeps is reported to cost 74 %.
+    /// The cost of recording a program that sleeps must be a share of one CPU: as a share of the program's little CPU
+    /// time it would be reported as 74 %.
     #[test]
     fn the_cost_s_share_is_of_the_target_s_cpu_time_or_of_one_cpu() {
         let asleep =
@@ -215,12 +217,12 @@ mod tests {
     }
 }
 
-/// Result of a trial of a family's functions, before any of them has probes.
+/// Result of a trial of a family's functions before any function of the family has probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OperationsTried {
     /// Calls per second of the process's CPU time; `None`: they could not be counted.
     pub calls: Option<u64>,
-    /// What probes would cost, in millionths of the process's CPU time.
+    /// Estimated cost of probes, in millionths of the process's CPU time.
     pub cost_ppm: u64,
 }
 
@@ -228,7 +230,7 @@ pub struct OperationsTried {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LineTransfer {
-    /// If one thread alone uses the line.
+    /// Time of an access if one thread alone uses the line, picoseconds.
     pub alone_ps: u64,
     /// If another CPU wants the line, and with some work between changes: without it, a CPU changes a line several times
     /// before another one gets it.
@@ -241,6 +243,6 @@ pub struct LineTransfer {
 pub struct IdleWake {
     /// Median time from the waker's call to the first instruction of the woken thread, ns.
     pub latency_ns: u64,
-    /// Median additional time of the waker's call, compared with waking a thread on its own CPU, ns.
+    /// Median additional time of the waker's call compared with waking a thread on the waker's own CPU, ns.
     pub cost_ns: u64,
 }

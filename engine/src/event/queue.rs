@@ -1,5 +1,6 @@
-//! Records of one ring that wait for release, in order. They are in blocks from a pool that all rings share. So memory
-//! depends on the records that wait now, not on each ring's maximum, and a reused block is still in the caches.
+//! The records of one ring that wait for release, in order. Records are stored in blocks from a pool that all rings
+//! share. So memory depends on the records that wait now, not on each ring's maximum, and a reused block is still in
+//! the caches.
 
 use super::merge::Key;
 use probe_abi::Record;
@@ -7,11 +8,11 @@ use std::collections::VecDeque;
 
 /// Records in a block: some kilobytes.
 const BLOCK: usize = 64;
-/// Most empty blocks that are kept.
+/// Largest number of empty blocks that are kept for reuse.
 const KEPT: usize = 256;
 
-/// A record and its unwrapped number. The rest of its key is in the record: ten thousands of these are in caches that the
-/// program could use.
+/// A record and its number, unwrapped to 64 bits. The other parts of its sort key are read from the record. The entry
+/// is kept small, since tens of thousands of them take cache space from the recorded program.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiting {
     pub number: i64,
@@ -43,7 +44,7 @@ impl Ord for Waiting {
     }
 }
 
-/// The empty blocks, and the number of used ones.
+/// The empty blocks, and the number of blocks in use.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Blocks {
     free: Vec<Vec<Waiting>>,
@@ -114,7 +115,7 @@ impl Queue {
         Some(waiting)
     }
 
-    /// Inserts a record in order, if its place is at most `near` places before the end; otherwise returns it.
+    /// Inserts a record in order if its place is at most `near` places before the end; otherwise returns the record.
     pub fn insert_near_end(
         &mut self,
         waiting: Waiting,
@@ -139,7 +140,7 @@ impl Queue {
         Ok(())
     }
 
-    /// One more than the last place, counted from the beginning of the first block.
+    /// One more than the last occupied place, counted from the beginning of the first block.
     fn end(&self) -> usize {
         self.blocks.back().map_or(0, |last| (self.blocks.len() - 1) * BLOCK + last.len())
     }

@@ -24,7 +24,8 @@ impl ReadWrite {
 /// Bytes from the first to the last futex word of a C library's read-write lock (glibc's `__pthread_rwlock_arch_t`:
 /// `__readers` at 0, `__wrphase_futex` at 8, `__writers_futex` at 12).
 const REACH_OF_C: u64 = 12;
-/// The same for Rust (`std::sys::sync::rwlock::futex`: `state` at 0, `writer_notify` at 4).
+/// Bytes from the first futex word to the last in Rust's read-write lock (`std::sys::sync::rwlock::futex`: `state` at
+/// 0, `writer_notify` at 4).
 const REACH_OF_RUST: u64 = 4;
 
 /// The mode in which a function waits for a read-write lock, and the bytes from such a lock's first futex word to its last.
@@ -42,7 +43,7 @@ pub fn read_write_wait(function: &str) -> Option<(ReadWrite, u64)> {
         };
         return Some((mode, REACH_OF_C));
     }
-    // Other crates have functions of these names, but not in a module with these names.
+    // Other crates have functions of these names, but in other modules.
     let is_rust = has("rwlock") && has("futex");
     let mode = match () {
         () if is_rust && has("read_contended") => ReadWrite::Reading,

@@ -26,7 +26,7 @@ pub struct Requests {
     pub dropped_connections: u64,
 }
 
-/// The requests that a process answered at a port, or sent to one.
+/// The requests that a process answered at a port, or sent to a port.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RequestSums {
@@ -42,19 +42,19 @@ pub struct RequestSums {
     pub address: [u8; 4],
     /// Requests whose answer has begun. Several that were sent together count as one.
     pub count: u64,
-    /// Time in the socket before a thread read them, summed, nanoseconds; 0 if sent.
+    /// Time in the socket before a thread read the requests, summed, nanoseconds; 0 for requests that the process sent.
     pub queued_ns: u64,
     /// Time from then, or from sending, until the answer began, summed, nanoseconds.
     pub answered_ns: u64,
-    /// Time from an answer until the next request on its connection, summed, nanoseconds.
+    /// Time from an answer until the next request on the same connection, summed, nanoseconds.
     pub between_ns: u64,
-    /// Number of requests that came after an answer on their connection.
+    /// Number of requests that followed an answer on the same connection.
     pub again: u64,
     /// Time that the `again` requests took, summed, nanoseconds.
     pub again_ns: u64,
-    /// Longest time of one request, queued and answered together, nanoseconds.
+    /// Longest time of one request, from its arrival to its answer, nanoseconds.
     pub longest_ns: u64,
-    /// Histogram of these times, without zeros at the end ([`probe_abi::request_bucket`]).
+    /// Histogram of the requests' times, without zeros at the end ([`probe_abi::request_bucket`]).
     pub buckets: Vec<u64>,
 }
 
@@ -89,7 +89,8 @@ impl RequestSums {
         if self.count == 0 { 0.0 } else { self.all_ns() as f64 / self.count as f64 }
     }
 
-    /// Upper bound of the time of this part of the requests, nanoseconds: the end of a bucket, at most a quarter too long.
+    /// The quantile `part` (0 to 1) of the requests' times, nanoseconds: the end of a histogram bucket, at most a
+    /// quarter too long.
     pub fn quantile_ns(&self, part: f64) -> u64 {
         let all = self.buckets.iter().fold(0u64, |sum, count| sum.saturating_add(*count));
         let wanted = (all as f64 * part).ceil().max(1.0) as u64;

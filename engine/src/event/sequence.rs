@@ -14,12 +14,13 @@ pub(super) struct Hole {
     pub(super) from_ns: u64,
     /// Time of the record after the hole.
     pub(super) until_ns: u64,
-    /// Numbers below the first one seen: such records may still come, but it is not known whether they exist.
+    /// Whether the missing numbers lie below the first number seen: such records may still come, but it is not known
+    /// whether they exist.
     guessed: bool,
 }
 
 impl Hole {
-    /// How many numbers are missing.
+    /// How many numbers are missing in this hole.
     pub(super) fn missing(&self) -> u64 {
         u64::try_from(self.last.saturating_sub(self.first)).unwrap_or(0).saturating_add(1)
     }
@@ -28,7 +29,7 @@ impl Hole {
 /// Numbers below a CPU's first record that may still come, swapped.
 const BEFORE_FIRST: i64 = 1024;
 
-/// The numbers seen of one CPU.
+/// The numbers seen so far of one CPU.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sequence {
     /// Highest number so far, unwrapped to 64 bits, and the time of its record.
@@ -81,13 +82,14 @@ impl Sequence {
     }
 
     fn see_first(&mut self, sequence: u32, time_ns: u64) -> i64 {
-        // More than half of all numbers above `first` would mean below it, which cannot be: `first` is not used.
+        // More than half of all numbers above `first` would mean that the number lies below it. That is impossible, so
+        // `first` is not used.
         let known = self.first.filter(|first| sequence.wrapping_sub(*first) < 1 << 31);
         let hole = match known {
             Some(first) => {
                 let before = i64::from(sequence.wrapping_sub(first));
                 let first = i64::from(first);
-                // They may be from any time before.
+                // The missing records may be from any earlier time.
                 Hole { first, last: first + before - 1, from_ns: 0, until_ns: time_ns, guessed: false }
             }
             None => {
@@ -109,7 +111,8 @@ impl Sequence {
         number
     }
 
-    /// Count of missing numbers between the highest one seen and `next`, if any. If none was seen, all are missing.
+    /// Number of missing records between the highest number seen and `next`, if any. If no number was seen, all are
+    /// missing.
     pub(super) fn missing_after_last(&self, next: u32) -> Option<u64> {
         let missing = match self.highest {
             Some((highest, _)) => next.wrapping_sub(highest as u32).wrapping_sub(1),
@@ -124,7 +127,7 @@ impl Sequence {
         self.highest.map_or(0, |(_, time_ns)| time_ns)
     }
 
-    /// Removes holes that no record in time can fill, and passes those of real records to `lost`.
+    /// Removes holes that no record can fill any more, and passes the holes of records that surely existed to `lost`.
     pub(super) fn settle(&mut self, bound_ns: u64, mut lost: impl FnMut(Hole)) {
         if self.holes.iter().all(|hole| hole.until_ns >= bound_ns) {
             return;
@@ -177,7 +180,7 @@ mod tests {
             };
             assert_eq!(seen(&[0, 1]), []);
             assert_eq!(seen(&[3, 4]), [(0, 10, 3)]);
-            // The record in between came at 20, after both at 10.
+            // The missing record came at 20, after its two neighbours at 10.
             assert_eq!(seen(&[3, 0, 4]), [(10, 10, 2)], "swapped");
         }
     }

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The subject of such work.
+/// What the work of the kernel or a runtime is for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SupportSubject {
@@ -26,7 +26,7 @@ pub enum SupportSubject {
     Compilation,
     /// Converting objects to bytes for another process, and back.
     Serialization,
-    /// `malloc`, `free` and their families.
+    /// Memory allocation: `malloc`, `free` and their families.
     Allocation,
 }
 
@@ -117,7 +117,7 @@ impl SupportSubject {
         matches!(self, Memory | Waiting | Files | Network | Processes | Other)
     }
 
-    /// Whether all work below such a function counts, system calls and other functions included.
+    /// Whether all work below such a function counts, including system calls and other functions.
     pub fn is_whole(self) -> bool {
         use SupportSubject::{Compilation, GarbageCollection, Serialization};
         matches!(self, GarbageCollection | Compilation | Serialization)

@@ -1,4 +1,4 @@
-//! What each synchronization operation does, in one table for all users.
+//! The effect of each synchronization operation, in one table for all users.
 
 use probe_abi::{SyncFamily, SyncOperation};
 use std::fmt;
@@ -9,11 +9,11 @@ use std::fmt;
 )]
 #[strum(serialize_all = "lowercase")]
 pub enum SyncObject {
-    /// One thread at a time.
+    /// Only one thread at a time holds the object.
     Mutex,
     /// Threads wait for a signal.
     Condition,
-    /// One writer, or any number of readers.
+    /// Either one writer or any number of readers hold the object.
     RwLock,
     /// A mutex whose waiters keep a CPU busy.
     #[strum(serialize = "spin lock")]
@@ -32,7 +32,7 @@ impl SyncObject {
         self.into()
     }
 
-    /// The family of its operations, which are recorded together.
+    /// The family of the object's operations, which are recorded together.
     pub const fn family(self) -> SyncFamily {
         match self {
             SyncObject::Mutex | SyncObject::Condition => SyncFamily::Mutex,
@@ -62,7 +62,7 @@ impl fmt::Display for SyncObject {
     }
 }
 
-/// What an operation does if it succeeds.
+/// What an operation changes if it succeeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Creates the object.
@@ -78,18 +78,18 @@ pub enum Effect {
     },
     /// Releases a lock.
     Give,
-    /// Waits for a signal, and releases the mutex meanwhile.
+    /// Waits for a signal, with the mutex released until then.
     Await,
-    /// Signals one waiter, or all.
+    /// Signals one waiter, or all waiters.
     Signal,
     /// Waits until all threads have come.
     Meet,
-    /// Takes one from the count.
+    /// Takes one from the semaphore's count.
     TakeOne {
         /// Fails instead of waiting.
         tries: bool,
     },
-    /// Adds one to the count.
+    /// Adds one to the semaphore's count.
     AddOne,
     /// Runs code once; other threads wait for it.
     RunOnce,
@@ -136,7 +136,7 @@ pub const fn meaning(operation: SyncOperation) -> (Option<SyncObject>, Effect) {
         S::SpinUnlock => (SyncObject::SpinLock, Effect::Give),
         S::SemaphoreInit => (SyncObject::Semaphore, Effect::Made),
         S::SemaphoreDestroy => (SyncObject::Semaphore, Effect::Gone),
-        // A name opened twice is one semaphore, and other threads may still use it when it is closed.
+        // Opening one name twice gives one semaphore, and other threads may still use it after one thread closes it.
         S::SemaphoreOpen | S::SemaphoreClose => (SyncObject::Semaphore, Effect::Other),
         S::SemaphoreWait | S::SemaphoreTimedWait => (SyncObject::Semaphore, Effect::TakeOne { tries: false }),
         S::SemaphoreTryWait => (SyncObject::Semaphore, Effect::TakeOne { tries: true }),
@@ -149,12 +149,12 @@ pub const fn meaning(operation: SyncOperation) -> (Option<SyncObject>, Effect) {
     (Some(object), effect)
 }
 
-/// What an operation does if it succeeds.
+/// What an operation changes if it succeeds.
 pub const fn effect(operation: SyncOperation) -> Effect {
     meaning(operation).1
 }
 
-/// Whether an operation may sleep or spin for its object. Releases may, too, though they only wake others.
+/// Whether a thread may sleep or spin in this operation. Releases count too, although they only wake other threads.
 pub const fn may_wait(operation: SyncOperation) -> bool {
     match meaning(operation) {
         (object, Effect::Give) => !matches!(object, Some(SyncObject::SpinLock)),

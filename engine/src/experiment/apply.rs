@@ -19,7 +19,7 @@ pub struct Changed<'p> {
     pub model: Cow<'p, Model>,
 }
 
-/// Applies these changes one after the other. `owners` are those of the program with its samples.
+/// Applies these changes one after the other. `owners` must be from the program with its samples.
 ///
 /// # Errors
 /// The first change that cannot be made.
@@ -46,7 +46,7 @@ pub fn apply<'p>(
     Ok(changed)
 }
 
-/// The program with these changes; changes of the machine are ignored.
+/// Returns the program with these changes; changes of the machine are ignored.
 ///
 /// # Errors
 /// The first change that cannot be made.

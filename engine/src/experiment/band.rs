@@ -1,5 +1,5 @@
-//! The error of a gain (ours): the change is simulated again with other choices of the scheduler and other latencies; the
-//! errors of samples and of the model are added.
+//! The error of a gain (a method of longpole's own): the change is simulated again with other choices of the scheduler
+//! and other latencies; the errors of samples and of the model are added.
 
 use super::trials::Trial;
 use crate::cpus::Cpus;
@@ -8,7 +8,7 @@ use crate::cpus::Cpus;
 const RUNS: u32 = 4;
 const FEWER_RUNS: u32 = 2;
 const MANY_OPERATIONS: usize = 200_000;
-/// With more operations a run takes too long, so there are no further ones.
+/// With more operations a run takes too long, so the program is run only once.
 const MOST_OPERATIONS: usize = 1_000_000;
 
 /// Error by what the model lacks, caches above all: as a part of the gain, and at least as a share of the time. Chosen

@@ -1,4 +1,4 @@
-//! Functions take their CPU time on another number of CPUs.
+//! Changes functions' CPU time to the time that they take on another number of CPUs.
 
 use super::edit::EditError;
 use crate::cpus::Cpus;

@@ -1,4 +1,4 @@
-//! Divides computing of one thread among several.
+//! Divides the computing of one thread among several threads.
 
 use crate::attribution::Owners;
 use crate::program::{CallWalk, FunctionRef, Operation, Program, Thread};
@@ -13,12 +13,13 @@ pub struct ComputePart {
     pub from: u64,
     /// End, likewise.
     pub to: u64,
-    /// Only computing that counts for this function; `None`: all of it.
+    /// Only computing that counts for this function; `None`: all computing of the thread.
     pub function: Option<FunctionRef>,
 }
 
 impl ComputePart {
-    /// Computing that counts for a function, in the thread with most of it; `None`: no thread computes any.
+    /// Computing that counts for a function, in the thread with most of it. `None`: no thread computes for the
+    /// function.
     pub fn of_function(program: &Program, owners: &Owners, function: FunctionRef) -> Option<ComputePart> {
         let computed = |thread: &Thread| {
             let mut walk = CallWalk::default();
@@ -35,8 +36,8 @@ impl ComputePart {
     }
 }
 
-/// Shortens the part as if `among` threads computed it at once. The added threads are not simulated: they are taken to have
-/// nothing else to do.
+/// Shortens this part of a thread's computing as if `among` threads did it at once. The added threads are not
+/// simulated: they are assumed to have nothing else to do.
 pub(super) fn divide(program: &mut Program, owners: &Owners, part: &ComputePart, among: usize) {
     let Some(thread) = program.threads.get_mut(part.thread) else { return };
     let share = 1.0 / among.max(1) as f64;

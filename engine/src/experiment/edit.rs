@@ -10,24 +10,26 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum Edit {
-    /// Self time of these functions is multiplied by this factor; 0 is no time.
+    /// The self time of these functions is multiplied by this factor; 0 means that they take no time.
     #[strum(serialize = "faster")]
     Scale(Vec<FunctionRef>, f64),
-    /// This part of the calls of a C library function that calls the kernel remains; each call takes as long as before.
+    /// Only this share of the calls of a C library function that calls the kernel is made; each remaining call takes as
+    /// long as before.
     FewerCalls(FunctionRef, f64),
-    /// The lock becomes this many locks, of which each acquisition takes one, drawn by chance.
+    /// The lock is split into this number of locks. Each acquisition takes one of them, drawn at random.
     SplitLock(ObjectId, u32),
-    /// Computing of the function under one of these locks moves before the lock is taken.
+    /// Computing of the function under one of these locks moves before the acquisition of the lock.
     MoveOut(FunctionRef, Vec<ObjectId>),
-    /// Of this many threads that wait for the lock, one syncs a file under it for all.
+    /// One of this number of threads that wait for the lock syncs a file under the lock for all of them.
     GroupCommit(ObjectId, u32),
     /// Every thread finds these locks free.
     FreeLocks(Vec<ObjectId>),
-    /// Every thread finds these locks, an interpreter's own, free: at most this is what processes in place of threads gain.
+    /// Every thread finds these locks, which belong to an interpreter, free. That is the largest gain of processes in
+    /// place of threads.
     Processes(Vec<ObjectId>),
     /// A part of one thread's computing is divided among this many threads.
     Divide(ComputePart, usize),
-    /// More threads like these: their computing is divided among all, except under a lock.
+    /// More threads like these are started: their computing is divided among all of them, except under a lock.
     #[strum(serialize = "one_more_thread")]
     MoreThreads {
         /// Indices of the threads in the program.
@@ -37,8 +39,8 @@ pub enum Edit {
         /// The locks under which nothing is divided; `None`: any lock.
         under: Option<Vec<ObjectId>>,
     },
-    /// More threads like these, which mostly sleep: their sleeping is divided among all, except under a lock or with a
-    /// permit. Computing stays as it is.
+    /// More threads like these, which mostly sleep, are started. Their sleeping is divided among all of them, except
+    /// under a lock or with a permit. Computing stays as it is.
     #[strum(serialize = "more_sleepers")]
     MoreSleepers {
         /// Indices of the threads in the program.
@@ -65,7 +67,7 @@ pub enum Edit {
         semaphore: ObjectId,
         /// Permits before the change.
         now: u32,
-        /// Permits after it.
+        /// Number of permits after the change.
         then: u32,
     },
     /// Waiting for these devices takes no time.
@@ -77,22 +79,23 @@ pub enum Edit {
     FreeIo,
     /// No thread sleeps or waits for a timer.
     NoSleeps,
-    /// These threads, which sleep and then poll for work, find it at once: an upper bound on the gain of waking them instead.
+    /// These threads sleep and then poll for work; now they find work at once. That is an upper bound on the gain of
+    /// waking them instead.
     NoPolling(Vec<usize>),
     /// A thread that waits for a spin lock yields its CPU.
     NoSpinning,
-    /// A thread that spins for another one continues at once.
+    /// A thread that busy-waits for another thread continues at once.
     NoSpunWaits,
     /// Threads that take turns work at the same time.
     NoTurns,
-    /// Threads that share one cache line get one line each.
+    /// Threads that share one cache line get a line each.
     OwnLines {
         /// Index of the line in [`crate::program::Recorded::lines`].
         line: usize,
         /// Whether each thread uses its own words of the line (false sharing).
         is_false: bool,
     },
-    /// All functions take their CPU time on this many CPUs, as runs of the command show it.
+    /// All functions take the CPU time that they need on this number of CPUs, as runs of the command show it.
     #[strum(serialize = "share_less")]
     CostAsOn(u32),
     /// The kernel or the runtime does none of this support work.
@@ -102,12 +105,12 @@ pub enum Edit {
         /// Its subject.
         subject: SupportSubject,
     },
-    /// Where all waiting threads are woken and all but one find nothing to do, only one is woken; index of the object in
-    /// [`crate::program::Recorded::objects`].
+    /// Where all waiting threads are woken and all but one find nothing to do, only one is woken. The number is the
+    /// index of the object in [`crate::program::Recorded::objects`].
     WakeOne(usize),
     /// Waking threads and putting them on CPUs takes no time.
     FreeHandOver,
-    /// This many CPUs.
+    /// The machine has this number of CPUs.
     Cpus(Cpus),
     /// No limit by control groups on CPU time.
     NoQuota,
@@ -131,7 +134,7 @@ impl Edit {
         )
     }
 
-    /// Whether it gains by letting threads run at the same time, and not by making them compute less.
+    /// Whether the change gains time by letting threads run at the same time, not by making them compute less.
     pub(crate) fn needs_cpus(&self) -> bool {
         match self {
             Edit::FreeLocks(_)
@@ -186,13 +189,14 @@ impl Edit {
         }
     }
 
-    /// Of changes with the same gain, the one with the smallest number is reported: the simplest to make.
+    /// Rank of the change by effort: of changes with the same gain, the one with the smallest rank is reported, as the
+    /// simplest to make.
     pub(crate) fn order(&self) -> u32 {
         match self {
             Edit::FreeLocks(_) | Edit::Processes(_) | Edit::SplitLock(..) | Edit::MoveOut(..) => 0,
             Edit::GroupCommit(..) => 0,
             Edit::Permits { .. } => 0,
-            // Work of a runtime has one cause, work of the kernel many.
+            // A runtime's work has one cause, the kernel's work many.
             Edit::LessSupportWork { subject, .. } if subject.is_kernels() => 2,
             Edit::OwnLines { .. } | Edit::WakeOne(_) | Edit::LessSupportWork { .. } => 1,
             Edit::FreeDevices(_) | Edit::NoSyncs | Edit::FreeIo => 1,
@@ -210,7 +214,7 @@ impl Edit {
         }
     }
 
-    /// Whether the same sentence describes both.
+    /// Whether the same sentence describes both changes.
     pub(crate) fn is_worded_like(&self, other: &Edit) -> bool {
         let threads = |edit: &Edit| match edit {
             Edit::MoreThreads { threads, .. } | Edit::FewerThreads { threads, .. } => threads.len(),
@@ -251,12 +255,12 @@ pub enum EditError {
     Replayed(String),
     /// The program has nothing that the change applies to.
     NothingToChange(&'static str),
-    /// The gain of this change is a bound computed from a run.
+    /// The gain of this change is only computed as a bound, never simulated.
     NotSimulated,
 }
 
 impl EditError {
-    /// What to do about it; one line.
+    /// How the user can correct the request; one line.
     pub fn hint(&self) -> &'static str {
         match self {
             EditError::Factor => {

@@ -3,7 +3,8 @@
 use crate::program::{ObjectId, Operation, Program};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Computing of a thread between two points at which others wait for it: thread, first and last operation, ticks.
+/// The computing of a thread between two points at which other threads wait for it: thread, first and last operation,
+/// ticks.
 struct Stretch {
     thread: usize,
     from: usize,
@@ -11,18 +12,18 @@ struct Stretch {
     computed: u64,
 }
 
-/// Threads of a group are alike if each computes at least this part of their mean; one that computes less does something
-/// else, too.
+/// Threads of a group are alike if each computes at least this share of their mean. A thread that computes less must
+/// have other work, too.
 const SHARES: f64 = 0.25;
-/// They are uneven if one computes more than this many times their mean.
+/// Threads are uneven if one of them computes more than this multiple of their mean.
 const UNEVEN: f64 = 1.1;
 
-/// Divides computing evenly in groups of stretches, each thread in the first kind that has it:
+/// Divides computing evenly in groups of stretches, each thread in the first of these kinds that contains it:
 /// - stretches up to the same turn of a barrier;
 /// - whole lives of threads that one thread creates and joins;
 /// - whole lives of the groups `alike`, which may meet at a barrier that is not recorded.
 ///
-/// Returns the thread that exceeded its group's mean most; `None`: nothing was uneven.
+/// Returns the thread whose computing exceeded its group's mean most; `None`: nothing was uneven.
 pub(super) fn even(program: &mut Program, alike: &[Vec<usize>]) -> Option<usize> {
     let mut turns: FxHashMap<(ObjectId, u32), Vec<Stretch>> = FxHashMap::default();
     let mut groups: Vec<Vec<Stretch>> = Vec::new();
@@ -101,12 +102,13 @@ pub(super) fn even(program: &mut Program, alike: &[Vec<usize>]) -> Option<usize>
     most.map(|(_, thread)| thread)
 }
 
-/// The thread that exceeds its group's mean most, in the groups of `even`.
+/// The thread whose computing exceeds its group's mean most, in the groups that `even` uses.
 pub(crate) fn most_to_do(program: &Program, alike: &[Vec<usize>]) -> Option<usize> {
     even(&mut program.clone(), alike)
 }
 
-/// Whole lives of a group of threads, if all compute a good part of the mean and one clearly more.
+/// The computing of a group of threads during their whole lives, if each computes a good part of the mean and one
+/// clearly more.
 fn uneven(program: &Program, group: &[usize]) -> Option<Vec<Stretch>> {
     let whole = |thread: &usize| {
         let operations = &program.threads.get(*thread)?.operations;
@@ -120,7 +122,7 @@ fn uneven(program: &Program, group: &[usize]) -> Option<Vec<Stretch>> {
     (most > UNEVEN * mean && least >= SHARES * mean).then_some(all)
 }
 
-/// Whether threads that do the same may wait for one of them that computes more.
+/// Whether threads that do the same work may wait for one of them that computes more.
 pub(crate) fn is_uneven(program: &Program, group: &[usize]) -> bool {
     uneven(program, group).is_some()
 }
@@ -140,7 +142,7 @@ fn computes(operation: &Operation) -> Option<u64> {
     }
 }
 
-/// Whether threads interact at this operation, so that one may wait for another.
+/// Whether threads interact at this operation, so that one thread may wait for another.
 pub(crate) fn is_meeting(operation: &Operation) -> bool {
     matches!(
         operation,

@@ -5,9 +5,10 @@ use crate::program::{EdgeId, ObjectId, Operation, Program};
 use crate::time::Ticks;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// `kept` of these threads remain and share the work of all evenly. A thread that awaited a removed one now awaits the edge
-/// that this one had awaited last. The kept threads no longer spin for each other, as if all came at the same time: an upper
-/// bound. Removed threads still take and give permits and tokens, but compute nothing.
+/// Removes all but `kept` of these threads, which then share the work of all evenly. A thread that awaited a removed
+/// thread now awaits the edge that the removed thread awaited last. The kept threads no longer spin for each other, as
+/// if all arrived at the same time, so the gain is an upper bound. Removed threads still take and give permits and
+/// tokens, but compute nothing.
 pub(super) fn fewer_threads(program: &mut Program, threads: &[usize], kept: usize) -> Result<(), EditError> {
     if kept == 0 || kept >= threads.len() {
         return Err(EditError::NothingToChange("the program has no more threads than that"));
@@ -58,7 +59,8 @@ pub(super) fn fewer_threads(program: &mut Program, threads: &[usize], kept: usiz
     Ok(())
 }
 
-/// First threads that create others of the group, which may do part of their work; then those that compute most.
+/// Orders threads by importance: first those that create others of the group, since these may do part of their work;
+/// then those that compute most.
 fn by_importance(program: &Program, threads: &[usize]) -> Vec<usize> {
     let members: FxHashSet<usize> = threads.iter().copied().collect();
     let starts = |thread: usize| {
@@ -76,7 +78,7 @@ fn factor(each: f64, computed: f64) -> f64 {
     if computed > 0.0 { each / computed } else { 1.0 }
 }
 
-/// Edges that these threads release and for which other threads spin.
+/// Edges that these threads release and for which other threads busy-wait.
 fn spun_for(program: &Program, threads: &[usize]) -> FxHashSet<EdgeId> {
     let threads = threads.iter().filter_map(|thread| program.threads.get(*thread));
     let released = threads.flat_map(|thread| &thread.operations).filter_map(|operation| match operation {
@@ -111,7 +113,7 @@ fn is_token(operation: &Operation) -> bool {
     )
 }
 
-/// How many of these threads reach each barrier.
+/// For each barrier: how many of these threads reach it.
 fn barriers(program: &Program, threads: &[usize]) -> FxHashMap<ObjectId, u32> {
     let mut count: FxHashMap<ObjectId, u32> = FxHashMap::default();
     for thread in threads.iter().filter_map(|thread| program.threads.get(*thread)) {
@@ -126,7 +128,8 @@ fn barriers(program: &Program, threads: &[usize]) -> FxHashMap<ObjectId, u32> {
     count
 }
 
-/// By edge that a removed thread released: the edge that it had awaited last before; `None`: none.
+/// For each edge that a removed thread released: the edge that this thread had awaited last before that; `None`: it had
+/// awaited none.
 struct Awaited(FxHashMap<EdgeId, Option<EdgeId>>);
 
 impl Awaited {
@@ -147,7 +150,7 @@ impl Awaited {
         Awaited(before)
     }
 
-    /// The edge that a thread awaits in place of this one.
+    /// The edge that a thread now awaits in place of `edge`.
     fn instead_of(&mut self, edge: EdgeId) -> Option<EdgeId> {
         let (mut found, mut passed) = (Some(edge), Vec::new());
         while let Some(edge) = found

@@ -90,8 +90,8 @@ pub(super) fn devices(program: &mut Program, devices: &[ObjectId]) {
     }
 }
 
-/// These threads (`None`: all) neither sleep nor wait for timers, except where a thread repeats that in the background: it
-/// would loop without a pause.
+/// These threads (`None`: all) neither sleep nor wait for timers, except where a thread repeats a sleep in the
+/// background: the thread would loop without a pause.
 pub(super) fn sleeps(program: &mut Program, threads: Option<&[usize]>) {
     let timers = timers(program);
     let all = program.threads.iter_mut().enumerate();
@@ -112,7 +112,7 @@ pub(super) fn sleeps(program: &mut Program, threads: Option<&[usize]>) {
     }
 }
 
-/// By object: whether it is a timer.
+/// For each object: whether it is a timer.
 pub(crate) fn timers(program: &Program) -> Vec<bool> {
     program.meanings().map(|meaning| meaning == ObjectMeaning::Timer).collect()
 }
@@ -128,7 +128,7 @@ pub(super) fn spinning(program: &mut Program) {
     }
 }
 
-/// A thread that spins for another one continues at once.
+/// A thread that busy-waits for another thread continues at once.
 pub(super) fn spun_waits(program: &mut Program) {
     let spinning: Vec<bool> =
         (0..program.edges.len() as u32).map(|edge| program.is_spinning(EdgeId(edge))).collect();

@@ -1,13 +1,14 @@
-//! Fewer file syncs: one under a lock for all threads that wait for it, or none at all (ours).
+//! Fewer file syncs: one under a lock for all threads that wait for it, or none at all (a method of longpole's own).
 
 use crate::program::{Function, ObjectId, Operation, Program, Walk};
 use crate::time::Ticks;
 
-/// A part of the names of system calls that wait for the disk, and of the end of the names of their waits.
+/// This word is part of the names of system calls that wait for the disk, and the end of the names of their waits.
 const SYNC: &str = "sync";
 
-/// Divides file syncs under the lock, both waits and the kernel's computing, by this number of threads. Each thread waits for
-/// its part of a sync instead of a whole one, so all write as much in the same time as if one synced for all.
+/// Divides file syncs under the lock, both waits and the kernel's computing, by this number of threads. Each thread
+/// waits for its part of a sync instead of a whole one, so all threads together write as much as if one of them synced
+/// for all.
 pub(super) fn group_commit(program: &mut Program, lock: ObjectId, threads: u32) {
     let syncs = Syncs::of(program);
     for thread in &mut program.threads {
@@ -37,7 +38,7 @@ pub(super) fn no_syncs(program: &mut Program) {
     }
 }
 
-/// Whether a wait of this name is for a file sync.
+/// Whether a wait with this name is for a file sync.
 pub(crate) fn is_sync(name: &str) -> bool {
     name.ends_with(SYNC)
 }
@@ -61,7 +62,7 @@ pub(crate) fn synced_under(program: &Program, lock: ObjectId) -> Ticks {
     Ticks(sum)
 }
 
-/// By object, whether it is a wait for a file sync; by function, whether it is such a call.
+/// Which objects are waits for a file sync (by object), and which functions are calls that sync a file (by function).
 struct Syncs {
     devices: Vec<bool>,
     functions: Vec<bool>,

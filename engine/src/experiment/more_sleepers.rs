@@ -1,12 +1,12 @@
-//! More threads for those that mostly sleep in their work: they wait for answers by time, are throttled, or stand for
-//! something slow (ours). Waits for sockets count only where they are known to be for answers: others may be for the next
-//! request.
+//! Adds threads where threads mostly sleep in their work: they wait for answers, are throttled, or imitate something
+//! slow. (This change is longpole's own.) A wait for a socket counts only if it is known to be for an answer: other
+//! waits may be for the next request.
 
 use crate::program::{ObjectId, ObjectMeaning, Operation, Program, Thread, Walk};
 use crate::time::Ticks;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Divides the sleeping of these threads among them and `more` others.
+/// Divides the sleeping of these threads among them and `more` additional threads.
 pub(super) fn more_sleepers(program: &mut Program, threads: &[usize], more: usize) {
     let factor = threads.len() as f64 / (threads.len() as f64 + more as f64).max(1.0);
     for number in threads {
@@ -23,7 +23,7 @@ pub(super) fn more_sleepers(program: &mut Program, threads: &[usize], more: usiz
     }
 }
 
-/// How often a thread sleeps, or waits for an answer, without a lock or a permit, and for how long in all.
+/// How often a thread sleeps, or waits for an answer, without a lock or a permit, and the sum of these times.
 pub(crate) fn own_sleep(program: &Program, thread: &Thread) -> (usize, Ticks) {
     let places = sleeps_of_its_own(program, thread);
     let length = |place: &usize| match thread.operations.get(*place) {
@@ -67,11 +67,12 @@ fn sleeps_of_its_own(program: &Program, thread: &Thread) -> Vec<usize> {
     places
 }
 
-/// Semaphores of which the thread returns what it has taken, one permit at a time; it may have one at first. A lock of
-/// Python's that one thread takes and another releases does not count: it would seem to be held forever.
+/// Semaphores of which the thread returns what it has taken, one permit at a time; it may have one permit at the start.
+/// A lock of Python's that one thread takes and another releases does not count: it would seem to be held forever.
 fn returned(thread: &Thread) -> FxHashSet<ObjectId> {
     let mut given: FxHashSet<ObjectId> = FxHashSet::default();
-    // By semaphore: permits held now, relative to the start, with their minimum and maximum.
+    // For each semaphore: permits that the thread holds now, relative to the start, with their minimum and maximum so
+    // far.
     let mut counts: FxHashMap<ObjectId, (i64, i64, i64)> = FxHashMap::default();
     for operation in &thread.operations {
         let (object, change) = match *operation {

@@ -3,8 +3,8 @@
 use crate::program::{ObjectId, Operation, Program, Walk};
 use rustc_hash::FxHashSet;
 
-/// Divides the computing of these threads among them and `more` others: each computes less. Computing under one of the locks
-/// `under` (`None`: any) stays: more threads do not make it faster.
+/// Divides the computing of these threads among them and `more` additional threads, so that each computes less.
+/// Computing under one of the locks `under` (`None`: any lock) stays: more threads do not make it faster.
 pub(super) fn more_threads(
     program: &mut Program,
     threads: &[usize],

@@ -28,25 +28,26 @@ pub(super) fn set_permits(program: &mut Program, semaphore: ObjectId, permits: u
     if is_set { Ok(()) } else { Err(EditError::NothingToChange("nothing sets how many permits there are")) }
 }
 
-/// A bounded resource: a semaphore of which each thread returns what it has taken, such as connections of a pool, tokens, or
-/// a limit of requests in progress. A semaphore that one thread posts for another passes work on and does not count (ours).
+/// A bounded resource: a semaphore of which each thread returns what it has taken, such as connections of a pool,
+/// tokens, or a limit of requests in progress. A semaphore that one thread posts for another passes work on and does
+/// not count (a method of longpole's own).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Permits {
     pub(crate) semaphore: ObjectId,
     pub(crate) permits: u32,
-    /// Number of threads that take one.
+    /// Number of threads that take a permit.
     pub(crate) users: u32,
 }
 
-/// Permits of a semaphore that one thread holds.
+/// The permits of one semaphore that one thread holds.
 #[derive(Clone, Copy, Default)]
 struct Taken {
     now: i64,
-    /// The thread posted without having taken one, or took several.
+    /// Whether the thread posted without having taken a permit, or took several.
     otherwise: bool,
 }
 
-/// Bounded resources of a program with fewer permits than threads that want one.
+/// Semaphores of a program that have fewer permits than threads want at once.
 pub(crate) fn bounded(program: &Program) -> Vec<Permits> {
     let mut counts: FxHashMap<ObjectId, u32> = FxHashMap::default();
     let mut users: FxHashMap<ObjectId, Option<u32>> = FxHashMap::default();
@@ -55,7 +56,7 @@ pub(crate) fn bounded(program: &Program) -> Vec<Permits> {
         for operation in &thread.operations {
             let (object, change) = match *operation {
                 Operation::SemInit(object, count) => {
-                    // A semaphore that is set again has changed its meaning.
+                    // If a semaphore is initialized a second time, it has another meaning from then on.
                     let again = counts.insert(object, count).is_some();
                     if again {
                         users.insert(object, None);

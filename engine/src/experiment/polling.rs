@@ -1,4 +1,4 @@
-//! Threads that poll: they sleep, look for work, and sleep again (ours).
+//! Threads that poll: they sleep, check whether there is work, and sleep again. (This is longpole's own.)
 
 use super::free::timers;
 use crate::program::{Operation, Program, Thread};
@@ -6,12 +6,14 @@ use crate::time::Ticks;
 
 /// Fewest sleeps of a thread that show a pattern.
 const FEWEST: usize = 10;
-/// Sleeps are alike if the middle 80 % of them lie within this part of their median.
+/// Sleeps are alike if the middle 80 % of them differ from their median by at most this share.
 const ALIKE: f64 = 0.1;
-/// A look that finds nothing computes less than this part of a look with work, and than this part of the sleep.
+/// A check that finds no work computes less than this share of a check that finds work, and than this share of the
+/// sleep.
 const OF_WORK: f64 = 1.0 / 8.0;
 const OF_SLEEP: f64 = 1.0 / 50.0;
-/// More than this part of a polling thread's looks find nothing; a thread that waits for an answer finds it each time.
+/// In a polling thread, more than this share of the checks find no work. A thread that waits for an answer finds it
+/// each time.
 const FINDS_NOTHING: f64 = 0.1;
 
 /// The threads of a program that poll.
@@ -19,7 +21,7 @@ const FINDS_NOTHING: f64 = 0.1;
 pub(crate) struct Polling {
     /// Their indices in the program.
     pub(crate) threads: Vec<usize>,
-    /// Length of each of their sleeps.
+    /// Length of each sleep of these threads.
     pub(crate) every: Ticks,
 }
 
@@ -28,12 +30,12 @@ pub(crate) struct Polling {
 struct Looks {
     slept: Vec<u64>,
     computed: Vec<u64>,
-    /// No thread waits for this one: it polls for something outside of the program.
+    /// Whether no thread waits for this one: then it polls for something outside the program.
     in_background: bool,
 }
 
 impl Polling {
-    /// Threads whose looks often find nothing, and threads that sleep as long each time: their looks found work.
+    /// Finds threads whose checks often find no work, and threads with sleeps as long whose checks found work.
     pub(crate) fn of(program: &Program) -> Option<Polling> {
         let timers = timers(program);
         let looks = program.threads.iter().map(|thread| Looks::of(thread, &timers));

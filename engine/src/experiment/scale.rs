@@ -4,7 +4,7 @@ use super::edit::EditError;
 use crate::program::{CallWalk, FunctionRef, Operation, Program};
 use crate::time::Ticks;
 
-/// Multiplies the self time of these functions by this factor; 0 is no time.
+/// Multiplies the self time of these functions by `factor`; 0 means that they take no time.
 pub(super) fn scale(program: &mut Program, functions: &[FunctionRef], factor: f64) -> Result<(), EditError> {
     if !factor.is_finite() || factor < 0.0 {
         return Err(EditError::Factor);
@@ -16,7 +16,7 @@ pub(super) fn scale(program: &mut Program, functions: &[FunctionRef], factor: f6
         }
     }
     let is_chosen = |function: FunctionRef| chosen.get(function.0 as usize) == Some(&true);
-    // Lengths are cut off so that their sum stays within what a program may hold.
+    // Lengths are cut off so that their sum stays within the limit for a program.
     let mut left = Ticks::MAX_TOTAL;
     for thread in &mut program.threads {
         let mut walk = CallWalk::default();

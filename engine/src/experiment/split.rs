@@ -4,7 +4,7 @@ use super::edit::EditError;
 use crate::numbers::Numbers;
 use crate::program::{ObjectId, Operation, Program};
 
-/// The lock becomes this many locks, of which each acquisition takes one, drawn by chance.
+/// Splits the lock into `parts` locks. Each acquisition takes one of them, drawn at random.
 pub(super) fn split(program: &mut Program, lock: ObjectId, parts: u32) -> Result<(), EditError> {
     let name = program.objects.get(lock.0 as usize).cloned().unwrap_or_default();
     if parts == 0 {
@@ -33,7 +33,8 @@ pub(super) fn split(program: &mut Program, lock: ObjectId, parts: u32) -> Result
         program.writers_first.sort_unstable();
     }
     for (number, thread) in program.threads.iter_mut().enumerate() {
-        // Each thread has its own random numbers, so that an edit elsewhere changes nothing here.
+        // Each thread has its own random numbers, so an edit of one thread does not change the locks that other threads
+        // draw.
         let mut numbers = Numbers::new(number as u64 + 1);
         // Parts that the thread holds, the last taken last: they are released in reverse order.
         let mut taken: Vec<ObjectId> = Vec::new();

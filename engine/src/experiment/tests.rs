@@ -75,7 +75,7 @@ fn a_replayed_lock_or_one_with_a_condition_cannot_be_split() {
     assert_eq!(split("s", 2), Err(EditError::NotALock("s".into())));
 }
 
-/// The unchanged program serves all comparisons, so it must not run again for each change.
+/// All comparisons use the run of the unchanged program, so it must not run again for each change.
 #[test]
 fn a_trial_s_run_is_made_once_however_often_it_is_asked_for() {
     let given = program(
@@ -151,7 +151,7 @@ fn fewer_threads_do_the_same_work_with_smaller_barriers() {
         counts.collect::<Vec<u32>>()
     };
     assert_eq!(barriers(&two), [2, 2]);
-    // The main thread awaited the removed third thread, which had awaited the main thread itself.
+    // The main thread awaited the third thread, which is removed. That thread had awaited the main thread itself.
     let awaited = |program: &Program| match program.threads[0].operations[2] {
         Operation::Await(edge) => Some(edge),
         _ => None,

@@ -17,7 +17,7 @@ pub struct Trials<'p> {
     program: Cow<'p, Program>,
     owners: Owners,
     model: Model,
-    /// The model with one run for each time.
+    /// A copy of the model that makes only one run for each predicted time.
     single: Model,
     operations: usize,
     known: Mutex<Vec<Known>>,
@@ -40,7 +40,7 @@ impl<'p> Trials<'p> {
         Trials { program, owners, model: model.clone(), single, operations, known: Mutex::default() }
     }
 
-    /// An empty store for a program that still has its samples, or never had any.
+    /// An empty store for a program that has all its samples, or never had any.
     pub fn of(program: &'p Program, model: &Model) -> Trials<'p> {
         Trials::new(Cow::Borrowed(program), Owners::of(program), model)
     }
@@ -70,7 +70,7 @@ impl<'p> Trials<'p> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// The program with these changes, which are made when it is first run.
+    /// The program with these changes. The changes are made when the trial first runs.
     pub fn with(&self, edits: Vec<Edit>) -> Trial<'_> {
         let of = |edit: &Edit| match edit {
             Edit::Cpus(cpus) => Some(*cpus),
@@ -152,7 +152,8 @@ impl<'t> Trial<'t> {
         })
     }
 
-    /// Gain of the changes in this run, as a share of the same run without them; `None`: one of the two stops before its end.
+    /// Gain of the changes in this run, as a share of the same run without the changes; `None`: one of the two runs
+    /// stops before its end.
     pub fn gain(&self, cpus: Cpus, number: u32) -> Option<f64> {
         let (before, after) = (self.trials.time_ns(cpus, number)?, self.time_ns(cpus, number)?);
         (before > 0.0).then(|| 1.0 - after / before)

@@ -23,7 +23,7 @@ pub enum Severity {
 /// The first of several names, and how many more there are.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Names {
-    /// The first ones.
+    /// The first names of the list.
     pub names: Vec<String>,
     /// Number of further names.
     pub more: usize,
@@ -47,19 +47,19 @@ impl Names {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReplayReason {
-    /// Operations of its family were lost in its process.
+    /// Operations of the object's family were lost in its process.
     Lost,
-    /// Two threads held it at once.
+    /// Two threads held the object at once.
     HadTwice,
-    /// A thread released it without holding it.
+    /// A thread released the object without holding it.
     GivenByAnother,
-    /// Something other than an operation on the object ended a wait for it.
+    /// Something other than an operation on the object ended a wait for the object.
     WokenFromOutside,
     /// The arrivals at a barrier do not fit its count.
     OddBarrier,
     /// The initial count of a semaphore is not known.
     CountNotKnown,
-    /// Threads took more from a semaphore than was in it.
+    /// Threads took more permits from a semaphore than it had.
     CountTooSmall,
     /// The simulated object ends in a deadlock that the recording does not have.
     Deadlock,
@@ -70,7 +70,7 @@ pub enum ReplayReason {
 pub struct ReplayedObject {
     /// Its name.
     pub name: String,
-    /// Why they are.
+    /// Why the object's waits are replayed.
     pub reason: ReplayReason,
 }
 
@@ -79,9 +79,9 @@ pub struct ReplayedObject {
 pub struct Holder {
     /// Its name.
     pub thread: String,
-    /// Whether it is the waiting thread itself.
+    /// Whether the holder is the waiting thread itself.
     pub itself: bool,
-    /// Whether it has ended.
+    /// Whether the holder has ended.
     pub ended: bool,
 }
 
@@ -144,9 +144,9 @@ pub enum WaitsFor {
 pub struct StuckThread {
     /// Its name.
     pub thread: String,
-    /// What it waits for.
+    /// What the thread waits for.
     pub waits_for: WaitsFor,
-    /// The function in which it waits, if known.
+    /// The function in which the thread waits, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
 }
@@ -156,7 +156,7 @@ pub struct StuckThread {
 pub struct Stuck {
     /// Time of the last event, nanoseconds from the start; the result ends there.
     pub end_ns: f64,
-    /// The first of these threads.
+    /// The first of the threads that wait forever.
     pub threads: Vec<StuckThread>,
     /// Number of further threads.
     pub more: usize,
@@ -175,7 +175,7 @@ pub enum Finding {
     Loss { records: u64 },
     /// Records are missing for this time, summed over CPUs; `joined` gaps were merged with others.
     Gap { missing_ns: u64, joined: u64 },
-    /// New processes and libraries ran for this time before they had function probes.
+    /// New processes and libraries ran for this time before their functions had probes.
     ProbesLate { missing_ns: u64 },
     /// Programs and libraries ran for this time before their lock operations were recorded.
     LocksLate { missing_ns: u64, recorded_ns: u64 },
@@ -201,7 +201,7 @@ pub enum Finding {
     LocksLost { places: u64 },
     /// Operations of these families were lost: only their waits are recorded.
     OperationsLost { families: Vec<String> },
-    /// Operations of threads that were alone in their process were not recorded.
+    /// Lock operations of threads that were alone in their process were not recorded.
     OperationsLeftOut { operations: u64 },
     /// Operations that no thread waited for were counted, not recorded.
     OperationsCounted { operations: u64 },
@@ -220,7 +220,7 @@ pub enum Finding {
     FileFull { left_out: LeftOut },
     /// CPU time from events and from /proc differ for some threads; `thread` differs most.
     CpuTime { threads: u64, thread: String, events_ns: u64, proc_ns: u64 },
-    /// Functions whose probes were removed because they were called too often.
+    /// Functions whose probes were removed because of too many calls.
     #[serde(rename = "folded")]
     #[strum(serialize = "folded")]
     ProbesRemoved { functions: Names },
@@ -230,9 +230,9 @@ pub enum Finding {
     ProbeCost { cost_ns: u64, ran_ns: u64 },
     /// Waits that ended without a recorded wake-up, of all that ended.
     Unmatched { waits: u64, of: u64 },
-    /// Lengths, recorded or else predicted, exceed the largest representable one and were cut there.
+    /// Recorded or predicted lengths exceed the largest representable one and were cut to it.
     TooLong { recorded: bool },
-    /// With simulated locks the program ends in a deadlock that did not happen, so these locks are replayed.
+    /// With simulated locks the program ends in a deadlock that did not happen in reality, so these locks are replayed.
     SimulatedDeadlock { stuck: Stuck },
     /// Objects whose waits are replayed as recorded: the first ones, and how many more.
     Replayed { objects: Vec<ReplayedObject>, more: usize },
@@ -240,8 +240,8 @@ pub enum Finding {
     ConditionsReplayed { conditions: Names },
     /// Condition variables that were signalled and never waited for.
     NeverAwaited { conditions: Names },
-    /// Objects that leave a trace only where a thread waits for them. `all_locks`: all locks of the program are such; `rust`:
-    /// those of Rust's library; `go`: the program has goroutines, which are not visible.
+    /// Objects that leave a trace only where a thread waits for them. `all_locks`: all locks of the program are such
+    /// objects; `rust`: locks of Rust's library are; `go`: the program has goroutines, which are not visible.
     Uncontended { objects: usize, all_locks: bool, rust: bool, go: bool },
     /// Acquisitions of locks without probes. Threads waited or woke others at `seen` of them. `added` ones are estimated from
     /// samples of the code under the lock, and each stands for several.
@@ -271,8 +271,8 @@ pub enum Finding {
     CreatedTwice { thread: String, operation: u32, created: String, more: u64 },
     /// Edges released twice: the first case, and how many more.
     ReleasedTwice { thread: String, operation: u32, edge: String, more: u64 },
-    /// Threads of the program wait forever. In a recorded program they waited for each other until the recording's end;
-    /// `others_ran`: whether other threads ran meanwhile.
+    /// Threads of the program wait forever. In a recorded program they waited for each other until the recording's end.
+    /// `others_ran`: whether other threads ran during that time.
     Deadlock {
         stuck: Stuck,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -280,9 +280,9 @@ pub enum Finding {
     },
     /// Threads wait forever in the simulation, on `cpus` CPUs if known (0: unlimited), but did not in the recording.
     DeadlockInSimulation { stuck: Stuck, cpus: Option<u32> },
-    /// The program makes no sense; `error` says where.
+    /// The program is invalid; `error` says what is wrong and where.
     InvalidProgram { error: String },
-    /// The file was not written to its end.
+    /// The end of the file is missing: writing it was interrupted.
     CutSession { error: String },
     /// Part of the file is damaged.
     DamagedSession { error: String },
@@ -299,7 +299,7 @@ pub enum Finding {
         /// The recording's length.
         whole_ns: u64,
         records: u64,
-        /// Records of the whole recording.
+        /// Number of records in the complete recording.
         of: u64,
         apart: Option<f64>,
         /// Whether the part was chosen by a sample of the records.
@@ -345,11 +345,11 @@ pub struct Yielded {
 /// Samples in functions that only wait.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeenWaiting {
-    /// Samples in such functions.
+    /// Samples in functions that wait.
     pub samples: u64,
     /// All samples.
     pub of: u64,
-    /// Time that these samples stand for, nanoseconds.
+    /// Time that the samples in such functions stand for, nanoseconds.
     pub ns: u64,
     /// The most frequent function.
     pub function: String,
@@ -357,7 +357,7 @@ pub struct SeenWaiting {
 
 /// A prediction that is off by more than this share, or a recording that takes more of the threads' time, is no answer.
 const MUCH: f64 = 0.3;
-/// Recording that takes at most this share of the program's threads' time does not distort them.
+/// If recording takes at most this share of the CPU time of the program's threads, it does not distort their times.
 const DISTORTS: f64 = 0.1;
 
 impl Finding {
@@ -366,7 +366,7 @@ impl Finding {
         matches!(self, Finding::Uncontended { go: true, .. })
     }
 
-    /// The stable word for its kind, as in JSON.
+    /// The stable word for the finding's kind, as in JSON.
     pub fn kind(&self) -> &str {
         match self {
             Finding::Other { kind, .. } => kind,
@@ -374,7 +374,7 @@ impl Finding {
         }
     }
 
-    /// How much it can change the answer.
+    /// How much the finding can change the answer.
     pub fn severity(&self) -> Severity {
         match self {
             Finding::Deadlock { others_ran: None, .. }
@@ -437,7 +437,7 @@ impl Finding {
         }
     }
 
-    /// Whether both are of the same kind, whatever their numbers.
+    /// Whether both findings are of the same kind, whatever their numbers.
     pub fn is_like(&self, other: &Finding) -> bool {
         self.kind() == other.kind()
     }

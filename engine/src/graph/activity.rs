@@ -1,5 +1,5 @@
-//! The graph itself: vertices and edges, numbered so that every edge goes from a smaller vertex to a larger one. The edges
-//! into a vertex are contiguous, so a walk over all edges is in topological order.
+//! The activity graph: vertices and edges, numbered so that every edge goes from a smaller vertex to a larger one. The
+//! edges into a vertex are contiguous, so a loop over all edges is in topological order.
 
 use crate::finding::Finding;
 use crate::program::{FunctionRef, ThreadId};
@@ -37,9 +37,9 @@ pub enum ActivityKind {
 /// An edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Activity {
-    /// Where it comes from.
+    /// Vertex at which the edge begins.
     pub tail: VertexId,
-    /// Where it goes to.
+    /// Vertex at which the edge ends.
     pub head: VertexId,
     /// Its length.
     pub length: Ticks,
@@ -142,7 +142,7 @@ impl ActivityGraph {
         self.functions.push(edge.function.map_or(NONE, |function| function.0));
     }
 
-    /// Closes the next vertex, which has all its edges, and returns it.
+    /// Completes the next vertex, after all edges into it were added, and returns it.
     pub(super) fn close(&mut self) -> VertexId {
         let vertex = VertexId(self.first.len() as u32 - 1);
         self.first.push(self.tails.len() as u32);
@@ -254,7 +254,7 @@ impl ActivityGraph {
     pub fn check(&self) -> Result<(), GraphError> {
         let vertices = self.vertices();
         let mut has_out = vec![false; vertices];
-        // A path has one edge out of the source, and each of the others at most once.
+        // A path has one edge out of the source, and each of the other edges at most once.
         let (mut total, mut longest_first) = (0_u64, 0);
         for vertex in 0..vertices {
             let edges = self.range(vertex);

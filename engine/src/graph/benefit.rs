@@ -12,10 +12,10 @@ use super::timing::VertexTimes;
 use super::zeroing::{Places, zeroing};
 use crate::time::Ticks;
 
-/// Only this many subjects are computed: those with most time on the critical path. Each of the others could gain a few
+/// Number of subjects that are computed: those with most time on the critical path. Each other subject could gain a few
 /// thousandths of it at most, and there may be as many as threads.
 const MOST_SUBJECTS: usize = 512;
-/// Most numbers in memory at once.
+/// Largest number of values in memory at once.
 const MOST_NUMBERS: usize = 1 << 23;
 
 /// Upper bounds on the gain from improving a part of the program.
@@ -31,7 +31,7 @@ pub struct Benefit {
     pub zeroing: Ticks,
     /// Number of given critical paths that contain the subject.
     pub critical_paths: usize,
-    /// Number of given shorter paths that contain it.
+    /// Number of given shorter paths that contain the subject.
     pub near_paths: usize,
 }
 
@@ -82,10 +82,10 @@ pub fn benefits(
     benefits
 }
 
-/// By how much each detour changes a path's time of each subject.
+/// For each subject: by how much each detour changes the subject's time on a path.
 struct Along {
     width: usize,
-    /// For each detour, `width` numbers.
+    /// `width` numbers for each detour.
     changes: Vec<i64>,
 }
 

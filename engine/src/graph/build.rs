@@ -13,7 +13,7 @@ use crate::schedule::{Charge, Delay, PointId, Schedule, Step};
 use crate::time::Ticks;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Accessor of the locks of one kind.
+/// Accessor of the builder's locks of one kind.
 type Locks<'a> = for<'b> fn(&'b mut Builder<'a>) -> &'b mut FxHashMap<ObjectId, Exclusive>;
 type OfThread<'a> = Box<dyn Iterator<Item = Option<(PointId, Ticks)>> + 'a>;
 
@@ -21,18 +21,18 @@ type OfThread<'a> = Box<dyn Iterator<Item = Option<(PointId, Ticks)>> + 'a>;
 pub(super) struct Walker<'a> {
     /// The thread's last vertex; `None` before it starts.
     pub(super) at: Option<VertexId>,
-    /// Index of its next operation.
+    /// Index of the thread's next operation.
     pub(super) next: usize,
     pub(super) stack: Vec<FunctionRef>,
     breaks: RunBreaks,
     runs: OfThread<'a>,
-    /// Whether the thread itself computes its present `once`.
+    /// Whether the thread computes the body of its present `once` itself.
     computes: bool,
-    /// The vertex at which its condition was signalled.
+    /// The vertex at which the condition that the thread waits for was signalled.
     signalled: Option<VertexId>,
-    /// The vertex of its timer's first end, and the time from there to the timer's last end.
+    /// The vertex at which the thread's timer first ends, and the time from there to the timer's last end.
     timer: Option<(VertexId, Ticks)>,
-    /// The thread was woken to try its operation again: the waker's vertex, and the latency.
+    /// Set when the thread was woken to try its operation again: the waker's vertex, and the latency.
     pub(super) retries: Option<(VertexId, Ticks)>,
     /// The thread was woken to continue at the operation with this index, after this latency; the steps before it have yet to
     /// be walked.
@@ -43,7 +43,7 @@ pub(super) struct Builder<'a> {
     pub(super) program: &'a Program,
     schedule: &'a Schedule,
     delays: &'a [Delay],
-    /// By thread and operation: time that the thread computes there to wake others.
+    /// For a thread and operation: time that the thread computes there to wake other threads.
     pub(super) charges: FxHashMap<(u32, u32), Ticks>,
     pub(super) graph: ActivityGraph,
     pub(super) walkers: Vec<Walker<'a>>,
@@ -174,7 +174,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Lets all these threads pass after one cause.
+    /// Lets all these threads pass, because of one operation of another thread.
     fn pass_all(&mut self, threads: Vec<usize>, cause: VertexId) {
         for thread in threads {
             self.pass(thread, &[cause]);
@@ -191,7 +191,7 @@ impl<'a> Builder<'a> {
         vertex
     }
 
-    /// Walks the thread's operations before this one; none of them can wait for another thread.
+    /// Walks through the thread's operations before `operation`; none of them can wait for another thread.
     pub(super) fn reach(&mut self, thread: usize, operation: usize) {
         while self.walkers[thread].next < operation {
             let Some(operation) =
@@ -269,7 +269,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Adds an operation at the time it takes effect.
+    /// Adds an operation to the graph at the time at which the operation takes effect.
     fn step(&mut self, step: Step) {
         let (thread, number) = (step.thread.0 as usize, step.operation as usize);
         self.reach(thread, number);
@@ -321,7 +321,7 @@ impl<'a> Builder<'a> {
                 }
             }
             Operation::Join(other) => {
-                // The joined thread has ended, since the schedule let this one pass.
+                // The joined thread has ended, since the schedule let the joining thread pass.
                 let joined = other.0 as usize;
                 self.reach(joined, self.schedule.done[joined]);
                 let end = self.walkers[joined].at;
@@ -366,7 +366,7 @@ impl<'a> Builder<'a> {
         self.pass_all(early, vertex);
     }
 
-    /// The thread takes a lock, after the thread that freed it last.
+    /// Lets the thread take a lock, after the thread that freed it last.
     fn take(&mut self, thread: usize, object: ObjectId, locks: Locks<'a>) {
         let freed = locks(self).entry(object).or_default().take(thread);
         self.pass(thread, freed.as_slice());
@@ -386,7 +386,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The threads of a barrier take effect one after the other; at the last of them, all get their edges.
+    /// Threads take effect one after the other at a barrier; when the last one does, all of them get their edges.
     fn meet(&mut self, thread: usize, object: ObjectId, count: u32) {
         let met = &mut self.barriers.entry(object).or_default().met;
         met.push(thread);

@@ -51,14 +51,15 @@ impl NearPaths<'_> {
     pub fn through(&self, graph: &ActivityGraph, timing: &VertexTimes) -> Vec<Through> {
         let mut edges = vec![Through::default(); graph.edges()];
         for critical in [true, false] {
-            // By path: number of paths that have the same way from its detour to the sink, itself included.
+            // For each path: number of paths that share its way from its detour to the sink, itself included.
             let mut sharing: Vec<u32> =
                 self.found.iter().map(|path| u32::from((path.cost == 0) == critical)).collect();
             for path in (1..sharing.len()).rev() {
                 let parent = self.found[path].parent as usize;
                 sharing[parent] += sharing[path];
             }
-            // By vertex: paths that join the longest way into it there, less those that leave it there.
+            // For each vertex: number of paths that join the longest way to it there, less the number of those that
+            // leave it there.
             let mut change = vec![0_i64; graph.vertices()];
             let mut note = |edge: usize, paths: u32| {
                 let through = &mut edges[edge];

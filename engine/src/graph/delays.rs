@@ -19,7 +19,8 @@ impl Builder<'_> {
                     self.walkers[by.0 as usize].at.map(|vertex| (vertex, delay.length));
             }
             None => {
-                // Steps before this operation may come later in the walk, or by the thread that lets it pass.
+                // Steps before this operation may come later in the walk, or together with the thread that lets this
+                // one pass.
                 self.walkers[thread].comes = Some((operation, delay.length));
                 if self.walkers[thread].next < operation && self.is_alone(thread, operation) {
                     self.reach(thread, operation);
@@ -29,7 +30,7 @@ impl Builder<'_> {
         }
     }
 
-    /// If the thread has been woken to try its operation again, adds the vertex of that attempt.
+    /// Adds the vertex of a further attempt if the thread was woken to try its operation again.
     fn act_again(&mut self, thread: usize) {
         if let (Some((from, length)), Some(at)) =
             (self.walkers[thread].retries.take(), self.walkers[thread].at)
@@ -41,7 +42,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Whether the operation before this one concerns no other thread.
+    /// Whether the preceding operation of the thread concerns no other thread.
     fn is_alone(&self, thread: usize, operation: usize) -> bool {
         let before = operation.checked_sub(1);
         let before = before.and_then(|before| self.program.threads[thread].operations.get(before));
@@ -53,7 +54,7 @@ impl Builder<'_> {
         })
     }
 
-    /// Adds the latency of a woken thread once the walk has reached the operation at which it continues.
+    /// Adds the latency of a woken thread once the walk has reached the operation with which the thread continues.
     pub(super) fn come_if_there(&mut self, thread: usize) {
         let walker = &self.walkers[thread];
         if let (Some((operation, length)), Some(at)) = (walker.comes, walker.at)

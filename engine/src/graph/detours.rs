@@ -13,7 +13,7 @@ use super::timing::VertexTimes;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Detour {
     pub(super) edge: u32,
-    /// The first junction on the longest way to its tail; 0 if there is none.
+    /// The first junction on the longest way to the detour's tail; 0 if there is none.
     pub(super) beyond: u32,
     /// Its free slack.
     pub(super) cost: u64,
@@ -23,14 +23,14 @@ pub(super) struct Detour {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Junction {
     pub(super) vertex: u32,
-    /// The next junction on the longest way to this one, towards the source.
+    /// The next junction on the longest way to this junction, towards the source.
     pub(super) above: u32,
     pub(super) depth: u32,
     /// A junction further up (skew-binary jumps: Myers, "An applicative random-access stack", 1983).
     jump: u32,
     /// The junction with the cheapest detour from here up to the jump, which is excluded.
     cheapest: u32,
-    /// Index of its first detour; they are sorted, cheapest first.
+    /// Index of the junction's first detour; a junction's detours are sorted, cheapest first.
     first: u32,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Detours {
     pub(super) last: u32,
     /// Paths up to this cost are complete: all their detours are here.
     pub(super) most: u64,
-    /// Whether these are all detours of the graph.
+    /// Whether the list contains all detours of the graph.
     pub(super) complete: bool,
 }
 
@@ -53,7 +53,7 @@ impl Detours {
     pub(super) fn of(graph: &ActivityGraph, timing: &VertexTimes, wanted: usize) -> Detours {
         let (most, complete) = most_slack(graph, timing, wanted);
         let vertices = graph.vertices();
-        // By vertex: the first junction on the longest way to it, itself included.
+        // For each vertex: the first junction on the longest way to it, itself included.
         let mut near = vec![0_u32; vertices];
         let mut junctions = vec![Junction::default()];
         let mut detours: Vec<Detour> = Vec::new();
@@ -103,7 +103,7 @@ impl Detours {
         found
     }
 
-    /// The junction's detour with this rank, and its number.
+    /// The detour of a junction with this rank, and its number.
     pub(super) fn at(&self, junction: u32, rank: u32) -> Option<(u32, Detour)> {
         let end =
             self.junctions.get(junction as usize + 1).map_or(self.detours.len(), |next| next.first as usize);

@@ -58,7 +58,7 @@ pub(super) fn device(program: &Program, activity: &Activity) -> Option<String> {
     }
 }
 
-/// How a path reaches a thread: `lock m`, `end of T2`. `edge` enters the thread's vertex.
+/// How a path reaches a thread, such as `lock m` or `end of T2`. `edge` enters the thread's vertex.
 pub(super) fn by(program: &Program, graph: &ActivityGraph, edge: &Activity) -> String {
     let object = |what: &str, object: ObjectId| format!("{what} {}", object_name(program, object));
     match edge.kind {

@@ -1,5 +1,5 @@
-//! Rebuilds which operation lets which other one pass, from the order in which they took effect: the state of each kind of
-//! synchronization object. The rules are those of [`crate::schedule`], file by file.
+//! Finds out which operation lets which other one pass, from the order in which operations took effect. For that it
+//! keeps the state of each kind of synchronization object. The rules are those of [`crate::schedule`], file by file.
 
 use super::activity::VertexId;
 use std::collections::VecDeque;
@@ -58,7 +58,7 @@ impl Exclusive {
         self.freed
     }
 
-    /// The thread releases the lock at this vertex, if it holds it.
+    /// Releases the lock at this vertex if the thread holds it.
     pub(super) fn give_back(&mut self, thread: usize, vertex: VertexId) {
         if self.owner == Some(thread) {
             self.owner = None;
@@ -71,9 +71,9 @@ impl Exclusive {
 #[derive(Debug, Default)]
 pub(super) struct ReadWrite {
     writer: Option<usize>,
-    /// The vertex at which the last writer left.
+    /// The vertex at which the last writer released the lock.
     written: Option<VertexId>,
-    /// Vertices of readers that left since a writer last got the lock.
+    /// Vertices of readers that released the lock since a writer last got it.
     read: Vec<VertexId>,
 }
 
@@ -121,7 +121,8 @@ impl Condition {
     }
 }
 
-/// An object that lets every thread pass from one moment on: a `once` whose body has ended, or a replayed wake edge.
+/// An object that lets every thread pass from one moment on, such as a `once` whose body has ended, or a replayed wake
+/// edge.
 #[derive(Debug, Default)]
 pub(super) struct Latch {
     opened: Option<VertexId>,
@@ -138,7 +139,7 @@ impl Latch {
         self.opened
     }
 
-    /// Opens at this vertex, unless it is open already; returns the threads that passed earlier in the walk.
+    /// Opens the latch at this vertex unless it is open already. Returns the threads that passed earlier in the walk.
     pub(super) fn open(&mut self, vertex: VertexId) -> Vec<usize> {
         self.opened.get_or_insert(vertex);
         std::mem::take(&mut self.early)

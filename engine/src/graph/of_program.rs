@@ -8,7 +8,7 @@ use crate::program::{Program, ProgramError};
 use crate::schedule::{SharedCpuCosts, Simulation};
 use crate::time::Ticks;
 
-/// Most edges of an operation, on average: its own and two wakes.
+/// Largest number of edges of an operation, on average: its own edge and two wake edges.
 const MOST_EDGES_PER_OPERATION: usize = 3;
 
 impl ActivityGraph {
@@ -23,7 +23,7 @@ impl ActivityGraph {
         Ok(Builder::new(program, &schedule, &[], &[], operations).graph())
     }
 
-    /// The graph of the schedule on a model of the machine, with enough processors that no thread waits for one.
+    /// The graph of the schedule on a model of the machine, with enough CPUs that no thread waits for one.
     ///
     /// # Errors
     /// As [`ActivityGraph::of`].
@@ -32,7 +32,7 @@ impl ActivityGraph {
         ActivityGraph::with_costs(program, &timing.costs(Cpus::Infinite))
     }
 
-    /// The graph of the schedule with these costs of waking threads, on enough processors that no thread waits for one.
+    /// The graph of the schedule with these costs of waking threads, on enough CPUs that no thread waits for one.
     ///
     /// # Errors
     /// As [`ActivityGraph::of`].
@@ -48,7 +48,7 @@ impl ActivityGraph {
     }
 }
 
-/// Number of operations, if a graph can hold their edges.
+/// The program's number of operations, if a graph can hold their edges.
 fn room(program: &Program) -> Result<usize, ProgramError> {
     let operations: usize = program.threads.iter().map(|thread| thread.operations.len()).sum();
     let most = operations

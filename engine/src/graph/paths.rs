@@ -1,9 +1,9 @@
 //! The longest paths in nonincreasing order, each found when it is asked for (1994, near-critical paths, III: the same
 //! answers as its four algorithms, which are in the tests).
 //!
-//! Ours: a path is stored as its parent, the path with which it shares its end, and the detour by which it leaves that
-//! ([`super::detours`]). Its edges are listed only on request. The first path and k more take O(edges + k log k), and memory
-//! for k such pairs.
+//! This storage is longpole's own: a path is stored as its parent, the path with which it shares its end, and the
+//! detour by which it leaves that ([`super::detours`]). Its edges are listed only on request. The first path and k more
+//! take O(edges + k log k), and memory for k such pairs.
 
 use super::activity::{ActivityGraph, ActivityId};
 use super::detours::Detours;
@@ -17,9 +17,9 @@ use std::collections::BinaryHeap;
 pub struct NearPath {
     /// 0 for the critical path.
     pub number: usize,
-    /// How long it is.
+    /// Length of the path.
     pub length: Ticks,
-    /// How much shorter it is than the critical path.
+    /// How much shorter the path is than the critical path.
     pub shorter: Ticks,
 }
 
@@ -36,17 +36,18 @@ pub struct NearPaths<'g> {
     pub(super) found: Vec<Found>,
 }
 
-/// A path: its parent, left at a detour.
+/// A path, stored as its parent path and the detour at which it leaves the parent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
-    /// The path that it shares from the detour's head to the sink; for the critical path its own number.
+    /// The path with which this one shares all edges from the detour's head to the sink. The critical path has its own
+    /// number here.
     pub(super) parent: u32,
     /// Number of the detour; 0 for the critical path.
     pub(super) detour: u32,
     pub(super) cost: u64,
 }
 
-/// A path to give once all cheaper ones have been given.
+/// A path that is returned once all cheaper paths have been returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Candidate {
     cost: u64,
@@ -94,7 +95,7 @@ impl<'g> NearPaths<'g> {
         self.found.len()
     }
 
-    /// The edges of a given path from source to sink, in as many steps as it has edges.
+    /// The edges of a given path from source to sink. Takes as many steps as the path has edges.
     pub fn edges(&self, number: usize) -> Vec<ActivityId> {
         let mut detours = Vec::new();
         let mut at = number;
@@ -121,7 +122,7 @@ impl<'g> NearPaths<'g> {
         path
     }
 
-    /// The length of the next path, without giving it.
+    /// The length of the next path, without moving on to that path.
     pub fn peek(&mut self) -> Option<Ticks> {
         if !self.ready() {
             return None;

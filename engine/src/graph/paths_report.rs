@@ -21,17 +21,17 @@ use serde::Serialize;
 /// Which paths to list, and what to report about them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PathsWanted {
-    /// Most paths to list.
+    /// Largest number of paths to list.
     pub most: usize,
-    /// Only paths shorter than the critical path by at most this share of it.
+    /// List only paths that are shorter than the critical path by at most this share of it.
     pub within: Option<f64>,
-    /// Give the routes of this many paths.
+    /// Give the routes of this number of paths.
     pub routes: usize,
     /// Show the path with this rank, from 1, edge by edge.
     pub shown: Option<usize>,
     /// Report for every operation how many of the paths go through it.
     pub segments: bool,
-    /// Simulate the program without each of this many functions.
+    /// Number of functions to simulate the program without, one function at a time.
     pub simulated: usize,
 }
 
@@ -40,8 +40,8 @@ pub struct PathsWanted {
 pub struct PathsReport {
     /// Length of the critical path, nanoseconds.
     pub length_ns: f64,
-    /// Time on unlimited CPUs as all commands predict it, nanoseconds; 0: not known. It differs from `length_ns` where
-    /// threads take locks in another order with a scheduler.
+    /// Time on unlimited CPUs as all commands predict it, nanoseconds; 0: not known. The two times differ where threads
+    /// take locks in another order with a scheduler.
     pub predicted_ns: f64,
     /// Numbers of paths.
     pub counts: PathCounts,
@@ -97,9 +97,9 @@ pub struct BenefitRow {
     pub simulated_ns: Option<f64>,
     /// Whether more paths would not change the metric.
     pub settled: bool,
-    /// Number of listed critical paths that contain it.
+    /// Number of listed critical paths that contain the subject.
     pub critical_paths: usize,
-    /// Number of listed shorter paths that contain it.
+    /// Number of listed shorter paths that contain the subject.
     pub near_paths: usize,
     /// `file:line` of a function, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -126,10 +126,10 @@ pub struct ShownEdge {
     /// Index in the thread's list of operations.
     #[serde(rename = "op")]
     pub operation: usize,
-    /// How the path enters this thread, if it does here.
+    /// How the path enters the edge's thread, if it enters it at this edge.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// What takes time; `None` if the edge takes none.
+    /// What takes time during the edge; `None` if the edge takes none.
     #[serde(flatten)]
     pub what: Option<NamedActivity>,
     /// Length of the path up to this edge, nanoseconds.
@@ -148,15 +148,15 @@ pub struct SegmentPaths {
     /// Index in the thread's list of operations.
     #[serde(rename = "op")]
     pub operation: usize,
-    /// What it does.
+    /// What the operation does.
     #[serde(flatten)]
     pub what: NamedActivity,
     /// Length of the operation, nanoseconds.
     #[serde(serialize_with = "number")]
     pub length_ns: f64,
-    /// Number of listed critical paths through it.
+    /// Number of listed critical paths through the operation.
     pub critical_paths: u32,
-    /// Number of listed shorter paths through it.
+    /// Number of listed shorter paths through the operation.
     pub near_paths: u32,
 }
 
@@ -242,7 +242,7 @@ pub fn paths_of(
     }
 }
 
-/// One path, with its route if its edges are given; `longest` is the length of the critical path.
+/// The row for one path, with its route if the path's edges are given. `longest` is the length of the critical path.
 pub fn path_row(
     program: &Program,
     graph: &ActivityGraph,
@@ -258,7 +258,7 @@ pub fn path_row(
     }
 }
 
-/// Most detours computed at first.
+/// Largest number of detours computed at first.
 const EXPECTED: usize = 1 << 20;
 
 /// The least length of a path that is shorter than `length` by at most this share.

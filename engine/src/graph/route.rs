@@ -8,14 +8,14 @@ use crate::time::Ticks;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
-/// A stay of a path in one thread.
+/// A part of a path that stays in one thread.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Stay {
     /// The thread.
     pub thread: String,
-    /// How the path entered: `start`, `create`, `lock m`, `barrier b`, `end of T2` …
+    /// How the path entered the thread: `start`, `create`, `lock m`, `barrier b`, `end of T2` …
     pub by: String,
-    /// What takes time in this stay, in order; equal neighbours are one part.
+    /// What takes time during this stay, in order; neighbours of the same kind are one part.
     pub parts: Vec<StayPart>,
 }
 
@@ -25,14 +25,14 @@ pub struct StayPart {
     /// What the thread does.
     #[serde(flatten)]
     pub what: NamedActivity,
-    /// How long, nanoseconds.
+    /// Length of the part, nanoseconds.
     #[serde(serialize_with = "number")]
     pub length_ns: f64,
-    /// Number of operations joined in it.
+    /// Number of operations that were joined in this part.
     pub times: u64,
 }
 
-/// What a thread does for some time.
+/// What a thread does during a part of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NamedActivity {
     /// Computes in this function; `None`: in no function.
@@ -70,7 +70,7 @@ impl Stay {
     }
 }
 
-/// The route of a path, without stays that take no time, except the last one.
+/// The route of a path. Stays that take no time are omitted, except the last one.
 pub(super) fn route(program: &Program, graph: &ActivityGraph, path: &[ActivityId]) -> Vec<Stay> {
     let mut stays: Vec<(u32, Stay)> = Vec::new();
     for edge in path {

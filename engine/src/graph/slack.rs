@@ -20,11 +20,11 @@ use std::collections::BinaryHeap;
 /// A stretch of the critical path that another path bypasses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlackSegment {
-    /// The other path leaves the critical path after this many of its edges.
+    /// Number of edges of the critical path after which the other path leaves it.
     pub from: u32,
     /// The other path is back after this many edges.
     pub to: u32,
-    /// How much shorter the bypass is than the stretch.
+    /// How much shorter the other path is than this stretch of the critical path.
     pub slack: Ticks,
 }
 
@@ -44,7 +44,7 @@ pub struct FunctionSlack {
 pub fn slack_segments(graph: &ActivityGraph, timing: &VertexTimes) -> Vec<SlackSegment> {
     let path = timing.critical_path(graph);
     let vertices = graph.vertices();
-    /// Not on the critical path.
+    /// Number of an edge that is not on the critical path.
     const OFF: u32 = u32::MAX;
     let mut split = vec![OFF; vertices];
     if let Some(source) = split.first_mut() {
@@ -66,7 +66,7 @@ pub fn slack_segments(graph: &ActivityGraph, timing: &VertexTimes) -> Vec<SlackS
         let to = split[vertex];
         for edge in graph.range(vertex).filter(|edge| *edge != best) {
             let (from, slack) = (split[graph.tail(edge)], timing.free(graph, edge, vertex));
-            // A slack as long as the segment itself limits nothing.
+            // A slack that is as long as the segment itself limits nothing.
             if from < to && slack < times[to as usize] - times[from as usize] {
                 segments.push(SlackSegment { from, to, slack: Ticks(slack) });
             }
@@ -76,9 +76,10 @@ pub fn slack_segments(graph: &ActivityGraph, timing: &VertexTimes) -> Vec<SlackS
     segments
 }
 
-/// Removes segments inside another one with at most their slack: they add no limit. `segments` are sorted.
+/// Removes each segment that lies inside another one with no more slack: it adds no limit. `segments` must be sorted.
 fn without_implied(mut segments: Vec<SlackSegment>, places: usize) -> Vec<SlackSegment> {
-    // By end, a Fenwick tree from the last place: the least slack of the segments so far that end there or later.
+    // A Fenwick tree by segment end, from the last place: the least slack of the segments so far that end at this place
+    // or later.
     let mut least = vec![u64::MAX; places + 2];
     segments.retain(|segment| {
         let mut at = places + 1 - segment.to as usize;
@@ -101,9 +102,9 @@ fn without_implied(mut segments: Vec<SlackSegment>, places: usize) -> Vec<SlackS
 
 /// Critical path and slack of every function with self time on the critical path, in order of their numbers.
 ///
-/// As in the paper's third phase, each call on the critical path is granted what its tightest segment has left for the
-/// function. A function's use of a segment is the sum of its grants since the segment's beginning, so no counter is kept for
-/// each segment.
+/// As in the paper's third phase, each call on the critical path is granted the unused slack of its tightest segment. A
+/// function's use of a segment is the sum of its grants since the segment's beginning, so no counter is kept for each
+/// segment.
 pub fn function_slacks(graph: &ActivityGraph, timing: &VertexTimes) -> Vec<FunctionSlack> {
     let mut calls: FxHashMap<FunctionRef, Vec<(u32, u64)>> = FxHashMap::default();
     let path = timing.critical_path(graph);
@@ -125,7 +126,7 @@ pub fn function_slacks(graph: &ActivityGraph, timing: &VertexTimes) -> Vec<Funct
     slacks
 }
 
-/// The sum of grants to all calls of one function.
+/// The sum of slack granted to all calls of one function.
 fn granted(calls: &[(u32, u64)], segments: &[SlackSegment]) -> u64 {
     // Segments around the present place: the total at which each is used up, the least first, and its end.
     let mut around: BinaryHeap<Reverse<(u64, u32)>> = BinaryHeap::new();
@@ -133,7 +134,8 @@ fn granted(calls: &[(u32, u64)], segments: &[SlackSegment]) -> u64 {
     let mut total = 0_u64;
     for (place, length) in calls {
         while let Some(segment) = coming.next_if(|segment| segment.from <= *place) {
-            // Segments that end before the call do not limit it; the function has used nothing of the others yet.
+            // Segments that end before the call do not limit it. The function has used no slack of the remaining
+            // segments yet.
             if segment.to > *place {
                 around.push(Reverse((segment.slack.0.saturating_add(total), segment.to)));
             }

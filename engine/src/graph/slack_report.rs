@@ -17,8 +17,8 @@ use serde::Serialize;
 pub struct SlackReport {
     /// Length of the critical path, nanoseconds.
     pub length_ns: f64,
-    /// Time on unlimited CPUs as all commands predict it, nanoseconds; 0: not known. It differs from `length_ns` where
-    /// threads take locks in another order with a scheduler.
+    /// Time on unlimited CPUs as all commands predict it, nanoseconds; 0: not known. The two times differ where threads
+    /// take locks in another order with a scheduler.
     pub predicted_ns: f64,
     /// Functions with self time on the critical path, the largest gain first.
     pub functions: Vec<SlackRow>,
@@ -45,7 +45,8 @@ pub struct SlackRow {
     /// Logical zeroing, nanoseconds: the gain of leaving the function out.
     #[serde(serialize_with = "number")]
     pub zeroing_ns: f64,
-    /// Gain of leaving it out in a simulation that decides locks again, nanoseconds; `None`: not asked for.
+    /// Gain of leaving the function out in a simulation that decides again who gets which lock, nanoseconds; `None`:
+    /// not asked for.
     #[serde(serialize_with = "maybe_number", skip_serializing_if = "Option::is_none")]
     pub simulated_ns: Option<f64>,
     /// `file:line`, if known.
@@ -61,7 +62,7 @@ pub struct SegmentTimes {
     /// Index in the thread's list of operations.
     #[serde(rename = "op")]
     pub operation: usize,
-    /// What it does.
+    /// What the operation does.
     #[serde(flatten)]
     pub what: super::NamedActivity,
     /// Its length.
@@ -73,13 +74,13 @@ pub struct SegmentTimes {
     /// The earliest finish.
     #[serde(serialize_with = "number")]
     pub early_finish_ns: f64,
-    /// The latest start that does not make the whole longer.
+    /// Latest start that does not make the run longer, nanoseconds.
     #[serde(serialize_with = "number")]
     pub late_start_ns: f64,
-    /// The latest finish that does not make the whole longer.
+    /// Latest finish that does not make the run longer, nanoseconds.
     #[serde(serialize_with = "number")]
     pub late_finish_ns: f64,
-    /// The longest delay that does not make the whole longer.
+    /// Longest delay that does not make the run longer, nanoseconds.
     #[serde(serialize_with = "number")]
     pub total_slack_ns: f64,
     /// The longest delay that delays nothing else.
@@ -146,7 +147,7 @@ pub fn slack_of(
     }
 }
 
-/// Findings of building the program and of scheduling it.
+/// Findings from building the program and from scheduling it.
 pub(super) fn findings(program: &Program, graph: &ActivityGraph) -> Vec<Finding> {
     program.findings.iter().chain(graph.findings()).cloned().collect()
 }

@@ -11,13 +11,13 @@ use rustc_hash::FxHashMap;
 pub enum Subject {
     /// Computing with this function on top of the stack.
     Function(FunctionRef),
-    /// All time of this thread.
+    /// All time of one thread.
     Thread(ThreadId),
     /// All time of any thread that holds this lock.
     Lock(ObjectId),
-    /// One kind of time in all threads.
+    /// All time of one kind, summed over threads.
     Class(Class),
-    /// All time of the process whose first thread is this one.
+    /// All time of the process whose first thread is given.
     Process(ThreadId),
     /// Computing on this CPU when the program was recorded.
     Cpu(u16),
@@ -34,40 +34,41 @@ pub enum Class {
     Wait,
 }
 
-/// Edges, with the part of each one's length.
+/// Edges, each with the part of its length that counts.
 type Parts = Vec<(u32, u64)>;
 
-/// The subjects of a program and their edges.
+/// The subjects of a program, and the edges of each subject.
 #[derive(Debug)]
 pub struct Subjects {
     /// All subjects with any time, in the order: functions, threads, locks, classes, processes, CPUs.
     pub all: Vec<Subject>,
-    /// For locks the edges during which they are held, for CPUs the edges, or parts of edges, computed there.
+    /// For a lock: the edges during which it is held. For a CPU: the edges, or parts of edges, computed there.
     parts: FxHashMap<Subject, Parts>,
-    /// By thread: the first thread of its process.
+    /// For each thread: the first thread of its process.
     processes: Vec<Option<ThreadId>>,
 }
 
 /// The edge belongs to none of the chosen subjects.
 const NONE: u32 = u32::MAX;
 
-/// Finds the chosen subjects that an edge belongs to, and the part of its length.
+/// Finds which of the chosen subjects an edge belongs to, and which part of its length counts.
 #[derive(Debug)]
 pub(super) struct Marks<'g> {
     graph: &'g ActivityGraph,
     /// Subject's index in the list, by function.
     functions: Vec<u32>,
-    /// By thread: indices of the thread and of its process.
+    /// For each thread: index of the thread's subject, and of its process's subject.
     threads: Vec<[u32; 2]>,
     classes: [u32; 3],
-    /// By edge: start of its locks and CPUs in `parts`. Empty if no lock or CPU was chosen.
+    /// For each edge: where its locks and CPUs begin in `parts`. Empty if no lock or CPU was chosen.
     first: Vec<u32>,
     /// Index of the subject, and the part of the edge's length.
     parts: Vec<(u32, u64)>,
 }
 
 impl Marks<'_> {
-    /// Calls `then` with the index of each subject that the edge belongs to, and the part of its length.
+    /// Calls `then` with the index of each subject that the edge belongs to, and with the part of the edge's length
+    /// that counts.
     #[inline]
     pub(super) fn each(&self, edge: usize, mut then: impl FnMut(usize, u64)) {
         let length = self.graph.length(edge);
@@ -193,7 +194,7 @@ fn class(kind: ActivityKind) -> Option<Class> {
     }
 }
 
-/// By thread: its edges that take time, in the order of its operations.
+/// For each thread: its edges that take time, in the order of its operations.
 fn timed(program: &Program, graph: &ActivityGraph) -> Vec<Vec<u32>> {
     let mut timed: Vec<Vec<u32>> = vec![Vec::new(); program.threads.len()];
     for edge in 0..graph.edges() {
@@ -206,7 +207,7 @@ fn timed(program: &Program, graph: &ActivityGraph) -> Vec<Vec<u32>> {
     timed
 }
 
-/// Adds the edges that take time while their thread holds a lock, by lock.
+/// For each lock: adds the edges that take time while their thread holds the lock.
 fn locked(
     program: &Program,
     graph: &ActivityGraph,

@@ -7,11 +7,11 @@ use crate::time::Ticks;
 /// Early and late times of all vertices, from which those of edges follow.
 #[derive(Clone, Debug)]
 pub struct VertexTimes {
-    /// By vertex: its earliest time, the length of the longest way to it.
+    /// For each vertex: its earliest time, which is the length of the longest way to it.
     pub(super) early: Vec<u64>,
-    /// By vertex: its latest time that does not make the whole longer.
+    /// For each vertex: the latest time that does not make the run longer.
     pub(super) late: Vec<u64>,
-    /// By vertex: the edge on the longest way into it; of equal ones the first. Unused for the source.
+    /// For each vertex: the last edge of the longest way to it; of several such edges the first. Unused for the source.
     pub(super) best: Vec<u32>,
 }
 
@@ -79,7 +79,7 @@ impl VertexTimes {
         }
     }
 
-    /// The chosen critical path, from source to sink.
+    /// The latest time at which a vertex may be reached without making the run longer.
     pub fn critical_path(&self, graph: &ActivityGraph) -> Vec<ActivityId> {
         let mut path = Vec::new();
         let mut vertex = graph.sink().0 as usize;
@@ -106,11 +106,11 @@ pub struct ActivityTimes {
     pub early_start: Ticks,
     /// The earliest finish.
     pub early_finish: Ticks,
-    /// The latest start that does not make the whole longer.
+    /// Latest start that does not make the run longer.
     pub late_start: Ticks,
-    /// The latest finish that does not make the whole longer.
+    /// Latest finish that does not make the run longer.
     pub late_finish: Ticks,
-    /// The longest delay that does not make the whole longer.
+    /// Longest delay that does not make the run longer.
     pub total_slack: Ticks,
     /// The longest delay that delays nothing else.
     pub free_slack: Ticks,

@@ -41,12 +41,13 @@ impl Places {
     }
 }
 
-/// Most numbers in memory at once: with few threads, those of many thousand subjects.
+/// Largest number of values in memory at once: enough for many thousand subjects if there are few threads.
 const MOST_NUMBERS: usize = 1 << 23;
 
-/// For each subject in `which`, how much shorter the critical path gets if the subject takes no time. One walk does all,
-/// unless the graph is so wide that it would need too much memory. O(edges + subjects · merges), where a merge is a vertex
-/// with more than one edge into it: at other vertices only the edge's own subjects take work.
+/// For each subject in `which`, how much shorter the critical path gets if the subject takes no time. One walk over the
+/// edges computes all subjects, unless the graph is so wide that it would need too much memory. O(edges + subjects ·
+/// merges), where a merge is a vertex with more than one edge into it: at other vertices only the edge's own subjects
+/// take work.
 pub fn zeroing(
     graph: &ActivityGraph,
     timing: &VertexTimes,
@@ -88,7 +89,7 @@ fn longest_without(graph: &ActivityGraph, places: &Places, marks: &Marks<'_>, wi
         for (edge, (tail, length)) in range.clone().zip(graph.steps(range)) {
             let from = places.of[tail as usize] as usize;
             let (before, length) = (&own[from * width..][..width], all[from].wrapping_add(length));
-            // The few subjects of the edge get their sums without the edge's part.
+            // The edge belongs to only a few subjects, whose sums get the edge's length without the counted part.
             kept.clear();
             marks.each(edge, |subject, part| {
                 let without = before[subject].wrapping_add(length).wrapping_sub(part);

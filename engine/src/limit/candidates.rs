@@ -1,4 +1,4 @@
-//! Which constraints threads wait for, and the most that the removal of each may gain.
+//! Finds the constraints that threads wait for, and the most that the removal of each may gain.
 
 use super::WORTH;
 use super::search::Search;
@@ -12,25 +12,25 @@ use crate::schedule::RunOutcome;
 use crate::time::Ticks;
 use rustc_hash::FxHashMap;
 
-/// Number of locks tried, the ones with the longest waits.
+/// Number of locks whose removal is tried: those with the longest waits.
 const LOCKS: usize = 12;
 /// Number of devices tried.
 const DEVICES: usize = 4;
 /// Threads that compute or are runnable for this share of the time are busy.
 const BUSY: f64 = 0.6;
-/// Where a lock was first used: its kind, the line, the process.
+/// The place where a lock was first used: the lock's kind, the line of code, the process.
 type Place<'a> = (&'a ObjectKind, &'a str, u32);
 
 /// What the threads of a program do besides computing and taking locks.
 struct Done {
     /// Ticks of all sleeps that threads ask for.
     slept: u64,
-    /// By object: whether threads wait for it as for a device that is no timer.
+    /// For each object: whether threads wait for it as for a device other than a timer.
     is_device: Vec<bool>,
     is_barrier: bool,
     joins: u32,
     awaits: u64,
-    /// Threads spin for some of the wake edges that they await.
+    /// Whether threads busy-wait for some of the wake edges that they await.
     spins: bool,
 }
 
@@ -40,8 +40,8 @@ impl Search {
         polling.into_iter().chain([Edit::NoSleeps])
     }
 
-    /// The constraints that threads wait for, with bounds of their gains in ticks, the largest first: the part of the path
-    /// bounds the gain.
+    /// The constraints that threads wait for, each with a bound of its gain in ticks, the largest first. The bound is
+    /// the constraint's part of the path.
     pub(super) fn candidates(&self, run: &WatchedRun, timing: &Timing<'_>) -> Vec<(Edit, u64)> {
         let (cpus, base) = (run.cpus, &run.base);
         let worth = (base.length.0 as f64 * WORTH) as u64;
@@ -85,15 +85,15 @@ impl Search {
                 [_] => self.is_stage(group),
                 _ => is_even(&group.threads, base),
             };
-            // If the threads already want all CPUs, one more thread finds no free CPU.
+            // If the threads already use all CPUs, one more thread finds no free CPU.
             let is_room = most_busy.is_none_or(|most| mean * (group.threads.len() as f64) < most);
-            // It is unknown how threads that spin for each other would behave with one thread more.
+            // It is unknown how threads that busy-wait for each other would behave with one more thread.
             let blocked =
                 group.threads.iter().filter_map(|thread| base.threads.get(*thread)).map(|used| used.blocked);
             let waits = blocked.fold(0u64, u64::saturating_add) / group.threads.len().max(1) as u64;
             let is_known = !spins || waits < worth;
             if mean >= BUSY && may_be_more && is_room && is_known {
-                // One more thread than k takes at most 1 ÷ (k + 1) of the computing of each.
+                // One thread more than k takes over at most 1 ÷ (k + 1) of the computing of each.
                 let most = mean * base.length.0 as f64 / (group.threads.len() + 1) as f64;
                 asked.push((self.more_of(&group.threads, 1, base), most as u64));
             }
@@ -215,7 +215,7 @@ impl Search {
         locks
     }
 
-    /// How many CPUs the program can keep busy at most, on average: all CPUs, or the quota of its control groups.
+    /// Largest number of CPUs that the program can keep busy on average: all CPUs, or the quota of its control groups.
     pub(super) fn most_busy(&self, cpus: Cpus) -> Option<f64> {
         let quota = self.quota().map(|hundredths| f64::from(hundredths) / 100.0);
         let count = match cpus {

@@ -1,20 +1,21 @@
-//! How many simulations a search makes.
+//! Limits how many simulations a search makes.
 
 use super::search::Search;
 
-/// Most operations simulated for one CPU count: a large program gets fewer trials, those first that may gain most.
+/// Largest number of operations simulated for one CPU count: a large program gets fewer trials, those first that may
+/// gain most.
 const OPERATIONS: usize = 2_500_000;
 /// Programs with more operations get no optional trials: a hot lock with 80,000 acquisitions has 300,000 operations.
 const SMALL: usize = 600_000;
 /// Trials that any program gets.
 const FEWEST: usize = 2;
-/// Most trials for a program.
+/// Largest number of trials for one program.
 const MOST: usize = 12;
-/// Most trials for an answer that is computed again and again, as for `top`.
+/// Largest number of trials for an answer that is computed again and again, as for `top`.
 const BRIEF: usize = 5;
 
 impl Search {
-    /// Makes few trials, and no optional ones: for answers that are computed again and again.
+    /// Makes the search try few changes, and no optional ones: for answers that are computed again and again.
     pub fn briefly(mut self) -> Search {
         self.is_brief = true;
         self

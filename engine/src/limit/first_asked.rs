@@ -1,9 +1,9 @@
-//! Which trials a large program gets.
+//! Chooses the trials that a large program gets.
 
 use crate::experiment::Edit;
 
-/// The first `most` trials, with the lock that threads wait for longest always among them. The bound of more CPUs is a sum over
-/// all threads, so it is large even where one lock holds the threads up.
+/// The first `most` trials, which always include the lock that threads wait for longest. The bound of more CPUs is a
+/// sum over all threads, so it is large even where one lock holds the threads up.
 pub(super) fn first_asked(mut questions: Vec<(Edit, u64)>, most: usize) -> Vec<(Edit, u64)> {
     let lock = questions.iter().position(|(edit, _)| matches!(edit, Edit::FreeLocks(_)));
     if let Some(place) = lock.filter(|place| *place >= most) {

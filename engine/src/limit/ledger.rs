@@ -1,5 +1,5 @@
-//! The ledger: a row for each cause that may limit a run, with the share of the time that is saved without the cause, and how
-//! that share is known (ours). The first row is the limit.
+//! The ledger: a row for each cause that may limit a run, with the share of the time that is saved without the cause,
+//! and how that share is known (a method of longpole's own). The first row is the limit.
 //!
 //! A row's gain is an interval. Both ends are equal if the gain was simulated. The lower end is 0 if the gain is assumed,
 //! bounded by the cause's part of the path, or unknown. Rows are ordered by the middle, the expected gain. By the lower end a
@@ -24,7 +24,7 @@ const SAME: f64 = 0.02;
 const SEEN: f64 = 2.0 / 3.0;
 /// A cause with at least this part of the gain of cheaper work is the reason why the work costs more.
 const REASON: f64 = 0.5;
-/// More than this share of a run is most of it.
+/// A cause that takes more than this share of a run counts as most of the run.
 const MOST: f64 = 0.5;
 /// Fewer waits for work than this are no requests.
 const REQUESTS: u64 = 10;
@@ -74,7 +74,7 @@ impl Claim {
         f64::midpoint(self.least, self.most)
     }
 
-    /// Of two claims with the same gain, the claim with the smaller number comes first.
+    /// Rank of the claim: of two claims with the same gain, the one with the smaller rank comes first.
     fn order(&self) -> u32 {
         match &self.cause {
             Cause::LocksNotRecorded => 0,
@@ -114,10 +114,12 @@ impl Search {
         sleep_is_polling(&mut claims);
         most_sleepers(&mut claims);
         self.claim_unrecorded(&mut claims, run);
-        // For a program at rest, gains are shares of the measured time, of which its computing is only milliseconds.
+        // For a program that mostly waits, gains are shares of the measured time, of which computing takes only
+        // milliseconds.
         let at_rest = self.rest.map_or(1.0, |rest| time_ns / rest.wall_ns);
         let unexplained = if self.is_explained(&claims, run) { 0.0 } else { self.unexplained(run) };
-        // Rows keep their weight if the prediction explains most of the run; otherwise they count only for the explained part.
+        // If the prediction explains most of the run, rows keep their weight; otherwise they count only for the
+        // explained part.
         let explained = at_rest * if unexplained > MOST { 1.0 - unexplained } else { 1.0 };
         claims.retain(|claim| claim.most * explained >= WORTH);
         if unexplained > 0.0 {
@@ -134,7 +136,7 @@ impl Search {
         self.holders_first(&mut claims);
         let most = claims.first().map_or(0.0, weight);
         if most >= WORTH {
-            // `holders_first` may have moved a row behind a smaller one; such a row stays behind its reason.
+            // `holders_first` may have moved a row behind a smaller one; such a row must stay there.
             let is_same = |claim: &&Claim| ((most - SAME).max(WORTH)..=most).contains(&weight(claim));
             let same = claims.iter().take_while(is_same);
             let is_open = |claim: &Claim| claim.evidence != Evidence::Simulated;
@@ -158,7 +160,7 @@ impl Search {
         claims
     }
 
-    /// Puts a busy thread before the imbalance that it causes: the row names the thread.
+    /// Puts a busy thread before the imbalance that the thread causes, because only the first row names the thread.
     fn busy_thread_before_imbalance(&self, claims: &mut [Claim], run: &WatchedRun) {
         let Some(busy) = self.busy_thread(run).map(|busy| busy.part(None)) else { return };
         let is_it =
@@ -209,7 +211,7 @@ impl Search {
         }
     }
 
-    /// Each row's edit with the ends of its gain; rows without an edit are omitted.
+    /// The edit of each row with the smallest and the largest gain; rows without an edit are omitted.
     pub(super) fn bounds(claims: Vec<Claim>) -> Vec<(Edit, (f64, f64))> {
         let bounds = |claim: Claim| match claim.cause {
             Cause::Edit(edit) => Some((edit, (claim.least, claim.most))),
@@ -243,7 +245,7 @@ impl Search {
         claims.iter().filter(is_cause).any(|claim| claim.most >= missing)
     }
 
-    /// The claim for a constraint's removal; `None`: the removal says nothing where requests set the pace.
+    /// The claim for a constraint's removal; `None`: where requests set the pace, this removal shows nothing.
     fn claim(&self, edit: &Edit, gain: f64, waits_for_work: bool, run: &WatchedRun) -> Option<Claim> {
         let cause = Cause::Edit(edit.clone());
         let is_unknown = |device: &ObjectId| self.program().meaning(*device) == ObjectMeaning::Unknown;
@@ -257,7 +259,7 @@ impl Search {
             Edit::FreeDevices(devices) if devices.iter().all(is_unknown) => {
                 Claim::at_most(cause, gain, Evidence::Unknown)
             }
-            // Computing between two requests sets the pace together with the clients, however long it is.
+            // Computing between two requests sets the pace together with the clients, however long the computing is.
             Edit::Divide(..) | Edit::NoTurns if waits_for_work => return None,
             Edit::MoreThreads { threads, .. } if waits_for_work && threads.len() == 1 => return None,
             Edit::FewerThreads { .. } => {
@@ -265,7 +267,7 @@ impl Search {
                 let evidence = if most > gain { Evidence::Bounded } else { Evidence::Simulated };
                 Claim { cause, least: gain, most, evidence }
             }
-            // What the threads look for when they wake may not be there earlier.
+            // The work that the threads look for when they wake may not exist earlier.
             Edit::NoPolling(_) | Edit::MoreSleepers { .. } => Claim::at_most(cause, gain, Evidence::Bounded),
             Edit::OwnLines { line, .. } => {
                 let least = self.least_without_line(*line, run);
@@ -287,8 +289,8 @@ impl Search {
         })
     }
 
-    /// Puts one row for unrecorded locks in place of hand-overs, CPUs and turns: the waits for these locks are replayed, so the
-    /// gains are not distinguishable. The row's gain is at most the share of CPUs that are idle.
+    /// Replaces the rows for hand-overs, CPUs and turns by one row for unrecorded locks: the waits for these locks are
+    /// replayed, so the gains are not distinguishable. The row's gain is at most the share of CPUs that are idle.
     fn claim_unrecorded(&self, claims: &mut Vec<Claim>, run: &WatchedRun) {
         let Some(locks) = &self.unrecorded else { return };
         let idle = 1.0 - run.busy() / run.cpus.or(usize::MAX) as f64;
@@ -322,7 +324,7 @@ impl Search {
             Claim::at_most(cause, run.share(ticks), Evidence::OnPath)
         };
         let Some(causes) = &run.causes else { return Claim::at_most(Cause::Work, 1.0, Evidence::OnPath) };
-        // The waits for each device may be short, although together they are most of the path.
+        // The waits for each single device may be short, although all devices together take most of the path.
         let devices = causes.devices();
         let idle = devices.iter().filter(|(device, _)| self.is_idle_device(*device));
         let idle = idle.map(|(device, sum)| on_path(Edit::FreeDevices(vec![*device]), *sum));
@@ -355,8 +357,8 @@ impl Search {
         matches!(edit, Edit::FreeDevices(devices) if devices.iter().all(|device| self.is_idle_device(*device)))
     }
 
-    /// Whether the threads' sleeps, or their waits for these devices, were mostly waiting for work as recorded, in a program
-    /// that does little else.
+    /// Whether the threads' sleeps, or their waits for these devices, were mostly waiting for work when recorded, in a
+    /// program that does little else.
     fn is_at_rest(&self, edit: &Edit, run: &WatchedRun) -> bool {
         let is_of: &dyn Fn(&RecordedWait) -> bool = match edit {
             Edit::NoSleeps | Edit::NoPolling(_) if self.rest.is_some() => return true,
@@ -379,7 +381,7 @@ impl Search {
         let is_lock = self.unrecorded.as_ref().is_none_or(|locks| locks.is_lock);
         match claim.cause {
             Cause::LocksNotRecorded if !is_lock => claim.middle().min(WORTH),
-            // The sleep itself is known; unknown is only what replaces it.
+            // The length of the sleep is known; only what replaces the sleep is unknown.
             Cause::Edit(Edit::NoPolling(_) | Edit::MoreSleepers { .. }) => claim.most,
             Cause::Edit(Edit::LessSupportWork { .. } | Edit::WakeOne(_) | Edit::OwnLines { .. }) => {
                 claim.least.max(SEEN * claim.most)
@@ -411,8 +413,8 @@ impl Search {
     }
 }
 
-/// Puts fewer threads, or fewer wake-ups, before more CPUs if they may gain [`SEEN`] of what CPUs are expected to gain: such a
-/// change needs no other machine.
+/// Puts fewer threads, or fewer wake-ups, before more CPUs if they may gain [`SEEN`] of what CPUs are expected to gain:
+/// those changes need no other machine.
 fn threads_before_cpus(claims: &mut Vec<Claim>) {
     let is_fewer =
         |claim: &Claim| matches!(claim.cause, Cause::Edit(Edit::FewerThreads { .. } | Edit::WakeOne(_)));
@@ -422,7 +424,7 @@ fn threads_before_cpus(claims: &mut Vec<Claim>) {
     {
         claims[..=place].rotate_right(1);
     }
-    // With too many threads, one more thread that waits for the others is no advice.
+    // With too many threads, one more thread would only wait for the others, so that is no advice.
     if matches!(claims.first(), Some(Claim { cause: Cause::Edit(Edit::FewerThreads { .. }), .. })) {
         claims.retain(|claim| !matches!(claim.cause, Cause::Edit(Edit::MoreThreads { .. })));
     }
@@ -436,7 +438,7 @@ fn sleep_is_polling(claims: &mut Vec<Claim>) {
     }
 }
 
-/// Keeps one row for each sleeping pool: the number of threads that gains most.
+/// Keeps one row for each pool that sleeps: the row whose number of threads gains most.
 fn most_sleepers(claims: &mut Vec<Claim>) {
     let of = |claim: &Claim| match &claim.cause {
         Cause::Edit(Edit::MoreSleepers { threads, .. }) => Some(threads.clone()),

@@ -13,9 +13,10 @@ use crate::finding::{Finding, is_delay_by_others};
 const OFF: f64 = 0.1;
 /// A recording that costs more than this part of the program's own CPU time has a note.
 const COSTLY: f64 = 0.1;
-/// A program needs this much CPU time, nanoseconds, for a share of it to mean something.
+/// Least CPU time of a program, nanoseconds, for which a share of it is meaningful.
 const COMPUTES_NS: u64 = 20_000_000;
-/// With less CPU time than this, the start may be most of the run, which is no reason to say nothing about the rest.
+/// With less CPU time than this, nanoseconds, the program's start may be most of the run; that is no reason to doubt
+/// the prediction.
 const STARTS_NS: u64 = 100_000_000;
 
 impl Search {
@@ -64,8 +65,8 @@ impl Limits {
         {
             let measured_ns = self.asleep.map_or(cost.wall_ns, |asleep| asleep.awake_ns as u64);
             let predicted_ns = limit.time_ns as u64;
-            // The prediction excludes recording's cost, so it may be shorter than the measured time by that cost, but not
-            // longer.
+            // The prediction excludes the cost of recording. So it may be shorter than the measured time by that cost,
+            // but not longer.
             let recording = shares.map_or(0.0, |(all, _)| all);
             let off = 1.0 - limit.time_ns / measured_ns as f64;
             if off > OFF + recording || off < -OFF {
@@ -93,7 +94,7 @@ mod tests {
         Limits { at: vec![limit], ..Limits::default() }
     }
 
-    /// Both a prediction that differs from the recorded run and a recording with a high cost lower the trust.
+    /// A prediction that differs from the recorded run lowers the trust, and so does a recording with a high cost.
     #[test]
     fn a_prediction_unlike_the_run_and_a_costly_recording_are_doubts() {
         let cost = |collector_ns| {
@@ -125,7 +126,7 @@ mod tests {
         let far = limits(work(), 1.7e9).doubts(Some(in_threads(490_000_000)));
         assert_eq!(far.iter().map(Finding::severity).collect::<Vec<_>>(), [Severity::Wrong, Severity::Wrong]);
         assert_eq!(far[1], dear(0.49, 0.49));
-        // Other programs' CPU time may explain the whole difference.
+        // The CPU time of other programs may explain the difference between prediction and measured time.
         let busy = Overhead { others_ns: 600_000_000, ..cost(0).expect("a cost") };
         let delayed = limits(work(), 0.5e9).doubts(Some(busy));
         assert_eq!(delayed[0].severity(), Severity::MayBeOff(Some(500_000_000)));

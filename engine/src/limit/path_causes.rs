@@ -1,5 +1,5 @@
-//! The causes of the critical path of a predicted run (ours): computing, and each kind of wait or delay on it. No change
-//! gains more than its cause's part of the path.
+//! The causes of the critical path of a predicted run (a method of longpole's own): computing, and each kind of wait or
+//! delay on it. No change gains more than its cause's part of the path.
 
 use crate::program::ObjectId;
 use crate::schedule::{DelayKind, RunPath, Why};
@@ -12,7 +12,7 @@ pub(super) struct PathCauses {
     pub(super) computing: u64,
     /// Threads are woken and put on CPUs, and compute to wake others.
     pub(super) handing_over: u64,
-    /// Threads keep CPUs busy while they wait for a spin lock.
+    /// Threads busy-wait for a spin lock.
     pub(super) spinning: u64,
     /// Threads sleep, or wait for a timer.
     pub(super) asleep: u64,
@@ -48,7 +48,7 @@ impl PathCauses {
         self.devices.get(&device).copied().unwrap_or(0)
     }
 
-    /// The devices with their waits on the path, ticks, the longest first.
+    /// The devices with their waits on the path in ticks, the longest waits first.
     pub(super) fn devices(&self) -> Vec<(ObjectId, u64)> {
         let mut devices: Vec<(ObjectId, u64)> = self.devices.iter().map(|(of, sum)| (*of, *sum)).collect();
         devices.sort_unstable_by_key(|(device, sum)| (std::cmp::Reverse(*sum), *device));

@@ -3,16 +3,16 @@
 use super::LimitKind;
 use serde::Serialize;
 
-/// How the gain without a cause is known.
+/// How the gain of removing a cause is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum Evidence {
-    /// The program was simulated without it.
+    /// The program was simulated without the cause.
     Simulated,
-    /// The recording shows it.
+    /// The recording shows the gain.
     Measured,
-    /// A change would gain at most this much, if it is possible.
+    /// A change would gain at most this amount, if the change is possible.
     Bounded,
     /// The share is the cause's part of the critical path; without this cause alone, other waits take as long.
     OnPath,
@@ -27,7 +27,7 @@ impl Evidence {
     }
 }
 
-/// A cause and the gain without it.
+/// A cause, and the gain of removing it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LedgerRow {
     /// The cause.

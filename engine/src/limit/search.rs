@@ -26,7 +26,7 @@ use crate::schedule::RunOutcome;
 use crate::time::Ticks;
 use std::borrow::Cow;
 
-/// Kernel or runtime work below this part of the CPU time is worth advice only if it is the limit or may gain more.
+/// Kernel or runtime work below this share of the CPU time is worth advice only if it is the limit or may gain more.
 const MUCH: f64 = 0.25;
 
 /// A search in steps: [`Search::at`] for each of [`Search::counts`], [`Search::edits`], [`Search::fix`] for each of
@@ -44,11 +44,11 @@ pub struct Search {
     deadlock: Option<Stuck>,
     /// The search makes few trials.
     pub(super) is_brief: bool,
-    /// Goroutines run, and their waits are not visible.
+    /// Whether goroutines run, whose waits are not visible.
     pub(super) hidden: bool,
-    /// Cache lines that threads change together, with the share of their time that threads are at each line.
+    /// Cache lines that several threads change, with the share of their time that threads spend at each line.
     pub(super) lines: Vec<LineLoad>,
-    /// What functions cost on several CPU counts, if the command was run on them.
+    /// CPU time of functions on several CPU counts, if the command was run on them.
     pub(super) costs: Option<CpuCosts>,
     /// CPU time of busy waiting, as recorded.
     pub(super) asked_again: AskedAgain,
@@ -58,13 +58,13 @@ pub struct Search {
     pub(super) permits: Vec<Permits>,
 }
 
-/// The result for one CPU count.
+/// The search's result for one CPU count.
 #[derive(Clone, Debug)]
 pub struct Found {
     pub(super) limit: Limit,
     /// Changes that gain anything, with the predicted time of each, nanoseconds, the best first.
     pub(super) without: Vec<(Edit, f64)>,
-    /// For changes that are rows of the ledger: the smallest and the largest share of the time that each saves.
+    /// For changes that are rows of the ledger: the smallest and the largest share of the time that each change saves.
     bounds: Vec<(Edit, (f64, f64))>,
     pub(super) time_ns: f64,
     /// The longest stretch that one thread computes alone.
@@ -86,7 +86,7 @@ impl Found {
     }
 }
 
-/// The whole search, sequentially.
+/// The limits on all CPU counts, found sequentially.
 pub fn limits(program: &Program, cpus: &[Cpus], model: &Model) -> Limits {
     Search::new(program, cpus, model).map_or_else(|_| Limits::default(), Search::all)
 }
@@ -185,7 +185,7 @@ impl Search {
         &self.counts
     }
 
-    /// What limits on this CPU count.
+    /// Finds what limits the program on this CPU count.
     pub fn at(&self, cpus: Cpus) -> Found {
         let mut found = self.predicted(cpus);
         if let Some(stuck) = &self.deadlock {
@@ -194,7 +194,7 @@ impl Search {
         found
     }
 
-    /// How many different runs the search has made so far, of the program and of changed programs.
+    /// Number of different runs that the search has made so far, of the program and of changed programs.
     pub fn runs(&self) -> usize {
         self.trials.runs()
     }
@@ -223,7 +223,7 @@ impl Search {
         candidates.into_iter().filter_map(|(edit, _)| time(&edit).map(|ns| (edit, ns))).collect()
     }
 
-    /// What limits the predicted run.
+    /// Finds what limits the predicted run.
     fn predicted(&self, cpus: Cpus) -> Found {
         let Ok(timing) = Timing::new(self.program(), self.trials.model()) else { return nothing(cpus) };
         let run = self.watched(&timing, cpus);
@@ -233,7 +233,7 @@ impl Search {
         }
         self.trials.know(cpus, 0, run.is_complete.then_some(time_ns));
         if !run.is_complete {
-            // A recorded program did come to its end, so only a program written by hand can be in this deadlock.
+            // A recorded program came to its end in reality. So only a program written by hand can have this deadlock.
             let known = self.program().machine.is_none();
             let stuck = run.base.findings.iter().find_map(Finding::deadlock).cloned();
             let kind = match stuck.filter(|_| known) {
@@ -268,7 +268,7 @@ impl Search {
         let bounds = Self::bounds(claims);
         let limit = Limit::of(cpus, time_ns, rows);
         let at_work = run.base.threads.iter().map(|used| used.busy.saturating_add(used.ready)).max();
-        // Where one thread works at a time, or no CPU is free for long, a gain of one more thread is by chance.
+        // Where one thread works at a time, or no CPU is free for long, a gain of one more thread is chance.
         let is_full = limit.kind.is_full();
         let grows = self.costs.as_ref().is_some_and(CpuCosts::grows);
         let is_bound =
@@ -291,7 +291,7 @@ impl Search {
     fn lock_rows(&self, base: &RunOutcome) -> Vec<LockUse> {
         let mut locks = self.lock_uses(base);
         let words = self.unrecorded.iter().flat_map(|unrecorded| &unrecorded.words);
-        // A lock that got its probes late already has a row.
+        // A lock that got its probes late already has a row of its own.
         let is_there = |word: &&LockUse| {
             let name = word.lock.split_once(' ').map_or(word.lock.as_str(), |(_, name)| name);
             locks.iter().any(|lock| bare_name(&lock.lock) == name)
@@ -306,7 +306,7 @@ impl Search {
         self.program().meaning(device) == ObjectMeaning::Idle
     }
 
-    /// What all threads of the group compute together, ticks.
+    /// Computing of all threads of the group together, ticks.
     fn computed(&self, group: &Group) -> u64 {
         let mut sums = Sums::default();
         for thread in &group.threads {
@@ -315,7 +315,7 @@ impl Search {
         sums.all()
     }
 
-    /// The group of several threads that computes more than half of all, by its number.
+    /// Number of the group that has several threads and computes more than half of all.
     fn pool(&self) -> Option<usize> {
         let sums: Vec<u64> = self.groups.iter().map(|group| self.computed(group)).collect();
         let all = sums.iter().fold(0u64, |all, sum| all.saturating_add(*sum));
@@ -329,7 +329,7 @@ impl Search {
         matches!(group.threads[..], [thread] if group.meets && !has_twin(&self.samples, thread))
     }
 
-    /// The stage of a pipeline that computes most, by its group's number.
+    /// Number of the group that is the pipeline stage with most computing.
     fn stage(&self) -> Option<usize> {
         let stages = self.groups.iter().enumerate().filter(|(_, group)| self.is_stage(group));
         stages.max_by_key(|(_, group)| self.computed(group)).map(|(stage, _)| stage)
@@ -355,11 +355,11 @@ impl Search {
         let work: u64 = self.groups.iter().flat_map(|group| &group.threads).count() as u64;
         let all = self.program().compute_times().total().0;
         let run = WatchedRun::of(timing, cpus, all / work.max(1) / 10_000);
-        // Which goroutine does what is not visible.
+        // It is not visible which goroutine does what, so turns are not reported.
         WatchedRun { turns: run.turns.filter(|_| !self.hidden), ..run }
     }
 
-    /// The gain of one more thread in the pool; of a large program only if `known` has it already.
+    /// The gain of one more thread in the pool. For a large program it is taken from `known`, or not reported.
     fn more_threads(&self, known: &[(Edit, f64)], run: &WatchedRun) -> Option<MoreThreads> {
         let base = &run.base;
         let pool = self.groups.get(self.pool()?)?;
@@ -426,7 +426,8 @@ impl Search {
         &self.groups
     }
 
-    /// Changes that were already tried and that a person can make, each wording once, with their predicted times.
+    /// Changes that were already tried and that a user can make, with their predicted times. Of changes that are
+    /// described by the same sentence, only one is returned.
     pub(super) fn known(&self, found: &Found) -> Vec<(Edit, f64)> {
         let mut known: Vec<(Edit, f64)> = Vec::new();
         let polls = found.without.iter().any(|(edit, _)| matches!(edit, Edit::NoPolling(_)));
@@ -453,11 +454,11 @@ impl Search {
                     let may_be_more = || 1.0 - ns / found.time_ns > found.limit.gain();
                     is_limit || *subject != SupportSubject::Waiting && (share >= MUCH || may_be_more())
                 }
-                // If a lock lets only one thread work at a time, the lock is what can be changed.
+                // If a lock lets only one thread work at a time, the lock is what the user can change.
                 Edit::NoTurns => matches!(found.limit.kind, LimitKind::Turns { .. }),
                 _ => false,
             };
-            // Two stages of a pipeline may both want a second thread: one sentence.
+            // Two stages of a pipeline may both want a second thread: one sentence reports both.
             if is_advice && !known.iter().any(|(known, _)| known.is_worded_like(edit)) {
                 known.push((edit.clone(), *ns));
             }
@@ -481,7 +482,7 @@ fn nothing(cpus: Cpus) -> Found {
     }
 }
 
-/// The time, nanoseconds, if the longest stretch that one thread computes alone were divided among all CPUs.
+/// Predicted time, nanoseconds, if the longest stretch that one thread computes alone were divided among all CPUs.
 fn without_stretch(cpus: Cpus, stretch: Stretch, time_ns: f64) -> (Edit, f64) {
     let among = cpus.or(usize::MAX);
     let alone_ns = Ticks(stretch.length).as_ns_f64() * (1.0 - 1.0 / among as f64);

@@ -1,4 +1,4 @@
-//! The predicted run on one CPU count, and what its intervals and path show.
+//! The predicted run on one CPU count, with facts that its intervals and its path show.
 
 use super::causes::stretch::{Computing, Stretch, Turns};
 use super::path_causes::PathCauses;
@@ -40,7 +40,7 @@ impl WatchedRun {
             cpus,
             is_complete: base.is_complete(program),
             stretch,
-            // On one CPU threads always take turns.
+            // On one CPU threads always take turns, so that is no finding.
             turns: turns.filter(|_| cpus != Cpus::ONE),
             states,
             causes: path.map(|path| PathCauses::of(&path, &timers(program))),
@@ -53,7 +53,7 @@ impl WatchedRun {
         self.base.length.as_ns_f64()
     }
 
-    /// The share of these ticks in the run's length.
+    /// These ticks as a share of the run's length.
     pub(super) fn share(&self, ticks: u64) -> f64 {
         ticks as f64 / self.base.length.0.max(1) as f64
     }

@@ -1,18 +1,18 @@
-//! The accounts of a run in one pass: which threads compute, spin or wait, in which function, with which locks, on whose
-//! behalf (1989, sections 3.1 and 3.3). The caller reports events in order of time.
+//! Computes the accounts of a run in one pass: which threads compute, spin or wait, in which function, with which
+//! locks, on whose behalf (1989, sections 3.1 and 3.3). The caller reports events in order of time.
 //!
-//! - **Profile stack** (section 3.3): a thread's open functions, and objects from the thread's arrival until it need not wait
-//!   any more. A lock stays until it is released, so a critical section belongs to its lock. An entry need not be on top when
-//!   it is removed.
-//! - **Self** of a function: time while it is the topmost function. Of an object: while it is the innermost object. Of a
-//!   thread: all its time. So functions divide the time among them, and so do threads; objects lie across.
+//! - **Profile stack** (section 3.3): a thread's open functions, and objects from the thread's arrival until it need
+//!   not wait any more. A lock stays until it is released, so a critical section belongs to its lock. An entry need not
+//!   be on top when it is removed.
+//! - **Self** of a function: time while it is the topmost function. Of an object: while it is the innermost object. Of
+//!   a thread: all its time. So functions divide the time among them, and so do threads; objects lie across.
 //! - **On its behalf**: time while the row is anywhere on a stack, counted once even if it is there several times.
-//! - **A thread inherits the stack of its creator** (section 3.3), functions and threads only. A lock is not inherited: the
-//!   created thread does not work in the critical section.
+//! - **A thread inherits the stack of its creator** (section 3.3), functions and threads only. A lock is not inherited:
+//!   the created thread does not work in the critical section.
 //!
 //! A thread's change of phase takes O(distinguished numbers of busy processors and of runnable threads: some hundred),
-//! whatever the number of threads. A call costs as much as the changes inside it. Memory grows with rows and threads, not
-//! with events.
+//! whatever the number of threads. A call costs as much as the changes inside it. Memory grows with rows and threads,
+//! not with events.
 
 use super::balance::{Balance, Meter, Total};
 use super::clock::{Clock, PHASES, Phase, at};
@@ -45,7 +45,7 @@ impl Places {
         self.object(self.objects) + thread
     }
 
-    /// The row of this part of functions' time.
+    /// The row of functions that stands for this part of their time.
     pub(super) fn part(self, part: u32) -> u32 {
         self.thread(self.threads).saturating_add(part)
     }
@@ -59,21 +59,21 @@ impl Places {
     }
 }
 
-/// A row on a stack, at its outermost place only.
+/// A row on a thread's stack. A row that occurs several times has one frame, at its outermost place.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     row: u32,
-    /// The function or object below it, or [`NONE`].
+    /// The function or object below the row on the stack, or [`NONE`].
     caller: u32,
-    /// It is on the stack of another thread, for which this one works.
+    /// Whether the row is from the stack of another thread, on whose behalf this thread works.
     is_others: bool,
 }
 
-/// The row that gets a thread's time as its self time.
+/// The row that gets a thread's time as the row's self time.
 #[derive(Clone, Copy, Debug)]
 struct Own {
     row: u32,
-    /// Phases of the thread since the row began to get it.
+    /// Phases of the thread since its time began to count for the row.
     phases: [bool; PHASES],
 }
 
@@ -87,7 +87,7 @@ impl Own {
 struct Actor {
     phase: Phase,
     tally: Tally,
-    /// The tally has everything up to now, and the next phase has not begun in it.
+    /// Whether the tally contains everything up to now, and the next phase has not begun in it.
     is_settled: bool,
     own: Own,
     /// The innermost object.
@@ -97,13 +97,14 @@ struct Actor {
     /// The object that the thread waits for.
     waits_for: u32,
     stack: Vec<Frame>,
-    /// Functions that the thread itself called and that have not returned, with repetitions.
+    /// Functions that the thread itself called and that have not returned; a function called several times occurs
+    /// several times.
     calls: Vec<u32>,
-    /// How many times each row is on the stack, where it has one frame.
+    /// For each row that has a frame on the stack: how many times the row was entered.
     open: FxHashMap<u32, u32>,
 }
 
-/// One row called another.
+/// Calls from one row to another.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Arc {
     pub(super) calls: u64,
@@ -111,7 +112,7 @@ pub(super) struct Arc {
     pub(super) normalized: u128,
 }
 
-/// How many threads waited for an object.
+/// Number of threads that waited for an object, over time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Waiting {
     count: u32,
@@ -125,10 +126,10 @@ pub(super) struct Waiting {
 pub(super) struct Account {
     pub(super) places: Places,
     pub(super) clock: Clock,
-    /// By row: self time (not of threads), and time on the row's behalf.
+    /// For each row: self time (except for rows of threads), and time on the row's behalf.
     meters: Vec<Sum>,
     totals: Vec<Sum>,
-    /// By row: normalized time of threads that it created or woke.
+    /// For each row: normalized time of threads that the row created or woke.
     others: Vec<u128>,
     calls: Vec<u64>,
     queues: Vec<Waiting>,
@@ -179,7 +180,7 @@ impl Account {
         }
     }
 
-    /// Begins the present phase of all settled threads in their tallies.
+    /// Begins the present phase of all settled threads again in their tallies.
     fn go_on(&mut self) {
         while let Some(thread) = self.settled.pop() {
             let Some(actor) = self.actors.get_mut(thread as usize) else { continue };
@@ -195,7 +196,7 @@ impl Account {
         }
     }
 
-    /// Adds the thread's time up to now to its tally.
+    /// Adds the thread's time up to now to the thread's tally.
     #[inline]
     fn settle(&mut self, thread: u32) {
         let Some(actor) = self.actors.get_mut(thread as usize).filter(|actor| !actor.is_settled) else {
@@ -206,7 +207,7 @@ impl Account {
         self.settled.push(thread);
     }
 
-    /// The thread's phase from now on, and the object that it waits for.
+    /// Sets the thread's phase from now on, and the object that the thread waits for.
     pub(super) fn does(&mut self, thread: u32, phase: Phase, waits_for: u32) {
         let Some(actor) = self.actors.get(thread as usize) else { return };
         let (before, waited_for) = (actor.phase, actor.waits_for);
@@ -248,7 +249,8 @@ impl Account {
         }
     }
 
-    /// Adds the settled thread's normalized time since the last change to the pair of its innermost object and its row.
+    /// Adds the settled thread's normalized time since the last change to the pair of its innermost object and its own
+    /// row.
     fn give(&mut self, thread: u32) {
         let Some(actor) = self.actors.get_mut(thread as usize) else { return };
         let normalized = actor.tally.normalized.wrapping_sub(actor.both_since);
@@ -312,7 +314,8 @@ impl Account {
         self.open(thread, frame);
     }
 
-    /// The thread works on the row's behalf from now on, too, until the row leaves its stack. No call is counted.
+    /// From now on the thread works on the row's behalf, too, until the row leaves the thread's stack. No call is
+    /// counted.
     pub(super) fn adopt(&mut self, thread: u32, row: u32) {
         if self.is_open(thread, row) {
             return;
@@ -371,7 +374,7 @@ impl Account {
         }
     }
 
-    /// Takes the row off the thread's stack, at its innermost place, if it is there.
+    /// Removes the innermost frame of the row from the thread's stack, if the row is there.
     pub(super) fn leave(&mut self, thread: u32, row: u32) {
         let Some(actor) = self.actors.get_mut(thread as usize) else { return };
         let Some(times) = actor.open.get_mut(&row) else { return };
@@ -413,7 +416,7 @@ impl Account {
         }
     }
 
-    /// Ends the run and returns its accounts.
+    /// Ends the run at `time` and returns its accounts.
     pub(super) fn finish(mut self, time: u64) -> Balance {
         self.now(time);
         for thread in 0..self.places.threads {
@@ -422,7 +425,7 @@ impl Account {
             self.is_at(thread, NONE);
             let Some(actor) = self.actors.get_mut(thread as usize) else { continue };
             close(&mut self.meters, actor.own, &actor.tally);
-            // A thread's self time is all its time.
+            // A thread's self time is all of its time.
             let all = Own { row: self.places.thread(thread), phases: [true; PHASES] };
             close(&mut self.meters, all, &actor.tally);
             for frame in std::mem::take(&mut actor.stack) {

@@ -1,65 +1,65 @@
-//! What can be done about a row, from the numbers of busy processors and runnable threads meanwhile (1989, section 3.1: "what
-//! can be done to improve performance"; 3.2: each problem and its sign).
+//! What can be done about a row of a run. It follows from the numbers of busy processors and runnable threads while the
+//! row was busy (1989, section 3.1: "what can be done to improve performance"; 3.2: each problem and its sign).
 
 use super::result::{AwaitedObject, Parallelism, ParallelismRow, ParallelismRowKind};
 use crate::cpus::Cpus;
 use crate::program::ObjectMeaning;
 use serde::Serialize;
 
-/// What to do. In JSON `{"kind":"parallelize","alone":0.71}`.
+/// What the user can do about a row. In JSON `{"kind":"parallelize","alone":0.71}`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Advice {
-    /// It runs alone while other processors are idle: make it parallel.
+    /// The row runs alone while other processors are idle: make it parallel.
     Parallelize {
-        /// Share of its normalized time.
+        /// Share of the row's normalized time in which it runs alone.
         alone: f64,
     },
-    /// All processors are busy while it runs: only faster code helps.
+    /// All processors are busy while the row runs: only faster code helps.
     Optimize {
-        /// Share of its normalized time.
+        /// Share of the row's normalized time in which all processors are busy.
         all_busy: f64,
     },
-    /// It already runs in parallel, and processors are idle: more threads would use them.
+    /// The row already runs in parallel, and processors are idle: more threads would use them.
     MoreThreads {
         /// Busy processors, on average.
         busy: f64,
     },
-    /// Other threads spin while it runs: more threads would spin, too.
+    /// Other threads spin while the row runs: more threads would spin, too.
     OthersSpin {
         /// Spinning threads, on average.
         spinning: f64,
     },
-    /// Threads wait for it: split it, or hold it for a shorter time.
+    /// Threads wait for the lock: split it, or hold it for a shorter time.
     Split {
-        /// Average length of the queue while there is one.
+        /// Average number of waiting threads while at least one waits.
         queue: f64,
     },
     /// Threads wait for an interpreter's own lock: only processes in place of threads avoid it.
     Processes {
-        /// Average length of the queue while there is one.
+        /// Average number of waiting threads while at least one waits.
         queue: f64,
     },
-    /// Threads wait here for the last one to arrive: divide the work more evenly.
+    /// Threads wait at this barrier for the last one to arrive: divide the work more evenly.
     Balance {
-        /// Average length of the queue while there is one.
+        /// Average number of waiting threads while at least one waits.
         queue: f64,
     },
     /// Threads wait for the product of another thread: produce it earlier.
     Earlier {
-        /// Average length of the queue while there is one.
+        /// Average number of waiting threads while at least one waits.
         queue: f64,
     },
     /// Threads wait for a futex, which may be a lock or stand for a product of another thread.
     Wait {
-        /// Average length of the queue while there is one.
+        /// Average number of waiting threads while at least one waits.
         queue: f64,
     },
     /// Threads wait for a device while no processor is busy: begin to read or write earlier.
     Overlap,
     /// The thread works alone while other processors are idle: give it less to do.
     Less {
-        /// Share of its normalized time.
+        /// Share of the row's normalized time in which it runs alone.
         alone: f64,
     },
 }
@@ -68,11 +68,12 @@ pub enum Advice {
 const WORTH: f64 = 0.02;
 /// Advice depends on conditions that hold for at least this share of a row's time.
 const MOSTLY: f64 = 0.5;
-/// With at least this many threads runnable but not busy, on average, they are taken to spin: a ready one would be busy.
+/// If at least this number of threads, on average, are runnable but not busy, they are assumed to spin: a thread that
+/// is ready would be busy.
 const SPINNING: f64 = 0.5;
 
 impl Parallelism {
-    /// What can be done about a row of this run; `None`: nothing that this run shows.
+    /// What can be done about a row of this run; `None`: the run shows nothing that could be done.
     pub fn advice(&self, row: &ParallelismRow) -> Option<Advice> {
         match row.kind {
             ParallelismRowKind::Function => self.about_code(row),
@@ -118,7 +119,8 @@ impl Parallelism {
         Some(if alone < MOSTLY { Advice::MoreThreads { busy } } else { Advice::Parallelize { alone } })
     }
 
-    /// For one of several threads that does most of the work done alone (section 3.2: load imbalance).
+    /// Advice about one of several threads, if it does most of the work that is done alone (section 3.2: load
+    /// imbalance).
     fn about_thread(&self, row: &ParallelismRow) -> Option<Advice> {
         let alone_ns = |row: &ParallelismRow| -> u64 {
             row.by_busy.iter().filter(|(level, _)| *level == 1).map(|(_, ns)| ns).sum()
@@ -137,10 +139,10 @@ impl Parallelism {
             .then(|| Advice::Less { alone: own as f64 / row.normalized_self_ns as f64 })
     }
 
-    /// The average number of busy processors while the row was busy, weighted by its processor time, like the average number
-    /// of runnable threads.
+    /// The average number of busy processors while the row was busy, weighted by the row's processor time, like the
+    /// average number of runnable threads.
     fn busy_beside(&self, row: &ParallelismRow) -> f64 {
-        // At `level` busy processors the row's processor time is its normalized time there, times the level.
+        // Where `level` processors are busy, the row's processor time is its normalized time multiplied by `level`.
         let (sum, time) = row.total_by_busy.iter().fold((0.0, 0.0), |(sum, time), &(level, ns)| {
             let processor_time = f64::from(level) * ns as f64;
             (sum + f64::from(level) * processor_time, time + processor_time)
@@ -148,7 +150,7 @@ impl Parallelism {
         if time > 0.0 { sum / time } else { 0.0 }
     }
 
-    /// How long threads spin, summed.
+    /// Sum of the time for which threads spin, nanoseconds.
     fn spun_ns(&self) -> u64 {
         let threads = self.rows.iter().filter(|row| row.kind == ParallelismRowKind::Thread);
         threads.map(|row| row.own.spinning.ns).fold(0, u64::saturating_add)

@@ -14,27 +14,27 @@ pub(super) struct Balance {
     pub(super) now: u64,
     /// Ticks by place of the number of busy processors (`place_of` in `clock.rs`).
     pub(super) levels: Vec<u64>,
-    /// By row: self time, and below it time on the row's behalf.
+    /// For each row: its self time first, then the time on its behalf.
     pub(super) meters: Vec<Meter>,
     pub(super) totals: Vec<Total>,
-    /// By row: normalized time of threads that it created or woke.
+    /// For each row: normalized time of threads that the row created or woke.
     pub(super) others: Vec<u128>,
     pub(super) calls: Vec<u64>,
-    /// By object.
+    /// For each object: the number of waiting threads, over time.
     pub(super) queues: Vec<Waiting>,
-    /// By caller and callee.
+    /// For each pair of caller and callee: the calls.
     pub(super) arcs: FxHashMap<(u32, u32), Arc>,
-    /// Normalized time by part or function, and the object that was the innermost one meanwhile. Sorted, since there may be
-    /// as many parts as threads, and each looks up its own.
+    /// Normalized time by part or function and by the object that was innermost at that time. The map is sorted, since
+    /// there may be as many parts as threads, and each looks up its own.
     pub(super) within: BTreeMap<(u32, u32), u128>,
 }
 
 /// A row's self time. All in parts of a tick.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Meter {
-    /// By place of the number of busy processors.
+    /// Normalized time for each place of the number of busy processors.
     pub(super) normalized: Vec<u128>,
-    /// By phase and number of runnable threads.
+    /// For each phase: time by number of runnable threads.
     pub(super) by_runnable: [Vec<u128>; PHASES],
     /// Time multiplied by the number of runnable threads.
     pub(super) runnable: [u128; PHASES],
@@ -60,7 +60,7 @@ impl Meter {
     }
 }
 
-/// A row's time with all time on its behalf.
+/// A row's self time together with all time on its behalf.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Total {
     pub(super) normalized: Vec<u128>,
@@ -98,7 +98,7 @@ fn runnable(sum: &Sum) -> [u128; PHASES] {
     divided(sum.runnable.map(scale), sum.on.each_ref().map(|on| on.runnable))
 }
 
-/// Moves the time in which an executing thread has no processor, on shared processors, to its ready time.
+/// On shared processors: counts time in which an executing thread has no processor as ready time.
 fn divided(mut times: [u128; PHASES], on: [u128; EXECUTING]) -> [u128; PHASES] {
     for (phase, on) in on.into_iter().enumerate().filter(|(_, on)| *on > 0) {
         let whole = std::mem::replace(&mut times[phase], on);

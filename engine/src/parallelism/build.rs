@@ -1,4 +1,4 @@
-//! Rows from the accounts: whole nanoseconds, names, order.
+//! Makes rows from the accounts: converts to integer nanoseconds, adds names, sorts.
 
 use super::balance::{Balance, Meter, Total};
 use super::clock::{PHASES, SCALE, busy_at};
@@ -110,13 +110,14 @@ fn own_cells(balance: &Balance, rows: std::ops::Range<u32>, levels: &[u64]) -> V
     cells.iter().zip(sums).map(|(cells, ns)| apportion(cells, NS, ns)).collect()
 }
 
-/// One row's whole nanoseconds by the number of busy processors, adding up to its sum rounded to the nearest one.
+/// One row's time in integer nanoseconds for each number of busy processors. They add up to the row's sum, rounded to
+/// the nearest nanosecond.
 fn rounded(normalized: &[u128]) -> Vec<u64> {
     let sum = normalized.iter().fold(0u128, |sum, cell| sum.wrapping_add(*cell));
     apportion(normalized, NS, nearest(sum, NS))
 }
 
-/// Pairs of a number of busy processors and its value, from values by place.
+/// Pairs of a number of busy processors and its value; `values` are by place of that number.
 fn by_busy(values: &[u64]) -> Vec<(u32, u64)> {
     let told = values.iter().enumerate().filter(|(_, value)| **value > 0);
     told.map(|(place, value)| (busy_at(place), *value)).collect()
@@ -131,7 +132,7 @@ struct Builder<'a> {
     errors: &'a [RowErrors],
     /// Number of functions with names; the rows after them are recording's own time and code outside of functions.
     named: u32,
-    /// In the order of the accounts' row numbers.
+    /// The rows, in the order of the accounts' row numbers.
     rows: Vec<ParallelismRow>,
 }
 
@@ -151,7 +152,7 @@ impl Builder<'_> {
         let total = self.balance.totals.get(place as usize).unwrap_or(&none);
         let own_ns = cells.iter().sum();
         let is_outside = (self.named..=self.balance.places.outside()).contains(&place);
-        // Code outside of functions is on no stack, so it has no time on its behalf beyond its own.
+        // Code outside of functions is on no stack, so time on its behalf is only its self time.
         let total_cells = if is_outside { cells.to_vec() } else { rounded(&total.normalized) };
         let total_cells = at_least(total_cells, cells);
         let errors = self.errors.get(place as usize).copied().unwrap_or_default();
@@ -210,7 +211,7 @@ impl Builder<'_> {
                 links.extend(named(callee).map(|other| (caller, false, link(other))));
             }
         }
-        // Functions that run while an object is the innermost one.
+        // Functions that run while an object is the innermost one count as the object's callees.
         for (&(function, object), normalized) in &self.balance.within {
             let normalized_ns = nearest(*normalized, NS);
             let calls = self.balance.arcs.get(&(object, function)).map_or(0, |arc| arc.calls);
@@ -227,7 +228,7 @@ impl Builder<'_> {
     }
 }
 
-/// Keeps the total at least as large as the self time, since both are rounded separately.
+/// Makes the total at least as large as the self time. Rounding both separately may make it smaller.
 fn at_least(total: Vec<u64>, own: &[u64]) -> Vec<u64> {
     if total.iter().sum::<u64>() < own.iter().sum() { own.to_vec() } else { total }
 }
@@ -236,7 +237,7 @@ fn mean(sum: u128, time: u128) -> f64 {
     if time == 0 { 0.0 } else { sum as f64 / time as f64 }
 }
 
-/// The kind of each object, by what threads do with it.
+/// The kind of each object, derived from what threads do with it.
 fn objects(program: &Program) -> Vec<AwaitedObject> {
     use AwaitedObject as A;
     let mut objects = vec![A::None; program.objects.len()];

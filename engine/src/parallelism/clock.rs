@@ -16,7 +16,7 @@
 /// Parts of a tick in divided times.
 pub(super) const SCALE: u128 = 1 << 40;
 
-/// Distributions have numbers of runnable threads up to this one, which stands for more, too; averages count exactly.
+/// Largest number of runnable threads in distributions; it also stands for all larger numbers. Averages count exactly.
 pub(super) const MOST_RUNNABLE: usize = 32;
 
 /// A thread's activity (section 3.1, Table 1).
@@ -49,7 +49,7 @@ impl Phase {
 /// Phases with numbers below this execute.
 pub(super) const EXECUTING: usize = 2;
 
-/// Numbers of busy processors below this have their own clocks.
+/// Each number of busy processors below this has its own clock.
 const EXACT: u32 = 64;
 /// Clocks for each doubling above that: the numbers that share one differ by a sixteenth at most.
 const PARTS: u32 = 16;
@@ -78,7 +78,7 @@ pub(super) fn busy_at(place: usize) -> u32 {
 /// Time on a processor of a thread that executes all along, where processors are shared; in parts of a tick, rounded down.
 #[derive(Clone, Debug, Default)]
 pub(super) struct On {
-    /// By number of runnable threads.
+    /// Time for each number of runnable threads.
     pub(super) by_runnable: Vec<u128>,
     pub(super) time: u128,
     /// Time multiplied by the number of runnable threads.
@@ -96,11 +96,12 @@ pub(super) struct Clock {
     counts: [u32; PHASES],
     /// The place of the present number of busy processors.
     level: usize,
-    /// Ticks by place, for places with one number of computing threads ([`EXACT`]).
+    /// Ticks for each place that stands for one number of computing threads ([`EXACT`]).
     pub(super) computing: Vec<u64>,
     /// Ticks by place, from the first place with several numbers on.
     crowds: Vec<u64>,
-    /// For the same places, normalized time of a thread that computed all along, in parts of a tick, rounded down.
+    /// For each place that stands for several numbers: normalized time of a thread that computed all the time, in parts
+    /// of a tick, rounded down.
     pub(super) crowded: Vec<u128>,
     /// Such normalized time over all places.
     pub(super) normalized: u128,
@@ -110,7 +111,7 @@ pub(super) struct Clock {
     pub(super) runnable: Vec<u64>,
     /// Ticks multiplied by the number of runnable threads.
     pub(super) runnable_ticks: u128,
-    /// The part of these times on a processor, where processors are shared.
+    /// Where processors are shared: the part of these times that threads spent on a processor.
     pub(super) on: On,
     /// The share of a tick for each computing thread, in 2⁻⁶⁴, rounded down; 0 for at most one thread.
     each: u64,
@@ -125,7 +126,7 @@ impl Clock {
         clock
     }
 
-    /// Whether executing threads share processors, so that they may have to wait.
+    /// Whether processors are shared, so that executing threads may have to wait for one.
     pub(super) fn shares(&self) -> bool {
         self.capacity.is_some()
     }
@@ -155,7 +156,7 @@ impl Clock {
         capacity.filter(|capacity| wanted > *capacity).map(|capacity| (capacity, wanted))
     }
 
-    /// A thread changes from one phase to another now.
+    /// Moves one thread from one phase to another, now.
     pub(super) fn change(&mut self, from: Phase, to: Phase) {
         if let Some(count) = from.place().and_then(|place| self.counts.get_mut(place)) {
             *count = count.saturating_sub(1);

@@ -1,22 +1,25 @@
-//! What to change first (ours; the paper's user walks down by hand, section 4). A function loses the processors that are idle
-//! while it runs: with k of P busy, 1 − k/P of its normalized time. The walk starts at the outermost function that loses
-//! most, with all time on its behalf. It goes down while one callee has most of that loss. It stops where several share the
-//! loss, or where the function has it itself. A function that only starts others and waits for them leads to the one that
-//! loses most: the slow stage of a pipeline. If threads queue for a lock, and most of the loss is under it, the answer is the
-//! lock. Where next to nothing is lost, the answer is the function with the most normalized self time. That includes
-//! the time of the language's runtime, the C library and unnamed code on its behalf.
+//! Finds what to change first. (In the paper, section 4, the user does this by hand.) A function loses the processors
+//! that are idle while it runs: with k of P busy, 1 − k/P of its normalized time. The walk starts at the outermost
+//! function that loses most, with all time on its behalf. It goes down while one callee has most of that loss. It stops
+//! where several callees share the loss, or where the function itself causes it. A function that only starts others and
+//! waits for them leads to the started function that loses most: the slow stage of a pipeline. If threads queue for a
+//! lock, and most of the loss is under that lock, the answer is the lock. Where next to nothing is lost, the answer is
+//! the function with the most normalized self time. That includes the time of the language's runtime, the C library and
+//! unnamed code on its behalf.
 
 use super::advice::Advice;
 use super::result::{Parallelism, ParallelismRow, ParallelismRowKind};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The walk goes to a callee with this share of its caller's loss.
+/// The walk goes down to a callee if the callee has this share of its caller's loss.
 const MOST: f64 = 0.6;
-/// A callee with more than this times its caller's time has other callers, too: it is not part of this one.
+/// A callee whose time is more than this multiple of its caller's time also has other callers, so it is not part of
+/// this caller.
 const INSIDE: f64 = 1.1;
-/// A function only starts work if others do this share of it: other threads, or the callees of an outermost function.
+/// A function only starts work if others do this share of the work: other threads, or the callees of an outermost
+/// function.
 const STARTS: f64 = 0.9;
-/// The answer is a lock if this share of the loss is under it.
+/// The answer is a lock if this share of the loss is under the lock.
 const UNDER: f64 = 0.5;
 /// A futex with fewer waits may belong to a thread that has nothing to do.
 const OFTEN: u64 = 8;
@@ -90,7 +93,8 @@ impl Parallelism {
         }
     }
 
-    /// Whether the row does next to nothing itself: other threads do, or the callees of an outermost function.
+    /// Whether the row does next to nothing itself, because other threads do its work, or the callees of an outermost
+    /// function do.
     fn only_starts(row: &ParallelismRow, functions: &FxHashMap<&str, &ParallelismRow>) -> bool {
         let own = row.normalized_self_ns as f64;
         let is_left = own <= (1.0 - STARTS) * row.normalized_total_ns as f64;
@@ -124,7 +128,7 @@ impl Parallelism {
     }
 }
 
-/// Normalized self time, with that of the foreign functions that it calls.
+/// Normalized self time of the row, including the foreign functions that it calls, nanoseconds.
 fn uses_ns(row: &ParallelismRow, functions: &FxHashMap<&str, &ParallelismRow>) -> f64 {
     let used = row.callees.iter().filter_map(|link| {
         let callee = functions.get(link.name.as_deref()?).filter(|callee| callee.is_foreign)?;
@@ -134,7 +138,7 @@ fn uses_ns(row: &ParallelismRow, functions: &FxHashMap<&str, &ParallelismRow>) -
     row.normalized_self_ns as f64 + used.sum::<f64>()
 }
 
-/// Whether none of the author's functions calls this one.
+/// Whether no function of the author calls this row's function.
 fn is_outermost(row: &ParallelismRow, functions: &FxHashMap<&str, &ParallelismRow>) -> bool {
     let mut callers = row.callers.iter().filter_map(|link| functions.get(link.name.as_deref()?));
     callers.all(|caller| caller.is_foreign)

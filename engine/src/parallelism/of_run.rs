@@ -12,7 +12,7 @@ use rustc_hash::FxHashSet;
 pub(super) struct Feed<'a> {
     pub(super) account: Account,
     attribution: &'a Attribution,
-    /// By thread: its present operation, with the number.
+    /// For each thread: its present operation, and the operation's number.
     last: Vec<Option<(u32, Operation)>>,
     /// Functions on sampled stacks of created threads: for these, samples and not inheritance say whose time it is.
     own: FxHashSet<u32>,
@@ -34,7 +34,7 @@ impl<'a> Feed<'a> {
         self.account.places.object(object.0)
     }
 
-    /// The thread has finished its present operation.
+    /// Ends the thread's present operation.
     fn done(&mut self, thread: u32) {
         let last = self.last.get_mut(thread as usize).and_then(Option::take);
         match last.map(|(_, operation)| operation) {

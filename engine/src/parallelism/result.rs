@@ -9,7 +9,7 @@ use serde::Serialize;
 pub struct Parallelism {
     /// The processors that the run had; `None` if the recording does not say.
     pub cpus: Option<Cpus>,
-    /// Whether it is the measured run, not a predicted one.
+    /// Whether this is the measured run, not a predicted one.
     pub measured: bool,
     /// Length of the run.
     pub elapsed_ns: u64,
@@ -24,7 +24,7 @@ pub struct Parallelism {
     pub samples: u64,
     /// CPU time that recording used inside the program's threads and that belongs to no function, ns; 0 if none was measured.
     pub recording_ns: u64,
-    /// Threads of which the recording does not show on whose behalf they work; 0 for a predicted run.
+    /// Number of threads for which the recording does not show on whose behalf they work; 0 for a predicted run.
     pub orphans: u32,
     /// Functions, then objects, then threads; in each, the most normalized time on their behalf first.
     pub rows: Vec<ParallelismRow>,
@@ -41,7 +41,7 @@ pub enum ParallelismRowKind {
     /// A function, or code outside of all functions.
     #[default]
     Function,
-    /// An object that one thread holds at a time, or several that only read.
+    /// An object that either one thread holds, or several threads that only read.
     Lock,
     /// A place where threads wait for each other.
     Barrier,
@@ -51,19 +51,19 @@ pub enum ParallelismRowKind {
     Thread,
 }
 
-/// The kind of a row's object, by what threads do with it; in JSON by its name.
+/// The kind of a row's object, derived from what threads do with it; in JSON by its name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum AwaitedObject {
-    /// No object, or one that no thread uses.
+    /// No object, or an object that no thread uses.
     #[default]
     #[strum(serialize = "")]
     None,
     Mutex,
     #[strum(serialize = "condition variable")]
     ConditionVariable,
-    /// A lock of any kind, as it was recorded.
+    /// A lock whose operations were recorded, of any kind.
     Lock,
     #[strum(serialize = "read-write lock")]
     ReadWriteLock,
@@ -85,7 +85,7 @@ impl AwaitedObject {
         self.into()
     }
 
-    /// The kind of row for such an object.
+    /// The kind of row for an object of this kind.
     pub(super) fn kind(self) -> ParallelismRowKind {
         use AwaitedObject as A;
         match self {
@@ -105,16 +105,16 @@ pub struct ParallelismRow {
     pub name: Option<String>,
     /// `file:line` of a function, if known.
     pub location: Option<String>,
-    /// The kind of its object.
+    /// The kind of the row's object.
     pub of: AwaitedObject,
-    /// Whether the program's author cannot change it: a function of the language or the C library, code without a name, or
-    /// recording's own time.
+    /// Whether the program's author cannot change the row: a function of the language or the C library, code without a
+    /// name, or recording's own time.
     pub is_foreign: bool,
     /// Normalized processor time of the row itself: Σ processor time ÷ busy processors (1989, Equation 1).
     pub normalized_self_ns: u64,
     /// Normalized processor time with all work on the row's behalf.
     pub normalized_total_ns: u64,
-    /// The part of `normalized_total_ns` by threads that it created or woke.
+    /// The part of `normalized_total_ns` that is from threads that the row created or woke.
     pub normalized_others_ns: u64,
     /// Half-width of the 95 % interval of `normalized_self_ns`; `None` if exact.
     pub error_self_ns: Option<f64>,
@@ -130,12 +130,12 @@ pub struct ParallelismRow {
     pub by_busy: Vec<(u32, u64)>,
     /// `normalized_total_ns` by the number of busy processors.
     pub total_by_busy: Vec<(u32, u64)>,
-    /// For an object: time by the number of threads that waited for it.
+    /// For an object: time for each number of threads that waited for the object, nanoseconds.
     pub queue: Vec<(u32, u64)>,
     /// Callers, with the part of `normalized_total_ns` on behalf of each; the most first.
     pub callers: Vec<Link>,
-    /// Callees, with their time on this row's behalf; the most first. For an object, also functions that run while it is
-    /// held.
+    /// Callees, each with its time on this row's behalf; the most first. For an object, also functions that run while
+    /// the object is held.
     pub callees: Vec<Link>,
 }
 
@@ -171,7 +171,7 @@ pub struct StateTime {
     /// Time of all threads together.
     #[serde(skip)]
     pub ns: u64,
-    /// Average number of runnable threads (busy, spinning or ready) meanwhile; 0 without time in this state.
+    /// Average number of runnable threads (busy, spinning or ready) in this state; 0 if no time was spent in it.
     #[serde(rename = "average")]
     pub runnable: f64,
     /// Time by that number; the last one may stand for more, too.

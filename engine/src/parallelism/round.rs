@@ -1,6 +1,6 @@
-//! Rounds exact parts of a nanosecond to whole ones without changing their sum (the method of the largest remainder). Each
-//! value is rounded down; the missing nanoseconds go to the values with the largest remainders, the first of equals. So every
-//! number is within a nanosecond of its exact value.
+//! Rounds exact values to integer nanoseconds without changing their sum (the method of the largest remainder). Each
+//! value is rounded down; the missing nanoseconds go to the values with the largest remainders, the first of equals. So
+//! every number is within a nanosecond of its exact value.
 
 /// Each value divided by `unit` and rounded, so that all add up to `total`.
 pub(super) fn apportion(values: &[u128], unit: u128, total: u64) -> Vec<u64> {
@@ -13,7 +13,7 @@ pub(super) fn apportion(values: &[u128], unit: u128, total: u64) -> Vec<u64> {
         return parts;
     }
     let mut missing = total.saturating_sub(sum);
-    // Less than one for each value is missing, unless the values do not add up to the total.
+    // Less than one nanosecond is missing for each value, unless the values do not add up to the total.
     let every = missing / order.len() as u64;
     for place in &order {
         parts[*place] = parts[*place].saturating_add(every);
@@ -31,7 +31,7 @@ pub(super) fn apportion(values: &[u128], unit: u128, total: u64) -> Vec<u64> {
     parts
 }
 
-/// The quotient, rounded to the nearest whole number.
+/// The quotient `value / unit`, rounded to the nearest integer.
 pub(super) fn nearest(value: u128, unit: u128) -> u64 {
     u64::try_from(value.saturating_add(unit / 2) / unit).unwrap_or(u64::MAX)
 }

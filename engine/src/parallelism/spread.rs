@@ -13,13 +13,13 @@ pub(super) struct Shares {
     shares: Vec<Share>,
     /// Number of samples.
     samples: u32,
-    /// Pairs of caller and callee row in the samples, each with its count.
+    /// Pairs of caller row and callee row in the samples, and how often each occurs.
     arcs: Vec<((u32, u32), u32)>,
 }
 
 impl Shares {
-    /// Shares by these samples, in time that belongs to `top` without them. If `below` is a row, it counts as the caller of
-    /// each sample's outermost function.
+    /// Shares by these samples. Without samples all time belongs to `top`. If `below` is a row, it counts as the caller
+    /// of each sample's outermost function.
     pub(super) fn of<'v>(
         keys: &Keys,
         top: u32,
@@ -39,7 +39,7 @@ impl Shares {
     }
 }
 
-/// A part of functions' time, and its samples.
+/// A part of functions' time, with the samples that divide it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Part<'s> {
     /// Its row in the accounts.
@@ -50,7 +50,7 @@ pub(super) struct Part<'s> {
     pub(super) levels: Vec<Option<&'s Shares>>,
     /// Shares for places without an entry.
     pub(super) all: Option<&'s Shares>,
-    /// Shares of the time in which threads of this part wait without a processor.
+    /// Shares of the time in which threads of this part wait for a processor.
     pub(super) blocked: Option<&'s Shares>,
 }
 

@@ -1,13 +1,14 @@
-//! How much the clocks advanced during a thread's activities, and the rows' parts of that. When a thread begins an activity,
-//! the clocks' values are subtracted from its tally; when it ends, they are added. So other threads' work costs it nothing. A
-//! row gets the growth of a thread's tally in the same way, as the difference between two moments (2001, section 2.2).
+//! A tally has how much the clocks advanced during a thread's activities, and the rows' parts of that. When a thread
+//! begins an activity, the clocks' values are subtracted from its tally; when the activity ends, they are added. So
+//! work of other threads takes no time for this thread's tally. A row gets the growth of a thread's tally in the same
+//! way, as the difference between two moments (2001, section 2.2).
 
 use super::clock::{Clock, EXECUTING, On, PHASES, Phase};
 
 /// A thread's times so far. For its present phase they lack the clocks' values at the phase's end, so they wrap around.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
-    /// By place, as [`Clock::computing`]; `crowded` as [`Clock::crowded`].
+    /// Ticks for each place, like [`Clock::computing`] and [`Clock::crowded`].
     computing: Vec<u64>,
     phases: [Had; PHASES],
     /// Normalized time, in parts of a tick.
@@ -17,7 +18,7 @@ pub(super) struct Tally {
     on: [On; EXECUTING],
 }
 
-/// A thread's time in one phase.
+/// The time of a thread in one phase.
 #[derive(Clone, Debug, Default)]
 struct Had {
     /// Ticks by number of runnable threads.
@@ -84,7 +85,8 @@ pub(super) enum Side {
 }
 
 impl Sum {
-    /// Subtracts or adds the thread's time in this phase, which must not be its present one, as self time of the row.
+    /// Subtracts or adds the thread's time in this phase as self time of the row. The phase must not be the thread's
+    /// present one.
     pub(super) fn own(&mut self, tally: &Tally, phase: usize, side: Side) {
         if Some(phase) == Phase::Busy.place() {
             side.each(&mut self.computing, &tally.computing);

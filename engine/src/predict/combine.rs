@@ -1,10 +1,11 @@
-//! Combines predictions from several recordings of one command: their median and their spread.
+//! Combines predictions from several recordings of one command into their median and their spread.
 
 use super::result::{CpuPrediction, Prediction};
 use crate::finding::Finding;
 
-/// One prediction from those of several recordings of the same command for the same CPU counts; `None` without predictions.
-/// Times and speed-ups are medians, the band covers all recordings, and the rest is from the median recording.
+/// Makes one prediction from those of several recordings of the same command, for the same CPU counts; `None` without
+/// predictions. Times and speed-ups are medians, the band covers all recordings, and all other fields are from the
+/// median recording.
 pub fn combine(mut predictions: Vec<Prediction>) -> Option<Prediction> {
     let count = predictions.len();
     if count <= 1 {

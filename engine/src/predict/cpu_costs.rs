@@ -1,9 +1,10 @@
-//! CPU time of the same work on other numbers of CPUs, from runs of the command on them (ours).
+//! CPU time of the same work on other numbers of CPUs, from runs of the command on them. (This method is longpole's
+//! own.)
 //!
-//! Threads that run at once share caches, memory and cache lines, so a function takes more CPU time on more CPUs. Runs of the
-//! command on several CPU counts show how much more. Between two of these counts CPU time is on a straight line. Beyond the
-//! largest it grows on as it did from the last but one, as in the universal scalability law (Gunther, 1993, term *kappa*),
-//! until each thread has a CPU.
+//! Threads that run at once share caches, memory and cache lines, so a function takes more CPU time on more CPUs. Runs
+//! of the command on several CPU counts show how much more. Between two measured counts, CPU time is interpolated
+//! linearly. Beyond the largest count it grows as it did between the last two counts, as in the universal scalability
+//! law (Gunther, 1993, term *kappa*), until each thread has a CPU.
 //!
 //! The state of a machine varies, so all ratios are between runs with the same round number, made one after the other.
 
@@ -15,9 +16,10 @@ use serde::Serialize;
 
 /// A smaller change of all CPU time may be chance.
 const LITTLE: f64 = 0.05;
-/// Two counts of samples differ if they do by more than this many standard deviations.
+/// Two counts of samples differ if their difference is more than this many standard deviations.
 const SURE: f64 = 3.0;
-/// If other programs have a larger share of the CPUs, the program's threads run together less than they would alone.
+/// Largest share of the CPUs that other programs may use: with more, the program's threads run together less than they
+/// would alone.
 const MOST_BY_OTHERS: f64 = 0.1;
 /// Largest factor by which a function may cost more or less.
 const MOST: f64 = 64.0;
@@ -44,14 +46,14 @@ impl Spread {
     }
 }
 
-/// The runs on one CPU count.
+/// The runs of the command on one CPU count.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CountCosts {
     /// Number of CPUs.
     pub cpus: u32,
     /// Number of runs.
     pub runs: usize,
-    /// From start to end, nanoseconds.
+    /// Time from the start to the end of a run, nanoseconds.
     pub time_ns: Spread,
     /// CPU time of all threads, nanoseconds.
     pub cpu_ns: Spread,
@@ -61,7 +63,7 @@ pub struct CountCosts {
     pub speedup: Spread,
     /// CPU time here, divided by that on the smallest CPU count.
     pub growth: Spread,
-    /// By function: CPU time, nanoseconds, and the number of samples it was computed from.
+    /// For each function: its CPU time, nanoseconds, and the number of samples from which that was computed.
     #[serde(skip)]
     functions: FxHashMap<String, (f64, u64)>,
 }
@@ -112,7 +114,7 @@ impl CpuCosts {
         (counts.len() > 1).then_some(CpuCosts { counts })
     }
 
-    /// The smallest CPU count and the largest one.
+    /// The costs on the smallest CPU count and on the largest one.
     pub fn ends(&self) -> Option<(&CountCosts, &CountCosts)> {
         self.counts.first().zip(self.counts.last())
     }
@@ -157,8 +159,8 @@ impl CpuCosts {
         all
     }
 
-    /// For each function of the program, its CPU time on this many CPUs as a multiple of the recorded one; `None`: as
-    /// recorded.
+    /// For each function of the program: its CPU time on `cpus` CPUs as a multiple of the recorded CPU time. `None`: no
+    /// change.
     pub(crate) fn factors(&self, program: &Program, cpus: Cpus) -> Option<ComputeFactors> {
         let recorded = program.recorded_cpus?;
         if !self.changes() || cpus == Cpus::count(recorded)? {
@@ -170,7 +172,7 @@ impl CpuCosts {
         let ratio = |now: f64, then: f64| {
             if now > 0.0 && then > 0.0 { (then / now).clamp(1.0 / MOST, MOST) } else { 1.0 }
         };
-        // Functions without their own ratio grow as the rest does.
+        // Functions without a ratio of their own grow as all other code does.
         let elsewhere = ratio(here.elsewhere, there.elsewhere);
         let of = |name: &str| match (here.functions.get(name), there.functions.get(name)) {
             (Some(now), Some(then)) => ratio(*now, *then),
@@ -223,7 +225,7 @@ struct Costs<'a> {
 }
 
 impl CountCosts {
-    /// CPU time of a function, nanoseconds, by its samples; `None` without samples.
+    /// CPU time of a function, nanoseconds, computed from its samples; `None` without samples.
     pub fn ns_of(&self, function: &str) -> Option<f64> {
         self.functions.get(function).map(|(ns, _)| *ns)
     }
@@ -267,16 +269,17 @@ impl CountCosts {
     }
 }
 
-/// Whether two CPU times, computed from these numbers of samples, differ by more than chance.
+/// Whether two CPU times differ by more than chance, given the numbers of samples from which they were computed.
 fn differ((a_ns, a_count): (f64, u64), (b_ns, b_count): (f64, u64)) -> bool {
-    // A count of samples has its root as error; a count of 0 has that of one sample.
+    // The error of a number of samples is its square root; for 0 samples it is one sample.
     let error = |ns: f64, count: u64, each: f64| if count > 0 { ns / (count as f64).sqrt() } else { each };
     let each = if b_count > 0 { b_ns / b_count as f64 } else { a_ns / a_count.max(1) as f64 };
     let deviation = error(a_ns, a_count, each).hypot(error(b_ns, b_count, each));
     (a_ns - b_ns).abs() > SURE * deviation
 }
 
-/// The program with its compute times on this many CPUs, by measured costs; `None`: as recorded.
+/// The program with its compute times on this number of CPUs, by measured costs; `None`: compute times stay as
+/// recorded.
 pub(super) fn at_cost(program: &Program, costs: &CpuCosts, cpus: Cpus) -> Option<Program> {
     costs.factors(program, cpus).map(|factors| program.clone().with_compute(&factors))
 }
@@ -349,7 +352,7 @@ mod tests {
         assert!((factors.functions[1] - 1.0).abs() < 1e-9, "{factors:?}");
         assert!((factors.elsewhere - 0.5).abs() < 1e-9);
         assert_eq!(costs.factors(&program, Cpus::count(2).expect("two")), None);
-        // With two threads, more than two CPUs change nothing.
+        // The program has two threads, so more than two CPUs change nothing.
         assert_eq!(costs.factors(&program, Cpus::Infinite).expect("factors").functions, [1.0, 1.0]);
     }
 

@@ -11,9 +11,9 @@ use crate::program::{ObjectId, Operation, Program, ProgramError};
 use crate::schedule::RunOutcome;
 use crate::time::Ticks;
 
-/// Predicts a program's time on these CPU counts. A program that fails [`Program::check`] gives no results and a finding of
-/// kind `invalid_program`. With a deadlock the result ends there, and has a finding of kind `deadlock`, or
-/// `deadlock_in_simulation` if unlimited CPUs have none.
+/// Predicts a program's time on these CPU counts. A program that fails [`Program::check`] gives no results and a
+/// finding of kind `invalid_program`. In a deadlock the run ends at that point, and the result has a finding:
+/// `deadlock`, or `deadlock_in_simulation` if there is no deadlock on unlimited CPUs.
 pub fn predict(program: &Program, cpus: &[Cpus], model: &Model) -> Prediction {
     match Forecast::new(program, cpus, model) {
         Ok(forecast) => {
@@ -55,11 +55,11 @@ pub struct Forecast<'a> {
     runs: u32,
     /// Whether the time with ideal sharing is part of the band.
     has_band: bool,
-    /// The ideal time on one CPU, ns: the base of speed-ups if the run on one CPU stops in a deadlock.
+    /// The ideal time on one CPU, ns. Speed-ups use it if the run on one CPU stops in a deadlock.
     one_ns: f64,
 }
 
-/// The runs on one CPU count.
+/// The runs of the program on one CPU count.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CountRuns {
     cpus: Cpus,
@@ -113,14 +113,14 @@ impl<'a> Forecast<'a> {
         &self.wanted
     }
 
-    /// Runs the program on one CPU count as often as the model says.
+    /// Runs the program on one CPU count; the model says how often.
     pub fn at(&self, cpus: Cpus) -> CountRuns {
         let mut leaders = Leaders::of(self.timing.program(), &self.attribution);
         self.timing.weigh(&[cpus], &mut leaders);
         self.led(cpus, leaders.found.pop())
     }
 
-    /// Runs the program on one CPU count, given its path and leading function.
+    /// Runs the program on one CPU count. `led` is the count's path with its leading function, if already computed.
     pub(crate) fn led(&self, cpus: Cpus, led: Option<Led>) -> CountRuns {
         let times = match self.timing.assumptions().scheduler {
             super::Scheduler::Ideal => 1,
@@ -133,7 +133,7 @@ impl<'a> Forecast<'a> {
             lengths.push(self.timing.time_of_ns(cpus, &plain));
         }
         let known = u32::try_from(lengths.len()).unwrap_or(u32::MAX);
-        // 0 marks a run that stopped before its end.
+        // A length of 0 marks a run that stopped before its end.
         lengths.retain(|length| *length > 0.0);
         lengths.extend((known..times).filter_map(|time| self.timing.finished_ns(cpus, time)));
         let fluid = (self.has_band || cpus == Cpus::Infinite).then(|| self.timing.fluid(cpus));

@@ -7,15 +7,15 @@ use crate::cpus::Cpus;
 use crate::critical_path::Weights;
 use crate::program::Program;
 
-/// For each CPU count, the function with the largest TET and its share of the time; the first of equal ones.
+/// For each CPU count: the function with the largest TET, and its share of the time. Of equal functions, the first.
 pub(super) struct Leaders<'p> {
     program: &'p Program,
     attribution: &'p Attribution,
-    /// In the order of visits.
+    /// The leading function for each CPU count, in the order of visits.
     pub(super) found: Vec<Led>,
 }
 
-/// A CPU count's path, its leading function and that function's share.
+/// The path on one CPU count, the leading function on it, and that function's share of the time.
 #[derive(Clone, Debug)]
 pub(crate) struct Led {
     pub(crate) path: PathFacts,

@@ -9,29 +9,29 @@ use serde::Serialize;
 /// The user's settings of the machine to predict for; the rest comes from the recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Model {
-    /// How threads share processors. `None`: as in Linux for a recorded program, or if any of the scheduler's numbers below
-    /// is set; ideally, as in the papers, for a program written by hand.
+    /// How threads share processors. `None`: like Linux for a recorded program, or if one of the fields below from
+    /// `slice_ns` on is set. Otherwise ideally, as in the papers, for a program written by hand.
     pub scheduler: Option<Scheduler>,
-    /// How long a thread may run while another wants its CPU, ns.
+    /// How long a thread may run while another thread wants its CPU, ns.
     pub slice_ns: Option<u64>,
     /// Cost of putting another thread on a CPU, ns.
     pub switch_cost_ns: Option<u64>,
-    /// From waking a thread to its first instruction on an idle CPU, ns.
+    /// Time from waking a thread to the thread's first instruction on an idle CPU, ns.
     pub wake_latency_ns: Option<u64>,
-    /// CPU time that waking a thread on an idle CPU costs its waker, beyond what is in the recording, ns.
+    /// CPU time that waking a thread on an idle CPU takes from its waker, in addition to the time in the recording, ns.
     pub wake_cost_ns: Option<u64>,
     /// An idle CPU asks the others for waiting threads by chance only, and again after this time at most, ns; 0: it takes a
     /// waiting thread at once.
     pub idle_tick_ns: Option<u64>,
     /// CPU time that the program may use, in hundredths of a CPU.
     pub quota: Option<u32>,
-    /// Number of waits that devices serve at once, by the names of their objects; 0 is any number.
+    /// For each device, by the name of its object: number of waits that it serves at once; 0: any number.
     pub devices: Vec<(String, u32)>,
     /// Number of waits that other devices serve at once.
     pub io: Io,
     /// Seed of random choices for what the model leaves open; 0: run 0 makes none.
     pub seed: u64,
-    /// How many times each CPU count is run, each time with other random choices; at least 1.
+    /// How many times the program is run on each CPU count, each time with other random choices; at least 1.
     pub runs: u32,
 }
 
@@ -53,29 +53,29 @@ impl Default for Model {
     }
 }
 
-/// How threads share processors.
+/// How threads of the model share processors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scheduler {
-    /// As Linux does since 6.6.
+    /// As Linux has done since 6.6 (EEVDF).
     #[default]
     Eevdf,
-    /// In infinitely small slices at no cost (2001, section 2.3).
+    /// In infinitely small slices without any cost (2001, section 2.3).
     Ideal,
 }
 
 /// Number of waits that a device serves at once, unless a setting names it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Io {
-    /// As many as the recording shows; any number if it shows nothing.
+    /// As many waits as the recording shows at once; any number if the recording shows nothing.
     #[default]
     AsRecorded,
-    /// One (1999, section 4).
+    /// One wait (1999, section 4).
     Serial,
     /// Any number.
     Unlimited,
 }
 
-/// A number and its origin.
+/// A number of nanoseconds, and where it is from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct KnownNs {
     /// Nanoseconds.
@@ -87,22 +87,23 @@ pub struct KnownNs {
 /// The parameters of a prediction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assumptions {
-    /// How threads share processors.
+    /// How threads share processors in the model.
     pub scheduler: Scheduler,
     /// Slice; `None` if it depends on the CPU count ([`base_slice`], up to the next tick).
     pub slice: Option<KnownNs>,
     /// Cost of putting another thread on a CPU.
     pub switch_cost: KnownNs,
-    /// From waking a thread to its first instruction on an idle CPU.
+    /// Time from waking a thread to the thread's first instruction on an idle CPU.
     pub wake_latency: KnownNs,
     /// The slowest tenth of recorded latencies is longer than the first, the slowest hundredth than the second, ns; 0: not
     /// known.
     pub slow_wakes: [u64; 2],
-    /// Of a thousand recorded wake-ups of threads whose own CPU was busy while another was idle, how many got an idle one.
+    /// Of a thousand recorded wake-ups of threads whose own CPU was busy while another CPU was idle: how many got an
+    /// idle CPU.
     pub idle_found: Option<u16>,
-    /// CPU time that waking a thread on an idle CPU costs its waker, beyond what is in its compute times.
+    /// CPU time that waking a thread on an idle CPU takes from its waker, in addition to the waker's compute times.
     pub wake_cost: KnownNs,
-    /// How soon an idle CPU that found no waiting thread looks again; 0: it takes a waiting thread at once.
+    /// How soon an idle CPU that found no waiting thread checks again; 0: it takes a waiting thread at once.
     pub idle_tick: KnownNs,
     /// The program's quota, in hundredths of a CPU.
     pub quota: Option<u32>,
@@ -115,16 +116,17 @@ pub struct Assumptions {
     seed: u64,
 }
 
-/// Latency of waking a thread on an idle CPU, for recordings that do not show it, as on one CPU: an interrupt and leaving the
-/// idle loop. It ranges from some 3 µs on a machine that idles lightly to some 30 µs on a virtual one.
+/// Latency of waking a thread on an idle CPU, for recordings that do not show it, as on one CPU: an interrupt and
+/// leaving the idle loop. The latency ranges from some 3 µs on a machine that idles lightly to some 30 µs on a virtual
+/// one.
 const USUAL_LATENCY_NS: u64 = 10_000;
-/// For [`Model::quota`]: ignores the recorded program's quota, too.
+/// Value of [`Model::quota`] that ignores even the recorded program's quota.
 pub const NO_QUOTA: u32 = u32::MAX;
 /// Upper limit of costs, latencies and slices: a second.
 const MOST_NS: u64 = 1_000_000_000;
 /// Lower limit of slices.
 const LEAST_SLICE_NS: u64 = 1_000;
-/// Most slices of a run, for any program; longer slices make no visible difference.
+/// Largest number of slices in a run; longer slices make no visible difference.
 const MOST_SLICES: u64 = 1 << 26;
 
 /// Number of portions in which a quota gives out this work, in ticks: 5 ms each, or a period's quota if that is less. Bounds
@@ -150,9 +152,10 @@ impl Assumptions {
         let wake = facts.idle_wake;
         // On several CPUs, the recorded compute times of wakers contain this cost already.
         let cost_recorded = facts.cpus_used.filter(|cpus| *cpus > 1).map(|_| 0);
-        // A program written by hand has no costs unless they are set.
+        // A program written by hand has no costs unless the user sets them.
         let latency = if program.machine.is_some() { USUAL_LATENCY_NS } else { 0 };
-        // Recorded slices include those that a wake-up ended, so the clock's tick is better evidence.
+        // Recorded slices include those that a wake-up ended, so the clock's tick is better evidence of the slice's
+        // length.
         let tick = facts.tick_ns.filter(|tick| (LEAST_SLICE_NS..=MOST_NS).contains(tick));
         let recorded = facts.slice_ns.filter(|_| tick.is_none());
         let slice = model.slice_ns.or(recorded).map(|_| {
@@ -207,7 +210,7 @@ impl Assumptions {
                 Sharing::Ideal { hundredths: self.quota.map_or(all, |quota| all.min(u64::from(quota))) }
             }
             Scheduler::Eevdf => {
-                // A scheduler model with ticks ends slices at them by itself.
+                // A scheduler model with ticks ends slices at ticks without a slice length.
                 let tick = self.tick.filter(|_| self.idle_tick.ns == 0);
                 let slice =
                     self.slice.map_or(to_tick(base_slice(count), tick), |slice| Ticks::from_ns(slice.ns));
@@ -224,7 +227,7 @@ impl Assumptions {
                         ns => Ticks::from_ns(ns).max(Ticks(work / MOST_SLICES)),
                     },
                     quota: self.quota.filter(|quota| {
-                        // A quota that all these CPUs cannot use up is ignored.
+                        // The quota is ignored if all these CPUs together cannot use it up.
                         u64::from(*quota) < u64::from(count) * 100 && portions(work, *quota) <= MOST_SLICES
                     }),
                     seed: if time == 0 { self.seed } else { mixed(self.seed, time) },
@@ -270,7 +273,7 @@ impl Assumptions {
     }
 }
 
-/// Rounds a slice up to whole ticks: the kernel checks slices only at ticks (`update_curr` in `entity_tick`,
+/// Rounds a slice up to a multiple of the tick: the kernel checks slices only at ticks (`update_curr` in `entity_tick`,
 /// kernel/sched/fair.c).
 fn to_tick(slice: Ticks, tick: Option<Ticks>) -> Ticks {
     match tick {

@@ -9,11 +9,11 @@ use serde::Serialize;
 /// A program's predicted runs on several CPU counts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prediction {
-    /// One for each CPU count asked for, in the order asked.
+    /// One result for each CPU count asked for, in the order asked.
     pub results: Vec<CpuPrediction>,
     /// Its parameters; those of the first recording, if there are several.
     pub assumptions: Option<Assumptions>,
-    /// The CPU count beyond which more CPUs do not help, if there is one.
+    /// The CPU count beyond which more CPUs do not help, if that exists.
     pub saturation: Option<Saturation>,
     /// CPU counts at which the function with the largest share of the critical path changes, ascending.
     pub crossovers: Vec<Crossover>,
@@ -23,15 +23,16 @@ pub struct Prediction {
     pub most_computing: usize,
     /// CPUs of the machine that was recorded, if known.
     pub recorded_cpus: Option<u32>,
-    /// How far the recording can be trusted.
+    /// How far the results can be trusted, given the recording.
     pub trust: Trust,
     /// Findings about the program and its runs.
     pub findings: Vec<Finding>,
-    /// Number of recordings that it combines.
+    /// Number of recordings that the prediction combines.
     pub recordings: usize,
 }
 
-/// The prediction for one CPU count. The band's ends are from other runs; all else is from the run without random choices.
+/// The prediction for one CPU count. The ends of the band are from other runs; all other fields are from the run
+/// without random choices.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CpuPrediction {
     /// The CPU count.
@@ -51,9 +52,9 @@ pub struct CpuPrediction {
     /// `speedup` ÷ CPUs; on unlimited ones ÷ the most threads that compute at once.
     #[serde(serialize_with = "number")]
     pub efficiency: f64,
-    /// Whether all threads that count came to their end.
+    /// Whether all threads came to their end, except background threads.
     pub complete: bool,
-    /// Whether the cgroup's quota kept threads from their CPUs.
+    /// Whether the control group's quota kept threads from their CPUs.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub throttled: bool,
     /// The function with the largest share of the critical path, and that share of the time.
@@ -74,11 +75,11 @@ pub struct CpuPrediction {
     /// Time by the number of CPUs in use, ns.
     #[serde(serialize_with = "numbers")]
     pub busy_cpus_ns: Vec<f64>,
-    /// How many times a CPU switched to another thread.
+    /// Number of times that a CPU switched to another thread.
     pub switches: u64,
-    /// How many times a thread lost its CPU to another one.
+    /// Number of times that a thread lost its CPU to another one.
     pub preemptions: u64,
-    /// How many times a thread continued on another CPU.
+    /// Number of times that a thread continued on another CPU.
     pub migrations: u64,
     /// Locks that were waited for or held for at least a hundredth of the time, most held first.
     pub locks: Vec<LockLoad>,
@@ -109,7 +110,7 @@ pub struct Saturation {
 /// A change of the leading function from one CPU count to the next.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Crossover {
-    /// The first CPU count asked for with the new one.
+    /// The first CPU count, in the order asked, with the new leading function.
     pub cpus: Cpus,
     /// The function that leads from here on.
     pub function: String,
@@ -122,16 +123,16 @@ pub struct Crossover {
 pub struct LockLoad {
     /// Unique name.
     pub lock: String,
-    /// Share of the predicted time during which at least one thread held it.
+    /// Share of the predicted time during which at least one thread held the lock.
     pub held_share: f64,
-    /// How many times it was taken.
+    /// Number of times that threads took the lock.
     pub taken: u64,
-    /// How many times a thread waited for it without a CPU.
+    /// Number of times that a thread waited for the lock without a CPU.
     pub waits: u64,
-    /// Time that threads waited for it without a CPU, summed, ns.
+    /// Time for which threads waited for the lock without a CPU, summed, ns.
     #[serde(serialize_with = "number")]
     pub blocked_ns: f64,
-    /// Time that threads kept CPUs busy waiting for it, summed, ns.
+    /// Time for which threads busy-waited for the lock, summed, ns.
     #[serde(serialize_with = "number")]
     pub spun_ns: f64,
 }
@@ -141,15 +142,16 @@ pub struct LockLoad {
 pub struct DeviceLoad {
     /// Unique name.
     pub device: String,
-    /// Number of waits that it serves at once; `None` for any number.
+    /// Number of waits that the device serves at once; `None` for any number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub servers: Option<u32>,
-    /// Share of all its servers' time in which they served; `None` if their number is not limited.
+    /// Share of the time, over all of the device's servers, in which they served; `None` if the number of servers is
+    /// not limited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub busy_share: Option<f64>,
     /// Number of waits.
     pub waits: u64,
-    /// Time that threads waited for it, summed, ns.
+    /// Time for which threads waited for the device, summed, ns.
     #[serde(serialize_with = "number")]
     pub blocked_ns: f64,
 }

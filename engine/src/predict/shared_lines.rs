@@ -1,13 +1,14 @@
-//! The cost of cache lines that several threads change, and its growth with CPUs (ours).
+//! Computes the cost of cache lines that several threads change, and how it grows with CPUs. (This method is longpole's
+//! own.)
 //!
-//! A line serves one CPU at a time. So threads that change it are customers of one server: each computes for a while and then
-//! wants the line. Mean value analysis of closed queueing networks (Reiser and Lavenberg, 1980) gives how long `k` threads
-//! wait for it, in units of one service: `wait(1) = 1`, `wait(k) = 1 + queue(k - 1)`, `queue(k) = k wait(k) / (think +
-//! wait(k))`. Samples give the share of their time that threads are at the line, which determines `think`.
+//! A line serves one CPU at a time. So threads that change it are customers of one server: each computes for a while
+//! and then wants the line. Mean value analysis of closed queueing networks (Reiser and Lavenberg, 1980) gives how long
+//! `k` threads wait for it, in units of one service: `wait(1) = 1`, `wait(k) = 1 + queue(k - 1)`, `queue(k) = k wait(k)
+//! / (think + wait(k))`. Samples give the share of their time that threads are at the line, which determines `think`.
 //!
-//! A change takes less than one service for a thread that has the line to itself; that part is measured when recording starts
-//! ([`crate::event::LineTransfer`]). The gain of giving each thread its own line is a range. It goes from the wait without
-//! that part up to all time at the line, where the change no longer needs an atomic instruction.
+//! A change takes less than one service for a thread that has the line to itself; that part is measured when recording
+//! starts ([`crate::event::LineTransfer`]). The gain of giving each thread its own line is a range. It goes from the
+//! wait without that part up to all time at the line, where the change no longer needs an atomic instruction.
 
 use crate::cpus::Cpus;
 use crate::event::LineTransfer;
@@ -18,19 +19,19 @@ const USUAL: LineTransfer = LineTransfer { alone_ps: 3_100, shared_ps: 19_000 };
 /// More threads are computed as this many.
 const MOST_THREADS: usize = 256;
 
-/// The load of one line by its threads.
+/// How much the threads of a program use one cache line.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LineLoad {
-    /// By thread's index in the program: the part of its time at the line.
+    /// For each thread, by its index in the program: the share of its time at the line.
     parts: Vec<(usize, f64)>,
     /// The part of all threads' time at the line.
     share: f64,
-    /// Number of threads that change it, and how many of them at once on the recorded CPUs.
+    /// Number of threads that change the line, and number of those that run at once on the recorded CPUs.
     threads: usize,
     at_once: usize,
     /// Computing of each thread between two visits, in services of the line.
     think: f64,
-    /// Length of a visit by a thread that has the line to itself, in services.
+    /// Length of a visit by a thread that has the line to itself, as a multiple of one service.
     alone: f64,
 }
 
@@ -50,7 +51,8 @@ impl LineLoad {
         };
         let (at_line, of_threads) = (sum(|thread| thread.at_line), sum(|thread| thread.samples));
         let most = fact.threads.iter().map(|thread| thread.at_line).max().unwrap_or(0);
-        // Counts threads in units of the busiest one: a thread that is rarely at the line makes no other wait.
+        // Number of threads in units of the busiest one: a thread that is rarely at the line makes no other thread
+        // wait.
         let threads = at_line.checked_div(most).and_then(|threads| usize::try_from(threads).ok());
         let threads = threads.unwrap_or(2).clamp(2, MOST_THREADS);
         let at_once = threads.min(cpus.map_or(MOST_THREADS, |cpus| cpus as usize).max(2));
@@ -77,20 +79,22 @@ impl LineLoad {
         self.share * (1.0 - self.alone / wait(self.at_once, self.think)).max(0.0)
     }
 
-    /// Length of a visit on this many CPUs with `more` threads, as a multiple of that on the recorded ones.
+    /// Length of a visit on `cpus` CPUs with `more` additional threads, as a multiple of its length on the recorded
+    /// machine.
     fn growth(&self, cpus: Cpus, more: usize) -> f64 {
         let threads = self.threads.saturating_add(more).min(cpus.or(MOST_THREADS)).min(MOST_THREADS);
         let visit = if threads < 2 { self.alone } else { wait(threads, self.think) };
         visit / wait(self.at_once, self.think)
     }
 
-    /// Growth of the program's CPU time by `more` threads at this line, as a share of it.
+    /// Growth of the program's CPU time by `more` additional threads at this line, as a share of that time.
     pub(crate) fn growth_with(&self, more: usize, cpus: Cpus) -> f64 {
         self.share * (self.growth(cpus, more) - self.growth(cpus, 0))
     }
 }
 
-/// The program with its compute times on this many CPUs, by its lines; `None`: as recorded.
+/// The program with its compute times on this number of CPUs, as its cache lines change them; `None`: compute times
+/// stay as recorded.
 pub(super) fn grown(program: &Program, lines: &[LineLoad], cpus: Cpus) -> Option<Program> {
     let growths: Vec<f64> = lines.iter().map(|line| line.growth(cpus, 0)).collect();
     if growths.iter().all(|growth| (growth - 1.0).abs() < 1e-3) {
@@ -107,7 +111,7 @@ pub(super) fn grown(program: &Program, lines: &[LineLoad], cpus: Cpus) -> Option
     Some(program.clone().computing(|thread, _| factors.get(thread).copied().unwrap_or(1.0)))
 }
 
-/// Time that one of this many threads waits for the line and holds it, in services.
+/// Time for which one of `threads` threads waits for the line and holds it, as a multiple of one service.
 fn wait(threads: usize, think: f64) -> f64 {
     let mut queue = 0.0;
     let mut wait = 1.0;
@@ -118,7 +122,8 @@ fn wait(threads: usize, think: f64) -> f64 {
     wait
 }
 
-/// Computing of each thread between two visits, in services, if it is at the line for this part of its time.
+/// Computing of each thread between two visits, as a multiple of one service, if the thread is at the line for the
+/// share `part` of its time.
 fn think(part: f64, threads: usize) -> f64 {
     // Bisection: the part falls as `think` grows.
     let (mut low, mut high) = (0.0, 1e6);
@@ -134,7 +139,8 @@ fn think(part: f64, threads: usize) -> f64 {
 mod tests {
     use super::*;
 
-    /// Nanoseconds for each round with `lock add` on one line and 40 ns of work, two CPUs, as measured: 65 together, 43 alone.
+    /// Measured nanoseconds for a round of `lock add` on one line and 40 ns of work, on two CPUs: 65 ns if both threads
+    /// run, 43 ns alone.
     #[test]
     fn two_threads_at_one_cache_line_take_as_long_as_measured() {
         let service_ns = USUAL.shared_ps as f64 / 1e3;

@@ -37,7 +37,7 @@ pub struct Timing<'a> {
 
 /// Receives the weights of a program's time.
 pub trait Visitor {
-    /// Called with weights for these CPU counts, in the order of their places in `weights`.
+    /// Called with the weights for some CPU counts, in the order of their places in `weights`.
     fn visit<const N: usize>(&mut self, weights: &Weights<'_, N>, paths: &[PathFacts]);
 }
 
@@ -65,7 +65,7 @@ pub struct PathFacts {
     pub waits: Vec<WeightedWait>,
     /// Computing on the path to wake others.
     pub waking: Option<WeightedWait>,
-    /// The run without random choices, if there was one.
+    /// The result of the run without random choices, if there was one.
     pub plain: Option<RunOutcome>,
     /// Deadlocks and contradictions in the program.
     pub findings: Vec<Finding>,
@@ -76,7 +76,7 @@ pub struct PathFacts {
 pub struct Mean {
     /// Nanoseconds of the predicted time.
     pub ns: f64,
-    /// Half-width of its 95 % interval, by the differences of the runs; 0 for one run.
+    /// Half-width of the predicted time's 95 % interval, from the differences of the runs; 0 for one run.
     pub error_ns: f64,
 }
 
@@ -147,9 +147,9 @@ impl<'a> Timing<'a> {
         self.program
     }
 
-    /// The program with its compute times on this many CPUs.
+    /// The program with the compute times that it has on this number of CPUs.
     fn program_on(&self, cpus: Cpus) -> Cow<'a, Program> {
-        // Measured costs override the model of its lines.
+        // Measured costs, if there are any, replace the model of the program's cache lines.
         let program = match &self.costs {
             Some(costs) => at_cost(self.program, costs, cpus),
             None => grown(self.program, &self.lines, cpus),
@@ -168,7 +168,7 @@ impl<'a> Timing<'a> {
         self.watched(cpus, number, None)
     }
 
-    /// Length of this run, nanoseconds; `None`: it stops before its end.
+    /// Length of a run, nanoseconds; `None`: the run stops before its end.
     pub(crate) fn finished_ns(&self, cpus: Cpus, number: u32) -> Option<f64> {
         let outcome = self.run(cpus, number);
         outcome.is_complete(self.program).then(|| outcome.length.as_ns_f64())
@@ -179,8 +179,8 @@ impl<'a> Timing<'a> {
         self.watched(cpus, number, Some(watcher))
     }
 
-    /// Run 0 and its path, which a program that runs ideally does not have; reports every interval of every thread when it
-    /// ends.
+    /// Run 0 and its path; a program that runs ideally has no path. Reports every interval of every thread when the
+    /// interval ends.
     pub(crate) fn run_with_path(&self, cpus: Cpus, watcher: Watcher<'_>) -> (RunOutcome, Option<RunPath>) {
         let (setup, program) = (self.setup(cpus), self.program_on(cpus));
         match setup.processors {
@@ -247,7 +247,7 @@ impl<'a> Timing<'a> {
         }
     }
 
-    /// Gives the visitor the weights of the time on each of these CPU counts, in the order given.
+    /// Passes the weights of the time on each of these CPU counts to the visitor, in the order given.
     pub fn weigh(&self, cpus: &[Cpus], visitor: &mut impl Visitor) {
         if let Some(path) = &self.shared {
             for weights in path.weights(cpus) {
@@ -318,7 +318,7 @@ impl<'a> Timing<'a> {
         visitor.visit(&path.weights(), &[facts]);
     }
 
-    /// The findings of a run, where a deadlock is the program's own only if it occurs without a scheduler, too.
+    /// The findings of a run. A deadlock counts as the program's own only if it occurs without a scheduler, too.
     fn confirmed(&self, findings: &[Finding]) -> Vec<Finding> {
         let is_deadlock = |finding: &Finding| finding.deadlock().is_some();
         if !findings.iter().any(is_deadlock) || self.fluid(Cpus::Infinite).findings.iter().any(is_deadlock) {
@@ -345,7 +345,7 @@ impl<'a> Timing<'a> {
         Fluid { length_ns: path.time().as_ns_f64(), executing, findings }
     }
 
-    /// This many ideally shared CPUs, with the costs of waking.
+    /// The model with this number of ideally shared CPUs, and with the costs of waking threads.
     pub fn costs(&self, cpus: Cpus) -> SharedCpuCosts {
         self.assumptions.costs(cpus, self.program.threads.len())
     }

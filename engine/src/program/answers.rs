@@ -1,21 +1,22 @@
-//! Waits for a socket that are waits for other servers' answers (ours).
+//! Waits for a socket that are waits for other servers' answers (a method of longpole's own).
 //!
 //! A wait in `recv` does not show whether the next request or an answer is awaited. The sums of requests do: if as many are open at
 //! others, on average, as threads wait for sockets, these threads wait for their answers. In any other case the name stays.
 
 use super::{Endpoint, Program};
 
-/// What a wait for anything that a socket brings is called.
+/// Name of a wait for anything that arrives at a socket.
 const SOCKET: &str = "socket receive";
-/// What a wait for answers is called, before the name of the one that is asked.
+/// Name of a wait for answers, to be followed by the name of the server.
 pub(super) const ANSWERS: &str = "answers of ";
 /// Requests that are open at others, and threads that wait for sockets, may differ by this factor: a request is open a little
 /// longer than its thread sleeps.
 const SAME: f64 = 1.3;
-/// One that is asked for this part of all has its name there.
+/// A server is named if it gets at least this share of all requests.
 const MOST: f64 = 0.8;
 
-/// If threads wake each other this many times for each request that is sent, one may wait for requests that another one sends on.
+/// If threads wake each other at least this number of times for each request that is sent, a thread may wait for
+/// requests that another thread passes on.
 const PASSED_ON: f64 = 0.5;
 
 /// Names the waits of a program whose sums of requests are known. `length_ns`: of the recording; `wakeups`: by its threads.
@@ -75,7 +76,8 @@ mod tests {
         assert_eq!([named(3_600, &[1.8]), named(3_600, &[]), named(500, &[4.0])], [SOCKET; 3]);
     }
 
-    /// Readers that pass requests on to a thread that asks wait for their clients for as long.
+    /// If readers pass requests on to the thread that asks another server, they wait for their clients as long as it
+    /// waits for answers.
     #[test]
     fn threads_that_wake_each_other_may_wait_for_requests() {
         assert_eq!(named_with(3_600, &[4.0], 100), SOCKET);

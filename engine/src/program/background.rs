@@ -7,24 +7,24 @@ use super::{Background, ObjectId, Operation, Program, Thread, ThreadId};
 use crate::time::Ticks;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Threads that ended only with the window, or that computed without sleeping, are background only if they compute at most
-/// one part in this many of what the others compute.
+/// Threads that ended only with the window, or that computed without sleeping, are background threads only if they
+/// compute at most this fraction (one part in `BESIDE`) of what the others compute.
 const BESIDE: u64 = 10;
 
 /// Longest time that the kernel takes to end a thread. A thread that runs longer was woken for work.
 const MOST_AFTER_THE_END: Ticks = Ticks::from_ns(5_000_000);
 
-/// A thread that wakes others at least this often does so all the time, unless one part in `AT_THE_END` of what it sleeps comes
-/// after the last wake-up.
+/// A thread that wakes others at least this often is assumed to do so all the time, unless one part in `AT_THE_END` of
+/// its sleep follows its last wake-up.
 const OFTEN: usize = 8;
 const AT_THE_END: u64 = 4;
 
-/// Facts about a thread besides its operations.
+/// Facts about a thread's life, in addition to its operations.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lifetime {
     pub(super) pid: u32,
     pub(super) tid: u32,
-    /// It died in the window.
+    /// Whether the thread died in the window.
     pub(super) died: bool,
     /// Its last wait was for the end of another thread.
     pub(super) joined_last: bool,
@@ -62,7 +62,8 @@ pub(super) fn find(program: &mut Program, lives: &[Lifetime]) {
             asleep.extend(idle.map(|place| (place, threads[place].operations.len(), None)));
         }
     }
-    // Threads that do much of all computing are the program itself, unless they were asleep for longer than they computed.
+    // Threads that do much of all computing are part of the program's work, unless they slept longer than they
+    // computed.
     asleep.extend(working);
     let mut found = beside(threads, asleep, BESIDE);
     found.extend(ended);
@@ -80,11 +81,12 @@ pub(super) fn find(program: &mut Program, lives: &[Lifetime]) {
     }
 }
 
-/// Index of a thread that may be background, number of its operations that are its own, and index of the thread whose end
-/// ends it, if recorded.
+/// A thread that may be background: its index, the number of operations before the repeated ones, and the index of the
+/// thread whose end ends it, if recorded.
 type Candidate = (usize, usize, Option<usize>);
 
-/// Removes the candidates that compute most, until the rest compute at most one part in `parts` of what the other threads do.
+/// Removes the candidates that compute most, until the remaining ones compute at most one part in `parts` of what the
+/// other threads compute.
 fn beside(threads: &[Thread], mut candidates: Vec<Candidate>, parts: u64) -> Vec<Candidate> {
     // Work before a thread's last wake-up may be work that another thread waited for.
     let own = |place: usize| computes(after_the_last(&threads[place].operations));
@@ -98,7 +100,7 @@ fn beside(threads: &[Thread], mut candidates: Vec<Candidate>, parts: u64) -> Vec
     candidates
 }
 
-/// The operations after the last one that may wake another thread.
+/// The operations that follow the last one that may wake another thread.
 fn after_the_last(operations: &[Operation]) -> &[Operation] {
     let last = operations.iter().rposition(lets_go).map_or(0, |last| last + 1);
     operations.get(last..).unwrap_or_default()
@@ -106,7 +108,8 @@ fn after_the_last(operations: &[Operation]) -> &[Operation] {
 
 /// Threads ended by the end of their process, which is the end of the thread that called `exit`.
 ///
-/// That is the first thread, or the one that ended the first thread (in Go, the thread that happens to run `main`).
+/// The thread that called `exit` is the first thread, or the one that ended the first thread (in Go, the thread that
+/// happens to run `main`).
 fn ended_at_exit(
     threads: &[Thread],
     lives: &[Lifetime],
@@ -114,7 +117,7 @@ fn ended_at_exit(
     others: impl Iterator<Item = usize>,
 ) -> Vec<Candidate> {
     let others: Vec<usize> = others.collect();
-    // A thread that `main` has just joined woke it, too, but did not call `exit`.
+    // A thread that `main` has just joined has woken `main`, too, but did not call `exit`.
     let woke_main = |place: &usize| *place != main && ended_by(&threads[main], &threads[*place]).is_some();
     let ended_main = |place: &usize| !lives[main].joined_last && woke_main(place);
     let exits = others.iter().copied().find(ended_main).unwrap_or(main);
@@ -129,7 +132,8 @@ fn ended_at_exit(
 
 /// The number of the thread's own operations, if the end of `other` ended it.
 ///
-/// So it is if its last wait was ended by `other` after its last work for other threads, and the thread then only ended.
+/// That is so if `other` ended the thread's last wait, if the thread did no work for other threads after that wait
+/// began, and if it ended directly after the wait.
 fn ended_by(thread: &Thread, other: &Thread) -> Option<usize> {
     let own = thread.operations.iter().rposition(|operation| !leaves(operation))?;
     let after = thread.operations.get(own..).unwrap_or_default();
@@ -289,10 +293,10 @@ mod tests {
         assert_eq!(found(&[&[EXEC, END, EXEC], &timer], true), [None, None]);
         // Another thread waits for the timer.
         assert_eq!(found(&[&[busy, Operation::Join(ThreadId(1)), END], &timer], true), [None, None]);
-        // Another thread ended its last wait, or main ran on after it.
+        // Not background: another thread ended the thread's last wait, or `main` ran on after the thread's end.
         assert_eq!(found(&[&[busy], &timer, &[END]], true), [None, None, None]);
         assert_eq!(found(&[&[END, SLEEP, busy], &timer], true), [None, None]);
-        // It never sleeps: it is cut off and repeats nothing.
+        // A thread that never sleeps is cut off and repeats nothing.
         let worker = [EXEC, Operation::Signal(ObjectId(0)), EXEC, ENDED];
         assert_eq!(found(&[&[busy, END], &worker], true), [None, Some((0, 3, 3))]);
     }
@@ -302,21 +306,21 @@ mod tests {
         let timer = [SLEEP, EXEC, SLEEP, EXEC, SLEEP, EXEC];
         let busy = [Operation::Exec(Ticks(150))];
         assert_eq!(found(&[&busy, &timer], false), [None, Some((0, 0, 6))]);
-        // One sleep is enough, and the first thread may be the one.
+        // One sleep is enough, and the first thread may be the background thread.
         assert_eq!(found(&[&busy, &timer[..2]], false), [None, Some((0, 0, 2))]);
         assert_eq!(found(&[&timer, &busy], false), [Some((1, 0, 6)), None]);
-        // A thread waits for its wake-up, but not for its operations after that.
+        // Another thread waits for the waker's wake-up, but not for its later operations.
         let waker = [SLEEP, EXEC, SLEEP, END, SLEEP, EXEC];
         assert_eq!(found(&[&busy, &waker], false), [None, Some((0, 4, 6))]);
         assert_eq!(found(&[&busy, &waker[..4]], false), [None, None]);
-        // A worker that wakes others after each sleep, and is in the next one when the recording ends.
+        // A worker that wakes others after each sleep, and sleeps again when the recording ends, is not background.
         let round = [SLEEP, EXEC, END];
         let worker: Vec<Operation> = round.iter().copied().cycle().take(3 * 9).chain([SLEEP]).collect();
         assert_eq!(found(&[&busy, &worker], false), [None, None]);
-        // It computes longer than it sleeps.
+        // A thread that computes longer than it sleeps is not background.
         let worker = [SLEEP, Operation::Exec(Ticks(100))];
         assert_eq!(found(&[&[Operation::Exec(Ticks(1500))], &worker], false), [None, None]);
-        // If the other threads hardly compute, it is the program.
+        // If the other threads hardly compute, the sleeping thread is the program's work.
         assert_eq!(found(&[&[EXEC], &timer], false), [None, None]);
     }
 
@@ -335,8 +339,8 @@ mod tests {
         assert_eq!(found(&[&[busy, END, other], &timer, &worker], true), [None, Some((0, 0, 3)), None]);
     }
 
-    /// `main` sleeps between messages and joins their receiver at the end. The receiver must not seem to have called `exit`,
-    /// with `main` as a background timer: the limit would be "the work itself, 0.0 CPUs are busy".
+    /// `main` sleeps between messages and joins their receiver at the end. If the receiver seemed to have called
+    /// `exit`, `main` would be a background thread, and the limit "the work itself, 0.0 CPUs are busy".
     #[test]
     fn a_thread_that_main_joins_at_its_end_has_not_ended_main() {
         let receiver = [Operation::Exec(Ticks(150)), END];

@@ -1,9 +1,10 @@
-//! Conditions that every program must meet before it is scheduled, whether read from a file or built in memory.
+//! Checks conditions that every program must meet before it is scheduled, whether it was read from a file or built in
+//! memory.
 
 use super::{ObjectId, Operation, Program, ProgramError, Thread};
 use crate::time::Ticks;
 
-/// Most operations of a program: the schedule numbers its points with 32 bits.
+/// Largest number of operations in a program: the schedule numbers its points with 32 bits.
 const MOST_OPERATIONS: usize = 1 << 31;
 
 const DEFECT: &str = "this is a bug in longpole or in the tool that made the program: please report it";
@@ -23,7 +24,7 @@ impl Program {
             ));
         }
         let edges = self.edges.len().max(operations);
-        // Sleeps until a time all end by then, so only the latest counts.
+        // All sleeps until a fixed time end by that time, so only the latest such time counts.
         let mut total = self.latest();
         for (number, thread) in (0..).zip(&self.threads) {
             self.check_thread(thread, edges, &mut total)?;
@@ -151,7 +152,7 @@ impl Program {
 }
 
 impl Operation {
-    /// The length of the operation, if it has one of its own.
+    /// The length that the operation itself has, if any.
     pub fn length(&self) -> Option<Ticks> {
         match *self {
             Operation::Exec(length)

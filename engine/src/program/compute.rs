@@ -7,16 +7,16 @@ use crate::time::Ticks;
 /// CPU time by the function on top of the stack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ComputeTimes {
-    /// In the order of [`Program::functions`].
+    /// Compute time of each function, in the order of [`Program::functions`].
     pub functions: Vec<Ticks>,
     /// CPU time outside of all functions.
     pub elsewhere: Ticks,
 }
 
-/// One factor for each function's CPU time.
+/// Factors by which functions' CPU times are multiplied.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ComputeFactors {
-    /// In the order of [`Program::functions`]; 1 for missing entries.
+    /// Factor of each function, in the order of [`Program::functions`]; 1 for missing entries.
     pub functions: Vec<f64>,
     /// Factor for CPU time outside of all functions.
     pub elsewhere: f64,
@@ -30,7 +30,7 @@ impl ComputeTimes {
 }
 
 impl Program {
-    /// CPU time of each function itself, summed over all threads.
+    /// CPU time of each function itself, without its callees, summed over all threads.
     pub fn compute_times(&self) -> ComputeTimes {
         let mut times = ComputeTimes { functions: vec![Ticks(0); self.functions.len()], elsewhere: Ticks(0) };
         for thread in &self.threads {

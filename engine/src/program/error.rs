@@ -3,8 +3,8 @@
 use crate::words::quoted;
 use std::fmt;
 
-/// Why a text or a [`super::Program`] is not a valid program. `Display` is one line; [`ProgramError::hint`] tells how to fix
-/// it.
+/// Why a text or a [`super::Program`] is not a valid program. `Display` is one line; [`ProgramError::hint`] says how to
+/// fix the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramError {
     place: Option<String>,

@@ -78,7 +78,7 @@ pub(crate) fn from_timeline_with(
     }
 }
 
-/// Adds recorded objects and waits of the timeline, and findings about what it does not show.
+/// Adds recorded objects and waits of the timeline to the program, and findings about what the timeline does not show.
 fn with_recorded(mut program: Program, timeline: &Timeline, sampled: &SampledCode, spins: &Spins) -> Program {
     let threads: FxHashMap<u32, ThreadId> =
         lived(timeline).zip(0..).map(|((index, _), number)| (index, ThreadId(number))).collect();
@@ -121,8 +121,8 @@ fn lived(timeline: &Timeline) -> impl Iterator<Item = (u32, &timeline::Thread)> 
 /// After this many deadlocks in simulation, everything stays as recorded.
 const MOST_ATTEMPTS: usize = 8;
 
-/// The program with all operations simulated that can be, except forced replays; whether it has simulated operations; and the
-/// edges of wake-ups.
+/// Translates the timeline. Returns three things: the program with all operations simulated that can be, except forced
+/// replays; whether it has simulated operations; and the edges of wake-ups.
 fn translate(
     timeline: &Timeline,
     forced: &ForcedReplay,
@@ -135,7 +135,7 @@ fn translate(
     let plan = Plan::of(timeline, &threads, forced);
     let mut translator = Translator::new(timeline, threads, plan, sampled, spins);
     translator.name_edges();
-    // The plan's first operations go to a thread without a creator, since it starts at 0.
+    // The plan's first operations are given to a thread without a creator, since such a thread starts at time 0.
     let beginner = lived().find(|(_, thread)| !matches!(thread.birth, Birth::By(_))).map(|(index, _)| index);
     let names = names::threads(lived().map(|(_, thread)| thread));
     let processes = names::processes(&timeline.threads);
@@ -173,7 +173,7 @@ struct Translator<'a> {
     threads: FxHashMap<u32, ThreadId>,
     functions: FxHashMap<FunctionId, FunctionRef>,
     objects: FxHashMap<&'static str, ObjectId>,
-    /// How recorded synchronization operations are lowered.
+    /// How recorded synchronization operations become operations of the program.
     plan: Plan,
     created: Vec<bool>,
     /// Ticks that may still be added to the sum of all lengths.
@@ -192,7 +192,7 @@ struct Translator<'a> {
     first_spin_lock: u32,
 }
 
-/// One thread's operations while they are written.
+/// The operations of one thread while they are written.
 #[derive(Default)]
 struct Script<'a> {
     operations: Vec<Operation>,

@@ -1,5 +1,5 @@
-//! What an account of the measured run needs besides its timeline, numbered as in its program: who held which lock, who
-//! waited where, and which running time was only waiting.
+//! Facts that an account of the measured run needs in addition to the timeline, with the program's numbers: who held
+//! which lock, who waited where, and which running time was only waiting.
 
 use super::lock_replay::{Nesting, sections};
 use super::naming::names;
@@ -15,11 +15,11 @@ use rustc_hash::FxHashMap;
 pub(crate) struct Measured {
     /// Functions with probes, ascending: the program's first functions, in this order.
     functions: Vec<FunctionId>,
-    /// By thread of the timeline: its index in the program.
+    /// For each thread of the timeline: its index in the program.
     pub(crate) threads: Vec<Option<u32>>,
-    /// By thread of the timeline: its accesses to objects, in order of arrival.
+    /// For each thread of the timeline: its accesses to objects, in order of arrival.
     pub(crate) turns: Vec<Vec<Turn>>,
-    /// By thread of the timeline: begins and ends of spinning, ns.
+    /// For each thread of the timeline: beginning and end of each stretch of spinning, ns.
     pub(crate) spins: Vec<Vec<(u64, u64)>>,
     /// Futex words that are not objects of the program: process and address → number after the program's objects.
     words: FxHashMap<(u32, u64), u32>,
@@ -33,16 +33,16 @@ pub(crate) struct Turn {
     /// Index in the program; futex words come after its objects.
     pub(crate) object: u32,
     pub(crate) came: u64,
-    /// When it no longer had to wait.
+    /// Time at which the thread no longer had to wait, ns.
     pub(crate) got: u64,
-    /// When it released the object; `got` if the object cannot be held.
+    /// Time at which the thread released the object, ns; equal to `got` if the object cannot be held.
     pub(crate) gave: u64,
-    /// Number of accesses that it stands for.
+    /// Number of accesses for which this one stands.
     pub(crate) times: u32,
 }
 
 impl Measured {
-    /// `program` is the one made from this timeline.
+    /// Collects the facts. `program` must be made from `timeline`.
     pub(crate) fn of(timeline: &Timeline, program: &Program) -> Measured {
         let nesting = Nesting::of(timeline);
         let mut numbers = 0u32..;
@@ -81,7 +81,7 @@ impl Measured {
     }
 }
 
-/// Names of the futex words that are objects here but not in the program, in their order.
+/// Names of the futex words that count as objects here but not in the program, in order of their numbers.
 pub(crate) fn words(program: &Program) -> impl Iterator<Item = &str> {
     let words = program.recorded.objects.iter().filter(|object| object.kind == ObjectKind::Futex);
     words.map(|object| object.name.as_str())
@@ -96,7 +96,7 @@ fn turns(timeline: &Timeline, nesting: &Nesting) -> Vec<Vec<Turn>> {
         let turn = Turn { object: section.object, came, got: section.from, gave: section.to, times };
         turns.get_mut(section.thread as usize).into_iter().for_each(|turns| turns.push(turn));
     }
-    // `once` is left out: a thread inside may be the one that runs the code.
+    // `once` is omitted: a thread inside it may be the one that runs the code.
     for used in timeline.lock_operations.iter().filter(|used| used.object != NO_OBJECT) {
         let waits =
             matches!(effect(used.operation), Effect::Await | Effect::Meet | Effect::TakeOne { tries: false });

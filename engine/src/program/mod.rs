@@ -1,5 +1,5 @@
-//! What the threads do, without scheduling: a list of operations per thread, with CPU time as compute lengths (VPPB's merged
-//! log; 1999, section 3). Built from a timeline, or read from its JSON form.
+//! A program: what threads do, without scheduling. It is a list of operations per thread, with CPU time as compute
+//! lengths (VPPB's merged log; 1999, section 3). It is built from a timeline, or read from its JSON form.
 
 mod answers;
 mod background;
@@ -69,16 +69,16 @@ pub struct Program {
     pub threads: Vec<Thread>,
     /// How far the program's recording can be trusted; the default for hand-written programs.
     pub trust: Trust,
-    /// The cost of its recording, if known.
+    /// Cost of the program's recording, if known.
     pub overhead: Option<Overhead>,
-    /// Findings made while it was built from a recording.
+    /// Findings made while the program was built from a recording.
     pub findings: Vec<Finding>,
-    /// Recorded facts about its locks; empty for hand-written programs.
+    /// Recorded facts about the program's locks; empty for programs written by hand.
     pub locks: Vec<LockFact>,
     /// Recorded synchronization objects and waits; empty for hand-written programs.
     pub recorded: Recorded,
-    /// Number of CPUs that it could use when recorded ([`Program::recorded_on`]); `None` if not known, as for hand-written
-    /// programs.
+    /// Number of CPUs that the program could use when it was recorded ([`Program::recorded_on`]); `None` if not known,
+    /// as for programs written by hand.
     pub recorded_cpus: Option<u32>,
     /// Facts about the recorded machine; `None` for hand-written programs.
     pub machine: Option<MachineFacts>,
@@ -97,11 +97,12 @@ pub struct LockFact {
     pub acquisitions: u64,
     /// Number of acquisitions that had to wait.
     pub contended: u64,
-    /// Total time that threads waited for it.
+    /// Total time for which threads waited for the lock.
     pub waited: Ticks,
-    /// Total time that threads held it.
+    /// Total time for which threads held the lock.
     pub held: Ticks,
-    /// For read-write locks: the part of all this that was for reading; the rest was for writing. Zero for other locks.
+    /// For read-write locks: the part of these numbers that is for reading; the remainder is for writing. Zero for
+    /// other locks.
     pub reading: LockSide,
 }
 
@@ -110,7 +111,7 @@ pub struct LockFact {
 pub struct LockSide {
     /// Number of acquisitions of this side.
     pub acquisitions: u64,
-    /// Number of these that had to wait.
+    /// Number of acquisitions of this side that had to wait.
     pub contended: u64,
     /// Total time that threads waited.
     #[serde(rename = "wait_ns", serialize_with = "in_ns")]
@@ -132,13 +133,13 @@ pub struct Function {
     /// `file:line`, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub location: Option<String>,
-    /// Its probes were removed during the recording, so later calls count for its callers.
+    /// Whether the function's probes were removed during the recording, so that later calls count for its callers.
     #[serde(default, rename = "folded", skip_serializing_if = "std::ops::Not::not")]
     pub probes_removed: bool,
-    /// It had probes for a part of the recording only: there were more calls than are known.
+    /// Whether the function had probes for only a part of the recording: there were more calls than are known.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub partly_counted: bool,
-    /// File name of its binary, if known.
+    /// File name of the function's binary, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub module: Option<String>,
     /// Known from samples only: it never had probes, so its calls are not known.
@@ -158,30 +159,31 @@ pub struct Thread {
     pub operations: Vec<Operation>,
     /// Its nice value, −20 to 19.
     pub nice: i8,
-    /// Numbers of the CPUs that it may use; empty for all. A mask that all threads share, or that was set when the program
-    /// started, belongs to the recorded machine and is left out.
+    /// Numbers of the CPUs that the thread may use; empty for all. A mask that all threads share, or that was set when
+    /// the program started, is omitted, since it belongs to the recorded machine.
     pub cpus: Vec<u32>,
-    /// Its process, such as `server/1234`; `None` if not known.
+    /// The thread's process, such as `server/1234`; `None` if not known.
     pub process: Option<String>,
-    /// The CPUs on which it computed when recorded, in order of operations; empty if not known.
+    /// The CPUs on which the thread computed when it was recorded, in order of operations; empty if not known.
     pub moves: Vec<Move>,
-    /// Set if no thread waits for it: it ends with another thread.
+    /// Set if no thread waits for this one: then it ends together with another thread.
     pub background: Option<Background>,
 }
 
-/// How a thread continues for which no other thread waits.
+/// How a background thread, for which no other thread waits, continues and ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Background {
-    /// The thread that ends it, wherever it is then: the first one of its process.
+    /// The thread whose end ends the background thread at any point: the first thread of its process.
     pub ends_with: ThreadId,
-    /// If it gets to `repeats_until` before that, it repeats its operations from this one on. They concern no other thread.
+    /// When the background thread reaches `repeats_until`, it repeats its operations from this index on. These
+    /// operations concern no other thread.
     pub repeats_from: u32,
     /// Index after the last repeated operation; `repeats_from` if it repeats none.
     pub repeats_until: u32,
 }
 
 impl Thread {
-    /// Number of operations that it executes once; a background thread repeats those that follow.
+    /// Number of operations that the thread executes once; a background thread repeats those that follow.
     pub(crate) fn once(&self) -> usize {
         self.background.map_or(self.operations.len(), |background| background.repeats_from as usize)
     }
@@ -191,8 +193,8 @@ impl Thread {
 pub(crate) const SPINNING: &str = "spinning #";
 
 impl Program {
-    /// Sets the number of CPUs that it could use when recorded: the machine's, or fewer if the masks of its threads allow
-    /// fewer (`taskset`, a container).
+    /// Sets the number of CPUs that the program could use when it was recorded: those of the machine, or fewer if the
+    /// threads' masks allow fewer (`taskset`, a container).
     pub fn recorded_on(&mut self, machine_cpus: Option<u32>) {
         let allowed = self.machine.as_ref().and_then(|machine| machine.cpus_allowed);
         self.recorded_cpus = machine_cpus.map(|cpus| allowed.map_or(cpus, |allowed| allowed.min(cpus)));

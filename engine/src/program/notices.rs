@@ -6,7 +6,7 @@ use crate::event::FunctionId;
 use crate::finding::{Finding, Names, Trust};
 use crate::timeline::Timeline;
 
-/// Most functions that are named; others are counted.
+/// Largest number of functions that are named; further ones are counted.
 const NAMED: usize = 5;
 
 /// The part of the time on CPUs that probe hits took.

@@ -18,7 +18,7 @@ pub struct EdgeId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ThreadId(pub u32);
 
-/// One step of a thread.
+/// One operation of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// Compute in the function on top of the stack.
@@ -29,9 +29,9 @@ pub enum Operation {
     Call(FunctionRef),
     /// Leave the function on top of the stack.
     Return,
-    /// Add one to a counting semaphore, first come first served (the papers' "Signal event").
+    /// Add one to a counting semaphore, whose waiters are served in order of arrival (the papers' "Signal event").
     Signal(ObjectId),
-    /// Take one from the semaphore, waiting while there is none ("Wait for event").
+    /// Take one from the semaphore, or wait until there is one ("Wait for event").
     Wait(ObjectId),
     /// Take a mutex. There is no direct hand-over: unlock frees it and wakes one waiter, which tries again.
     Lock(ObjectId),
@@ -46,21 +46,21 @@ pub enum Operation {
     ReadWriteUnlock(ObjectId),
     /// Take a lock whose waiters keep a processor busy.
     SpinLock(ObjectId),
-    /// Release it; see `SpinLock`.
+    /// Release a spin lock; see `SpinLock`.
     SpinUnlock(ObjectId),
     /// Wait until this many threads have come.
     Barrier(ObjectId, u32),
     /// Condition variable, mutex: release the mutex, wait for a signal, lock the mutex again.
     CondWait(ObjectId, ObjectId),
-    /// Wake one waiter, if any.
+    /// Wake one thread that waits for the condition variable, if any.
     CondSignal(ObjectId),
     /// Wake all waiters.
     CondBroadcast(ObjectId),
     /// Set a POSIX semaphore's count. At the start of a thread without a creator, done before anything else.
     SemInit(ObjectId, u32),
-    /// As `Wait`, on a POSIX semaphore.
+    /// Like `Wait`, on a POSIX semaphore.
     SemWait(ObjectId),
-    /// As `Signal`, on a POSIX semaphore.
+    /// Like `Signal`, on a POSIX semaphore.
     SemPost(ObjectId),
     /// The first thread to come computes this long; others wait until it is done.
     Once(ObjectId, Ticks),
@@ -84,7 +84,7 @@ pub enum Operation {
     /// The thread gets a replayed lock, after waiting this long in the recording. Takes no time and waits for no thread,
     /// since edges replay the wait. Only marks the computing with the lock held.
     Held(ObjectId, Ticks),
-    /// The thread releases a replayed lock, which it held this long in the recording; see `Held`.
+    /// The thread releases a replayed lock after holding it for this time in the recording; see `Held`.
     Freed(ObjectId, Ticks),
 }
 

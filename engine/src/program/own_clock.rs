@@ -1,7 +1,8 @@
-//! Runs that end by their own clock (ours): a thread sleeps for the run's length, then tells the others to stop.
+//! Recognizes runs that end by their own clock: a thread sleeps for the length of the run, then stops the others. (This
+//! method is longpole's own.)
 //!
-//! Such a run always takes as long and does more work if something gets faster. So the sleep is taken out: the prediction is
-//! the time for the same work.
+//! Such a run always takes the same time, and does more work if something gets faster. So the sleep is removed: the
+//! prediction is the time for the same work.
 
 use super::{Operation, Program};
 use crate::finding::Finding;
@@ -9,14 +10,15 @@ use crate::time::Ticks;
 use crate::timeline::{self, State};
 use std::ops::Range;
 
-/// Least part of the run that the sleeper sleeps, and least part of that time that a worker runs or is runnable.
+/// Least share of the run for which the thread must sleep, and least share of that time for which a worker must run or
+/// be runnable.
 const MOST: f64 = 0.5;
-/// The workers end within this part (one in `SOON`) of the sleep after its end.
+/// The workers must end within this fraction (one part in `SOON`) of the sleep after the sleep's end.
 const SOON: u64 = 20;
 /// Shortest sleep that may be a chosen length of a run.
 const SHORTEST_NS: u64 = 100_000_000;
 
-/// Takes the sleep of such a run out of its program. `lived`: the timeline's threads, in the order of the program.
+/// Removes the sleep from the program of such a run. `lived`: the timeline's threads, in the order of the program.
 pub(super) fn take_out(program: &mut Program, lived: &[&timeline::Thread]) {
     let begun = lived.iter().map(|thread| thread.start.0).min().unwrap_or(0);
     let ended = lived.iter().map(|thread| thread.end.0).max().unwrap_or(0);
@@ -32,7 +34,7 @@ pub(super) fn take_out(program: &mut Program, lived: &[&timeline::Thread]) {
     };
     let Some(operations) = from_first_to_last_sleep(&thread.operations) else { return };
     let operations = &mut thread.operations[operations];
-    // A thread that gives work to others between its sleeps sets their pace.
+    // A thread that gives work to others between its sleeps sets their pace, so its sleeps stay.
     if !operations.iter().all(is_own) {
         return;
     }
@@ -62,7 +64,7 @@ impl Slept {
         slept
     }
 
-    /// Whether all threads that computed during the sleeps, and the run itself, end when the sleeps do.
+    /// Whether all threads that computed during the sleeps, and the run itself, end when the sleeps end.
     fn ends_the_run(&self, sleeper: usize, lived: &[&timeline::Thread], ended: u64) -> bool {
         let length = self.until.saturating_sub(self.from);
         let soon = self.until.saturating_add(length / SOON);
@@ -161,7 +163,7 @@ mod tests {
         }
     }
 
-    /// The program after its sleep was taken out. The worker ends at `ends`, milliseconds.
+    /// The program after its sleep was removed. The worker ends at `ends`, milliseconds.
     fn taken_out(ends: u64, program: &str) -> Program {
         let running = State::Running { cpu: Some(0) };
         let main = thread(&[(0, State::Blocked(0)), (500, running)], 506);

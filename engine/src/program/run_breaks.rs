@@ -1,4 +1,4 @@
-//! Where runs of computing of a thread start: see `schedule::runs`.
+//! Finds where a thread's runs of compute operations start: see `schedule::runs`.
 
 use super::Operation;
 

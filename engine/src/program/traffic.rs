@@ -1,8 +1,9 @@
-//! Requests over sockets, by the port that received them or the address that they were sent to (ours).
+//! Requests over sockets, by the port that received them or the address to which they were sent. (This summary is
+//! longpole's own.)
 //!
-//! The average number of open requests is the sum of their durations divided by the time of counting (Little's law). The
-//! *load*, the part of its connections' time with an open request, shows what sets the rate. Near 1, all clients always wait
-//! for an answer, so the server's own speed sets the rate; near 0 the clients do.
+//! The average number of open requests is the sum of their durations divided by the time of counting (Little's law).
+//! The *load* is the share of the connections' time with an open request. It shows what sets the rate of requests. Near
+//! 1, all clients always wait for an answer, so the server's own speed sets the rate; near 0, the clients set the rate.
 
 use crate::event::{RequestSums, Requests};
 use serde::{Deserialize, Serialize};
@@ -10,7 +11,7 @@ use std::collections::BTreeMap;
 
 /// `AF_UNIX`
 const UNIX: u16 = 1;
-/// With fewer requests that follow another one on their connection, the load is not known.
+/// Least number of requests that follow another one on their connection for the load to be known.
 const ENOUGH: u64 = 10;
 
 /// Requests that all recorded processes together answered at one port, or sent to one address.
@@ -23,13 +24,14 @@ pub struct Endpoint {
     pub name: String,
     /// Number of processes that answer or send the requests.
     pub processes: usize,
-    /// Requests whose answer began while they were counted. Several requests that were sent together count as one.
+    /// Number of requests whose answer began while requests were counted. Several requests that were sent together
+    /// count as one.
     pub count: u64,
-    /// The same number per second of counting.
+    /// `count` per second of the counted time.
     pub per_second: f64,
     /// Requests that are open (not answered yet) at a time, on average.
     pub open: f64,
-    /// How long a request takes until its answer begins, on average, nanoseconds.
+    /// Mean time from a request until its answer begins, nanoseconds.
     pub mean_ns: f64,
     /// Median of the durations, nanoseconds: the end of a histogram's bucket, at most a quarter too long.
     pub median_ns: u64,
@@ -37,7 +39,7 @@ pub struct Endpoint {
     pub p99_ns: u64,
     /// The longest duration, nanoseconds.
     pub longest_ns: u64,
-    /// The part of the requests' time in which they lay in the socket, unread.
+    /// Share of the requests' time in which they were in the socket, unread.
     pub queued: f64,
     /// The part of the connections' time in which a request was open; `None`: too few requests followed another on a
     /// connection.

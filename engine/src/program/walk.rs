@@ -56,13 +56,13 @@ impl<L: Fn(ObjectId) -> bool> Walk<L> {
         }
     }
 
-    /// Whether the thread holds one of the locks that the walk is about.
+    /// Whether the thread holds a lock for which `is_lock` of the walk holds.
     pub(crate) fn holds(&self) -> bool {
         self.held > 0
     }
 }
 
-/// The object of an operation that takes a lock (true) or releases one (false).
+/// The object of an operation that takes a lock (`true`) or releases one (`false`).
 pub(crate) fn taking(operation: &Operation) -> Option<(ObjectId, bool)> {
     match *operation {
         Operation::Lock(object)
@@ -79,8 +79,8 @@ pub(crate) fn taking(operation: &Operation) -> Option<(ObjectId, bool)> {
 }
 
 impl Program {
-    /// By object: whether it is a lock. Threads take or release it, or it has lock facts, as user locks have under the index
-    /// of their condition variable.
+    /// For each object: whether it is a lock. Locks are objects that threads take or release, or that have lock facts.
+    /// User locks have their facts under the index of their condition variable.
     pub fn is_lock(&self) -> Vec<bool> {
         let mut is_lock = vec![false; self.objects.len()];
         let operations = self.threads.iter().flat_map(|thread| &thread.operations);

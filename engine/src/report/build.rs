@@ -1,4 +1,4 @@
-//! From a program to its report.
+//! Builds the report of a program.
 
 use super::{CpuResult, Cpus, Detail, Finding, FunctionRow, LockRow, Report, SegmentRow};
 use crate::attribution::{Attribution, Grouping, used_by};
@@ -6,9 +6,9 @@ use crate::critical_path::{FunctionTotals, Weights};
 use crate::predict::{Mean, Model, PathFacts, Timing, Visitor};
 use crate::program::{ObjectId, Program};
 
-/// The extended critical path of a program for these CPU counts, one result for each in the order given. The speed-up is
-/// relative to one CPU, whether asked for or not. A program that fails [`Program::check`] gives no results and a finding of
-/// kind `invalid_program`. With a deadlock the result ends there, with a finding of kind `deadlock`.
+/// The extended critical path of a program for these CPU counts, one result for each in the order given. The speed-up
+/// is relative to one CPU, whether asked for or not. A program that fails [`Program::check`] gives no results and a
+/// finding of kind `invalid_program`. In a deadlock the run ends at that point, with a finding of kind `deadlock`.
 pub fn report(program: &Program, cpus: &[Cpus], detail: Detail) -> Report {
     report_by(program, cpus, detail, Grouping::Function, &Model::default())
 }
@@ -41,7 +41,7 @@ pub struct Builder<'a> {
     report: Report,
 }
 
-/// The part of a report for one CPU count.
+/// The part of a report that is for one CPU count.
 #[derive(Debug)]
 pub struct ReportPart {
     result: CpuResult,
@@ -108,7 +108,7 @@ impl<'a> Builder<'a> {
         self.timing.groups(&cpus)
     }
 
-    /// The results for these CPU counts.
+    /// Computes the results for these CPU counts.
     pub fn at(&self, cpus: &[Cpus]) -> Vec<ReportPart> {
         let mut parts = self.parts();
         self.timing.weigh(cpus, &mut parts);
@@ -175,7 +175,7 @@ impl Visitor for Parts<'_, '_> {
     }
 }
 
-/// Sorts locks by their largest share at any CPU count, then by wait.
+/// Sorts locks by their largest share at any CPU count; locks with equal shares by their time of waiting.
 fn sort_locks(report: &mut Report) {
     let share = |lock: usize| {
         let shares = report.results.iter().filter(|result| result.time_ns > 0.0);

@@ -16,18 +16,18 @@ use std::collections::hash_map::Entry;
 #[serde(tag = "kind", content = "object", rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum WaitKind {
-    /// From releasing this object (a lock, a semaphore, a condition and the like) until a thread that waited acts.
+    /// Time from releasing this object (a lock, a semaphore, a condition and the like) until a waiting thread acts.
     HandOver(String),
-    /// From another wake-up until the woken thread acts.
+    /// Time from a wake-up by anything else until the woken thread acts.
     WakeUp,
-    /// From creating a thread until it acts.
+    /// Time from creating a thread until the new thread acts.
     ThreadStart,
     /// Processor time that threads spend on waking others.
     Waking,
     /// Sleeping.
     Sleep,
-    /// A ready thread waits to be put on a processor: for switching, an idle processor that does not look, or a used-up
-    /// quota.
+    /// A ready thread waits to be put on a processor: during a switch, while an idle processor does not ask for
+    /// threads, or because a quota is used up.
     Scheduling,
     /// Threads keep processors that others want, spinning for this lock.
     Spinning(String),
@@ -41,7 +41,7 @@ impl WaitKind {
         self.into()
     }
 
-    /// The object or device, if it has one.
+    /// The object or device that threads wait for, if the kind has one.
     pub fn object(&self) -> Option<&str> {
         match self {
             WaitKind::HandOver(object) | WaitKind::Spinning(object) | WaitKind::Device(object) => {
@@ -52,7 +52,7 @@ impl WaitKind {
     }
 }
 
-/// A kind of wait on one CPU count.
+/// All waits of one kind on one CPU count.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WaitRow {
     /// Its kind.
@@ -60,7 +60,7 @@ pub struct WaitRow {
     pub kind: WaitKind,
     /// Number of waits in the predicted run.
     pub count: u64,
-    /// Length of all of them, nanoseconds.
+    /// Sum of the lengths of all waits of this kind, nanoseconds.
     #[serde(serialize_with = "number")]
     pub length_ns: f64,
     /// Their part of the predicted time, nanoseconds: length on the path; with ideal sharing, Σ weight · virtual length.

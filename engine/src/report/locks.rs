@@ -39,7 +39,7 @@ pub(super) fn rows(program: &Program) -> Vec<(ObjectId, LockRow)> {
         }
     }
     for fact in &program.locks {
-        // Recorded numbers override counted ones, which depend on the translation for the simulation.
+        // Recorded numbers replace counted ones, which depend on the translation for the simulation.
         let counts = counts.entry(fact.object).or_default();
         counts.taken = fact.acquisitions;
         counts.recorded = true;

@@ -26,10 +26,10 @@ use std::collections::BTreeSet;
 /// The level of detail of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Detail {
-    /// One row per function.
+    /// One row for each function.
     #[default]
     Functions,
-    /// One row per function, and one per compute operation.
+    /// One row for each function, and one for each compute operation.
     Segments,
 }
 
@@ -38,11 +38,11 @@ pub enum Detail {
 pub struct Report {
     /// One result for each CPU count asked for, in the order asked.
     pub results: Vec<CpuResult>,
-    /// The program's locks, the one with the largest share of the predicted time at any CPU count first.
+    /// The program's locks. The lock with the largest share of the predicted time at any CPU count comes first.
     pub locks: Vec<LockRow>,
     /// Recorded facts about synchronization objects and waits, independent of the number of CPUs.
     pub recorded: Recorded,
-    /// How far the recording can be trusted.
+    /// How far the results can be trusted, given the recording.
     pub trust: Trust,
     /// The cost of recording, if known.
     pub overhead: Option<Overhead>,
@@ -52,13 +52,14 @@ pub struct Report {
     pub recorded_cpus: Option<u32>,
     /// Facts about the samples, if there are any.
     pub samples: Option<SampleFacts>,
-    /// For advice: the user's functions that standard functions work for.
+    /// For advice: standard functions with the user's functions that call them.
     pub used_by: Vec<UsedBy>,
 }
 
 impl Report {
-    /// Computing of these functions on the path on one CPU count, nanoseconds, with standard functions on their behalf;
-    /// `None` for none. A standard function that is one of these counts with all its computing.
+    /// Computing of these functions on the path on one CPU count, nanoseconds, including standard functions on their
+    /// behalf; `None` if there are no functions. A standard function that is itself in `functions` counts with all of
+    /// its computing.
     pub fn own_ns(&self, result: &CpuResult, functions: &BTreeSet<String>) -> Option<f64> {
         let part = |row: &FunctionRow| {
             if functions.contains(&row.function) {
@@ -85,7 +86,7 @@ impl Report {
     }
 }
 
-/// The result for one CPU count.
+/// The report's result for one CPU count.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CpuResult {
     /// The CPU count.
@@ -97,11 +98,12 @@ pub struct CpuResult {
     /// Time on the extended critical path that is computed with each lock held, nanoseconds: Σ weight · length, in the order
     /// of [`Report::locks`]. An upper bound on the delay by the lock.
     pub locks_held_ns: Vec<f64>,
-    /// Time that passes without computing, by kind, with its part of the predicted time; the most first.
+    /// Time that passes without computing, by kind of wait, each kind with its share of the predicted time; the longest
+    /// first.
     pub waits: Vec<WaitRow>,
     /// Functions, or other rows, with calls or time on the extended critical path, largest `tetid_ns` first.
     pub functions: Vec<FunctionRow>,
-    /// Every segment with its weight; empty unless asked for.
+    /// Every segment with its weight; empty unless segments were asked for.
     pub segments: Vec<SegmentRow>,
 }
 
@@ -122,16 +124,16 @@ pub struct LockRow {
     /// Number of acquisitions that had to wait; `None` for a hand-written program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contended: Option<u64>,
-    /// Recorded time that threads waited for it, summed, nanoseconds.
+    /// Recorded time for which threads waited for the lock, summed, nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_ns: Option<f64>,
-    /// Recorded time that threads held it, summed, nanoseconds.
+    /// Recorded time for which threads held the lock, summed, nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hold_ns: Option<f64>,
-    /// The function in which it was taken most often, if one is known.
+    /// The function that took the lock most often, if a function is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holder: Option<String>,
-    /// For a read-write lock with readers: the readers' part of these numbers.
+    /// For a read-write lock with readers: the part of these numbers that is for reading.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reading: Option<LockSide>,
 }
@@ -161,19 +163,20 @@ pub struct FunctionRow {
     /// Half-width of the 95 % interval around `tetid_ns`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tetid_error_ns: Option<f64>,
-    /// Samples with it on the stack where it was not open as a probed function.
+    /// Samples with the function on the stack where it was not open as a function with probes.
     #[serde(skip_serializing_if = "is_zero")]
     pub samples: u64,
     /// Its probes were removed during the recording: later calls count for its callers.
     #[serde(rename = "folded")]
     pub probes_removed: bool,
-    /// The function had its probes for only a part of the time, so there were more calls.
+    /// Whether the function had its probes for only a part of the time, so that there were more calls.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub calls_partial: bool,
     /// Entries were not recorded, so `calls` means nothing: for lines, files, binaries and functions that only samples show.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub uncounted: bool,
-    /// The function has probes, but samples found inlined copies of it, which probes miss: calls of these are not counted.
+    /// Whether the function has probes while samples found inlined copies of it. Probes miss these copies, so their
+    /// calls are not counted.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub partly_inlined: bool,
 }

@@ -1,4 +1,4 @@
-//! Facts about the samples of a report, and findings about their limits.
+//! Facts about the samples of a report, and findings about what the samples cannot show.
 
 use super::Finding;
 use crate::attribution::Attribution;

@@ -1,4 +1,5 @@
-//! When threads finished their work for a request: their earlier work was for that request, not for a later one.
+//! Finds when threads finished their work for a request: a thread's work before that time was for this request, and not
+//! for a later one.
 
 use super::calls::Request;
 use super::waits::Waits;
@@ -7,11 +8,12 @@ use crate::timeline::Timeline;
 /// Times of answers, ends and begins, by thread and in order of time.
 #[derive(Debug, Default)]
 pub(super) struct Answers {
-    /// When the thread ended a wait, not for a lock, of a thread in a request, and the index of that thread.
+    /// For each thread: times at which it ended a wait (other than for a lock) of a thread in a request, with the index
+    /// of that thread.
     given: Vec<Vec<(u64, u32)>>,
-    /// When requests ended in the thread.
+    /// For each thread: times at which requests ended in it.
     ends: Vec<Vec<u64>>,
-    /// When requests began in the thread.
+    /// For each thread: times at which requests began in it.
     begins: Vec<Vec<u64>>,
 }
 
@@ -23,7 +25,7 @@ impl Answers {
             ends: vec![Vec::new(); threads],
             begins: vec![Vec::new(); threads],
         };
-        // By thread: begin and end of the requests that both begin and end in it.
+        // For each thread: beginning and end of the requests that both begin and end in it.
         let mut open: Vec<Vec<(u64, u64)>> = vec![Vec::new(); threads];
         for request in requests {
             let end = request.end.unwrap_or(timeline.end).0;
@@ -59,7 +61,7 @@ impl Answers {
         answers
     }
 
-    /// When this thread last ended a wait of a thread other than `wakee`, between these times.
+    /// Time at which `thread` last ended a wait of a thread other than `wakee`, between `from` and `to`.
     pub(super) fn last_to_another(&self, thread: u32, wakee: u32, from: u64, to: u64) -> Option<u64> {
         let given = self.given.get(thread as usize)?;
         let end = given.partition_point(|(time, _)| *time < to);
@@ -67,18 +69,18 @@ impl Answers {
         between.take(NEAR).find(|(_, other)| *other != wakee).map(|(time, _)| *time)
     }
 
-    /// When the last request before this time ended in this thread.
+    /// Time at which the last request before `before` ended in this thread.
     pub(super) fn last_end(&self, thread: u32, before: u64) -> Option<u64> {
         let ends = self.ends.get(thread as usize)?;
         ends.partition_point(|time| *time < before).checked_sub(1).and_then(|last| ends.get(last)).copied()
     }
 
-    /// When the next request after this time began in this thread.
+    /// Time at which the next request after `after` began in this thread.
     pub(super) fn next_begin(&self, thread: u32, after: u64) -> Option<u64> {
         let begins = self.begins.get(thread as usize)?;
         begins.get(begins.partition_point(|time| *time <= after)).copied()
     }
 }
 
-/// Most answers to the same thread in a row among which an answer to another thread is searched.
+/// An answer to another thread is searched among at most this number of consecutive answers to the same thread.
 const NEAR: usize = 64;

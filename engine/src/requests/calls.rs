@@ -5,18 +5,19 @@ use crate::time::Timestamp;
 use crate::timeline::{StepKind, Thread, Timeline};
 use rustc_hash::FxHashSet;
 
-/// A unit of a server's work for a client, from its begin to its end.
+/// A unit of a server's work for a client, from its beginning to its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Request {
     /// Index in [`Timeline::threads`] of the thread in which the request began.
     pub begin_thread: u32,
-    /// When the request began; with `began_before` the first known instant of it.
+    /// Time at which the request began. With `began_before` it is the first known time of the request.
     pub begin: Timestamp,
     /// Index of the thread in which the request ended, or is still open.
     pub end_thread: u32,
-    /// When the request ended; `None`: not in the recording.
+    /// Time at which the request ended; `None`: the end is not in the recording.
     pub end: Option<Timestamp>,
-    /// The request began before the recording, or before its function had probes, so it took longer than from `begin`.
+    /// Whether the request began before the recording, or before its function had probes, so that it took longer than
+    /// from `begin`.
     pub began_before: bool,
 }
 
@@ -33,14 +34,15 @@ impl Request {
 pub struct Calls {
     /// Thread by thread, in order of time.
     pub requests: Vec<Request>,
-    /// One of the functions has probes at its entries only: the ends of its calls follow only from later entries and switches.
+    /// Whether one of the functions has probes only at its entries. The ends of its calls then follow only from later
+    /// entries and switches.
     pub entries_only: bool,
-    /// One of the functions had probes for only a part of the recording: there were more calls.
+    /// Whether one of the functions had probes for only a part of the recording, so that there were more calls.
     pub partly: bool,
 }
 
-/// The outermost calls of these functions in each thread: nested calls of the functions are no further requests. An exec or the
-/// thread's end leaves a call without an end.
+/// The outermost calls of these functions in each thread: nested calls of the functions do not count as further
+/// requests. An exec or the thread's end leaves a call without an end.
 pub fn calls(timeline: &Timeline, functions: &[FunctionId]) -> Calls {
     let chosen: FxHashSet<FunctionId> = functions.iter().copied().collect();
     let mut requests = Vec::new();
@@ -59,7 +61,7 @@ pub fn calls(timeline: &Timeline, functions: &[FunctionId]) -> Calls {
 /// The functions that a thread has entered and not left.
 struct Open<'a> {
     chosen: &'a FxHashSet<FunctionId>,
-    /// For each open function whether it is a chosen one, the outermost first.
+    /// For each open function, the outermost first: whether it is one of the chosen functions.
     stack: Vec<bool>,
     /// Number of chosen functions on the stack.
     depth: usize,

@@ -13,10 +13,10 @@ pub struct PathPart {
     pub to: Timestamp,
     /// Index in [`crate::timeline::Timeline::threads`] of the thread that the cause is about.
     pub thread: u32,
-    /// What the thread did.
+    /// What the thread did during this part.
     pub cause: Cause,
-    /// The lock that the request waited for meanwhile: `thread` held the lock, or kept its holder waiting. Of several locks the
-    /// first one that the request itself waited for.
+    /// The lock that the request waited for during this part: `thread` held the lock, or kept its holder waiting. If
+    /// there are several locks, it is the first one that the request itself waited for.
     pub lock: Option<LockRef>,
 }
 
@@ -50,9 +50,9 @@ pub enum Cause {
     NoCpuOthers,
     /// The thread waited for something outside the recorded threads.
     Waiting(Outside),
-    /// The thread did other requests, and this request waited for its turn.
+    /// The thread worked for other requests, and this request waited for its turn.
     Queued,
-    /// Not known: records are missing, or no record shows what ended a wait.
+    /// Unknown: records are missing, or no record shows what ended a wait.
     Unknown,
     /// The walk was not continued: see [`super`].
     NotFollowed,
@@ -63,19 +63,19 @@ pub enum Cause {
 pub struct Outside {
     /// What ended the wait.
     pub source: Source,
-    /// The report's name for such waits, e.g. `file sync`.
+    /// The name of such waits in reports, e.g. `file sync`.
     pub name: &'static str,
     /// The function in which the thread slept, if known.
     pub function: Option<FunctionRef>,
 }
 
-/// What ends a wait from outside.
+/// What ends a wait from outside the recorded threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum Source {
     /// A disk or another block device, or the file system.
     Disk,
-    /// The network, and the peer at its other end.
+    /// The network, and the program at the other end of the connection.
     Peer,
     /// Time.
     Timer,

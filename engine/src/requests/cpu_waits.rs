@@ -1,4 +1,4 @@
-//! Why a runnable thread did not run: which threads had the CPU that it got next.
+//! Finds out why a runnable thread did not run: which threads used the CPU that it got next.
 
 use super::cause::Cause;
 use crate::timeline::{State, Timeline};
@@ -9,10 +9,10 @@ const TIMES_USUAL: u64 = 10;
 /// The least upper bound for a wake-up, ns, also without a measurement: virtual machines are slow to continue an idle CPU.
 const LONGEST_WAKE_NS: u64 = 200_000;
 
-/// When threads of the recording had each CPU.
+/// Times at which threads of the recording used each CPU.
 #[derive(Debug, Default)]
 pub(super) struct CpuWaits {
-    /// By CPU: the stretches in which threads of the recording ran, ascending.
+    /// For each CPU: the stretches in which threads of the recording ran on it, ascending.
     busy: FxHashMap<u16, Vec<Stretch>>,
     /// The longest time that a wake-up itself takes, ns.
     longest_wake_ns: u64,
@@ -25,7 +25,7 @@ struct Stretch {
     before: u64,
 }
 
-/// A runnable thread's wait for a CPU, from one instant to another, ns.
+/// The wait of a runnable thread for a CPU, with its beginning and end, ns.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wish {
     pub(super) from: u64,
@@ -53,7 +53,7 @@ impl CpuWaits {
         CpuWaits { busy, longest_wake_ns: measured.max(LONGEST_WAKE_NS) }
     }
 
-    /// How long threads of the recording had the CPU up to `time`, summed, ns.
+    /// Time for which threads of the recording used the CPU before `time`, summed, ns.
     fn busy_until(&self, cpu: u16, time: u64) -> u64 {
         let all = self.busy.get(&cpu).map_or(&[][..], Vec::as_slice);
         let next = all.partition_point(|stretch| stretch.from < time);
@@ -61,7 +61,8 @@ impl CpuWaits {
         last.map_or(0, |last| last.before.saturating_add(time.min(last.to).saturating_sub(last.from)))
     }
 
-    /// The causes of the wait with their lengths, ns, which add up to it: first the program's own threads, then the rest.
+    /// The causes of the wait with their lengths, ns, which add up to the wait: first the program's own threads, then
+    /// everything else.
     pub(super) fn split(&self, wish: Wish) -> [(Cause, u64); 2] {
         let length = wish.to.saturating_sub(wish.from);
         let own = wish

@@ -1,11 +1,11 @@
 //! Fast and slow requests.
 
-/// With fewer requests than this, the slowest 1 % is too small to look at.
+/// Least number of requests for which the slowest 1 % is a useful group.
 const MANY: usize = 100;
-/// With `MANY` requests or more, at least this many count as slow.
+/// With at least `MANY` requests, at least this number of requests count as slow.
 const FEWEST_SLOW: usize = 10;
 
-/// Which requests are the slow ones.
+/// The rule by which requests count as slow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum SlowGroup {
     /// The slowest hundredth.
@@ -28,7 +28,7 @@ pub struct Groups {
     pub fast: usize,
     /// Number of slow requests.
     pub slow: usize,
-    /// Which requests count as slow.
+    /// The rule by which requests count as slow.
     pub slow_group: SlowGroup,
 }
 

@@ -1,9 +1,9 @@
-//! Which thread held a lock at what time, from recorded operations.
+//! Finds which thread held a lock at which time, from recorded operations.
 
 use crate::program::Occurrences;
 use rustc_hash::FxHashMap;
 
-/// By lock: its sections in the order in which they began.
+/// For each lock: its sections in the order in which they began.
 #[derive(Debug, Default)]
 pub(super) struct Holders(FxHashMap<u32, Vec<Holder>>);
 
@@ -31,7 +31,7 @@ impl Holders {
         Holders(holders)
     }
 
-    /// The last section of this thread that began before `time`; the thread released the lock about then.
+    /// The last section of `thread` that began before `time`; the thread released the lock at about that time.
     pub(super) fn of_thread(&self, object: u32, thread: u32, time: u64) -> Option<Holder> {
         let mut before = self.before_backwards(object, time).take(NEAR);
         before.find(|holder| holder.thread == thread)

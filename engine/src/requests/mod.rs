@@ -1,5 +1,5 @@
-//! Single requests of a server: the latency of each, and its causes along the request's own critical path in the recording.
-//! (Ours; the path of a whole run is in [`crate::critical_path`].)
+//! Single requests of a server: the latency of each, and its causes along the request's own critical path in the
+//! recording. (A method of longpole's own;  the path of a whole run is in [`crate::critical_path`].)
 //!
 //! - [`calls`]: requests that are calls of functions.
 //! - [`Paths`]: walks a request back from its end, through the threads that it waited for. The parts add up to its latency.

@@ -1,4 +1,4 @@
-//! The result for requests of one kind: latencies and causes.
+//! The result for requests of one kind: latencies and their causes.
 
 use super::groups::SlowGroup;
 use crate::json::number;
@@ -21,14 +21,14 @@ pub struct RequestSummary {
     pub fast: usize,
     /// Number of slow requests.
     pub slow: usize,
-    /// Which requests count as slow.
+    /// The rule by which requests count as slow.
     pub slow_group: SlowGroup,
-    /// Causes, ordered by how much more time slow requests spend on them than fast ones. Each column adds up to its mean
-    /// latency.
+    /// Causes, ordered by how much more time slow requests spend on a cause than fast ones. Each column adds up to its
+    /// mean latency.
     pub rows: Vec<CauseRow>,
     /// The 99th percentile without each cause's own part, the lowest first.
     pub without: Vec<WithoutRow>,
-    /// Requests whose path was not followed to their begin.
+    /// Number of requests whose path was not followed back to their beginning.
     pub not_followed: usize,
     /// See [`super::Calls::entries_only`].
     pub entries_only: bool,
@@ -53,12 +53,13 @@ pub struct Latencies {
     pub slow_mean_ns: f64,
 }
 
-/// A cause, with the time that a request spends on it on average.
+/// A cause, with the mean time that a request spends on it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CauseRow {
     /// The cause's kind.
     pub kind: CauseKind,
-    /// The function, the lock, the kind of wait with its function, or the thread; empty if the kind says all.
+    /// The function, the lock, the kind of wait with its function, or the thread; empty if the kind alone describes the
+    /// cause.
     pub name: String,
     /// Mean of the fast half, ns.
     pub fast_ns: f64,
@@ -68,12 +69,12 @@ pub struct CauseRow {
     pub slow_ns: f64,
     /// Half of the 95 % interval of `slow_ns`, ns.
     pub slow_error_ns: f64,
-    /// For a lock: what its holders did, the longest first.
+    /// For a lock: what its holders did while slow requests waited, the longest first.
     pub details: Vec<HolderDetail>,
 }
 
 impl CauseRow {
-    /// How much more time slow requests spend on the cause, ns.
+    /// How much more time slow requests spend on this cause than fast ones, ns.
     pub fn difference_ns(&self) -> f64 {
         self.slow_ns - self.fast_ns
     }
@@ -106,7 +107,7 @@ pub enum CauseKind {
     NoCpu,
     /// Waiting for a CPU that another program or the kernel had.
     NoCpuOthers,
-    /// From the wake-up to running on a free CPU.
+    /// Time from the wake-up until the thread runs on a free CPU.
     Woken,
     /// A disk.
     Disk,
@@ -120,7 +121,7 @@ pub enum CauseKind {
     Other,
     /// Waiting while the thread does other requests.
     Queue,
-    /// Not known.
+    /// The cause is not known.
     #[default]
     Unknown,
     /// The walk was not continued.

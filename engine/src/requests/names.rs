@@ -13,12 +13,13 @@ use rustc_hash::FxHashMap;
 pub(super) struct Namer<'a> {
     timeline: &'a Timeline,
     pub(super) program: &'a Program,
-    /// By kind of wait: the one function of all waits with a known function; `None`: there are several.
+    /// For each kind of wait: the only function in which such waits happened, if it is known; `None`: there are several
+    /// functions.
     only: FxHashMap<(Source, &'static str), Option<FunctionRef>>,
 }
 
 impl<'a> Namer<'a> {
-    /// For the causes in these sums.
+    /// Prepares names for the causes in these sums.
     pub(super) fn of(timeline: &'a Timeline, program: &'a Program, sums: &Sums) -> Namer<'a> {
         let mut only: FxHashMap<(Source, &'static str), Option<FunctionRef>> = FxHashMap::default();
         for key in &sums.keys {
@@ -54,7 +55,8 @@ impl<'a> Namer<'a> {
         group.or_else(name).unwrap_or_default()
     }
 
-    /// Kind and name of a cause, regardless of a lock around it; computing has its innermost function with probes.
+    /// Kind and name of a cause, without regard to a lock around it. Computing is named by its innermost function with
+    /// probes.
     pub(super) fn cause(&self, key: &Key) -> (CauseKind, String) {
         match key.cause {
             Cause::Computing(top) => (CauseKind::Computing, self.function(top)),
@@ -72,7 +74,7 @@ impl<'a> Namer<'a> {
                     Source::Process => CauseKind::Process,
                     Source::Other => CauseKind::Other,
                 };
-                // Not every sleep has a sampled stack.
+                // A sleep may have no sampled stack; its function is then taken from other sleeps of the same kind.
                 let only = || self.only.get(&(outside.source, outside.name)).copied().flatten();
                 let function = self.function(outside.function.or_else(only));
                 let place = if function.is_empty() { function } else { format!(" in {function}") };

@@ -13,9 +13,9 @@ use crate::timeline::Timeline;
 
 /// The walk follows at most this many threads that wait for each other.
 pub const DEEPEST: usize = 64;
-/// Most steps of one request.
+/// Largest number of steps of the walk for one request.
 pub const MOST_STEPS: u64 = 20_000;
-/// Most steps of all requests together, for each interval, change of the innermost function, and request.
+/// Largest number of steps for all requests together, per interval, change of the innermost function, and request.
 pub const STEPS_PER_EVENT: u64 = 64;
 
 /// Walks the requests of a recording.
@@ -33,7 +33,7 @@ pub struct Paths<'a> {
 }
 
 impl<'a> Paths<'a> {
-    /// Prepares walks of these requests. `program` was made from the timeline, `occurrences` from both.
+    /// Prepares walks of these requests. `program` must be made from `timeline`, and `occurrences` from both.
     pub fn new(
         timeline: &'a Timeline,
         program: &'a crate::program::Program,
@@ -56,8 +56,8 @@ impl<'a> Paths<'a> {
         }
     }
 
-    /// The request's path from its begin to its end: in order, without overlap or hole, so that the lengths add up to its
-    /// latency. Empty for a request without begin or end in the recording. The next call overwrites the slice.
+    /// The request's path from its beginning to its end: in order, without overlap or hole, so that the lengths add up
+    /// to its latency. Empty for a request without begin or end in the recording. The next call overwrites the slice.
     pub fn path(&mut self, request: &Request) -> &[PathPart] {
         let mut walk = std::mem::take(&mut self.walk);
         let steps = walk.request(self, request, self.budget.min(MOST_STEPS));

@@ -13,8 +13,8 @@ pub(super) struct SampledStack {
     pub(super) stack: u32,
 }
 
-/// The clock's samples of a thread from one instant up to another. `left`: how many samples may still be read; a stretch with
-/// more samples than that has none.
+/// Clock samples of a thread from one time up to another. `left`: how many samples may still be read; a stretch with
+/// more samples gets none.
 pub(super) fn between<'t>(
     timeline: &'t Timeline,
     thread: u32,

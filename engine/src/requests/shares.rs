@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Share {
     pub(super) function: Option<FunctionRef>,
-    /// From 0 to 1.
+    /// Share of the time, from 0 to 1.
     pub(super) part: f64,
     /// Variance of `part`.
     pub(super) variance: f64,
@@ -46,7 +46,7 @@ impl Shares {
         self.0.get(&(group, number)).map_or(&[], Vec::as_slice)
     }
 
-    /// The part of a key's time in a group that belongs to the function of this name.
+    /// The share of a key's time in a group that belongs to the function `name`.
     pub(super) fn part(&self, namer: &Namer<'_>, group: usize, number: u32, name: &str) -> f64 {
         let own = self.at(group, number).iter().filter(|share| namer.function(share.function) == name);
         own.map(|share| share.part).sum()

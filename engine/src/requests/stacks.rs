@@ -11,10 +11,10 @@ use crate::program::Program;
 use crate::timeline::Timeline;
 use rustc_hash::FxHashMap;
 
-/// One stack, or one cause without a stack, on which requests spent time.
+/// A stack, or a cause without a stack, on which requests spent time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SpentOn {
-    /// The lock that the request waited for meanwhile, and the thread that held it.
+    /// The lock that the request waited for at that time, and the thread that held the lock.
     pub lock: Option<(String, String)>,
     /// The kind of the cause.
     pub kind: CauseKind,
@@ -27,7 +27,7 @@ pub struct SpentOn {
 /// Mean times of a request of the fast half and of a slow request, ns. Each column adds up to its mean latency.
 pub type Means = [f64; 2];
 
-/// All stacks and causes with their means, sorted. `program` was made from the timeline.
+/// All stacks and causes with their mean times, sorted. `program` must be made from `timeline`.
 pub fn stacks(timeline: &Timeline, program: &Program, calls: &Calls) -> Vec<(SpentOn, Means)> {
     let (_, sums) = follow(timeline, program, calls);
     let namer = Namer::of(timeline, program, &sums);

@@ -13,7 +13,7 @@ use crate::program::{Occurrences, Program};
 use crate::timeline::Timeline;
 use rustc_hash::FxHashMap;
 
-/// Groups the requests by latency, walks all of them, and sums their parts.
+/// Groups the requests by latency, walks through all of them, and sums the parts of their paths.
 pub(super) fn follow(timeline: &Timeline, program: &Program, calls: &Calls) -> (Groups, Sums) {
     let requests = &calls.requests;
     let groups = Groups::of(requests.iter().filter_map(Request::latency_ns).collect());
@@ -23,7 +23,7 @@ pub(super) fn follow(timeline: &Timeline, program: &Program, calls: &Calls) -> (
     (groups, sums)
 }
 
-/// Walks all requests and summarizes them. `program` was made from the timeline.
+/// Walks through all requests and summarizes them. `program` must be made from `timeline`.
 pub fn summarize(timeline: &Timeline, program: &Program, calls: &Calls) -> RequestSummary {
     let requests = &calls.requests;
     let (groups, sums) = follow(timeline, program, calls);

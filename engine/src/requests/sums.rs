@@ -20,7 +20,7 @@ pub(super) struct Key {
 /// Samples of one key in one group.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Hits {
-    /// By number of the stack: how many times parts of requests contain a sample of it.
+    /// For each stack, by its number: how many times parts of requests contain a sample of it.
     pub(super) stacks: FxHashMap<u32, u32>,
     /// The samples (thread, place), each once: a stretch may be on the path of many requests.
     distinct: FxHashSet<(u32, u32)>,
@@ -44,21 +44,21 @@ impl Hits {
 pub(super) struct Sums {
     pub(super) keys: Vec<Key>,
     numbers: FxHashMap<Key, u32>,
-    /// By group and number of the key, ns.
+    /// Time for each group and key (by its number), ns.
     pub(super) ns: [Vec<u64>; GROUPS],
     /// Samples by group and number of the key.
     pub(super) hits: FxHashMap<(usize, u32), Hits>,
     /// Number of requests in each group.
     pub(super) counts: [usize; GROUPS],
-    /// By request: its group, its latency, and where its causes end in `causes`.
+    /// For each request: its group, its latency, and where its causes end in `causes`.
     pub(super) requests: Vec<(Group, u64, usize)>,
     /// Time that each request spent, by number of the key, ns.
     pub(super) causes: Vec<(u32, u64)>,
-    /// Number of requests whose path was not followed to their begin.
+    /// Number of requests whose path was not followed back to their beginning.
     pub(super) not_followed: usize,
     /// Number of samples that may still be read.
     samples_left: u64,
-    /// By number of the key: its last index in `causes`.
+    /// For each key, by its number: the index of its last entry in `causes`.
     places: Vec<usize>,
 }
 
@@ -143,7 +143,7 @@ impl Sums {
         number
     }
 
-    /// The keys with their sums by group, ns.
+    /// The keys, each with its sums for the groups, ns.
     pub(super) fn all(&self) -> impl Iterator<Item = (u32, Key, [u64; GROUPS])> + '_ {
         let of = |number: usize| self.ns.each_ref().map(|ns| ns.get(number).copied().unwrap_or(0));
         (0u32..).zip(&self.keys).map(move |(number, key)| (number, *key, of(number as usize)))
@@ -160,7 +160,7 @@ impl Sums {
     }
 }
 
-/// By thread: the index of the first thread with its name.
+/// For each thread: the index of the first thread with the same name.
 fn first_of_name(timeline: &Timeline) -> Vec<u32> {
     let mut first: FxHashMap<&str, u32> = FxHashMap::default();
     let threads = (0u32..).zip(&timeline.threads);

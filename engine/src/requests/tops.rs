@@ -5,7 +5,7 @@ use crate::program::{FunctionRef, functions_used};
 use crate::timeline::{StepKind, Thread, Timeline};
 use rustc_hash::FxHashMap;
 
-/// By thread: the times at which the innermost function changes, ns, with the new function, ascending.
+/// For each thread: the times at which its innermost function changes, ns, with the new function, ascending.
 #[derive(Debug, Default)]
 pub(super) struct Tops(Vec<Vec<(u64, Option<FunctionRef>)>>);
 

@@ -1,4 +1,4 @@
-//! What single waits were for: a lock, something outside the recorded threads, or another thread.
+//! Finds what single waits were for: a lock, something outside the recorded threads, or another thread.
 
 use super::cause::{Cause, LockRef, Outside, Source};
 use super::sampled::users_function;
@@ -38,7 +38,7 @@ impl<'a> Waits<'a> {
             let digits = object.address.strip_prefix("0x")?;
             Some(((object.pid, u64::from_str_radix(digits, 16).ok()?), LockRef::Word(number)))
         });
-        // A mutex begins with its futex word: a thread may wait for the word at the end of a condition wait.
+        // A mutex begins with its futex word: at the end of a condition wait, a thread may wait for that word.
         let mutexes = (0u32..).zip(&timeline.locks).filter(|(_, lock)| lock.kind == SyncObject::Mutex);
         let mutexes = mutexes.map(|(number, lock)| ((lock.pid, lock.address), LockRef::Object(number)));
         Waits {
@@ -65,7 +65,7 @@ impl<'a> Waits<'a> {
         self.words.get(&(pid, futex.word)).copied()
     }
 
-    /// The thread that ended the wait, if it is one of the recording.
+    /// The thread that ended the wait, if a thread of the recording did.
     pub(super) fn ended_by(&self, thread: u32, number: u32) -> Option<u32> {
         let Wake::By(wakeup) = self.wait(thread, number)?.wake else { return None };
         let waker = self.timeline.wakeups.get(wakeup as usize)?.waker;
@@ -110,7 +110,7 @@ fn source(wait: &Wait, external: External) -> Option<Source> {
     Some(match external {
         External::Block => Source::Disk,
         External::NotSeen | External::UnknownContext | External::BeforeWindow => return None,
-        // File systems have kernel threads that wake a thread when its data is on the disk.
+        // File systems have kernel threads that wake a thread when the thread's data is on the disk.
         _ if is_storage => Source::Disk,
         External::Network => Source::Peer,
         External::Timer => Source::Timer,

@@ -1,4 +1,5 @@
-//! The walk along one request, back from its end. Iterative: the threads that wait for each other lie on a stack.
+//! Walks along one request, backwards from its end. The walk is iterative: a stack holds the threads that wait for each
+//! other.
 
 use super::calls::Request;
 use super::cause::{Cause, LockRef, PathPart};
@@ -15,13 +16,13 @@ struct Frame {
     low: u64,
     /// The thread worked for this request only from here on; at least `low`.
     floor: u64,
-    /// What happened between `low` and `floor`.
+    /// What the thread did between `low` and `floor`.
     below: Below,
     /// The lock that the request waits for.
     lock: Option<LockRef>,
 }
 
-/// What happened before the thread worked for this request.
+/// What a thread did before it worked for the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Below {
     Nothing,
@@ -135,7 +136,7 @@ impl Walk {
         }
     }
 
-    /// Adds one interval of the thread, or a part of it.
+    /// Adds one interval of the thread to the path, or a part of one.
     fn step(&mut self, paths: &Paths<'_>, frame: Frame, request: &Request) {
         let low = frame.low.max(frame.floor);
         let Some(thread) = paths.timeline.threads.get(frame.thread as usize) else {

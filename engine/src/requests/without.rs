@@ -27,7 +27,7 @@ pub(super) fn without(
             let belongs: Vec<[f64; GROUPS]> =
                 sums.all().map(|(number, key, _)| namer.belongs(number, &key, row, shares)).collect();
             let left = sums.each().map(|(group, latency, causes)| {
-                // A request that is about as long as the slow ones computes the same functions as they do.
+                // A request that is about as long as the slow ones is assumed to compute the same functions as they do.
                 let group = if latency.saturating_mul(2) >= p99_ns { Group::Slow } else { group };
                 let of = |number: u32| belongs.get(number as usize).map_or(0.0, |of| of[group as usize]);
                 let gone: f64 = causes.iter().map(|(number, ns)| of(*number) * *ns as f64).sum();

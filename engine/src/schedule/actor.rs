@@ -4,19 +4,19 @@ use super::PointId;
 use super::machine::Why;
 use crate::program::ObjectId;
 
-/// A moment of the schedule, with the point that decides it.
+/// A time in the schedule, with the point that decides it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Moment {
     pub(super) time: u64,
     pub(super) point: PointId,
 }
 
-/// A thread's state between its operations or inside one.
+/// What a thread does between its operations or inside one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// Another thread creates this one later.
+    /// Another thread will create this one.
     NotCreated,
-    /// Reaches its next operation.
+    /// The thread reaches its next operation.
     Going,
     /// Has failed to take a lock; `since` is the time of the first attempt.
     Again,
@@ -26,25 +26,25 @@ pub(super) enum Stage {
     Signalled,
     /// Computes the body of a `once`.
     InOnce,
-    /// Has done all its operations, at `since`.
+    /// The thread has done all its operations, at `since`.
     Ended,
 }
 
 /// A thread in the simulation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Actor {
-    /// Index of its next operation.
+    /// Index of the thread's next operation.
     pub(super) next: u32,
     /// The point that decides the thread's present moment; during a timed step, the point of that step's end.
     pub(super) point: PointId,
-    /// When the thread reached the operation it waits in.
+    /// Time at which the thread reached the operation in which it waits.
     pub(super) since: u64,
     /// Number of the thread's next run.
     pub(super) next_run: u32,
     pub(super) stage: Stage,
-    /// The thread's run has begun, and the vertex of its end is yet to come.
+    /// Whether the thread's run has begun, and the vertex of the run's end is yet to come.
     pub(super) computing: bool,
-    /// The thread is in a timed step other than computing, which ends with its next turn.
+    /// Whether the thread is in a timed step other than computing. The step ends with the thread's next turn.
     pub(super) timed: bool,
 }
 
@@ -62,10 +62,10 @@ pub(super) struct Timer {
 pub(super) enum Flow {
     /// At once.
     On,
-    /// When its timed step ends, or another thread serves it.
+    /// When the thread's timed step ends, or another thread serves it.
     Stop,
-    /// When it is woken: it yields its processor until then.
+    /// When the thread is woken: until then it yields its processor.
     Wait(Why),
-    /// When a spin lock is freed: it keeps its processor until then.
+    /// When a spin lock is freed: until then the thread keeps its processor.
     Spin(ObjectId),
 }

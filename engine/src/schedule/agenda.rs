@@ -1,5 +1,5 @@
-//! Which thread acts next: a heap of ends of timed steps, and a queue of threads that are ready at this instant. Used
-//! alone, it is the machine with unlimited processors.
+//! Decides which thread acts next: it has a heap of ends of timed steps, and a queue of threads that are ready at this
+//! instant. Without further parts, it is the machine with unlimited processors.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -61,8 +61,8 @@ impl Agenda {
 
     /// The next thread to act at this instant.
     pub(super) fn next_thread(&mut self) -> Option<u32> {
-        // Entries of `later` for this instant precede threads that became ready during it: `after` never puts this
-        // instant into `later`.
+        // Entries of `later` for this instant precede threads that became ready during the instant, since `after` never
+        // puts this instant into `later`.
         match self.next_due() {
             Some((thread, _)) => Some(thread),
             None => self.next_ready(),

@@ -8,13 +8,13 @@ use super::source::Operations;
 use crate::program::RunBreaks;
 use crate::program::{Background, Operation, Program};
 
-/// The state of a thread, of use only if no thread waits for it.
+/// The state of a background thread. It is used only if no thread waits for the thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BackgroundState {
     background: Option<Background>,
-    /// Number of runs before the operations that it repeats.
+    /// Number of runs of compute operations before the operations that the thread repeats.
     runs_before: u32,
-    /// It has begun to repeat them.
+    /// Whether the thread has begun to repeat operations.
     repeats: bool,
     /// Repeating stops once no thread that does not repeat has had a turn for this long, ticks.
     patience: u64,
@@ -45,13 +45,13 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         self.foreground == 0 && !self.backgrounds.is_empty()
     }
 
-    /// Whether no thread waits for this one.
+    /// Whether the thread is a background thread, for which no thread waits.
     #[inline]
     pub(super) fn is_background(&self, thread: u32) -> bool {
         self.backgrounds.get(thread as usize).is_some_and(|state| state.background.is_some())
     }
 
-    /// For a thread that repeats operations, how many different ones it has done.
+    /// For a thread that repeats operations: how many different operations it has done.
     pub(super) fn done_in_background(&self, thread: u32) -> Option<usize> {
         let state = self.backgrounds.get(thread as usize).filter(|state| state.repeats)?;
         let actor = &self.actors[thread as usize];
@@ -72,8 +72,8 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         }
     }
 
-    /// A thread at the end of its repeated operations goes back to their start, unless the thread it ends with has
-    /// ended.
+    /// At the end of its repeated operations, a thread goes back to their start, unless the thread with which it ends
+    /// has ended.
     pub(super) fn begin_again(&mut self, thread: u32) {
         let Some(state) = self.backgrounds.get(thread as usize).copied() else { return };
         let Some(background) = state.background else { return };

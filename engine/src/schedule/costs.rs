@@ -69,7 +69,7 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         }
     }
 
-    /// Ends the thread's step if it is other than computing.
+    /// Ends the thread's step, unless the step is computing.
     pub(super) fn end_latency(&mut self, thread: u32) {
         if M::COSTS && std::mem::take(&mut self.actors[thread as usize].timed) {
             let now = self.machine.virtual_now();
@@ -91,7 +91,7 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         self.latency_to(point).map_or(0, |latency| latency.begun + latency.virtual_length)
     }
 
-    /// The thread begins a step of this length by the clock, decided by `from`.
+    /// The thread begins a step of `length` by the clock, which the point `from` decides.
     pub(super) fn begin_latency(&mut self, thread: u32, from: PointId, length: u64, of: DelayKind) {
         let begun = self.machine.virtual_now();
         self.begin_latency_at(thread, from, begun, length, of);
@@ -121,20 +121,20 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         actor.timed = true;
     }
 
-    /// A thread that waits or has just been created acts as soon as it has a processor.
+    /// Wakes a thread that waits or has just been created. It acts as soon as it has a processor.
     pub(super) fn wake(&mut self, thread: u32, by: Option<u32>) {
         let from = self.actors[thread as usize].point;
         self.wake_from(thread, from, by, false);
     }
 
-    /// Wakes a thread that tries again to take what it waited for. The attempt may fail; its waker decides when it
+    /// Wakes a thread that then tries again to take what it waited for. The attempt may fail; the waker decides when it
     /// happens.
     pub(super) fn wake_to_retry(&mut self, thread: u32, by: u32) {
         let from = self.actors[by as usize].point;
         self.wake_from(thread, from, Some(by), true);
     }
 
-    /// Wakes a thread that has yet to take a lock, and whose present moment its waker has already decided.
+    /// Wakes a thread that has yet to take a lock. The waker has already decided the thread's present moment.
     pub(super) fn wake_to_lock(&mut self, thread: u32, by: u32) {
         let from = self.actors[thread as usize].point;
         self.wake_from(thread, from, Some(by), true);

@@ -23,13 +23,13 @@ pub enum Why {
 /// The turn of a thread at this instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// The thread reaches its next operation.
+    /// This thread reaches its next operation.
     Act(u32),
     /// The thread's wait by the clock is over; it has yet to be woken.
     Expired(u32),
 }
 
-/// The moment that a wait by the clock is measured from, if that is not its beginning.
+/// The moment from which a wait by the clock is measured, if it is not the wait's beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// The start of the program.
@@ -38,7 +38,7 @@ pub enum Origin {
     Timer,
 }
 
-/// Processors and the threads that use them.
+/// The machine: processors and the threads that use them.
 pub trait Machine {
     /// Whether deciding points, vertices and runs are kept, for weights.
     const DECIDES: bool;
@@ -61,7 +61,7 @@ pub trait Machine {
     /// The next turn at this instant; `None` if there is none.
     fn next_turn(&mut self) -> Option<Turn>;
 
-    /// A thread that waited or has just been created acts as soon as it has a processor. `by` is its waker.
+    /// Wakes a thread that waited or has just been created. It acts as soon as it has a processor. `by` is the waker.
     fn wake(&mut self, thread: u32, by: Option<u32>);
 
     /// Whether the machine wants `begin_run` called.
@@ -72,13 +72,14 @@ pub trait Machine {
     /// The acting thread begins this run.
     fn begin_run(&mut self, _thread: u32, _run: u32) {}
 
-    /// A device begins to serve `thread` when it has served `before`.
+    /// Notes that a device begins to serve `thread` when it has finished serving `before`.
     fn serve_after(&mut self, _thread: u32, _before: u32, _device: ObjectId) {}
 
     /// The thread's new wait by the clock is measured from this origin.
     fn wait_from(&mut self, _thread: u32, _origin: Origin) {}
 
-    /// Latency of waking a thread until it acts, ticks; charges the waker (`by`). 0 unless [`Machine::COSTS`].
+    /// Returns the latency from waking a thread until the thread acts, ticks, and charges the waker `by` for the
+    /// wake-up. 0 unless [`Machine::COSTS`].
     fn wake_delay(&mut self, _by: Option<u32>) -> u64 {
         0
     }
@@ -99,10 +100,10 @@ pub trait Machine {
     /// The acting thread computes for this long, then acts.
     fn compute(&mut self, thread: u32, length: u64);
 
-    /// The acting thread yields its processor until it is woken.
+    /// The acting thread yields its processor until another thread wakes it.
     fn block(&mut self, thread: u32, why: Why);
 
-    /// A thread off its processor has its [`Turn`] after this long.
+    /// Gives a thread off its processor its [`Turn`] after this length.
     fn expire(&mut self, thread: u32, length: u64);
 
     /// The acting thread spins: it keeps its processor busy and makes no progress.
@@ -114,8 +115,8 @@ pub trait Machine {
     /// A spinning thread that has a processor acts at this instant, because `by` freed the lock.
     fn retry(&mut self, thread: u32, by: u32);
 
-    /// One more, or one fewer, spin lock is free while all threads that spin for it are off their processors. Such a
-    /// lock means that the run is not over.
+    /// Counts free spin locks whose spinning threads are all off their processors: one more, or one fewer. Such a lock
+    /// means that the run is not over.
     fn spinners_on_free_locks(&mut self, more: bool);
 
     /// The acting thread ends.

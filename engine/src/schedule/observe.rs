@@ -1,4 +1,5 @@
-//! A run with an observer, which receives in order of time what each thread does and which operation it reaches.
+//! Runs a program with an observer, which receives in order of time what each thread does and which operation it
+//! reaches.
 
 use super::outcome::cpu_accounting::{CpuAccounting, SimulatedState};
 use super::run::{RunOutcome, Setup, on_machine};
@@ -14,8 +15,8 @@ pub(crate) trait Observer {
     /// The thread does this from now on.
     fn does(&mut self, thread: u32, doing: SimulatedState);
 
-    /// The thread has finished the operation before this number and reaches it; `None`: the thread ends. Called again
-    /// each time that the thread retries.
+    /// The thread has finished the preceding operation and reaches the one with this number; `None`: the thread ends.
+    /// Called again each time the thread retries.
     fn comes_to(&mut self, thread: u32, number: u32, operation: Option<Operation>);
 }
 

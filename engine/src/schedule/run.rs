@@ -18,34 +18,34 @@ use crate::time::Ticks;
 pub struct Setup {
     /// Processors.
     pub processors: Sharing,
-    /// How many threads each device serves at once, by object; 0 or missing: any number.
+    /// For each object: how many threads the device serves at once; 0 or missing: any number.
     pub servers: Vec<u32>,
 }
 
-/// How threads share processors.
+/// The ways in which threads share processors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
-    /// In infinitely small slices at no cost (2001, section 2.3), and regardless of nice values and affinity.
+    /// In infinitely small slices without any cost (2001, section 2.3), regardless of nice values and affinity.
     Ideal {
-        /// In hundredths of a processor: a quota may allow one and a half.
+        /// Processors in hundredths: a quota may allow one and a half processors.
         hundredths: u64,
     },
-    /// With a scheduler like Linux's.
+    /// By a scheduler like that of Linux.
     Scheduled(SchedulerParameters),
 }
 
 /// The result of running a program; times in ticks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunOutcome {
-    /// When the last thing happens.
+    /// Time of the last event.
     pub length: Ticks,
-    /// For each thread, how many operations it has done; fewer than all if it waits forever.
+    /// For each thread: number of operations that it has done; fewer than all if the thread waits forever.
     pub done: Vec<usize>,
     /// Deadlocks and contradictions in the program.
     pub findings: Vec<Finding>,
     /// Each thread's time by state.
     pub threads: Vec<ThreadUse>,
-    /// How each object was used.
+    /// How each object was used during the run.
     pub objects: Vec<ObjectUse>,
     /// Time by the number of threads that used processors. With ideal sharing that number may exceed the processors.
     pub busy: Vec<u64>,
@@ -64,7 +64,7 @@ impl RunOutcome {
 /// Runs a program to its end.
 ///
 /// # Errors
-/// The program fails [`Program::check`]. A deadlock is no error but a finding.
+/// The program fails [`Program::check`]. A deadlock is not an error but a finding.
 pub fn run(program: &Program, setup: &Setup) -> Result<RunOutcome, ProgramError> {
     run_watched(program, setup, None)
 }
@@ -99,7 +99,7 @@ pub(crate) fn run_with_path(
     run_with_causes(program, parameters, servers, watcher, |machine, end| machine.path(end))
 }
 
-/// Like `run_with_path`, with every stretch of the path from its start.
+/// Like `run_with_path`, and also returns every stretch of the path, from its start.
 pub(crate) fn run_with_route(
     program: &Program,
     parameters: SchedulerParameters,

@@ -9,7 +9,8 @@ use crate::time::Ticks;
 /// Marks a run that has not happened (yet), or a `once` that another thread computed.
 const NOT_RUN: u32 = u32::MAX;
 
-/// For each run, in the order of threads and operations: when it started, and the point of its end.
+/// For each run of compute operations, in the order of threads and operations: when it started, and the point of its
+/// end.
 #[derive(Clone, Debug, Default)]
 pub struct Runs {
     /// First run of each thread, and the end of the last.

@@ -19,16 +19,16 @@ use crate::time::Ticks;
 /// The end of a step: its work or time, its number in the order of entering, and its thread.
 type Due = Reverse<(u128, u64, u32)>;
 
-/// Ideally shared processors with costs of waking threads on idle ones.
+/// Ideally shared processors, with costs of waking threads on idle ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedCpuCosts {
-    /// Hundredths of a processor, at least one.
+    /// Hundredths of a processor; at least 1.
     pub hundredths: u64,
-    /// From waking a thread to its first instruction on an idle processor.
+    /// Time from waking a thread to its first instruction on an idle processor.
     pub wake_latency: Ticks,
     /// Processor time that this costs the waker.
     pub wake_cost: Ticks,
-    /// How many threads each device serves at once, by object; 0 or missing: any number.
+    /// For each object: how many threads the device serves at once; 0 or missing: any number.
     pub servers: Vec<u32>,
 }
 
@@ -56,9 +56,9 @@ pub struct Shared<'w, const COSTS: bool = false> {
     began: Vec<u128>,
     wake_latency: u64,
     wake_cost: u64,
-    /// By thread: processor time spent on waking others and not computed yet; empty without costs.
+    /// For each thread: processor time for waking others that it has not computed yet; empty without costs.
     debts: Vec<u64>,
-    /// By thread: whether it has been woken and its latency is not over; empty without costs.
+    /// For each thread: whether it has been woken and its latency is not over; empty without costs.
     arriving: Vec<bool>,
     /// Number of threads in `arriving`.
     arrivals: u128,
@@ -83,7 +83,7 @@ impl Shared<'static, true> {
 }
 
 impl<'w, const COSTS: bool> Shared<'w, COSTS> {
-    /// `hundredths` of a processor, at least one.
+    /// A machine with `hundredths` of a processor (at least 1).
     pub(super) fn new(hundredths: u64, accounting: CpuAccounting<'w>, threads: usize) -> Shared<'w, COSTS> {
         let (mut above, mut below) = (u128::from(hundredths.max(1)), 100);
         while let Some(common) = [2, 5].into_iter().find(|n| above % n == 0 && below % n == 0) {
@@ -113,7 +113,7 @@ impl<'w, const COSTS: bool> Shared<'w, COSTS> {
 
     /// Number of processors as a fraction.
     pub(super) fn capacity(&self) -> (i64, i64) {
-        // At most a hundred by thread, so that both fit.
+        // The capacity is at most a hundred for each thread, so both numbers fit.
         let fits = |part: u128| i64::try_from(part).unwrap_or(i64::MAX);
         (fits(self.capacity.0), fits(self.capacity.1))
     }
@@ -259,7 +259,7 @@ impl<const COSTS: bool> Machine for Shared<'_, COSTS> {
         if !idle {
             return 0;
         }
-        // The waker wakes threads one after the other, so earlier costs delay this wake-up.
+        // The waker wakes threads one after the other, so the costs of earlier wake-ups delay this one.
         let debt = by.and_then(|by| self.debts.get_mut(by as usize));
         let before = debt.map_or(0, |debt| {
             let before = *debt;

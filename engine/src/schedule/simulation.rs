@@ -1,5 +1,5 @@
-//! The simulation itself: what each thread does next, and the resulting vertices. The effect of an operation is in the
-//! file named after its object.
+//! The simulation: what each thread does next, and the vertices that result. The effect of an operation is in the file
+//! named after its object.
 
 use super::actor::{Actor, Flow, Moment, Stage, Timer};
 use super::agenda::Agenda;
@@ -29,7 +29,7 @@ use rustc_hash::FxHashMap;
 /// the other; as an iterator it gives the vertices.
 #[derive(Debug)]
 pub struct Simulation<'a, M = Agenda, O = Whole<'a>> {
-    /// For names; operations come from `source`.
+    /// The program, for its names; operations come from `source`.
     pub(super) program: &'a Program,
     pub(super) source: O,
     pub(super) machine: M,
@@ -48,28 +48,28 @@ pub struct Simulation<'a, M = Agenda, O = Whole<'a>> {
     pub(super) conditions: Table<Condition>,
     pub(super) onces: Table<OnceCell>,
     pub(super) devices: Table<Device>,
-    /// How many threads each device serves at once, by object; 0 or missing: any number.
+    /// For each object: how many threads the device serves at once; 0 or missing: any number.
     pub(super) servers: Vec<u32>,
     /// The device that serves each thread; empty if no device is limited.
     pub(super) served_by: Vec<Option<ObjectId>>,
     pub(super) edges: Edges,
-    /// By thread with a timer: the timer's last end, past or to come.
+    /// For each thread with a timer: the timer's last end, which may be in the future.
     pub(super) deadlines: FxHashMap<u32, Moment>,
     pub(super) joiners: Vec<WaitQueue>,
     pub(super) warnings: ConsistencyWarnings,
     pub(super) usage: Usage,
     pub(super) trace: Option<Vec<Step>>,
-    /// By thread: its timer, if [`Machine::COSTS`].
+    /// For each thread: its timer, if [`Machine::COSTS`].
     pub(super) timers: FxHashMap<u32, Timer>,
     /// Steps other than computing, in order of their points, if [`Machine::COSTS`].
     pub(super) latencies: Vec<Latency>,
-    /// Costs of waking others, with the runs that compute them.
+    /// Costs of waking other threads, with the runs that compute these costs.
     pub(super) charges: Vec<Charge>,
     /// Threads' states as background threads; empty if the program has none.
     pub(super) backgrounds: Vec<BackgroundState>,
     /// Number of foreground threads that have not ended.
     pub(super) foreground: usize,
-    /// When a thread that does not repeat its operations last had a turn.
+    /// Time at which a thread that does not repeat its operations last had a turn.
     pub(super) last_turn: u64,
     /// Repeated runs, with the number of the run that each repeats, if [`Machine::COSTS`].
     pub(super) echoes: Vec<(PointId, u32)>,
@@ -110,8 +110,8 @@ impl<'a> Simulation<'a> {
 }
 
 impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
-    /// Advances by one instant, replaces `vertices` by that instant's and returns its time; `None` when nothing more
-    /// happens.
+    /// Advances by one instant, replaces `vertices` by the vertices of that instant, and returns its time; `None` when
+    /// nothing more happens.
     pub fn next_instant(&mut self, vertices: &mut Vec<Vertex>) -> Option<Ticks> {
         self.vertices.clear();
         let now = self.instant()?;
@@ -219,7 +219,7 @@ impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
         }
     }
 
-    /// Advances by one instant and returns its time; `None` when nothing more happens.
+    /// Advances by one instant and returns the time of that instant; `None` when nothing more happens.
     pub(super) fn instant(&mut self) -> Option<u64> {
         if self.is_over() {
             return None;
@@ -248,14 +248,14 @@ impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
         }
     }
 
-    /// For each thread, how many operations it has done.
+    /// For each thread: number of operations that it has done.
     pub(super) fn done(&self) -> Vec<usize> {
         let own = |actor: &Actor, thread| self.done_in_background(thread).unwrap_or(actor.next as usize);
         let done = self.actors.iter().zip(0..).map(|(actor, thread)| own(actor, thread));
         done.collect()
     }
 
-    /// The thread acts until it computes or waits.
+    /// Lets the thread act until it computes or waits.
     fn advance(&mut self, thread: u32) {
         self.note_turn(thread);
         loop {
@@ -318,7 +318,7 @@ impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
             Operation::SleepNext(length) => self.sleep_next(thread, length),
             Operation::Release(edge) => self.release(thread, edge),
             Operation::Await(edge) => self.await_release(thread, edge),
-            // `advance` does these.
+            // `advance` handles these operations.
             Operation::Exec(_)
             | Operation::ExecIn(..)
             | Operation::Call(_)
@@ -383,7 +383,7 @@ impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
         actor.point
     }
 
-    /// The thread computes for this long, at its present point, then acts.
+    /// Lets the thread compute for this length, at its present point, and then act.
     pub(super) fn take_time(&mut self, thread: u32, length: Ticks) {
         if M::COSTS {
             self.note_charge(thread, length);
@@ -425,8 +425,8 @@ impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
         Moment { time: self.machine.now(), point: self.actors[thread as usize].point }
     }
 
-    /// The point that decides a moment that needs both the thread's arrival and `cause`: that of the later one, or at
-    /// the same time their common ancestor.
+    /// The point that decides a moment that needs both the thread's arrival and `cause`: the point of the later one, or
+    /// if both have the same time, their common ancestor.
     pub(super) fn decide(&self, actor: &Actor, cause: Option<Moment>) -> PointId {
         match cause {
             Some(cause) if cause.time > actor.since => cause.point,
@@ -435,7 +435,7 @@ impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
         }
     }
 
-    /// Notes when the thread reaches an operation in which it may have to wait.
+    /// Notes the time at which the thread reaches an operation in which it may have to wait.
     pub(super) fn arrive(&mut self, thread: u32) {
         let now = self.machine.now();
         let actor = &mut self.actors[thread as usize];
@@ -444,7 +444,7 @@ impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
         }
     }
 
-    /// The thread, which has arrived before, passes its operation, for which it needed `cause`.
+    /// The thread, which has arrived before, passes its operation; it needed `cause` for that.
     pub(super) fn pass(&mut self, thread: u32, cause: Option<Moment>) -> Flow {
         if M::DECIDES {
             let point = self.decide(&self.actors[thread as usize], cause);
@@ -453,7 +453,7 @@ impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
         self.go_on(thread)
     }
 
-    /// The thread passes its operation, by nothing but its own arrival.
+    /// The thread passes its operation. Only its own arrival decides when.
     pub(super) fn go_on(&mut self, thread: u32) -> Flow {
         self.note_step(thread, false);
         let actor = &mut self.actors[thread as usize];
@@ -469,8 +469,8 @@ impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
         }
     }
 
-    /// A waiting thread passes its operation because of `cause`, done by the thread `by`. It acts at the end of this
-    /// instant's queue, as soon as it has a processor.
+    /// The waiting thread passes its operation because of `cause`, an action of the thread `by`. The waiting thread
+    /// acts at the end of this instant's queue, as soon as it has a processor.
     pub(super) fn grant(&mut self, waiter: u32, cause: Moment, by: u32) {
         self.pass(waiter, Some(cause));
         self.wake(waiter, Some(by));

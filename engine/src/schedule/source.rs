@@ -1,4 +1,4 @@
-//! Where the operations of a program come from.
+//! The source of a program's operations.
 
 use crate::program::{Operation, Program};
 

@@ -1,6 +1,6 @@
 //! Parameters of executing and recording a program.
 
-/// The machine that executes a program, and how it records.
+/// The machine that executes a generated program, and how the execution is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Execution {
     /// Processors, 1 to 64.
@@ -15,21 +15,21 @@ pub struct Execution {
     pub first_sequence: u32,
     /// Clock at the start.
     pub start_ns: u64,
-    /// Id of the process and of its first thread.
+    /// Id of the process, and of its first thread.
     pub pid: u32,
     /// Seed of the random choices of noise, exits and stack pointers.
     pub seed: u64,
     /// Whether there are wake-ups of threads that do not sleep, and swapped neighbours in the rings.
     pub noise: bool,
-    /// With `noise`: also wake-ups of threads that were woken or pre-empted and have not run since.
+    /// With `noise`: whether there are also wake-ups of threads that were woken or pre-empted and have not run since.
     pub second_wakings: bool,
     /// Whether the kernel omits calls below the first open frame of the same function.
     pub fold_recursion: bool,
     /// Whether synchronization operations are recorded, as by the interposed library. Each takes 64 ns of CPU time, which
     /// counts as the thread's work if it neither waited nor woke a thread.
     pub operations: bool,
-    /// With `operations`: a semaphore taken right before a mutex is made of a condition variable under that mutex, as in
-    /// programs' queues.
+    /// With `operations`: whether a semaphore taken right before a mutex is built from a condition variable under that
+    /// mutex, as in programs' queues.
     pub hand_made: bool,
 }
 

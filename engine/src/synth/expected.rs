@@ -30,9 +30,9 @@ pub struct Truth {
     pub tid: u32,
     /// Its name, cut off as by the kernel.
     pub name: String,
-    /// Whether it existed from the start.
+    /// Whether the thread existed from the start.
     pub initial: bool,
-    /// Its states in order, each with its start.
+    /// The thread's states in order, each with its start.
     pub changes: Vec<(u64, Doing)>,
     /// Its CPU time.
     pub cpu_time_ns: u64,
@@ -43,7 +43,7 @@ const DEVICE: &str = "device";
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct ExpectedRun {
-    /// In order of birth.
+    /// The lives of all threads, in order of birth.
     pub(super) lives: Vec<Truth>,
     /// Index in `lives` of each thread of the program.
     lived: Vec<Option<usize>>,

@@ -1,4 +1,4 @@
-//! A large activity graph for benchmarks, shaped like those of 1994 (near-critical paths, Table III).
+//! Generates a large activity graph for benchmarks, shaped like the graphs of 1994 (near-critical paths, Table III).
 
 use crate::graph::{Activity, ActivityGraph, ActivityKind, GraphError, VertexId};
 use crate::numbers::Numbers;
@@ -16,7 +16,8 @@ pub fn large_graph(edges: u32, seed: u64) -> Result<ActivityGraph, GraphError> {
     const THREADS: u32 = 8;
     let mut numbers = Numbers::new(seed);
     let mut all: Vec<Activity> = Vec::with_capacity(edges as usize);
-    // Every vertex has one edge, except the source (none) and the sink (one for each thread); the other edges are wakes.
+    // Every vertex has one edge from its own thread, except the source (none) and the sink (one for each thread). All
+    // other edges are wake edges.
     let inner = (u64::from(edges.saturating_sub(THREADS)) * 243_447 / 261_776).max(u64::from(THREADS)) as u32;
     let mut wakes = edges.saturating_sub(inner + THREADS);
     let mut last = [VertexId(0); THREADS as usize];

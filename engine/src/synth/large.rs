@@ -9,9 +9,9 @@ const FUNCTIONS: u32 = 64;
 const ROUNDS_PER_HAND_ON: usize = 8;
 const ROUNDS_PER_BARRIER: usize = 64;
 
-/// A program with exactly this many operations on this many threads (at least one), deadlock-free by construction. It has
-/// nested calls, computing under shared locks, a ring of semaphores through all threads, and a barrier now and then. About
-/// half of the operations compute.
+/// A program with exactly this number of operations on this number of threads (at least one), deadlock-free by
+/// construction. It has nested calls, computing under shared locks, a ring of semaphores through all threads, and
+/// occasional barriers. About half of the operations compute.
 pub fn large_program(operations: usize, threads: usize, seed: u64) -> Program {
     let threads = threads.max(1);
     let locks = threads.div_ceil(2);
@@ -27,8 +27,8 @@ pub fn large_program(operations: usize, threads: usize, seed: u64) -> Program {
         let length = shortest + usize::from(thread < longer);
         let mut steps = Steps { list: Vec::with_capacity(length), numbers: &mut numbers, locks };
         let mut round = 0;
-        // Every thread has as many rounds as the shortest one, so that every wait has its signal. A round has the same number
-        // of operations in every thread.
+        // Every thread has as many rounds as the shortest one, so that every wait has its signal. A round has the same
+        // number of operations in every thread.
         while steps.list.len() + Steps::MOST_IN_A_ROUND <= shortest {
             steps.round(round, thread, threads);
             round += 1;
@@ -83,7 +83,7 @@ impl Steps<'_> {
         FunctionRef(self.numbers.below(u64::from(FUNCTIONS)) as u32)
     }
 
-    /// 1 ns to about 1 µs, in whole nanoseconds.
+    /// A random length from 1 ns to about 1 µs, in integer nanoseconds.
     fn length(&mut self) -> Ticks {
         Ticks::from_ns(1 + self.numbers.below(1000))
     }

@@ -1,9 +1,10 @@
-//! Executes a program on a machine with P processors, and writes the kernel's records and the correct reading of them. The
-//! machine has round-robin time slices with pre-emption, wake-up latency, and interrupts that hit the running thread.
+//! Executes a program on a machine with P processors, and writes the kernel's records and the states that a reader must
+//! derive from them. The machine has round-robin time slices with pre-emption, wake-up latency, and interrupts that hit
+//! the running thread.
 //!
-//! Time advances in whole grains of [`GRAIN_NS`]. An action of a CPU within a grain is stamped with the grain's start plus
-//! the CPU's number. So no two CPUs share a time stamp, and the order of records in time is the order of execution. A stretch
-//! on one CPU still has its exact length.
+//! Time advances in grains of [`GRAIN_NS`]. An action of a CPU within a grain is stamped with the grain's start plus
+//! the CPU's number. So no two CPUs share a time stamp, and the order of records in time is the order of execution. A
+//! stretch on one CPU still has its exact length.
 
 use super::Numbers;
 use super::execution::Execution;
@@ -15,7 +16,7 @@ use probe_abi::{Call, Context};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
-/// Length of a grain: lengths are rounded up to whole grains. Also the most CPUs.
+/// Length of a grain, ns: lengths are rounded up to a multiple of it. It is also the largest number of CPUs.
 pub(super) const GRAIN_NS: u64 = 64;
 
 pub(super) const SLEEPING: u32 = 1;
@@ -40,7 +41,7 @@ pub enum GenerateError {
 pub(super) enum Event {
     /// The thread enters the run queue.
     Ready(usize),
-    /// An idle CPU looks for work.
+    /// An idle CPU checks for runnable threads.
     Dispatch,
     /// The CPU's thread has computed its chunk.
     Computed { turn: u64 },
@@ -68,16 +69,16 @@ pub(super) struct Actor {
     pub(super) slice_ns: u64,
     pub(super) stack: Vec<(u32, u64, bool)>,
     pub(super) state: ActorState,
-    /// CPU on which it last ran.
+    /// CPU on which the thread last ran.
     pub(super) cpu: u16,
-    /// The futex call that it sleeps in.
+    /// The futex call in which the thread sleeps.
     pub(super) in_futex: Option<Call>,
     /// An `ExecIn` has been entered: after computing, the function returns.
     pub(super) returns: bool,
     pub(super) joiners: Vec<usize>,
     /// The recorded operation that the thread is in.
     pub(super) inside: Option<Inside>,
-    /// The semaphore that it takes by a condition variable, and how far it has got.
+    /// The semaphore that the thread takes by a condition variable, and how far it has got.
     pub(super) consumes: Option<ObjectId>,
     pub(super) way: Option<Way>,
 }
@@ -108,11 +109,11 @@ pub(super) struct Machine<'a> {
     pub(super) queue: VecDeque<usize>,
     pub(super) semaphores: Vec<Semaphore>,
     pub(super) shared: Vec<Shared>,
-    /// Semaphores made of a condition variable, with their mutexes.
+    /// Semaphores that are built from a condition variable, with their mutexes.
     pub(super) hand_made: BTreeMap<ObjectId, ObjectId>,
-    /// By thread: whether another thread creates it.
+    /// For each thread: whether another thread creates it.
     pub(super) created: Vec<bool>,
-    /// By edge: whether it was released, and the threads that await it.
+    /// For each edge: whether it was released, and the threads that await it.
     pub(super) edges: Vec<(bool, Vec<usize>)>,
     pub(super) emitter: TraceEmitter,
     pub(super) expected_run: ExpectedRun,
@@ -200,7 +201,7 @@ impl<'a> Machine<'a> {
         self.now
     }
 
-    /// Runs until no event is left.
+    /// Runs until there are no more events.
     pub(super) fn run(&mut self) -> Result<(), GenerateError> {
         while let Some(Reverse((time, cpu, _, event))) = self.events.pop() {
             self.now = time;
@@ -287,7 +288,7 @@ impl<'a> Machine<'a> {
         self.go_on(cpu, thread)
     }
 
-    /// The thread does its operations until it computes or leaves the CPU.
+    /// Lets the thread do its operations until it computes or leaves the CPU.
     pub(super) fn go_on(&mut self, cpu: usize, thread: usize) -> Result<(), GenerateError> {
         loop {
             if self.actors[thread].left_ns > 0 {

@@ -1,4 +1,4 @@
-//! The effect of each operation on the generator's machine, and its records.
+//! Executes each operation on the generator's machine, and writes its records.
 
 use super::expected::Doing;
 use super::machine::{
@@ -65,7 +65,8 @@ impl Machine<'_> {
             Operation::Sleep(length) => {
                 self.plan(grains(length), cpu as i32, Event::Timer(thread));
                 self.expected_run.sleep(thread, grains(length));
-                // A word of its own for each sleep: repeated waits for the same word would be one wait that polls.
+                // Each sleep uses a word of its own: repeated waits for the same word would count as one wait that
+                // polls.
                 let word = word(1 << 21 | (self.now / GRAIN_NS) as u32 & 0xf_ffff);
                 return self.wait_for_futex(cpu, thread, word, FUTEX_WAIT).map(|()| Outcome::Left);
             }
@@ -137,7 +138,7 @@ impl Machine<'_> {
 
     pub(super) fn end(&mut self, cpu: usize, thread: usize) -> Result<(), GenerateError> {
         let place = self.place(cpu, Context::Task);
-        // Newer kernels report the exit before the joiner is woken, older ones after.
+        // Newer kernels report the exit before the joiner is woken, older kernels after that.
         let exit_first = self.numbers.below(2) == 0;
         if exit_first {
             self.emitter.exit(place, false);

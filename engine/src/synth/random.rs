@@ -90,7 +90,7 @@ impl Maker {
         });
     }
 
-    /// Appends one block: a step, or a step around another block.
+    /// Appends one block: either a step, or a step around another block.
     fn block(&mut self, list: &mut Vec<Operation>, depth: u32) {
         match self.numbers.below(if depth == 0 { 10 } else { 18 }) {
             0..=3 => self.exec(list),
@@ -154,7 +154,7 @@ impl Maker {
         }
     }
 
-    /// In every other program all threads meet at a barrier.
+    /// In half of all programs, all threads meet at a barrier.
     fn meet(&mut self, threads: &mut [Thread]) {
         let count = threads.len() as u32;
         if self.numbers.chance(1, 2) {
@@ -165,7 +165,7 @@ impl Maker {
         }
     }
 
-    /// In every other program the first thread creates the last one, and may join it.
+    /// In half of all programs, the first thread creates the last one, and may join it.
     fn create(&mut self, threads: &mut [Thread]) {
         let last = threads.len() - 1;
         if last == 0 || self.numbers.chance(1, 2) {

@@ -10,14 +10,15 @@ use crate::event::{
 use crate::program::Program;
 use probe_abi::Record;
 
-/// A generated recording and its answer.
+/// A generated recording, and the program that must be made from it.
 #[derive(Clone, Debug)]
 pub struct Generated {
     /// Facts at the start and at the end.
     pub facts: Facts,
-    /// Records of each ring in the order in which the kernel wrote them.
+    /// Records of each ring, in the order in which the kernel wrote them.
     pub rings: Vec<Vec<Record>>,
-    /// The program that [`crate::translation::from_timeline`] must make of it, apart from edge names, trust and findings.
+    /// The program that [`crate::translation::from_timeline`] must make from the recording, apart from edge names,
+    /// trust and findings.
     pub expected: Program,
     /// The threads' true states, in order of birth.
     pub truth: Vec<Truth>,

@@ -1,4 +1,4 @@
-//! A program as if recorded with probes on some of its functions and samples of the rest.
+//! Makes a program look as if it was recorded with probes on some of its functions and samples of all others.
 
 use super::Numbers;
 use crate::program::{FunctionRef, Operation, Place, PlaceId, Program, Sample, Samples, Thread};
@@ -55,7 +55,7 @@ impl Writer<'_> {
         let mut operations: Vec<Operation> = Vec::new();
         let mut samples = Vec::new();
         let mut stack: Vec<FunctionRef> = Vec::new();
-        // Compute time so far, the number of the present stretch, and the instant of its sample.
+        // Compute time so far, number of the present stretch, and time of its sample.
         let (mut now, mut stretch) = (0u64, 0u64);
         let mut next = self.numbers.below(self.period);
         for operation in &thread.operations {

@@ -1,4 +1,5 @@
-//! A generated recording as if made with probes on some of its functions and a sampling clock on every CPU.
+//! Makes a generated recording look as if it was made with probes on some of its functions and a sampling clock on
+//! every CPU.
 
 use super::expected::{Doing, MODULE, Truth};
 use crate::event::{
@@ -79,7 +80,7 @@ impl Sampler {
         let stack = self.stacks.get(&tid).map_or(&[][..], Vec::as_slice);
         let frame = |(index, function): (usize, &FunctionId)| {
             let offset = self.offsets.get(function).copied().unwrap_or(0);
-            // In a caller's frame, the return address is one byte after the call.
+            // In a caller's frame, the return address follows the call by one byte.
             BASE + offset + INSIDE + u64::from(index > 0)
         };
         let frames: Vec<u64> = stack.iter().rev().enumerate().map(frame).collect();

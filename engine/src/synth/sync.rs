@@ -13,9 +13,9 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Inside {
     pub(super) began_ns: u64,
-    /// The thread had to wait, or woke another one.
+    /// Whether the thread had to wait, or woke another one.
     pub(super) held_up: bool,
-    /// Another thread has granted what this one waits for.
+    /// Whether another thread has granted what this one waits for.
     pub(super) granted: bool,
     /// The thread is the last at a barrier, or runs the body of a `once`.
     pub(super) special: bool,
@@ -31,14 +31,14 @@ pub(super) struct Shared {
     waiters: Vec<usize>,
     came: Vec<usize>,
     ran: Option<bool>,
-    /// Threads that wait for it as for a condition.
+    /// Threads that wait for the object as for a condition.
     waiting: Vec<usize>,
 }
 
 /// Stages of taking a semaphore by a condition variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
-    /// The thread holds the mutex and tests whether it must wait, which takes a grain.
+    /// The thread holds the mutex and tests whether it must wait; that takes one grain.
     Looks,
     /// The test is over.
     Looked,
@@ -82,7 +82,7 @@ impl Machine<'_> {
                 self.take(cpu, thread, object, S::SemaphoreWait, operation)
             }
             Operation::Barrier(object, _) => self.take(cpu, thread, object, S::BarrierWait, operation),
-            // Only a recorded creation gives the thread's handle.
+            // Only a recorded creation shows the thread's handle.
             Operation::Join(other) if self.created[other.0 as usize] => self.join(cpu, thread, other),
             Operation::Unlock(object) => self.give(cpu, thread, object, S::MutexUnlock, operation),
             Operation::ReadWriteUnlock(object) => self.give(cpu, thread, object, S::RwLockUnlock, operation),
@@ -103,7 +103,7 @@ impl Machine<'_> {
         })
     }
 
-    /// The thread computes in the operation for this long, then reaches it again.
+    /// The thread computes inside the operation for this length, then reaches the operation again.
     fn goes_on_inside(&mut self, thread: usize, length_ns: u64) -> Result<Outcome, GenerateError> {
         let actor = &mut self.actors[thread];
         actor.left_ns = length_ns;
@@ -454,7 +454,7 @@ impl Machine<'_> {
         Ok(Outcome::GoesOn)
     }
 
-    /// Wakes a thread that joins the ending one.
+    /// Wakes the thread that joins the ending one.
     pub(super) fn wake_joiner(&mut self, cpu: usize, thread: usize, joiner: usize) {
         if self.actors[joiner].inside.is_none() {
             return self.wake(cpu, thread, joiner);

@@ -16,13 +16,13 @@ pub(super) struct Stamp {
     pub(super) tid: u32,
 }
 
-/// How a thread leaves its CPU.
+/// How and why a thread leaves its CPU.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Left {
     pub(super) state: u32,
     pub(super) preempted: bool,
     pub(super) user_sp: u64,
-    /// The system call in which it sleeps.
+    /// The system call in which the thread sleeps.
     pub(super) call: Call,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct TraceEmitter {
     pid: u32,
     /// Number of the CPUs' rings; the threads' rings come after them.
     cpu_rings: usize,
-    /// By thread: the next number of its sequence.
+    /// For each thread: the next number of its own sequence.
     own: Vec<u32>,
 }
 
@@ -179,7 +179,7 @@ impl TraceEmitter {
     }
 }
 
-/// A name as the kernel keeps it: at most 15 bytes, NUL padded.
+/// A name in the kernel's form: at most 15 bytes, padded with NUL.
 pub(crate) fn comm(name: &str) -> [u8; 16] {
     let mut comm = [0; 16];
     for (to, from) in comm.iter_mut().take(15).zip(name.bytes()) {

@@ -1,4 +1,4 @@
-//! From records to threads: decides for each record which thread and CPU it is about, and what it proves.
+//! Assigns records to threads: decides for each record which thread and CPU it is about, and what it proves.
 
 use super::cpus::Cpu;
 use super::function_costs::FunctionCosts;
@@ -32,9 +32,9 @@ pub(super) struct Builder {
     pub(super) threads: Vec<ThreadTracker>,
     /// Thread id → index of the thread that has this id now.
     pub(super) live: FxHashMap<u32, u32>,
-    /// Process → the thread that has exchanged numbers with its leader, until the exec is reported.
+    /// For each process in an exec: the thread that has exchanged numbers with its leader, until the exec is reported.
     pub(super) exchanged: FxHashMap<u32, u32>,
-    /// Process → its threads since its last exec, dead ones included.
+    /// For each process: its threads since its last exec, including dead ones.
     pub(super) by_process: FxHashMap<u32, Vec<u32>>,
     pub(super) cpus: Vec<Cpu>,
     pub(super) gaps: Gaps,
@@ -44,16 +44,17 @@ pub(super) struct Builder {
     pub(super) tally: Tally,
     pub(super) events: u64,
     pub(super) late: u64,
-    /// When /proc had listed all threads. A thread that appears later without being listed was missed in the list, or its
-    /// fork record was.
+    /// Time at which /proc had listed all threads, ns. A thread that appears later without being listed was missed in
+    /// the list, or its fork record was.
     listed_ns: u64,
-    /// Forking thread's id → its last forked process, until that one's first wake-up shows that it is recorded.
+    /// For each forking thread, by its id: its last forked process, until the first wake-up of that process shows that
+    /// it is recorded.
     pub(super) unborn: FxHashMap<u32, Fork>,
     /// Forked processes whose first wake-up was never recorded.
     pub(super) unfollowed: u64,
     costs: FunctionCosts,
     pub(super) stacks: Stacks,
-    /// Process names for threads without their own.
+    /// Names of processes, for threads without a name of their own.
     process_names: FxHashMap<u32, String>,
 }
 
@@ -138,7 +139,7 @@ impl Builder {
                 let (function, stack_pointer) = (enter.function, enter.stack_pointer);
                 let holds = self.probe_intervals.holds(enter.header.pid, function, time_ns);
                 let entry_only = self.probe_intervals.is_entry_only(function);
-                // This record only counts hits that left no record; the function was not entered.
+                // This record only counts hits that wrote no record; the function was not entered.
                 let is_count = enter.silent >= SILENT_AT_ONCE;
                 self.function(&enter.header, cost, |thread, log| {
                     match holds {
@@ -232,13 +233,14 @@ impl Builder {
         // A soft interrupt in a thread's own system call that delivers the thread's own packet is the thread's doing.
         let own_packet = waking.flags & WakingFlags::OWN_PACKET != 0;
         let in_task = Context::from_byte(header.context) == Context::Task || own_packet;
-        // The CPU's current thread proves where it runs, even if interrupted. It is the waker only if not interrupted.
+        // The record proves that the CPU's current thread runs there, even if it was interrupted. That thread is the
+        // waker only if it was not interrupted.
         let current = self.find_or_add_on(header.cpu, header.pid, header.tid, tracked);
         if let Some(current) = current {
             self.set_current(current, header.cpu);
         }
         let waker = current.filter(|_| in_task);
-        // A thread that wakes others did not fall asleep after its own last waking.
+        // A thread that wakes others did not fall asleep after it was last woken.
         self.settle_pending_wakeup(waker);
         if waking.flags & WakingFlags::NEW != 0 {
             return self.first_waking(waking, waker);
@@ -293,7 +295,8 @@ impl Builder {
         let mut steps = std::mem::take(&mut thread.out.steps);
         let mut log = StepLog { time: Timestamp(header.time_ns), steps: &mut steps };
         match apply(thread, &mut log) {
-            // The function's probes came after the base stack, so its exit does not prove that it was open since then.
+            // The function's probes were attached after the base stack began, so its exit does not prove that it was
+            // open since then.
             Some((function, ExitOutcome::OpenSinceStart))
                 if thread.out.base_stacks.last().is_some_and(|base| {
                     !probe_intervals.has_held_since(header.pid, function, base.time.0)
@@ -337,7 +340,7 @@ impl Builder {
         thread.out.hits.push(hit(ended_ns, exit));
     }
 
-    /// A record that this thread wrote on this CPU proves that it runs there.
+    /// A record that a thread wrote on a CPU proves that the thread runs there.
     pub(super) fn seen_running(&mut self, header: &Header) -> Option<u32> {
         let index = self.find_or_add_on(header.cpu, header.pid, header.tid, true)?;
         self.set_current(index, header.cpu);
@@ -366,7 +369,8 @@ impl Builder {
         self.threads.get_mut(index? as usize)
     }
 
-    /// The living thread with this id. If none is known and `tracked` says that it is recorded, adds one as unlisted.
+    /// The living thread with this id. If none is known and `tracked` is set (the thread is recorded), adds one as
+    /// unlisted.
     pub(super) fn find_or_add(&mut self, pid: u32, tid: u32, tracked: bool) -> Option<u32> {
         if tid == 0 {
             return None;
@@ -416,7 +420,7 @@ impl Builder {
         now: RunState,
     ) -> Option<u32> {
         let not_listed = matches!(now, RunState::Unseen(_));
-        // An unlisted thread may have lived since the start, or since the last thread with its id ended.
+        // An unlisted thread may have lived since the start, or since the last thread with the same id ended.
         let earlier = self.live.get(&tid).and_then(|&index| self.threads.get(index as usize));
         let earlier_ns = earlier.filter(|t| t.state == RunState::Dead).map_or(self.start_ns, |t| t.out.end.0);
         let start_ns = if not_listed { earlier_ns } else { self.now_ns };
@@ -447,7 +451,7 @@ impl Builder {
             && let Some(thread) = self.threads.get_mut(old as usize)
             && thread.state != RunState::Dead
         {
-            // The id is in use again, so its old thread is gone.
+            // The id is in use again, so the old thread with this id has ended.
             thread.gone(now_ns, &mut self.tally);
             self.off_all_cpus(old);
         }
@@ -470,7 +474,8 @@ fn interrupt(waking: &Waking) -> External {
     }
 }
 
-/// A kernel name up to its NUL, control characters replaced: names come from the target and are not trusted.
+/// A name from the kernel, up to its NUL, with control characters replaced: names come from the target and are not
+/// trusted.
 pub(super) fn clean_name(comm: &[u8]) -> String {
     let bytes = comm.split(|&byte| byte == 0).next().unwrap_or_default();
     let text = String::from_utf8_lossy(bytes);

@@ -1,15 +1,16 @@
-//! Which thread is on which CPU. Each CPU runs one thread, so a record by one thread proves that another has left.
+//! Keeps track of which thread is on which CPU. Each CPU runs one thread, so a record by one thread proves that another
+//! has left.
 
 use super::builder::Builder;
 use super::thread::thread_tracker::RunState;
 use probe_abi::Ran;
 
-/// What is known of a CPU.
+/// What is known about one CPU.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cpu {
-    /// The tracked thread on it.
+    /// The recorded thread that is on this CPU.
     pub(super) thread: Option<u32>,
-    /// When its thread last changed, or was found to have changed.
+    /// Time at which the CPU's thread last changed, or was found to have changed, ns.
     pub(super) changed_ns: Option<u64>,
 }
 
@@ -33,7 +34,8 @@ impl Builder {
         }
     }
 
-    /// The thread leaves a CPU, and its switch to that CPU is missing. The CPU time in the `Ran` record tells when it came.
+    /// The thread leaves a CPU, and its switch to that CPU is missing. The CPU time in the `Ran` record shows when the
+    /// thread came.
     pub(super) fn came_unseen(&mut self, ran: &Ran) {
         let Ran { header, ran_ns } = ran;
         let Some(index) = self.find_or_add_on(header.cpu, header.pid, header.tid, true) else { return };
@@ -49,7 +51,8 @@ impl Builder {
         }
     }
 
-    /// Another thread (`by`), or no tracked one, is on this CPU: the thread known there has left.
+    /// Another thread (`by`), or a thread that is not recorded, is on this CPU: the thread that was known there has
+    /// left.
     pub(super) fn displace(&mut self, cpu: u16, by: Option<u32>) {
         let Some(other) = self.current_on(cpu) else { return };
         if Some(other) == by {

@@ -1,8 +1,9 @@
 //! Waits until a point in time, as opposed to waits for a length of time.
 //!
-//! A runtime may sleep for a length of time by a wait until "now + length", as CPython has done since 3.11. The lengths of
-//! such waits vary only with the requested length, but the times between their ends vary with the work in between, too. Waits
-//! for real deadlines are the opposite: their ends are regular, their lengths vary (ours).
+//! A runtime may sleep for a length of time by a wait until "now + length", as CPython has done since 3.11. The lengths
+//! of such waits vary only with the requested length, but the times between their ends vary with the work in between,
+//! too. Waits for real deadlines are the opposite: their ends are regular, their lengths vary (a method of longpole's
+//! own).
 
 use super::model::{State, Thread, Wait};
 use super::thread::wait_reason::WaitReason;
@@ -34,7 +35,7 @@ impl Wait {
     }
 }
 
-/// With fewer waits, a thread's kind of wait cannot be decided.
+/// Least number of waits from which a thread's kind of wait can be decided.
 const FEWEST: usize = 4;
 
 /// Marks waits until a point in time that are really for a length of time, as `from_now`.
@@ -60,12 +61,12 @@ pub(super) fn tell_lengths_from_deadlines(threads: &mut [Thread]) {
     }
 }
 
-/// Whether the wait is until a time that its call names. Timers are left out: they never depend on the thread.
+/// Whether the wait lasts until a time that its call names. Timers do not count: they never depend on the thread.
 fn is_until_a_time(wait: &Wait) -> bool {
     wait.has_deadline() && wait.kind() == CallKind::Sleep
 }
 
-/// Median distance of the values from their median.
+/// Median distance of the values from their own median.
 fn spread(mut values: Vec<u64>) -> u64 {
     let middle = |values: &mut Vec<u64>| {
         values.sort_unstable();
@@ -98,7 +99,7 @@ mod tests {
         thread
     }
 
-    /// A program of Python 3.11 that sleeps 5 ms after work of 1 to 9 ms, and one that goes on every 10 ms.
+    /// A program of Python 3.11 sleeps 5 ms after work of 1 to 9 ms, and another one continues every 10 ms.
     #[test]
     fn sleeps_of_equal_length_have_no_deadline_and_ends_every_10_ms_have_one() {
         let sleeps = thread(&[(1, 6), (8, 13), (22, 27), (31, 36), (37, 42)]);

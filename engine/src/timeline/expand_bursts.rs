@@ -1,12 +1,12 @@
 //! Turns operations that were recorded as sums ([`probe_abi::Burst`]) back into operations of their threads.
 //!
-//! They are spread evenly over the time in which the thread ran. Their number, the total time held and the total time not
-//! held are as recorded. No other thread held the mutex meanwhile, so the order of holders is as recorded, too. For a
-//! read-write lock taken for reading, no writer held it.
+//! They are spread evenly over the time in which the thread ran. Their number, the total time held and the total time
+//! not held are as recorded. No other thread held the mutex during a burst, so the order of holders is as recorded,
+//! too. For a read-write lock taken for reading, no writer held it.
 //!
-//! A mutex that one thread alone uses, and a read-write lock that is only read, delay nobody on any number of CPUs. One pair
-//! of operations stands for their whole burst ([`LockOperation::times`]). One pair also stands for several above
-//! `MOST_PAIRS`.
+//! A mutex that one thread alone uses, and a read-write lock that is only read, delay no thread on any number of CPUs.
+//! One pair of operations stands for their whole burst ([`LockOperation::times`]). One pair also stands for several
+//! above `MOST_PAIRS`.
 
 use super::locks::{Locks, RecordedBurst};
 use super::model::{LockOperation, NO_OBJECT, State, Step, StepKind, Thread};
@@ -14,18 +14,18 @@ use crate::event::{Effect, SyncObject, meaning};
 use crate::time::Timestamp;
 use probe_abi::{Burst, OperationFlags, SyncOperation};
 
-/// Most pairs of operations that are made. Of more, each pair stands for several.
+/// Largest number of pairs of operations that are made. If there are more, each pair stands for several.
 pub(super) const MOST_PAIRS: u64 = 4_000_000;
 
 /// No thread.
 const NOBODY: u32 = u32::MAX;
 
-/// Acquisitions in bursts that were too many to be made one by one.
+/// Acquisitions in bursts that were too many to be made into operations one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Joined {
     /// Acquisitions of locks that several threads use.
     pub(super) acquisitions: u64,
-    /// Pairs of operations that stand for them.
+    /// Number of pairs of operations that stand for these acquisitions.
     pub(super) pairs: u64,
 }
 
@@ -51,15 +51,16 @@ pub(super) fn expand_bursts(threads: &mut [Thread], locks: &mut Locks, most_pair
     pairs.joined(&bursts)
 }
 
-/// How many pairs of operations a burst becomes.
+/// The number of pairs of operations that each burst becomes.
 struct Pairs {
-    /// By object: the only thread that uses it, or [`NOBODY`].
+    /// For each object: the only thread that uses it, or [`NOBODY`].
     alone: Vec<u32>,
-    /// By object: whether threads only read with it.
+    /// For each object: whether threads only read with it.
     only_read: Vec<bool>,
     /// Pairs of all bursts on objects of several threads.
     shared: u64,
-    /// Most pairs made of these bursts; beyond it, each burst still gets one.
+    /// Largest number of pairs made of these bursts. If there are more bursts than pairs, each burst still gets one
+    /// pair.
     most: u64,
 }
 
@@ -119,7 +120,7 @@ fn reads(operation: SyncOperation) -> bool {
     matches!(meaning(operation), (Some(SyncObject::RwLock), Effect::Take { reads: true, .. } | Effect::Give))
 }
 
-/// A new step for a thread, and the index of its interval.
+/// A new step of a thread, and the index of the step's interval.
 #[derive(Clone, Copy)]
 pub(super) struct Made {
     pub(super) interval: usize,
@@ -227,7 +228,7 @@ fn spread(
     }
 }
 
-/// Inserts new steps into a thread's steps, each in its interval and after old steps of the same instant.
+/// Inserts new steps into a thread's steps: each in its interval, after old steps of the same time.
 pub(super) fn insert(thread: &mut Thread, made: &[Made]) {
     let old = std::mem::take(&mut thread.steps);
     let mut steps: Vec<Step> = Vec::with_capacity(old.len() + made.len());
@@ -276,7 +277,7 @@ pub(super) fn insert(thread: &mut Thread, made: &[Made]) {
     thread.steps = steps;
 }
 
-/// Renumbers all operations by their ends. Those from `first_new` on come after older ones of the same instant.
+/// Renumbers all operations by their ends. Operations from `first_new` on come after older ones with the same end.
 pub(super) fn number_by_end(threads: &mut [Thread], uses: &mut Vec<LockOperation>, first_new: usize) {
     let is_old = |number: u32| (number as usize) < first_new;
     let mut order: Vec<u32> = (0u32..).take(uses.len()).collect();

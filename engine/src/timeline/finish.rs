@@ -144,7 +144,7 @@ fn facts_at_end(facts: &Facts) -> FxHashMap<(u32, u32), &ThreadFact> {
 fn lost(recording: &Recording, late: u64) -> u64 {
     let in_gaps = |operations: bool| {
         let lost = recording.notes.iter().map(|note| match note.kind {
-            // These wake-ups were recorded, but with another waker.
+            // These wake-ups were recorded, but the records name another waker.
             NoteKind::Gap { reason: GapReason::PacketsNotFollowed, .. } => 0,
             NoteKind::Gap { lost, reason, .. } if operations == (reason == GapReason::OperationsLost) => lost,
             _ => 0,
@@ -152,7 +152,8 @@ fn lost(recording: &Recording, late: u64) -> u64 {
         lost.fold(0, u64::saturating_add)
     };
     let end = recording.facts.end.as_ref();
-    // Operations left out on purpose look like lost ones, so the counter of lost operations bounds the number.
+    // Operations that were not recorded on purpose look like lost ones, so the counter of lost operations is an upper
+    // bound.
     let are_left_out = end.is_some_and(|end| end.loss.operations_left_out > 0);
     let most = end.filter(|_| are_left_out).map_or(u64::MAX, |end| end.loss.operations);
     let gap_loss = late.saturating_add(in_gaps(false)).saturating_add(in_gaps(true).min(most));
@@ -168,7 +169,7 @@ fn over(cost: Overhead, start_ns: u64, end_ns: u64, running_ns: u64) -> Overhead
     Overhead { wall_ns, target_ns, others_ns: cost.others_ns.saturating_sub(not_read_ns), ..cost }
 }
 
-/// How long the threads ran, summed, ns.
+/// Time for which the threads ran, summed, ns.
 fn running_ns(timeline: &Timeline) -> u64 {
     timeline.threads.iter().map(|thread| thread.ran().0).fold(0, u64::saturating_add)
 }
@@ -198,7 +199,7 @@ fn go_processes(facts: &Facts) -> Vec<u32> {
     };
     let named = facts.modules.iter().filter(|module| module.own_locks.as_deref() == Some("Go"));
     let named: BTreeSet<&str> = named.map(|module| module.path.as_str()).collect();
-    // A library may be written in Go, and most of its program not.
+    // A library may be written in Go while most of its program is not.
     let sampled = facts.code.iter().filter(|code| code.function.as_deref().is_some_and(is_runtime));
     let sampled: BTreeSet<&str> = sampled.map(|code| code.path.as_str()).collect();
     let programs = facts.processes.iter().map(|process| (process.pid, process.executable.as_str()));
@@ -255,7 +256,8 @@ fn disagreement(
     (too_much || too_little).then(|| (format!("{}/{}", thread.out.comm, thread.out.tid), used, ran))
 }
 
-/// Functions that lost their probes; `asked`: on request, otherwise because of their cost.
+/// Functions that lost their probes. `asked`: those that lost them on request; otherwise those that lost them because
+/// of their cost.
 fn probes_removed(recording: &Recording, asked: bool) -> Vec<FunctionId> {
     let mut probes_removed: Vec<FunctionId> = recording
         .notes
@@ -381,7 +383,7 @@ fn gap_lengths(timeline: &Timeline, recording: &Recording) -> GapLengths {
     lengths
 }
 
-/// Number of wake-ups that may come from packets of the program itself.
+/// Number of wake-ups that may come from packets which the program sent itself.
 fn packets_not_followed(notes: &[Note]) -> u64 {
     let wakings = notes.iter().map(|note| match note.kind {
         NoteKind::Gap { lost, reason: GapReason::PacketsNotFollowed, .. } => lost,
@@ -414,7 +416,7 @@ fn contradicted_ns(timeline: &Timeline) -> u64 {
     of_threads.fold(0, u64::saturating_add)
 }
 
-/// How long threads were stopped, summed, ns.
+/// Time for which threads were stopped, summed, ns.
 fn stopped_ns(timeline: &Timeline) -> u64 {
     let stops = timeline.threads.iter().flat_map(|thread| {
         thread.spans().filter_map(|(start, end, state)| {
@@ -430,7 +432,7 @@ fn stopped_ns(timeline: &Timeline) -> u64 {
 mod tests {
     use super::*;
 
-    /// CPU time of the program between its last reading and its end is not that of other programs.
+    /// CPU time that the program uses between its last reading and its end must not count as other programs' time.
     #[test]
     fn cpu_time_of_the_program_before_its_end_is_not_other_programs_cost() {
         let cost = Overhead { wall_ns: 9, target_ns: 200, others_ns: 700, ..Overhead::default() };
@@ -439,7 +441,8 @@ mod tests {
         assert_eq!(over(cost, 100, 1_000, 0).wall_ns, 900);
     }
 
-    /// CPU time of the program between its last reading and its end, as events show it, is the program's.
+    /// CPU time that the program uses between its last reading and its end counts as the program's, because events show
+    /// it.
     #[test]
     fn cpu_time_of_the_program_in_events_before_its_end_is_its_own() {
         let cost = Overhead { wall_ns: 9, target_ns: 200, event_ns: 30, ..Overhead::default() };

@@ -1,9 +1,9 @@
-//! What a probe hit costs, by function: the nanoseconds before and after its record.
+//! The cost of a probe hit for each function: the nanoseconds before and after its record.
 
 use crate::event::{Facts, FunctionId, HitCost, HitCosts};
 use rustc_hash::FxHashSet;
 
-/// From the facts of a recording.
+/// Reads the costs from the facts of a recording.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FunctionCosts {
     costs: Option<HitCosts>,

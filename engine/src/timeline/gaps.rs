@@ -6,7 +6,7 @@
 use super::thread::thread_tracker::{RunState, Tally, ThreadTracker};
 use crate::event::{GapReason, Note, NoteKind};
 
-/// A stretch in which records may be missing, of one process or CPU or of all.
+/// A stretch in which records of one process, of one CPU, or of all may be missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Gap {
     from_ns: u64,
@@ -17,8 +17,9 @@ struct Gap {
 }
 
 impl Gap {
-    /// Whether records of this thread may be missing. A thread that stays on its CPU is recorded there, so gaps of other CPUs
-    /// do not matter. Anything else (its waker, its next CPU) may have been recorded on any CPU.
+    /// Whether records of this thread may be missing. Records of a thread that stays on its CPU are written there, so
+    /// gaps of other CPUs do not matter. Other records about the thread (of its waker, its next CPU) may be from any
+    /// CPU.
     fn hits(&self, thread: &ThreadTracker) -> bool {
         let elsewhere = match (self.cpu, thread.state) {
             (Some(cpu), RunState::Running { cpu: on }) => cpu != on,
@@ -27,7 +28,7 @@ impl Gap {
         (self.pid == 0 || self.pid == thread.out.pid) && !elsewhere
     }
 
-    /// One gap that covers both.
+    /// A gap that covers both gaps.
     fn join(self, other: Gap) -> Gap {
         Gap {
             from_ns: self.from_ns.min(other.from_ns),
@@ -42,31 +43,32 @@ impl Gap {
 /// reaches this after 25,000 gaps. Tests have a lower limit.
 const MOST_LOOKS: u64 = if cfg!(test) { 10_000_000 } else { 500_000_000 };
 
-/// Most gaps open at a time before they are joined: each record is compared with all open gaps.
+/// Largest number of gaps that are open at a time before they are joined: each record is compared with all open gaps.
 const MOST_OPEN: usize = 128;
 
 /// The gaps of a recording, as of the current time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Gaps {
-    /// Gaps not yet begun, the next one last.
+    /// Gaps that have not begun yet, the next one last.
     coming: Vec<Gap>,
     open: Vec<Gap>,
-    /// Comparisons left before the remaining gaps are joined.
+    /// Number of comparisons after which the remaining gaps are joined.
     looks_left: u64,
-    /// What `looks_left` is reset to when they are joined; halved each time.
+    /// The value to which `looks_left` is reset when gaps are joined; halved each time.
     looks_next: u64,
     /// Gaps that were merged with others.
     pub(super) joined: u64,
 }
 
 impl Gaps {
-    /// The gaps of these notes in which scheduler records are missing.
+    /// Makes gaps of the notes that report missing scheduler records.
     pub(super) fn new(notes: &[Note], start_ns: u64) -> Gaps {
         let mut coming: Vec<Gap> = notes
             .iter()
             .filter_map(|note| match note.kind {
                 NoteKind::Gap { pid, cpu, until_ns, reason: GapReason::RingFull, .. } => {
-                    // Lost between records of one instant: the gap still ends what was known, so it lasts 1 ns.
+                    // Records were lost between two records of the same time. The gap still ends what was known, so it
+                    // lasts 1 ns.
                     let until_ns = until_ns.max(note.time_ns.saturating_add(1));
                     Some(Gap { from_ns: note.time_ns.max(start_ns), until_ns, pid, cpu })
                 }
@@ -126,7 +128,7 @@ impl Gaps {
         }
         self.looks_left = self.looks_next;
         self.looks_next /= 2;
-        // Each gap is compared at its begin and at its end. At least one group remains, so no gap is dropped.
+        // Each gap is compared at its beginning and at its end. At least one group remains, so no gap is dropped.
         let groups = (self.looks_left / looks.saturating_mul(2).max(1)).max(1) as usize;
         let size = self.coming.len().div_ceil(groups);
         if size < 2 {
@@ -141,7 +143,7 @@ impl Gaps {
         self.coming = joined;
     }
 
-    /// Joins all open gaps into one.
+    /// Joins all open gaps into one gap.
     fn join_open(&mut self, now_ns: u64, threads: &mut [ThreadTracker], tally: &mut Tally) {
         let Some(gap) = self.open.iter().copied().reduce(Gap::join) else { return };
         self.joined = self.joined.saturating_add(self.open.len() as u64 - 1);
@@ -151,12 +153,12 @@ impl Gaps {
         }
     }
 
-    /// Whether records of this thread may be missing now.
+    /// Whether records of this thread may be missing at present.
     pub(super) fn hit(&self, thread: &ThreadTracker) -> bool {
         self.open.iter().any(|gap| gap.hits(thread))
     }
 
-    /// Puts a thread that has just changed its state into the gap state, if a gap that is open affects it.
+    /// Puts a thread that has just changed its state into the gap state, if an open gap affects the thread.
     #[inline]
     pub(super) fn hold(&self, time_ns: u64, thread: &mut ThreadTracker, tally: &mut Tally) {
         if !self.open.is_empty() && self.hit(thread) {

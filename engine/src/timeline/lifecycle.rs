@@ -74,7 +74,8 @@ impl Builder {
         // If the record of an earlier exec is missing, the thread that exchanged ids may be dead by now.
         let exchanged = self.exchanged.remove(&pid).filter(|&caller| self.state(caller) != RunState::Dead);
         let caller = exchanged.or_else(|| self.find_or_add(pid, exec.old_tid, true));
-        // Only this process's threads: a build runs exec in a process for each file, so a walk over all threads is too slow.
+        // Only threads of this process are visited: a build calls exec in a process for each file, so visiting all
+        // threads would be too slow.
         let threads = self.by_process.insert(pid, caller.into_iter().collect()).unwrap_or_default();
         for index in threads {
             if Some(index) != caller

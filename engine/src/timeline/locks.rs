@@ -1,5 +1,5 @@
-//! Finished synchronization operations, each with the object that its address meant at that time. `program::lock_replay`
-//! decides what the operations mean for the program.
+//! Collects finished synchronization operations, each with the object that was at its address at that time.
+//! `program::lock_replay` decides what the operations mean for the program.
 
 use super::builder::Builder;
 use super::model::{FirstUse, Lock, LockOperation, NO_OBJECT, StepKind};
@@ -16,21 +16,22 @@ pub(super) struct Locks {
     pub(super) lock_operations: Vec<LockOperation>,
     /// Operations recorded as sums; [`super::expand_bursts`] makes `lock_operations` of them.
     pub(super) bursts: Vec<RecordedBurst>,
-    /// Process, number of its execs, and address → the object at that address now.
+    /// For each process, number of its execs, and address: the object that is there now.
     live: FxHashMap<(u32, u32, u64), Lifetime>,
-    /// Process → number of its execs.
+    /// For each process: number of its execs.
     programs: FxHashMap<u32, u32>,
-    /// Thread → sequence number and family of its last record, for threads with sequences of their own.
+    /// For each thread with a sequence of its own: sequence number and family of its last record.
     last: FxHashMap<u32, (u32, SyncFamily)>,
-    /// Families, with their process, of operations just before or after a hole: these may have lost some.
+    /// Families, each with its process, of operations just before or after a hole: some of their operations may be
+    /// lost.
     pub(super) lossy: BTreeSet<(u32, SyncFamily)>,
-    /// Families, with their process, whose operations are recorded by probes.
+    /// Families, each with its process, whose operations are recorded by probes.
     pub(super) probed: BTreeSet<(u32, SyncFamily)>,
     /// Places where a thread's operations are missing.
     pub(super) holes: u64,
 }
 
-/// Operations of a thread on one object, recorded as a sum.
+/// Several operations of a thread on one object that were recorded as a sum.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RecordedBurst {
     pub(super) burst: Burst,
@@ -44,7 +45,8 @@ pub(super) struct RecordedBurst {
 #[derive(Clone, Copy, Debug)]
 struct Lifetime {
     object: u32,
-    /// Start of this object and index of the one before: an operation that began earlier is about the one before.
+    /// Start of this object, and index of the object that preceded it: an operation that began earlier is about that
+    /// one.
     since_ns: u64,
     before: u32,
     /// The recorded initialization, if the object was not used yet.
@@ -86,7 +88,8 @@ impl Builder {
         });
         self.step(thread, header.time_ns, StepKind::Operated(number));
         if self.unprobed_locks.is_cut(header.pid, operation.family(), began_ns) {
-            // It took a lock while probes were removed, for example: its release may not be recorded.
+            // The thread may have taken a lock while probes were removed, for example: the lock's release may not be
+            // recorded.
             self.forgets_what_it_holds(thread, header.time_ns);
         }
     }

@@ -1,5 +1,5 @@
-//! What happened: gap-free intervals that cover each thread's life in the window exactly, its stack of probed functions over
-//! time, and which thread woke which.
+//! The timeline of a recording: intervals without gaps that cover each thread's life in the window exactly, its stack
+//! of probed functions over time, and which thread woke which.
 //!
 //! | interval | begins | ends |
 //! |---|---|---|
@@ -8,11 +8,12 @@
 //! | `Blocked` | `Switch` from it with a sleeping state | first `Waking` |
 //! | `Unknown` | last proof of the state before | next proof of a state |
 //!
-//! The first event of a thread tells its state at the window's start: a change before it would have been recorded. The same
-//! holds after a gap or a contradiction, when records are complete again. A thread without events has its state from /proc. A
-//! second waking of a sleep, and a waking of an awake thread, end nothing. A waking may be recorded before the switch that
-//! takes the sleeper off its CPU: it then ends that sleep at once. While records are missing
-//! ([`crate::event::GapReason::RingFull`]), a thread is `Unknown` unless it stays on a CPU whose records are complete.
+//! The first event of a thread shows its state at the window's start: a change before it would have been recorded. The
+//! same holds after a gap or a contradiction, when records are complete again. A thread without events has its state
+//! from /proc. A second waking of a sleep, and a waking of an awake thread, end nothing. A waking may be recorded
+//! before the switch that takes the sleeper off its CPU: then the waking ends that sleep at once. While records are
+//! missing ([`crate::event::GapReason::RingFull`]), a thread is `Unknown` unless it stays on a CPU whose records are
+//! complete.
 
 mod builder;
 mod cpus;

@@ -18,15 +18,16 @@ pub struct Timeline {
     pub end: Timestamp,
     /// All threads that lived in the window: first those of the facts, then others in order of their first event.
     pub threads: Vec<Thread>,
-    /// Wake-ups by tracked threads on their own behalf, in order of time.
+    /// Wake-ups by recorded threads on their own behalf, in order of time.
     pub wakeups: Vec<Wakeup>,
     /// Locks and other synchronization objects with recorded operations.
     pub locks: Vec<Lock>,
     /// Places where operations of a thread are missing.
     pub lock_holes: u64,
-    /// Families of objects, with their process, whose operations stopped being recorded at some instant; ascending.
+    /// Families of objects, each with its process, whose operations were no longer recorded from some time on;
+    /// ascending.
     pub families_removed: Vec<(u32, SyncFamily)>,
-    /// Families of objects, with their process, of whose operations some were lost; ascending.
+    /// Families of objects, each with its process, some of whose operations were lost; ascending.
     pub lossy: Vec<(u32, SyncFamily)>,
     /// Processes of Go programs, ascending: Go's runtime decides which goroutine waits.
     pub go: Vec<u32>,
@@ -36,7 +37,7 @@ pub struct Timeline {
     pub put_back: Vec<PutBack>,
     /// Finished synchronization operations, in order of their ends.
     pub lock_operations: Vec<LockOperation>,
-    /// What lies at the addresses in records.
+    /// Facts about what was at the addresses in records.
     pub addresses: Vec<AddressFact>,
     /// Function table of the recording.
     pub functions: Vec<FunctionFact>,
@@ -46,7 +47,7 @@ pub struct Timeline {
     pub partly_probed: Vec<FunctionId>,
     /// Sampled stacks.
     pub stacks: Vec<Stack>,
-    /// How stacks were sampled, if they were.
+    /// How stacks were sampled, if they were sampled.
     pub sampling: Option<SamplingFact>,
     /// Mappings of code in processes.
     pub mappings: Vec<MappingFact>,
@@ -56,7 +57,7 @@ pub struct Timeline {
     pub spin: Vec<String>,
     /// Runs of the command on other numbers of CPUs, or on the same number.
     pub cpu_runs: Vec<CpuRun>,
-    /// Functions that lost their probes on request, ascending.
+    /// Functions that lost their probes at a user's request, ascending.
     pub asked_off: Vec<FunctionId>,
     /// The cost of the recording over the program's run, if known.
     pub overhead: Option<Overhead>,
@@ -64,7 +65,7 @@ pub struct Timeline {
     pub kernel_locks: Option<KernelLocks>,
     /// Requests over sockets; `None`: not counted.
     pub requests: Option<Requests>,
-    /// What other programs used of the CPUs; `None`: not measured.
+    /// CPU time that other programs used; `None`: not measured.
     pub others: Option<OtherPrograms>,
     /// The time to wake a thread on an idle CPU, if measured.
     pub idle_wake: Option<IdleWake>,
@@ -78,16 +79,18 @@ pub struct Timeline {
     pub cpu_quota: Option<u32>,
     /// The process that longpole started and held until the recording had begun.
     pub launched: Option<u32>,
-    /// The sets of CPUs that its threads could use at the start, without duplicates: the machine's, or set by `taskset`.
+    /// The sets of CPUs that the program's threads could use at the start, without duplicates: those of the machine, or
+    /// set by `taskset`.
     pub first_cpus: Vec<Vec<u32>>,
-    /// Sums over the whole window.
+    /// Sums over the window, for findings.
     pub counts: Counts,
     /// Findings made while the timeline was built.
     pub findings: Vec<Finding>,
 }
 
 impl Timeline {
-    /// When the program's run begins: the window's start, or for a command that longpole started and held, its release.
+    /// Time at which the program's run begins: the window's start, or the release of a command that longpole started
+    /// and held.
     pub fn began(&self) -> Timestamp {
         if self.launched.is_none() {
             return self.start;
@@ -99,7 +102,7 @@ impl Timeline {
         running.min().unwrap_or(self.start).max(self.start)
     }
 
-    /// The wait that a wake-up ended, with its thread.
+    /// The wait that a wake-up ended, with the waiting thread.
     pub(crate) fn ended_by(&self, wakeup: &Wakeup) -> Option<(&Thread, &Wait)> {
         let wakee = self.threads.get(wakeup.wakee as usize)?;
         Some((wakee, wakee.waits.get(wakeup.ended? as usize)?))
@@ -111,7 +114,7 @@ impl Timeline {
 pub struct Thread {
     /// Host process id.
     pub pid: u32,
-    /// Host thread id, the last one if an exec changed it.
+    /// Host thread id; the last one if an exec changed it.
     pub tid: u32,
     /// Kernel start time, ns, 0 if not known.
     pub start_time_ns: u64,
@@ -121,7 +124,7 @@ pub struct Thread {
     pub start: Timestamp,
     /// Death, or the window's end.
     pub end: Timestamp,
-    /// Where it came from.
+    /// How the thread came into being.
     pub birth: Birth,
     /// Whether the thread died in the window.
     pub died: bool,
@@ -130,23 +133,23 @@ pub struct Thread {
     pub intervals: Vec<Interval>,
     /// The waits that `State::Blocked` points to, in order of time.
     pub waits: Vec<Wait>,
-    /// What the thread did, in order.
+    /// What the thread did, in order of time.
     pub steps: Vec<Step>,
     /// Stacks open before any step: at the thread's start and after each exec, in order.
     pub base_stacks: Vec<BaseStack>,
     /// Its last nice value, if known.
     pub nice: Option<i8>,
-    /// The CPUs that it could use at the end, ascending; empty if not known.
+    /// The CPUs that the thread could use at the end, ascending; empty if not known.
     pub cpus: Vec<u32>,
     /// Hits of function probes in the thread, in order of time; empty if the cost of a hit is not known.
     pub hits: Vec<Hit>,
     /// The thread's samples, in order of time.
     pub samples: Vec<StackSample>,
-    /// The thread that it waited for at the end, if read from memory.
+    /// The thread that this one waited for at the end, if that was read from memory.
     pub awaits: Option<AwaitedThread>,
-    /// Number of its `sched_yield` calls.
+    /// Number of the thread's `sched_yield` calls.
     pub yields: u64,
-    /// How long it had run before each of them, summed.
+    /// Running time before each of these calls, summed.
     pub yielded: Nanos,
 }
 
@@ -155,17 +158,18 @@ pub struct Thread {
 pub struct Stack {
     /// Host process id.
     pub pid: u32,
-    /// When it was first recorded.
+    /// Time at which the stack was first recorded.
     pub time: Timestamp,
     /// User-space addresses, the innermost frame first.
     pub frames: Vec<u64>,
-    /// Address of a word that the last instruction there used and others may use, with its line, and the kind of access.
+    /// Address of a word that the last instruction at this place used and that other threads may use, with its cache
+    /// line, and the kind of access.
     pub changed: Option<(u64, Access)>,
     /// Set if a tick found the thread in the kernel.
     pub in_kernel: Option<InKernel>,
 }
 
-/// What a thread computed for in the kernel.
+/// What the kernel computed on behalf of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InKernel {
     /// The number of the system call; `None`: a page fault or an interrupt.
@@ -178,7 +182,7 @@ pub const NO_STACK: u32 = u32::MAX;
 /// A sample of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StackSample {
-    /// When.
+    /// Time of the sample.
     pub time: Timestamp,
     /// Index in [`Timeline::stacks`], or [`NO_STACK`].
     pub stack: u32,
@@ -199,36 +203,36 @@ pub struct Hit {
     pub after_ns: u32,
 }
 
-/// How a thread came to be.
+/// How a thread came into being.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Birth {
     /// Alive when the window began, or assumed to be.
     #[default]
     BeforeWindow,
-    /// Created by the thread with this index in [`Timeline::threads`], at its first step [`StepKind::Create`]
-    /// with this thread.
+    /// Created by the thread with this index in [`Timeline::threads`], at that thread's first step [`StepKind::Create`]
+    /// for this one.
     By(u32),
     /// Born in the window; the creator is not known.
     Unknown,
 }
 
-/// A stretch of a thread's life, up to the start of the next one or the thread's end.
+/// A stretch of a thread's life, until the start of the next one or the thread's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interval {
     /// First instant.
     pub start: Timestamp,
-    /// What the thread did.
+    /// The thread's state in this interval.
     pub state: State,
-    /// Index of the thread's first step in this interval, or later if it has none.
+    /// Index of the thread's first step in this interval; if there is none, of the next step.
     pub first_step: u32,
 }
 
-/// What a thread was doing.
+/// The states of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// On a CPU, from a `Switch` to it until a `Switch` from it.
+    /// On a CPU, from a `Switch` to the thread until a `Switch` from it.
     ///
-    /// `cpu` is `None` for a thread without any switch that is known from CPU time in /proc only.
+    /// `cpu` is `None` if the thread has no switch, and only its CPU time in /proc shows that it ran.
     Running {
         /// The CPU.
         cpu: Option<u16>,
@@ -238,42 +242,42 @@ pub enum State {
     /// Off the CPU and not runnable, from a `Switch` with a sleeping state until the first `Waking`. Index in
     /// [`Thread::waits`].
     Blocked(u32),
-    /// Not known.
+    /// The state is not known.
     Unknown(UnknownReason),
 }
 
-/// Why a state is not known.
+/// Why a thread's state is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum UnknownReason {
     /// Records of this time were lost.
     Gap,
     /// Events contradict each other: some in between are missing.
     Contradiction,
-    /// The thread was neither listed at the start nor was its birth recorded.
+    /// The thread was not listed at the start, nor was its birth recorded.
     NotListed,
-    /// The thread has no record, and /proc did not tell its state.
+    /// The thread has no record, and /proc did not show its state.
     NoEvidence,
 }
 
-/// A thread of the recording made another one runnable.
+/// An event in which a thread of the recording made another one runnable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wakeup {
-    /// When.
+    /// Time of the wake-up.
     pub time: Timestamp,
     /// Index of the waking thread.
     pub waker: u32,
     /// Index of the woken thread.
     pub wakee: u32,
-    /// Index of the wait it ended in the woken thread's waits; `None` if it ended none.
+    /// Index, in the woken thread's waits, of the wait that the wake-up ended; `None` if it ended none.
     pub ended: Option<u32>,
 }
 
 /// Something a thread did at an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// When.
+    /// Time of the step.
     pub time: Timestamp,
-    /// What.
+    /// What the thread did.
     pub kind: StepKind,
 }
 
@@ -282,19 +286,20 @@ pub struct Step {
 pub enum StepKind {
     /// A function was entered.
     Enter(FunctionId),
-    /// The function on top of the stack was left or lost its probes.
+    /// The function on top of the stack was left, or lost its probes.
     Leave,
     /// The thread woke another: index in [`Timeline::wakeups`].
     Wake(u32),
-    /// The thread created another one: index in [`Timeline::threads`]. If the child's first wake-up is outside the window,
-    /// there is no thread yet: [`Thread::birth`] of the child decides.
+    /// The thread created another one: index in [`Timeline::threads`]. If the first wake-up of the child is outside the
+    /// window, there is no thread yet: [`Thread::birth`] of the child decides.
     Create(u32),
-    /// The thread joined another one that had already ended: index in [`Timeline::threads`]. Never recorded, always put back.
+    /// The thread joined another one that had already ended: index in [`Timeline::threads`]. Such joins are never
+    /// recorded, but always put back (estimated).
     Join(u32),
     /// The thread has finished a synchronization operation: index in [`Timeline::lock_operations`].
     Operated(u32),
-    /// From here on, some of the thread's synchronization operations are missing: it may have released any lock. The numbers
-    /// of holes are unique over all threads.
+    /// From here on, some of the thread's synchronization operations are missing: the thread may have released any
+    /// lock. The number of a hole is unique over all threads.
     Hole(u32),
 }
 
@@ -303,11 +308,11 @@ pub enum StepKind {
 /// After destruction or another initialization, or with another kind, the same address is another object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lock {
-    /// Process that it is in.
+    /// Process that contains the lock.
     pub pid: u32,
     /// Its address there.
     pub address: u64,
-    /// What it is.
+    /// Kind of object.
     pub kind: SyncObject,
     /// Its first use: initialization, if that was recorded.
     pub first: FirstUse,
@@ -320,7 +325,7 @@ pub struct Lock {
 pub struct PutBack {
     /// Index in [`Timeline::locks`].
     pub lock: u32,
-    /// The part of running time in which the threads that use the lock hold it, from samples.
+    /// The threads that use the lock hold it for this share of their running time, according to samples.
     pub share: f64,
     /// Two standard errors of `share`.
     pub error: f64,
@@ -335,7 +340,7 @@ pub struct PutBack {
 /// The thread that first used an object, and where.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FirstUse {
-    /// When that operation ended.
+    /// Time at which the first operation ended.
     pub time: Timestamp,
     /// Index of the thread.
     pub thread: u32,
@@ -346,12 +351,12 @@ pub struct FirstUse {
 /// Stands in [`LockOperation`] for no object.
 pub const NO_OBJECT: u32 = u32::MAX;
 
-/// A finished synchronization operation, from its begin to its end in one thread.
+/// A finished synchronization operation of one thread, from its beginning to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LockOperation {
-    /// When the call began; never after `ended`.
+    /// Time at which the call began; never after `ended`.
     pub began: Timestamp,
-    /// When the call returned.
+    /// Time at which the call returned.
     pub ended: Timestamp,
     /// Init: the initial count. Create, join, detach: the `pthread_t`.
     pub value: u64,
@@ -369,18 +374,18 @@ pub struct LockOperation {
     pub operation: SyncOperation,
     /// `probe_abi::OperationFlags` bits.
     pub flags: u16,
-    /// Operations of the same thread before this one are missing.
+    /// Whether operations of the same thread directly before this one are missing.
     pub after_hole: bool,
-    /// How many operations it stands for; mostly 1.
+    /// Number of operations for which this one stands; mostly 1.
     pub times: u32,
 }
 
 /// Functions that were open before the recording could see their entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BaseStack {
-    /// Index of the step before which they are pushed.
+    /// Index of the step before which the functions are pushed.
     pub first_step: u32,
-    /// The time from which they are assumed to have been open.
+    /// The time from which the functions are assumed to have been open.
     pub time: Timestamp,
     /// The functions, the innermost first.
     pub functions: Vec<FunctionId>,
@@ -391,7 +396,7 @@ pub struct BaseStack {
 pub struct Counts {
     /// Records read.
     pub events: u64,
-    /// Records left out because they are older than the record before.
+    /// Records that were ignored because they are older than their predecessor.
     pub late: u64,
     /// Waits that ended with a recorded wake-up.
     pub wakes: u64,
@@ -403,7 +408,7 @@ pub struct Counts {
     pub truncated_waits: u64,
     /// Places where events contradicted each other.
     pub contradictions: u64,
-    /// Switches that the kernel did not report, with times from its count of CPU time.
+    /// Switches that the kernel did not report, and whose times follow from its count of CPU time.
     pub inferred: u64,
     /// Function exits that matched no entry.
     pub stray_exits: u64,
@@ -440,7 +445,7 @@ impl Thread {
         !self.intervals.is_empty() || !self.steps.is_empty()
     }
 
-    /// The intervals with their ends: start, end, state.
+    /// The intervals with their ends, as start, end and state.
     pub fn spans(&self) -> impl Iterator<Item = (Timestamp, Timestamp, State)> + '_ {
         let ends = self.intervals.iter().skip(1).map(|next| next.start).chain(std::iter::once(self.end));
         self.intervals.iter().zip(ends).map(|(interval, end)| (interval.start, end, interval.state))

@@ -1,6 +1,6 @@
-//! How many operations of a program the records become: few records may take long to analyse.
+//! Counts how many operations of a program the records will become: few records may take long to analyse.
 //!
-//! Thousands of acquisitions of a mutex are recorded as one sum ([`probe_abi::Burst`]) if threads take it in turns.
+//! If threads take a mutex in turns, thousands of its acquisitions are recorded as one sum ([`probe_abi::Burst`]).
 
 use probe_abi::{OperationFlags, Record};
 use rustc_hash::FxHashMap;
@@ -13,18 +13,18 @@ const RECORDS_FOR_A_PAIR: u64 = 2;
 #[derive(Clone, Debug, Default)]
 pub(super) struct OperationCount {
     records: u64,
-    /// By process and address.
+    /// Objects by process and address.
     objects: FxHashMap<(u32, u64), Object>,
 }
 
 /// A lock that has bursts or other operations.
 #[derive(Clone, Copy, Debug)]
 struct Object {
-    /// The first thread that used it.
+    /// The first thread that used the object.
     user: u32,
-    /// Another thread used it, too.
+    /// Whether another thread used the object, too.
     is_shared: bool,
-    /// A burst took it for more than reading.
+    /// Whether a burst took the object for writing.
     is_written: bool,
     /// Acquisitions in bursts.
     pairs: u64,

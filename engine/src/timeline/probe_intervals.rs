@@ -1,12 +1,13 @@
-//! Which functions had probes when, according to the notes.
+//! Finds which functions had probes at which times, according to the notes.
 //!
-//! Records of a function are only valid while all of its probes are attached. A call that began before or ended after that
-//! time is known from samples only.
+//! Records of a function are valid only while all of its probes are attached. A call that began earlier or ended later
+//! is known only from samples.
 //!
-//! - When a function loses its probes, its open calls are closed on every thread. Later records, from probes that are still
-//!   being removed, are ignored.
-//! - Probes come one by one. Records of a function in a process count from when all of its probes were attached. An exit
-//!   without an entry proves that the function was open from the start only if its probes were there from the start.
+//! - When a function loses its probes, its open calls are closed on every thread. Later records, from probes that are
+//!   still being removed, are ignored.
+//! - Probes come one by one. Records of a function in a process count from when all of its probes were attached. An
+//!   exit without an entry proves that the function was open from the start only if its probes were there from the
+//!   start.
 
 use super::builder::Builder;
 use super::thread::stack::StepLog;
@@ -23,15 +24,15 @@ const MOST_LOOKS: u64 = if cfg!(test) { 1_000_000 } else { 500_000_000 };
 /// The state at the current time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ProbeIntervals {
-    /// Changes of probes to come, the next one last.
+    /// Changes of probes that are yet to come, the next one last.
     coming: Vec<Change>,
     off: FxHashSet<FunctionId>,
-    /// When a function got its probes back, if it had lost them.
+    /// Time at which a function got its probes back, if it had lost them.
     since: FxHashMap<FunctionId, u64>,
-    /// By process and function: stretches in which probes were still being attached. Records in them are not valid; what came
-    /// earlier is of the program that the process ran before.
+    /// For each process and function: stretches in which probes were still being attached. Records in these stretches
+    /// are not valid; earlier ones are from the program that the process ran before.
     added: FxHashMap<(u32, FunctionId), Vec<(u64, u64)>>,
-    /// By process: stretches in which probes of all of its functions were still being attached.
+    /// For each process: stretches in which probes of all of its functions were still being attached.
     late: FxHashMap<u32, Vec<(u64, u64)>>,
     /// Functions with probes at entries only; samples show how long they run.
     entry_only: FxHashSet<FunctionId>,
@@ -155,7 +156,7 @@ impl ProbeIntervals {
                 .is_none_or(|late| !late.iter().any(|(from, until)| (*from..*until).contains(&time_ns)))
     }
 
-    /// Whether the function has had its probes in this process since then.
+    /// Whether the function has had its probes in this process since `since_ns`.
     pub(super) fn has_held_since(&self, pid: u32, function: FunctionId, since_ns: u64) -> bool {
         self.since.get(&function).is_none_or(|since| *since <= since_ns)
             && self
@@ -165,7 +166,7 @@ impl ProbeIntervals {
             && self.late.get(&pid).is_none_or(|late| late.iter().all(|(_, until)| *until <= since_ns))
     }
 
-    /// Whether only entries of the function are recorded, and samples show its time.
+    /// Whether only entries of the function are recorded, while samples show its time.
     pub(super) fn is_entry_only(&self, function: FunctionId) -> bool {
         self.entry_only.contains(&function)
     }

@@ -8,7 +8,7 @@ use crate::time::Timestamp;
 use probe_abi::{Sample, SampleFlags, SampleReason};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The recording's stacks, and their indices by number.
+/// The stacks of a recording, and the index of each by its number.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stacks {
     pub(super) all: Vec<Stack>,
@@ -18,7 +18,8 @@ pub(super) struct Stacks {
 }
 
 impl Stacks {
-    /// From the notes. Numbers are unique; in a malformed recording the first stack with a number counts.
+    /// Collects the stacks of the notes. Numbers are unique; in a malformed recording the first stack with a number
+    /// counts.
     pub(super) fn new(notes: &[Note]) -> Stacks {
         let mut stacks = Stacks::default();
         for note in notes {
@@ -56,9 +57,11 @@ impl Stacks {
     }
 }
 
-/// Gives a sample its own copy of a stack if code at its addresses changed between the two; returns all stacks.
+/// Gives a sample its own copy of a stack if code at the stack's addresses changed between the note and the sample.
+/// Returns all stacks.
 ///
-/// A number stands for the same addresses during the whole recording, but names of code are looked up by the stack's time.
+/// A number stands for the same addresses during the whole recording, but names of code are looked up by the stack's
+/// time.
 pub(super) fn split_by_time(threads: &mut [Thread], mut stacks: Vec<Stack>, facts: &Facts) -> Vec<Stack> {
     let names = CodeNames::of(&facts.code);
     if names.never_change() {
@@ -96,12 +99,12 @@ pub(super) fn split_by_time(threads: &mut [Thread], mut stacks: Vec<Stack>, fact
 }
 
 impl Builder {
-    /// A sample shows where a thread was in its code, and proves no state.
+    /// A sample shows where in its code a thread was, but proves no state.
     pub(super) fn sample(&mut self, sample: &Sample) {
         let header = &sample.header;
         let Some(reason) = SampleReason::from_byte(sample.reason) else { return };
         let stack = self.stacks.numbers.get(&sample.stack).copied().unwrap_or(NO_STACK);
-        // A sample alone does not prove that there is such a thread.
+        // A sample alone does not prove that a thread with this id exists.
         let Some(&index) = self.live.get(&header.tid) else { return };
         let Some(thread) = self.threads.get_mut(index as usize) else { return };
         if thread.out.pid == header.pid && thread.state != RunState::Dead {
@@ -120,7 +123,8 @@ mod tests {
     use super::*;
     use crate::event::{CodeFact, MappingFact, jit_code};
 
-    /// A just-in-time compiler's function at an address of an earlier one: both would have one stack and one name.
+    /// If a just-in-time compiler puts a function at the address of an earlier one, samples of both must not share a
+    /// stack and a name.
     #[test]
     fn samples_of_an_address_that_was_used_again_have_stacks_of_their_time() {
         let code = |since_ns| CodeFact { path: jit_code(7), offset: 0x1010, since_ns, ..CodeFact::default() };

@@ -1,5 +1,5 @@
-//! Synchronization operations that are missing from some instant on because their probes were removed. A thread that held a
-//! lock then may have released it at any time later.
+//! Finds synchronization operations that are missing from some time on because their probes were removed. A thread that
+//! held a lock at that time may have released it at any later time.
 
 use super::builder::Builder;
 use super::model::{StepKind, Timeline};
@@ -8,24 +8,24 @@ use crate::finding::Finding;
 use probe_abi::SyncFamily;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most instants of one process that are used, since each concerns all of its threads. A process has one for each family and
-/// each program that it runs.
+/// Largest number of such times that are used for one process, since each concerns all of its threads. A process has
+/// one for each family and each program that it runs.
 const MOST_OF_A_PROCESS: usize = 256;
 
-/// Instants from which on operations of a process are missing, the next one last.
+/// Times from which on operations of a process are missing, the next one last.
 #[derive(Clone, Debug, Default)]
 pub(super) struct UnprobedLocks {
     coming: Vec<(u64, u32, SyncFamily)>,
-    /// By process: the latest of these instants so far.
+    /// For each process: the latest of these times so far.
     since: BTreeMap<u32, u64>,
-    /// By process: families with missing operations until it runs another program.
+    /// For each process: families whose operations are missing until the process runs another program.
     missing: BTreeMap<u32, BTreeSet<SyncFamily>>,
     /// Number of [`StepKind::Hole`] so far.
     holes: u32,
 }
 
 impl UnprobedLocks {
-    /// From the notes.
+    /// Collects these times from the notes.
     pub(super) fn new(notes: &[Note]) -> UnprobedLocks {
         let mut of_process: BTreeMap<u32, usize> = BTreeMap::new();
         let mut is_one_of_few = |pid| {
@@ -85,7 +85,7 @@ impl Builder {
         }
     }
 
-    /// From here on, no lock is known to be held by the thread.
+    /// From here on, the thread is not known to hold any lock.
     pub(super) fn forgets_what_it_holds(&mut self, thread: u32, time_ns: u64) {
         let number = self.unprobed_locks.holes;
         self.unprobed_locks.holes = number.saturating_add(1);
@@ -102,7 +102,7 @@ pub(super) fn families_removed(notes: &[Note]) -> Vec<(u32, SyncFamily)> {
     families_removed
 }
 
-/// One finding for each family that lost its probes, and one for each that never had any.
+/// One finding for each family that lost its probes, and one for each family that never had any.
 pub(super) fn findings(timeline: &Timeline, notes: &[Note]) -> impl Iterator<Item = Finding> {
     let mut lost: BTreeMap<SyncFamily, (u64, usize)> = BTreeMap::new();
     let mut never: BTreeMap<SyncFamily, (OperationsTried, usize)> = BTreeMap::new();
@@ -112,7 +112,7 @@ pub(super) fn findings(timeline: &Timeline, notes: &[Note]) -> impl Iterator<Ite
         };
         let Some(family) = SyncFamily::from_number(family) else { continue };
         if let Some(tried) = tried {
-            // Of several processes, the numbers of the most expensive one.
+            // If there are several processes, the numbers of the most expensive one are used.
             let (dearest, processes) = never.entry(family).or_insert((tried, 0));
             if tried.cost_ppm > dearest.cost_ppm {
                 *dearest = tried;

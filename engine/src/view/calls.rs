@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 /// An entry or an exit of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slice<'a> {
-    /// When.
+    /// Time of the entry or exit.
     pub time: Timestamp,
     /// The function that is entered; `None`: an exit of the innermost one.
     pub enters: Option<&'a str>,

@@ -1,4 +1,4 @@
-//! A recording with its program's names.
+//! A recording, seen with the names of the program made from it.
 
 use super::calls::{Calls, Slice};
 use super::running::Running;
@@ -9,7 +9,7 @@ use crate::time::Timestamp;
 use crate::timeline::{Birth, Timeline, Wakeup};
 use probe_abi::SampleReason;
 
-/// A recording in its own time, ns (`CLOCK_MONOTONIC`).
+/// A recording with its own times, ns (`CLOCK_MONOTONIC`).
 #[derive(Debug)]
 pub struct Measured<'a> {
     pub(super) timeline: &'a Timeline,
@@ -39,25 +39,25 @@ pub struct ThreadFacts<'a> {
     pub start: Timestamp,
     /// Death, or the window's end.
     pub end: Timestamp,
-    /// Index in [`Timeline::threads`] of the thread that created it, if that is known.
+    /// Index in [`Timeline::threads`] of the thread that created this one, if that is known.
     pub created_by: Option<u32>,
 }
 
-/// A thread made another one runnable.
+/// An event in which a thread made another one runnable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WakeUp {
-    /// When.
+    /// Time of the wake-up.
     pub time: Timestamp,
     /// Index in [`Timeline::threads`] of the waker.
     pub waker: u32,
     /// Index in `Timeline::threads` of the wakee.
     pub wakee: u32,
-    /// Whether it ended a wait of the wakee.
+    /// Whether the wake-up ended a wait of the wakee.
     pub ended_wait: bool,
 }
 
 impl<'a> Measured<'a> {
-    /// A timeline with the program that [`crate::translation::from_timeline`] has made from it.
+    /// Combines a timeline with the program that [`crate::translation::from_timeline`] has made from it.
     pub fn of(timeline: &'a Timeline, program: &'a Program) -> Measured<'a> {
         let lived = (0..).zip(&timeline.threads).filter(|(_, thread)| thread.has_lived());
         let threads = lived.zip(0u32..).zip(&program.threads).map(|(((index, thread), number), named)| {
@@ -112,7 +112,7 @@ impl<'a> Measured<'a> {
         Calls::of(self, thread.index)
     }
 
-    /// Ticks of the sampling clock that found the thread running, each with the number of its stack in
+    /// Ticks of the sampling clock that found the thread running, each with the number of the thread's stack in
     /// [`crate::program::Samples::stack`].
     pub fn samples(&self, thread: &ThreadFacts<'_>) -> impl Iterator<Item = (Timestamp, u32)> + '_ {
         let samples =
@@ -141,7 +141,7 @@ impl<'a> Measured<'a> {
         Running::of(self.timeline)
     }
 
-    /// The name of an object, by its index in [`Timeline::locks`].
+    /// The name of an object, by the object's index in [`Timeline::locks`].
     pub fn object(&self, object: u32) -> &'a str {
         self.program.objects.get(object as usize).map_or("?", String::as_str)
     }

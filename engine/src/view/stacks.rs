@@ -1,7 +1,8 @@
-//! Call stacks with their computing. Operations give the probed functions, samples the functions below them, as in a report
-//! ([`crate::attribution`]): the time of a stratum is divided among the stacks of its samples. So a function's self time,
-//! summed over stacks, is that of its row in a report. So is its total time, unless a stratum has stacks of different
-//! callers: there a report counts a caller from a sample and one from probes separately, and a stack has it once.
+//! Call stacks with their computing. Operations give the probed functions, samples the functions below them, as in a
+//! report ([`crate::attribution`]): the time of a stratum is divided among the stacks of its samples. So a function's
+//! self time, summed over stacks, equals that of its row in a report. The same holds for its total time, unless a
+//! stratum has stacks of different callers: there a report counts a caller from a sample and one from probes
+//! separately, while a stack contains the function once.
 
 use crate::attribution::{Attribution, Grouping, NO_STRATUM};
 use crate::cpus::Cpus;
@@ -17,7 +18,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 pub struct Frame {
     /// The function.
     pub function: FunctionRef,
-    /// The place in it that samples show; `None` if only probes show the function.
+    /// The place in the function that samples show; `None` if only probes show the function.
     pub place: Option<PlaceId>,
 }
 
@@ -35,7 +36,7 @@ pub struct Stack {
     pub owed_ns: Vec<f64>,
 }
 
-/// A CPU count with its predicted time.
+/// A CPU count with the predicted time on it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Weighed {
     /// The CPU count.
@@ -64,7 +65,7 @@ pub struct StackBuilder<'a> {
     tree: CallTree,
 }
 
-/// The part of the stacks for one CPU count.
+/// The part of the result for one CPU count.
 #[derive(Debug)]
 pub struct StackPart {
     on: Weighed,
@@ -79,7 +80,7 @@ impl<'a> StackBuilder<'a> {
         StackBuilder { timing, attribution, tree: CallTree::of(program) }
     }
 
-    /// The parts for these CPU counts.
+    /// Computes the parts for these CPU counts.
     pub fn at(&self, cpus: &[Cpus]) -> Vec<StackPart> {
         let mut parts = self.parts();
         self.timing.weigh(cpus, &mut parts);
@@ -175,7 +176,7 @@ struct Sampled {
 struct Spread<'b> {
     program: &'b Program,
     tree: &'b CallTree,
-    /// By stratum: its samples, with their counts.
+    /// For each stratum: its samples, with their counts.
     seen: FxHashMap<u32, Vec<(Sampled, u32)>>,
     /// Number of the frames, by the node of probed functions and the sample.
     frames: FxHashMap<(u32, Option<Sampled>), u32>,
@@ -255,8 +256,9 @@ impl<'b> Spread<'b> {
         stacks
     }
 
-    /// The number of the frames that combine these probed functions with the sample's. Probed functions that were open at the
-    /// sample but are not in `node` are known not to be open, and are left out, as in a report.
+    /// The number of the list of frames that combines these probed functions with the functions of the sample. Probed
+    /// functions that were open at the sample but are not in `node` are known not to be open, and are omitted, as in a
+    /// report.
     fn list(&mut self, node: u32, seen: Option<Sampled>) -> u32 {
         if let Some(list) = self.frames.get(&(node, seen)) {
             return *list;
@@ -298,7 +300,7 @@ fn merged(probed: &[FunctionRef], sampled: Vec<Frame>) -> Vec<Frame> {
             Some(further) => inside += further + 1,
             None if frames.iter().any(|frame| frame.function == *function) => {}
             None => {
-                // Not innermost: that is the sample's frame.
+                // The function is not inserted as the innermost frame, which is the sample's.
                 let place = inside.min(frames.len().saturating_sub(usize::from(has_leaf)));
                 frames.insert(place, Frame { function: *function, place: None });
                 inside = place + 1;

@@ -1,4 +1,4 @@
-//! A thread's states one after the other.
+//! Walks through a thread's states one after the other.
 
 use super::measured::Measured;
 use crate::program::WaitWords;
@@ -34,22 +34,22 @@ pub enum ThreadActivity {
     Ready,
     /// Sleeps.
     Blocked {
-        /// What it waits for.
+        /// What the thread waits for.
         wait: WaitWords,
-        /// Index in [`Measured::wakes`] of the wake-up that ended the wait, if a thread of the recording woke it.
+        /// Index in [`Measured::wakes`] of the wake-up that ended the wait, if a thread of the recording ended it.
         wakeup: Option<u32>,
     },
-    /// Not known.
+    /// The activity is not known.
     Unknown(UnknownReason),
 }
 
 impl ThreadActivity {
-    /// One word for machines.
+    /// One word for the activity, for machine-readable output.
     pub fn word(&self) -> &'static str {
         self.into()
     }
 
-    /// The CPU, if the thread is on one that is known.
+    /// The CPU on which the thread is; `None` if it is on none, or on an unknown one.
     pub fn cpu(&self) -> Option<u16> {
         match self {
             ThreadActivity::Running { cpu } | ThreadActivity::Spinning { cpu } => *cpu,

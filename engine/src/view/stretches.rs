@@ -1,5 +1,5 @@
-//! The path of the predicted run ([`crate::schedule::RunPath`]) as a sequence of stretches, each with its thread and function
-//! or its wait.
+//! The path of the predicted run ([`crate::schedule::RunPath`]) as a sequence of stretches, each with its thread and
+//! either a function or a wait.
 
 use crate::cpus::Cpus;
 use crate::critical_path::Weights;
@@ -27,20 +27,20 @@ pub struct ViewStretch {
     pub start: Ticks,
     /// Its end.
     pub end: Ticks,
-    /// The share of its length that counts in the predicted time: 1 on one path.
+    /// The share of the stretch's length that counts in the predicted time: 1 on a single path.
     pub weight: f64,
     /// What the stretch contains.
     pub kind: StretchKind,
 }
 
-/// What a stretch contains.
+/// The kinds of content of a stretch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum StretchKind {
     /// A thread computes.
     Computes {
         /// Index in [`Program::threads`].
         thread: u32,
-        /// Innermost function, if one is known.
+        /// Innermost function, if a function is known.
         function: Option<FunctionRef>,
     },
     /// Time passes without computing.
@@ -56,8 +56,8 @@ pub fn path(timing: &Timing<'_>, cpus: Cpus) -> PathView {
     }
 }
 
-/// The path, and the length of the run that contains it; reports every interval of every thread of that run when it ends. A
-/// path with weights lies in the run on unlimited CPUs.
+/// The path, and the length of the run that contains it. Reports every interval of every thread of that run when the
+/// interval ends. A path with weights lies in the run on unlimited CPUs.
 pub fn path_and_run(timing: &Timing<'_>, cpus: Cpus, watcher: &mut dyn FnMut(Interval)) -> (PathView, Ticks) {
     match timing.route(cpus, Some(Box::new(&mut *watcher))) {
         Some((outcome, route, runs)) => (one_path(timing, &route, &runs), outcome.length),
@@ -106,7 +106,7 @@ struct Part {
     place: usize,
 }
 
-/// Part of a stretch in which one function is innermost.
+/// Part of a stretch in which one function is the innermost one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Piece {
     place: usize,
@@ -202,7 +202,7 @@ fn pieces(program: &Program, parts: Vec<Part>, runs: &Runs) -> Vec<Piece> {
     pieces
 }
 
-/// Cuts the parts of this run where another function begins, and removes them from `parts`.
+/// Cuts the parts of this run at places where another function begins, and removes them from `parts`.
 fn take(
     parts: &mut &[Part],
     run: u32,

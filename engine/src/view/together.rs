@@ -17,7 +17,7 @@ pub struct Together<'a> {
     forecast: Forecast<'a>,
     report: Option<Builder<'a>>,
     stacks: StackBuilder<'a>,
-    /// By function name: its number.
+    /// For each function, by name: its number.
     numbers: FxHashMap<&'a str, usize>,
 }
 
@@ -40,7 +40,7 @@ impl Visitor for Kept {
 }
 
 impl<'a> Together<'a> {
-    /// Prepares all three for these CPU counts, on the machine of the timing.
+    /// Prepares report, prediction and call stacks for these CPU counts, on the machine of the timing.
     ///
     /// # Errors
     /// The program fails [`crate::program::Program::check`].
@@ -63,7 +63,7 @@ impl<'a> Together<'a> {
         self.timing.groups(self.forecast.wanted())
     }
 
-    /// The parts for these CPU counts.
+    /// Computes the parts for these CPU counts.
     pub fn at(&self, cpus: &[Cpus]) -> TogetherPart {
         let mut found = (Kept::default(), self.stacks.parts());
         let report = match &self.report {
@@ -83,7 +83,7 @@ impl<'a> Together<'a> {
         TogetherPart { runs: led.collect(), report, stacks: stacks.parts }
     }
 
-    /// The function with most computing on the path, and its share; of equal ones the first in the program.
+    /// The function with most computing on the path, and its share. Of equal functions, the first in the program.
     fn leader(&self, result: &CpuResult) -> Option<(String, f64)> {
         let number = |name: &str| self.numbers.get(name).copied().unwrap_or(usize::MAX);
         let computing = result.functions.iter().filter(|row| row.tet_ns > 0.0);

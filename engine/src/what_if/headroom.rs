@@ -14,14 +14,15 @@ const POINTS: u32 = 11;
 /// Number of bisections between two points to find a takeover: a precision of a thousandth.
 const HALVINGS: u32 = 7;
 
-/// A function's headroom on one CPU count.
+/// A function's headroom on one CPU count: the predicted time as the function's self time shrinks.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Curve {
     /// The CPU count.
     pub cpus: Cpus,
-    /// From the full cost of the function down to zero.
+    /// Points from the full cost of the function down to zero.
     pub points: Vec<CurvePoint>,
-    /// Changes of the leading function, the one with the largest share of the extended critical path, in the same order.
+    /// Changes of the leading function (the one with the largest share of the extended critical path), in the same
+    /// order as `points`.
     pub takeovers: Vec<Takeover>,
 }
 
@@ -54,7 +55,8 @@ pub struct Takeover {
     pub function: String,
 }
 
-/// One curve for each CPU count, for functions that get faster together: one and the standard ones that count for it.
+/// One curve for each CPU count, for functions that get faster together: one function, and the standard functions that
+/// count for it.
 ///
 /// # Errors
 /// The program fails [`Program::check`].

@@ -7,17 +7,17 @@ use crate::program::{Program, ProgramError};
 
 /// The results of running a program.
 pub(super) struct Outlook {
-    /// In the order of the CPU counts.
+    /// Predictions in the order of the CPU counts.
     pub(super) results: Vec<CpuPrediction>,
     pub(super) findings: Vec<Finding>,
 }
 
-/// Runs a program on these CPU counts and no others.
+/// Runs a program on these CPU counts only.
 ///
 /// # Errors
 /// The program fails [`Program::check`].
 pub(super) fn outlook(program: &Program, cpus: &[Cpus], model: &Model) -> Result<Outlook, ProgramError> {
-    // One run suffices, since only times are reported for a change.
+    // One run for each CPU count suffices, since only times are reported for a change.
     let model = Model { runs: 1, ..model.clone() };
     let forecast = Forecast::new(program, cpus, &model)?.without_band();
     let runs = cpus.iter().map(|cpus| forecast.at(*cpus)).collect();

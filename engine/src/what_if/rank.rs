@@ -10,7 +10,7 @@ use crate::report::{Detail, report_by};
 /// The remaining parts of each function: 10 %, 20 %, 50 % and all taken off.
 pub const FACTORS: [f64; 4] = [0.9, 0.8, 0.5, 0.0];
 
-/// Functions by their gains, on one CPU count.
+/// Functions ordered by their gains, on one CPU count.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ranking {
     /// The CPU count.
@@ -28,12 +28,13 @@ pub struct RankRow {
     pub function: String,
     /// `file:line`, if known.
     pub location: Option<String>,
-    /// Gain from taking 10 %, 20 %, 50 % and all off its self time, nanoseconds; below 0 the program gets slower.
+    /// Gain from taking 10 %, 20 %, 50 % and all off the function's self time, nanoseconds; below 0 the program gets
+    /// slower.
     pub gains_ns: [f64; 4],
 }
 
-/// Ranks the `most` functions with the largest self share of the extended critical path on any of these CPU counts. It takes
-/// 1 + 4 · `most` runs on each of them.
+/// Ranks the `most` functions with the largest self share of the extended critical path on any of these CPU counts.
+/// This takes 1 + 4 · `most` runs on each CPU count.
 ///
 /// # Errors
 /// The program fails [`Program::check`].
@@ -60,12 +61,12 @@ pub struct Ranker<'a> {
     functions: Vec<FunctionRef>,
 }
 
-/// A function and the part of it that remains; `None` is the unchanged program.
+/// A function, and the share of its time that remains; `None` is the unchanged program.
 pub type RankChange = Option<(FunctionRef, f64)>;
 
 impl<'a> Ranker<'a> {
-    /// Chooses the functions by a report of `shown` on each of these CPU counts. `program` is another view of the same
-    /// program, which is changed, with the functions that count for each one.
+    /// Chooses the functions by a report of `shown` on each of these CPU counts. Changes are made in `program`, which
+    /// is another view of the same program; `owners` has the functions that count for each function.
     ///
     /// # Errors
     /// The program fails [`Program::check`].
@@ -78,7 +79,7 @@ impl<'a> Ranker<'a> {
     ) -> Result<Ranker<'a>, ProgramError> {
         program.check()?;
         let functions = candidates(shown, cpus, most, model);
-        // One run suffices, since only times are reported for a change.
+        // One run for each CPU count suffices, since only times are reported for a change.
         let model = Model { runs: 1, ..model.clone() };
         Ok(Ranker { program, owners, cpus: cpus.to_vec(), model, functions })
     }
@@ -89,7 +90,7 @@ impl<'a> Ranker<'a> {
         std::iter::once(None).chain(self.functions.iter().flat_map(each)).collect()
     }
 
-    /// The times with a change, one for each CPU count, nanoseconds; empty if it cannot be made.
+    /// The predicted times with a change, one for each CPU count, nanoseconds; empty if the change cannot be made.
     pub fn times_ns(&self, change: RankChange) -> Vec<f64> {
         let times = |program: &Program| {
             let timing = Timing::new(program, &self.model).ok()?;

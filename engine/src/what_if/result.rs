@@ -16,7 +16,7 @@ use serde::Serialize;
 pub struct WhatIf {
     /// One result for each CPU count asked for, in the order asked.
     pub results: Vec<WhatIfRow>,
-    /// How far the recording can be trusted.
+    /// How far the results can be trusted, given the recording.
     pub trust: Trust,
     /// Findings about the unchanged program.
     pub findings: Vec<Finding>,
@@ -26,7 +26,7 @@ pub struct WhatIf {
     pub recorded_cpus: Option<u32>,
 }
 
-/// The times on one CPU count.
+/// The predicted times on one CPU count.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WhatIfRow {
     /// The CPU count.
@@ -43,20 +43,20 @@ pub struct WhatIfRow {
     pub promised_ns: Option<f64>,
     /// The range of the gain, shares of `before_ns`; `None` if not known.
     pub gain_between: Option<(f64, f64)>,
-    /// The function with the largest share of the extended critical path in the unchanged program, and its share.
+    /// The function with the largest share of the extended critical path in the unchanged program, with that share.
     #[serde(serialize_with = "name_only")]
     pub first_before: Option<(String, f64)>,
-    /// The same for the changed program.
+    /// The function with the largest share of the extended critical path in the changed program, with that share.
     #[serde(serialize_with = "name_only")]
     pub first_after: Option<(String, f64)>,
 }
 
-/// Why there is no answer.
+/// Why a what-if question has no answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WhatIfError {
     /// A change cannot be made.
     Edit(EditError),
-    /// The program, or the changed one, cannot be run.
+    /// The program, or the changed program, cannot be run.
     Program(ProgramError),
 }
 
@@ -122,7 +122,7 @@ fn row(
 #[derive(Clone, Copy)]
 struct Promised {
     ns: f64,
-    /// Half-width of its 95 % interval, by the errors of the recording.
+    /// Half-width of the gain's 95 % interval, by the errors of the recording.
     error_ns: f64,
 }
 

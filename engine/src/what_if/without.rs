@@ -18,7 +18,8 @@ pub struct Without<'a> {
 }
 
 impl<'a> Without<'a> {
-    /// Prepares for this number of CPUs; takes one run. A function is left out together with those that count for it.
+    /// Prepares for this number of CPUs; takes one run. A function is always removed together with the functions that
+    /// count for it.
     ///
     /// # Errors
     /// The program fails [`Program::check`].
@@ -44,8 +45,8 @@ impl<'a> Without<'a> {
         (functions > 0).then(|| Without::new(of, cpus, model)).transpose()
     }
 
-    /// How much shorter the run gets if this function takes no time, nanoseconds, with the order of locks decided again;
-    /// below 0 it gets longer. `None` if the change cannot be made.
+    /// How much shorter the run gets if this function takes no time, nanoseconds, where the simulation decides again
+    /// who gets which lock; below 0 the run gets longer. `None` if the change cannot be made.
     pub fn gain_ns(&self, function: FunctionRef) -> Option<f64> {
         let after = edited(self.program, &[Edit::Scale(self.owners.owned_by(function), 0.0)]).ok()?;
         let after_ns = Timing::new(&after, self.model).ok()?.time_ns(self.cpus);

@@ -96,7 +96,7 @@ extern "C" fn exit(value: usize, caller: usize) -> ! {
 
 extern "C" fn once(flag: usize, routine: usize, caller: usize) {
     run_once(flag, routine, caller, |flag, routine| {
-        // It returns nothing, so the content of the result's register does not matter.
+        // The function returns nothing, so the content of the result's register does not matter.
         ONCE.call([flag, routine]);
         0
     });

@@ -62,7 +62,8 @@ operation! {
     MutexConsistent, mutex, 0, result => result, 0
 }
 
-/// An acquisition: as [`operation`], with a flag if another thread had the mutex. May be folded or left out.
+/// An acquisition: like [`operation`], with a flag if another thread had the mutex. The acquisition may be folded into
+/// a burst, or not recorded on purpose.
 macro_rules! acquisition {
     (
         $module:ident = $count:tt ($mutex:ident $(, $argument:ident)*), $real:literal, $names:tt, $operation:ident,
@@ -83,7 +84,7 @@ macro_rules! acquisition {
                 recorded($mutex, $($argument,)* caller)
             }
 
-            // A separate function, so that no registers are saved if it is skipped.
+            // This is a separate function so that no registers are saved if it is skipped.
             #[inline(never)]
             extern "C" fn recorded($mutex: usize, $($argument: usize,)* caller: usize) -> i32 {
                 let begun = crate::records::ring::begin(probe_abi::SyncOperation::$operation, $mutex, 0, caller);
@@ -109,7 +110,7 @@ macro_rules! acquisition {
 
 pub(crate) use acquisition;
 
-/// The outcome of pthread functions, which return the error itself.
+/// The outcome of pthread functions, which return the error code itself.
 fn as_it_is(result: i32) -> i32 {
     result
 }
@@ -164,8 +165,8 @@ pub fn is_private(mutex: usize) -> bool {
     process::is_glibc() && mutex != 0 && word(mutex, KIND) & SPECIAL == 0
 }
 
-/// This thread's number without a system call, if the C library's layout is known: libc writes the owner's number into a
-/// recursive mutex, and one that no other thread knows is free.
+/// This thread's number without a system call, if the C library's layout is known: libc writes the owner's number into
+/// a recursive mutex, and a mutex that no other thread knows is free.
 pub fn thread_number() -> Option<u32> {
     if !process::is_glibc() {
         return None;
@@ -202,8 +203,8 @@ pub fn lock_word(mutex: usize) -> u32 {
     word(mutex, LOCK)
 }
 
-/// The flags of a mutex if trying and locking do the same when it is free, and no thread can
-/// hold it twice; `None` for other kinds.
+/// The flags of a mutex, if trying and locking have the same effect while it is free, and no thread can hold it twice;
+/// `None` for other kinds of mutexes.
 #[inline(always)]
 pub fn plain_kind(mutex: usize) -> Option<u16> {
     match word(mutex, KIND) & 0xff {

@@ -20,7 +20,7 @@ extern "C" fn once(control: usize, routine: usize, caller: usize) -> i32 {
     run_once(control, routine, caller, |control, routine| ONCE.call([control, routine]))
 }
 
-/// Calls `real` with a routine that notes whether it has been run.
+/// Calls `real` with a routine that notes whether libc ran it.
 #[inline(always)]
 pub fn run_once(
     control: usize,
@@ -33,7 +33,7 @@ pub fn run_once(
         return real(control, routine);
     }
     let own = tls();
-    // An initialization may itself call pthread_once.
+    // The initialization may itself call pthread_once.
     let outer = (own.routine.replace(routine), own.ran.replace(0));
     let result = real(control, started as extern "C" fn() as usize);
     let ran = own.ran.get() != 0;
@@ -43,7 +43,7 @@ pub fn run_once(
     result
 }
 
-/// Notes that it was called, and jumps to the program's routine.
+/// Notes that libc called it, and jumps to the program's routine.
 #[unsafe(naked)]
 extern "C" fn started() {
     #[cfg(target_arch = "x86_64")]

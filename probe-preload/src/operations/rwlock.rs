@@ -79,7 +79,8 @@ operation! {
     clock_write = 3 (lock, clock, time), Real::new(c"pthread_rwlock_clockwrlock"), ["pthread_rwlock_clockwrlock"],
     RwLockTimedWrite, lock, 0, result => written(lock, result), 0
 }
-/// Releases a read-write lock, however it was acquired. It may be freed when libc's function returns, so it is not read after.
+/// Releases a read-write lock, however it was acquired. The lock may be freed as soon as libc's function returns, so it
+/// is not read after that.
 pub mod unlock {
     use crate::real::Real;
     use crate::records::{burst, ring};

@@ -59,7 +59,8 @@ operation! {
 
 static OPEN: Real = Real::new(c"sem_open");
 
-/// `sem_open` has two arguments more if it may create one. Otherwise their registers are passed on, which does no harm.
+/// `sem_open` has two further arguments if it may create a semaphore. Otherwise the registers of these arguments are
+/// passed on, which does no harm.
 extern "C" fn open(name: usize, how: usize, mode: usize, value: usize, caller: usize) -> usize {
     type SemOpen = unsafe extern "C" fn(*const c_char, i32, ...) -> usize;
     // SAFETY: libc's sem_open has this type; all its arguments are at most as large as a register.

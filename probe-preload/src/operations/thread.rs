@@ -38,7 +38,7 @@ extern "C" fn create(thread: usize, attributes: usize, start: usize, argument: u
     created(thread, caller, || CREATE.call([thread, attributes, start, argument]), |result| result)
 }
 
-/// Makes a thread and records its `pthread_t`, which has been written to `thread`.
+/// Creates a thread, and records its `pthread_t`, which libc writes to `thread`.
 #[inline(always)]
 pub fn created(
     thread: usize,

@@ -24,8 +24,8 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 use probe_abi::interpose::{BURST_COUNTED, Phase, RingWord};
 use probe_abi::{Burst, Kind, MOST_APART_NS, MOST_HELD_NS, MOST_SPAN_NS, OperationFlags};
 
-/// The cost of one operation in this many is measured. A release is measured, and its acquisition is assumed
-/// to cost the same.
+/// One operation in this number is measured for its cost. A release is measured, and its acquisition is assumed to cost
+/// the same.
 const MEASURED: u32 = 64;
 
 /// Words for the last holders of mutexes. Two mutexes that share a word only end each other's bursts.
@@ -36,13 +36,13 @@ static LAST: [AtomicU32; OWNERS] = [const { AtomicU32::new(0) }; OWNERS];
 const WRITTEN: usize = 1024;
 static WRITES: [AtomicU32; WRITTEN] = [const { AtomicU32::new(0) }; WRITTEN];
 
-/// Only libc's three functions come after ours, so no other library expects to see the calls as the program
-/// makes them.
+/// Whether a burst is possible: only libc's three functions follow this library's, so no other library expects to see
+/// the calls as the program makes them.
 static POSSIBLE: AtomicBool = AtomicBool::new(false);
-/// The same for the functions for reading.
+/// Whether a burst of acquisitions for reading is possible.
 static POSSIBLE_READS: AtomicBool = AtomicBool::new(false);
 
-/// Functions of one library that belong together are less far apart than this.
+/// Functions of one library that belong together are less than this number of bytes apart.
 const NEAR: usize = 1 << 16;
 
 /// Decides whether bursts are possible. To be called when the functions after ours are known.
@@ -75,7 +75,7 @@ pub fn is_written(lock: usize) {
 /// holder may call it.
 #[inline(always)]
 pub fn is_again_mine(mutex: usize) -> bool {
-    // The address of a thread's own words identifies it as long as it lives.
+    // The address of a thread's own words identifies the thread as long as it lives.
     let me = (core::ptr::from_ref(tls()) as usize >> 6) as u32;
     let Some(last) = word_of(&LAST, mutex) else { return false };
     let mine = last.load(Ordering::Relaxed) == me;
@@ -85,7 +85,8 @@ pub fn is_again_mine(mutex: usize) -> bool {
     mine
 }
 
-/// The thread's words, if it may fold now: it is in no other operation, and no signal handler that interrupts a change.
+/// The thread's words, if the thread may fold operations now: it must be in no other operation, and not in a signal
+/// handler that interrupts a change.
 #[inline(always)]
 fn may_fold() -> Option<(Own, u64)> {
     let own = own_at_hand()?;
@@ -107,7 +108,7 @@ fn changed(own: &Own, version: u64) {
     own.word(RingWord::BURST_VERSION).store(version + 2, Ordering::Release);
 }
 
-/// Takes a mutex if it is free and a burst is possible; `false`: nothing has been done.
+/// Takes a mutex if it is free and a burst is possible. `false`: nothing was done.
 #[inline(always)]
 pub fn takes(mutex: usize, caller: usize) -> bool {
     if !POSSIBLE.load(Ordering::Relaxed) || mutex == 0 {
@@ -123,7 +124,7 @@ pub fn takes(mutex: usize, caller: usize) -> bool {
     true
 }
 
-/// Takes a read-write lock for reading if no writer has it or waits for it; `false`: nothing has been done.
+/// Takes a read-write lock for reading if no writer has it or waits for it. `false`: nothing was done.
 #[inline(always)]
 pub fn takes_read(lock: usize, caller: usize) -> bool {
     if !POSSIBLE_READS.load(Ordering::Relaxed) || lock == 0 || rwlock::may_have_writer(lock) {
@@ -139,7 +140,8 @@ pub fn takes_read(lock: usize, caller: usize) -> bool {
     true
 }
 
-/// The count of writers in a burst's words is masked with this: as many writers more within a moment would look like none.
+/// Mask for the count of writers in a burst's words: if this number of writers plus one came within a moment, they
+/// would look like none.
 const MOST_WRITES: u32 = 0x7fff;
 
 /// Notes that this thread has taken the object. `kind`: flags, and above them the count of writers; constant in a burst.
@@ -154,7 +156,7 @@ fn has(own: &Own, version: u64, object: usize, caller: usize, kind: u64, mine: b
     changed(own, version);
 }
 
-/// Whether the open burst may include one more acquisition.
+/// Whether the open burst may include a further acquisition.
 #[inline(always)]
 fn goes_on(own: &Own, mutex: usize, caller: usize, kind: u64, now_ns: u64) -> bool {
     let word = |index| own.word(index).load(Ordering::Relaxed);
@@ -255,7 +257,7 @@ fn gave(own: &Own, version: u64, caller: usize) -> bool {
         word(RingWord::BURST_ENDED).store(now_ns, Ordering::Relaxed);
         word(RingWord::BURST_SINCE).store(0, Ordering::Relaxed);
         word(RingWord::BURST_COUNT).store(pairs + 1, Ordering::Relaxed);
-        // One operation of a burst is counted by its record.
+        // The record of the burst counts one of its operations.
         let (sum, more) = match get(RingWord::BURST_NUMBER) & BURST_COUNTED {
             0 => (RingWord::BURST_OPERATIONS, if pairs == 0 { 1 } else { 2 }),
             _ => (RingWord::COUNTED, 2),
@@ -269,7 +271,7 @@ fn gave(own: &Own, version: u64, caller: usize) -> bool {
     short
 }
 
-/// The time, if the cost of this release is to be measured; else 0.
+/// The present time, if the cost of this release is to be measured; else 0.
 #[inline(always)]
 fn called_ns(own: &Own) -> u64 {
     let operations = own.tls.operations.get().wrapping_add(1);
@@ -277,8 +279,8 @@ fn called_ns(own: &Own) -> u64 {
     if operations.is_multiple_of(MEASURED) { clock::now_ns() } else { 0 }
 }
 
-/// Adds the cost of a release, for itself and its acquisition. Of the readings of the clock, one is part of each operation,
-/// and the time of another one is subtracted.
+/// Adds the cost of a release, for the release and its acquisition. One reading of the clock is part of each operation;
+/// the time of the other reading is subtracted.
 #[cold]
 #[inline(never)]
 fn tell_cost(own: &Own, called_ns: u64) {
@@ -314,7 +316,7 @@ fn settle_open(own: &Own) {
     changed(own, version);
 }
 
-/// Writes the open burst into the ring, and after it the acquisition that has no release yet.
+/// Writes the open burst into the ring, and after it the acquisition that has not been released yet.
 fn write(own: &Own) {
     let word = |index: usize| own.word(index).load(Ordering::Relaxed);
     let (object, caller) = (word(RingWord::BURST_OBJECT), word(RingWord::BURST_CALLER));

@@ -1,4 +1,4 @@
-//! Taking places in a thread's ring and filling them with records.
+//! Takes places in a thread's ring, and fills them with records.
 
 use crate::records::ring::Own;
 use crate::records::word::{add_one, count, will_write};
@@ -6,11 +6,11 @@ use core::sync::atomic::{Ordering, compiler_fence};
 use probe_abi::interpose::{RECORD_WORDS, RingWord, SharedWord, is_short, may_take};
 use probe_abi::{Context, Header, Kind};
 
-/// The place this far ahead is prefetched while one is written, since the ring reader has left it in another CPU's
-/// cache.
+/// The place that is this number of places ahead is prefetched when one is written, since the ring reader has left it
+/// in another CPU's cache.
 const PREPARED: u64 = 4;
 
-/// The second word of every record of a kind, without its number.
+/// The second word of every record of a kind, without the record's number.
 const fn fixed(kind: Kind) -> u64 {
     (Header::NO_CPU as u64) << 32 | (kind as u64) << 48 | (Context::Task as u64) << 56
 }
@@ -64,13 +64,13 @@ impl Own {
             free.fetch_sub(1, Ordering::AcqRel);
         }
         if paid_to.compare_exchange(paid, end, Ordering::Relaxed, Ordering::Relaxed).is_err() {
-            // A signal handler in between has paid for the same piece.
+            // A signal handler that came in between has reserved memory for the same piece.
             free.fetch_add(1, Ordering::AcqRel);
         }
         true
     }
 
-    /// Whether there will soon be no room for operations with a waiter, so that those without one should only be
+    /// Whether there will soon be no room for operations with a waiter, so that operations without one should only be
     /// counted.
     #[inline(never)]
     pub fn is_pressed(&self) -> bool {
@@ -91,7 +91,7 @@ impl Own {
             && !may_take(used / layout.piece_records(), free)
     }
 
-    /// Rings the bell if it is time to empty this ring.
+    /// Signals the doorbell if it is time to empty this ring.
     fn rings_for_room(&self, place: u64, used: u64) {
         let layout = self.shared.layout;
         if !layout.rings_at(place, used) {
@@ -110,7 +110,7 @@ impl Own {
         }
     }
 
-    /// Fills a place with the record of this kind, number and time, with these words after the header.
+    /// Fills a place with a record of this kind, number and time, and with these words after the header.
     #[inline(always)]
     pub fn fill(&self, place: &Place, kind: Kind, number: u32, time_ns: u64, words: [u64; RECORD_WORDS - 3]) {
         let at = place.number;

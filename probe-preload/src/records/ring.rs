@@ -14,11 +14,11 @@ use core::sync::atomic::{AtomicU64, Ordering, compiler_fence, fence};
 use probe_abi::interpose::{MOST_COST_NS, MOST_LEFT_OUT_PS, Phase, RECORD_WORDS, RingWord, SharedWord};
 use probe_abi::{Kind, SyncOperation};
 
-/// Operations that a thread without a ring does before it looks for a ring again.
+/// Number of operations that a thread without a ring does before it searches for a ring again.
 const PATIENCE: u32 = 1024;
 
-/// The cost of one operation in this many is measured and reported. That one reads the clock twice more than
-/// the others.
+/// One operation in this number is measured for its cost, which is reported. The measured one reads the clock two times
+/// more than others.
 const MEASURED: u32 = 64;
 
 /// Words from [`RingWord::BEGAN`] to [`RingWord::FRAME`].
@@ -26,15 +26,15 @@ const SLOT_WORDS: usize = RingWord::FRAME - RingWord::BEGAN + 1;
 
 /// An operation that has begun.
 pub struct Begun {
-    /// When it was called, if its cost is to be measured; else 0.
+    /// Time at which the function was called, if its cost is to be measured; else 0.
     called_ns: u64,
     began_ns: u64,
     object: usize,
     second: u64,
     caller: usize,
     operation: SyncOperation,
-    /// Phase and words of the operation that this one interrupts (in a signal handler, or in the routine of `pthread_once`); 0
-    /// if there is none.
+    /// Phase and words of the operation that this one interrupts (in a signal handler, or in the routine of
+    /// `pthread_once`); 0 if there is no such operation.
     outer_phase: u64,
     outer: [u64; SLOT_WORDS],
     recorded: bool,
@@ -64,7 +64,7 @@ pub struct Own {
 }
 
 impl Own {
-    /// A word of its control block.
+    /// A word of the thread's control block.
     #[inline(always)]
     pub fn word(&self, index: usize) -> &'static AtomicU64 {
         // SAFETY: a control block of the mapping, which is never removed; indices are those of `RingWord`.
@@ -73,7 +73,7 @@ impl Own {
         unsafe { &*word }
     }
 
-    /// A word of a place in its ring.
+    /// A word of a place in the thread's ring.
     #[inline(always)]
     pub fn place(&self, number: u64, index: usize) -> &'static AtomicU64 {
         let mask = self.shared.layout.ring_records - 1;
@@ -84,7 +84,7 @@ impl Own {
     }
 }
 
-/// This thread's ring, if it has one and is recorded.
+/// The ring of this thread, if it already has one and is recorded.
 #[inline(always)]
 pub fn own_at_hand() -> Option<Own> {
     let tls = tls();
@@ -100,13 +100,13 @@ pub fn own_at_hand() -> Option<Own> {
     None
 }
 
-/// This thread's ring, if it is recorded.
+/// The ring of this thread, if the thread is recorded; takes one if it has none.
 #[inline(always)]
 fn own() -> Option<Own> {
     own_at_hand().or_else(own_slowly)
 }
 
-/// Gets this thread its ring, if it is recorded, before its first operation.
+/// Takes a ring for this thread, if it is recorded, before its first operation.
 pub fn prepare() {
     let _ = own();
 }
@@ -180,7 +180,7 @@ fn claim(tls: &Tls, epoch: u64, shared: Shared) -> bool {
     false
 }
 
-/// `pid << 32 | tid` of this thread, if its process is the epoch's.
+/// `pid << 32 | tid` of this thread, if its process is that of the epoch.
 fn numbers(epoch: u64) -> Option<u64> {
     let process = process::process_of(epoch);
     let thread = if seccomp::is_filtered() {
@@ -188,13 +188,14 @@ fn numbers(epoch: u64) -> Option<u64> {
     } else if system::pid() == process {
         system::tid()
     } else {
-        // A child between vfork and exec: ids left in its parent's thread would be the child's.
+        // This is a child between vfork and exec: ids stored here, in its parent's thread, would be the child's.
         return None;
     };
     Some(u64::from(process) << 32 | u64::from(thread))
 }
 
-/// Records that this thread records nothing more, if it has recorded something: the locks it holds are unknown from then on.
+/// Records that this thread records nothing more, if it has recorded something: the locks that it holds are unknown
+/// from then on.
 pub fn says_silent() {
     let begun = begin(SyncOperation::ThreadSilent, 0, 0, 0);
     end_before(begun);
@@ -227,9 +228,10 @@ fn called_ns() -> u64 {
     if operations.is_multiple_of(MEASURED) && tls.control.get() != 0 { clock::now_ns() } else { 0 }
 }
 
-/// Whether an operation on this mutex continues a stretch that is left out. Then it is counted, and nothing else must
-/// be done. Programs that leave operations out make millions a second, and this is all that each costs. So only the
-/// necessary conditions are checked, and [`begin`] decides about the first operation of each stretch.
+/// Whether an operation on this mutex continues a stretch of operations that are not recorded on purpose. Then the
+/// operation is counted, and nothing else must be done. There are millions of such operations per second, and this
+/// check is all that each costs. So only the necessary conditions are checked, and [`begin`] decides about the first
+/// operation of each stretch.
 #[inline(always)]
 pub fn passes(mutex: usize) -> bool {
     let left_out = is_passed_over(tls(), mutex);
@@ -239,7 +241,7 @@ pub fn passes(mutex: usize) -> bool {
     left_out.is_some()
 }
 
-/// As [`passes`] without counting; returns the counter.
+/// Like [`passes`], but without counting; returns the counter.
 #[inline(always)]
 fn is_passed_over(tls: &Tls, mutex: usize) -> Option<&'static AtomicU64> {
     let control = tls.control.get() as *const AtomicU64;
@@ -301,7 +303,7 @@ pub fn begin(operation: SyncOperation, object: usize, second: u64, caller: usize
     }
     let number = (before & !0xff).wrapping_add(0x100);
     phase.store(number | Phase::Filling as u64, Ordering::Relaxed);
-    // From here on a signal handler restores the words that it finds.
+    // From here on, a signal handler restores the words that it finds.
     fence(Ordering::Release);
     own.word(RingWord::OBJECT).store(object as u64, Ordering::Relaxed);
     own.word(RingWord::SECOND).store(second, Ordering::Relaxed);
@@ -315,7 +317,7 @@ pub fn begin(operation: SyncOperation, object: usize, second: u64, caller: usize
     begun
 }
 
-/// Counts an operation that is left out; `false`: it must be recorded all the same.
+/// Counts an operation that is not recorded on purpose. `false`: it must be recorded all the same.
 #[inline(never)]
 fn leaves_out(own: &Own, mutex: usize) -> bool {
     if !process::has_one_thread() || !mutex::is_private(mutex) {
@@ -355,7 +357,7 @@ fn measure_left_out(own: &Own, mutex: usize) {
     own.word(RingWord::LEFT_OUT_PS).store(each_ps, Ordering::Relaxed);
 }
 
-/// Saves the operation that this one interrupts, unless that was left without an end: then its frame is gone.
+/// Saves the operation that this one interrupts, unless that operation was left without an end: then its frame is gone.
 #[cold]
 #[inline(never)]
 fn save(own: &Own, phase: u64, frame: u64, begun: &mut Begun) {

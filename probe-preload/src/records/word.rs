@@ -22,7 +22,7 @@ pub fn add_one(word: &AtomicU64) -> u64 {
     word.fetch_add(1, Ordering::Relaxed)
 }
 
-/// As [`add_one`], if the previous value is not needed: a third of its cost.
+/// Like [`add_one`], if the previous value is not needed; it takes a third of the time.
 #[inline(always)]
 pub fn count(word: &AtomicU64) {
     #[cfg(target_arch = "x86_64")]

@@ -6,7 +6,7 @@ use crate::system;
 /// Bytes read at once: few enough to be cleared and moved without calls of memset and memcpy.
 const WINDOW: usize = 64;
 
-/// The memory cannot be read, or not in this way. The call is then left to the kernel.
+/// The memory cannot be read, at least not in this way. The call is then passed on to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unreadable;
 
@@ -24,7 +24,7 @@ impl Window {
 
     fn byte(&mut self, address: usize) -> Result<u8, Unreadable> {
         if address.wrapping_sub(self.start) >= self.length {
-            // Not beyond the end of a page, since the next page may not be mapped.
+            // Reading stops at the end of a page, since the next page may not be mapped.
             let room = (system::PAGE - address % system::PAGE).min(WINDOW);
             self.start = address;
             self.length = self.held.get_mut(..room).map_or(0, |held| system::read_own(address, held));

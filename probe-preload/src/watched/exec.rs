@@ -34,12 +34,12 @@ fn has_end(name: &[u8]) -> bool {
 struct Name<'a> {
     /// Its address and length.
     place: (usize, usize),
-    /// The name itself, NUL-ended; empty if it is too long to be the library's.
+    /// The name, ended by NUL; empty if it is too long to be the library's name.
     text: &'a [u8],
     is_ours: bool,
 }
 
-/// Reads the names in `LD_PRELOAD`, one after the other; returns the place of the NUL after them.
+/// Reads the names in `LD_PRELOAD`, one after the other. Returns the place of the NUL that ends them.
 fn each_name(memory: &mut Memory, list: usize, mut take: impl FnMut(&Name<'_>)) -> Result<usize, Unreadable> {
     // Longer than the library's path, and small enough to be cleared without a call of memset.
     let mut name = [0u8; 128];
@@ -72,7 +72,7 @@ fn refuses(memory: &mut Memory, path: usize) -> Result<bool, Unreadable> {
     if path == 0 {
         return Ok(false);
     }
-    // A name without a slash is searched for in PATH, so its file is unknown.
+    // A name without a slash is searched for in PATH, so its file is not known.
     for at in 0.. {
         match memory.byte(path.wrapping_add(at))? {
             0 => return Ok(false),
@@ -86,14 +86,14 @@ fn refuses(memory: &mut Memory, path: usize) -> Result<bool, Unreadable> {
 /// The environment to start a program with; `path`: its file, if that is known. An environment that cannot be read is
 /// passed on unchanged, and the kernel returns the error.
 fn environment(list: List, path: *const c_char) -> List {
-    // A filter may forbid the system calls for it.
+    // A filter may forbid the system calls that this needs.
     if list.is_null() || seccomp::is_filtered() {
         return list;
     }
     changed(list as usize, path as usize).ok().flatten().unwrap_or(list)
 }
 
-/// Another environment, if one is needed.
+/// A changed environment, if one is needed.
 fn changed(list: usize, path: usize) -> Result<Option<List>, Unreadable> {
     let mut memory = Memory::new();
     let Some(preload) = memory.find(list, PRELOAD)? else { return Ok(None) };
@@ -108,7 +108,7 @@ fn changed(list: usize, path: usize) -> Result<Option<List>, Unreadable> {
     without(&mut memory, list, preload, end.wrapping_sub(preload))
 }
 
-/// Memory that is filled from its beginning, never beyond its end.
+/// Memory that is filled from its beginning, and never beyond its end.
 struct Filling {
     at: *mut u8,
     left: usize,
@@ -130,7 +130,7 @@ impl Filling {
     }
 }
 
-/// The same environment without the library, in new memory. This is never freed: the program for which it is made
+/// The same environment without the library, in new memory. The memory is never freed: the program for which it is made
 /// replaces this one.
 fn without(
     memory: &mut Memory,
@@ -142,8 +142,8 @@ fn without(
     while memory.entry(list, count)? != 0 {
         count += 1;
     }
-    // The memory is all 0, so unwritten parts end the list and the text. Another thread may make either longer
-    // meanwhile; then the excess is left out.
+    // The memory is all 0, so unwritten parts end the list and the text. Another thread may make either longer in the
+    // meantime; then the excess is omitted.
     let (pointers, text) = (count * size_of::<usize>(), PRELOAD.len() + length);
     let bytes = (pointers + size_of::<usize>() + text + 1).next_multiple_of(system::PAGE);
     let Some(new) = system::map_private(bytes) else { return Ok(None) };
@@ -152,7 +152,7 @@ fn without(
     PRELOAD.iter().for_each(|&byte| filling.put(byte));
     let mut others = 0;
     let mut kept = Ok(());
-    // A second reader, since `memory` is reading the names meanwhile.
+    // This needs a second reader, since `memory` is reading the names at the same time.
     let mut again = Memory::new();
     each_name(memory, preload, |name| {
         if name.is_ours {
@@ -192,7 +192,7 @@ fn without(
     Ok(Some(new.cast_const().cast()))
 }
 
-/// Replaces the program's own environment by one without the library, if needed.
+/// Replaces the program's own environment by one without the library, if that is needed.
 fn change_own(path: *const c_char) {
     let Some(place) = real::environment_place() else { return };
     // SAFETY: libc's variable `environ`, a pointer.
@@ -315,7 +315,7 @@ mod tests {
             .collect()
     }
 
-    /// With a library that is gone, every readable environment would be changed.
+    /// If a library were missing, every readable environment would be changed.
     #[test]
     fn an_environment_that_the_kernel_would_refuse_is_passed_on_unchanged() {
         let bad = 8 as *const c_char;

@@ -1,7 +1,7 @@
 //! Examines a program's file before it is started: whether this library can be loaded into the program.
 //!
-//! It uses a few system calls and no memory of its own, since it may run in a child of `vfork`. Numbers in the file
-//! are not trusted.
+//! The code uses a few system calls and no memory of its own, since it may run in a child of `vfork`. Numbers in the
+//! file are not trusted.
 
 use crate::system::Open;
 use core::ffi::c_char;
@@ -13,10 +13,10 @@ const MACHINE: u64 = 62;
 #[cfg(target_arch = "aarch64")]
 const MACHINE: u64 = 183;
 
-/// The runtimes of sanitizers check whether they are the first library, and end the program if not.
+/// Names of the runtimes of sanitizers, which check whether they are the first library, and otherwise end the program.
 const INSIST: [&[u8]; 5] = [b"libasan.so", b"libtsan.so", b"liblsan.so", b"libhwasan.so", b"libclang_rt."];
 
-/// Most segments, and most entries of the dynamic section, that are examined.
+/// Largest number of segments, and of entries of the dynamic section, that are examined.
 const MOST_SEGMENTS: u64 = 64;
 const MOST_ENTRIES: u64 = 256;
 
@@ -103,7 +103,7 @@ fn number(bytes: &[u8], at: usize, size: usize) -> u64 {
     digits.fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-/// Compares byte by byte, or the compiler makes a call of libc's out of it.
+/// Compares byte by byte; otherwise the compiler would make a call of libc from the comparison.
 fn begins(bytes: &[u8], with: &[u8]) -> bool {
     bytes.len() >= with.len() && bytes.iter().zip(with).all(|(a, b)| core::hint::black_box(a) == b)
 }
@@ -139,7 +139,7 @@ mod tests {
         std::fs::remove_dir_all(folder).expect("removed");
     }
 
-    /// For any numbers in the headers there is an answer.
+    /// Whatever numbers the headers contain, there is an answer.
     #[test]
     fn damaged_headers_of_an_executable_never_panic() {
         let path = std::env::temp_dir().join(std::format!("longpole-damaged-{}", std::process::id()));

@@ -1,6 +1,6 @@
-//! Calls that would keep the library from coming up later, or make its memory a burden: it comes up just before them.
-//! A daemon closes unknown descriptors, leaves the root folder, becomes another user or gives up the right to open files
-//! before it does its first synchronization operation.
+//! Calls that would prevent the library from being initialized later, or make its memory a problem: it is initialized
+//! just before such a call. A daemon closes unknown descriptors, leaves the root folder, becomes another user or gives
+//! up the right to open files before it does its first synchronization operation.
 
 use crate::real::{self, Real};
 use crate::watched::watch::watch;
@@ -76,7 +76,7 @@ fn limit_comes(process: u32, resource: u32, limit: usize) {
     }
     let errno = real::errno();
     let mut soft = [0; 8];
-    // If the program's numbers cannot be read, its call will fail.
+    // If the program's numbers cannot be read, the program's call will fail, too.
     if system::read_own(limit, &mut soft) == soft.len() {
         memory::limit_comes(u64::from_ne_bytes(soft));
     }

@@ -16,8 +16,8 @@ use probe_abi::interpose::{RingWord, SharedWord};
 /// The epoch of a silent thread.
 const SILENT: u64 = u64::MAX;
 
-/// A thread of this process has lost the clock. Threads that it starts have lost it, too, but the starter of
-/// a thread is unknown.
+/// Whether a thread of this process has lost the clock. Threads that it starts have lost it, too, but which thread
+/// started a thread is not known.
 static CLOCK_LOST: AtomicBool = AtomicBool::new(false);
 
 /// Whether this thread is silent.
@@ -25,7 +25,7 @@ pub fn is_silent(tls: &Tls) -> bool {
     tls.epoch.get() == SILENT
 }
 
-/// Whether a thread that has no ring yet must be silent from its first operation on.
+/// Whether a thread that has no ring yet must not record anything from its first operation on.
 pub fn is_born_silent(tls: &Tls) -> bool {
     CLOCK_LOST.load(Ordering::Relaxed) && tls.control.get() == 0
 }
@@ -47,9 +47,9 @@ pub fn begin() -> bool {
     true
 }
 
-/// As [`begin`], for a thread that has nothing to record.
+/// Like [`begin`], for a thread that has nothing to record.
 pub fn falls_silent(tls: &Tls) {
-    // A signal handler in between counts its operations wherever the control block is known.
+    // A signal handler that comes in between counts its operations wherever the control block is known.
     tls.epoch.set(SILENT);
     compiler_fence(Ordering::SeqCst);
     tls.ring.set(tls.control.get());
@@ -66,7 +66,7 @@ pub fn end() {
     let control = tls.ring.get();
     let ring = process::shared().and_then(|shared| shared.ring_of(control));
     let Some(ring) = ring else {
-        // The thread has had no ring: it looks for one, in the process that this is now.
+        // The thread has had no ring: it searches for one, in its present process.
         tls.ring.set(0);
         tls.epoch.set(0);
         return;
@@ -78,7 +78,7 @@ pub fn end() {
     tls.epoch.set(process::epoch_of((tls.ids.get() >> 32) as u32));
 }
 
-/// Counts one operation that is not recorded.
+/// Counts an operation that is not recorded.
 pub fn count_one(tls: &Tls) {
     let control = match tls.control.get() {
         0 => tls.ring.get(),

@@ -27,7 +27,7 @@ pub fn is_filtered() -> bool {
 
 /// To be called when a filter is about to be installed: makes the necessary system calls before that.
 fn comes() {
-    // This thread takes its ring, for which its number is needed.
+    // This thread takes its ring now, because that needs the thread's number.
     ring::prepare();
     if FILTERED.swap(true, Ordering::Relaxed) {
         return;
@@ -63,11 +63,11 @@ const SYS_PRCTL: u32 = 167;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Threat {
     None,
-    /// System calls of this process may end it from now on.
+    /// From now on, system calls of this process may end it.
     Filter,
     /// System calls, and reading the clock, may end this thread from now on.
     Strict,
-    /// Reading the clock may end this thread, and threads that it starts, from now on.
+    /// From now on, reading the clock may end this thread, and threads that it starts.
     NoClock,
     /// This thread may read the clock again.
     Clock,
@@ -155,7 +155,7 @@ extern "C" fn syscall(number: usize, a: usize, b: usize, c: usize, d: usize, e: 
     change(of_syscall(number as u32, [a, b]), || real(number, a, b, c, d, e))
 }
 
-/// Looks up both originals, before a first call in a signal handler, or between vfork and exec.
+/// Looks up the two original functions, before a first call in a signal handler, or between vfork and exec.
 pub fn find() {
     PRCTL.find();
     BEHIND_SYSCALL.store(SYSCALL.get(), Ordering::Relaxed);

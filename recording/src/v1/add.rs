@@ -8,8 +8,8 @@ use super::{cut, stacks};
 use engine::event::Facts;
 use std::io::{self, Read, Write};
 
-/// Copies a whole session from `from` to `to` and adds as many of the facts as there is room for; returns the number of the
-/// others. The session has been read before, so any damage is an error here.
+/// Copies a complete session from `from` to `to`, and adds as many of the facts as there is room for. Returns the
+/// number of facts that were not added. The session has been read before, so any damage is an error here.
 pub fn add_facts(mut from: impl Read, to: impl Write, facts: &Facts, limits: FileLimits) -> io::Result<u64> {
     let mut head = [0u8; FileHeader::BYTES];
     from.read_exact(&mut head)?;
@@ -22,7 +22,7 @@ pub fn add_facts(mut from: impl Read, to: impl Write, facts: &Facts, limits: Fil
         }
         copy.chunk(&header, &payload)?;
         let (items, bytes) = (header.items as usize, u64::from(header.raw_bytes));
-        // The existing facts stay, even if they take more room than there is.
+        // The existing facts stay, even if they take more room than the limits allow.
         match ChunkKind::from_number(header.kind) {
             Some(ChunkKind::Facts) => room.count_facts(items, bytes),
             Some(ChunkKind::Notes) => room.count_notes(items, bytes),

@@ -1,15 +1,16 @@
-//! The state that a recording needs from the time before its start: facts, which functions have probes, and stacks that later
-//! samples may refer to.
+//! The state that a part of a recording needs from the time before its start: facts, which functions have probes, and
+//! stacks to which later samples may refer.
 
 use super::merge::Merger;
 use super::{FileLimits, stacks};
 use engine::event::{Facts, Note, NoteKind, STACKS_AT_ONCE};
 use std::collections::VecDeque;
 
-/// Most facts of one kind that are kept, the newest. Programs make some kinds without end, such as names of generated code.
+/// Largest number of facts of one kind that are kept; the newest ones are kept. Programs produce some kinds without
+/// end, such as names of generated code.
 const MOST_OF_A_KIND: usize = 1 << 17;
 
-/// Most notes that are kept, stacks not included.
+/// Largest number of notes that are kept, not counting stacks.
 const MOST_NOTES: usize = 1 << 16;
 
 /// Memory of a note that is no stack, bytes: most have no list.
@@ -20,7 +21,7 @@ const NOTE_BYTES: u64 = 128;
 pub struct Carried {
     facts: Merger,
     notes: VecDeque<Note>,
-    /// Stacks and notes about them, oldest first.
+    /// Stacks and notes about stacks, oldest first.
     stacks: VecDeque<Note>,
     /// The highest number of a stack so far.
     latest_stack: u32,
@@ -31,7 +32,7 @@ impl Carried {
     /// Adds facts, without [`Facts::end`].
     pub fn facts(&mut self, more: &Facts) {
         let all = Facts { end: None, ..more.clone() };
-        // Beyond the limit of a file new facts are omitted, as they would be in the file.
+        // Beyond the limit of a file, new facts are omitted, as they would be in the file.
         let _ = self.facts.add(all, FileLimits::FILE.facts);
         let facts = self.facts.facts();
         let longest = facts.mappings.len().max(facts.code.len()).max(facts.addresses.len());
@@ -118,13 +119,13 @@ impl Carried {
                 seen.processes.clone()
             },
             threads: seen.threads.clone(),
-            // A command is released once, at the start of the whole recording.
+            // A command is released only once, at the start of the complete recording.
             launched: facts.launched.filter(|_| !is_later),
             ..facts.clone()
         }
     }
 
-    /// The notes of such a recording up to its end.
+    /// The notes of a recording that begins here, up to its end.
     pub fn notes(&self, end_ns: u64) -> impl Iterator<Item = &Note> {
         self.stacks.iter().chain(self.notes.iter().filter(move |note| note.time_ns <= end_ns))
     }

@@ -1,17 +1,17 @@
-//! A chunk's header, and packing its payload.
+//! The header of a chunk, and the packing of its payload.
 
 use std::io;
 
 /// The start of every chunk; a reader searches for it after damage.
 pub const CHUNK_MAGIC: [u8; 4] = *b"LPck";
 
-/// Most bytes of a payload, stored or raw.
+/// Largest size of a payload, stored or raw, bytes.
 pub const MOST_BYTES: u32 = 16 << 20;
 
-/// The same for a draft, which has room for any chunk with its header and the chunks before it.
+/// Largest size of a draft's payload, bytes. It has room for any chunk with its header, and for the chunks before it.
 pub const MOST_DRAFT_BYTES: u32 = 2 * MOST_BYTES;
 
-/// Most records in one chunk of events.
+/// Largest number of records in one chunk of events.
 pub const MOST_RECORDS: u32 = 1 << 16;
 
 /// Largest ratio of raw to packed bytes. Payloads beyond it are stored plain, so that a small file cannot claim much memory.
@@ -177,7 +177,7 @@ pub struct Packed {
 }
 
 impl Packed {
-    /// A payload that is stored as it is.
+    /// A payload that is stored unpacked.
     pub fn plain(raw: Vec<u8>) -> Packed {
         Packed { flags: 0, raw_bytes: raw.len(), bytes: raw }
     }
@@ -189,7 +189,7 @@ impl Packer {
         Ok(Packer { zstd: zstd::bulk::Compressor::new(1)? })
     }
 
-    /// Packs a payload if that makes it smaller and stays within [`MOST_RATIO`]; else leaves it plain.
+    /// Packs a payload if that makes it smaller and the ratio stays within [`MOST_RATIO`]; else leaves it unpacked.
     pub fn pack(&mut self, raw: Vec<u8>) -> io::Result<Packed> {
         let packed = self.zstd.compress(&raw)?;
         let helps = packed.len() < raw.len();

@@ -1,5 +1,5 @@
-//! Copies whole chunks from file to file without unpacking: their content does not depend on their place. The copy gets an
-//! index of its own.
+//! Copies complete chunks from file to file without unpacking: their content does not depend on their place. The copy
+//! gets an index of its own.
 
 use super::chunk::{ChunkHeader, ChunkKind, Packed, Packer};
 use super::header::FileHeader;

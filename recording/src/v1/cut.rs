@@ -12,7 +12,7 @@ use std::io;
 /// Longest name, bytes; longer ones are cut. Names come from the target and must not break the recording.
 const MOST_NAME_BYTES: usize = 1024;
 
-/// Most threads and pending operations of an end that is written without parts.
+/// Largest number of threads and pending operations in an end of a recording that is written without parts.
 const MOST_WHOLE: usize = 1 << 12;
 
 /// Writes a chunk: its number of entries and its JSON.
@@ -76,7 +76,7 @@ pub fn facts(facts: &Facts, room: &mut Room, put: Put<'_>) -> io::Result<u64> {
     cutter.finish()
 }
 
-/// The facts that are no lists, without absent ones.
+/// The facts that are not lists, without absent ones.
 fn single_facts(single: &Facts) -> serde_json::Result<serde_json::Map<String, serde_json::Value>> {
     let mut object = match serde_json::to_value(single)? {
         serde_json::Value::Object(object) if *single != Facts::default() => object,
@@ -216,7 +216,7 @@ mod tests {
         FunctionFact { id, name: name.into(), ..FunctionFact::default() }
     }
 
-    /// The chunks, and the number of entries left out.
+    /// The chunks, and the number of entries that did not fit.
     fn cut(all: &Facts, limits: FileLimits) -> (Vec<Facts>, u64) {
         let (mut room, mut chunks, mut bytes) = (Room::of(limits), Vec::new(), 0);
         let left_out = facts(all, &mut room, &mut |entries, json| {

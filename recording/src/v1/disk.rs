@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io::{self, Cursor};
 use std::os::unix::fs::{FileExt, MetadataExt};
 
-/// A file that is written from its first byte on.
+/// A file that is written from its first byte.
 pub trait Disk {
-    /// Writes all of the bytes at this place, over existing ones.
+    /// Writes all of the bytes at offset `at`, over existing ones.
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()>;
 
     /// Removes everything from this byte on.

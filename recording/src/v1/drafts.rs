@@ -5,13 +5,14 @@ use super::walk::Walk;
 use std::collections::VecDeque;
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// Most drafts whose payload is read, the last ones first. A writer leaves only a few that are not whole.
+/// Largest number of drafts whose payload is read; the last ones are read first. A writer leaves only a few that are
+/// incomplete.
 const MOST_LOOKED_AT: usize = 16;
 
-/// What lies after the final chunks of a file.
+/// What follows the final chunks of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Behind {
-    /// Nothing that a writer left.
+    /// Nothing that a writer wrote.
     Nothing,
     /// Only drafts of chunks that have been written since, or the beginning of a draft.
     Remains,
@@ -22,7 +23,7 @@ pub enum Behind {
 
 /// Searches the rest of the file once, from `kept` on.
 pub fn find(source: &mut (impl Read + Seek), kept: u64) -> io::Result<Behind> {
-    // The last drafts among those for the furthest place in the file.
+    // The last drafts, of those for the place that is furthest in the file.
     let mut found: VecDeque<(u64, ChunkHeader)> = VecDeque::new();
     let mut remains = false;
     let mut walk = Walk::from(source, kept)?;
@@ -52,7 +53,7 @@ pub fn find(source: &mut (impl Read + Seek), kept: u64) -> io::Result<Behind> {
         if !is_whole {
             continue;
         }
-        // The writer was killed while it wrote these chunks over the first draft: the file has some of them.
+        // The writer was killed while it wrote these chunks over the first draft, so the file has some of them.
         let begin = header.first_ns;
         source.seek(SeekFrom::Start(begin))?;
         let mut there = Vec::new();

@@ -22,7 +22,7 @@ pub struct Contradiction;
 pub struct EventChunk {
     /// Number of records.
     pub records: u32,
-    /// Size of the records as the kernel wrote them, bytes.
+    /// Size of the records in the kernel's form, bytes.
     pub raw_bytes: u64,
     /// Time of the earliest record (`CLOCK_MONOTONIC` nanoseconds).
     pub first_ns: u64,
@@ -50,7 +50,7 @@ impl EventChunk {
         self.payload.len() as u64
     }
 
-    /// Splits the records into those before an instant and the others; each part has any number of chunks.
+    /// Splits the records into those before `at_ns` and all others; each of the two lists has any number of chunks.
     pub(super) fn split(self, at_ns: u64) -> io::Result<(Vec<EventChunk>, Vec<EventChunk>)> {
         if self.last_ns < at_ns {
             return Ok((vec![self], Vec::new()));
@@ -139,7 +139,7 @@ impl EventChunks {
         Ok(if long || self.events.records() >= RECORDS_PER_CHUNK { self.take() } else { None })
     }
 
-    /// A copy of the open chunk, if it has records. The chunk stays open.
+    /// A copy of the open chunk, if it has records. The chunk itself stays open.
     pub fn draft(&self) -> Option<EventChunk> {
         let Open { first_ns, last_ns, raw_bytes, .. } = self.open?;
         let records = self.events.records();

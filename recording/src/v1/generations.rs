@@ -25,16 +25,16 @@ pub trait Shelf {
     /// A file that is being written.
     type Disk: Disk;
 
-    /// Makes the newer file the older one, in place of the former older one; returns a new and empty newer file.
+    /// Makes the newer file the older one, which replaces the former older file. Returns a new and empty newer file.
     fn turn(&mut self) -> io::Result<Self::Disk>;
 
-    /// Reads the older file from its start, and the newer one from this byte on.
+    /// Opens the older file for reading from its start, and the newer file from this byte on.
     fn read(&self, newer_from: u64) -> io::Result<(Box<dyn Read>, Box<dyn Read>)>;
 
-    /// Replaces both files by what `write` writes, under the newer one's name; after an error both stay.
+    /// Replaces both files by a file that `write` writes, under the newer one's name. After an error both files stay.
     fn replace(&mut self, write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>) -> io::Result<()>;
 
-    /// The name of the older file, if there is one.
+    /// Name of the older file, if there is one.
     fn older(&self) -> Option<PathBuf>;
 }
 
@@ -44,28 +44,29 @@ pub struct Generations<S: Shelf> {
     meta: Meta,
     most_bytes: u64,
     carried: Carried,
-    /// `None` between the end of one file and the begin of the next, or after an error there.
+    /// The writer of the newer file; `None` between the end of one file and the beginning of the next, or after an
+    /// error there.
     writer: Option<Writer<Limited<S::Disk>>>,
     newer: Generation,
     older: Option<Generation>,
     /// Losses and costs of the recording so far.
     so_far: SoFar,
-    /// A snapshot at which the newer file ends as soon as the records reach it.
+    /// A snapshot of threads at which the newer file ends as soon as the records reach its time.
     next: Option<Facts>,
 }
 
-/// One of the two files.
+/// One of the two files of a recording.
 #[derive(Clone, Copy, Debug, Default)]
 struct Generation {
-    /// Its size in bytes before its first record. This part repeats what the older file has.
+    /// Size of the file before its first record, bytes. This part repeats content of the older file.
     begin_bytes: u64,
-    /// Start of its time (`CLOCK_MONOTONIC` nanoseconds).
+    /// Start of the file's time (`CLOCK_MONOTONIC` nanoseconds).
     start_ns: u64,
-    /// Whether it is the first file of the recording.
+    /// Whether the file is the first one of the recording.
     is_first: bool,
-    /// Losses and costs of the recording before it began.
+    /// Losses and costs of the recording before the file began.
     before: SoFar,
-    /// Its content, once it has ended.
+    /// Counts of the file's content, once the file has ended.
     summary: SessionSummary,
 }
 
@@ -86,15 +87,15 @@ pub struct Kept {
     pub older: Older,
 }
 
-/// What happened to the older file.
+/// What happened to the older of two files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Older {
-    /// It was joined to the newer one, or there was none.
+    /// It was joined to the newer file, or there was no older file.
     #[default]
     Joined,
-    /// It stays under this name: joining the two has failed.
+    /// It stays under this name, since joining the two files failed.
     Apart(PathBuf),
-    /// It was removed by someone else.
+    /// Another program removed it.
     Removed,
 }
 
@@ -145,7 +146,7 @@ impl<S: Shelf> Generations<S> {
         self.writer()?.note(note)
     }
 
-    /// Adds records that are later than those added before.
+    /// Adds records. They must be later than all that were added before.
     pub fn events(&mut self, chunk: EventChunk) -> io::Result<()> {
         let Some(next) = self.next.take_if(|next| next.start_ns <= chunk.last_ns) else {
             return self.of_this_file(chunk);
@@ -205,7 +206,7 @@ impl<S: Shelf> Generations<S> {
         self.writer.as_ref().map_or(self.newer.summary, Writer::summary)
     }
 
-    /// The name of the older file, if there is one.
+    /// Name of the older file, if there is one.
     pub fn older(&self) -> Option<PathBuf> {
         self.shelf.older()
     }
@@ -240,7 +241,7 @@ impl<S: Shelf> Generations<S> {
         Ok(Kept { summary, is_cut: !older.is_first, older: Older::Joined })
     }
 
-    /// Joins both files.
+    /// Joins the older and the newer file.
     fn join(&mut self, end: WindowEnd, joined: &mut Joined) -> io::Result<()> {
         let (first, second) = self.shelf.read(self.newer.begin_bytes)?;
         let (most_bytes, mut parts) = (self.most_bytes, Some((first, second, end)));
@@ -251,7 +252,7 @@ impl<S: Shelf> Generations<S> {
         })
     }
 
-    /// Ends the newer file and begins the next one with the processes and threads of a snapshot.
+    /// Ends the newer file, and begins the next one with the processes and threads of a snapshot.
     fn turn(&mut self, seen: &Facts) -> io::Result<()> {
         let end = WindowEnd {
             end_ns: seen.start_ns,
@@ -276,7 +277,7 @@ impl<S: Shelf> Generations<S> {
         self.turn(&Facts { start_ns, ..Facts::default() })
     }
 
-    /// Begins a file with these facts, and with the known stacks and probes.
+    /// Begins a file with these facts, and with the stacks and probes that are known.
     fn begin(&mut self, disk: S::Disk, facts: &Facts) -> io::Result<()> {
         let mut writer = Writer::new(Limited::new(disk, self.half_bytes()), &self.meta)?;
         writer.facts(facts)?;
@@ -303,7 +304,7 @@ impl<S: Shelf> Generations<S> {
         self.most_bytes / 2
     }
 
-    /// The size from which on a file has room for its end only, bytes.
+    /// Size of a file from which on there is room only for its end, bytes.
     fn full_bytes(&self) -> u64 {
         self.half_bytes() - self.half_bytes() / 8
     }
@@ -328,7 +329,7 @@ impl<S: Shelf> Generations<S> {
     }
 }
 
-/// Why a file cannot begin.
+/// Error text if a file cannot begin for lack of room.
 const NO_ROOM: &str = "what is known of the program takes half of the size that the file may have";
 
 fn no_file() -> io::Error {

@@ -13,16 +13,17 @@
 use super::chunk::{ChunkHeader, ChunkKind};
 use super::varint::{put, take, unzigzag, zigzag};
 
-/// The last 8 bytes of a whole file.
+/// The last 8 bytes of a complete file.
 const MARK: [u8; 8] = *b"LPindex\n";
 
 /// The last 8 bytes of a part.
 const PART_MARK: [u8; 8] = *b"LPinpart";
 
-/// Most chunks in one part: each takes at most 28 bytes, mostly 10, of the 16 MiB that a chunk may have.
+/// Largest number of chunks in one part of the index: each takes at most 28 bytes, mostly 10, of the 16 MiB that a
+/// chunk may have.
 pub const MOST_ENTRIES: usize = 1 << 18;
 
-/// The index's entry for one chunk.
+/// The entry for one chunk in the index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
     pub kind: u16,
@@ -65,7 +66,8 @@ fn mark_of(kind: ChunkKind) -> &'static [u8; 8] {
     if kind == ChunkKind::IndexPart { &PART_MARK } else { &MARK }
 }
 
-/// A checksum of entries, to compare the index with the chunks that were read before it: neither list has to be kept.
+/// A checksum of entries. It compares the index with the chunks that were read before the index, so that neither list
+/// must be kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fold {
     entries: u64,
@@ -85,7 +87,8 @@ impl Fold {
         self.entries += 1;
     }
 
-    /// The fold of an index's or part's payload, and the offset in it; `None` if it is no index.
+    /// The checksum of the entries in the payload of an index or of its part, and the offset in the payload; `None` if
+    /// it is not an index.
     pub fn of_index(kind: ChunkKind, payload: &[u8]) -> Option<(Fold, u64)> {
         let mut fold = Fold::default();
         let index_offset = decode(kind, payload, |entry| {
@@ -119,7 +122,7 @@ pub fn decode(kind: ChunkKind, payload: &[u8], mut each: impl FnMut(Entry) -> Op
 /// Bytes at the end of an index: its offset and the mark.
 pub const END_BYTES: usize = 16;
 
-/// The offset of the index, from the last bytes of a file; `None` if the file is not whole.
+/// The offset of the index, from the last bytes of a file; `None` if the file is not complete.
 pub fn offset_of(end: &[u8; END_BYTES]) -> Option<u64> {
     let (offset, mark) = end.split_first_chunk::<8>()?;
     (mark == MARK).then(|| u64::from_le_bytes(*offset))

@@ -1,4 +1,4 @@
-//! Joins two files of one recording: the chunks of both, unchanged, without those that the second repeats.
+//! Joins two files of one recording: the chunks of both, unchanged, without the chunks that the second file repeats.
 
 use super::chunk::{ChunkHeader, ChunkKind, Unpacker};
 use super::copy::{Copy, changed, next_chunk};

@@ -9,7 +9,7 @@ const GOOD_BYTES: usize = 1 << 20;
 /// Largest entry, bytes, so that a chunk stays below the limit for chunks. Names are cut long before.
 pub const MOST_ENTRY_BYTES: usize = 8 << 20;
 
-/// An object of lists, or one list alone.
+/// JSON that grows entry by entry: an object of lists, or a single list.
 #[derive(Debug, Default)]
 pub struct Growing {
     json: Vec<u8>,
@@ -66,7 +66,7 @@ impl Growing {
         }
     }
 
-    /// By how many bytes an entry of this size in that list makes the JSON longer.
+    /// Number of bytes by which an entry of this size in that list makes the JSON longer.
     pub fn adds(&self, list: List, entry_bytes: usize) -> usize {
         let with_it = self.json.len() + self.before(list).len() + entry_bytes + list.end().len();
         with_it - self.bytes()
@@ -95,7 +95,7 @@ impl Growing {
         self.entries
     }
 
-    /// Whether it is large enough for a chunk.
+    /// Whether the JSON is large enough for a chunk.
     pub fn is_full(&self) -> bool {
         self.json.len() >= GOOD_BYTES
     }

@@ -1,4 +1,4 @@
-//! All chunks of a whole file, from its index: a part of a long recording can be read without the rest.
+//! All chunks of a complete file, from its index: a part of a long recording can be read without reading all of it.
 
 use super::chunk::{ChunkHeader, ChunkKind, Unpacker};
 use super::columns;
@@ -21,7 +21,7 @@ const HEADER: u64 = ChunkHeader::BYTES as u64;
 /// A chunk of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventsAt {
-    /// Records in it.
+    /// Number of records in the chunk.
     pub records: u32,
     /// Time of the earliest record (`CLOCK_MONOTONIC` nanoseconds).
     pub first_ns: u64,
@@ -29,8 +29,8 @@ pub struct EventsAt {
     pub last_ns: u64,
 }
 
-/// All chunks of a whole file, from its index. Methods return `None` if a chunk is not where the index lists it: then the file
-/// has to be read from its start, as a damaged one.
+/// All chunks of a complete file, from its index. Methods return `None` if a chunk is not where the index lists it:
+/// then the file must be read from its start, like a damaged one.
 pub struct Outline<R> {
     source: R,
     header: FileHeader,
@@ -44,7 +44,7 @@ pub struct Outline<R> {
 }
 
 impl<R: Read + Seek> Outline<R> {
-    /// Reads the index at the end of a file, with all its parts; `None` if it is not whole.
+    /// Reads the index at the end of a file, with all its parts; `None` if the index is not complete.
     pub fn read(
         mut source: R,
         header: FileHeader,
@@ -70,7 +70,7 @@ impl<R: Read + Seek> Outline<R> {
         })
     }
 
-    /// The instants of its snapshots (`CLOCK_MONOTONIC` nanoseconds), in the order of the file.
+    /// Times of the file's snapshots of threads (`CLOCK_MONOTONIC` nanoseconds), in the order of the file.
     pub fn snapshots(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
         self.snapshots.iter().map(|&number| self.entries.get(number).map_or(0, |entry| entry.first_ns))
     }
@@ -80,7 +80,7 @@ impl<R: Read + Seek> Outline<R> {
         self.limits.events
     }
 
-    /// Everything except events and snapshots. [`SessionInfo::events`] counts the events of the whole file.
+    /// Everything except events and snapshots. [`SessionInfo::events`] counts the events of the complete file.
     pub fn without_events(&mut self) -> io::Result<Option<(Recording, SessionInfo)>> {
         let file = (&self.header, self.file_bytes);
         read_without_events(&mut self.source, file, &self.entries, self.limits)
@@ -91,7 +91,7 @@ impl<R: Read + Seek> Outline<R> {
         let Some((entry, payload)) = self.payload(self.events.get(number).copied())? else { return Ok(None) };
         let before = records.len();
         let unknown = columns::decode(&payload, records);
-        // Records of a newer version count as an error: only a reader of the whole file counts and skips them.
+        // Records of a newer version count as an error: only a reader of the complete file counts and skips them.
         let is_whole = unknown == Ok(0) && records.len() - before == entry.items as usize;
         Ok(is_whole.then_some(()))
     }
@@ -149,7 +149,8 @@ fn entries<R: Read + Seek>(
     Ok(Some(parts.into_iter().rev().flatten().collect()))
 }
 
-/// The entries of the index, or of a part of it, that lies there; in the order of the file and all before it.
+/// The entries of the index, or of a part of it, at this offset; they must be in the order of the file and list only
+/// chunks before the index.
 fn part<R: Read + Seek>(
     source: &mut R,
     at: Range<u64>,
@@ -183,7 +184,7 @@ mod tests {
     use super::*;
     use std::io::Cursor;
 
-    /// A file with a part of an index at `at` that lists these entries.
+    /// A file with a part of an index at offset `at` that lists these entries.
     fn listing(at: u64, entries: &[Entry]) -> Cursor<Vec<u8>> {
         let payload = index::encode(ChunkKind::IndexPart, entries, at);
         let header = ChunkHeader::of(ChunkKind::IndexPart, 0, (0, 0), (0, payload.len()), &payload);

@@ -1,4 +1,4 @@
-//! Reads a session up to its last whole chunk.
+//! Reads a session up to its last complete chunk.
 
 use super::chunk::{ChunkHeader, ChunkKind, Unpacker};
 use super::drafts::{self, Behind};
@@ -13,11 +13,11 @@ use engine::event::{Note, PendingOperation, Recording, ThreadFact, WindowEnd};
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::ops::Range;
 
-/// Most bytes after the end of a session that are searched for chunks: a sparse file may have any number.
+/// Largest number of bytes after the end of a session that are searched for chunks: a sparse file may have any number.
 const SEARCHED: u64 = 1 << 30;
 
-/// Reads what follows the file header. `file_bytes` is the size of the whole file. If limits are exceeded, that is damage of
-/// the kind [`DamageKind::TooLarge`].
+/// Reads everything after the file header. `file_bytes` is the size of the complete file. If limits are exceeded, that
+/// is damage of the kind [`DamageKind::TooLarge`].
 pub fn read<R: Read + Seek>(
     source: R,
     header: &FileHeader,
@@ -32,8 +32,8 @@ pub fn read<R: Read + Seek>(
     Ok(reader.contents.finish(damage))
 }
 
-/// Reads the chunks that a whole file's index lists, without events, snapshots and the index itself. `None` if a chunk is not
-/// where the index lists it.
+/// Reads the chunks that the index of a complete file lists, without events, snapshots and the index itself. `None` if
+/// a chunk is not where the index lists it.
 pub fn read_without_events<R: Read + Seek>(
     source: R,
     (header, file_bytes): (&FileHeader, u64),
@@ -86,7 +86,7 @@ fn header_bytes(source: &mut impl Read) -> io::Result<Option<[u8; ChunkHeader::B
     }
 }
 
-/// The unpacked payload of one chunk; `None` if it is not the listed one or is damaged.
+/// The unpacked payload of one chunk; `None` if the chunk is not the listed one or is damaged.
 pub fn payload<R: Read + Seek>(
     source: &mut R,
     entry: &Entry,
@@ -112,7 +112,7 @@ struct Reader<R> {
 
 enum Step {
     Next,
-    /// There is nothing more to read; `None`: the session is whole.
+    /// There is nothing more to read; `None`: the session is complete.
     Stop(Option<DamageKind>),
 }
 
@@ -193,7 +193,7 @@ impl<R: Read + Seek> Reader<R> {
         self.chunks().map(|_| ())
     }
 
-    /// Reads all good chunks; returns why there are no more, or `None` if the session is whole.
+    /// Reads all good chunks. Returns why there are no more, or `None` if the session is complete.
     fn chunks(&mut self) -> io::Result<Option<DamageKind>> {
         loop {
             match self.chunk()? {
@@ -228,7 +228,7 @@ impl<R: Read + Seek> Reader<R> {
         let mut stored = Vec::with_capacity(header.stored_bytes as usize);
         self.source.by_ref().take(stored_bytes).read_to_end(&mut stored)?;
         if stored.len() as u64 != stored_bytes {
-            // The file shrank while it was read.
+            // The file became shorter while it was read.
             return Ok(Step::Stop(Some(DamageKind::Cut {
                 missing_bytes: stored_bytes - stored.len() as u64,
             })));
@@ -290,7 +290,7 @@ impl<R: Read + Seek> Reader<R> {
         }
         let mut first = self.at;
         if matches!(damage.kind, DamageKind::Corrupt { .. }) {
-            // The damaged chunk does not count as whole.
+            // The damaged chunk does not count as a complete one.
             first += 1;
         }
         let mut walk = Walk::from(&mut self.source, first)?;
@@ -309,7 +309,7 @@ impl<R: Read + Seek> Reader<R> {
     }
 }
 
-/// What has been read so far.
+/// The content of the file that has been read so far.
 #[derive(Default)]
 struct Contents {
     recording: Recording,
@@ -324,12 +324,12 @@ struct Contents {
     stacks: bool,
     /// Indices of the last chunk's stacks among the notes.
     last_stacks: Range<usize>,
-    /// Whether the index has been read, so that the session is whole.
+    /// Whether the index has been read, so that the session is complete.
     indexed: bool,
 }
 
 impl Contents {
-    /// Whether there is room for what a chunk holds, by its header.
+    /// Whether there is room for the content of a chunk, judged by its header.
     fn has_room(&mut self, kind: Option<ChunkKind>, header: &ChunkHeader) -> bool {
         let bytes = u64::from(header.raw_bytes);
         match kind {
@@ -348,7 +348,7 @@ impl Contents {
         match kind {
             ChunkKind::Meta => {
                 let meta = serde_json::from_slice(payload).map_err(|_| NO_JSON)?;
-                // Only the first one counts.
+                // If there are several such chunks, only the first one counts.
                 self.info.meta.get_or_insert(meta);
             }
             ChunkKind::Facts => {
@@ -383,8 +383,8 @@ impl Contents {
                     return Err("a chunk of cut stacks does not decode");
                 }
             }
-            // Stacks are added where the room for them is known. Drafts are read after the last chunk. Snapshots are not needed
-            // by a reader that begins at the start.
+            // Stacks are added where the room for them is known. Drafts are read after the last chunk. A reader that
+            // begins at the start needs no snapshots.
             ChunkKind::Stacks | ChunkKind::Draft | ChunkKind::Snapshot => {}
             ChunkKind::EndPart => {
                 let WindowEnd { threads, pending, .. } =
@@ -429,7 +429,7 @@ impl Contents {
     fn finish(self, damage: Option<Damage>) -> (Recording, SessionInfo) {
         let mut recording = self.recording;
         if self.stacks {
-            // Stacks come in chunks of their own, so they have to be sorted in.
+            // Stacks come in chunks of their own, so they must be sorted among the notes.
             recording.notes.sort_by_key(|note| note.time_ns);
         }
         let end = recording.facts.end.take();

@@ -1,7 +1,7 @@
-//! The last stretch of a recording in memory, packed as in a file, until it is saved as one.
+//! The last stretch of a recording in memory, packed as in a file, until it is saved as a file.
 //!
-//! It can begin at any snapshot of the threads, as a recording begins when it attaches. When the ring is saved, the records
-//! between the last snapshot before the wanted start and that start are unpacked and turned into facts.
+//! It can begin at any snapshot of the threads, as a recording begins when it attaches. When the ring is saved, the
+//! records between the last snapshot before the wanted start and that start are unpacked and turned into facts.
 
 use super::carried::Carried;
 use super::chunk::{Packer, Unpacker};
@@ -14,7 +14,7 @@ use probe_abi::Record;
 use std::collections::VecDeque;
 use std::io;
 
-/// When the ring is too long by more than this (ns), its start moves without a snapshot: reading /proc may fail.
+/// If the ring is too long by more than this (ns), its start moves without a snapshot, since reading /proc may fail.
 const LONGEST_WITHOUT_SNAPSHOT_NS: u64 = 30_000_000_000;
 
 /// Memory of a thread in a snapshot, bytes.
@@ -25,14 +25,14 @@ pub struct Ring {
     span_ns: u64,
     most_bytes: u64,
     carried: Carried,
-    /// Snapshots at which it can begin, in order of time; never empty.
+    /// Snapshots at which the ring can begin, in order of time; never empty.
     beginnings: VecDeque<Beginning>,
-    /// In order of time; the first ones may have records from before the first beginning.
+    /// Chunks in order of time; the first ones may contain records from before the first beginning.
     chunks: VecDeque<PackedEvents>,
     chunk_bytes: u64,
     /// Time of the latest record.
     latest_ns: u64,
-    /// Where the start had to move for lack of room, if it had to.
+    /// Time to which the start had to move for lack of room; `None` if it did not have to.
     cut_to_ns: Option<u64>,
     packer: Packer,
 }
@@ -72,7 +72,7 @@ impl Ring {
         self.carried.note(note);
     }
 
-    /// Adds records that are later than those added before, and removes what is too old.
+    /// Adds records, which must be later than all that were added before, and removes records that are too old.
     pub fn events(&mut self, chunk: EventChunk) -> io::Result<()> {
         self.latest_ns = self.latest_ns.max(chunk.last_ns);
         let chunk = chunk.pack(&mut self.packer)?;
@@ -89,7 +89,7 @@ impl Ring {
         }
     }
 
-    /// Where the ring begins if it ends at `end_ns`.
+    /// Time at which the ring begins if it ends at `end_ns`.
     pub fn start_ns(&self, end_ns: u64) -> u64 {
         end_ns.saturating_sub(self.span_ns).max(self.first_ns())
     }
@@ -135,7 +135,7 @@ impl Ring {
         writer.finish(end)
     }
 
-    /// The earliest instant at which it can begin, ns.
+    /// The earliest time at which the ring can begin, ns.
     fn first_ns(&self) -> u64 {
         self.beginnings.front().map_or(0, |beginning| beginning.seen.start_ns)
     }
@@ -216,13 +216,13 @@ impl Ring {
     }
 }
 
-/// How a saved ring begins.
+/// How a ring begins when it is saved.
 #[derive(Default)]
 struct Begin {
     facts: Facts,
-    /// Records from the start on in chunks that also have earlier ones.
+    /// Records from the start on that are in chunks with earlier records, too.
     records: Vec<Record>,
-    /// Number of chunks before those that can be copied to the file as they are.
+    /// Number of chunks that precede those which can be copied to the file unchanged.
     chunks: usize,
 }
 

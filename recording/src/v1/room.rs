@@ -1,5 +1,5 @@
-//! Limits on the content of one file. The reader takes no more, so it needs bounded memory for any file; the writer counts in
-//! the same way and omits the excess.
+//! Limits on the content of one file. The reader reads no more than that, so it needs a limited amount of memory for
+//! any file. The writer counts in the same way, and omits what exceeds the limits.
 
 /// The most that a file may hold.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +39,7 @@ impl Default for FileLimits {
     }
 }
 
-/// The content of a file so far, and its limits.
+/// How much content a file has so far, and its limits.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Room {
     limits: FileLimits,
@@ -66,7 +66,7 @@ impl Room {
         self.limits.bytes.saturating_sub(self.bytes)
     }
 
-    /// Counts facts with this many bytes of JSON, whether there is room for them or not.
+    /// Counts facts with this number of bytes of JSON, whether there is room for them or not.
     pub fn count_facts(&mut self, entries: usize, bytes: u64) {
         self.facts = self.facts.saturating_add(entries);
         self.bytes = self.bytes.saturating_add(bytes);
@@ -84,13 +84,14 @@ impl Room {
         take((&mut self.facts, entries, limits.facts), (&mut self.bytes, bytes, limits.bytes))
     }
 
-    /// The same for notes with this many bytes of JSON, or stacks with this many bytes of memory.
+    /// Counts notes with this number of bytes of JSON, or stacks with this number of bytes of memory, if there is room
+    /// for them; returns whether there was.
     pub fn take_notes(&mut self, notes: usize, bytes: u64) -> bool {
         let limits = self.limits;
         take((&mut self.notes, notes, limits.notes), (&mut self.bytes, bytes, limits.bytes))
     }
 
-    /// The same for threads and pending operations in parts of the end.
+    /// Counts threads and pending operations in parts of the end, if there is room for them; returns whether there was.
     pub fn take_end(&mut self, entries: usize, bytes: u64) -> bool {
         let limits = self.limits;
         take(
@@ -100,7 +101,7 @@ impl Room {
     }
 }
 
-/// Adds to both counts if both stay within their limits, else to none. Each is given as count, addition, limit.
+/// Adds to both counts if both stay within their limits, else to neither. Each tuple is count, addition, limit.
 fn take(entries: (&mut usize, usize, usize), bytes: (&mut u64, u64, u64)) -> bool {
     let ((entries, more, most), (bytes, more_bytes, most_bytes)) = (entries, bytes);
     let all = entries.saturating_add(more);

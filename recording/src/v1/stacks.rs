@@ -14,7 +14,7 @@
 use super::varint::{put, take, unzigzag, zigzag};
 use engine::event::{MOST_FRAMES, Note, NoteKind};
 
-/// Why a payload cannot be decoded.
+/// Why a payload of stacks cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoStacks {
     /// No encoder makes such bytes.
@@ -23,7 +23,7 @@ pub enum NoStacks {
     TooLarge,
 }
 
-/// Memory of a stack without its frames, bytes.
+/// Memory of a stack in addition to its frames, bytes.
 const EACH: u64 = 64;
 
 /// Memory of a stack with this number of frames, bytes.
@@ -31,7 +31,7 @@ pub fn memory(frames: usize) -> u64 {
     EACH + 8 * frames.min(MOST_FRAMES) as u64
 }
 
-/// The values of the last stack, from which the next one's are predicted.
+/// The values of the last stack, from which those of the next one are predicted.
 #[derive(Default)]
 struct Last {
     time_ns: u64,
@@ -56,9 +56,9 @@ pub struct Encoder {
 pub struct Cut {
     /// Their number.
     pub stacks: u32,
-    /// Index of the stack after the last of them.
+    /// Index of the stack after the last cut one.
     behind: u32,
-    /// The payload of the chunk that lists them; see the module's documentation.
+    /// The payload of the chunk that lists the cut stacks; see the module's documentation.
     pub payload: Vec<u8>,
 }
 
@@ -76,7 +76,7 @@ pub struct Packed {
 }
 
 impl Encoder {
-    /// Adds a stack, with at most [`MOST_FRAMES`] of its innermost frames.
+    /// Adds a stack with at most [`MOST_FRAMES`] frames, the innermost ones.
     pub fn push(&mut self, time_ns: u64, (id, pid): (u32, u32), frames: &[u64], is_cut: bool) {
         let near = |payload: &mut Vec<u8>, last: u64, value: u64| {
             put(payload, zigzag(value.wrapping_sub(last)));
@@ -140,7 +140,7 @@ pub fn mark_cut(mut payload: &[u8], stacks: &mut [Note]) -> Option<u32> {
     Some(marked)
 }
 
-/// The stacks of a payload as notes, and their memory in bytes, which may be at most `room`.
+/// Decodes the stacks of a payload as notes. Also returns their memory in bytes, which may be at most `room`.
 pub fn decode(mut payload: &[u8], room: u64) -> Result<(Vec<Note>, u64), NoStacks> {
     let rest = &mut payload;
     let mut last = Last::default();

@@ -69,7 +69,7 @@ impl<D: Disk> Tail<D> {
             }
             self.put(self.kept, chunks)?;
         } else {
-            // Part of the new chunks before part of an old draft would look like damage.
+            // If some bytes of new chunks preceded some bytes of an old draft, that would look like damage.
             self.end()?;
             if let Err(error) = self.put(self.kept, chunks) {
                 self.cut(self.kept);
@@ -101,7 +101,7 @@ impl<D: Disk> Tail<D> {
         Ok(())
     }
 
-    /// Writes with one call, so that mostly all of it or nothing is written.
+    /// Writes with one call, so that in most cases either all bytes or none are written.
     fn put(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
         self.reach = self.reach.max(at.saturating_add(bytes.len() as u64));
         self.disk.write_at(at, bytes)

@@ -1,4 +1,4 @@
-//! Searches for chunks where no start of one is known: after damage, and among drafts.
+//! Searches for chunks where no start of a chunk is known: after damage, and among drafts.
 
 use super::chunk::{CHUNK_MAGIC, ChunkHeader};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -6,7 +6,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 /// Bytes read at once.
 const STEP: u64 = 1 << 16;
 
-/// Searches forward only, so that its time is proportional to the size of the file, whatever it contains.
+/// Searches only forward, so the time is proportional to the size of the file, whatever the file contains.
 pub struct Walk<'a, R> {
     source: &'a mut R,
     /// `window[next..]`, at `window_at + next` in the file, has not been searched yet.
@@ -22,8 +22,8 @@ impl<'a, R: Read + Seek> Walk<'a, R> {
         Ok(Walk { source, window: Vec::new(), window_at: at, next: 0 })
     }
 
-    /// The next header and its offset; `None` at the end of the file. The search goes on one byte later: bytes inside a chunk
-    /// may look like a header.
+    /// The next header and its offset; `None` at the end of the file. The next search continues one byte later, since
+    /// bytes inside a chunk may look like a header.
     pub fn header(&mut self) -> io::Result<Option<(u64, ChunkHeader)>> {
         loop {
             let left = self.window.get(self.next..).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Writes a session while it is recorded.
+//! Writes a session file during recording.
 
 use super::chunk::{ChunkHeader, ChunkKind, MOST_BYTES, Packed, Packer};
 use super::disk::Disk;
@@ -22,7 +22,7 @@ const NOTES_PER_CHUNK: u32 = 64;
 /// Bytes of stacks per chunk.
 const STACK_BYTES: usize = 256 << 10;
 
-/// Most bytes of whole chunks that wait for a chunk of events.
+/// Largest size of complete chunks that wait for a chunk of events, bytes.
 const MOST_HELD: usize = 1 << 20;
 
 /// The content of a session.
@@ -32,7 +32,7 @@ pub struct SessionSummary {
     pub bytes: u64,
     /// Records written.
     pub events: u64,
-    /// Size of the records as the kernel wrote them, bytes.
+    /// Size of the records in the kernel's form, bytes.
     pub raw_bytes: u64,
     /// Chunks written.
     pub chunks: u64,
@@ -44,23 +44,23 @@ pub struct SessionSummary {
     pub left_out: LeftOut,
 }
 
-/// Appends chunks to a file, and after them drafts of chunks that are not yet full: see [`super::tail`]. After an error every
-/// further call fails, and what was written before stays readable. Entries beyond a reader's limits ([`FileLimits::FILE`]) are
-/// omitted and counted, which is no error.
+/// Appends chunks to a file, and after them drafts of chunks that are not yet full: see [`super::tail`]. After an error
+/// every further call fails, and everything written before stays readable. Entries beyond a reader's limits
+/// ([`FileLimits::FILE`]) are omitted and counted, which is not an error.
 pub struct Writer<D: Disk = File> {
     tail: Tail<D>,
     packer: Packer,
     /// The open chunk of events.
     events: EventChunks,
-    /// Notes that wait for their chunk, and the time of the earliest and the latest.
+    /// Notes that wait for their chunk, and the times of the earliest and the latest one.
     notes: Growing,
     note_times: (u64, u64),
     stacks: stacks::Encoder,
     /// Whole chunks that go to the file with the next chunk of events.
     held: Vec<u8>,
-    /// The content of the last draft: bytes of whole chunks, records, stacks and notes.
+    /// The content of the last draft: bytes of complete chunks, and numbers of records, stacks and notes.
     drafted: (usize, u32, u32, u32),
-    /// Chunks that no index or part of one lists yet.
+    /// Chunks that are not yet listed in an index or in a part of one.
     entries: Vec<Entry>,
     most_entries: usize,
     summary: SessionSummary,
@@ -69,13 +69,13 @@ pub struct Writer<D: Disk = File> {
 }
 
 impl Writer<File> {
-    /// Creates `path` (mode 0600; under sudo it belongs to the user who called it) and writes the header. [`create_file`] says
-    /// which paths are refused.
+    /// Creates `path` (mode 0600; under sudo it belongs to the user who called sudo) and writes the header.
+    /// [`create_file`] says which paths are refused.
     pub fn create(path: &Path, overwrite: Overwrite, meta: &Meta) -> Result<Writer<File>, CreateError> {
         Writer::begin(create_file(path, overwrite)?, path, meta)
     }
 
-    /// The same under the first free name, which is returned: see [`create_unused`].
+    /// Like [`Writer::create`], under the first free name, which is returned: see [`create_unused`].
     pub fn create_unused(path: &Path, meta: &Meta) -> Result<(Writer<File>, PathBuf), CreateError> {
         let (file, path) = create_unused(path)?;
         Ok((Writer::begin(file, &path, meta)?, path))
@@ -191,7 +191,7 @@ impl<D: Disk> Writer<D> {
         Ok(())
     }
 
-    /// Writes all data that is held back in final chunks, however few records these have.
+    /// Writes all data that was held back, in final chunks, however few records these have.
     pub fn flush(&mut self) -> io::Result<()> {
         self.check()?;
         if let Some(open) = self.events.take() {
@@ -202,8 +202,8 @@ impl<D: Disk> Writer<D> {
         self.keep()
     }
 
-    /// Writes all data that is held back as a draft, so that it is in the file even if this process dies. `open` is the open
-    /// chunk of the caller of [`Writer::events`].
+    /// Writes all data that was held back as a draft, so that it is in the file even if this process is killed. `open`
+    /// is the open chunk of the caller of [`Writer::events`].
     pub fn draft(&mut self, open: Option<EventChunk>) -> io::Result<()> {
         self.check()?;
         let open = open.or_else(|| self.events.draft());
@@ -219,7 +219,7 @@ impl<D: Disk> Writer<D> {
             chunks.extend_from_slice(&raw);
             Ok(())
         };
-        // In the order of the final chunks.
+        // The draft has the order of the final chunks.
         if let Some(stacks::Packed { stacks, times, payload, cut }) = self.stacks.draft() {
             add(ChunkKind::Stacks, stacks, times, payload)?;
             if cut.stacks > 0 {
@@ -245,7 +245,7 @@ impl<D: Disk> Writer<D> {
 
     fn whole(&mut self, chunk: EventChunk) -> io::Result<()> {
         let EventChunk { records, raw_bytes, first_ns, last_ns, payload } = chunk;
-        // Stacks have to come before the samples that refer to them.
+        // Stacks must precede the samples that refer to them.
         self.flush_stacks()?;
         self.chunk(ChunkKind::Events, records, (first_ns, last_ns), payload)?;
         self.count(records, raw_bytes, (first_ns, last_ns));
@@ -295,7 +295,7 @@ impl<D: Disk> Writer<D> {
         }
     }
 
-    /// Writes the whole chunks that are held back; they replace all drafts.
+    /// Writes the complete chunks that were held back; they replace all drafts.
     fn keep(&mut self) -> io::Result<()> {
         let written = if self.held.is_empty() { Ok(()) } else { self.tail.keep(&self.held) };
         self.broken |= written.is_err();
@@ -341,7 +341,7 @@ impl<D: Disk> Writer<D> {
         Ok(self.summary)
     }
 
-    /// Writes an index, or a part of one, of the chunks that none lists yet.
+    /// Writes an index, or a part of one, of the chunks that are not listed yet.
     fn index(&mut self, kind: ChunkKind) -> io::Result<()> {
         let payload = index::encode(kind, &self.entries, self.summary.bytes);
         let items = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);

@@ -1,5 +1,5 @@
-//! Which functions of a binary get probes: the largest ones of the program's own, each with entry and exits. The others are
-//! counted by the reason for leaving them out.
+//! Chooses which functions of a binary get probes: the largest ones of the program's own, each with entry and exits.
+//! All others are counted by the reason for not choosing them.
 
 use super::named_functions::{NamedFunctions, Unclear};
 use super::proven::Proofs;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// What the user wants probed.
+/// Which functions the user wants to have probed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Selection {
     /// At most this many functions; the largest are chosen.
@@ -24,13 +24,14 @@ pub struct Selection {
     pub exclude: Vec<String>,
     /// Offsets in the file, ascending. If there are any, only functions that contain one of them are probed.
     pub places: Vec<u64>,
-    /// A name has to match whole, or whole without parameters: in libraries too many names begin alike.
+    /// Whether a pattern must match the complete name, or the complete name without parameters: in libraries too many
+    /// names begin alike.
     pub whole: bool,
     /// Limit on the depth of open probed calls per thread (`--depth`), as in the 2001 paper, section 3.2. Deeper calls are
     /// not recorded and count for the caller at the limit. Depth is known only at run time, so it does not narrow the
     /// choice: [`Choice::depth`] passes it on to the kernel programs.
     pub depth: Option<u32>,
-    /// Number of the first function chosen, so that several modules can share one table.
+    /// Number of the first function chosen, so that several modules can share one table of functions.
     pub first_id: u32,
 }
 
@@ -51,9 +52,9 @@ impl Default for Selection {
 /// A function to probe.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChosenFunction {
-    /// For the recording's function table; `location` is filled by [`crate::locate_functions`].
+    /// The function's entry for the recording's function table; [`crate::locate_functions`] fills in `location`.
     pub fact: FunctionFact,
-    /// Address of its first instruction, as linked.
+    /// Address of the function's first instruction, as linked.
     pub address: u64,
     /// Bytes.
     pub size: u64,
@@ -61,7 +62,7 @@ pub struct ChosenFunction {
     pub entry_offset: u64,
     /// File offsets of the exit probes; empty if the function never returns, or for the reason in `unsure`.
     pub exit_offsets: Vec<u64>,
-    /// Why only the entry is probed, if so.
+    /// Why only the entry of the function is probed; `None` if its exits are probed, too.
     pub unsure: Option<UnknownExits>,
 }
 
@@ -70,11 +71,11 @@ pub struct ChosenFunction {
 pub struct Choice {
     /// The functions to probe, largest first; their numbers count up from [`Selection::first_id`].
     pub chosen: Vec<ChosenFunction>,
-    /// Number of function symbols, the chosen ones and those left out.
+    /// Number of function symbols, both of chosen functions and of others.
     pub total: usize,
-    /// How many functions are left out, by reason.
+    /// Number of functions that were not chosen, by reason.
     pub left_out: BTreeMap<SkipReason, usize>,
-    /// How many of the chosen functions have only an entry probe, by reason.
+    /// Number of chosen functions that have only an entry probe, by reason.
     pub entry_only: BTreeMap<UnknownExits, usize>,
     /// See [`Selection::depth`].
     pub depth: Option<u32>,
@@ -83,7 +84,7 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// One plain sentence: `412 of 6,310 functions probed, 5,020 of the Rust standard library and 878 aliases
+    /// The choice as a sentence: `412 of 6,310 functions probed, 5,020 of the Rust standard library and 878 aliases
     /// left out`.
     pub fn sentence(&self) -> String {
         let mut text = format!("{} of {} functions probed", grouped(self.chosen.len()), grouped(self.total));
@@ -138,7 +139,8 @@ pub fn choose(module: &ModuleFunctions, selection: &Selection) -> Choice {
         (Reverse(function.size), function.address)
     });
 
-    // Some functions turn out unfit only when they are decoded; the next largest take their places.
+    // Some functions turn out to be unsuitable only when they are decoded; then the next largest ones take their
+    // places.
     let unwind = UnwindTables::read(module.elf());
     let proofs = Proofs::new(module, unwind.as_ref());
     let before = candidates.len();
@@ -164,7 +166,7 @@ pub fn choose(module: &ModuleFunctions, selection: &Selection) -> Choice {
     choice
 }
 
-/// Whether the function contains one of these places; true if there are none.
+/// Whether the function contains one of these places; true if no places are given.
 fn holds_one(function: &Function, places: &[u64]) -> bool {
     let next = places.partition_point(|place| *place < function.file_offset);
     let end = function.file_offset.saturating_add(function.size);
@@ -207,7 +209,7 @@ fn left_out(
 /// Decodes functions on up to four threads. They are independent, and the order of results does not depend on timing.
 fn analyse_all(module: &ModuleFunctions, unwind: Option<&UnwindTables>, indices: &[usize]) -> Vec<Analysis> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(4);
-    // A confined process has one thread.
+    // A confined process may have only one thread.
     if threads == 1 || indices.len() < 256 || module.elf().may_map() {
         return indices.iter().map(|&index| analyse(module, unwind, index)).collect();
     }

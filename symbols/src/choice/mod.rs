@@ -1,4 +1,4 @@
-//! Which functions of a binary get probes, and which programs must not get any.
+//! Decides which functions of a binary get probes, and which programs must not get any.
 
 mod choose;
 mod moves_code;

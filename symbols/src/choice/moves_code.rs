@@ -1,22 +1,23 @@
-//! Whether a program may copy, move or patch its own instructions. A copy of a function with a probe contains a breakpoint that
-//! the kernel does not know: it ends the program by SIGTRAP. A patch over a probe is lost when the probe is removed.
+//! Whether a program may copy, move or patch its own instructions. A copy of a function with a probe contains a
+//! breakpoint that the kernel does not know: it ends the program by SIGTRAP. A patch over a probe is lost when the
+//! probe is removed.
 //!
-//! To run a copy, a program has to make memory executable: by `mmap`, `mprotect`, `pkey_mprotect` (third argument) or `mremap`,
-//! or by the same calls through libc's `syscall` or its own instructions. So each place that refers to one of them must show a
-//! constant protection without execution, and each `shmat` such flags, else the program counts as one that may. After
-//! `personality` all memory may be executable; writable code and an executable stack count, too. To patch itself without such
-//! calls a program opens `/proc/self/mem`, so that name counts.
+//! To run a copy, a program has to make memory executable: by `mmap`, `mprotect`, `pkey_mprotect` (third argument) or
+//! `mremap`, or by the same calls through libc's `syscall` or its own instructions. So each place that refers to one of
+//! them must show a constant protection without execution, and each `shmat` such flags, else the program counts as one
+//! that may. After `personality` all memory may be executable; writable code and an executable stack count, too. To
+//! patch itself without such calls a program opens `/proc/self/mem`, so that name counts.
 //!
-//! A program that compares its code with its file finds a breakpoint. It opens `/proc/self/exe`, or reads in `/proc/self/maps`
-//! where its code lies. These names count, except where they are only passed to `readlink` or executed. Modules with a checksum
-//! of their code are known by their marks.
+//! A program that compares its code with its file finds a breakpoint. It opens `/proc/self/exe`, or reads in
+//! `/proc/self/maps` where its code lies. The program counts if it contains these names, except where they are only
+//! passed to `readlink` or executed. Modules with a checksum of their code are known by their marks.
 //!
-//! Rust's standard library calls `mprotect`, `mmap` and `syscall` for stacks, debug information and locks, and contains the two
-//! names. So these do not count for Rust programs. Libraries map and move data: they count only where they clearly ask for
-//! execution, as hooks do, and by marks.
+//! Rust's standard library calls `mprotect`, `mmap` and `syscall` for stacks, debug information and locks, and contains
+//! the two names. So these do not count for Rust programs. Libraries map and move data: they count only where they
+//! clearly ask for execution, as hooks do, and by marks.
 //!
-//! Static programs import nothing, and their C library makes such calls: functions of that library may get probes there, the
-//! program's own do not. A system call whose number is computed is not visible.
+//! Static programs import nothing, and their C library makes such calls: functions of that library may get probes
+//! there, the program's own do not. A system call whose number is computed is not visible.
 
 use super::own_files::OwnFiles;
 use super::protecting_calls::{
@@ -34,9 +35,10 @@ const CHECKED: [&[u8]; 2] = [b"bcm_text_start", b"FIPS_text_start"];
 pub enum MovesCode {
     /// Nothing.
     No,
-    /// It contains its C library and calls that may make memory executable; these may all be the library's.
+    /// The program contains its C library and calls that may make memory executable; all of these calls may be the
+    /// library's.
     WithItsLibc,
-    /// It may copy, move, patch or compare them.
+    /// The program may copy, move, patch or compare its instructions.
     Yes,
 }
 
@@ -105,7 +107,7 @@ pub fn library_moves_code(elf: &ElfFile) -> bool {
     any_piece(elf, code, true, |code, at| maps && has_arguments(code) || references.execute(code, at))
 }
 
-/// Whether it has writable code, an executable stack, or symbols around code with a checksum.
+/// Whether the file has writable code, an executable stack, or symbols around code with a checksum.
 fn has_marks(elf: &ElfFile) -> bool {
     let names = [&b".strtab"[..], b".dynstr"].into_iter().filter_map(|name| elf.section(name));
     let mut names = names.filter_map(|section| elf.section_bytes(section, "names", MOST_BYTES).ok());
@@ -183,7 +185,7 @@ mod tests {
             code
         };
         assert!(has_arguments(&call(7, 0x22, 0)) && has_arguments(&call(5, 0x21, 20)));
-        // The last one contains a line number.
+        // The bytes of the last call contain a line number.
         let line = vec![0xb9, 0xba, 0x06, 0, 0, 0xba, 7, 0, 0, 0, 0xe8, 0, 0, 0, 0];
         for no in [call(3, 0x22, 0), call(7, 0x02, 0), call(7, 0x22, 60), call(9, 0x22, 0), Vec::new(), line]
         {

@@ -1,4 +1,4 @@
-//! Which functions of a binary the user means by names and patterns.
+//! Finds which functions of a binary the user means by names and patterns.
 
 use crate::elf::{Function, FunctionKind, ModuleFunctions};
 use crate::names::{NameMatch, is_pattern, match_name, match_whole_name, name};
@@ -6,15 +6,15 @@ use engine::glob;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// Most functions listed for an ambiguous name.
+/// Largest number of functions listed for an ambiguous name.
 const MOST_TOLD: usize = 32;
 
 /// A name that may stand for several functions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unclear {
-    /// The name as the user gave it.
+    /// The name, as the user gave it.
     pub name: String,
-    /// The functions that it may stand for.
+    /// The functions that the name may stand for.
     pub may_be: Vec<String>,
 }
 
@@ -29,7 +29,8 @@ pub(super) struct NamedFunctions<'p> {
 }
 
 impl<'p> NamedFunctions<'p> {
-    /// Resolves names and patterns; also returns the ambiguous names. For `whole` see [`super::Selection::whole`].
+    /// Resolves names and patterns; also returns the names that are ambiguous. For `whole` see
+    /// [`super::Selection::whole`].
     pub(super) fn of(
         module: &ModuleFunctions,
         given: &'p [String],
@@ -53,7 +54,7 @@ impl<'p> NamedFunctions<'p> {
         if self.places.len() > before {
             return None;
         }
-        // Parts that compilers split off (`.part`) have names that begin like their function's.
+        // Parts that compilers split off (`.part`) have names that begin like the name of their function.
         let is_whole = |function: &&Function| {
             matches!(function.kind, FunctionKind::Ordinary | FunctionKind::Alias(_))
                 || given.contains(".part")
@@ -70,7 +71,7 @@ impl<'p> NamedFunctions<'p> {
             .filter_map(|&place| functions.get(place))
             .map(|function| function.address)
             .collect();
-        // Several names of one function are not ambiguous.
+        // Several names of one function do not make it ambiguous.
         if matches!(found, NameMatch::Several(_)) && found_at.len() > 1 {
             let may_be = places.iter().filter_map(|&place| functions.get(place)).take(MOST_TOLD);
             let may_be = may_be.map(|function| module.name(function)).collect();
@@ -80,13 +81,13 @@ impl<'p> NamedFunctions<'p> {
         None
     }
 
-    /// Whether one of the names at an address matches. Patterns are compared with the readable name, the same without
-    /// parameters, and the raw name.
+    /// Whether one of the names at an address matches. Patterns are compared with the readable name, with that name
+    /// without parameters, and with the raw name.
     pub(super) fn holds(&self, module: &ModuleFunctions, names: &[Function]) -> bool {
         if names.first().is_some_and(|function| self.places.contains(&function.address)) {
             return true;
         }
-        // A hostile table may hold millions of names for one address.
+        // A hostile table may contain millions of names for one address.
         !self.patterns.is_empty()
             && names.iter().take(64).any(|function| {
                 let raw = module.raw_name(function);

@@ -1,11 +1,11 @@
-//! Whether a program reads its own file or the list of its mappings. A program that compares its code with the file finds a
-//! breakpoint.
+//! Finds whether a program reads its own file or the list of its mappings. A program that compares its code with the
+//! file finds a breakpoint.
 
 use super::protecting_calls::{Asked, References, any_piece, relative};
 use crate::elf::{ElfFile, Import};
 use iced_x86::{Decoder, DecoderOptions, FlowControl};
 
-/// The places of the names of a program's own file and of the list of its mappings, and how instructions use them.
+/// The places in a binary of the names of its own file and of the list of mappings, and how instructions use them.
 #[derive(Default)]
 pub(super) struct OwnFiles {
     /// Linked addresses of the names.
@@ -69,7 +69,8 @@ impl OwnFiles {
         }
     }
 
-    /// Whether one of the files may be read. A name that no instruction uses counts: a pointer may refer to it.
+    /// Whether one of the files may be read. A name that no instruction uses counts, too, since a pointer may refer to
+    /// it.
     pub(super) fn are_read(&self) -> bool {
         !self.names.is_empty() && (self.uses == 0 || self.reads > 0)
     }

@@ -1,13 +1,13 @@
-//! Calls that make memory executable, found in machine code by their targets and by the constants loaded before them.
+//! Finds calls that make memory executable, in machine code, by their targets and by the constants loaded before them.
 
 use crate::elf::{ElfFile, Import};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, InstructionInfoFactory, OpAccess, Register};
 use rustc_hash::FxHashMap;
 
-/// Sections are read in pieces of this many bytes, up to a limit for each file.
+/// Number of bytes of a section that are read at once, up to a limit for each file.
 const PIECE: u64 = 1 << 20;
 pub(super) const MOST_BYTES: u64 = 256 << 20;
-/// Bytes before a call in which its arguments are searched. Pieces overlap by this much.
+/// Number of bytes before a call in which its arguments are searched. Pieces of a section overlap by this number.
 const BEFORE: usize = 96;
 /// `PROT_EXEC`.
 pub(super) const EXECUTE: u32 = 4;
@@ -19,7 +19,7 @@ pub(super) const PROTECTING: [u32; 3] = [9, 10, 329];
 pub(super) const SHMAT: u32 = 30;
 pub(super) const ALWAYS: [u32; 2] = [25, 135];
 
-/// Which argument of a function decides.
+/// Which argument of a function decides whether it makes memory executable.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asked {
     /// Makes memory with a protection, the third argument.
@@ -85,7 +85,8 @@ pub(super) fn shares_code(flags: Option<u32>) -> bool {
     flags.is_none_or(|flags| flags & SHARED_EXECUTE != 0)
 }
 
-/// Where a file refers to imported functions: slots that hold their addresses, and the linker's stubs. Linked addresses.
+/// Where a file refers to imported functions: slots that contain their addresses, and the linker's stubs. All addresses
+/// are as linked.
 #[derive(Default)]
 pub(super) struct References {
     slots: FxHashMap<u64, Asked>,
@@ -144,7 +145,7 @@ impl References {
             return false;
         }
         (0..code.len()).any(|place| match code[place..] {
-            // A call of a stub, or a jump to it.
+            // The instruction calls a stub, or jumps to it.
             [0xe8 | 0xe9, ..] => {
                 let asked = relative(code, place + 1, at).and_then(|to| self.stubs.get(&to));
                 asked.is_some_and(|asked| is_so(*asked, code, place))
@@ -169,7 +170,8 @@ pub(super) fn relative(code: &[u8], place: usize, at: u64) -> Option<u64> {
     Some(at.wrapping_add(place as u64 + 4).wrapping_add_signed(i64::from(distance)))
 }
 
-/// The constant that a register holds at a place, if an instruction shortly before loads it and none in between changes it.
+/// The constant that a register contains at a place, if an instruction shortly before loads it and no instruction in
+/// between changes it.
 pub(super) fn constant(code: &[u8], at: usize, register: Register) -> Option<u32> {
     let (put, cleared) = match register {
         Register::EAX => (0xb8, 0xc0),
@@ -182,14 +184,14 @@ pub(super) fn constant(code: &[u8], at: usize, register: Register) -> Option<u32
         [0x31 | 0x33, operands, ..] if *operands == cleared => Some((0, 2)),
         _ => None,
     };
-    // Of several loads, the last one counts from which instructions lead exactly to the call.
+    // If there are several loads, the last one counts from which instructions lead exactly to the call.
     (at.saturating_sub(BEFORE)..at).rev().find_map(|from| {
         let (value, length) = value(from)?;
         is_kept(code.get(from + length..at)?, register).map(|kept| kept.then_some(value))
     })?
 }
 
-/// Whether these instructions keep the register and run in sequence; `None`: they do not end with the last byte.
+/// Whether these instructions do not change the register and run in sequence; `None`: they do not end at the last byte.
 fn is_kept(code: &[u8], register: Register) -> Option<bool> {
     let mut decoder = Decoder::new(64, code, DecoderOptions::NONE);
     let mut factory = InstructionInfoFactory::new();

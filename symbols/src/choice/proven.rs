@@ -10,7 +10,7 @@ use crate::elf::ModuleFunctions;
 use rustc_hash::FxHashSet;
 use std::cell::OnceCell;
 
-/// Most code that is searched for calls, bytes.
+/// Largest amount of code that is searched for calls, bytes.
 const MOST_CODE: u64 = 256 << 20;
 const PIECE: u64 = 1 << 20;
 /// Bytes of a direct call.
@@ -24,7 +24,7 @@ pub struct Proofs<'a> {
 }
 
 impl<'a> Proofs<'a> {
-    /// Proofs for a module with these unwind tables.
+    /// Proofs that symbols of a module are functions, by these unwind tables.
     pub fn new(module: &'a ModuleFunctions, unwind: Option<&'a UnwindTables>) -> Proofs<'a> {
         Proofs { module, unwind, called: OnceCell::new() }
     }
@@ -47,7 +47,7 @@ impl<'a> Proofs<'a> {
     }
 }
 
-/// The starts of functions, by their symbols, to which a direct call leads.
+/// Starts of functions, according to their symbols, to which a direct call leads.
 fn called(module: &ModuleFunctions) -> FxHashSet<u64> {
     let elf = module.elf();
     let starts: FxHashSet<u64> = module.functions().iter().map(|function| function.address).collect();

@@ -1,4 +1,4 @@
-//! Why functions are not probed, and the text for each reason.
+//! The reasons why functions are not probed, and the text for each.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 pub enum SkipReason {
     /// Beyond [`super::Selection::max_functions`].
     BeyondLimit,
-    /// No pattern of [`super::Selection::include`] names it.
+    /// No pattern of [`super::Selection::include`] matches the function.
     NotNamed,
-    /// A pattern of [`super::Selection::exclude`] names it.
+    /// A pattern of [`super::Selection::exclude`] matches the function.
     Excluded,
     /// Another name of a function that is counted already.
     Alias,
@@ -22,20 +22,21 @@ pub enum SkipReason {
     Startup,
     /// A compiler's runtime library.
     CompilerRuntime,
-    /// Rust's standard library, its generic code included.
+    /// Rust's standard library, including its generic code.
     RustStandard,
     /// No size, or nothing but a jump or a return.
     TooSmall,
-    /// The kernel takes no probe on its first instruction, or its first instruction is the head of a loop.
+    /// The kernel accepts no probe on the function's first instruction, or that instruction is the head of a loop.
     NotProbeable,
     /// Neither an unwind entry nor a direct call proves that code starts there.
     Unproven,
-    /// It begins with an instruction that the kernel would replace by a call (see `probeable`), and no later place will do.
+    /// The function begins with an instruction that the kernel would replace by a call (see `probeable`), and no later
+    /// place is suitable.
     Rewritten,
 }
 
 impl SkipReason {
-    /// The reason as it follows a count: `12 aliases`.
+    /// The reason in the form that follows a count: `12 aliases`.
     pub fn phrase(self) -> &'static str {
         match self {
             SkipReason::BeyondLimit => "smaller ones beyond --max-functions",

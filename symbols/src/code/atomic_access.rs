@@ -1,7 +1,8 @@
-//! Which word of memory an atomic instruction has just changed.
+//! Finds which word of memory an atomic instruction has just changed.
 //!
-//! To execute such an instruction a CPU needs the cache line for itself, and waits until other CPUs have released it (Intel
-//! SDM, volume 3, section 10.1). So samples of threads that change one line lie on the instruction after the atomic one.
+//! To execute an atomic instruction, a CPU needs the cache line for itself, and waits until other CPUs have released it
+//! (Intel SDM, volume 3, section 10.1). So samples of threads that change one line lie on the instruction after the
+//! atomic one.
 
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 
@@ -33,7 +34,7 @@ pub(super) fn address_of(instruction: &Instruction, register: impl Fn(u8) -> Opt
     instruction.virtual_address(memory, 0, value).filter(|address| *address != 0)
 }
 
-/// The atomic instruction of `length` bytes at the end of the code, if there is one.
+/// The atomic instruction of `length` bytes that ends the code, if there is one.
 fn ending(code: &[u8], length: usize, next: u64) -> Option<Instruction> {
     let bytes = code.get(code.len().checked_sub(length)?..)?;
     let mut decoder = Decoder::with_ip(64, bytes, next.wrapping_sub(length as u64), DecoderOptions::NONE);
@@ -68,7 +69,7 @@ pub(super) fn dwarf(register: Register) -> Option<u8> {
 mod tests {
     use super::*;
 
-    /// Each register holds 0x1000 times its number, so that an address made from the wrong one differs.
+    /// Each register contains 0x1000 times its number, so an address computed from a wrong register differs.
     fn changed(code: &[u8]) -> Option<u64> {
         let mut all = vec![0x90; 16 - code.len()];
         all.extend_from_slice(code);

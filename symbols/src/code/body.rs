@@ -7,7 +7,7 @@ use crate::elf::{Function, FunctionKind, ModuleFunctions, cold_parent};
 
 /// Largest function that is decoded, bytes.
 const MAX_FUNCTION_BYTES: u64 = 4 << 20;
-/// Most pieces (`.cold` parts) of one function.
+/// Largest number of pieces (`.cold` parts) of one function.
 const MAX_PIECES: usize = 8;
 
 /// A function's own instructions: its main piece and the `.cold` parts that it jumps to.
@@ -29,7 +29,7 @@ struct Piece {
 }
 
 impl Body {
-    /// Reads and decodes the function at this index of the module, and all its pieces.
+    /// Reads and decodes the function with this index in the module, and all its pieces.
     pub fn read(
         module: &ModuleFunctions,
         unwind: Option<&UnwindTables>,
@@ -78,7 +78,7 @@ impl Body {
         if !module.elf().sections.is_empty() && !module.elf().sections.iter().any(section_ends) {
             return Err(UnknownExits::Unreadable);
         }
-        // Aliases follow their function in the list; the next function has to start at or after its end.
+        // Aliases follow their function in the list; the next function must start at or after the end of this one.
         let next = module.functions().partition_point(|other| other.address <= function.address);
         if module.functions().get(next).is_some_and(|other| other.address < end) {
             return Err(UnknownExits::Overlap);
@@ -98,12 +98,12 @@ impl Body {
         Ok(())
     }
 
-    /// Whether the address lies in one of the pieces.
+    /// Whether the address lies in one of the function's pieces.
     pub fn contains(&self, address: u64) -> bool {
         self.pieces.iter().any(|piece| (piece.start..piece.end).contains(&address))
     }
 
-    /// The `.cold` part of this function that holds the address, by its name.
+    /// The `.cold` part of this function that contains the address, found by its name.
     fn cold_part_at(&self, module: &ModuleFunctions, address: u64) -> Option<usize> {
         let at = module.functions().partition_point(|other| other.address <= address).checked_sub(1)?;
         let start = module.starting_at(module.functions()[at].address)?;
@@ -125,8 +125,8 @@ impl Body {
     }
 }
 
-/// Whether the unwind tables say that the stack is level, where they can be trusted. Tables that are right only at calls
-/// (synchronous ones) do not show that the frame is gone before a `ret`.
+/// Whether unwind tables say that the stack is level at a place, if the tables can be trusted. Tables that are right
+/// only at calls (synchronous ones) do not show that the frame is gone before a `ret`.
 pub struct Levels<'a> {
     pieces: &'a [Piece],
 }

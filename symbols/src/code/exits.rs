@@ -1,18 +1,18 @@
-//! Where control leaves a function: every `ret` and every jump to another function, as addresses for exit probes.
+//! Finds where control leaves a function: every `ret` and every jump to another function, as addresses for exit probes.
 //!
-//! An exit probe finds the frame that ends by its stack pointer. So at the probe the stack must be level: the stack pointer has
-//! to be the one at the function's entry, where it points to the return address.
+//! An exit probe finds the frame that ends by the stack pointer. So at the probe the stack must be level: the stack
+//! pointer has to be the one at the function's entry, where it points to the return address.
 //! - At a `ret` the stack is level, because `ret` takes the return address from there.
-//! - At a jump to another function's start (a tail call) it is level by the ABI: that function returns to the address on top of
-//!   the stack, which has to be in the caller. Unwind tables must agree if there are any.
+//! - At a jump to another function's start (a tail call) it is level by the ABI: that function returns to the address
+//!   on top of the stack, which has to be in the caller. Unwind tables must agree if there are any.
 //! - A jump inside the function, to its `.cold` part or through a `switch` table is no exit.
-//! - A conditional jump to another function would fire the probe whether it is taken or not: the exits of such a function are
-//!   [`UnknownExits::ConditionalTailCall`].
+//! - A conditional jump to another function would fire the probe whether it is taken or not: the exits of such a
+//!   function are [`UnknownExits::ConditionalTailCall`].
 //! - A jump to the function's own start is a tail call of itself: one exit, then one entry.
 //!
-//! A probe in the middle of an instruction destroys the program; after a missed exit a function seems to run forever. So exits
-//! are [`Exits::Sure`] only if every byte is explained: as padding, or as an instruction that direct jumps, landing pads or a
-//! recognised `switch` table reach.
+//! A probe in the middle of an instruction destroys the program; after a missed exit a function seems to run forever.
+//! So exits are [`Exits::Sure`] only if every byte is explained: as padding, or as an instruction that direct jumps,
+//! landing pads or a recognised `switch` table reach.
 
 use super::body::{Body, Levels};
 use super::instructions::{Flow, Step};
@@ -30,7 +30,7 @@ pub enum Exits {
     Unsure(UnknownExits),
 }
 
-/// Where a function's entry is probed.
+/// The place of the probe at a function's entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
     /// Distance from the function's first byte, bytes: 0, or the length of the `nop`s that must not be replaced
@@ -38,7 +38,8 @@ pub enum Entry {
     At(u64),
     /// The kernel allows no probe on the first instruction.
     Closed,
-    /// The first instruction is such a `nop`, and the code after it may not run exactly once for each call.
+    /// The first instruction is a `nop` that the kernel replaces by a call, and the code after it may not run exactly
+    /// once for each call.
     Rewritten,
 }
 
@@ -47,13 +48,13 @@ pub enum Entry {
 pub struct Analysis {
     /// The exits.
     pub exits: Exits,
-    /// Where the entry probe goes, or why there is none.
+    /// Where the entry probe is placed, or why there is none.
     pub entry: Entry,
     /// Whether the function only leaves: its first instruction (after `endbr64` or `nop`s) is an exit.
     pub is_stub: bool,
-    /// Whether the kernel has to single-step the first instruction when it has a probe.
+    /// Whether the kernel must single-step the first instruction if it has a probe.
     pub entry_stepped: bool,
-    /// The same for all of its exits.
+    /// Whether the kernel must single-step all of the exits.
     pub exits_stepped: bool,
 }
 
@@ -136,8 +137,8 @@ fn start_of(module: &ModuleFunctions, function: &Function) -> Start {
 }
 
 impl Body {
-    /// Whether an instruction of the function jumps to a place after its start, up to `shift` bytes after it. A probe there
-    /// would count the jump as another entry.
+    /// Whether an instruction of the function jumps to a place after its start, up to `shift` bytes later. A probe
+    /// there would count the jump as a further entry.
     fn leads_into(&self, start: u64, shift: u64) -> bool {
         self.steps.iter().any(|step| match step.flow {
             Flow::Jump(to) | Flow::Branch(to) | Flow::Call(Some(to)) => {
@@ -147,7 +148,7 @@ impl Body {
         })
     }
 
-    /// The file offsets of all exits, and whether the kernel has to single-step every one of them.
+    /// The file offsets of all exits, and whether the kernel must single-step every one of them.
     fn exits(&self, module: &ModuleFunctions) -> Result<(Vec<u64>, bool), UnknownExits> {
         let levels = Levels::new(self);
         let mut exits = self.direct_exits(module, &levels)?;
@@ -207,7 +208,7 @@ impl Body {
         if levels.at(step.address) == Some(false) { Err(UnknownExits::StackNotLevel) } else { Ok(()) }
     }
 
-    /// Which steps control flow reaches from the entry and the landing pads.
+    /// For each step: whether control flow reaches it from the entry or a landing pad.
     fn reached(&self) -> Result<Vec<bool>, UnknownExits> {
         let mut reached = vec![false; self.steps.len()];
         let mut open: Vec<usize> = self.step_at(self.function.address).into_iter().collect();
@@ -245,7 +246,8 @@ impl Body {
         let table = self.steps.iter().any(|step| step.flow == Flow::TableJump);
         let level = |&index: &usize| levels.at(self.steps[index].address);
         if all_reached {
-            // No unreached code is left for an indirect jump to lead to. So it leaves the function, if the stack is level.
+            // There is no unreached code to which an indirect jump could lead. So the jump leaves the function, if the
+            // stack is level.
             return match unknown.iter().all(|index| level(index) == Some(true)) {
                 true => Ok(unknown),
                 false => Err(UnknownExits::IndirectJump),
@@ -264,7 +266,7 @@ impl Body {
     }
 }
 
-/// Whether a jump to the address enters another function at its start: a function symbol or a linker stub.
+/// Whether a jump to the address enters another function at its start: at a function symbol or a linker stub.
 fn is_other_function(module: &ModuleFunctions, address: u64) -> bool {
     match module.starting_at(address) {
         Some(index) => module.functions()[index].kind != FunctionKind::Cold,

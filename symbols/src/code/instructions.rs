@@ -1,4 +1,5 @@
-//! A function's instructions, reduced to what its exits need: where each starts and where control can go from it.
+//! A function's instructions, reduced to what is needed to find exits: where each instruction starts, and where control
+//! can go from it.
 
 use super::probeable::can_hold_probe;
 use super::unknown_exits::UnknownExits;
@@ -8,16 +9,16 @@ use iced_x86::{
     Register,
 };
 
-/// One instruction.
+/// One instruction of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
     /// Address as linked.
     pub address: u64,
     /// Bytes.
     pub len: u8,
-    /// Where control goes after it.
+    /// Where control goes after the instruction.
     pub flow: Flow,
-    /// Whether the kernel lets a probe replace it.
+    /// Whether the kernel lets a probe replace the instruction.
     pub can_hold_probe: bool,
 }
 
@@ -47,7 +48,7 @@ pub enum Flow {
 }
 
 impl Step {
-    /// Address after its last byte.
+    /// First address after the instruction.
     pub fn end(&self) -> u64 {
         self.address.wrapping_add(u64::from(self.len))
     }
@@ -108,7 +109,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Where the next instruction starts.
+    /// Address at which the next instruction starts.
     pub fn address(&self) -> u64 {
         self.address
     }
@@ -173,7 +174,8 @@ impl<'a> Walker<'a> {
     }
 }
 
-/// Valid encodings that compilers do not put into functions, but that data often looks like.
+/// Whether the instruction is a valid encoding that compilers do not put into functions, but that data often looks
+/// like.
 fn is_foreign(instruction: &Instruction, bytes: &[u8]) -> bool {
     let far = matches!(
         instruction.mnemonic(),

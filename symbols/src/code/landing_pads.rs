@@ -55,7 +55,7 @@ impl Cursor<'_> {
         self.counted(|cursor| cursor.bytes.read_uleb128())
     }
 
-    /// Reads a number in one of the encodings that compilers use here: plain, or relative to its own place.
+    /// Reads a number in one of the encodings that compilers use here: plain, or relative to the number's own place.
     fn value(&mut self, encoding: DwEhPe) -> Option<u64> {
         let place = self.at;
         let value = self.counted(|cursor| match encoding.format() {
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn landing_pads_in_another_part_of_a_function_are_found() {
-        // LPStart as signed 4 bytes relative to its place (0x5001): 0x5001 - 0x3001 = 0x2000.
+        // LPStart as 4 signed bytes relative to its own place (0x5001): 0x5001 - 0x3001 = 0x2000.
         let mut table = vec![0x1b];
         table.extend((-0x3001i32).to_le_bytes());
         table.extend([0xff, 0x01, 0x04, 1, 1, 7, 0]);

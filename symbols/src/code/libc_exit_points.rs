@@ -1,11 +1,11 @@
-//! The `ret` instructions by which a call of a function may return, wherever its jumps lead. libc's functions are stripped of
-//! the names by which [`super::exits`] distinguishes a jump inside a function from one to another function.
+//! Finds the `ret` instructions by which a call of a function may return, wherever its jumps lead. libc's functions are
+//! stripped of the names by which [`super::exits`] distinguishes a jump inside a function from one to another function.
 //!
-//! The walk begins at a function's first instruction and follows every path: after a call to the next instruction, at a jump to
-//! its target, at a branch to both. A jump to another function is no end, because that function returns to the same caller. So
-//! every `ret` that is found ends a call of this function, whichever function it belongs to by name; a probe there knows from
-//! the stack pointer which call ends. Each address is reached by instructions from a function's start, so no probe is inside
-//! one.
+//! The walk begins at a function's first instruction and follows every path: after a call to the next instruction, at a
+//! jump to its target, at a branch to both. A jump to another function is no end, because that function returns to the
+//! same caller. So every `ret` that is found ends a call of this function, whichever function it belongs to by name; a
+//! probe there knows from the stack pointer which call ends. Each address is reached by instructions from a function's
+//! start, so no probe is inside one.
 
 use super::instructions::{Flow, Walker, decode};
 use super::unknown_exits::UnknownExits;
@@ -14,7 +14,7 @@ use crate::elf::ElfFile;
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 
-/// Most instructions on the paths of one function: the largest has some 2,000.
+/// Largest number of instructions on the paths of one function: the largest function has some 2,000.
 const MOST_STEPS: usize = 20_000;
 
 /// Largest function with a jump table that is decoded, bytes.

@@ -1,6 +1,6 @@
-//! Which places of a function come after a call that takes a lock and before any call that releases it. A thread at such a
-//! place holds the lock. (Ours: the calls are known from stacks of threads that waited for the lock and of threads that woke
-//! them.)
+//! Finds which places of a function come after a call that takes a lock and before any call that releases it. A thread
+//! at such a place holds the lock. The calls are known from stacks of threads that waited for the lock, and of threads
+//! that woke them. (This method is longpole's own.)
 //!
 //! The walk begins where the taking call returns and follows every path, as [`super::libc_exit_points`] does, up to the
 //! releasing calls and to the function's end. Where taking and releasing are inlined, only their slow paths are calls. There an
@@ -17,13 +17,13 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
 
-/// Most instructions after one call: samples could not separate a longer critical section from the rest.
+/// Largest number of instructions after one call: samples could not separate a longer critical section from other code.
 const MOST_STEPS: usize = 20_000;
-/// Most instructions between the one that frees a lock and the call that wakes the waiter.
+/// Largest number of instructions between the one that frees a lock and the call that wakes the waiter.
 const WAKES_WITHIN: usize = 12;
-/// Most calls in one request.
+/// Largest number of calls in one request.
 pub const MOST_CALLS: usize = 1 << 12;
-/// Most places in one request.
+/// Largest number of places in one request.
 pub const MOST_PLACES: usize = 1 << 16;
 
 /// A call that takes a lock, and the calls in the same function that release it. A call is given by the file offset of the last
@@ -32,11 +32,11 @@ pub const MOST_PLACES: usize = 1 << 16;
 pub struct LockCall {
     /// The call after which the thread holds the lock.
     pub taken: u64,
-    /// The calls after which it does not.
+    /// The calls after which the thread does not hold the lock.
     pub given: Vec<u64>,
 }
 
-/// For each call: indices of the places (file offsets) under the lock; `None` if the code cannot be followed.
+/// For each call: indices of the places (file offsets) that are under its lock; `None` if the code cannot be followed.
 pub type LockRegions = Vec<Option<Vec<u32>>>;
 
 /// Finds which places lie under the lock of which call. x86-64 only.
@@ -155,8 +155,8 @@ impl Section {
                         open.extend(Some(to).filter(|&to| !is_elsewhere(module, bounds, to)));
                         break;
                     }
-                    // With the lock held, any jump through a register is one through a table, however the address is computed:
-                    // a function that releases the lock does not leave before that.
+                    // While the lock is held, any jump through a register is a jump through a table, however its
+                    // address is computed: a function that releases the lock does not leave before that.
                     Flow::TableJump | Flow::UnknownJump => {
                         let (function, places) = tables.of(module.elf(), bounds, step.address)?;
                         if opened.insert(function) {
@@ -166,7 +166,7 @@ impl Section {
                     }
                     Flow::Return | Flow::Stop | Flow::SlotJump => break,
                 }
-                // What follows a call that does not return is another function, or nothing.
+                // The code after a call that does not return is another function, or there is none.
                 let ends = || bounds.around(step.address).is_some_and(|(_, end)| end <= step.end());
                 if is_elsewhere(module, bounds, step.end()) || matches!(step.flow, Flow::Call(_)) && ends() {
                     break;

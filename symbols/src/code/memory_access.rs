@@ -1,8 +1,8 @@
-//! Which word of memory the instruction before an address has read or written with a plain load or store.
+//! Finds which word of memory the instruction before an address has read or written by a plain load or store.
 //!
-//! A load waits for its cache line, so a sample finds the thread at the instruction after it. A store goes into a buffer and
-//! does not wait. So a thread that changes a word waits at the load; the code after the load shows whether it stores to the
-//! same line.
+//! A load waits for its cache line, so a sample finds the thread at the instruction after it. A store goes into a
+//! buffer and does not wait. So a thread that changes a word waits at the load; the code after the load shows whether
+//! it stores to the same line.
 
 use super::atomic_access::{address_of, dwarf};
 use iced_x86::{
@@ -11,7 +11,7 @@ use iced_x86::{
 
 /// Bytes of a cache line.
 const LINE: u64 = 64;
-/// Most instructions that are decoded after a load.
+/// Largest number of instructions that are decoded after a load.
 const MOST_BEHIND: usize = 12;
 
 /// A plain access of memory.
@@ -21,7 +21,8 @@ pub struct MemoryAccess {
     pub address: u64,
     /// Whether the instruction reads the word.
     pub reads: bool,
-    /// Whether the instruction writes the word, or a later one writes to the same line before the code branches.
+    /// Whether the instruction writes the word, or a later instruction writes to the same line before the code
+    /// branches.
     pub writes: bool,
 }
 
@@ -56,7 +57,8 @@ fn last(code: &[u8], next: u64) -> Option<Instruction> {
     if code.iter().all(|byte| *byte == 0) {
         return None;
     }
-    // For each byte: where the last instruction begins if one begins here. `None`: decoding fails or goes beyond the end.
+    // For each byte: where the last instruction begins if an instruction begins at this byte. `None`: decoding fails or
+    // goes beyond the end.
     let mut lasts: Vec<Option<usize>> = vec![None; code.len()];
     for from in (0..code.len()).rev() {
         let end = from + at(code, from, next).map_or(0, |instruction| instruction.len());
@@ -107,8 +109,8 @@ fn is_line_stored(
     false
 }
 
-/// How an instruction uses its one operand in memory (`None`: none or several), and the general registers that it changes, a
-/// bit for each DWARF number.
+/// How an instruction uses its only operand in memory (`None`: none or several), and the general registers that it
+/// changes, one bit for each DWARF number.
 fn effects(instruction: &Instruction, facts: &mut InstructionInfoFactory) -> (Option<OpAccess>, u32) {
     let info = facts.info(instruction);
     let access = match info.used_memory() {
@@ -142,7 +144,7 @@ mod tests {
 
     const NEXT: u64 = 0x40_0010;
 
-    /// Each register holds 0x1000 times its number plus 8, so that an address made from the wrong one differs.
+    /// Each register contains 0x1000 times its number plus 8, so an address computed from a wrong register differs.
     fn access(before: &[u8], behind: &[u8]) -> Option<(u64, bool, bool)> {
         let mut code = vec![0x90; 16 - before.len()];
         code.extend_from_slice(before);

@@ -1,4 +1,4 @@
-//! Why the exits of a function are not known.
+//! The reasons why the exits of a function are not known.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -9,29 +9,29 @@ use std::fmt;
 pub enum UnknownExits {
     /// Go moves stacks, so a stack pointer does not identify a frame.
     Go,
-    /// Not x86-64.
+    /// The code is not x86-64.
     Architecture,
     /// The symbol gives no size.
     NoSize,
-    /// It is too large to be decoded.
+    /// The function is too large to be decoded.
     TooLarge,
-    /// Its bytes cannot be read, or lie beyond its section.
+    /// The function's bytes cannot be read, or lie beyond its section.
     Unreadable,
-    /// Another function symbol lies inside it.
+    /// Another function symbol lies inside the function.
     Overlap,
-    /// It contains bytes that are not instructions of compiled code.
+    /// The function contains bytes that are not instructions of compiled code.
     NotCode,
     /// A jump leads into the middle of an instruction.
     JumpIntoInstruction,
     /// A jump leads to a place where no function starts.
     JumpElsewhere,
-    /// A conditional jump leaves it: a probe there would fire also when it is not left.
+    /// A conditional jump leaves the function: a probe on the jump would also fire when the function is not left.
     ConditionalTailCall,
-    /// A conditional jump leads to its first instruction, which would look like a call.
+    /// A conditional jump leads to the function's first instruction, which would look like a call.
     LoopToEntry,
-    /// It calls into its own middle or into its `.cold` part.
+    /// The function calls into its own middle or into its `.cold` part.
     CallInside,
-    /// No understood jump reaches some of its bytes.
+    /// No jump that is understood reaches some of the function's bytes.
     UnreachedBytes,
     /// An indirect jump may stay inside or leave.
     IndirectJump,
@@ -39,7 +39,7 @@ pub enum UnknownExits {
     StackNotLevel,
     /// Control runs on into the next function.
     FallsThrough,
-    /// The kernel takes no probe on one of its exits.
+    /// The kernel accepts no probe on one of the function's exits.
     NotProbeable,
 }
 

@@ -13,7 +13,7 @@ use gimli::{BaseAddresses, EhFrame, LittleEndian, Pointer, UnwindSection as _};
 const MAX_TABLE: u64 = 256 << 20;
 /// x86-64's stack pointer in DWARF's numbering.
 const STACK_POINTER: gimli::Register = gimli::Register(7);
-/// Most rows read for one function.
+/// Largest number of rows read for one function.
 const MAX_ROWS: usize = 100_000;
 
 /// The unwind tables of a module.
@@ -27,7 +27,7 @@ pub struct UnwindTables {
     bases: BaseAddresses,
 }
 
-/// Facts from the tables about the code of one entry.
+/// Facts from the unwind tables about the code of one entry.
 #[derive(Debug, Default)]
 pub struct UnwindFacts {
     /// Address ranges, ascending, and whether the stack pointer there is as at the function's entry.
@@ -44,7 +44,7 @@ pub enum LandingPads {
     None,
     /// All landing pads.
     At(Vec<u64>),
-    /// There are some, but the form of their table is not understood.
+    /// There are landing pads, but the form of their table is not understood.
     Unreadable,
 }
 
@@ -58,7 +58,7 @@ impl UnwindFacts {
 }
 
 impl UnwindTables {
-    /// The tables of a file, or `None` if it has none that can be searched.
+    /// The unwind tables of a file, or `None` if it has no tables that can be searched.
     pub fn read(elf: &ElfFile) -> Option<UnwindTables> {
         let section = |name: &[u8]| {
             let section = elf.section(name)?;

@@ -1,8 +1,10 @@
-//! How to find the caller of a function, for every instruction of a binary: its `.eh_frame` in a form of longpole's own.
+//! Rules for finding the caller of a function, for every instruction of a binary: its `.eh_frame` in a form of
+//! longpole's own.
 //!
-//! DWARF's unwind tables are programs, and their expressions are programs, too. A parser without rights runs them once. For the
-//! registers that are needed to follow a stack it keeps the forms that compilers use: two sums, and what they point to. The
-//! result is rows of six bytes. Looking them up and applying them cannot fail, so longpole itself unwinds samples with them.
+//! DWARF's unwind tables are programs, and their expressions are programs, too. A parser without rights runs them once.
+//! For the registers that are needed to follow a stack, the parser keeps the forms that compilers use: two sums, and
+//! what they point to. The result is rows of six bytes. Looking them up and applying them cannot fail, so longpole
+//! itself unwinds samples with them.
 
 use super::unwind_rules::{FewRegisters, Rules, rule};
 use crate::catch_panic::catch_panic;
@@ -16,7 +18,7 @@ use std::os::unix::fs::FileExt as _;
 
 /// Largest `.eh_frame` read.
 const MAX_BYTES: u64 = 256 << 20;
-/// Most rows kept. libc has 40,000, a browser 3 million.
+/// Largest number of rows that are kept. libc has 40,000, a browser 3 million.
 const MOST_ROWS: usize = 8 << 20;
 /// Code of at most this many bytes is a stub, which does not show how the binary was built.
 const STUB_BYTES: u64 = 16;
@@ -25,21 +27,22 @@ const ROW: usize = 6;
 /// The number that means no rule: no function is known there.
 pub const NO_RULE: u16 = u16::MAX;
 
-/// Where the caller's frame begins (DWARF's canonical frame address), relative to the stack pointer or frame pointer. In bytes.
+/// Where the caller's frame begins (DWARF's canonical frame address), relative to the stack pointer or frame pointer;
+/// distances in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FrameAt {
-    /// This far above the stack pointer.
+    /// At this distance above the stack pointer.
     Stack(i32),
-    /// This far above the frame pointer.
+    /// At this distance above the frame pointer.
     Pointer(i32),
     /// At the address in the word this far above the stack pointer: the frame of a signal.
     InStack(i32),
     /// At the address in the word this far above the frame pointer: a function that aligns its stack.
     InPointer(i32),
-    /// In a linker's table of calls (`.plt`): 8 above the stack pointer, and 16 from this byte of each 16-byte entry on.
+    /// In a linker's table of calls (`.plt`): 8 above the stack pointer, or 16 from this byte of each 16-byte entry on.
     Calls(u8),
-    /// It does not follow from these two registers.
+    /// The frame's begin does not follow from these two registers.
     Unknown,
 }
 
@@ -49,28 +52,28 @@ pub enum FrameAt {
 pub enum Saved {
     /// The frame pointer: still in its register.
     Same,
-    /// In the word this far above the caller's frame.
+    /// In the word at this distance above the caller's frame.
     Frame(i32),
-    /// This far above the stack pointer.
+    /// At this distance above the stack pointer.
     Stack(i32),
-    /// This far above the frame pointer.
+    /// At this distance above the frame pointer.
     Pointer(i32),
-    /// In another register, by DWARF number. Its value is known for the innermost function only.
+    /// In another register, by DWARF number. The register's value is known only for the innermost function.
     Register(u8),
-    /// It is not saved.
+    /// The value is not saved anywhere.
     Lost,
 }
 
-/// How the caller of one instruction's function is found.
+/// How the caller of the function is found at one instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Rule {
-    /// Where the caller's frame begins.
+    /// Where the frame of the caller begins.
     pub frame: FrameAt,
     /// The caller's frame pointer.
     pub pointer: Saved,
     /// The return address; [`Saved::Lost`]: there is no caller.
     pub back: Saved,
-    /// Whether it was interrupted by a signal: the address is then that of an instruction, not the one after a call.
+    /// Whether a signal interrupted the caller: its address is then that of an instruction, not the one after a call.
     pub is_signal: bool,
 }
 
@@ -146,7 +149,7 @@ impl UnwindRows {
                 }
             }
             if known_up_to < end {
-                // An unreadable part gets a rule, which distinguishes it from code without an entry.
+                // A part that cannot be read gets a rule, which distinguishes it from code without an entry.
                 spans.push((known_up_to, end, rules.number(Rule::UNKNOWN)));
             }
             let is_function = end.saturating_sub(start) > STUB_BYTES
@@ -217,7 +220,7 @@ impl UnwindRows {
             .saturating_add(self.rules.len().saturating_mul(size_of::<Rule>()))
     }
 
-    /// The metadata, and the bytes of all rows, for a process that does not trust this one.
+    /// The metadata and the bytes of all rows, for a process that does not trust the parser.
     pub fn told(&self) -> (RowsTold, Vec<u8>) {
         let mut bytes = Vec::with_capacity(self.starts.len().saturating_mul(ROW));
         for (start, number) in self.starts.iter().zip(&self.numbers) {
@@ -249,7 +252,7 @@ impl RowsTold {
             rows.starts.push(u32::from_le_bytes([a, b, c, d]));
             rows.numbers.push(u16::from_le_bytes([e, f]));
         }
-        // A search in unsorted rows would end, too, but an honest parser never sends them.
+        // A search in unsorted rows would end, too, but an honest parser never sends unsorted rows.
         Ok(rows.starts.is_sorted_by(|a, b| a < b).then_some(rows))
     }
 }
@@ -300,7 +303,7 @@ mod tests {
         assert_eq!(found, [None, None, first, first, second, second, None, second, second, None, None]);
     }
 
-    /// Any file is read to its end, and the result can be looked up everywhere.
+    /// Any file is read to its end, and every address can be looked up in the result.
     #[test]
     fn changed_unwind_tables_are_read_to_their_end() {
         let elf = ElfFile::open(Path::new("/bin/sh")).expect("a shell");

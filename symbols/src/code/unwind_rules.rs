@@ -22,7 +22,7 @@ impl UnwindContextStorage<usize> for FewRegisters {
 const FRAME_POINTER: Register = Register(6);
 const STACK_POINTER: Register = Register(7);
 const RETURN_ADDRESS: Register = Register(16);
-/// Most operations read of an expression: the longest form below has 9.
+/// Largest number of operations read of an expression: the longest of the forms below has 9.
 const MOST_OPERATIONS: usize = 10;
 
 impl Rule {
@@ -35,12 +35,12 @@ impl Rule {
 #[derive(Default)]
 pub struct Rules {
     numbers: FxHashMap<Rule, u16>,
-    /// By number.
+    /// The rules, by number.
     pub list: Vec<Rule>,
 }
 
 impl Rules {
-    /// The number of a rule, a new one if needed; `NO_RULE` if all numbers are in use.
+    /// The number of a rule, which is added if it is new; `NO_RULE` if all numbers are in use.
     pub fn number(&mut self, rule: Rule) -> u16 {
         if let Some(&number) = self.numbers.get(&rule) {
             return number;
@@ -106,7 +106,7 @@ pub fn rule(
         Some(back) if entry.cie().return_address_register() == RETURN_ADDRESS => {
             Rule { frame, pointer, back, is_signal: entry.is_signal_trampoline() }
         }
-        // There is a caller, but it cannot be found.
+        // There is a caller, but this rule cannot find it.
         _ => Rule { frame: FrameAt::Unknown, ..Rule::UNKNOWN },
     }
 }
@@ -121,7 +121,7 @@ fn frame_by(operations: &[Operation<Bytes<'_>>]) -> FrameAt {
                 _ => FrameAt::Unknown,
             }
         }
-        // As linkers write it for `.plt`: the second instruction of each entry pushes a number.
+        // The form that linkers write for `.plt`: the second instruction of each entry pushes a number.
         [
             RegisterOffset { register: STACK_POINTER, offset: 8, .. },
             RegisterOffset { register: RETURN_ADDRESS, offset: 0, .. },

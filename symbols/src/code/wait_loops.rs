@@ -1,5 +1,5 @@
-//! Loops in which a thread only waits: they read the same memory again and again, compare, pause or give up the CPU, and store
-//! nothing. **Ours.**
+//! Loops in which a thread only waits: they read the same memory again and again, compare, pause or give up the CPU,
+//! and store nothing. The method is longpole's own.
 //!
 //! Only natural loops count: a jump back to an instruction that all paths to the jump pass. Such a loop is a wait if
 //!
@@ -22,9 +22,9 @@ use iced_x86::{
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// Most instructions of a loop that waits.
+/// Largest number of instructions in a loop that waits.
 const MOST_INSTRUCTIONS: usize = 96;
-/// Most instructions visited to find the loops of one function.
+/// Largest number of instructions visited to find the loops of one function.
 const MOST_VISITS: usize = 1 << 20;
 
 /// The target of a call.
@@ -39,7 +39,7 @@ pub enum Callee {
 /// A stretch of code that is part of a loop which only waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitLoop {
-    /// Addresses of its instructions.
+    /// Addresses of the loop's instructions.
     pub code: Range<u64>,
     /// Whether the loop tries to take a lock, and keeps the CPU.
     pub tries: bool,
@@ -50,7 +50,7 @@ pub struct WaitLoop {
 pub fn wait_loops(code: &[u8], start: u64, yields: &dyn Fn(Callee) -> bool) -> Vec<WaitLoop> {
     let Some(body) = Body::of(code, start) else { return Vec::new() };
     let mut search = Search::new(body.instructions.len());
-    // For each instruction: `None` if it is in no such loop, else whether one of its loops tries to take a lock.
+    // For each instruction: `None` if it is in no loop that waits, else whether one of its loops tries to take a lock.
     let mut found: Vec<Option<bool>> = vec![None; body.instructions.len()];
     for (from, to) in body.ways_back() {
         if let Some(nodes) = body.natural_loop(from, to, &mut search, yields)
@@ -80,7 +80,7 @@ pub fn slot_of_stub(code: &[u8], start: u64) -> Option<u64> {
     is_slot.then(|| jump.ip_rel_memory_address())
 }
 
-/// A function's instructions, and for each its possible successors and predecessors.
+/// A function's instructions, each with its possible successors and predecessors.
 struct Body {
     instructions: Vec<Instruction>,
     next: Vec<[Option<usize>; 2]>,
@@ -180,7 +180,7 @@ impl Body {
         instructions.clone().any(is_locked) && !instructions.any(is_call)
     }
 
-    /// Whether a loop only waits, if all its calls yield.
+    /// Whether a loop only waits, provided that all its calls yield the CPU.
     fn waits(&self, nodes: &[usize], head: usize) -> bool {
         let instructions = || nodes.iter().map(|node| &self.instructions[*node]);
         let pauses = instructions().any(|instruction| is_pause(instruction) || is_call(instruction));
@@ -189,7 +189,7 @@ impl Body {
         if !self.settle(nodes, head, &mut kept) {
             return false;
         }
-        // The loop ends on a value that it has read; or it reads nothing and pauses.
+        // The loop ends because of a value that it has read, or it reads nothing and pauses.
         let leaves = |node: &&usize| {
             self.instructions[**node].is_jcc_short_or_near()
                 && self.next[**node].iter().any(|next| next.is_none_or(|next| !nodes.contains(&next)))
@@ -218,7 +218,7 @@ impl Body {
 struct Search {
     visits: usize,
     turn: u32,
-    /// For each instruction, the last turn in which it was reached.
+    /// For each instruction: the last turn of the search in which it was reached.
     reached: Vec<u32>,
     /// For each instruction, once computed: whether it does more than wait.
     does_more: Vec<Option<bool>>,
@@ -245,7 +245,7 @@ impl Search {
     }
 }
 
-/// The target of a call, if the instruction has it.
+/// The target of a call, if the instruction contains it.
 fn callee(call: &Instruction) -> Option<Callee> {
     match call.flow_control() {
         FlowControl::Call if call.op0_kind() == OpKind::NearBranch64 => {

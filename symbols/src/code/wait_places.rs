@@ -1,4 +1,4 @@
-//! Which places of a module lie in loops that only wait. A function's code is read when it is first needed.
+//! Finds which places of a module lie in loops that only wait. A function's code is read when it is first needed.
 
 use super::wait_loops::{Callee, WaitLoop, slot_of_stub, wait_loops};
 use crate::elf::{ModuleFunctions, imports};

@@ -8,7 +8,7 @@ use iced_x86::{
 };
 use rustc_hash::FxHashMap;
 
-/// General registers, and the flags after them.
+/// Number of general registers, and of the flags after them.
 const REGISTERS: usize = 17;
 const FLAGS: usize = 16;
 /// Registers that a call may change (System V ABI).
@@ -24,10 +24,10 @@ const CALLEES: [Register; 9] = [
     Register::R11,
 ];
 
-/// What a register's value depends on. Where two paths meet, the greater one counts.
+/// What a register's value depends on. Where two paths meet, the greater variant counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Value {
-    /// The same in each iteration.
+    /// The value is the same in each iteration.
     Same,
     /// Made of memory at places that are the same in each iteration.
     Read,
@@ -44,7 +44,7 @@ pub(super) enum Turn {
     Settled,
 }
 
-/// The values of all registers at one instruction.
+/// The values of all registers before one instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Values([Value; REGISTERS]);
 
@@ -58,8 +58,8 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// At the head of a loop of these instructions: registers that one of them writes are carried. `may_count`: iterations may
-    /// be counted. `None`: an instruction does more than wait.
+    /// The values at the head of a loop of these instructions: registers that an instruction writes are carried from
+    /// iteration to iteration. `may_count`: iterations may be counted. `None`: an instruction does more than wait.
     pub(super) fn at_head<'a>(
         instructions: impl Iterator<Item = &'a Instruction>,
         may_count: bool,
@@ -119,7 +119,7 @@ impl Kept {
             return None;
         }
         for used in info.used_registers().iter().filter(|used| does_write(used.access())) {
-            // Compilers never use the rest of a register after writing a part of it.
+            // Compilers never use the remaining part of a register after writing a part of it.
             let keeps = used.access() == OpAccess::CondWrite;
             let old = if keeps { values.get(used.register()) } else { Value::Same };
             values.set(used.register(), result.max(old));
@@ -130,7 +130,7 @@ impl Kept {
         Some(values)
     }
 
-    /// Merges the values before an instruction on one path into the known ones.
+    /// Merges the values before an instruction on one path into those of other paths.
     pub(super) fn join(&mut self, node: usize, values: &Values) -> Turn {
         let Some(known) = self.before.get_mut(&node) else {
             self.before.insert(node, *values);
@@ -158,7 +158,7 @@ impl Values {
         place(register).into_iter().for_each(|at| self.0[at] = value);
     }
 
-    /// The value that an instruction makes of its operands.
+    /// The value that an instruction computes from its operands.
     fn result(&self, instruction: &Instruction, info: &InstructionInfo) -> Value {
         let mut result = Value::Same;
         if info.used_memory().iter().any(|memory| does_read(memory.access())) {
@@ -217,7 +217,7 @@ impl Values {
             Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Inc | Mnemonic::Dec | Mnemonic::Lea => true,
             Mnemonic::Cwde | Mnemonic::Cdqe | Mnemonic::Neg | Mnemonic::Not => true,
             Mnemonic::Rdtsc | Mnemonic::Rdtscp => true,
-            // Adding a register to itself doubles it.
+            // Adding a register to itself doubles it, like a shift by one.
             Mnemonic::Add => is_fixed(1) || instruction.op0_register() == instruction.op1_register(),
             Mnemonic::Sub | Mnemonic::Shl | Mnemonic::Shr | Mnemonic::Sar => is_fixed(1),
             Mnemonic::And | Mnemonic::Or => is_fixed(1),
@@ -239,7 +239,7 @@ pub(super) fn is_call(instruction: &Instruction) -> bool {
     matches!(instruction.flow_control(), FlowControl::Call | FlowControl::IndirectCall)
 }
 
-/// Whether it is an atomic change of memory.
+/// Whether the instruction is an atomic change of memory.
 pub(super) fn is_locked(instruction: &Instruction) -> bool {
     let is_memory = |operand: u32| instruction.op_kind(operand) == OpKind::Memory;
     instruction.has_lock_prefix()

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// Most files open for probes at the same time. Each keeps a descriptor as long as it has probes.
+/// Largest number of files open for probes at the same time. Each keeps a descriptor while it has probes.
 const MOST_OPEN: usize = 512;
 /// Bytes of code that are kept for each place: the longest instruction has 15.
 const CODE: usize = 16;
@@ -23,7 +23,7 @@ pub struct Binary {
     key: FileKey,
     name: String,
     opened_by: PathBuf,
-    /// Whether the file had a name when it was opened. Cleared when the loss of the last name is reported.
+    /// Whether the file had a name when it was opened. The flag is cleared when the loss of the last name is reported.
     has_name: AtomicBool,
     known: Mutex<Known>,
 }
@@ -33,7 +33,7 @@ pub struct Binary {
 struct Known {
     /// The original bytes at the places of probes, by offset in the file.
     code: BTreeMap<u64, [u8; CODE]>,
-    /// The file's identity when all these places were last found unchanged.
+    /// Identity of the file when all these places were last found unchanged.
     as_of: FileKey,
 }
 
@@ -57,11 +57,11 @@ impl Binary {
         Binary::of(file, path, name)
     }
 
-    /// The same for a file that is already open.
+    /// Like [`Binary::open`], for a file that is already open.
     ///
     /// # Errors
     ///
-    /// If the kernel does not return the file's metadata.
+    /// The kernel does not return the file's metadata.
     pub fn of(file: File, opened_by: &Path, name: &str) -> io::Result<Binary> {
         let metadata = file.metadata()?;
         let key = FileKey::of(&metadata);
@@ -85,7 +85,8 @@ impl Binary {
         &self.name
     }
 
-    /// The path that the file was opened by, for messages and for files next to it. It may name another file by now.
+    /// The path by which the file was opened, for messages and for finding files next to it. The path may name another
+    /// file by now.
     pub fn opened_by(&self) -> &Path {
         &self.opened_by
     }
@@ -102,7 +103,7 @@ impl Binary {
             && self.has_name.swap(false, Ordering::Relaxed)
     }
 
-    /// Whether both are the same file in its present state.
+    /// Whether both are the same file, in its present state.
     pub fn is_same_file(&self, other: &Binary) -> bool {
         let now = || self.key_now().is_ok_and(|key| other.key_now().is_ok_and(|other| key == other));
         std::ptr::eq(self, other) || now()
@@ -117,8 +118,9 @@ impl Binary {
         Ok(FileKey::of(&self.file.metadata()?))
     }
 
-    /// Whether the code at these offsets is as it was when the file was read. To be called before each attaching. A rename
-    /// or deletion since then does not matter. After a write, only offsets whose bytes are known can be confirmed.
+    /// Checks that the code at these offsets is as it was when the file was read. To be called each time before probes
+    /// are attached. A rename or deletion of the file does not matter. After a write, only offsets whose bytes are
+    /// known can be confirmed.
     ///
     /// # Errors
     ///
@@ -148,7 +150,7 @@ impl Binary {
         if self.key_now().is_ok_and(|now| now == before) { Ok(()) } else { Err(changed()) }
     }
 
-    /// Whether the code at all places of probes is as it was when they got them.
+    /// Checks that the code at all places of probes is as it was when the places got their probes.
     ///
     /// # Errors
     ///
@@ -199,16 +201,16 @@ impl Binaries {
     ///
     /// # Errors
     ///
-    /// If it cannot be opened, or too many other files are open.
+    /// The file cannot be opened, or too many other files are open.
     pub fn open(&mut self, path: &Path, name: &str) -> io::Result<Arc<Binary>> {
         self.share(Binary::open(path, name)?)
     }
 
-    /// Returns the binary that is already open for this file, or else keeps this one.
+    /// Returns the binary that is already open for this file, or else keeps `binary`.
     ///
     /// # Errors
     ///
-    /// If too many other files are open.
+    /// Too many other files are open.
     pub fn share(&mut self, binary: Binary) -> io::Result<Arc<Binary>> {
         if let Some(open) = self.open.get(&binary.key).and_then(Weak::upgrade) {
             return Ok(open);

@@ -17,7 +17,7 @@ impl BuildId {
     /// Longest build-id accepted, bytes.
     pub const MAX_BYTES: usize = 64;
 
-    /// The build-id of these bytes, unless there are none or too many.
+    /// The build-id that consists of these bytes, unless there are none or too many.
     pub fn new(bytes: &[u8]) -> Option<BuildId> {
         (!bytes.is_empty() && bytes.len() <= BuildId::MAX_BYTES).then(|| BuildId(bytes.to_vec()))
     }

@@ -6,7 +6,7 @@ use super::elf_file::ElfFile;
 use super::files::{Candidate, FileRequest, Files, search};
 use crate::names::safe_path;
 
-/// Most refusals that are reported.
+/// Largest number of refusals that are reported.
 const MAX_REFUSED: usize = 8;
 
 /// The outcome of a search.
@@ -14,7 +14,7 @@ const MAX_REFUSED: usize = 8;
 pub struct Search {
     /// The debug file.
     pub found: Option<ElfFile>,
-    /// For each file that was found but does not belong to the binary: its path and the reason.
+    /// For each file that was found but does not belong to the binary: its path, and the reason.
     pub refused: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What a binary says about its separate debug files: `.gnu_debuglink`, `.gnu_debugaltlink`.
+//! Reads what a binary says about its separate debug files: `.gnu_debuglink`, `.gnu_debugaltlink`.
 
 use super::build_id::BuildId;
 use super::elf_file::{ElfFile, text_at};
@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 /// Largest file whose checksum is computed, bytes.
 const MAX_SUMMED: u64 = 16 << 30;
 
-/// `.gnu_debuglink`: a file name and a checksum of the whole file.
+/// `.gnu_debuglink`: a file name, and a checksum of the complete file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DebugLink {
     /// A plain file name.
@@ -51,7 +51,7 @@ pub fn supplement_link(elf: &ElfFile) -> Option<(String, Option<BuildId>)> {
     Some((path.to_owned(), BuildId::new(id)))
 }
 
-/// CRC-32 of a whole file, as `.gnu_debuglink` has it.
+/// CRC-32 of a complete file, as in `.gnu_debuglink`.
 pub fn checksum(file: &File) -> Option<u32> {
     let len = file.metadata().ok()?.len();
     if len > MAX_SUMMED {

@@ -1,5 +1,5 @@
-//! Where debug files lie: the places of distributions and debuggers, first below the root folder of the process that runs
-//! the binary (a container has its own), then below longpole's.
+//! Finds debug files at the places that distributions and debuggers use: first below the root folder of the process
+//! that runs the binary (a container has its own), then below longpole's.
 
 use super::files::{Candidate, Fetch, FileRequest, Files};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
@@ -9,17 +9,17 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-/// Where distributions install debug files.
+/// The folder in which distributions install debug files.
 const DEBUG_ROOT: &str = "/usr/lib/debug";
 
 /// Place number of a fetched file: after all others.
 const FETCHED: u32 = u32::MAX;
 
 /// Opens debug files of one binary. Only regular ELF files are opened, and only those that everybody may read or that
-/// belong to the binary's owner. A binary must not make root read what its owner could not.
+/// belong to the binary's owner. A binary must not make root read files that its owner could not read.
 #[derive(Debug)]
 pub struct HostFiles {
-    /// Root folders in which to look.
+    /// Root folders below which debug files are searched.
     roots: Vec<OwnedFd>,
     /// The binary's path below each root.
     binary: PathBuf,
@@ -30,7 +30,7 @@ pub struct HostFiles {
 }
 
 impl HostFiles {
-    /// For a binary at a path: an ordinary one, `/proc/PID/exe` or `/proc/PID/map_files/…`.
+    /// Prepares the search for a binary at a path: an ordinary one, `/proc/PID/exe` or `/proc/PID/map_files/…`.
     pub fn of(binary: &Path) -> HostFiles {
         let mut roots = Vec::new();
         if let Some(process) = process_folder(binary) {
@@ -53,7 +53,7 @@ impl HostFiles {
         }
     }
 
-    /// For a binary that no longer exists, by its former path.
+    /// Prepares the search for a binary that no longer exists, by its former path.
     pub fn of_path(binary: &Path) -> HostFiles {
         let roots = open_root(Path::new("/")).into_iter().collect();
         HostFiles { roots, binary: binary.to_owned(), owner: None, folders: Vec::new(), fetch: None }
@@ -64,7 +64,7 @@ impl HostFiles {
         HostFiles { roots: Vec::new(), binary: PathBuf::new(), owner: None, folders: Vec::new(), fetch: None }
     }
 
-    /// Looks into these folders first. The user chose them, so files there may have any owner.
+    /// Adds folders that are searched first. The user chose them, so files in them may have any owner.
     #[must_use]
     pub fn with_folders(mut self, folders: &[PathBuf]) -> HostFiles {
         self.folders = folders.to_vec();
@@ -195,7 +195,7 @@ fn by_build_id(hex: &str) -> Option<PathBuf> {
     Some(Path::new(start).join(format!("{rest}.debug")))
 }
 
-/// A file name without a path in it.
+/// The name, if it is a file name without a path.
 fn plain(name: &str) -> Option<&str> {
     (!name.is_empty() && name != "." && name != ".." && !name.contains(['/', '\0'])).then_some(name)
 }
@@ -204,7 +204,7 @@ fn relative(path: &Path) -> &Path {
     path.strip_prefix("/").unwrap_or(path)
 }
 
-/// `/proc/PID` of a path below it.
+/// The part `/proc/PID` of a path below that folder.
 fn process_folder(path: &Path) -> Option<PathBuf> {
     let mut parts = path.components();
     let start = [Component::RootDir, Component::Normal("proc".as_ref())];

@@ -1,8 +1,8 @@
 //! One ELF file, opened once and read piece by piece: headers, segments, sections, address ↔ file offset.
 //!
-//! The file is untrusted. It stays open, so that later reads come from the same inode even if the path is replaced. Only a
-//! process that may be lost maps it ([`ElfFile::let_map`]): elsewhere a file that gets shorter has to give an error, not a
-//! SIGBUS.
+//! The file is untrusted. It stays open, so that later reads come from the same inode even if the path is replaced.
+//! Only a process that may be lost maps the file ([`ElfFile::let_map`]): in other processes a file that gets shorter
+//! must cause an error, not a SIGBUS.
 
 use super::build_id::BuildId;
 use crate::error::SymbolError;
@@ -31,7 +31,7 @@ pub struct ElfFile {
     path: PathBuf,
     len: u64,
     may_map: bool,
-    /// Whether it is x86-64 code, the only kind whose instructions are decoded.
+    /// Whether the file is x86-64 code, the only kind whose instructions are decoded.
     pub is_x86_64: bool,
     /// Address of the first instruction, 0 if none.
     pub entry: u64,
@@ -41,9 +41,9 @@ pub struct ElfFile {
     pub sections: Vec<Section>,
     /// Whether a segment or the stack is both writable and executable.
     pub writes_code: bool,
-    /// Its build-id, if it has one.
+    /// Build-id of the file, if it has one.
     pub build_id: Option<BuildId>,
-    /// Bytes of its thread-local variables, aligned. In a static program they lie below the thread pointer.
+    /// Bytes of the file's thread-local variables, aligned. In a static program these lie below the thread pointer.
     pub thread_local_bytes: Option<u64>,
     /// The loader that the file names; a statically linked program names none.
     pub interpreter: Option<PathBuf>,
@@ -60,7 +60,7 @@ pub struct Segment {
     pub file_size: u64,
     /// Bytes in memory: those from the file, then zeros.
     pub memory_size: u64,
-    /// Whether it holds instructions.
+    /// Whether the segment contains instructions.
     pub executable: bool,
 }
 
@@ -84,12 +84,12 @@ pub struct Section {
 }
 
 impl Section {
-    /// Whether it holds instructions.
+    /// Whether the section contains instructions.
     pub fn is_executable(&self) -> bool {
         self.flags & object::elf::SHF_EXECINSTR.0 != 0
     }
 
-    /// Whether the address lies in it.
+    /// Whether the address lies in the section.
     pub fn contains(&self, address: u64) -> bool {
         self.address != 0 && address.checked_sub(self.address).is_some_and(|at| at < self.size)
     }
@@ -127,7 +127,7 @@ impl ElfFile {
         Ok(elf)
     }
 
-    /// As [`ElfFile::from_file`], for a debug file of this one; it may be mapped if this one may be.
+    /// Like [`ElfFile::from_file`], for a debug file of this one. It may be mapped if this file may be.
     pub fn open_companion(&self, file: File, path: &Path) -> Result<ElfFile, SymbolError> {
         let mut elf = ElfFile::from_file(file, path)?;
         elf.may_map = self.may_map;
@@ -211,12 +211,12 @@ impl ElfFile {
         self.read(section.offset, section.size, what, limit)
     }
 
-    /// Where the byte at a linked address lies in the file, if it comes from the file.
+    /// The file offset of the byte at a linked address, if that byte is from the file.
     pub fn offset_of(&self, address: u64) -> Option<u64> {
         self.segments.iter().find_map(|segment| segment.offset_of(address))
     }
 
-    /// As [`ElfFile::offset_of`], for instructions only.
+    /// Like [`ElfFile::offset_of`], for instructions only.
     pub fn code_offset_of(&self, address: u64) -> Option<u64> {
         self.segments
             .iter()
@@ -329,7 +329,7 @@ impl ElfFile {
         Ok(())
     }
 
-    /// The loader's name, empty if it cannot be read: the program has a loader all the same.
+    /// The loader's name; empty if it cannot be read, since the program has a loader all the same.
     fn loader_name(&self, offset: u64, size: u64) -> PathBuf {
         let name = self.read(offset, size, "the loader's name", MAX_LOADER_NAME).unwrap_or_default();
         let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
@@ -372,10 +372,10 @@ pub fn open_plain(path: &Path) -> Result<File, SymbolError> {
         .map_err(|source| SymbolError::Open { path: path.to_owned(), source })
 }
 
-/// The NUL-terminated text at an offset of a string table, at most `max` bytes of it; empty if the offset is outside.
+/// The NUL-terminated text at an offset of a string table, cut to `max` bytes; empty if the offset is outside.
 pub fn text_at(table: &[u8], offset: u32, max: usize) -> &[u8] {
     let rest = table.get(offset as usize..).unwrap_or_default();
     let rest = &rest[..rest.len().min(max)];
-    // memchr, because names of C++ are long and a browser has a million of them.
+    // memchr is fast, which matters because names of C++ are long and a browser has a million of them.
     memchr::memchr(0, rest).map_or(rest, |end| &rest[..end])
 }

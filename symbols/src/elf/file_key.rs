@@ -3,8 +3,8 @@
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 
-/// The identity of a file's content, independent of its name. An inode is not enough: a rebuilt program may get the old one's
-/// inode number, or be written over it. Probes at the old places would destroy the new program.
+/// The identity of a file's content, independent of its name. An inode number is not enough: a rebuilt program may get
+/// the old one's inode number, or be written into the old file. Probes at the old places would destroy the new program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FileKey {
     device: u64,
@@ -33,7 +33,8 @@ impl FileKey {
         self.inode
     }
 
-    /// Whether both have the same inode. Not the same content: a file may have changed, or the inode may be in use again.
+    /// Whether both have the same inode number. Their content may differ: a file may have changed, or the inode may be
+    /// in use again.
     pub fn is_same_inode(&self, other: &FileKey) -> bool {
         (self.device, self.inode) == (other.device, other.inode)
     }

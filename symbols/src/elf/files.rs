@@ -1,5 +1,5 @@
-//! Other files that may have a binary's symbols, and the interface that opens them. A parser without rights asks through this
-//! interface; the process with rights decides which files the parser may read.
+//! Other files that may have a binary's symbols, and the interface that opens them. A parser without rights asks for
+//! files through this interface; the process with rights decides which files the parser may read.
 
 use super::build_id::BuildId;
 use serde::{Deserialize, Serialize};
@@ -10,13 +10,13 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileRequest {
-    /// The separate debug file of this build-id.
+    /// The separate debug file with this build-id.
     BuildId(BuildId),
     /// The file that `.gnu_debuglink` names.
     DebugLink(String),
     /// The file that several debug files share (`.gnu_debugaltlink`, made by dwz).
     Supplement {
-        /// Its path as the debug file names it.
+        /// Path of the supplement, as the debug file names it.
         path: String,
         /// Its build-id.
         build_id: Option<BuildId>,
@@ -25,21 +25,21 @@ pub enum FileRequest {
     SplitObject {
         /// The folder that the compiler worked in.
         folder: Option<String>,
-        /// Its path as the compiler named it.
+        /// Path of the object file, as the compiler named it.
         name: String,
     },
     /// The `.dwp` file that holds all `.dwo` files.
     SplitPackage,
 }
 
-/// A file that may be the wanted one. The caller has to compare build-id, checksum or number.
+/// A file that may be the wanted one. The caller must compare build-id, checksum or number.
 #[derive(Debug)]
 pub struct Candidate {
     /// The open file.
     pub file: File,
-    /// Where it lies, for messages.
+    /// Path of the file, for messages.
     pub path: PathBuf,
-    /// The place number to continue the search from, if it is the wrong file.
+    /// Number of the place at which the search continues if this is the wrong file.
     pub next: u32,
 }
 
@@ -51,11 +51,11 @@ pub trait Files: Send {
 
 /// Fetches files that are not on this machine, for instance from a server.
 pub trait Fetch: Send + Sync + std::fmt::Debug {
-    /// The debug file of a build-id, and its path now.
+    /// The debug file with this build-id, and its present path.
     fn debug_file(&self, id: &BuildId) -> Option<(File, PathBuf)>;
 }
 
-/// Most candidates opened for one request.
+/// Largest number of candidates opened for one request.
 const MAX_CANDIDATES: u32 = 64;
 
 /// Opens candidates until `right` accepts one.

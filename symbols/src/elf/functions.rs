@@ -17,7 +17,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Most sections of linker stubs; an honest file has three.
+/// Largest number of sections with linker stubs; an honest file has three.
 const MAX_STUB_SECTIONS: usize = 16;
 
 /// All functions in a binary's symbol table, by address. The file stays open: later reads (instructions, debug information) use
@@ -51,7 +51,7 @@ impl fmt::Debug for OtherFiles {
     }
 }
 
-/// Which table the names came from.
+/// The table from which the names are.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SymbolSource {
@@ -59,17 +59,17 @@ pub enum SymbolSource {
     SymbolTable,
     /// A stripped binary's dynamic symbols: only the functions that it exports.
     DynamicSymbols,
-    /// The symbol table of its separate debug file.
+    /// The symbol table of the binary's separate debug file.
     DebugFile(PathBuf),
     /// A stripped binary's dynamic symbols and the small table packed into it (`.gnu_debugdata`).
     PackedTable,
     /// Go's own table of functions (`.gopclntab`).
     GoTable,
-    /// There is no table, so no function has a name.
+    /// There is no table, so functions have no names.
     None,
 }
 
-/// One function symbol.
+/// A function symbol of a binary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Function {
     /// Address as linked. An `endbr64` at the start belongs to the function.
@@ -80,7 +80,7 @@ pub struct Function {
     pub size: u64,
     /// The symbol's binding.
     pub binding: Binding,
-    /// What kind of function it is.
+    /// The kind of function.
     pub kind: FunctionKind,
     name_at: u32,
 }
@@ -90,7 +90,7 @@ pub struct Function {
 pub enum Binding {
     /// Visible to other modules; also GNU's unique symbols.
     Global,
-    /// As global, but another definition may take its place.
+    /// Like global, but another definition may take its place.
     Weak,
     /// `static`.
     Local,
@@ -121,7 +121,7 @@ pub enum FunctionKind {
     Cold,
     /// The outlined part of another function (`.part`).
     Part,
-    /// None of these.
+    /// An ordinary function, none of the other kinds.
     Ordinary,
 }
 
@@ -131,20 +131,20 @@ pub fn functions_of(path: &Path) -> Result<ModuleFunctions, SymbolError> {
     ModuleFunctions::read(ElfFile::open(path)?)
 }
 
-/// As [`functions_of`], with folders to search first for debug files.
+/// Like [`functions_of`], with folders in which debug files are searched first.
 pub fn functions_with(path: &Path, folders: &[PathBuf]) -> Result<ModuleFunctions, SymbolError> {
     let files = HostFiles::of(path).with_folders(folders);
     ModuleFunctions::load(ElfFile::open(path)?, Box::new(files))
 }
 
 impl ModuleFunctions {
-    /// As [`functions_of`] for a file that is already open.
+    /// Like [`functions_of`], for a file that is already open.
     pub fn read(elf: ElfFile) -> Result<ModuleFunctions, SymbolError> {
         let files = HostFiles::of(elf.path());
         ModuleFunctions::load(elf, Box::new(files))
     }
 
-    /// As [`ModuleFunctions::read`], with another way to open further files.
+    /// Like [`ModuleFunctions::read`], with another way to open further files.
     pub fn load(elf: ElfFile, mut files: Box<dyn Files>) -> Result<ModuleFunctions, SymbolError> {
         let module = elf.path().file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
         let module = name::safe_within(&module, 255);
@@ -201,17 +201,17 @@ impl ModuleFunctions {
         self.elf.build_id.as_ref()
     }
 
-    /// Whether Go built it: Go moves stacks, so a stack pointer does not identify a frame.
+    /// Whether Go built the module: Go moves stacks, so a stack pointer does not identify a frame.
     pub fn is_go(&self) -> bool {
         self.is_go
     }
 
-    /// Whether it contains Rust's standard library, known by a function that every such program has.
+    /// Whether the module contains Rust's standard library, recognized by a function that every such program has.
     pub fn is_rust(&self) -> bool {
         self.functions.iter().any(|function| self.raw_name_bytes(function) == b"rust_eh_personality")
     }
 
-    /// Number of function symbols outside the file's code, which are left out.
+    /// Number of function symbols outside the file's code, which are ignored.
     pub fn outside(&self) -> usize {
         self.outside
     }
@@ -277,7 +277,8 @@ impl ModuleFunctions {
         found
     }
 
-    /// Where the function's name lies; functions with the same place have the same name. `None` if it has no name.
+    /// The place of the function's name; functions with the same place have the same name. `None` if the function has
+    /// no name.
     pub(crate) fn name_place(&self, function: &Function) -> Option<u32> {
         self.names.get(function.name_at as usize).filter(|&&first| first != 0).map(|_| function.name_at)
     }
@@ -365,7 +366,8 @@ impl ModuleFunctions {
         self.functions = functions;
     }
 
-    /// Order of the names at one address, best first: with a size, exported, few leading underscores, short.
+    /// Rank of a function's name among the names at one address. Good names have a size, are exported, have few leading
+    /// underscores, and are short.
     fn rank(&self, function: &Function) -> (bool, Binding, usize, usize, &[u8]) {
         let raw = self.raw_name_bytes(function);
         let underscores = raw.iter().take_while(|&&byte| byte == b'_').count();

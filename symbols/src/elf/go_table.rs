@@ -10,9 +10,9 @@ use crate::names::MAX_RAW_BYTES;
 
 /// Largest table read.
 const MAX_TABLE: u64 = 1 << 30;
-/// Most entries that are read of one function's table of values.
+/// Largest number of entries that are read of one function's table of values.
 const MAX_STEPS: usize = 1 << 20;
-/// Most functions.
+/// Largest number of functions that are read.
 const MAX_FUNCTIONS: usize = 2_000_000;
 
 /// Go's table of functions and lines.
@@ -31,7 +31,7 @@ pub struct GoTable {
     functions: usize,
 }
 
-/// One function.
+/// A function in Go's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GoFunction {
     /// First address, as linked.
@@ -98,7 +98,7 @@ impl GoTable {
         Some(table)
     }
 
-    /// Every function, in order of address as the table has them.
+    /// Every function, in order of address, which is the table's order.
     pub fn functions(&self) -> impl Iterator<Item = GoFunction> + '_ {
         (0..self.count).filter_map(|index| {
             let (address, record) = self.row(index)?;
@@ -143,7 +143,7 @@ impl GoTable {
         })
     }
 
-    /// Address of a function and the place of its description. The row after the last has the end address.
+    /// Address of a function, and the place of its description. The row after the last function has the end address.
     fn row(&self, index: usize) -> Option<(u64, usize)> {
         if index > self.count {
             return None;
@@ -202,7 +202,7 @@ impl GoTable {
     }
 }
 
-/// Where the code starts if the header has no address: from the relocation of that field, else from `.text`.
+/// The start of the code if the header has no address: from the relocation of that field, else from `.text`.
 fn text_start(elf: &ElfFile, table: &Section) -> Option<u64> {
     let field = table.address.checked_add(8 + 2 * 8)?;
     let relocated = [&b".rela"[..], b".rela.dyn"].iter().find_map(|name| {

@@ -1,8 +1,9 @@
-//! The functions and variables that a program imports from its libraries, and the slots by which instructions refer to them.
+//! Finds the functions and variables that a program imports from its libraries, and the slots by which instructions
+//! refer to them.
 
 use super::elf_file::{ElfFile, Section, text_at};
 
-/// Most bytes read of symbols, of their names and of relocations.
+/// Largest number of bytes read of symbols, of their names and of relocations.
 const MOST: u64 = 16 << 20;
 const SYMBOL: usize = 24;
 const RELOCATION: usize = 24;
@@ -17,7 +18,8 @@ pub struct Import {
     pub name: Vec<u8>,
     /// Linked addresses of the slots that instructions refer to and that hold the import's address at run time.
     pub slots: Vec<u64>,
-    /// Whether its address is also in data or a constant of the program: then it can be called through a pointer.
+    /// Whether the import's address is also in data or in a constant of the program: then it can be called through a
+    /// pointer.
     pub taken: bool,
 }
 

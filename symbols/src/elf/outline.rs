@@ -13,11 +13,11 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// Most bytes read at once.
+/// Largest number of bytes read at once.
 const MOST_BYTES: usize = 64 << 10;
-/// Most program headers read: linkers make about a dozen.
+/// Largest number of program headers read: linkers make about a dozen.
 const MOST_SEGMENTS: usize = 256;
-/// Most note segments or sections read, and most libraries that a program links.
+/// Largest number of note segments or sections read, and of libraries that a program links.
 const MOST_NOTES: usize = 32;
 const MOST_NEEDED: usize = 512;
 /// Longest path of a loader, and longest name of a library, bytes.
@@ -36,7 +36,7 @@ pub struct Outline {
     pub machine: u16,
     /// Loaded segments.
     pub segments: Vec<Segment>,
-    /// The build-id, if there is one.
+    /// Build-id of the file, if it has one.
     pub build_id: Option<BuildId>,
     /// The loader that the file names; a statically linked program names none. Empty if the name cannot be read.
     pub interpreter: Option<PathBuf>,
@@ -109,7 +109,7 @@ impl Outline {
         }
     }
 
-    /// The file offset of the byte at a linked address, if it is in an executable segment.
+    /// The file offset of the byte at a linked address, if that byte is in an executable segment.
     pub fn code_offset_of(&self, address: u64) -> Option<u64> {
         self.segments.iter().filter(|segment| segment.executable).find_map(|segment| place(segment, address))
     }
@@ -121,18 +121,19 @@ impl Outline {
         code.find_map(|segment| bias(segment, start, file_offset))
     }
 
-    /// As `Outline::bias` for any loaded segment.
+    /// Like `Outline::bias`, for any loaded segment.
     pub fn bias_of(&self, start: u64, file_offset: u64) -> Option<u64> {
         self.segments.iter().find_map(|segment| bias(segment, start, file_offset))
     }
 
-    /// The names of the libraries that it links. Names that are not UTF-8 are omitted.
+    /// Names of the libraries that the file links. Names that are not UTF-8 are omitted.
     pub fn needed(&self, file: &File) -> Vec<String> {
         const NEEDED: u64 = 1;
         self.dynamic_texts(file, &[NEEDED], LONGEST_NAME)
     }
 
-    /// Where it has its libraries searched first: folders separated by colons; `$ORIGIN` is its own folder.
+    /// Folders in which the file's libraries are searched first, separated by colons; `$ORIGIN` is the folder of the
+    /// file.
     pub fn run_paths(&self, file: &File) -> Vec<String> {
         const RPATH: u64 = 15;
         const RUNPATH: u64 = 29;
@@ -201,7 +202,7 @@ fn read(file: &File, offset: u64, most: usize) -> Vec<u8> {
     bytes
 }
 
-/// The first whole entries of a table, at most `most`.
+/// The first complete entries of a table, at most `most`.
 fn entries(file: &File, offset: u64, count: u16, size: usize, most: usize) -> Vec<Vec<u8>> {
     let bytes = read(file, offset, usize::from(count).min(most).saturating_mul(size));
     let entries = bytes.chunks_exact(size).map(<[u8]>::to_vec);

@@ -7,7 +7,7 @@ use gimli::DwarfSections;
 use object::{CompressedData, CompressionFormat};
 use std::ops::Deref;
 
-/// Most unpacked bytes of debug information, in all sections of one file.
+/// Largest number of unpacked bytes of debug information, in all sections of one file.
 const MAX_BYTES: u64 = 4 << 30;
 
 /// Bytes of a section.
@@ -75,7 +75,8 @@ pub fn named(elf: &ElfFile, name: &str, budget: &mut Budget) -> Result<Bytes, Re
     }
 }
 
-/// The section of that name (`.debug_info`), or as older compilers call it if compressed (`.zdebug_info`).
+/// The section with that name (`.debug_info`), or with the name that older compilers give it if it is compressed
+/// (`.zdebug_info`).
 fn find<'a>(elf: &'a ElfFile, name: &str) -> Option<&'a Section> {
     elf.section(name.as_bytes()).or_else(|| {
         let old = format!(".z{}", name.strip_prefix('.')?);

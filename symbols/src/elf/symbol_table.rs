@@ -1,4 +1,4 @@
-//! Reads the function symbols of a binary from the best table that it has.
+//! Reads the function symbols of a binary from the best table that the binary has.
 
 use super::elf_file::{ElfFile, text_at};
 use super::functions::{Binding, SymbolSource};
@@ -11,10 +11,10 @@ use object::{LittleEndian as LE, elf};
 
 /// Largest symbol table and largest table of names read.
 const MAX_TABLE: u64 = 512 << 20;
-/// Most function symbols accepted.
+/// Largest number of function symbols that are accepted.
 const MAX_FUNCTIONS: usize = 2_000_000;
 
-/// A function symbol as it is in a table.
+/// A function symbol in the form of a symbol table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Symbol {
     /// Address as linked.
@@ -23,20 +23,20 @@ pub struct Symbol {
     pub size: u64,
     /// The symbol's binding.
     pub binding: Binding,
-    /// Whether it is the resolver of an IFUNC.
+    /// Whether the symbol is the resolver of an IFUNC.
     pub is_ifunc: bool,
     /// Its name's place in [`Table::names`].
     pub name_at: u32,
 }
 
-/// Function symbols with their names.
+/// Function symbols of a binary, with their names.
 #[derive(Debug)]
 pub struct Table {
-    /// In the order of the file.
+    /// The symbols, in the order of the file.
     pub symbols: Vec<Symbol>,
     /// NUL-terminated names.
     pub names: Vec<u8>,
-    /// The table that they are from.
+    /// The table from which the symbols are.
     pub source: SymbolSource,
 }
 
@@ -49,8 +49,8 @@ fn index_of(elf: &ElfFile, kind: u32) -> Option<usize> {
     elf.sections.iter().position(|section| section.kind == kind && section.size > 0)
 }
 
-/// Reads the symbols from the binary's own table, else from its debug file's. Without both, all other sources are read: dynamic
-/// symbols, the small table packed into the binary, Go's table.
+/// Reads the symbols from the binary's own table, else from that of its debug file. If both are missing, all other
+/// sources are read: dynamic symbols, the small table packed into the binary, Go's table.
 pub fn read(
     elf: &ElfFile,
     debug: Option<&ElfFile>,

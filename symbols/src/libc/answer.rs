@@ -8,11 +8,12 @@ use crate::elf::Outline;
 use probe_abi::MutexLayout;
 use serde::{Deserialize, Serialize};
 
-/// Most functions of a library, and most places in one of them. glibc has some hundred functions with up to ten places.
+/// Largest number of functions of a library, and of places in a function. glibc has some hundred functions with up to
+/// ten places.
 const MOST_FUNCTIONS: usize = 1024;
 const MOST_PLACES: usize = 256;
 
-/// A [`LibcFunctions`] as the parser sends it.
+/// A [`LibcFunctions`] in the form in which the parser sends it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LibcAnswer {
     functions: Vec<Call>,

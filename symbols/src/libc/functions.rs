@@ -24,19 +24,19 @@ const MAX_NAME: usize = 64;
 /// The synchronization functions in a file. Addresses are as linked.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LibcFunctions {
-    /// By address.
+    /// The functions, by address.
     pub functions: Vec<LibcCall>,
     /// Functions that cannot be probed, and why.
     pub unsure: Vec<(&'static str, UnknownExits)>,
-    /// Where a thread's `errno` is.
+    /// How to find a thread's `errno`.
     pub errno: Option<ErrnoPlace>,
-    /// How mutexes are laid out in memory.
+    /// The layout of mutexes in memory.
     pub layout: MutexLayout,
-    /// Linked addresses of its code: the first, and the one after the last.
+    /// Linked addresses of the library's code: the first one, and the one after the last.
     pub text: (u64, u64),
     /// The file's first instruction.
     pub start: Option<CodePlace>,
-    /// Whether it is a statically linked program: it names no loader.
+    /// Whether the file is a statically linked program, which names no loader.
     pub is_static: bool,
 }
 
@@ -49,18 +49,19 @@ pub struct CodePlace {
     pub offset: u64,
 }
 
-/// One function.
+/// A function of a C library that gets probes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LibcCall {
     /// Its name, without leading underscores.
     pub name: &'static str,
-    /// Which operation it does.
+    /// The operation that the function does.
     pub operation: SyncOperation,
-    /// What it does with its arguments and result, as a probe's cookie encodes it.
+    /// How the function uses its arguments and its result, in the encoding of a probe's cookie.
     pub function: LibcFunction,
     /// Its first instruction.
     pub entry: CodePlace,
-    /// Whether its first instruction cannot have an entry probe of its own. The probes on its `ret`s then record whole calls.
+    /// Whether the function's first instruction cannot have an entry probe of its own. The probes on its `ret`s then
+    /// record complete calls.
     pub entry_is_closed: bool,
     /// Its `ret`s; empty if it does not return.
     pub leaves: Vec<CodePlace>,
@@ -68,11 +69,11 @@ pub struct LibcCall {
     pub ran: Vec<CodePlace>,
 }
 
-/// Where `errno` is: how to find its distance from the thread pointer.
+/// How to find the distance of `errno` from the thread pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrnoPlace {
-    /// The distance itself, bytes.
+    /// The distance is this number of bytes.
     At(i64),
     /// The loader writes the distance to this address (as linked).
     In(u64),
@@ -86,10 +87,11 @@ pub fn libc_functions(path: &Path) -> Result<LibcFunctions, SymbolError> {
     functions_in(&ElfFile::open(path)?)
 }
 
-/// As [`libc_functions`] for an open file.
+/// Like [`libc_functions`], for an open file.
 ///
 /// # Errors
-/// If its symbol tables cannot be read.
+///
+/// The symbol tables cannot be read.
 pub fn functions_in(elf: &ElfFile) -> Result<LibcFunctions, SymbolError> {
     let mut found = LibcFunctions::default();
     if !elf.is_x86_64 {
@@ -117,7 +119,7 @@ pub fn functions_in(elf: &ElfFile) -> Result<LibcFunctions, SymbolError> {
     let unwind = UnwindTables::read(elf);
     let bounds = Bounds { unwind: unwind.as_ref(), symbols: &symbols.ends };
     for (&address, &known) in &symbols.known {
-        // Two operations at one address: which of them a call does is unknown.
+        // Two operations have one address, so it is unknown which of them a call does.
         let Some(known) = known else { continue };
         match call(elf, &bounds, address, known) {
             Ok(call) => found.functions.push(call),
@@ -229,7 +231,7 @@ impl Symbols {
     }
 
     fn layout(&self) -> MutexLayout {
-        // An old libpthread lacks the names by which glibc is known, but has one that musl lacks.
+        // An old libpthread lacks the names by which glibc is recognized, but has one that musl lacks.
         if self.is_glibc
             || self.known.values().flatten().any(|known| known.name == "pthread_mutex_consistent_np")
         {
@@ -334,7 +336,7 @@ mod tests {
             assert_eq!(call.leaves.is_empty(), exits, "{}", call.name);
             assert_eq!(call.ran.is_empty(), call.operation != SyncOperation::Once, "{}", call.name);
         }
-        // Condition variables have two versions, so one name has two functions.
+        // Condition variables have two versions, so there are two functions with one name.
         let waits = found.functions.iter().filter(|call| call.name == "pthread_cond_wait").count();
         assert_eq!(waits, 2);
     }
@@ -352,7 +354,7 @@ mod tests {
 
     #[test]
     fn a_program_without_a_libc_inside_has_no_lock_functions() {
-        // It imports some of the functions but contains none.
+        // The program imports some of the functions but contains none.
         let found = libc_functions(Path::new("/proc/self/exe")).expect("this test");
         assert_eq!(found.functions, []);
     }

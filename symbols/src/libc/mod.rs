@@ -1,4 +1,4 @@
-//! A C library's synchronization functions, and the places of probes in them.
+//! Finds a C library's synchronization functions, and the places of probes in them.
 
 mod answer;
 mod functions;

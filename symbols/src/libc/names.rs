@@ -1,4 +1,4 @@
-//! The names of libc's synchronization functions, and what each does with its arguments and result.
+//! The names of libc's synchronization functions, and how each function uses its arguments and result.
 
 use probe_abi::SyncOperation::{self, *};
 use probe_abi::{LibcFunction, ObjectFrom, OutcomeFrom, SecondFrom};
@@ -8,7 +8,7 @@ use probe_abi::{LibcFunction, ObjectFrom, OutcomeFrom, SecondFrom};
 pub struct Known {
     /// Its name without leading underscores.
     pub name: &'static str,
-    /// The operation that it does.
+    /// The operation that the function does.
     pub operation: SyncOperation,
     object: ObjectFrom,
     second: SecondFrom,
@@ -16,7 +16,7 @@ pub struct Known {
 }
 
 impl Known {
-    /// What it does with its arguments and result, as a probe's cookie encodes it.
+    /// How the function uses its arguments and its result, in the encoding of a probe's cookie.
     pub fn function(&self) -> LibcFunction {
         LibcFunction {
             operation: self.operation as u8,
@@ -27,11 +27,11 @@ impl Known {
         }
     }
 
-    /// Which of two functions with the same address counts; `None` if that is unknown. glibc has one code for initialising and
-    /// unlocking a spin lock: an initialisation then counts as an unlock of a lock that is free.
+    /// Decides which of two functions with the same address counts; `None` if that is unknown. glibc has one code for
+    /// initialising and unlocking a spin lock: an initialisation then counts as an unlock of a lock that is free.
     pub fn or(&'static self, other: &'static Known) -> Option<&'static Known> {
         match (self.operation, other.operation) {
-            // musl has one code for a C11 function and the older one, and the older one's result.
+            // musl has one code for a C11 function and the older function, with the older function's result.
             (a, b) if a == b && self.outcome == OutcomeFrom::C11 => Some(other),
             (a, b) if a == b => Some(self),
             (SpinInit, SpinUnlock) => Some(other),
@@ -57,7 +57,7 @@ const fn new(
     Known { name, operation, object, second, outcome }
 }
 
-/// A function that has one object and returns the error.
+/// A function that has one object and returns the error code.
 const fn plain(name: &'static str, operation: SyncOperation) -> Known {
     new(name, operation, ObjectFrom::Argument, SecondFrom::Nothing, OutcomeFrom::Error)
 }
@@ -72,7 +72,7 @@ const fn errno(name: &'static str, operation: SyncOperation) -> Known {
     new(name, operation, ObjectFrom::Argument, SecondFrom::Nothing, OutcomeFrom::Errno)
 }
 
-/// A function that returns one of `thrd_*`.
+/// A function of C11 that returns one of `thrd_*`.
 const fn c11(name: &'static str, operation: SyncOperation) -> Known {
     new(name, operation, ObjectFrom::Argument, SecondFrom::Nothing, OutcomeFrom::C11)
 }

@@ -1,4 +1,5 @@
-//! Names of functions: demangles them, makes them safe to print, finds which one a user means, and tells whose code it is.
+//! Names of functions: demangles them, makes them safe to print, finds which name a user means, and decides whose code
+//! a function is.
 
 pub(crate) mod name;
 mod name_match;

@@ -7,7 +7,7 @@ use std::path::Path;
 /// Longest returned name, bytes. Real C++ names have some hundred bytes, those of large templates some thousand.
 pub const MAX_NAME_BYTES: usize = 2048;
 
-/// Most bytes read of a symbol's name.
+/// Largest number of bytes read of a symbol's name.
 pub const MAX_RAW_BYTES: usize = 16 * 1024;
 
 /// Replaces characters that must not reach a terminal ([`is_unsafe`]), and cuts to [`MAX_NAME_BYTES`].
@@ -15,18 +15,18 @@ pub fn safe(text: &str) -> String {
     safe_within(text, MAX_NAME_BYTES)
 }
 
-/// As [`safe`] for bytes that may not be UTF-8.
+/// Like [`safe`], for bytes that may not be UTF-8.
 pub fn safe_bytes(bytes: &[u8]) -> String {
     let cut = &bytes[..bytes.len().min(MAX_NAME_BYTES * 2)];
     safe(&String::from_utf8_lossy(cut))
 }
 
-/// As [`safe`] for a path.
+/// Like [`safe`], for a path.
 pub fn safe_path(path: &Path) -> String {
     safe(&path.to_string_lossy())
 }
 
-/// As [`safe`] with another bound.
+/// Like [`safe`], with another limit of length.
 pub fn safe_within(text: &str, max_bytes: usize) -> String {
     let mut bounded = Bounded { text: String::new(), max_bytes };
     // The only possible error means that the bound is reached.
@@ -48,7 +48,7 @@ pub fn demangled(raw: &str) -> String {
     safe(raw)
 }
 
-/// A C++ name without parameters and return type, as users type it in patterns; `None` for other names.
+/// A C++ name without parameters and return type, as users type it in patterns; `None` for names of other languages.
 pub fn demangled_without_parameters(raw: &str) -> Option<String> {
     if !is_itanium(raw) || rustc_demangle::try_demangle(raw).is_ok() {
         return None;
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_demangling_bomb_stops_at_the_limit() {
-        // Each parameter is a pair of the one before: 2^n leaves in O(n) bytes.
+        // Each parameter is a pair of the preceding one: 2^n leaves in O(n) bytes.
         let mut raw = String::from("_Z1fSt4pairIiiE");
         let digits = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
         for (i, digit) in digits.iter().enumerate().take(30) {

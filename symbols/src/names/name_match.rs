@@ -1,5 +1,5 @@
-//! Which of many names a user means by one name or a part of it. All commands and options that take a function or a lock by
-//! name use this.
+//! Finds which of many names a user means by one name or a part of it. All commands and options that take the name of a
+//! function or a lock use this module.
 //!
 //! Rules, in order. The first that fits any name decides:
 //! 1. the exact name; or, with a wildcard, all names that match, with or without parameters;
@@ -30,8 +30,8 @@ pub fn match_name<N: AsRef<str>>(typed: &str, names: impl Iterator<Item = N>) ->
     match_within(typed, names, Fit::BeginningOfPart)
 }
 
-/// As `match_name` for whole names, with or without parameters and template arguments. For lists so long that beginnings
-/// would often fit by chance.
+/// Like `match_name`, but only complete names fit, with or without parameters and template arguments. For lists so long
+/// that beginnings of names would often fit by chance.
 pub fn match_whole_name<N: AsRef<str>>(typed: &str, names: impl Iterator<Item = N>) -> NameMatch {
     match_within(typed, names, Fit::WithoutTemplate)
 }
@@ -65,7 +65,7 @@ fn match_within<N: AsRef<str>>(typed: &str, names: impl Iterator<Item = N>, wors
     NameMatch::These(found.into_iter().map(|(place, _)| place).collect())
 }
 
-/// Whether `typed` is a pattern instead of one name.
+/// Whether `typed` is a pattern and not a single name.
 pub fn is_pattern(typed: &str) -> bool {
     typed.contains(['*', '?'])
 }
@@ -93,7 +93,7 @@ pub fn listed<N: AsRef<str>>(names: &[N]) -> String {
     }
 }
 
-/// How well a name fits, the best first.
+/// How well a name fits; the best variant first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Fit {
     Same,
@@ -118,7 +118,7 @@ fn fit(typed: &str, name: &str) -> Option<Fit> {
         let matches = glob::matches(typed, name) || glob::matches(typed, without_parameters(plain));
         return matches.then_some(Fit::Pattern);
     }
-    // All rules below keep the first letters of `typed` as they are: a name without them cannot fit.
+    // None of the rules below changes the first letters of `typed`, so a name without these letters cannot fit.
     let first = typed.trim_start_matches(['<', '*', '&']);
     let head = first.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(first.len());
     if !name.contains(first.get(..head)?) {
@@ -167,8 +167,8 @@ fn without_place(name: &str) -> &str {
     if is_line || is_offset { before } else { name }
 }
 
-/// The name without parameters, what follows them, and the return type that templates have. For JavaScript and Python, without
-/// what their compilers add.
+/// The name without parameters, the text after them, and the return type that templates have. For JavaScript and
+/// Python, without the text that their compilers add.
 fn without_parameters(name: &str) -> &str {
     if let Some(script) = of_script(name) {
         return script;
@@ -208,7 +208,7 @@ fn without_parameters(name: &str) -> &str {
     last.and_then(|at| text.get(at + 1..)).filter(|rest| !rest.is_empty()).unwrap_or(text)
 }
 
-/// Where the parenthesis begins that the text's last one closes.
+/// The place of the opening parenthesis that the last one of the text closes.
 fn opening(text: &str) -> Option<usize> {
     let mut depth = 0i32;
     for (at, byte) in text.bytes().enumerate().rev() {

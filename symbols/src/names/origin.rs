@@ -1,8 +1,8 @@
-//! A function's origin by its name: the program, a compiler's runtime, or Rust's standard library with all code that it
-//! instantiates in the program.
+//! Finds a function's origin from its name: the program, a compiler's runtime, or Rust's standard library with all code
+//! that it instantiates in the program.
 
-/// Parts of Rust's standard library, and crates built into it (hash tables, the printing of panic messages). If a program uses
-/// such a crate itself, the user can name its functions to have them probed.
+/// Parts of Rust's standard library, and crates that are built into it (hash tables, the printing of panic messages).
+/// If a program uses such a crate itself, the user can name the crate's functions to have them probed.
 const RUST_STANDARD: [&str; 20] = [
     "core",
     "alloc",
@@ -87,8 +87,9 @@ pub fn is_compiler_runtime(raw: &str) -> bool {
         || is_libgcc_arithmetic(raw)
 }
 
-/// Whether it is an arithmetic function of libgcc: `__udivti3`, `__mulxc3`, …. The name is two underscores, an operation, a
-/// mode (`si`, `di`, `ti`, `sf`, `df`, `tf`, `xf`, `hf`, `sc`, `dc`, `xc`, `tc`) and the number of operands.
+/// Whether the function is an arithmetic function of libgcc: `__udivti3`, `__mulxc3`, …. Such a name is two
+/// underscores, an operation, a mode (`si`, `di`, `ti`, `sf`, `df`, `tf`, `xf`, `hf`, `sc`, `dc`, `xc`, `tc`) and the
+/// number of operands.
 fn is_libgcc_arithmetic(raw: &str) -> bool {
     let Some(name) = raw.strip_prefix("__").and_then(|name| name.strip_suffix(['2', '3'])) else {
         return false;
@@ -104,7 +105,7 @@ fn is_libgcc_arithmetic(raw: &str) -> bool {
     MODES.contains(&mode)
         && (OPERATIONS.contains(&operation)
             || OPERATIONS.iter().any(|known| {
-                // Names of conversions have both modes: __extendhfsf2, __truncdfhf2.
+                // Names of conversions have two modes: __extendhfsf2, __truncdfhf2.
                 operation.strip_prefix(known).is_some_and(|from| MODES.contains(&from))
             }))
 }
@@ -118,8 +119,8 @@ pub fn is_rust_standard(raw: &str, demangled: &str) -> bool {
     rustc_demangle::try_demangle(raw).is_ok() && is_standard_path(demangled)
 }
 
-/// For legacy names. The path's first name is the crate, except in `<Type as Trait>::method`: such code is in the crate of the
-/// type or of the trait (orphan rule), so it is standard if neither is the program's own.
+/// Decides for legacy names. The path's first name is the crate, except in `<Type as Trait>::method`: such code is in
+/// the crate of the type or of the trait (orphan rule), so it is standard if neither is the program's own.
 fn is_standard_path(demangled: &str) -> bool {
     let Some(inner) = demangled.strip_prefix('<') else {
         return RUST_STANDARD.contains(&demangled.split("::").next().unwrap_or_default());
@@ -153,13 +154,13 @@ mod tests {
         assert!(!standard("_RNvNtCs1234_7mycrate3foo3bar"));
         // core's generic code, instantiated for the program.
         assert!(standard("_RINvNtCs1_4core3ptr13drop_in_placeNtCs2_7mycrate1AECs2_7mycrate"));
-        // The program's impl of core's trait for its own type.
+        // The program implements a trait of core for its own type.
         assert!(!standard("_RNvXCs2_7mycrateNtB2_1ANtNtCs1_4core3fmt5Debug3fmt"));
         // A provided method of core's Iterator, called on the program's type.
         assert!(standard("_RNvYNtCs2_7mycrate1ANtNtCs1_4core4iter8Iterator4foldB5_"));
         // A provided method of the program's own trait on a standard type.
         assert!(!standard("_RNvYmNtCs2_7mycrate5Trait4workB5_"));
-        // The standard library's own type with a trait object and a function pointer in its path.
+        // A type of the standard library with a trait object and a function pointer in its path.
         assert!(standard(concat!(
             "_RNvYNtNvXsf_NtNtCsgFX3jaOk65H_5alloc5boxed7convertINtBc_3BoxDNtNtCskADBYZwJmSU_4core5error5Error",
             "NtNtB11_6marker4SendNtB1y_4SyncEL_EINtNtB11_7convert4FromNtNtBe_6string6StringE4from11StringError",

@@ -20,7 +20,7 @@ impl<'a> Parser<'a> {
         Some(byte)
     }
 
-    /// Moves past this byte if it comes next.
+    /// Moves past this byte if it is the next one; returns whether it was.
     fn take(&mut self, byte: u8) -> bool {
         let is_next = self.text.as_bytes().get(self.at) == Some(&byte);
         self.at += usize::from(is_next);
@@ -171,7 +171,7 @@ impl<'a> Parser<'a> {
         Some(())
     }
 
-    /// Skips a whole path, arguments included.
+    /// Skips a complete path, including its arguments.
     fn skip_path(&mut self, depth: u32) -> Option<()> {
         if depth > MAX_DEPTH {
             return None;

@@ -1,4 +1,4 @@
-//! Source lines and inline chains from DWARF, for many addresses of one module at once.
+//! Finds source lines and inline chains in DWARF, for many addresses of one module at once.
 
 use super::split::{Parts, Slice, Split};
 use super::string_table::StringTable;
@@ -15,7 +15,7 @@ use std::cell::Cell;
 
 /// Deepest inlining accepted: addr2line follows it by recursion, and a hostile file could use up the stack.
 const MAX_INLINE_DEPTH: usize = 400;
-/// Most frames of one chain that are returned.
+/// Largest number of frames of one chain that are returned.
 const MAX_FRAMES: usize = 128;
 
 /// A module's debug sections, unpacked.
@@ -39,7 +39,7 @@ pub struct FrameNumbers {
     pub file: Option<u32>,
     /// Line, from 1.
     pub line: Option<u32>,
-    /// Column, from 1; 0 is the left edge.
+    /// Column, from 1; 0 stands for the start of the line.
     pub column: Option<u32>,
 }
 
@@ -141,7 +141,7 @@ impl<'a> Lines<'a> {
             return Err(Reason::NoLineForAddress);
         }
         if self.parts_missing.get() && frames.iter().all(|frame| frame.function.is_none()) {
-            // A line without a function may be one of a function that is inlined there.
+            // A line without a function may be that of a function inlined there.
             let unit = self.loaded(self.context.find_dwarf_and_unit(address));
             if unit
                 .is_some_and(|unit| unit.dwo_name().is_ok_and(|name| name.is_some()) && !has_children(&unit))
@@ -179,8 +179,8 @@ fn has_children(unit: &gimli::UnitRef<'_, Slice<'_>>) -> bool {
     entries.next_dfs().is_ok_and(|entry| entry.is_some_and(|entry| entry.has_children()))
 }
 
-/// Whether inlined calls in the whole file nest no deeper than addr2line's recursion can follow. Units of a hostile file
-/// can overlap, so which ones a search will enter is not known beforehand.
+/// Whether inlined calls in the file are never nested deeper than addr2line's recursion can follow. Units of a hostile
+/// file can overlap, so it is not known in advance which units a search will enter.
 fn is_shallow(dwarf: &gimli::Dwarf<Slice<'_>>) -> bool {
     let mut units = dwarf.units();
     // addr2line gives up at a damaged header too.

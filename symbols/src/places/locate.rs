@@ -5,13 +5,14 @@ use crate::answer::{Location, Place};
 use crate::elf::ModuleFunctions;
 use engine::event::FunctionFact;
 
-/// One location for each place, in the same order. Never fails as a whole: a location says why a part of it is unknown.
+/// Finds a location for each place, in the same order. The search never fails completely: a location says why a part of
+/// it is unknown.
 pub fn locate(module: &ModuleFunctions, places: &[Place]) -> Vec<Location> {
     Locator::with(module, |locator| locator.locate(places)).locations()
 }
 
-/// Fills in `file:line` of functions of this module; others do not change. It is the line where the function itself opens, not
-/// one of a function inlined there.
+/// Fills in `file:line` of functions of this module; others do not change. That is the line at which the function
+/// itself opens, not a line of a function inlined there.
 pub fn locate_functions<'a>(
     module: &ModuleFunctions,
     functions: impl IntoIterator<Item = &'a mut FunctionFact>,
@@ -19,7 +20,7 @@ pub fn locate_functions<'a>(
     Locator::with(module, |locator| locate_with(locator, functions));
 }
 
-/// As [`locate_functions`], with an existing locator.
+/// Like [`locate_functions`], with an existing locator.
 pub fn locate_with<'a>(locator: &mut Locator<'_>, functions: impl IntoIterator<Item = &'a mut FunctionFact>) {
     let module = locator.module().to_owned();
     let mut own: Vec<&mut FunctionFact> =

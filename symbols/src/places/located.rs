@@ -27,7 +27,8 @@ pub struct Located {
     pub(super) waits: Vec<(u32, bool)>,
 }
 
-/// One place: name, symbol (number of a text or reason), distance from it in bytes, frames (their count, or a reason's number).
+/// A place: numbers of its name, of its symbol (or of a reason), distance from the symbol in bytes, and its frames
+/// (their count, or the number of a reason).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Row(pub u32, pub Known, pub u64, pub Known);
 
@@ -64,7 +65,7 @@ impl Default for Known {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct PackedFrame(pub u32, pub u32, pub u32, pub u32);
 
-/// A number plus one; 0: none.
+/// A number plus one; 0 stands for `None`.
 pub(super) fn plus_one(number: Option<u32>) -> u32 {
     number.map_or(0, |number| number.saturating_add(1))
 }

@@ -1,4 +1,4 @@
-//! Finds places of one module in its symbols and in its debug information, which is read once.
+//! Finds places of one module in its symbols and in its debug information. The debug information is read only once.
 
 use super::dwarf::{DebugInformation, FrameNumbers, Lines};
 use super::located::{Known, Located, PackedFrame, Row, plus_one};
@@ -24,7 +24,7 @@ impl Locator<'_> {
         Locator::over(module, &DebugInformation::of(module), work)
     }
 
-    /// As [`Locator::with`], with debug information that has been read already.
+    /// Like [`Locator::with`], with debug information that has been read already.
     pub(crate) fn over<T>(
         module: &ModuleFunctions,
         debug: &Result<DebugInformation<'_>, Reason>,
@@ -43,7 +43,7 @@ impl Locator<'_> {
         self.module.module()
     }
 
-    /// Why no lines are known at all, if so.
+    /// Why no lines are known at all; `None` if lines are known.
     pub fn no_lines(&self) -> Option<&Reason> {
         match self.module.go() {
             Some(_) => None,
@@ -51,10 +51,10 @@ impl Locator<'_> {
         }
     }
 
-    /// One location for each place, in the same order.
+    /// Finds a location for each place, in the same order.
     pub fn locate(&mut self, places: &[Place]) -> Located {
         let mut packed = Packer::default();
-        // By address: neighbours mostly lie in the same unit, which is cached then.
+        // Sorted by address, since neighbours mostly lie in the same unit, which is then cached.
         let elf = self.module.elf();
         let addresses: Vec<Option<u64>> = places
             .iter()
@@ -84,7 +84,7 @@ impl Locator<'_> {
             frames: Vec::new(),
             waits,
         };
-        // The answer gets only its own texts, numbered again.
+        // The answer contains only its own texts, which are numbered again.
         let mut numbers = vec![u32::MAX; self.texts.all().len()];
         let mut renumber = |texts: &mut Vec<String>, number: u32| {
             let slot = &mut numbers[number as usize];
@@ -185,7 +185,7 @@ impl Locator<'_> {
     }
 }
 
-/// Collects reasons and numbers them.
+/// Collects reasons, and gives each a number.
 #[derive(Default)]
 struct Packer {
     reasons: Vec<Reason>,

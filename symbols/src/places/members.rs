@@ -1,6 +1,6 @@
-//! Which member of a variable lies at a distance from its start: `.queue.mutex`, from DWARF. Cases that are not simple have no
-//! answer (several names of one place, types of other files, bit fields); the distance is shown instead. Members of a library's
-//! own types (`Mutex`'s `inner.futex`) are private: they are followed but not named.
+//! Finds which member of a variable lies at a distance from its start: `.queue.mutex`, from DWARF. Cases that are not
+//! simple have no answer (several names of one place, types of other files, bit fields); the distance is shown instead.
+//! Members of a library's own types (`Mutex`'s `inner.futex`) are private: they are followed but not named.
 
 use super::split::Slice;
 use gimli::{
@@ -13,13 +13,13 @@ type Unit<'a> = gimli::Unit<Slice<'a>>;
 
 /// Largest `.debug_info` that is searched for variables: some hundred milliseconds of work.
 const MAX_BYTES: usize = 256 << 20;
-/// Most variables kept.
+/// Largest number of variables that are kept.
 const MAX_VARIABLES: usize = 1_000_000;
-/// Most nested types, and names of one type, that are followed.
+/// Largest number of nested types, and of names of one type, that are followed.
 const MAX_STEPS: usize = 32;
-/// Most members of one type that are read.
+/// Largest number of members of one type that are read.
 const MAX_MEMBERS: usize = 4_096;
-/// Most types of libraries kept.
+/// Largest number of library types that are kept.
 const MAX_LIBRARY_TYPES: usize = 4_000_000;
 /// Namespaces of types with private members.
 const LIBRARIES: [&[u8]; 8] =
@@ -27,10 +27,10 @@ const LIBRARIES: [&[u8]; 8] =
 /// Longest answer, bytes.
 const MAX_TEXT: usize = 120;
 
-/// Where DWARF describes the types of a binary's variables.
+/// Places at which DWARF describes the types of a binary's variables.
 #[derive(Debug, Default)]
 pub(super) struct Members {
-    /// Linked address of a variable → its unit, and the type's place in it.
+    /// For each variable, by its linked address: its unit, and the place of its type in the unit.
     types: FxHashMap<u64, (usize, UnitOffset)>,
     /// Types in namespaces of libraries: unit and place in it.
     of_libraries: FxHashSet<(usize, UnitOffset)>,
@@ -62,7 +62,7 @@ impl Members {
         };
         // Depth of the library's namespace that the current entry lies in.
         let mut library: Option<isize> = None;
-        // Only entries of the unit itself and of its namespaces are read, not those below others.
+        // Only entries of the unit itself and of its namespaces are read, not those below other entries.
         while let Some(found) = entry {
             let tag = found.tag();
             library = library.filter(|&depth| found.depth() > depth);
@@ -105,13 +105,13 @@ impl Members {
     }
 }
 
-/// Whether a namespace is one of a library.
+/// Whether a namespace belongs to a library.
 fn is_library(dwarf: &Dwarf<Slice<'_>>, unit: &Unit<'_>, entry: &Entry<'_>) -> bool {
     let name = entry.attr_value(dw::DW_AT_name).and_then(|name| dwarf.attr_string(unit, name).ok());
     name.is_some_and(|name| LIBRARIES.contains(&name.slice()))
 }
 
-/// The address that a variable's description gives, if it is a plain one.
+/// The address in a variable's description, if it is a plain address.
 fn address(dwarf: &Dwarf<Slice<'_>>, unit: &Unit<'_>, entry: &Entry<'_>) -> Option<u64> {
     let AttributeValue::Exprloc(expression) = entry.attr_value(dw::DW_AT_location)? else { return None };
     let mut evaluation = expression.evaluation(unit.encoding());
@@ -155,7 +155,7 @@ impl<'d> Walk<'_, 'd> {
                 | dw::DW_TAG_atomic_type => kind = self.type_of(&entry)?,
                 dw::DW_TAG_array_type => {
                     let element = self.type_of(&entry)?;
-                    // Arrays of arrays have one description with several ranges.
+                    // An array of arrays has one description with several ranges.
                     let size = self.size(element).filter(|&size| size > 0 && self.ranges(kind) == Some(1))?;
                     text.push_str(&format!("[{}]", left / size));
                     (kind, left) = (element, left % size);
@@ -174,7 +174,7 @@ impl<'d> Walk<'_, 'd> {
                         None => return (left == 0).then_some(text),
                     }
                 }
-                // Which member of a union is in use is unknown; other types have no members.
+                // Which member of a union is in use is unknown; all other types have no members.
                 _ => return (left == 0).then_some(text),
             }
             if text.len() > MAX_TEXT {

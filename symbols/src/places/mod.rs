@@ -1,4 +1,4 @@
-//! What lies at a place of a binary: function, source line, inlined calls, variable.
+//! Finds what is at a place of a binary: function, source line, inlined calls, variable.
 
 mod dwarf;
 mod locate;

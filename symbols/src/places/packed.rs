@@ -1,7 +1,8 @@
-//! Many numbers as one text. longpole and its parser exchange JSON, and to read a hundred thousand places as lists of lists
-//! would take longer than to find them.
+//! Encodes many numbers as one text. longpole and its parser exchange JSON, and reading a hundred thousand places as
+//! lists of lists would take longer than finding them.
 //!
-//! As in source maps, each character is one of 64: five bits of a number, lowest first, and a bit for whether more follow.
+//! As in source maps, each character is one of 64: five bits of a number, lowest first, and a bit that says whether
+//! further characters follow.
 
 use super::located::{Known, PackedFrame, Row};
 use crate::answer::Place;
@@ -26,7 +27,7 @@ const VALUES: [u8; 256] = {
 pub trait Numbers<const N: usize>: Sized {
     /// The numbers.
     fn numbers(&self) -> [u64; N];
-    /// The value of these numbers; `None` if there is none.
+    /// The value that these numbers stand for; `None` if there is none.
     fn of(numbers: [u64; N]) -> Option<Self>;
 }
 
@@ -70,7 +71,7 @@ impl Numbers<2> for Place {
     }
 }
 
-/// For `#[serde(with = "packed")]`.
+/// The serializer for `#[serde(with = "packed")]`: writes the numbers as one text.
 pub fn serialize<S: Serializer, const N: usize, T: Numbers<N>>(
     all: &[T],
     serializer: S,
@@ -78,7 +79,7 @@ pub fn serialize<S: Serializer, const N: usize, T: Numbers<N>>(
     serializer.serialize_str(&text(all))
 }
 
-/// For `#[serde(with = "packed")]`.
+/// The deserializer for `#[serde(with = "packed")]`: reads the numbers of one text.
 pub fn deserialize<'de, D: Deserializer<'de>, const N: usize, T: Numbers<N>>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 use typed_arena::Arena;
 
-/// Most `.dwo` files read for one module.
+/// Largest number of `.dwo` files read for one module.
 const MAX_OBJECTS: usize = 20_000;
 
 pub type Slice<'a> = EndianSlice<'a, LittleEndian>;
@@ -26,7 +26,7 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// Opens the package, if there is one.
+    /// Opens the package of split debug information, if there is one.
     pub fn of(module: &ModuleFunctions) -> Parts {
         let package = module.with_files(|files| {
             search(files, &FileRequest::SplitPackage, |candidate| {
@@ -47,7 +47,7 @@ fn package(elf: &ElfFile) -> Option<DwarfPackageSections<Bytes>> {
     .ok()
 }
 
-/// Finds the parts of one module.
+/// Finds the parts of split debug information of one module.
 pub struct Split<'a> {
     module: &'a ModuleFunctions,
     parts: &'a Parts,
@@ -56,7 +56,7 @@ pub struct Split<'a> {
 }
 
 impl<'a> Split<'a> {
-    /// A finder over these parts, which outlive it.
+    /// A finder over these parts, which must live longer than it.
     pub fn new(module: &'a ModuleFunctions, parts: &'a Parts) -> Split<'a> {
         let empty = EndianSlice::new(&[], LittleEndian);
         let package = parts.package.as_ref().and_then(|sections| {

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 pub struct StringTable {
     all: Vec<String>,
     by_text: HashMap<String, u32>,
-    /// Number of each text by the place of its source: making the text (demangling) costs more than finding the number.
+    /// Number of each text, by the place of its source: demangling a name costs more than looking up its number.
     by_place: FxHashMap<(usize, usize), u32>,
 }
 

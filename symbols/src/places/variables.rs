@@ -11,9 +11,9 @@ use object::{LittleEndian as LE, elf};
 
 /// Largest symbol table and largest table of names read.
 const MAX_TABLE: u64 = 512 << 20;
-/// Most variables kept.
+/// Largest number of variables that are kept.
 const MAX_VARIABLES: usize = 2_000_000;
-/// Most symbols compared before an address: variables do not nest, but those of a hostile table may.
+/// Largest number of symbols compared before an address: variables are not nested, but those of a hostile table may be.
 const NEIGHBOURS: usize = 16;
 
 /// Variables, by address.
@@ -106,7 +106,7 @@ impl Variables {
     }
 }
 
-/// Variables and their members; the members are read when first needed.
+/// Variables and their members; members are read when they are first needed.
 pub(crate) struct Named<'a> {
     module: &'a ModuleFunctions,
     variables: Variables,

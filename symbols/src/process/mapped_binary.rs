@@ -1,4 +1,4 @@
-//! A binary as a process has it in memory: what lies at addresses of that process.
+//! A binary as a process has it in memory: finds what is at addresses of that process.
 
 use super::parser::{Parser, Parsers};
 use crate::answer::{Frame, Location, Place};
@@ -13,7 +13,7 @@ pub struct MappedBinary {
     file: File,
     path: PathBuf,
     outline: Outline,
-    /// Places of its debug files, collected while the process exists.
+    /// Places of the binary's debug files, collected while the process exists.
     files: Option<HostFiles>,
     parsers: Parsers,
     parser: Option<Parser>,
@@ -22,7 +22,7 @@ pub struct MappedBinary {
 /// The caller and the line of a call, as far as known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallPlace {
-    /// The calling function, if it has a name.
+    /// The function that makes the call, if it has a name.
     pub function: Option<String>,
     /// `file:line` of the call.
     pub location: Option<String>,
@@ -66,7 +66,7 @@ impl MappedBinary {
         self.outline.segments.iter().any(|segment| inside(segment.address, segment.memory_size))
     }
 
-    /// The path that it was opened by.
+    /// The path by which the binary was opened.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -92,8 +92,8 @@ impl MappedBinary {
         self.parser.as_mut()?.variables(&[linked]).ok()?.pop()?
     }
 
-    /// The places of calls that return to these linked addresses, in the same order. Lines in the standard library's headers
-    /// are not the program's. Such a call has the line that the header's code is inlined into, or none.
+    /// The places of calls that return to these linked addresses, in the same order. Lines in the standard library's
+    /// headers are not the program's: such a call gets the line into which the header's code is inlined, or no line.
     pub fn calls(&mut self, returns: &[u64]) -> Vec<CallPlace> {
         let places: Vec<Place> =
             returns.iter().map(|linked| Place::Address(linked.wrapping_sub(1))).collect();

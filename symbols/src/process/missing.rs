@@ -1,4 +1,4 @@
-//! What is missing of a binary's symbols, and how to get it.
+//! Which of a binary's symbols are missing, and how the user can get them.
 
 use super::service::SymbolSummary;
 use crate::answer::Reason;
@@ -9,13 +9,14 @@ use memchr::memmem::Finder;
 use std::io::Read;
 use std::path::Path;
 
-/// Most lists of installed files that are searched.
+/// Largest number of lists of installed files that are searched.
 const MOST_LISTS: usize = 20_000;
-/// Most bytes of one list.
+/// Largest size of one list, bytes.
 const MOST_BYTES: u64 = 8 << 20;
 
 impl SymbolSummary {
-    /// One sentence on what is missing, without the module's name; `None` if nothing is. `path` is the binary's path.
+    /// One sentence on which symbols are missing, without the module's name; `None` if none are missing. `path` is the
+    /// binary's path.
     pub fn missing(&self, path: &str) -> Option<String> {
         let mut parts: Vec<String> = Vec::new();
         let names = match &self.source {
@@ -63,7 +64,7 @@ impl SymbolSummary {
     }
 }
 
-/// How to get debug information for the binary at `path`.
+/// How the user can get debug information for the binary at `path`.
 fn fix(path: &str) -> String {
     match package_of(Path::new("/var/lib/dpkg/info"), path) {
         Some(package) => format!("install {package}-dbgsym (or -dbg), or try --debuginfod"),

@@ -1,4 +1,5 @@
-//! Symbols of one binary, read by a process without rights ([`super::serve`]) or, for tests and tools, by this process.
+//! Symbols of one binary, read by a process without rights ([`super::serve`]) or, for tests and tools, by the calling
+//! process.
 
 use super::serve::{self, SUBCOMMAND};
 use super::service::{FromParser, Look, MOST_ANSWERED, Question, SymbolSummary, ToParser};
@@ -21,12 +22,12 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long one answer may take.
+/// Longest time for one answer of a parser.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Most requests for files by a parser for one answer.
+/// Largest number of files for which a parser may ask during one answer.
 const MOST_WISHES: u32 = 100_000;
 
-/// How binaries are read.
+/// Settings of how binaries are read.
 #[derive(Clone, Debug)]
 pub struct Parsers {
     /// The program with the hidden subcommand; `None`: this process reads.
@@ -49,17 +50,17 @@ impl Parsers {
         }
     }
 
-    /// Reads in processes of their own, which run longpole's `program`.
+    /// Reads binaries in separate processes, which run longpole's `program`.
     pub fn sandboxed(program: &Path) -> Parsers {
         Parsers { program: Some(program.to_owned()), ..Parsers::here() }
     }
 
-    /// Reads in processes of their own, which run this longpole.
+    /// Reads binaries in separate processes, which run this longpole.
     pub fn of_longpole() -> Parsers {
         Parsers::sandboxed(Path::new("/proc/self/exe"))
     }
 
-    /// Looks for debug files in these folders first.
+    /// Adds folders in which debug files are searched first.
     #[must_use]
     pub fn with_folders(mut self, folders: &[PathBuf]) -> Parsers {
         self.folders.extend_from_slice(folders);
@@ -73,7 +74,7 @@ impl Parsers {
         self
     }
 
-    /// Sets the limits of a parser's process, and the time for one answer.
+    /// Sets the limits of a parser's process, and the longest time for one answer.
     #[must_use]
     pub fn with_limits(mut self, limits: ParserLimits, patience: Duration) -> Parsers {
         self.limits = limits;
@@ -81,7 +82,7 @@ impl Parsers {
         self
     }
 
-    /// Sets the time for one answer.
+    /// Sets the longest time for one answer.
     #[must_use]
     pub fn with_patience(self, patience: Duration) -> Parsers {
         Parsers { patience, ..self }
@@ -92,7 +93,7 @@ impl Parsers {
         self.open_file(crate::elf::open_plain(path)?, path, name, HostFiles::of(path))
     }
 
-    /// As [`Parsers::open`] for a file that stays open: the file that is read is the one that gets probes.
+    /// Like [`Parsers::open`], for a file that stays open: the file that is read is the one that gets probes.
     pub fn open_binary(&self, binary: &Binary, name: &str) -> Result<Parser, SymbolError> {
         let path = binary.opened_by();
         let file = binary.file().try_clone();
@@ -100,7 +101,7 @@ impl Parsers {
         self.open_file(file, path, name, HostFiles::of(path))
     }
 
-    /// As [`Parsers::open`] for an open file, with the places of its debug files.
+    /// Like [`Parsers::open`], for an open file, with the places of its debug files.
     pub fn open_file(
         &self,
         file: File,
@@ -137,7 +138,7 @@ impl Parsers {
         believed.ok_or_else(|| SymbolError::Parser { path: path.to_owned(), what: NONSENSE.to_owned() })
     }
 
-    /// The unwind rows of a binary, by which the callers of its functions are found; `None` if it has none.
+    /// The unwind rows of a binary, by which the callers of its functions are found; `None` if the binary has no rows.
     pub fn unwind_rows(&self, file: &File, path: &Path) -> Result<Option<UnwindRows>, SymbolError> {
         let rows = match self.look(file, path, Look::UnwindRows)? {
             (FromParser::UnwindRows(None), _) => return Ok(None),
@@ -175,7 +176,7 @@ impl Parsers {
 /// How a parser ended that gave an impossible answer, as the end of a sentence.
 const NONSENSE: &str = "gave an invalid answer and was ended";
 
-/// The reader of one binary's symbols.
+/// Reads the symbols of one binary.
 #[derive(Debug)]
 pub struct Parser {
     name: String,
@@ -197,7 +198,7 @@ impl Parser {
         }
     }
 
-    /// Which symbols and debug information the binary has.
+    /// Asks which symbols and debug information the binary has.
     pub fn summary(&mut self) -> Result<SymbolSummary, SymbolError> {
         match &mut self.work {
             Work::Here(module) => {
@@ -215,7 +216,7 @@ impl Parser {
         }
     }
 
-    /// The functions to probe, with their lines.
+    /// Asks which functions to probe, with their lines.
     pub fn choose(&mut self, selection: &Selection) -> Result<Choice, SymbolError> {
         match &mut self.work {
             Work::Here(module) => {
@@ -247,7 +248,7 @@ impl Parser {
         }
     }
 
-    /// The locations of these places, in the same order.
+    /// Asks for the locations of these places, in the same order.
     pub fn locate(&mut self, places: &[Place]) -> Result<Located, SymbolError> {
         match &mut self.work {
             Work::Here(module) => Ok(Locator::with(module, |locator| locator.locate(places))),
@@ -262,7 +263,8 @@ impl Parser {
         }
     }
 
-    /// Which of these places (file offsets) lie under the lock of which call.
+    /// Asks which of these places (file offsets) run while the thread holds the lock that a call takes; one answer for
+    /// each call.
     pub fn lock_regions(&mut self, calls: &[LockCall], places: &[u64]) -> Result<LockRegions, SymbolError> {
         match &mut self.work {
             Work::Here(module) => Ok(lock_regions(module, calls, places)),
@@ -276,7 +278,7 @@ impl Parser {
         }
     }
 
-    /// The variable at each of these linked addresses.
+    /// Asks for the variable at each of these linked addresses.
     pub fn variables(&mut self, linked: &[u64]) -> Result<Vec<Option<String>>, SymbolError> {
         match &mut self.work {
             Work::Here(module) => {
@@ -298,18 +300,18 @@ fn make_safe(text: &mut String) {
     *text = name::safe(text);
 }
 
-/// A parser's process and the connection to it.
+/// A parser's process, and the connection to it.
 #[derive(Debug)]
 struct Worker {
     child: Child,
-    /// Adds its CPU time to longpole's cost until the process is waited for.
+    /// Adds the CPU time of the process to longpole's cost, until the process is waited for.
     helper: Option<Helper>,
     socket: UnixStream,
     files: HostFiles,
     path: PathBuf,
     limits: ParserLimits,
     patience: Duration,
-    /// How the process ended, if it is no longer used.
+    /// How the process ended; `None` while it is used.
     gone: Option<String>,
 }
 
@@ -331,7 +333,7 @@ impl Worker {
             .args([memory.to_string(), cpu_s.to_string()])
             .env_clear()
             .current_dir("/")
-            // A process group of its own, so that ^C does not end the parser: longpole needs it for the last names.
+            // The parser has its own process group, so that ^C does not end it: longpole needs it for the last names.
             .process_group(0)
             .stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)))
             .stdout(Stdio::null())
@@ -358,7 +360,7 @@ impl Worker {
         self.converse(told, file).map(|(said, _)| said)
     }
 
-    /// Sends a message and waits for the answer; meanwhile opens the files that the parser asks for.
+    /// Sends a message and waits for the answer. In the meantime opens the files that the parser asks for.
     fn converse(
         &mut self,
         told: &ToParser,
@@ -367,7 +369,7 @@ impl Worker {
         if let Some(what) = &self.gone {
             return Err(SymbolError::Parser { path: self.path.clone(), what: what.clone() });
         }
-        // One deadline for everything: sending, all parts of the answer, and files in between.
+        // One deadline holds for everything: sending, all parts of the answer, and files in between.
         let mut until = Instant::now() + self.patience;
         self.send(told, file, until)?;
         for _ in 0..MOST_WISHES {
@@ -450,7 +452,7 @@ impl Worker {
     }
 
     fn finish(&mut self) {
-        // An error means that it has ended already.
+        // An error means that the process has ended already.
         let _ = self.child.kill();
         self.helper = None;
         let _ = self.child.wait();

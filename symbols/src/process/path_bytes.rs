@@ -19,7 +19,7 @@ mod tests {
     use std::ffi::OsString;
     use std::os::unix::ffi::OsStringExt;
 
-    /// serde's own form of a path refuses such a name ("path contains invalid UTF-8 characters").
+    /// serde's own encoding of a path refuses such a name ("path contains invalid UTF-8 characters").
     #[test]
     fn a_path_that_is_not_utf_8_reaches_the_parser() {
         let name = OsString::from_vec(b"/tmp/wor\xffker".to_vec());

@@ -29,7 +29,7 @@ pub fn serve(limits: ParserLimits) -> u8 {
     if socket.peer_addr().is_err() {
         return 125;
     }
-    // Confining would close the copy by its number, so standard input itself is used afterwards.
+    // Confining would close the copy by its number, so standard input itself is used after it.
     drop(socket);
     if confine(limits).is_err() {
         return 125;
@@ -67,7 +67,7 @@ fn converse(socket: &Arc<UnixStream>) -> io::Result<()> {
     };
     wire::send(socket, &FromParser::Ready, None, None)?;
     let mut answers = Answers { module: &module, variables: None };
-    // Debug information is read when it is first needed.
+    // Debug information is read only when it is first needed.
     let first = loop {
         let Some((told, _)) = wire::receive::<ToParser>(socket, MOST_ASKED, None)? else { return Ok(()) };
         match told {
@@ -100,7 +100,7 @@ fn converse(socket: &Arc<UnixStream>) -> io::Result<()> {
     })
 }
 
-/// Answers to questions about one module.
+/// Answers questions about one module.
 struct Answers<'m> {
     module: &'m ModuleFunctions,
     /// The module's variables, read at the first question; `Some(None)` if they cannot be read.
@@ -108,7 +108,7 @@ struct Answers<'m> {
 }
 
 impl Answers<'_> {
-    /// Answers one question; some questions need a locator.
+    /// Answers one question. Some questions need a locator.
     fn answer(&mut self, question: Question, locator: Option<&mut Locator<'_>>) -> FromParser {
         match (question, locator) {
             (Question::Choose(selection), Some(locator)) => {
@@ -137,7 +137,7 @@ impl Answers<'_> {
     }
 }
 
-/// Answers a question about one file that needs no other file.
+/// Answers a question about one file, if the question needs no other file.
 pub fn look_at(file: File, path: &Path, look: Look) -> (FromParser, Option<File>) {
     let answer = ElfFile::from_file(file, path).and_then(|elf| match look {
         Look::LibcFunctions => Ok((FromParser::LibcFunctions(Box::new(functions_in(&elf)?.into())), None)),

@@ -27,7 +27,7 @@ pub enum ToParser {
         /// Its name in messages.
         name: String,
     },
-    /// A file to look at, for one question that needs no other file; the open file comes with the message.
+    /// A file with one question that needs no other file; the open file comes with the message.
     Look {
         /// Its path in messages.
         #[serde(with = "super::path_bytes")]
@@ -49,7 +49,7 @@ pub enum ToParser {
     NoFile,
 }
 
-/// A question about one file that needs only a part of its symbols.
+/// A question about one file that needs only a part of the file's symbols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Look {
@@ -65,15 +65,16 @@ pub enum Look {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Question {
-    /// Which symbols and debug information the binary has.
+    /// Which symbols and debug information does the binary have?
     Summary,
-    /// Which functions to probe, with their lines.
+    /// Which functions should get probes, and what are their lines?
     Choose(Selection),
-    /// The locations of these places.
+    /// What are the locations of these places?
     Locate(#[serde(with = "packed")] Vec<Place>),
-    /// The variable at each of these linked addresses.
+    /// Which variable is at each of these linked addresses?
     Variables(Vec<u64>),
-    /// Which of these places (file offsets) lie under the lock of which call.
+    /// Which of these places (file offsets) run while the thread holds the lock that a call takes? One answer for each
+    /// call.
     LockRegions {
         /// The calls.
         calls: Vec<LockCall>,
@@ -88,7 +89,7 @@ pub enum Question {
 pub enum FromParser {
     /// The parser asks for a file.
     Want {
-        /// Which file.
+        /// The file that the parser needs.
         request: FileRequest,
         /// See [`crate::Files::open`].
         from: u32,
@@ -115,7 +116,7 @@ pub enum FromParser {
     Failed {
         /// The kind of failure.
         kind: FailureKind,
-        /// The message, one line.
+        /// The message as one line.
         text: String,
     },
 }
@@ -127,17 +128,17 @@ pub struct SymbolSummary {
     pub module: String,
     /// Its build-id.
     pub build_id: Option<BuildId>,
-    /// Where function names come from.
+    /// The table from which function names are.
     pub source: SymbolSource,
     /// Number of function symbols.
     pub functions: usize,
-    /// Whether Go built it.
+    /// Whether Go built the binary.
     pub is_go: bool,
-    /// Whether Rust's standard library is in it.
+    /// Whether the binary contains Rust's standard library.
     pub is_rust: bool,
-    /// Whether it may copy, move, patch or compare its own instructions.
+    /// Whether the program may copy, move, patch or compare its own instructions.
     pub moves_code: MovesCode,
-    /// Why there are no lines and inline chains; `None` if there are.
+    /// Why there are no lines and inline chains; `None` if there are some.
     pub no_lines: Option<Reason>,
     /// One sentence for each debug file that was found but does not belong to the binary.
     pub refused: Vec<String>,

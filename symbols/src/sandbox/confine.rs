@@ -9,15 +9,15 @@ use std::io;
 
 /// The user and group `nobody`, which has no rights.
 const NOBODY: u32 = 65_534;
-/// Most address space, bytes: large debug files are mapped.
+/// Largest address space, bytes: large debug files are mapped.
 const ADDRESS_SPACE: u64 = 64 << 30;
 /// Largest file that may be written, also in memory, bytes.
 const FILE_SIZE: u64 = 512 << 20;
 
-/// How much a confined process may use.
+/// Limits of what a confined process may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParserLimits {
-    /// Memory of its own, bytes; mapped files do not count.
+    /// Memory of the process itself, bytes; mapped files do not count.
     pub memory: u64,
     /// CPU time, seconds.
     pub cpu_s: u64,
@@ -57,7 +57,7 @@ pub fn confine(limits: ParserLimits) -> io::Result<()> {
     seccomp::install(getpid().as_raw_nonzero().get())
 }
 
-/// Closes all files but the standard ones: longpole may have been started with more.
+/// Closes all files except the standard streams: longpole may have been started with further open files.
 pub fn close_all_but_standard() {
     // SAFETY: nothing in this process knows a descriptor above 2.
     let _ = unsafe { libc::syscall(libc::SYS_close_range, 3u32, u32::MAX, 0u32) };

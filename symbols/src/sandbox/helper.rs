@@ -1,4 +1,4 @@
-//! CPU time of longpole and of the processes that work for it.
+//! CPU time of longpole and of its helper processes.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -38,12 +38,12 @@ impl Drop for Helper {
     }
 }
 
-/// CPU time of this process and of all its helpers, ended ones included; nanoseconds.
+/// CPU time of this process and of all its helpers, including those that have ended; nanoseconds.
 pub fn own_cpu_time_ns() -> u64 {
     helpers_cpu_time_ns().saturating_add(cpu_time_ns(libc::CLOCK_PROCESS_CPUTIME_ID))
 }
 
-/// CPU time of all helpers of this process, ended ones included; nanoseconds.
+/// CPU time of all helpers of this process, including those that have ended; nanoseconds.
 pub fn helpers_cpu_time_ns() -> u64 {
     let helpers = HELPERS.lock().unwrap_or_else(PoisonError::into_inner);
     let running = helpers.running.iter().map(|&clock| cpu_time_ns(clock));

@@ -92,7 +92,7 @@ fn program(pid: i32) -> Vec<libc::sock_filter> {
     for call in REFUSED {
         list.extend([unless(EQUAL, call as u32, 1), refuse]);
     }
-    // Memory is allowed if it is not executable.
+    // Mapping memory is allowed if the memory is not executable.
     for call in [libc::SYS_mmap, libc::SYS_mprotect] {
         list.extend([
             unless(EQUAL, call as u32, 4),
@@ -102,7 +102,7 @@ fn program(pid: i32) -> Vec<libc::sock_filter> {
             allow,
         ]);
     }
-    // abort() sends a signal to its own thread.
+    // The C library's abort() sends a signal to its own thread.
     list.extend([
         unless(EQUAL, libc::SYS_tgkill as u32, 3),
         statement(LOAD, ARGUMENTS),

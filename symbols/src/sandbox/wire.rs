@@ -1,4 +1,5 @@
-//! Messages between longpole and a parser that it does not trust: a length, then JSON, with at most one open file.
+//! Messages between longpole and a parser that longpole does not trust: a length, then JSON, with at most one open
+//! file.
 
 use rustix::cmsg_space;
 use rustix::net::{
@@ -17,7 +18,7 @@ use std::time::{Duration, Instant};
 /// Length (u32, little-endian) of the JSON that follows.
 const HEAD: usize = 4;
 
-/// Sends a message, with an open file if there is one. If sending takes longer than `until`, the error is
+/// Sends a message, with an open file if there is one. If sending does not finish before `until`, the error is
 /// [`io::ErrorKind::TimedOut`].
 pub fn send(
     socket: &UnixStream,
@@ -41,8 +42,8 @@ pub fn send(
     timed.write_all(&body)
 }
 
-/// Receives a message of at most `most` bytes; `None` if the other side has closed. `until` is one deadline for the whole
-/// message, however small its pieces.
+/// Receives a message of at most `most` bytes; `None` if the other side has closed the connection. `until` is one
+/// deadline for the complete message, however small its pieces.
 pub fn receive<T: DeserializeOwned>(
     socket: &UnixStream,
     most: usize,
@@ -83,7 +84,7 @@ pub fn receive<T: DeserializeOwned>(
     Ok(Some((serde_json::from_slice(&body)?, file)))
 }
 
-/// A socket with one deadline for all reads and writes.
+/// A socket with one deadline for all reads and writes together.
 struct Timed<'a> {
     socket: &'a UnixStream,
     until: Option<Instant>,
@@ -164,7 +165,7 @@ mod tests {
         }
     }
 
-    /// A deadline for each read would let each byte take the whole time.
+    /// If each read had a deadline of its own, each byte could take all of that time.
     #[test]
     fn a_message_that_arrives_slowly_has_one_deadline() {
         let (mut here, there) = UnixStream::pair().expect("pair");

@@ -5,10 +5,11 @@ use engine::event::{CodeFact, CodePlace, InlinedFact, Recording, unnamed_code};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Most places in one request: answers have a limited size.
+/// Largest number of places in one request, since answers have a limited size.
 const AT_ONCE: usize = 10_000;
 
-/// The facts that a binary has about places in it. Unknown parts stay empty, so that they may be found later.
+/// The facts that a binary's symbols give about places in it. Unknown parts stay empty, so that they can be found
+/// later.
 pub fn name_code(parser: &mut Parser, places: &[CodePlace]) -> Result<Vec<CodeFact>, String> {
     let mut facts = Vec::with_capacity(places.len());
     for places in places.chunks(AT_ONCE) {
@@ -72,14 +73,14 @@ fn fact(place: &CodePlace, location: &Location) -> CodeFact {
     }
 }
 
-/// `file:line` of the function itself, not of a function inlined there.
+/// `file:line` in the function itself, not in a function inlined there.
 fn own_line(location: &Location) -> Option<String> {
     let frame = location.frames.as_ref().ok()?.last()?;
     Some(format!("{}:{}", frame.file.as_deref()?, frame.line?))
 }
 
-/// Names places in stacks of a recording that have no name, if their binaries are here (the same ones, by build-id). With
-/// `again`, also places that were looked up before without finding a name.
+/// Names the unnamed places in stacks of a recording, if their binaries are on this machine (the same ones, by
+/// build-id). With `again`, also places for which an earlier search found no name.
 pub fn code_of(recording: &Recording, parsers: &Parsers, folders: &[PathBuf], again: bool) -> Vec<CodeFact> {
     let nameless = recording.facts.code.iter().filter(|fact| again && fact.function.is_none()).map(place_of);
     let mut by_binary: BTreeMap<(String, Option<String>), Vec<CodePlace>> = BTreeMap::new();

@@ -23,20 +23,20 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// Reports a download's progress: its name, and its bytes so far.
 pub type Progress = dyn Fn(&str, u64) + Send + Sync;
 
-/// Which servers are asked, and where files are kept.
+/// Which servers are asked, and where files are stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Servers, in the order in which they are asked.
+    /// Addresses of servers, in the order in which they are asked.
     pub servers: Vec<String>,
-    /// Where files are kept.
+    /// Folder in which files are stored.
     pub cache: PathBuf,
-    /// How long one file may take.
+    /// Longest time for one file.
     pub timeout: Duration,
 }
 
 impl Settings {
-    /// From `DEBUGINFOD_URLS`, `DEBUGINFOD_CACHE_PATH` (else `XDG_CACHE_HOME`, `HOME`) and `DEBUGINFOD_TIMEOUT` (seconds, 90 by
-    /// default), as elfutils' client reads them. `Err`: what is missing.
+    /// From `DEBUGINFOD_URLS`, `DEBUGINFOD_CACHE_PATH` (else `XDG_CACHE_HOME`, `HOME`) and `DEBUGINFOD_TIMEOUT`
+    /// (seconds, 90 by default), as elfutils' client reads them. `Err`: the name of what is missing.
     pub fn from(variable: impl Fn(&str) -> Option<OsString>) -> Result<Settings, &'static str> {
         let text = |name: &str| variable(name).and_then(|value| value.into_string().ok());
         let urls = text("DEBUGINFOD_URLS").unwrap_or_default();
@@ -57,7 +57,7 @@ impl Settings {
     }
 }
 
-/// Why a file was not fetched.
+/// Why a file was not downloaded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FetchError {
     /// No server has the file.
@@ -66,7 +66,7 @@ pub enum FetchError {
     /// A server gave no proper answer.
     #[error("{server}: {what}")]
     Server {
-        /// Which server.
+        /// Address of the server.
         server: String,
         /// What happened.
         what: String,
@@ -91,7 +91,7 @@ impl std::fmt::Debug for Client {
 }
 
 impl Client {
-    /// A client that reports its progress.
+    /// A client that reports its progress by `progress`.
     pub fn new(settings: Settings, progress: Box<Progress>) -> Client {
         Client { settings, progress, failed: Mutex::default() }
     }
@@ -101,7 +101,7 @@ impl Client {
         self.get(id, "executable")
     }
 
-    /// Why the debug file of a build-id was not fetched, if it was requested.
+    /// Why the debug file with this build-id was not downloaded; `None` if it was not requested.
     pub fn why_not(&self, id: Option<&str>) -> Option<FetchError> {
         let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
         failed.get(&(id?.to_owned(), "debuginfo")).cloned()
@@ -208,13 +208,13 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // An error means that it has ended already.
+        // An error means that the process has ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Why a request failed: curl's message without its own name, or else the status of the answer.
+/// Why a request failed: curl's message without curl's name, or else the status of the answer.
 fn reason(words: &str, number: &str) -> String {
     let Some(line) = words.lines().find_map(|line| line.strip_prefix("curl: ")) else {
         return format!("it answers {number} without a file");

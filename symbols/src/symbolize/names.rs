@@ -1,4 +1,4 @@
-//! Finds the parts of a recording that can be named, and names them.
+//! Finds the parts of a recording that have no name but can get one, and names them.
 
 use super::debuginfod::Client;
 use super::find;
@@ -8,14 +8,14 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What was named.
+/// The functions and calls that were named.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// Facts that are new or better than those of the recording; may be empty.
+    /// Facts that are new, or better than those of the recording; may be empty.
     pub facts: Facts,
     /// Number of functions that got a better name or a line.
     pub functions: usize,
-    /// Number of calls that got one.
+    /// Number of calls that got a name or a line.
     pub calls: usize,
     /// The binaries: name, and what is missing or why it cannot be used; `None` if nothing is missing.
     pub modules: Vec<(String, Option<String>)>,
@@ -32,7 +32,7 @@ impl Outcome {
     }
 }
 
-/// One binary, and the functions and calls of the recording in it.
+/// A binary, with the functions and calls of the recording that lie in it.
 #[derive(Default)]
 struct Wanted<'a> {
     name: String,
@@ -83,7 +83,7 @@ pub fn symbolize(
     outcome
 }
 
-/// Functions and calls to name, by path and build-id of their binary.
+/// Functions and calls to be named, by path and build-id of their binary.
 fn wanted<'a>(facts: &'a Facts, outcome: &mut Outcome) -> BTreeMap<(String, Option<String>), Wanted<'a>> {
     let mut all: BTreeMap<(String, Option<String>), Wanted<'a>> = BTreeMap::new();
     let mut by_name: BTreeMap<&str, Vec<&ModuleFact>> = BTreeMap::new();
@@ -125,7 +125,7 @@ fn wanted<'a>(facts: &'a Facts, outcome: &mut Outcome) -> BTreeMap<(String, Opti
 fn name(parser: &mut Parser, wanted: &Wanted<'_>, outcome: &mut Outcome) -> Result<(), String> {
     let mut places: Vec<Place> =
         wanted.functions.iter().map(|function| Place::FileOffset(function.offset)).collect();
-    // A call's place is the last byte before its return address.
+    // The place of a call is the last byte before its return address.
     let calls = wanted.calls.iter().filter_map(|call| call.linked);
     places.extend(calls.map(|linked| Place::Address(linked.wrapping_sub(1))));
     let located = parser.locate(&places).map_err(|error| error.to_string())?.locations();
@@ -158,7 +158,7 @@ fn name(parser: &mut Parser, wanted: &Wanted<'_>, outcome: &mut Outcome) -> Resu
     Ok(())
 }
 
-/// Adds the module's fact if less is missing now than when it was recorded.
+/// Adds the module's fact if fewer symbols are missing now than when it was recorded.
 fn tell(facts: &Facts, path: &str, id: Option<&str>, summary: &SymbolSummary, outcome: &mut Outcome) {
     let same = |module: &&ModuleFact| module.path == path && module.build_id.as_deref() == id;
     let Some(module) = facts.modules.iter().find(same) else { return };

@@ -22,7 +22,7 @@ use crate::workspace::Workspace;
 const RUNS: usize = 3;
 const PATIENCE: Duration = Duration::from_secs(3);
 const LIMIT: Duration = Duration::from_secs(300);
-/// `report --whole` is not run on larger recordings.
+/// Largest recording, in events, on which `report --whole` is run.
 const MOST_WHOLE: f64 = 1e6;
 /// perf runs with programs of at most this many longpole events: its files are a hundred times as large.
 const MOST_PERF: f64 = 1e6;
@@ -44,16 +44,16 @@ const HUGE_BYTES: u64 = 4 << 30;
 const COMMANDS: [(&str, &[&str]); 3] =
     [("info", &["info"]), ("report", &["report"]), ("report --whole", &["report", "--whole"])];
 
-/// A recording, and the cost of each command on it.
+/// A recording, and what each command costs on it.
 struct Row {
     name: String,
     events: f64,
     bytes: f64,
-    /// In the order of [`COMMANDS`].
+    /// Costs of the commands, in the order of [`COMMANDS`].
     taken: Vec<Option<Taken>>,
 }
 
-/// Cost of one command.
+/// Cost of one command on one recording.
 struct Taken {
     seconds: Sample,
     peak_mb: f64,
@@ -119,7 +119,7 @@ impl Bench<'_> {
         let row = self.longpole(name, load)?;
         let small = row.events <= MOST_PERF;
         rows.push(row);
-        // perf has one row for each program, the largest that it is run with.
+        // perf has one row for each program: the largest size with which it is run.
         perf.retain(|known| !small || known.name != name);
         if small {
             match self.perf(name, load) {
@@ -214,7 +214,7 @@ fn free_bytes(folder: &Path) -> Result<u64> {
     line.lines().last().unwrap_or_default().trim().parse().context("df says no number")
 }
 
-/// Runs a command on one CPU, up to `RUNS` times if it is quick.
+/// Runs a command on one CPU; up to `RUNS` times if it is quick.
 fn on_one_core(program: &Path, arguments: impl Fn(&mut Command)) -> Result<Taken> {
     let mut taken = Taken { seconds: Sample::default(), peak_mb: 0.0 };
     let began = Instant::now();
@@ -236,7 +236,7 @@ fn samples(said: &str) -> Option<f64> {
     before.rsplit_once('(')?.1.parse().ok()
 }
 
-/// The power of the number of events by which the seconds grow from one recording to the next.
+/// The power of the number of events by which the time grows from one recording to the next.
 fn growth([before, now]: [(f64, f64); 2]) -> Option<f64> {
     let [events, seconds] = [now.0 / before.0, now.1 / before.1];
     (events > 1.5 && seconds > 0.0).then(|| seconds.ln() / events.ln())

@@ -73,7 +73,7 @@ pub(super) fn prepare(work: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Sources of a small C program, and how to build it from `FROM` into `OUT`.
+/// Writes sources of a small C program into a folder, and a script that builds it from `FROM` into `OUT`.
 fn project(folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder)?;
     let mut objects = String::new();
@@ -91,7 +91,7 @@ fn project(folder: &Path) -> Result<()> {
     Ok(std::fs::write(folder.join("Makefile"), makefile)?)
 }
 
-/// A folder for the output of one of the two copies of a program, with configuration that names it.
+/// A folder for the output of one of the two copies of a program, with configuration files that name the folder.
 pub(super) fn prepare_side(work: &Path, name: &str, address: &str) -> Result<PathBuf> {
     let folder = work.join(name);
     std::fs::create_dir_all(&folder)?;
@@ -99,7 +99,7 @@ pub(super) fn prepare_side(work: &Path, name: &str, address: &str) -> Result<Pat
     if socket.exists() {
         std::fs::remove_file(socket)?;
     }
-    // One worker: with two, chance decides how many connections each gets, and with it how long the work takes.
+    // One worker: with two, chance decides how many connections each gets, and so how long the work takes.
     std::fs::write(
         folder.join("nginx.conf"),
         format!(

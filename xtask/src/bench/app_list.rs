@@ -1,23 +1,24 @@
-//! Real programs and their loads.
+//! Real programs, and the loads that measurements put on them.
 
 use super::app_runs::{Drive, Since, drive_nginx, drive_redis};
 
 /// A program, the packages that it needs, and its load.
 pub(super) struct App {
     pub(super) name: &'static str,
-    /// Programs that it needs, and the Debian packages that they come in.
+    /// Programs that the measurement needs, and the Debian packages that contain them.
     pub(super) needs: &'static [(&'static str, &'static str)],
     pub(super) load: Load<'static>,
 }
 
 pub(super) enum Load<'a> {
     /// A line of shell that runs first, and the words of a command that ends by itself. `DATA` is a file of some ten
-    /// megabytes, `WORK` a folder with others, `SIDE` one for output. `WORKLOAD/NAME.c` is the program that is
-    /// built from that workload of the tests.
+    /// megabytes, `WORK` a folder with further files, `SIDE` a folder for output. `WORKLOAD/NAME.c` is the program that
+    /// is built from that workload of the tests.
     Command(&'a str, &'a str),
-    /// The same for a command that starts other processes, which are recorded, too.
+    /// Like `Command`, for a command that starts other processes, which are recorded, too.
     Commands(&'a str, &'a str),
-    /// The command of a server that longpole attaches to, what drives it, and the moment from which on its work counts.
+    /// The command of a server to which longpole attaches, the function that drives it, and the moment from which on
+    /// its work counts.
     Server(&'a str, Drive, Since),
 }
 
@@ -26,7 +27,7 @@ const REDIS_NEEDS: [(&str, &str); 2] = [("redis-server", "redis-server"), ("redi
 const NGINX_SERVER: &str = "nginx -p SIDE -c SIDE/nginx.conf -e SIDE/nginx.log";
 const NGINX_NEEDS: [(&str, &str); 1] = [("nginx", "nginx-light")];
 
-/// Each takes some ten seconds, longpole's start included, as when a user records it.
+/// The programs. Each takes some ten seconds, including longpole's start, as when a user records it.
 pub(super) const APPS: [App; 13] = [
     App {
         name: "pigz",

@@ -1,4 +1,4 @@
-//! One pair of runs of a real program, alone and recorded, in turns.
+//! One pair of runs of a real program, alone and recorded, which take turns on the CPUs.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -17,7 +17,8 @@ use crate::command;
 /// A run takes less, even on a loaded machine.
 pub(super) const LIMIT: Duration = Duration::from_secs(120);
 
-/// When a server's work begins to count. Too expensive probes go within some tenths of a second, which `Settled` leaves out.
+/// When a server's work begins to count. Too expensive probes are removed within some tenths of a second, which
+/// `Settled` excludes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Since {
     Attach,
@@ -25,15 +26,15 @@ pub(super) enum Since {
     Settled,
 }
 
-/// Gives a server a fixed amount of work, and waits until it is done.
+/// A function that gives a server a fixed amount of work, and waits until the work is done.
 pub(super) type Drive = fn(&Side) -> Result<()>;
 
 /// One of the two copies of a program that run in turns.
 pub(super) struct Side {
     group: Group,
-    /// The folder for its output.
+    /// The folder for the output of the copy.
     folder: PathBuf,
-    /// The address at which its nginx listens.
+    /// The address at which the copy's nginx listens.
     address: String,
 }
 
@@ -50,7 +51,7 @@ impl Side {
 }
 
 fn in_folder(line: &str, work: &Path) -> String {
-    // The interpreter itself, not a script that chooses among several.
+    // The interpreter itself is used, not a script that chooses among several.
     let python = || run(&mut shell("python3 -c 'import sys; print(sys.executable)'"), LIMIT);
     let line = match line.split_once("PYTHON ") {
         Some((_, rest)) => {
@@ -82,7 +83,7 @@ pub(super) fn commands(
     for side in [alone, recorded] {
         run(&mut shell(&side.words(before, work)), LIMIT).context("sh")?;
     }
-    // The shell is frozen as it joins the group, before it executes the program.
+    // The shell is frozen when it joins the group, before it executes the program.
     alone.group.hold()?;
     let line_alone = alone.words(line, work);
     let mut by_itself =
@@ -168,7 +169,7 @@ pub(super) fn servers(
     Ok((seconds, ended.stderr))
 }
 
-/// Starts a server and waits until it answers.
+/// Starts a server, and waits until it answers.
 fn server(line: &str, work: &Path, side: &Side) -> Result<Background> {
     let server = Background::start(&mut side.group.shell(&side.words(line, work))).context("sh")?;
     let mut warm = Err(anyhow::anyhow!("never tried"));
@@ -183,7 +184,7 @@ fn server(line: &str, work: &Path, side: &Side) -> Result<Background> {
     Ok(server)
 }
 
-/// Standard error of a recorder. It starts the program, or attaches to a server and then says `ready`.
+/// Standard error of a recorder. The recorder starts the program, or it attaches to a server and then prints `ready`.
 pub(super) fn recorded(
     load: &Load<'_>,
     work: &Path,

@@ -1,5 +1,5 @@
-//! Real programs under their own load, alone and under `longpole record` with default settings, in turns of half a second;
-//! and the bytes that their recordings take for each event.
+//! Measures real programs under their own load, alone and under `longpole record` with default settings, in turns of
+//! half a second. Also measures the bytes that their recordings take for each event.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -21,7 +21,7 @@ use crate::workspace::Workspace;
 struct Pairs {
     least: usize,
     most: usize,
-    /// Enough, once the standard error of their mean is this small ([`Sample::standard_error`]).
+    /// Pairs are enough once the standard error of their mean is this small ([`Sample::standard_error`]).
     good: f64,
 }
 
@@ -51,16 +51,16 @@ impl Pairs {
     }
 }
 
-/// Results of one program's runs.
+/// Results of the runs of one program.
 struct Measured {
     name: &'static str,
     alone: Sample,
     recorded: Sample,
-    /// How much slower it is recorded, for each pair.
+    /// How much slower the recorded copy is, for each pair.
     slower: Sample,
     /// CPU time of the program and of longpole together above that of the program alone, percent.
     more_cpu: Sample,
-    /// The same in longpole's own words, percent.
+    /// The cost that longpole itself reports, percent.
     told: Sample,
     /// Seconds that a server is held up once, until probes that cost too much are removed.
     held_up: Option<Sample>,
@@ -130,7 +130,7 @@ pub fn measure(workspace: &Workspace, longpole: &Path, which: Table, only: &[Str
                         eprintln!("xtask: {} {}", one.name, one.slower);
                         measured.push(one);
                     }
-                    // A program that fails is left out of the table.
+                    // A program that fails is omitted from the table.
                     Err(error) => {
                         missing.push(format!("{} ({error:#})", app.name));
                         eprintln!("xtask: failed: {}", missing.last().map_or("", String::as_str));

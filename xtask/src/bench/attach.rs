@@ -69,7 +69,7 @@ pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// The functions of the program in its memory.
+/// The functions of a program in its memory.
 struct Text {
     memory: File,
     first: u64,
@@ -92,7 +92,7 @@ impl Text {
         Ok(Self { memory, first, length, offsets })
     }
 
-    /// How many functions start with a breakpoint.
+    /// Number of functions that start with a breakpoint.
     fn probed(&self) -> Result<usize> {
         let mut bytes = vec![0; self.length];
         self.memory.read_exact_at(&mut bytes, self.first).context("cannot read the program's memory")?;

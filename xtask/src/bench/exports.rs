@@ -14,7 +14,7 @@ use crate::sample::digits;
 use crate::view;
 use crate::workspace::Workspace;
 
-/// Formats, and whether they are folders.
+/// Formats, and whether each is written as a folder.
 const FORMATS: [(&str, bool); 12] = [
     ("program", false),
     ("perfetto", false),
@@ -80,7 +80,7 @@ pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// Table row of this recording's page, and the speed of a browser that shows it.
+/// Row of the table for this recording's page, and the speed of a browser that shows the page.
 fn page(workspace: &Workspace, longpole: &Path, recording: &Path, scratch: &Scratch) -> Result<String> {
     let page = scratch.0.join("page.html");
     let taken = measured(Command::new(longpole).arg("report").arg(recording).arg("--html").arg(&page))?;
@@ -99,7 +99,7 @@ fn page(workspace: &Workspace, longpole: &Path, recording: &Path, scratch: &Scra
     Ok(text)
 }
 
-/// As `page`, for a generated recording with 3 million segments.
+/// Like `page`, for a generated recording with 3 million segments.
 fn large_page(workspace: &Workspace, longpole: &Path, scratch: &Scratch) -> Result<String> {
     let generator = example(workspace, "generated_session", &["--package", "recording"])?;
     let recording = scratch.0.join("large.lp");

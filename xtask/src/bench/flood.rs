@@ -19,7 +19,7 @@ const RATE: u64 = 330_000;
 const SECONDS: u64 = 60;
 const EVENTS: f64 = 500_000.0;
 
-/// Makes one run.
+/// Measures one run.
 ///
 /// # Errors
 /// The program or longpole cannot be run.

@@ -15,7 +15,7 @@ const RUNS: usize = 5;
 const SMALL: u32 = 261_776;
 const LARGE: u32 = 10_000_000;
 const MANY: u32 = 100_000;
-/// Paths for the search on the large graph, where it walks each path from end to end.
+/// Number of paths for the search on the large graph, where the search walks each path from end to end.
 const FEW: u32 = 100;
 
 /// Each row: its name, the algorithm, edges, paths, and repetitions in one run.

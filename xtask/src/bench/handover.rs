@@ -1,4 +1,4 @@
-//! Two threads that pass a lock back and forth as fast as they can: alone, under longpole, under perf.
+//! Measures two threads that pass a lock back and forth as fast as they can: alone, under longpole, under perf.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ const HANDOVERS: u64 = 200_000;
 pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
     let pingpong = workload::build("pingpong.c")?;
     let scratch = Scratch::new(workspace, "handover")?;
-    // perf reads its tracepoints there; longpole does not need it.
+    // perf reads its tracepoints in that folder; longpole does not need it.
     let _tracefs = Tracefs::mounted();
     let (mut plain, mut ours, mut perf) = (Sample::default(), Sample::default(), Sample::default());
     let (mut why_no_perf, mut ours_smaller, mut lost) = (String::new(), 0, Sample::default());
@@ -114,7 +114,7 @@ pub fn lost_percent(summary: &str) -> Result<f64> {
     number.parse().with_context(|| format!("no percentage in: {line}"))
 }
 
-/// Runs a program that does its work this many times.
+/// Runs a program that does its work this number of times.
 pub(super) fn once(command: &mut Command, times: u64) -> Result<Run> {
     let ended = command::good(command.arg(times.to_string()), Duration::from_secs(300))?;
     let line = ended.stdout.lines().find_map(|line| line.strip_suffix(" ns"));
@@ -123,7 +123,7 @@ pub(super) fn once(command: &mut Command, times: u64) -> Result<Run> {
     Ok(Run { ns: ns.with_context(no_time)?, stderr: ended.stderr })
 }
 
-/// The kernel's tracing folder, unmounted again if it was mounted here.
+/// The kernel's tracing folder. It is unmounted again if it was mounted here.
 pub(super) struct Tracefs;
 
 impl Tracefs {
@@ -133,7 +133,7 @@ impl Tracefs {
         if Path::new(Self::PLACE).join("events").exists() {
             return None;
         }
-        // If it cannot be mounted, perf says what it lacks, and so does the result.
+        // If the folder cannot be mounted, perf says what it lacks, and so does the result.
         let mut mount = Command::new("mount");
         mount.args(["-t", "tracefs", "nodev", Self::PLACE]);
         command::text(&mut mount).ok().map(|_| Self)

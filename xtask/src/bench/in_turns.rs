@@ -11,16 +11,16 @@ use longpole_tests::Group;
 /// 50 % more wake-ups. A Redis under load seemed 6 to 10 % slower, although the server needed only 2.4 % more CPU time with
 /// longpole than without.
 const TURN: Duration = Duration::from_millis(500);
-/// Time between two looks whether a work is done.
+/// Time between two checks whether a work is done.
 const LOOK: Duration = Duration::from_millis(1);
-/// Both works take less, even on a loaded machine.
+/// Longest time of both works, even on a loaded machine.
 const LIMIT: Duration = Duration::from_secs(240);
 
-/// One of the two works.
+/// One of the two works that take turns.
 pub struct Work<'a> {
     /// Its processes, frozen.
     pub group: &'a Group,
-    /// Whether it is done.
+    /// Whether the work is done.
     pub done: &'a mut dyn FnMut() -> bool,
 }
 
@@ -29,11 +29,12 @@ pub struct Work<'a> {
 pub struct Took {
     /// Seconds.
     pub wall_s: f64,
-    /// CPU time of all its processes, seconds.
+    /// CPU time of all processes of the work, seconds.
     pub cpu_s: f64,
 }
 
-/// Runs both in turns until both are done, and returns the time of each. Both go on afterwards.
+/// Runs both works in turns until both are done, and returns the time of each. The processes of both continue
+/// afterwards.
 ///
 /// # Errors
 /// A group cannot be frozen, or a work does not end.
@@ -68,7 +69,7 @@ pub fn in_turns(mut works: [Work<'_>; 2]) -> Result<[Took; 2]> {
             *done = (work.done)();
         }
         *took += start.elapsed();
-        // Frozen after its work, too, it does not disturb the other one.
+        // Frozen after its work is done, it does not disturb the other work.
         work.group.hold()?;
     }
     for (cpu_s, work) in cpu_s.iter_mut().zip(&works) {

@@ -68,7 +68,7 @@ pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// Wall and CPU time that the program measured for its pairs, and standard error.
+/// Wall and CPU time that the program measured for its pairs, and the standard error of its output.
 fn once(command: &mut Command) -> Result<([f64; 2], String)> {
     let ended = command::good(command, Duration::from_secs(300))?;
     let times = times(&ended.stdout).with_context(|| format!("pairs printed no times: {}", ended.stdout))?;

@@ -1,4 +1,4 @@
-//! Cost of finding the limit, compared with the report that it is based on.
+//! Measures the cost of finding the limit, compared with the report on which it is based.
 
 use std::fmt::Write;
 use std::process::Command;

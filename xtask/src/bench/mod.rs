@@ -97,7 +97,7 @@ enum Which {
 /// Makes a section of BENCHMARKS.md.
 type Measure = fn(&Workspace) -> Result<String>;
 
-/// Measurements without recording, and the names of their sections.
+/// Measurements without recording, and the names of their sections in the page.
 const ALONE: [(Which, &str, Measure); 6] = [
     (Which::Weights, "weights", weights::measure),
     (Which::Simulate, "simulate", simulate::measure),
@@ -107,10 +107,10 @@ const ALONE: [(Which, &str, Measure); 6] = [
     (Which::Symbols, "symbols", symbols::measure),
 ];
 
-/// As `Measure`, with a longpole that may record.
+/// Like `Measure`, for a measurement that records and so needs a longpole with the rights to do so.
 type MeasureRecorder = fn(&Workspace, &Path, &Options) -> Result<String>;
 
-/// Measurements that record, and the names of their sections.
+/// Measurements that record, and the names of their sections in the page.
 const RECORDED: [(Which, &str, MeasureRecorder); 13] = [
     (Which::Start, "start", |workspace, longpole, _| start::measure(workspace, longpole)),
     (Which::Attach, "attach", |workspace, longpole, _| attach::measure(workspace, longpole)),

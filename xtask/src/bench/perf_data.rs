@@ -18,7 +18,7 @@ const SAMPLE_TYPE: u64 = 1 | 1 << 1;
 /// Records are about the program's own code.
 const USER: u16 = 2;
 const HEADER_BYTES: u64 = 104;
-/// `struct perf_event_attr` as of its version 5.
+/// Size of `struct perf_event_attr` as of version 5, bytes.
 const ATTRIBUTE_BYTES: u64 = 112;
 
 /// Writes the addresses of a text file that lie in `binary`; the file has one hexadecimal number a line.

@@ -1,5 +1,5 @@
-//! What recording costs a user: CPU time of a program and longpole together, above that of the program alone; compared
-//! with what longpole says, and with its goal.
+//! Measures what recording costs a user: CPU time of a program and longpole together, above that of the program alone.
+//! The cost is compared with the one that longpole reports, and with its goal.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::command;
 use crate::sample::Sample;
 use crate::workspace::Workspace;
 
-/// Pairs of runs, unless `LONGPOLE_BENCH_RUNS` says otherwise.
+/// Number of pairs of runs, unless `LONGPOLE_BENCH_RUNS` says otherwise.
 const RUNS: usize = 4;
 /// A run takes less, even on a loaded machine.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -22,7 +22,8 @@ const LIMIT: Duration = Duration::from_secs(120);
 const WARM: Duration = Duration::from_millis(500);
 /// longpole's default goal, percent of the program's CPU time.
 const BUDGET: f64 = 2.0;
-/// The told cost is right if it is this near to the measured one: as a part of it, or in percent.
+/// The cost that longpole reports is right if it differs from the measured cost by at most this share of it, or by this
+/// number of percentage points.
 const NEAR: (f64, f64) = (1.0 / 3.0, 0.5);
 
 /// Programs of the zoo, by name.
@@ -39,7 +40,7 @@ const FROM_THE_ZOO: [&str; 10] = [
     "make",
 ];
 
-/// Other programs, which call functions or start processes as often as they can.
+/// Further programs, which call functions or start processes as often as they can.
 const OWN: [Entry; 2] = [
     Entry::built("million-calls", "C", "zoo/calls.c", "PROGRAM N", 2_000),
     Entry {
@@ -59,7 +60,7 @@ enum Way {
 
 const WAYS: [Way; 3] = [Way::Launched, Way::Attached, Way::Top];
 
-/// Costs of a program recorded in one way, percent.
+/// Costs of a program that is recorded in one way, percent.
 #[derive(Default)]
 struct Cost {
     measured: Sample,
@@ -155,11 +156,11 @@ fn text(rows: &[(&str, [Cost; 3])], absent: &[String], runs: usize) -> Result<St
     Ok(text)
 }
 
-/// A program alone and recorded, at the same time, each on its half of the CPUs. If the two took turns on the same CPUs,
-/// longpole's clock ticks there would be a cost of the program alone, too.
+/// A program alone and recorded, at the same time, each on its half of the CPUs. If the two took turns on the same
+/// CPUs, the ticks of longpole's clock there would also be a cost of the program alone.
 struct Pair<'a> {
     entry: &'a Entry,
-    /// The words that start what was built of its source.
+    /// The words that start the program that was built from the source.
     program: &'a str,
     /// Folders of the two.
     folders: &'a [PathBuf; 2],
@@ -201,7 +202,7 @@ impl Pair<'_> {
                 self.attach(&recorder, way, program.pid())?
             }
         };
-        // A launched program runs once longpole has said so.
+        // A launched program starts running once longpole has reported that.
         let begin = if way == Way::Launched { Instant::now() } else { started };
         let (alone_pid, mut alone_took) = (programs[0].pid(), None);
         let mut took = None;
@@ -247,7 +248,7 @@ impl Pair<'_> {
         Ok(Background::start(&mut group.shell(&line))?)
     }
 
-    /// Starts longpole; returns it, the pid of the program that it launched, and the CPU time used by then.
+    /// Starts longpole. Returns it, the pid of the program that it launched, and the CPU time used until then.
     fn launch(&self, group: &Group) -> Result<(Background, u32, f64)> {
         let (variables, words) = self.words(1);
         let line = format!("env {variables} {} -- {words} >/dev/null", self.record());

@@ -1,5 +1,5 @@
-//! What a server's clients notice of an attach. A client sends a request every millisecond: before longpole attaches, while
-//! it records, and from the signal on that ends it.
+//! Measures what a server's clients notice of an attach. A client sends a request every millisecond: before longpole
+//! attaches, while it records, and from the signal that ends the recording on.
 
 use std::fmt::Write as _;
 use std::os::unix::net::UnixStream;
@@ -23,7 +23,7 @@ const ROUNDS: usize = 3;
 /// Quantiles of the answers' times that are reported for a stretch.
 const SHARES: [f64; 4] = [0.5, 0.99, 0.999, 1.0];
 
-/// The program that attaches, and how to stop it.
+/// The program that attaches, and how the program is stopped.
 struct Way {
     name: &'static str,
     /// A line of shell, with `LONGPOLE`, `PID` and `FILE` replaced. Empty: no program.
@@ -67,7 +67,8 @@ impl Server {
     /// A Redis that answers at a socket in this folder, and its load generator.
     ///
     /// # Errors
-    /// One of them cannot be started.
+    ///
+    /// One of the two cannot be started.
     pub(super) fn redis(folder: &Path) -> Result<Server> {
         let socket = folder.join("redis.sock");
         let mut server = Command::new("redis-server");
@@ -109,7 +110,7 @@ fn wait_for(socket: &Path) -> Result<()> {
 /// Times of answers in milliseconds, by way, stretch and quantile.
 type Table = Vec<[[Sample; SHARES.len()]; STRETCHES.len()]>;
 
-/// Asks two servers, or those whose names begin with `only`, while each program attaches and detaches, in turns.
+/// Measures two servers, or those whose names begin with `only`, while each program attaches and detaches in turns.
 ///
 /// # Errors
 /// A server, longpole or perf cannot be run.
@@ -152,7 +153,7 @@ pub fn measure(workspace: &Workspace, longpole: &Path, only: &[String]) -> Resul
     Ok(text)
 }
 
-/// One program attaches and detaches; returns the times of the answers in each stretch.
+/// One program attaches and detaches. Returns the times of the answers in each stretch.
 fn turn(way: &Way, server: &Server, longpole: &Path, folder: &Path) -> Result<[Vec<f64>; 3]> {
     let client = UnixStream::connect(&server.socket)?;
     client.set_read_timeout(Some(LIMIT))?;

@@ -67,7 +67,7 @@ fn run(record: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// CPU time of all ended children and their children, ms.
+/// CPU time of all children that have ended, and of their children, ms.
 fn children_ms() -> Result<f64> {
     /// The kernel's unit in /proc/self/stat, on all machines.
     const TICK_MS: f64 = 10.0;

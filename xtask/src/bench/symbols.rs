@@ -19,13 +19,13 @@ use crate::workspace::Workspace;
 
 const RUNS: usize = 3;
 const ADDRESSES: usize = 100_000;
-/// Addresses for binutils' addr2line, which looks through everything for each address.
+/// Number of addresses for addr2line of binutils, which searches everything for each address.
 const FEW: usize = 200;
 /// Debug information of the program that is built for this.
 const DEBUG_BYTES: u64 = 500_000_000;
 /// The variable that names another binary.
 const VARIABLE: &str = "LONGPOLE_BENCH_BINARY";
-/// A program that takes longer is ended, and the table says so.
+/// Longest time of a program. One that takes longer is ended, and the table says so.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// A program that takes longer is measured once.
 const LONG_S: f64 = 15.0;
@@ -63,7 +63,7 @@ pub fn measure(workspace: &Workspace) -> Result<String> {
 /// longpole's figures, of all runs.
 #[derive(Default)]
 struct Own {
-    /// Time until it is ready, ms.
+    /// Time until the debug information is ready, ms.
     load: Sample,
     /// Addresses per second: the first time, and again.
     rate: Sample,
@@ -84,8 +84,8 @@ impl Own {
     }
 }
 
-/// Runs every other program once, unless it is too slow. `many` and `few` are files of addresses and perf recordings with
-/// them.
+/// Runs every other program once, unless it is too slow. `many` and `few` are files of addresses, and perf recordings
+/// with these addresses.
 fn run_others(
     binary: &Path,
     (many, perf_many): &(PathBuf, PathBuf),
@@ -192,10 +192,11 @@ fn other(name: &str, arguments: &[&str], input: &Path) -> Result<Option<Watched>
     Ok(Some(took))
 }
 
-/// Bytes of the debug sections, as `size -A` lists them.
+/// Size of the debug sections, as `size -A` lists them, bytes.
 ///
 /// # Errors
-/// There is no `size`, or it cannot read the file.
+///
+/// There is no `size` program, or it cannot read the file.
 pub fn debug_bytes(binary: &Path) -> Result<u64> {
     let text = command::text(Command::new("size").arg("-A").arg(binary))?;
     let lines = text.lines().filter(|line| line.starts_with(".debug"));

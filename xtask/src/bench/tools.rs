@@ -41,7 +41,7 @@ pub fn example(workspace: &Workspace, name: &str, package: &[&str]) -> Result<Pa
     Ok(workspace.target.join("release/examples").join(name))
 }
 
-/// Numbers that an example program prints, by name, of all its runs.
+/// Numbers that an example program prints, by name, from all of its runs.
 #[derive(Default)]
 pub struct Figures(BTreeMap<String, Sample>);
 
@@ -59,10 +59,11 @@ impl Figures {
         Ok(())
     }
 
-    /// The measurements of this name.
+    /// The measurements with this name.
     ///
     /// # Errors
-    /// The program does not print it.
+    ///
+    /// The program does not print the name.
     pub fn of(&self, name: &str) -> Result<&Sample> {
         self.0.get(name).with_context(|| format!("no {name}"))
     }
@@ -72,16 +73,17 @@ impl Figures {
 pub struct Watched {
     /// `None`: the program was killed at the limit.
     pub status: Option<ExitStatus>,
-    /// Seconds from its start to its end.
+    /// Seconds from the program's start to its end.
     pub seconds: f64,
     /// Its largest memory, KiB.
     pub peak_kib: u64,
 }
 
-/// Runs a program to its end, or to the limit.
+/// Runs a program until it ends, or until the limit.
 ///
 /// # Errors
-/// It cannot be started.
+///
+/// The program cannot be started.
 pub fn watched(command: &mut Command, limit: Duration) -> std::io::Result<Watched> {
     let began = Instant::now();
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
@@ -125,7 +127,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // Only files of ours are in it; a leftover under target does no harm.
+        // Only files of xtask are in the folder; a leftover under target does no harm.
         drop(std::fs::remove_dir_all(&self.0));
     }
 }

@@ -1,4 +1,5 @@
-//! Requests that a server at full load loses while `longpole top` watches it, and longpole's own cost, by half-minutes.
+//! Measures the requests that a server at full load loses while `longpole top` watches it, and longpole's own cost, by
+//! half-minutes.
 
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
@@ -16,13 +17,13 @@ use crate::workspace::Workspace;
 
 const ALONE: Duration = Duration::from_secs(15);
 const HALF_MINUTE: Duration = Duration::from_secs(30);
-/// Half-minutes of a round, unless `LONGPOLE_BENCH_HALF_MINUTES` says otherwise.
+/// Number of half-minutes of a round, unless `LONGPOLE_BENCH_HALF_MINUTES` says otherwise.
 const HALF_MINUTES: usize = 4;
-/// Rounds, unless `LONGPOLE_BENCH_RUNS` says otherwise.
+/// Number of rounds, unless `LONGPOLE_BENCH_RUNS` says otherwise.
 const ROUNDS: usize = 3;
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Figures of one half-minute.
+/// Results of one half-minute.
 #[derive(Default)]
 struct Row {
     requests: Sample,
@@ -32,7 +33,7 @@ struct Row {
     memory: Sample,
 }
 
-/// A Redis under its own load generator, alone and watched in turns.
+/// Measures a Redis under its own load generator, alone and watched in turns.
 ///
 /// # Errors
 /// Redis or longpole cannot be run.
@@ -94,7 +95,7 @@ pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// Requests per second over this time, as the server counts them.
+/// Requests per second during this time, as the server counts them.
 fn requests_per_second(server: &Server, long: Duration) -> Result<f64> {
     let (began, before) = (Instant::now(), commands(server)?);
     std::thread::sleep(long);
@@ -111,7 +112,7 @@ fn commands(server: &Server) -> Result<u64> {
     Ok(count.context("the server does not count")?.trim().parse()?)
 }
 
-/// The longpole process that this process or its children have started.
+/// The longpole process that this process or one of its children has started.
 fn longpole_in(pid: u32) -> Result<u32> {
     let end = Instant::now() + LIMIT;
     while Instant::now() < end {
@@ -134,7 +135,7 @@ fn cpu_seconds(pid: u32) -> Result<[f64; 2]> {
     let mut seconds = [0.0; 2];
     for thread in std::fs::read_dir(format!("/proc/{pid}/task"))? {
         let folder = thread?.path();
-        // A thread may have ended meanwhile.
+        // A thread may have ended in the meantime.
         let Ok(stat) = std::fs::read_to_string(folder.join("schedstat")) else { continue };
         let ns: f64 = stat.split(' ').next().unwrap_or_default().parse()?;
         let is_analysis = std::fs::read_to_string(folder.join("comm"))?.starts_with("lp-analysis");

@@ -1,4 +1,4 @@
-//! Weights of all segments of a generated program, compared with the paper's way of finding them.
+//! Measures the weights of all segments of a generated program, compared with the paper's method of finding them.
 
 use std::fmt::Write;
 use std::process::Command;
@@ -11,13 +11,15 @@ use crate::workspace::Workspace;
 
 const RUNS: usize = 5;
 const OPERATIONS: u64 = 10_000_000;
-/// Operations for brute force, whose time grows with their square: ten million would take years.
+/// Number of operations for the brute-force method, whose time grows with the square of that number: ten million would
+/// take years.
 const SMALL: u64 = 2_000;
 
-/// Runs both sizes in alternation, then brute force.
+/// Runs both sizes in alternation, then the brute-force method.
 ///
 /// # Errors
-/// It does not compile, or the analysis finds something wrong with the generated program.
+///
+/// The program does not compile, or the analysis finds something wrong with the generated program.
 pub fn measure(workspace: &Workspace) -> Result<String> {
     let tool = engine_example(workspace, "weights_bench")?;
     let once = |to: &mut Figures, way: &str, operations: u64, times: u32| {

@@ -14,7 +14,8 @@ use crate::workspace::Workspace;
 /// The kernel's instruction set, little-endian.
 const TARGET: &str = "bpfel-unknown-none";
 
-/// Builds the object file from its sources under `target`; the inner error says what this machine lacks.
+/// Builds the object file of the kernel programs from its sources under `target`; the inner error says what this
+/// machine lacks.
 ///
 /// # Errors
 /// The kernel programs do not compile, or the output folder cannot be written.
@@ -46,14 +47,14 @@ fn cargo(workspace: &Workspace, tools: &Tools, action: &str) -> Command {
     // build-std is not stable, but the toolchain is pinned, so its behaviour cannot change.
     cargo.env("RUSTC_BOOTSTRAP", "1");
     cargo.env("CARGO_TARGET_BPFEL_UNKNOWN_NONE_LINKER", &tools.linker);
-    // The architecture tells which registers hold a function's arguments. Flags are in probe-ebpf/.cargo/config.toml;
-    // `command::cargo` removes the environment's flags, which would hide them.
+    // The architecture determines which registers contain a function's arguments. Flags are in
+    // probe-ebpf/.cargo/config.toml; `command::cargo` removes the environment's flags, which would hide them.
     cargo.env("AYA_BPF_TARGET_ARCH", std::env::consts::ARCH);
     cargo.arg("--config").arg(remap(workspace, &tools.sysroot));
     cargo
 }
 
-/// Flags that make source paths independent of folders, in addition to those of probe-ebpf/.cargo/config.toml.
+/// Flags that make source paths independent of folders, in addition to the flags of probe-ebpf/.cargo/config.toml.
 fn remap(workspace: &Workspace, sysroot: &Path) -> String {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(std::env::home_dir()?.join(".cargo"))).unwrap_or_default();
@@ -76,7 +77,7 @@ struct Tools {
     sysroot: PathBuf,
 }
 
-/// Looks for everything that is needed; the inner error says what is missing.
+/// Finds all tools that are needed; the inner error says what is missing.
 ///
 /// # Errors
 /// Folders under target cannot be written.
@@ -93,7 +94,7 @@ fn tools(workspace: &Workspace) -> Result<Provided<Tools>> {
         return Ok(Err("the toolchain has no rust-objcopy".into()));
     };
     let tools = Tools { linker, objcopy, sysroot: toolchain.sysroot };
-    // Not a compile error: a machine without network may lack the crates.
+    // A failure here is not a compile error: a machine without network may lack the crates.
     let mut fetch = command::cargo(workspace);
     fetch.current_dir(workspace.ebpf_crate()).env("RUSTC_BOOTSTRAP", "1");
     fetch.args(["fetch", "--locked", "-Z", "build-std=core", "--target", TARGET]);
@@ -118,7 +119,7 @@ fn compile(workspace: &Workspace, tools: &Tools) -> Result<PathBuf> {
     let built = executable(&outcome.output).context("cargo named no object file of probe-ebpf")?;
     let object = workspace.target.join("ebpf-build/probe-ebpf.o");
     let mut strip = Command::new(&tools.objcopy);
-    // The kernel's type information stays, because it is in no debug section.
+    // The kernel's type information (BTF) stays, because it is not in a debug section.
     strip.arg("--strip-debug").arg(built).arg(&object);
     // objcopy needs the toolchain's LLVM, which is in the folder of rustc's own libraries.
     strip.env("LD_LIBRARY_PATH", tools.sysroot.join("lib"));

@@ -13,10 +13,11 @@ use crate::command;
 use crate::toolchain::Toolchain;
 use crate::workspace::Workspace;
 
-/// Builds the library from its sources under `target`; the inner error says why this machine cannot build it.
+/// Builds the preloaded library from its sources under `target`; the inner error says why this machine cannot build it.
 ///
 /// # Errors
-/// It does not compile.
+///
+/// The library does not compile.
 pub fn make(workspace: &Workspace) -> Result<Provided<PathBuf>> {
     if !matches!(std::env::consts::ARCH, "x86_64" | "aarch64") {
         return Ok(Err(format!("{} is not one of its architectures", std::env::consts::ARCH)));
@@ -26,9 +27,10 @@ pub fn make(workspace: &Workspace) -> Result<Provided<PathBuf>> {
     };
     let mut build = command::cargo(workspace);
     build.args(["rustc", "--quiet", "--locked", "--package", "probe-preload", "--profile", "preload"]);
-    // It runs in other programs on other machines, so flags for this machine, such as -Ctarget-cpu=native, are removed.
+    // The library runs in other programs on other machines, so flags for this machine, such as -Ctarget-cpu=native, are
+    // removed.
     build.env("CARGO_ENCODED_RUSTFLAGS", "");
-    // Exceptions and cancellation unwind through it.
+    // Exceptions and cancellation unwind through the library.
     build.args(["--crate-type", "staticlib", "--", "-C", "force-unwind-tables=yes"]);
     command::must(&mut build, "building the library to put before libc")?;
     let folder = workspace.target.join("preload");
@@ -52,9 +54,10 @@ fn link(linker: &Path, archive: &Path, source: &Path, to: &Path) -> Command {
     link.arg("--version-script").arg(source.join("versions.map")).arg("--undefined-version");
     link.args(["-soname", "longpole-preload.so", "--hash-style=gnu", "--build-id", "--strip-all"]);
     link.args(["--eh-frame-hdr", "-z", "now", "-z", "noexecstack"]);
-    // Two mappings, none of them split for a part that becomes read-only. That part would be the addresses of seven variables
-    // and functions of libc; the address behind them, of a vDSO function, is written later in any case. Each mapping costs a
-    // program that starts, forks and ends some microseconds, as much as all that the library does itself.
+    // Two mappings, none of them split for a part that becomes read-only. The read-only part would be the addresses of
+    // seven variables and functions of libc; the address after them, of a vDSO function, is written later in any case.
+    // Each mapping costs a program that starts, forks and ends some microseconds, as much as all that the library does
+    // itself.
     link.args(["-z", "norelro", "-z", "separate-loadable-segments", "--no-rosegment"]);
     link.arg("-T").arg(source.join("sections.ld"));
     link
@@ -65,7 +68,7 @@ mod tests {
     use super::*;
     use anyhow::Context;
 
-    /// The checked-in library of this architecture.
+    /// The checked-in library for this architecture.
     fn embedded(test: &str) -> Option<PathBuf> {
         let library = super::super::folder(&Workspace::find()).join(super::super::LIBRARY);
         if !library.exists() {
@@ -106,7 +109,7 @@ mod tests {
         let parts = parts(&file);
         let of = |kind: u64| parts.iter().filter(move |part| part[0] == kind).collect::<Vec<_>>();
         let [code, data] = of(1)[..] else { panic!("not two mappings: {parts:x?}") };
-        // Pages of AArch64 may be larger, and its linker leaves room for that.
+        // Pages of AArch64 may be larger, and its linker leaves room for larger pages.
         let gap = data[2] - (code[2] + code[4]).next_multiple_of(PAGE);
         assert!(gap == 0 || cfg!(target_arch = "aarch64"), "a hole: {parts:x?}");
         assert_eq!((data[2] % PAGE, data[3]), (0, data[4]), "more to map, or to clear: {parts:x?}");
@@ -125,8 +128,8 @@ mod tests {
         assert!(places.iter().all(|place| first_page.contains(place)), "more than one page: {places:x?}");
     }
 
-    /// The library must not keep a program from starting because a symbol, or a version of one, is missing, and must define
-    /// nothing before the program's libraries but the functions that it wraps.
+    /// The library must not keep a program from starting because a symbol, or a version of one, is missing, and it must
+    /// define nothing before the program's libraries except the functions that it wraps.
     #[test]
     fn the_embedded_library_needs_nothing_and_defines_only_what_it_wraps() {
         if std::process::Command::new("nm").arg("--version").output().is_err() {
@@ -142,8 +145,8 @@ mod tests {
         let defined = names(&library, true);
         let families = ["pthread_", "__pthread_", "sem_", "mtx_", "cnd_", "thrd_", "call_once", "GLIBC_2."];
         for name in &defined {
-            // Functions that take the clock or system calls away, that would keep the library from initialising itself later,
-            // and that start other programs.
+            // Functions that take the clock or system calls away, that would prevent the library from initializing
+            // itself later, and that start other programs.
             let watched = [
                 "prctl",
                 "syscall",

@@ -15,10 +15,11 @@ const VERSION: &str = "0.13.0";
 /// The LLVM that this version of bpf-linker links by default.
 const DEFAULT_LLVM: u32 = 23;
 
-/// Path of a working bpf-linker, built now if it is not cached. `LONGPOLE_BPF_LINKER` names another one.
+/// Path of a working bpf-linker, which is built now if it is not cached. `LONGPOLE_BPF_LINKER` names another one.
 ///
 /// # Errors
-/// A folder cannot be made, or another failure that is not a missing tool.
+///
+/// A folder cannot be made, or there is another failure than a missing tool.
 pub fn provide(workspace: &Workspace, toolchain: &Toolchain) -> Result<Provided<PathBuf>> {
     if let Some(own) = std::env::var_os("LONGPOLE_BPF_LINKER") {
         let own = PathBuf::from(own);

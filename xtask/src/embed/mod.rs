@@ -21,12 +21,12 @@ use crate::workspace::Workspace;
 
 const KERNEL: &str = "probe-ebpf.o";
 const LIBRARY: &str = "longpole-preload.so";
-/// The digest of the sources that both were made from.
+/// Name of the file with the digest of the sources from which both embedded files were made.
 const SOURCES: &str = "sources";
 /// Endings of files that are sources.
 const ENDINGS: [&str; 4] = ["rs", "toml", "map", "ld"];
-/// Folders of these sources. Only [`compare`] notices a change elsewhere that affects the bytes, such as one of the
-/// profile `preload`.
+/// Folders of these sources. Only [`compare`] notices a change in other places that affects the bytes, such as a change
+/// of the profile `preload`.
 const INPUTS: [&str; 4] = ["probe-abi", "probe-ebpf", "probe-preload", "rust-toolchain.toml"];
 
 /// What to do.
@@ -56,11 +56,12 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     Ok(if complaints.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Makes both again if their sources have changed, and says so; the inner error says why that is impossible, and that the
-/// embedded files are of other sources.
+/// Makes both embedded files again if their sources have changed, and prints that. The inner error says why that is
+/// impossible, and that the embedded files are from other sources.
 ///
 /// # Errors
-/// They do not compile, or cannot be written.
+///
+/// The sources do not compile, or the files cannot be written.
 pub fn bring_up_to_date(workspace: &Workspace) -> Result<Provided<()>> {
     if is_current(workspace)? {
         return Ok(Ok(()));
@@ -84,10 +85,12 @@ pub fn is_current(workspace: &Workspace) -> Result<bool> {
     Ok(kept.trim() == digest(workspace)?)
 }
 
-/// Builds both and compares them with the checked-in files, byte by byte; returns differences, with what to do.
+/// Builds both embedded files, and compares them with the checked-in files, byte by byte. Returns the differences, with
+/// what to do about them.
 ///
 /// # Errors
-/// They do not compile.
+///
+/// The sources do not compile.
 pub fn compare(workspace: &Workspace) -> Result<Provided<Vec<String>>> {
     if !folder(workspace).is_dir() {
         return Ok(Err(format!("nothing is checked in for {}", std::env::consts::ARCH)));
@@ -111,7 +114,7 @@ pub fn compare(workspace: &Workspace) -> Result<Provided<Vec<String>>> {
 }
 
 fn renew(workspace: &Workspace) -> Result<Provided<()>> {
-    // The digest is taken before compiling: a change made meanwhile is noticed the next time.
+    // The digest is taken before compiling: a change that is made during compiling is noticed the next time.
     let digest = digest(workspace)?;
     let made = match make(workspace)? {
         Ok(made) => made,
@@ -120,7 +123,7 @@ fn renew(workspace: &Workspace) -> Result<Provided<()>> {
     let folder = folder(workspace);
     std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let note = folder.join(SOURCES);
-    // Removed until both files are whole: half of them must not count as made from these sources.
+    // The digest is removed until both files are complete: one of them alone must not count as made from these sources.
     drop(std::fs::remove_file(&note));
     for (name, path) in made.files() {
         let to = folder.join(name);
@@ -131,7 +134,7 @@ fn renew(workspace: &Workspace) -> Result<Provided<()>> {
     Ok(Ok(()))
 }
 
-/// Both files, just built under `target`.
+/// Both embedded files, just built under `target`.
 struct Made {
     kernel: PathBuf,
     library: PathBuf,
@@ -186,7 +189,7 @@ fn collect(path: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     for entry in std::fs::read_dir(path).with_context(|| format!("cannot list {}", path.display()))? {
         let entry = entry.with_context(|| format!("cannot list {}", path.display()))?.path();
         let name = entry.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        // Without files that editors leave next to those that they have open.
+        // Files that editors put next to open files do not count.
         let ours =
             entry.extension().and_then(|ending| ending.to_str()).is_some_and(|own| ENDINGS.contains(&own));
         let hidden = name.starts_with('.') && name != ".cargo";

@@ -26,9 +26,9 @@ pub struct Release {
     version: &'static str,
     /// Seconds since 1970 of the last commit: the time of all files in archives and packages.
     time: String,
-    /// Where the archive and the packages are written.
+    /// The folder in which the archive and the packages are written.
     folder: PathBuf,
-    /// The files as they are installed, below the root folder of a machine.
+    /// Folder with the files as they are installed, below the root folder of a machine.
     tree: PathBuf,
 }
 
@@ -75,7 +75,7 @@ fn make(workspace: &Workspace) -> Result<PathBuf> {
     Ok(release.folder)
 }
 
-/// Fails with the names of files that differ, or that only one of the folders has.
+/// Compares two folders. Fails with the names of files that differ, or that only one of the folders has.
 fn compare(first: &Path, second: &Path) -> Result<()> {
     let sums = |folder: &Path| {
         let file = folder.join(packages::CHECKSUMS);

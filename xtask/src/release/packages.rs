@@ -1,4 +1,5 @@
-//! The archive and the packages, each made by the tool of its distribution, with one time and one owner for all files.
+//! Makes the archive and the packages, each with the tool of its distribution, and with one time and one owner for all
+//! files.
 
 use std::fs;
 use std::path::PathBuf;
@@ -52,7 +53,7 @@ pub fn deb(workspace: &Workspace, release: &Release) -> Result<()> {
     command::text(Command::new("chmod").arg("755").arg(own.join("postinst")))?;
     let package = release.folder.join(format!("longpole_{}_amd64.deb", release.version));
     let mut build = Command::new("dpkg-deb");
-    // One thread: the packed bytes depend on their number.
+    // One thread is used, since the packed bytes depend on the number of threads.
     build.args(["--root-owner-group", "--threads-max=1", "-Zxz", "--build"]).arg(&release.tree).arg(&package);
     build.env("SOURCE_DATE_EPOCH", &release.time);
     command::text(&mut build)?;
@@ -86,7 +87,7 @@ pub fn rpm(workspace: &Workspace, release: &Release) -> Result<()> {
     Ok(())
 }
 
-/// SHA-256 of each file, as `sha256sum --check` reads it.
+/// Writes the SHA-256 of each file, in the form that `sha256sum --check` reads.
 ///
 /// # Errors
 /// sha256sum fails, or the file cannot be written.
@@ -100,7 +101,7 @@ pub fn checksums(release: &Release) -> Result<()> {
     fs::write(release.folder.join(CHECKSUMS), sums).context(CHECKSUMS)
 }
 
-/// A file of `xtask/packages` with its variables replaced.
+/// The text of a file of `xtask/packages`, with its variables replaced.
 fn template(workspace: &Workspace, release: &Release, name: &str) -> Result<String> {
     let file = workspace.root.join("xtask/packages").join(name);
     let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;

@@ -11,10 +11,11 @@ use crate::workspace::Workspace;
 
 const TARGET: &str = "x86_64-unknown-linux-musl";
 
-/// Builds it and returns its path.
+/// Builds the static program, and returns its path.
 ///
 /// # Errors
-/// The target or its C compiler is missing, or it does not compile.
+///
+/// The target or its C compiler is missing, or the program does not compile.
 pub fn build(workspace: &Workspace, time: &str) -> Result<PathBuf> {
     if let Err(reason) = embed::bring_up_to_date(workspace)? {
         eprintln!("xtask: {reason}");
@@ -42,8 +43,8 @@ pub fn build(workspace: &Workspace, time: &str) -> Result<PathBuf> {
     Ok(workspace.target.join(TARGET).join("dist/longpole"))
 }
 
-/// Flags that replace the paths of this machine's folders, which messages of panics contain: a build in another folder
-/// or by another user gives the same bytes.
+/// Flags that replace the paths of this machine's folders, which messages of panics contain. So a build in another
+/// folder or by another user gives the same bytes.
 fn without_own_paths(workspace: &Workspace) -> String {
     let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
     let cargo_home = std::env::var_os("CARGO_HOME").map_or_else(|| home.join(".cargo"), PathBuf::from);

@@ -23,7 +23,8 @@ const DOCUMENTS: [&str; 5] = ["README.md", "CHANGELOG.md", "SECURITY.md", "LICEN
 /// Writes all files into the release's tree, with their modes and times.
 ///
 /// # Errors
-/// The program does not run here, or a file cannot be written.
+///
+/// The program does not run on this machine, or a file cannot be written.
 pub fn fill(workspace: &Workspace, release: &Release, program: &Path) -> Result<()> {
     let (bin, share) = (release.tree.join("usr/bin"), release.tree.join("usr/share"));
     let (man, documents) = (share.join("man/man1"), share.join("doc/longpole"));

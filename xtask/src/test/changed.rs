@@ -8,7 +8,7 @@ use anyhow::Result;
 use crate::command;
 use crate::workspace::Workspace;
 
-/// Each crate, its folder, and the crates that use it.
+/// Each crate with its folder, and with the crates that use it.
 const CRATES: [(&str, &str, &[&str]); 10] = [
     (
         "probe-abi",
@@ -40,7 +40,7 @@ const CRATES: [(&str, &str, &[&str]); 10] = [
 pub struct Concerned {
     /// Crates with a changed file.
     pub tested: Vec<&'static str>,
-    /// These, and the crates that use them.
+    /// The crates with a changed file, and the crates that use them.
     pub linted: Vec<&'static str>,
     /// Whether the kernel programs changed, which no host can compile.
     pub kernel_programs: bool,

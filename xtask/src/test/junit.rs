@@ -6,32 +6,33 @@ use roxmltree::{Document, Node};
 /// A test that was run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Test {
-    /// Its test program, and its path there.
+    /// The name of the test: its test program, and its path in that program.
     pub name: String,
-    /// Seconds that its last run took.
+    /// Length of the test's last run, seconds.
     pub seconds: f64,
-    /// How it ended.
+    /// How the test ended.
     pub outcome: Outcome,
 }
 
 /// How a test ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It passed in this run of it, counted from 1.
+    /// The test passed in this run, counted from 1.
     Passed {
         /// More than 1: it failed before.
         tries: usize,
     },
-    /// It failed in every run.
+    /// The test failed in every run.
     Failed,
-    /// It could not run here, for this reason.
+    /// The test could not run on this machine, for this reason.
     Skipped(String),
 }
 
-/// Reads all tests of a report in JUnit's form, as cargo-nextest writes it.
+/// Reads all tests of a report in JUnit's form, which cargo-nextest writes.
 ///
 /// # Errors
-/// The text is no such report.
+///
+/// The text is not such a report.
 pub fn read(text: &str) -> Result<Vec<Test>> {
     let document = Document::parse(text).context("the test runner's report is no XML")?;
     Ok(document.descendants().filter(|node| node.has_tag_name("testcase")).map(test).collect())

@@ -63,7 +63,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let everything: Vec<OsString> =
         HOST.iter().chain(&["--lib", "--bins", "--tests"]).map(OsString::from).collect();
     let start = Instant::now();
-    // All crates in one call, so that nothing is compiled in two ways.
+    // All crates are built in one call, so that nothing is compiled in two ways.
     let mut build = command::cargo(&workspace);
     build.args(["build", "--quiet", "--locked"]).args(&everything);
     if score.command("compile", &mut build) && score.command("compile longpole", &mut longpole(&workspace)) {
@@ -130,7 +130,7 @@ fn up_to_date(workspace: &Workspace, score: &mut Score) {
     }
 }
 
-/// Tidy, formatting, and clippy of the crates selected by these words.
+/// Runs tidy, the formatter, and clippy of the crates that these words select.
 fn lint(workspace: &Workspace, selected: &[OsString], kernel_programs: bool, score: &mut Score) {
     score.complaints("tidy", tidy::check(workspace));
     score.command("fmt", command::cargo(workspace).args(["fmt", "--all", "--check"]));
@@ -152,7 +152,8 @@ fn lint(workspace: &Workspace, selected: &[OsString], kernel_programs: bool, sco
     }
 }
 
-/// Runs `cargo nextest run` with these words, and counts. If longpole is not built, a test that runs it builds it.
+/// Runs `cargo nextest run` with these words, and counts the results. If longpole is not built yet, the first test that
+/// needs it builds it.
 fn tests(workspace: &Workspace, words: &[OsString], longpole_is_built: bool, score: &mut Score) {
     let outcome = nextest(workspace, words, longpole_is_built);
     if let Some((tests, ended_well)) = score.unless_broken("the test runner itself", outcome) {
@@ -177,7 +178,7 @@ fn nextest(
     Ok((tests, status.success()))
 }
 
-/// Removes the report of an earlier run, which must not count for this one.
+/// Removes the report of an earlier run, which must not count for this run.
 ///
 /// # Errors
 /// The report cannot be removed.
@@ -200,7 +201,7 @@ pub fn last_run(workspace: &Workspace) -> Result<Vec<junit::Test>> {
     junit::read(&std::fs::read_to_string(&report).with_context(|| report.display().to_string())?)
 }
 
-/// The file in which nextest leaves its report.
+/// The file into which nextest writes its report.
 fn report(workspace: &Workspace) -> PathBuf {
     workspace.root.join("target/nextest/default/junit.xml")
 }

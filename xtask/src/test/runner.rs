@@ -37,7 +37,7 @@ pub fn provide(workspace: &Workspace) -> Result<PathBuf> {
         ])
         .arg(&home);
     install.args(["--no-default-features", "--features", "default-no-update"]);
-    // It only starts tests and waits for them, so fast compiling is worth more than a fast program.
+    // The runner only starts tests and waits for them, so fast compiling is worth more than a fast program.
     install.args(["--debug", "--config", "profile.dev.debug=false", "--config", "profile.dev.opt-level=0"]);
     let scratch = home.join("build");
     install.arg("--target-dir").arg(&scratch);
@@ -51,7 +51,7 @@ pub fn provide(workspace: &Workspace) -> Result<PathBuf> {
     Ok(own)
 }
 
-/// Whether it runs and is new enough for `.config/nextest.toml`.
+/// Whether the program runs and is new enough for `.config/nextest.toml`.
 fn works(workspace: &Workspace, program: &PathBuf) -> bool {
     let mut ask = Command::new(program);
     ask.current_dir(&workspace.root).args(["nextest", "show-config", "version"]);

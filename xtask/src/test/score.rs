@@ -1,4 +1,4 @@
-//! The count of a test run, printed as it grows.
+//! Counts the results of a test run, and prints them as they come.
 
 use std::collections::BTreeMap;
 use std::process::{Command, ExitCode};
@@ -18,7 +18,7 @@ const SLOWEST: usize = 10;
 pub struct Score {
     passed: usize,
     failed: Vec<String>,
-    /// Tests that passed when they were run again.
+    /// Tests that passed only when they were run again.
     unsteady: Vec<String>,
     skipped: BTreeMap<String, String>,
 }

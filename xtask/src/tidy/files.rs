@@ -1,4 +1,4 @@
-//! The sources that tidy looks at: files that git tracks or would track, so that no build output is among them.
+//! Finds the sources that tidy checks: files that git tracks or would track, so that no build output is included.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,11 +8,11 @@ use anyhow::{Context, Result};
 use crate::command;
 use crate::workspace::Workspace;
 
-/// One of our text files.
+/// A text file of the workspace.
 pub struct Source {
     /// Relative to the workspace root, with `/`.
     pub path: String,
-    /// Its whole text.
+    /// The complete text of the file.
     pub text: String,
 }
 

@@ -1,13 +1,14 @@
-//! Finds which file of a crate needs which other one: names in its code are followed through re-exports to their definitions.
+//! Finds which file of a crate needs which other file: names in its code are followed through re-exports to their
+//! definitions.
 
 use super::files::Source;
 use super::words;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Path of a module in its crate; empty for the root.
+/// Path of a module in its crate; empty for the crate's root.
 pub type Module = Vec<String>;
 
-/// The files of one crate.
+/// The files of one crate, and what they need.
 #[derive(Debug, Default)]
 pub struct Modules {
     files: BTreeMap<Module, File>,
@@ -23,7 +24,7 @@ struct File {
     defined: BTreeSet<String>,
 }
 
-/// One name that a `use` imports.
+/// One name that a `use` item imports.
 #[derive(Debug)]
 struct Use {
     path: Module,
@@ -33,7 +34,7 @@ struct Use {
 }
 
 impl Modules {
-    /// Reads the crate in this folder (`engine/src/`), without its tests.
+    /// Reads the crate in this folder (such as `engine/src/`), without its tests.
     pub fn of(sources: &[Source], folder: &str) -> Modules {
         let mut files = BTreeMap::new();
         let has_library = sources.iter().any(|source| source.path == format!("{folder}lib.rs"));
@@ -56,7 +57,7 @@ impl Modules {
         Modules { files }
     }
 
-    /// For each file, the files that it needs.
+    /// For each file: the files that it needs.
     pub fn arrows(&self) -> BTreeMap<&Module, BTreeSet<&Module>> {
         self.files.iter().map(|(module, file)| (module, self.needed(module, file))).collect()
     }
@@ -65,7 +66,7 @@ impl Modules {
         let mut needed = BTreeSet::new();
         for used in &file.uses {
             let found = self.find(&used.path, module, &mut BTreeSet::new());
-            // A folder's module does not need the files below it that it re-exports.
+            // A folder's module does not need the files below it that it only re-exports.
             needed.extend(found.filter(|found| !used.is_public || !found.starts_with(module)));
         }
         for path in &file.paths {

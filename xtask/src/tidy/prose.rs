@@ -5,7 +5,7 @@ use super::files::Source;
 
 /// Largest number of words in a sentence. Code counts as one word; tables, headings and addresses of links do not count.
 const MOST_WORDS: usize = 30;
-/// Phrases that are translated word for word, and plain English for most of their uses.
+/// Phrases that are translated word for word from another language, with plain English for most of their uses.
 const CALQUES: [(&str, &str); 27] = [
     ("anew", "again"),
     ("are said", "say who says it"),
@@ -62,7 +62,7 @@ pub fn check(source: &Source) -> Vec<String> {
         complaints.push(format!("{words} words, more than {most}"));
     }
     let mut is_code = false;
-    // The first line of the sentence, and its words so far.
+    // The line in which the sentence begins, and the number of words so far.
     let (mut first, mut words) = (1, 0);
     for (number, line) in (1..).zip(source.text.lines()) {
         let is_fence = line.trim_start().starts_with("```");
@@ -182,7 +182,7 @@ fn is_item(line: &str) -> bool {
         || (after_number != line && after_number.starts_with(". "))
 }
 
-/// Whether the line contains these words, in any case.
+/// Whether the line contains this phrase, in upper or lower case.
 fn has_phrase(line: &str, phrase: &str) -> bool {
     let line = line.to_lowercase();
     line.match_indices(phrase).any(|(at, _)| {
@@ -233,7 +233,7 @@ mod tests {
             complaints(&format!("One.\n{}\n{}.\n", words(MOST_WORDS), words(1).trim())),
             ["line 2: a sentence of more than 30 words"]
         );
-        // What ends a sentence, and what does not.
+        // Texts in which something ends a sentence, and texts in which it does not.
         for text in [
             format!("{}. {}.", words(20).trim(), words(20).trim()),
             format!("- {}\n- {}", words(20), words(20)),

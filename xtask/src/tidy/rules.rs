@@ -72,7 +72,8 @@ fn rust(source: &Source, complaints: &mut Vec<Complaint>) {
     }
 }
 
-/// Complaints about dependencies of the engine that are not on its list. Dependencies of tests are free.
+/// Complaints about dependencies of the engine that are not on the list of allowed ones. Dependencies of tests are not
+/// limited.
 pub fn engine_dependencies(manifest: &str) -> Vec<String> {
     let mut section = "";
     let mut complaints = Vec::new();
@@ -100,7 +101,7 @@ fn allow(name: &str, complaints: &mut Vec<String>) {
     }
 }
 
-/// Words for unfinished work, in parts, so that this file does not break its own rule.
+/// Words for unfinished work. They are in parts, so that this file does not break its own rule.
 fn unfinished() -> [String; 2] {
     [["TO", "DO"].concat(), ["FIX", "ME"].concat()]
 }
@@ -119,7 +120,8 @@ fn opens_unsafe(line: &str) -> bool {
     has_word(code, "unsafe")
 }
 
-/// Empties raw strings (`r#"…"#`) except for their line ends, because they may hold the source of another program.
+/// Empties raw strings (`r#"…"#`) except for their line ends, because such strings may contain the source of another
+/// program.
 fn without_raw_strings(text: &str) -> String {
     let mut parts = text.split("r#\"");
     let mut out = parts.next().unwrap_or_default().to_owned();

@@ -36,7 +36,7 @@ fn all(text: &str) -> Vec<&str> {
     words
 }
 
-/// Bytes of a string up to and with its closing quote.
+/// Number of bytes of a string up to and including its closing quote.
 fn string(rest: &str) -> usize {
     let mut is_escaped = false;
     for (at, c) in rest.char_indices().skip(1) {
@@ -63,7 +63,7 @@ fn character_or_lifetime(rest: &str) -> usize {
     match inside.next() {
         Some((_, '\\')) => rest[3..].find('\'').map_or(rest.len(), |at| at + 4),
         Some((at, c)) if rest[at + c.len_utf8()..].starts_with('\'') => at + c.len_utf8() + 1,
-        // It is a lifetime, whose name comes next.
+        // It is a lifetime, and its name follows.
         _ => 1,
     }
 }
@@ -103,7 +103,7 @@ fn item(words: &[&str], mut at: usize) -> usize {
     at
 }
 
-/// Position after the bracket that closes the first one from here on.
+/// Position after the bracket that closes the first bracket from `from` on.
 fn closing(words: &[&str], from: usize) -> usize {
     let mut depth = 0usize;
     for (at, word) in words.iter().enumerate().skip(from) {

@@ -1,4 +1,4 @@
-//! Predictions from attaching to programs while they run.
+//! Validates predictions from attaching to programs while they run.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -13,15 +13,16 @@ use crate::sample::Sample;
 
 /// Time between the start of a program and attaching to it.
 const WARM: Duration = Duration::from_millis(200);
-/// A recording, or an answer about it, that takes longer fails.
+/// Longest time of a recording, or of an answer about it; a longer one is a failure.
 const LIMIT: Duration = Duration::from_secs(120);
 /// Recordings for each speed-up; their median counts.
 const RECORDINGS: usize = 3;
 
-/// Starts the command on these CPUs, records it for these seconds while it runs, and ends it.
+/// Starts the command on these CPUs, records it for this number of seconds while it runs, and ends it.
 ///
 /// # Errors
-/// It does not start, or longpole fails.
+///
+/// The command does not start, or longpole fails.
 pub fn record<S: AsRef<OsStr>>(
     longpole: &Path,
     program: &[S],

@@ -18,7 +18,7 @@ use crate::bench::Scratch;
 use crate::sample::Sample;
 use crate::workspace::Workspace;
 
-/// Least number of CPUs, which must be more than the tests' own machine has.
+/// Least number of CPUs, which must be more than the machine for tests has.
 const FEWEST: usize = 4;
 
 /// Sixteen threads where a program can have any number; each takes some hundred milliseconds to a second on one CPU.
@@ -63,7 +63,8 @@ const ATTACHED_ON: &str = "0,1";
 /// The program with as many threads as CPUs: each number of CPUs has its own recordings.
 const OPENMP: &str = "OpenMP loops, static and dynamic";
 
-/// How a program is started, its arguments, the place of the one that is its number of repetitions, and its description.
+/// How a program is started: what to run, its arguments, the index of the argument that is its number of repetitions,
+/// and its description.
 type Case = (What, &'static [&'static str], Option<usize>, &'static str);
 
 #[derive(Clone, Copy)]
@@ -144,10 +145,10 @@ pub fn compare(workspace: &Workspace, longpole: &Path, runs: usize, amount: &Amo
     table.text()
 }
 
-/// Command line of a program that repeats itself, long enough to outlive its recording; `None` for other programs.
+/// Command line of a program that repeats itself for long enough to outlive its recording; `None` for other programs.
 fn longer(case: &Case) -> Result<Option<Vec<String>>> {
     let Some(place) = case.2 else { return Ok(None) };
-    // The program's arguments are the last ones.
+    // The program's own arguments are the last ones of the command line.
     let mut command = command(case, Path::new(""))?;
     let place = command.len() - case.1.len() + place;
     let times = command.get_mut(place).context("no such argument")?;
@@ -155,7 +156,7 @@ fn longer(case: &Case) -> Result<Option<Vec<String>>> {
     Ok(Some(command))
 }
 
-/// Replaces the predictions in a document by those from attaching to the program; measurements stay.
+/// Replaces the predictions in a document by those from attaching to the program; the measurements stay.
 fn attached(longpole: &Path, program: &[String], file: &Path, mut document: Value) -> Result<Value> {
     super::attached::record(longpole, program, &[], ATTACHED_ON, WINDOW, file)?;
     let counts = COLUMNS.map(|cpus| cpus.to_string()).join(",");
@@ -193,7 +194,7 @@ fn command(&(program, arguments, _, _): &Case, data: &Path) -> Result<Vec<String
     Ok(command)
 }
 
-/// The table's rows, and sums over them.
+/// The rows of the table, and sums over them.
 struct Table {
     text: String,
     /// Errors of all rows: launched on one CPU, launched on two, attached.

@@ -24,8 +24,8 @@ struct Shape {
     title: &'static str,
     /// Arguments: rounds and units.
     size: [&'static str; 2],
-    /// In the order of the program's arguments for percentages: name, text in the line of its work, and the largest possible
-    /// gain on two CPUs or more.
+    /// Functions in the order of the program's arguments for percentages: name, text in the line of its work, and
+    /// largest possible gain on two CPUs or more.
     functions: [(&'static str, &'static str, f64); 2],
 }
 
@@ -44,7 +44,7 @@ const SHAPES: [Shape; 2] = [
     },
 ];
 
-/// Compares both shapes; `None` without coz.
+/// Compares both shapes of programs; `None` if coz is not installed.
 ///
 /// # Errors
 /// A program, coz or longpole fails.
@@ -101,7 +101,8 @@ pub fn compare(workspace: &Workspace, longpole: &Path, runs: usize) -> Result<Op
     Ok(Some(text))
 }
 
-/// Builds with each function's work on a line of its own, and debug information that coz 0.2.2 can read.
+/// Builds the program with each function's work on a line of its own, and with debug information that coz 0.2.2 can
+/// read.
 fn build(workspace: &Workspace, shape: &Shape, scratch: &Scratch) -> Result<PathBuf> {
     let program = scratch.0.join(shape.source.trim_end_matches(".c"));
     let mut compile = Command::new("cc");
@@ -117,7 +118,7 @@ fn source(workspace: &Workspace, shape: &Shape) -> PathBuf {
 
 type Gains = [[f64; OFF.len()]; 2];
 
-/// Gains from one recording of longpole, percent.
+/// Gains that longpole predicts from one recording, percent.
 fn ours(longpole: &Path, shape: &Shape, program: &Path, scratch: &Scratch) -> Result<Gains> {
     let file = scratch.0.join("coz.lp");
     let mut record = Command::new(longpole);
@@ -161,7 +162,7 @@ fn coz(
     Ok(gains)
 }
 
-/// Gains for each of [`OFF`], percent, from `runs` times without and with it, in turns.
+/// Gains for each of [`OFF`], percent, from `runs` times without and with the change, in turns.
 fn in_turns(runs: usize, time: impl Fn(u32) -> Result<f64>) -> Result<[f64; OFF.len()]> {
     let mut plain = Sample::default();
     let mut times = OFF.map(|_| Sample::default());
@@ -174,8 +175,8 @@ fn in_turns(runs: usize, time: impl Fn(u32) -> Result<f64>) -> Result<[f64; OFF.
     Ok(times.map(|time| (plain.median() - time.median()) / plain.median() * 100.0))
 }
 
-/// The run's time with that virtual speed-up, as coz computes it: without the delays that coz inserted. Now and then a run
-/// ends without an experiment; the next one has it.
+/// Time of a run with this virtual speed-up, as coz computes it: without the delays that coz inserted. Sometimes a run
+/// ends without an experiment; the next run then makes it.
 fn experiment(shape: &Shape, program: &Path, scratch: &Scratch, line: &str, off: u32) -> Result<f64> {
     const ATTEMPTS: usize = 5;
     for _ in 0..ATTEMPTS {

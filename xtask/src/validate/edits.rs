@@ -16,7 +16,7 @@ use crate::command;
 use crate::sample::Sample;
 use crate::workspace::Workspace;
 
-/// CPU lists of one CPU and of two; programs are recorded on the second.
+/// CPU lists with one CPU and with two CPUs; programs are recorded on the second list.
 const CPUS: [&str; 2] = ["0", "0,1"];
 /// Seconds for which longpole is attached to a program.
 const WINDOW: f64 = 1.2;
@@ -26,9 +26,9 @@ struct Subject {
     arguments: &'static [&'static str],
     /// Functions whose work is halved.
     halved: &'static [&'static str],
-    /// A lock, and the arguments with which it is split in eight.
+    /// A lock, and the arguments with which the program splits it into eight.
     split: Option<(&'static str, &'static [&'static str])>,
-    /// Whether it does the same again and again, so that a part of it is like the whole.
+    /// Whether the program does the same again and again, so that a part of its run is like all of it.
     repeats: bool,
 }
 
@@ -158,7 +158,7 @@ struct Table {
     failed: Vec<String>,
 }
 
-/// Score of one kind of recording.
+/// Number of correct predictions for one kind of recording.
 #[derive(Default)]
 struct Score {
     all: usize,
@@ -192,7 +192,7 @@ pub fn compare(workspace: &Workspace, longpole: &Path, runs: usize) -> Result<St
     let mut table = Table::default();
     for subject in &SUBJECTS {
         eprintln!("{} {}", subject.source, subject.arguments.join(" "));
-        // A subject that fails is left out of the table, and named.
+        // A subject that fails is omitted from the table, and named.
         if let Err(why) = subject.compare(longpole, &scratch.0, runs, &mut table) {
             eprintln!("failed: {why:#}");
             table.failed.push(format!("{}: {why:#}", subject.source));
@@ -226,7 +226,7 @@ fn launch(longpole: &Path, program: &Path, subject: &Subject, file: &Path) -> Re
     command::good(record.arg("--").arg(program).args(subject.arguments), LIMIT).map(drop)
 }
 
-/// For each change, the gains of all turns on one CPU and on two.
+/// For each change: the gains of all turns on one CPU and on two.
 fn measured(program: &Path, subject: &Subject, changes: &[Change], runs: usize) -> Result<Vec<[Sample; 2]>> {
     let mut gains: Vec<[Sample; 2]> = changes.iter().map(|_| Default::default()).collect();
     for _ in 0..runs {
@@ -241,7 +241,7 @@ fn measured(program: &Path, subject: &Subject, changes: &[Change], runs: usize) 
     Ok(gains)
 }
 
-/// Wall time of one run, in seconds.
+/// Wall time of one run, seconds.
 fn once(program: &Path, cpus: &str, arguments: &[&str], scale: Option<&str>) -> Result<f64> {
     let mut command = Command::new("taskset");
     command.args(["-c", cpus]).arg(program).args(arguments);
@@ -251,7 +251,7 @@ fn once(program: &Path, cpus: &str, arguments: &[&str], scale: Option<&str>) -> 
     command::seconds(&mut command, LIMIT)
 }
 
-/// longpole's predictions for a change on one CPU and on two.
+/// longpole's predictions for a change, on one CPU and on two.
 fn said(longpole: &Path, change: &Change, file: &Path) -> Result<[Said; 2]> {
     let mut command = Command::new(longpole);
     command.arg("what-if").args(&change.options).args(["--cpus", "1,2", "--json"]).arg(file);

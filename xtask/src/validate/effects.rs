@@ -24,7 +24,7 @@ struct Subject {
     title: &'static str,
     /// Arguments of the recorded program.
     plain: &'static [&'static str],
-    /// Options for its recording.
+    /// Options for recording the program.
     options: &'static [&'static str],
     /// Each function, and the arguments with which it takes four fifths of its time.
     functions: &'static [(&'static str, &'static [&'static str])],
@@ -35,7 +35,8 @@ const SUBJECTS: [Subject; 3] = [
         source: "quicksort.c",
         title: "Parallel quick sort (4.1; the paper's crossover lies between 5 and 6)",
         plain: &["3", "2000000", "100000", "25", "25"],
-        // The change makes RecursiveQuickSort faster with its recursion, SortRange: without probes, that counts for it.
+        // The change makes RecursiveQuickSort faster including its recursion, SortRange: without probes, SortRange
+        // counts for it.
         options: &["--exclude", "SortRange"],
         functions: &[
             ("RecursiveQuickSort", &["3", "2000000", "100000", "25", "0"]),
@@ -127,7 +128,7 @@ fn dominance(text: &mut String, subject: &Subject, report: &Report) -> Result<()
 fn gains(text: &mut String, subject: &Subject, report: &Report, program: &Path, runs: usize) -> Result<()> {
     let machine = u32::try_from(std::thread::available_parallelism().map_or(1, usize::from)).unwrap_or(1);
     let counts: Vec<u32> = (1..=machine.min(8)).collect();
-    // For each number of CPUs: the plain program, then each function made faster.
+    // For each number of CPUs: times of the unchanged program, followed by those with each function made faster.
     let mut times = vec![vec![Sample::default(); 1 + subject.functions.len()]; counts.len()];
     for turn in 0..runs {
         for (place, &cpus) in counts.iter().enumerate() {
@@ -157,7 +158,7 @@ fn gains(text: &mut String, subject: &Subject, report: &Report, program: &Path, 
     Ok(())
 }
 
-/// Wall time of one run on the first CPUs, in seconds.
+/// Wall time of one run on the first `cpus` CPUs, seconds.
 fn once(program: &Path, arguments: &[&str], cpus: u32) -> Result<f64> {
     let list = format!("0-{}", cpus.saturating_sub(1));
     command::seconds(Command::new("taskset").args(["-c", &list]).arg(program).args(arguments), LIMIT)

@@ -19,7 +19,8 @@ const CPUS: [u32; 6] = [1, 2, 4, 8, 16, 32];
 /// Predictions count for more CPUs than this, which this machine cannot show.
 const BEYOND: u32 = 2;
 
-/// Programs with their arguments. Pieces of work take at least a millisecond, so that waking a sleeper is a small part.
+/// Programs with their arguments. Pieces of work take at least a millisecond, so that waking a sleeping thread takes
+/// only a small part of the time.
 const SUBJECTS: [(&str, &str, &[&str]); 12] = [
     ("barriers, 16 threads", "phases.c", &["16", "40", "4000000"]),
     ("a pool of 16 threads", "pool.c", &["16", "800", "4000000"]),

@@ -1,6 +1,6 @@
-//! Which share of a function best predicts the gain of making it faster. Candidates that cannot explode are compared with the
-//! simulated gain of making the function a tenth faster and a tenth slower. Recordings: those under tests/data/recordings, and
-//! the first launched one of each program that `./x zoo` has left.
+//! Finds which share of a function best predicts the gain of making it faster. Candidates whose values are limited are
+//! compared with the simulated gain of making the function a tenth faster and a tenth slower. Recordings: those under
+//! tests/data/recordings, and the first launched one of each program that `./x zoo` has left.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -17,7 +17,7 @@ use crate::workspace::Workspace;
 const CPUS: [u64; 4] = [1, 2, 4, 16];
 /// Number of functions of each recording: those with the largest shares.
 const FUNCTIONS: usize = 4;
-/// Functions with smaller shares are left out.
+/// Least share of a function for it to be compared.
 const LEAST: f64 = 0.02;
 /// An answer that takes longer fails.
 const LIMIT: Duration = Duration::from_secs(600);
@@ -145,7 +145,8 @@ fn leading(shares: &Shares) -> Vec<String> {
     names.into_iter().take(FUNCTIONS).map(|(name, _)| name.to_owned()).collect()
 }
 
-/// By number of CPUs, shares of the time: the gain of taking a tenth off, and the cost of adding a tenth.
+/// For each number of CPUs: the gain of making the function a tenth faster, and the cost of making it a tenth slower,
+/// as shares of the time.
 fn simulated(longpole: &Path, recording: &Path, function: &str) -> Result<[BTreeMap<u64, f64>; 2]> {
     let change = |factor: f64| -> Result<BTreeMap<u64, f64>> {
         let scale = format!("{function}={factor}");

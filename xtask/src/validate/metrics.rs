@@ -1,6 +1,6 @@
-//! Which metric names the right function first, on programs whose functions can really be made faster. Each function is made
-//! faster, and the one that gains most is the right one; so is another one that gains as much, as far as can be
-//! measured.
+//! Finds which metric names the right function first, on programs whose functions can really be made faster. Each
+//! function is made faster in turn. The function that gains most is the right one, and so is another one whose gain
+//! cannot be distinguished from that by measuring.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -25,7 +25,7 @@ struct Subject {
     title: &'static str,
     /// Arguments of the recorded program.
     plain: &'static [&'static str],
-    /// Each function, the arguments with which it changes, and how: half of its work, or the text.
+    /// Each function, the arguments with which it changes, and how it changes: half of its work, or as the text says.
     changes: &'static [(&'static str, &'static [&'static str], &'static str)],
 }
 
@@ -126,7 +126,7 @@ impl Gain {
         median(&self.of_turns)
     }
 
-    /// Whether it gains as much as the best one, as far as can be measured.
+    /// Whether the function gains as much as the best one, as far as can be measured.
     fn is_as_good_as(&self, best: &Gain) -> bool {
         let less: Vec<f64> = best.of_turns.iter().zip(&self.of_turns).map(|(best, own)| best - own).collect();
         median(&less) <= error(&less)
@@ -149,7 +149,8 @@ fn median(values: &[f64]) -> f64 {
     sample.median()
 }
 
-/// Half-width of the interval that would contain the median of many, if they had a normal distribution apart from outliers.
+/// Half-width of the interval that would contain the median of many values, if they had a normal distribution apart
+/// from outliers.
 fn error(values: &[f64]) -> f64 {
     let middle = median(values);
     let deviations: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
@@ -263,7 +264,7 @@ fn gains(subject: &Subject, program: &Path, runs: usize) -> Result<Vec<Gain>> {
     Ok(gains)
 }
 
-/// Wall time of one run, in seconds.
+/// Wall time of one run, seconds.
 fn once(program: &Path, arguments: &[&str]) -> Result<f64> {
     command::seconds(Command::new("taskset").args(["-c", CPUS]).arg(program).args(arguments), LIMIT)
 }

@@ -25,7 +25,7 @@ use crate::workspace::Workspace;
 
 /// Builds workloads whose functions can be made faster from outside, and that can run on an emulated machine (common.h).
 const SCALABLE: [&str; 1] = ["-DSCALABLE"];
-/// A run of such a workload, or an answer about it, that takes longer fails.
+/// Longest time of a run of such a workload, or of an answer about it; a longer one is a failure.
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// What to compare.

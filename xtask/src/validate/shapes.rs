@@ -18,9 +18,10 @@ struct Shape {
     source: &'static str,
     arguments: &'static [&'static str],
     what: &'static str,
-    /// Whether it does the same again and again: a part of it is like the whole, so longpole also attaches to it.
+    /// Whether the program does the same again and again: then a part of its run is like all of it, so longpole also
+    /// attaches to it.
     repeats: bool,
-    /// Whether it has as many OpenMP threads as CPUs, so that each number of CPUs needs its own recordings.
+    /// Whether the program has as many OpenMP threads as CPUs, so that each number of CPUs needs its own recordings.
     openmp: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Shares of functions in longpole's reports, compared with those that programs measure themselves: whether numbers without ±
-//! are exact, and whether the truth lies within those with ±.
+//! Compares shares of functions in longpole's reports with those that programs measure themselves: whether numbers
+//! without ± are exact, and whether the true value lies in the interval of numbers with ±.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -13,7 +13,7 @@ const RECORDINGS: usize = 200;
 /// Number of wrong shares that are shown; the others are only counted.
 const SHOWN: usize = 5;
 
-/// Makes that many recordings, and compares them.
+/// Makes this number of recordings, and compares them.
 ///
 /// # Errors
 /// The program does not compile or cannot be started.

@@ -1,4 +1,4 @@
-//! Runs `longpole validate` on a command, and prints rows of its answer.
+//! Runs `longpole validate` on a command, and prints rows of a table from its answer.
 
 use std::path::Path;
 use std::process::Command;
@@ -18,7 +18,7 @@ pub const LIMIT: Duration = Duration::from_secs(1800);
 pub enum Recorded {
     /// Recordings on this number of CPUs, for all rows.
     On(usize),
-    /// Each number of CPUs has recordings of its own, with as many OpenMP threads.
+    /// Each number of CPUs has recordings of its own, with the same number of OpenMP threads.
     Each,
 }
 
@@ -76,7 +76,7 @@ impl Errors {
     }
 }
 
-/// A speed-up in such a row, with its smallest and largest value.
+/// A speed-up in a row of the answer, with its smallest and largest value.
 fn range(row: &Value, name: &str) -> String {
     let of = |name: &str| row[name].as_f64().unwrap_or(f64::NAN);
     let (low, high) = (of(&format!("{name}_low")), of(&format!("{name}_high")));

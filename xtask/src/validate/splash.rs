@@ -14,7 +14,8 @@ use serde_json::Value;
 use super::speedups::{Errors, LIMIT};
 use crate::command;
 
-/// On make's command line, where they replace flags that a program's Makefile adds (radiosity's include folders).
+/// Flags for make's command line, where they replace flags that a program's Makefile adds (include folders of
+/// radiosity).
 const C_FLAGS: &str = "CFLAGS=-O2 -pthread -D_XOPEN_SOURCE=500 -D_POSIX_C_SOURCE=200112 -std=c11 -g \
                        -fno-strict-aliasing -I./glibdumb -I./glibps";
 const M4_FLAGS: &str = "M4FLAGS=-Ulen -Uindex -P";
@@ -22,10 +23,10 @@ const M4_FLAGS: &str = "M4FLAGS=-Ulen -Uindex -P";
 struct Program {
     name: &'static str,
     folder: &'static str,
-    /// A line of shell, run in its folder; `{cpus}` is the number of threads. The shell must execute the program, because the
-    /// process that was started is recorded, not its children.
+    /// A line of shell, run in the program's folder; `{cpus}` is the number of threads. The shell must execute the
+    /// program, because the process that was started is recorded, not its children.
     script: &'static str,
-    /// Data set, if it differs from the paper's.
+    /// The data set, if it differs from that of the paper.
     data: &'static str,
     /// The paper's predicted and real speed-ups on 2, 4 and 8 processors; of two rows, the one with spinning.
     paper: [(f64, f64); 3],

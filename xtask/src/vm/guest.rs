@@ -1,4 +1,4 @@
-//! What runs in a virtual machine, as a shell script, and what the script reports over the second serial port.
+//! The work of a virtual machine, as a shell script, and what the script reports over the second serial port.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ const CHECKS: [(&str, &str); 2] = [
     ("doctor_lacks_nothing", "$LONGPOLE_BIN doctor"),
     (
         "no_btf_is_refused_in_one_line_with_a_hint",
-        // What was found in this boot is kept in /run.
+        // Facts that longpole has found in this boot are cached in /run.
         "mount -t tmpfs none /sys/kernel/btf; rm -rf /run/longpole; \
          $LONGPOLE_BIN record -o /tmp/none.lp -- true 2>/tmp/said; code=$?; cat /tmp/said; \
          test $code = 77 && sed -n 1p /tmp/said | grep -q \"^longpole: \" && sed -n 2p /tmp/said | grep -q \"^hint: \"",
@@ -24,7 +24,7 @@ pub fn checks() -> impl Iterator<Item = String> {
     CHECKS.iter().map(|(name, _)| (*name).to_owned())
 }
 
-/// What a virtual machine is for.
+/// What a virtual machine is started for.
 pub enum Job<'a> {
     /// Live tests and checks by name.
     Tests(&'a [String]),
@@ -99,7 +99,7 @@ pub fn script(job: &Job<'_>, programs: &Programs<'_>, has_btf: bool) -> String {
     if !has_btf {
         script += "mount -t tmpfs none /sys/kernel/btf\n";
     }
-    // The name of a test is one word; a command is quoted by its own file.
+    // The name of a test is one word; a command is in a file of its own, so it needs no quotes.
     script += &format!(
         "run() {{\n\
          echo \"@begin $1\" >&3\n\

@@ -26,7 +26,7 @@ impl Initramfs {
         self.entry(name, PROGRAM, (0, 0), content);
     }
 
-    /// The whole archive.
+    /// The complete archive.
     pub fn finish(mut self) -> Vec<u8> {
         self.entry("TRAILER!!!", 0, (0, 0), &[]);
         self.0

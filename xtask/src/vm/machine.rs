@@ -10,14 +10,14 @@ use anyhow::{Context, Result, bail};
 /// How the machine's instructions are executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accelerator {
-    /// By the processor.
+    /// By the processor itself.
     Kvm,
     /// Translated by qemu.
     Tcg,
 }
 
 impl Accelerator {
-    /// Its name, as qemu has it.
+    /// The accelerator's name for qemu.
     pub fn name(self) -> &'static str {
         match self {
             Self::Kvm => "KVM",
@@ -69,7 +69,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Starts one.
+    /// Starts a machine.
     ///
     /// # Errors
     /// qemu or virtiofsd is not installed.
@@ -104,7 +104,8 @@ impl Machine {
         }
     }
 
-    /// Whole lines that the machine has reported since the last call. `None`: it has ended, and nothing is left.
+    /// Complete lines that the machine has reported since the last call. `None`: the machine has ended, and there are
+    /// no further lines.
     ///
     /// # Errors
     /// The report cannot be read.
@@ -132,7 +133,7 @@ impl Machine {
 impl Drop for Machine {
     fn drop(&mut self) {
         for child in [&mut self.qemu, &mut self.files] {
-            // If it has ended already, there is nothing to do.
+            // If the process has ended already, there is nothing to do.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -167,7 +168,7 @@ fn share_root(socket: &Path, log: &Path) -> Result<Child> {
 }
 
 fn end(mut child: Child) {
-    // If it has ended already, there is nothing to do.
+    // If the process has ended already, there is nothing to do.
     let _ = child.kill();
     let _ = child.wait();
 }

@@ -26,7 +26,7 @@ pub fn needed(kernel: &Kernel) -> Result<Vec<Vec<u8>>> {
     Ok(contents)
 }
 
-/// Adds a module after those that it depends on.
+/// Adds a module, after the modules on which it depends.
 fn add(
     name: &str,
     files: &BTreeMap<String, PathBuf>,

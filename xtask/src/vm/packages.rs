@@ -15,7 +15,7 @@ const NEWEST: &str = "linux-image-cloud-amd64";
 
 /// A kernel that `./x vm` knows.
 pub struct Series {
-    /// As in `--kernel`.
+    /// Name of the series, as in `--kernel`.
     pub name: &'static str,
     release: &'static str,
     has_security: bool,
@@ -30,11 +30,11 @@ pub const SERIES: [Series; 3] = [
 
 /// An unpacked kernel.
 pub struct Kernel {
-    /// As `uname -r` shows it.
+    /// Release of the kernel, as `uname -r` shows it.
     pub release: String,
     /// The compressed kernel.
     pub image: PathBuf,
-    /// The folder of its modules.
+    /// The folder with the kernel's modules.
     pub modules: PathBuf,
 }
 
@@ -70,7 +70,7 @@ impl Series {
         let modules = fs::read_dir(&all)?.next().context("the packages have no modules")??.path();
         let release =
             modules.file_name().and_then(|name| name.to_str()).context("no kernel release")?.to_owned();
-        // Linux 7 has it next to the modules.
+        // Linux 7 has the kernel's image next to the modules.
         let image = [root.join(format!("boot/vmlinuz-{release}")), modules.join("vmlinuz")]
             .into_iter()
             .find(|file| file.is_file())
@@ -79,7 +79,7 @@ impl Series {
     }
 }
 
-/// An apt that knows one release of Debian, whatever the host's own apt knows.
+/// An apt that knows only one release of Debian, whatever the host's own apt knows.
 struct Apt {
     configuration: PathBuf,
     archives: PathBuf,
@@ -105,7 +105,7 @@ impl Apt {
         fs::write(&list, sources)?;
         let (list, state) = (list.display(), state.display());
         let configuration = folder.join("apt.conf");
-        // The host's list of installed packages is left out, so that apt always downloads.
+        // The host's list of installed packages is not used, so that apt always downloads.
         let settings = format!(
             "Dir::Etc::sourcelist \"{list}\";\nDir::Etc::sourceparts \"-\";\nDir::State \"{state}\";\n\
              Dir::State::status \"/dev/null\";\nDir::Cache \"{state}/cache\";\nAPT::Architecture \"amd64\";\n\
@@ -123,7 +123,7 @@ impl Apt {
         command
     }
 
-    /// The packages with the kernel and its modules. Since Linux 7 the image's package only depends on both.
+    /// The packages with the kernel and its modules. Since Linux 7 the package of the image only depends on these two.
     fn kernel_packages(&self) -> Result<Vec<String>> {
         let image = self.dependencies(NEWEST)?.into_iter().find(|name| name.starts_with("linux-image-"));
         let image = image.with_context(|| format!("{NEWEST} depends on no kernel"))?;

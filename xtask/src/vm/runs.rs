@@ -20,26 +20,26 @@ const INIT: &str = include_str!("init.c");
 /// Added to a test's own limit: a machine that reports nothing for longer hangs.
 const SPARE: Duration = Duration::from_secs(60);
 
-/// What became of a test in a machine.
+/// The result of a test in a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// After this many seconds.
     Passed(u64),
-    /// With the last lines of its output.
+    /// The test failed; the last lines of its output.
     Failed(Vec<String>),
-    /// With the reason that the test names.
+    /// The test cannot run there; the reason that the test names.
     NotPossible(String),
 }
 
-/// Outcomes in one machine.
+/// The results of the tests in one machine.
 pub struct Ran {
-    /// As the machine's kernel names itself.
+    /// Release of the machine's kernel, as the kernel reports it.
     pub release: String,
-    /// In the order of the tests; those after a hang are missing.
+    /// Results in the order of the tests; tests after one that hung are missing.
     pub outcomes: Vec<(String, Outcome)>,
 }
 
-/// Runs jobs in machines, each in one of its own.
+/// Runs jobs in virtual machines, each in a machine of its own.
 pub struct Runner<'a> {
     /// Programs on the host.
     pub programs: Programs<'a>,

@@ -9,7 +9,7 @@ pub fn has_failed(ran: &Ran) -> bool {
     ran.outcomes.iter().any(|(_, outcome)| matches!(outcome, Outcome::Failed(_)))
 }
 
-/// The table, and below it a line with sums for each kernel.
+/// The table, followed by a line with sums for each kernel.
 pub fn of(all: &[Ran], names: &[String]) -> String {
     let mut text = String::from("\n| test |");
     for ran in all {

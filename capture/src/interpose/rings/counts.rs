@@ -7,7 +7,7 @@ use engine::event::PendingOperation;
 use probe_abi::interpose::{RingWord, SharedWord};
 use std::sync::atomic::Ordering;
 
-/// How often operations that were left out are summed, if there are more than a few rings.
+/// How often the counts of operations that were not recorded on purpose are summed, if there are more than a few rings.
 const LEFT_OUT_EVERY_NS: u64 = 500_000_000;
 
 impl Rings {
@@ -19,12 +19,12 @@ impl Rings {
         })
     }
 
-    /// Those of the dropped records for which there was no memory, although their ring had room.
+    /// Dropped records for which there was no memory, although their ring had room.
     pub fn short(&self) -> u64 {
         self.sum(RingWord::SHORT)
     }
 
-    /// Operations left out to keep to the budget, of threads that are alone in their process.
+    /// Operations of threads alone in their process that were not recorded, to stay within the budget.
     pub fn left_out(&self) -> u64 {
         self.sum(RingWord::LEFT_OUT)
     }
@@ -46,13 +46,14 @@ impl Rings {
         (0..self.rings.len()).map(counter).fold(0, u64::saturating_add)
     }
 
-    /// Operations recorded so far, and those left out as of the last sum; both with their cost to the target's threads.
+    /// Number and cost of operations recorded so far, and of those not recorded on purpose as of the last sum. The cost
+    /// is what the target's threads spent.
     pub fn cost(&self) -> PreloadCost {
         let (recorded, recorded_ns) = self.costs.total();
         PreloadCost { recorded, recorded_ns, ..self.left_out_inside }
     }
 
-    /// Sums the operations left out over all rings; rarely, if there are many rings.
+    /// Sums the counts of operations not recorded on purpose over all rings. With many rings this is done rarely.
     pub(super) fn see_left_out(&mut self, now_ns: u64) {
         let soon = now_ns.saturating_sub(self.left_out_seen_ns) < LEFT_OUT_EVERY_NS;
         if soon && self.rings.len() > GENEROUS {
@@ -72,7 +73,7 @@ impl Rings {
         self.rings.iter().fold(0, |sum, ring| sum.saturating_add(ring.undecodable))
     }
 
-    /// Operations that threads are in the middle of, or were in when they ended.
+    /// Operations that threads have begun and not finished, or had not finished when they ended.
     pub fn take_pending(&mut self) -> Vec<PendingOperation> {
         let mut pending = std::mem::take(&mut self.pending);
         for (number, ring) in self.rings.iter().enumerate() {

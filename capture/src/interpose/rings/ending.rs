@@ -5,13 +5,14 @@ use super::{MOST_PENDING, Rings};
 use probe_abi::interpose::SharedWord;
 use std::sync::atomic::Ordering;
 
-/// How often an idle thread is checked for being alive, in case the kernel's record of its end was lost.
+/// How often longpole checks whether an idle thread is still alive, in case the kernel's record of its end was lost,
+/// ns.
 pub(super) const LOOK_EVERY_NS: u64 = 2_000_000_000;
-/// Threads checked in one turn: each check is a system call or a few.
+/// Number of threads that are checked in one turn: each check is one or a few system calls.
 const LOOKS: usize = 16;
-/// The same when no unused ring remains.
+/// Number of threads that are checked in one turn when no unused ring remains.
 const LOOKS_WHEN_SCARCE: usize = 64;
-/// Turns in which freeing the ring of an ended thread is tried, before it is left to those checks.
+/// Number of turns in which freeing the ring of an ended thread is tried before the periodic checks take over.
 pub(super) const TRIES: u32 = 20;
 
 impl Rings {
@@ -57,7 +58,7 @@ impl Rings {
         true
     }
 
-    /// Lets threads look for free rings from the first one on, which keeps the used memory together.
+    /// Makes threads search for free rings from the first one on, so that the used memory stays together.
     fn reuse(&mut self) {
         let next = self.shared.word(SharedWord::NEXT_RING).swap(0, Ordering::AcqRel);
         self.notice_new(next);

@@ -21,13 +21,13 @@ use probe_abi::interpose::SharedWord;
 use rustc_hash::FxHashMap;
 use std::sync::atomic::Ordering;
 
-/// How long a record that is being written may hold up the others.
+/// How long a record that is being written may delay all other records, ns.
 pub(super) const PATIENCE_NS: u64 = 1_000_000_000;
 /// After this time the thread of a place that is still unfilled is checked: it may be gone.
 const DOUBT_NS: u64 = 20_000_000;
-/// Most records of one ring in one turn.
+/// Largest number of records read from one ring in one turn.
 const MOST_PER_RING: u64 = 32_768;
-/// Most unfinished operations of ended threads that are kept.
+/// Largest number of unfinished operations of ended threads that are kept.
 const MOST_PENDING: usize = 10_000;
 
 /// The rings, and the reader's state for each.
@@ -36,7 +36,7 @@ pub(super) struct Rings {
     pub shared: Shared,
     /// The memory that the rings share.
     pool: MemoryPool,
-    /// The share of a thread's time that recording it may cost; `None`: no limit.
+    /// Share of a thread's time that recording the thread may cost; `None`: no limit.
     share: Option<f64>,
     rings: Vec<Ring>,
     /// The ring of each thread, `pid << 32 | tid`.
@@ -51,7 +51,7 @@ pub(super) struct Rings {
     pending: Vec<PendingOperation>,
     /// The recording's cost to the threads.
     costs: OperationCosts,
-    /// Operations left out and their cost, as of [`Rings::left_out_seen_ns`]; other fields are not used.
+    /// Operations not recorded on purpose and their cost, as of [`Rings::left_out_seen_ns`]; other fields are not used.
     left_out_inside: PreloadCost,
     left_out_seen_ns: u64,
 }

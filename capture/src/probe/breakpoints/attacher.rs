@@ -25,7 +25,7 @@ impl Attacher {
         Attacher { common }
     }
 
-    /// From now on the cost of recording is counted.
+    /// Starts counting the cost of recording.
     pub fn begin(&self) {
         self.common.lock().accounting.begin(now_ns(), OwnTime::now());
     }
@@ -87,7 +87,7 @@ impl Attacher {
             }
             probed.add_more(ebpf, pid, since.looked_ns, functions.to_vec(), wanted)?;
         }
-        // One time for both notes: the gap is only of these functions, and the process's other functions have none.
+        // Both notes have one time: the gap concerns only these functions, not the process's other ones.
         let time_ns = now_ns();
         let numbers = self.common.lock().functions.with_probes(pid, &numbers);
         self.common.note(Note { time_ns, kind: NoteKind::ProbesOn { functions: numbers, pid: Some(pid) } });
@@ -112,16 +112,16 @@ impl Attacher {
             probes.functions.disable(&mut probes.ebpf, &numbers)?;
             probes.unwanted.extend(numbers);
         }
-        // Without rates, since a user has asked for it.
+        // The note has no rates, since a user asked for the removal.
         let kind = NoteKind::ProbesOff { functions: functions.to_vec(), rates: Vec::new() };
         self.common.note(Note { time_ns, kind });
         Ok(())
     }
 
-    /// Probes the C library of a recorded process, unless that is done, and notes that its operations are missing
-    /// since `since_ns`. Without files this is decided later. Families in [`LibcProbes::unfit`] get no probes, which is
-    /// noted, too. `executed`: the process runs another program than before, and whether its leading thread has
-    /// started that.
+    /// Probes the C library of a recorded process, unless that is done, and notes that its operations are missing since
+    /// `since_ns`. Without files this is decided later. Families in [`LibcProbes::unfit`] get no probes, which is
+    /// noted, too. `executed`: set if the process runs another program than before; says whether its leading thread
+    /// started that program.
     ///
     /// # Errors
     ///
@@ -151,7 +151,8 @@ impl Attacher {
         self.common.note(Note { time_ns: since_ns, kind });
     }
 
-    /// Fails if the process runs another program than the one that was examined. Removes probes of replaced programs.
+    /// Fails if the process runs another program than the one that was examined. Removes probes that were for replaced
+    /// programs.
     fn in_time(&self, probes: &mut Probes, pid: u32, since: Since) -> Result<(), ProbeError> {
         self.common.drop_replaced_programs(probes);
         if !self.common.programs().is_another_since(pid, since.looked_ns) {
@@ -176,7 +177,7 @@ impl Attacher {
         probes.functions.add(&mut probes.ebpf, pid, chosen_ns, functions)
     }
 
-    /// Probes a C library; whether anything was attached.
+    /// Attaches probes to a C library. Returns whether anything was attached.
     pub(crate) fn attach_libc(
         &self,
         libc: &LibcProbes,

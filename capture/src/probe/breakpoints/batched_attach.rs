@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-/// Breakpoints in one link: attaching them takes less than a millisecond.
+/// Number of breakpoints in one link: attaching this number takes less than a millisecond.
 const POINTS: usize = 64;
 /// Pause between two links.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -44,7 +44,7 @@ pub(crate) fn with_high_priority() -> Option<HighPriority> {
     Some(HighPriority(before))
 }
 
-/// Restores the thread's niceness when it is dropped.
+/// Raises the thread's priority, and restores its niceness when dropped.
 pub(crate) struct HighPriority(i32);
 
 impl Drop for HighPriority {

@@ -9,9 +9,9 @@ use super::function_links::SmallLink;
 use crate::probe::error::{ProbeError, ProbeErrorKind};
 use crate::probe::options::ProbeFunction;
 
-/// Most groups that the functions of one process are spread over.
+/// Largest number of groups into which the functions of one process are divided.
 const LINKS_PER_PROCESS: usize = 8;
-/// From this many functions per group on, one more group is worth while: smaller groups are replaced faster.
+/// Number of functions per group from which on one more group is worthwhile: smaller groups are replaced faster.
 const FUNCTIONS_PER_LINK: usize = 64;
 
 /// The slot of a group.
@@ -22,10 +22,10 @@ pub(super) struct Slot {
     pub(super) generation: u16,
 }
 
-/// Functions of one file in one process, with common links.
+/// Functions of one file in one process whose breakpoints share links.
 pub(crate) struct Group {
     pub(super) pid: NonZeroU32,
-    /// When the process's program was examined.
+    /// Time at which the process's program was examined, ns.
     pub(super) chosen_ns: u64,
     pub(super) binary: Arc<Binary>,
     pub(super) slot: u8,
@@ -37,7 +37,7 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// Fails if the group's file is no longer the one that was read.
+    /// Checks that the group's file is still the one that was read; otherwise fails.
     pub(super) fn vouch(&self) -> Result<(), ProbeError> {
         let places = self.functions.iter().flat_map(|function| {
             std::iter::once(function.entry_offset).chain(function.exit_offsets.iter().copied())
@@ -52,14 +52,14 @@ impl Group {
     }
 }
 
-/// Most groups for one more process: one if few slots are free, since recording many processes matters more than
-/// replacing links quickly.
+/// Largest number of groups for one more process. It is one if few slots are free, since recording many processes
+/// matters more than replacing links quickly.
 pub(super) fn links_for_one(free: usize) -> usize {
     if free > MAX_GROUPS / 4 * 3 { LINKS_PER_PROCESS } else { 1 }
 }
 
-/// Sorts functions by file and cuts those of each file into as many groups as are worth while: `links` in all at most, but
-/// at least one for each file.
+/// Sorts functions by file and divides those of each file into as many groups as are worthwhile: at most `links` in
+/// total, but at least one for each file.
 pub(super) fn split(
     mut functions: Vec<ProbeFunction>,
     links: usize,

@@ -10,16 +10,16 @@ use super::link_keeper::{HeldLink, LinkKeeper};
 use crate::probe::error::ProbeError;
 use crate::probe::options::ProbeFunction;
 
-/// A link of few breakpoints, and its functions.
+/// A link with few breakpoints, and the functions of these breakpoints.
 pub(super) struct SmallLink {
     /// Keeps the breakpoints attached.
     #[expect(dead_code, reason = "it is dropped")]
     pub(super) link: HeldLink,
-    /// Functions of these breakpoints.
+    /// Functions to which the link's breakpoints belong.
     pub(super) functions: Vec<u32>,
 }
 
-/// Attaches `functions` in one link. If the kernel refuses because of one of its instructions, halves are tried, so
+/// Attaches `functions` in one link. If the kernel refuses because of an instruction, each half is tried in turn, so
 /// that only functions with such an instruction are `refused`.
 pub(super) fn attach_some(
     keeper: &Arc<LinkKeeper>,
@@ -30,7 +30,7 @@ pub(super) fn attach_some(
     links: &mut Vec<SmallLink>,
     refused: &mut Vec<u32>,
 ) -> Result<(), ProbeError> {
-    // For an instruction that cannot be probed the kernel returns EINVAL or ENOTSUPP, which user space does not have.
+    // For an instruction that cannot be probed, the kernel returns EINVAL or ENOTSUPP, which libc does not define.
     const ENOTSUPP: i32 = 524;
     if functions.is_empty() {
         return Ok(());

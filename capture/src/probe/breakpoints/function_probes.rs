@@ -57,8 +57,8 @@ impl FunctionProbes {
         }
     }
 
-    /// Probes `functions` of process `pid`, as it was at `chosen_ns`, except those that were called too often in
-    /// another process.
+    /// Attaches probes to `functions` of process `pid` as it was at `chosen_ns`, except functions that were called too
+    /// often in another process.
     pub(crate) fn add(
         &mut self,
         ebpf: &mut Ebpf,
@@ -107,8 +107,8 @@ impl FunctionProbes {
         Ok(())
     }
 
-    /// Probes `functions` of process `pid` except those that have probes already. `insist`: also those that were called too
-    /// often, which are counted again.
+    /// Attaches probes to `functions` of process `pid` except those that already have probes. `insist`: also to
+    /// functions that were called too often; their calls are counted again.
     pub(crate) fn add_more(
         &mut self,
         ebpf: &mut Ebpf,
@@ -145,7 +145,7 @@ impl FunctionProbes {
         for few in batched_attach::in_small_groups(&group.functions, ProbeFunction::points) {
             attach_some(&self.keeper, program, group, generation, few, &mut links, &mut refused)?;
         }
-        // If the file was written to meanwhile, breakpoints may be in changed code.
+        // If the file was written to in the meantime, breakpoints may be in changed code.
         group.vouch()?;
         if let Some(valid) = self.shared.generations.word(usize::from(group.slot)) {
             valid.store(u64::from(generation), Ordering::SeqCst);
@@ -172,7 +172,8 @@ impl FunctionProbes {
         })
     }
 
-    /// Removes the probes of these functions, in new processes, too, until they are enabled. Errors as in `remove_probes`.
+    /// Removes the probes of these functions, also for new processes, until they are enabled again. Errors as in
+    /// `remove_probes`.
     pub(crate) fn disable(&mut self, ebpf: &mut Ebpf, numbers: &BTreeSet<u32>) -> Result<(), ProbeError> {
         self.disabled.extend(numbers);
         self.change(ebpf, &mut |group| {
@@ -183,9 +184,10 @@ impl FunctionProbes {
         })
     }
 
-    /// Removes the probes of these functions at once, and of functions that share a link with one of them: attaching new links
-    /// for the others would take seconds, with thousands of functions in a program that does nothing but hit probes.
-    /// Disables all of them; with `for_good` the given ones lose their probes forever. Returns all that lost their probes.
+    /// Removes the probes of these functions at once, together with those of functions that share a link with one of
+    /// them. Attaching new links for the latter would take seconds if there are thousands of functions, in a program
+    /// that does nothing but hit probes. All of these functions are disabled; with `for_good`, those in `numbers` lose
+    /// their probes forever. Returns all functions that lost their probes.
     pub(crate) fn disable_at_once(&mut self, numbers: &BTreeSet<u32>, for_good: bool) -> BTreeSet<u32> {
         // A function has probes in all processes or in none, so this goes on until no link is shared.
         let mut all = numbers.clone();
@@ -218,7 +220,7 @@ impl FunctionProbes {
         self.each(&mut |functions, group| functions.add_links(ebpf, group, numbers))
     }
 
-    /// Attaches links for those of a group's disabled functions that are in `numbers`. The group's other links stay.
+    /// Attaches links for a group's disabled functions that are in `numbers`. All other links of the group stay.
     fn add_links(
         &mut self,
         ebpf: &mut Ebpf,
@@ -294,8 +296,8 @@ impl FunctionProbes {
         drop(self.silence(gone));
     }
 
-    /// Removes the groups of the processes for which `gone` is true and returns them. Hits of their probes no longer count;
-    /// the probes exist until the groups are dropped.
+    /// Removes the groups of the processes for which `gone` is true, and returns them. Hits of their probes no longer
+    /// count; the probes exist until the groups are dropped.
     pub(crate) fn silence(&mut self, gone: &dyn Fn(u32) -> bool) -> Vec<Group> {
         self.silence_where(&mut |group| gone(group.pid.get()))
     }
@@ -316,7 +318,7 @@ impl FunctionProbes {
         self.give_up(&groups);
     }
 
-    /// Makes the probes of these groups invalid and frees their slots.
+    /// Makes the probes of these groups invalid, and frees the groups' slots.
     fn give_up(&mut self, silent: &[Group]) {
         self.version = self.version.wrapping_add(1);
         for group in silent {

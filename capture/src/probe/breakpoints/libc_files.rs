@@ -15,9 +15,10 @@ pub struct LibcProbes {
     pub pid: u32,
     /// The library's files.
     pub files: Vec<LibcFile>,
-    /// Address ranges of the library's files in the process (from, up to), if they are mapped already; the loader first.
+    /// Address ranges of the library's files in the process (start, end), if they are mapped already; the loader comes
+    /// first.
     pub own: Vec<(u64, u64)>,
-    /// Device and inode of its PID namespace as `stat` gives them, if that is not the first one.
+    /// Device and inode of the process's PID namespace, as `stat` gives them, if it is not the first namespace.
     pub namespace: Option<(u64, u64)>,
     /// Families that must not get probes, each with the trial's result.
     pub unfit: Vec<(SyncFamily, OperationsTried)>,
@@ -30,7 +31,7 @@ pub struct LibcFile {
     pub id: u32,
     /// The file's name in messages.
     pub name: String,
-    /// The file itself.
+    /// The open file.
     pub file: Arc<Binary>,
     /// The functions in the file.
     pub functions: Arc<LibcFunctions>,

@@ -1,4 +1,5 @@
-//! The places of probes in a C library's file, and the cookie that tells the kernel program what each probe is for.
+//! Finds the places of probes in a C library's file, and the cookie by which the kernel program knows what each probe
+//! is for.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +13,13 @@ use symbols::{CodePlace, ErrnoPlace, LibcCall, LibcFunctions};
 use super::libc_files::LibcFile;
 use super::lock_probes::COUNTERS_PER_PROCESS;
 
-/// A device number as the kernel encodes it: 12 bits of major number, 20 of minor number.
+/// A device number in the kernel's encoding: 12 bits of major number, 20 of minor number.
 pub(crate) fn kernel_device(device: u64) -> u64 {
     u64::from(libc::major(device)) << 20 | u64::from(libc::minor(device))
 }
 
 /// A file's sites, to which the probes of its calls refer: the loader's start, then one for each function. A function
-/// that is recorded as a whole has one for each `ret`.
+/// that is recorded as one operation has a site for each `ret`.
 pub(crate) fn sites_of(file: &LibcFile) -> Vec<LibcSite> {
     let functions = &file.functions;
     let (errno_known, errno_slot, errno_distance) = match functions.errno {
@@ -40,7 +41,7 @@ pub(crate) fn sites_of(file: &LibcFile) -> Vec<LibcSite> {
     std::iter::once(site(start)).chain(seen(functions).map(|(_, place)| site(place.address))).collect()
 }
 
-/// The places with a site: function entries, or the `ret`s of functions that are recorded as a whole.
+/// The places that have a site: entries of functions, or the `ret`s of functions that are recorded as one operation.
 fn seen(functions: &LibcFunctions) -> impl Iterator<Item = (&LibcCall, CodePlace)> {
     functions.functions.iter().flat_map(|call| {
         let places = if call.entry_is_closed { call.leaves.clone() } else { vec![call.entry] };
@@ -48,7 +49,7 @@ fn seen(functions: &LibcFunctions) -> impl Iterator<Item = (&LibcCall, CodePlace
     })
 }
 
-/// Offsets in the file, each with the cookie of its probe.
+/// Offsets of probes in the file, each with the probe's cookie.
 pub(crate) fn points(
     slot: usize,
     file: &LibcFile,
@@ -82,7 +83,7 @@ pub(crate) fn points(
         let counters = u16::try_from(slot * COUNTERS_PER_PROCESS + family as usize).unwrap_or(0);
         points.push((place.offset, LibcCookie { part, function: call.function, site, counters }));
         if !call.entry_is_closed {
-            // Several functions may share such a place, which must get one probe only.
+            // Several functions may share such a place, which must get only one probe.
             shared_places.extend(call.leaves.iter().map(|place| (place.offset, Part::Leave)));
             shared_places.extend(call.ran.iter().map(|place| (place.offset, Part::Ran)));
         }

@@ -19,12 +19,12 @@ use symbols::sandbox::{Helper, wire};
 
 use super::link_process::{Answer, NAME, SUBCOMMAND, Told};
 
-/// Most bytes of an answer, which is a number.
+/// Largest size of an answer, bytes; an answer is a number.
 const MOST_ANSWERED: usize = 64;
 /// The message if the process has ended.
 const GONE: &str = "the process that holds the probes (lp-links) has ended, so there are no probes any more";
 
-/// Starts the process that holds the links, and talks to it.
+/// Starts the process that holds the links, and communicates with it.
 pub(crate) struct LinkKeeper {
     /// The program that knows the hidden subcommand.
     program: PathBuf,
@@ -61,7 +61,7 @@ impl LinkKeeper {
     ///
     /// # Errors
     ///
-    /// If the kernel refuses, with its code, or there is no process to hold the link.
+    /// If the kernel refuses (the error has its code), or if there is no process to hold the link.
     pub(crate) fn attach(
         self: &Arc<Self>,
         program: BorrowedFd<'_>,

@@ -28,7 +28,7 @@ use crate::probe::kernel::{Link, close_together};
 pub(super) const SUBCOMMAND: &str = "__links";
 /// The process's name in process lists: `killall longpole` does not match it.
 pub(super) const NAME: &str = "lp-links";
-/// Most bytes of one message: a link of a hundred thousand breakpoints.
+/// Largest size of a message, bytes: a link of a hundred thousand breakpoints.
 const MOST_ASKED: usize = 4 << 20;
 /// Threads that close links at the same time. Each mostly waits.
 const CLOSED_AT_ONCE: usize = 128;
@@ -36,9 +36,9 @@ const CLOSED_AT_ONCE: usize = 128;
 /// Messages from longpole.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Told {
-    /// The kernel program that comes with the message is the one for the next link.
+    /// Use the kernel program that comes with the message for the next link.
     Program,
-    /// Attach a link for one process, in the file that comes with the message. This message is answered.
+    /// Attach a link for one process to the file that comes with the message. Only this message is answered.
     Attach {
         /// The process.
         pid: u32,
@@ -47,14 +47,14 @@ pub(super) enum Told {
         /// The cookie of each offset, which the kernel program gets.
         cookies: Vec<u64>,
     },
-    /// Close the link of this number.
+    /// Close the link with this number.
     Close(u32),
 }
 
 /// The number of a new link, or the kernel's error code.
 pub(super) type Answer = Result<u32, i32>;
 
-/// Runs the hidden subcommand and returns its exit code. 125: a user typed it by hand.
+/// Runs the hidden subcommand that holds links, and returns its exit code. 125: a user typed the subcommand by hand.
 pub fn hold_links() -> u8 {
     let Ok(stdin) = io::stdin().as_fd().try_clone_to_owned() else { return 125 };
     let socket = UnixStream::from(stdin);
@@ -67,7 +67,7 @@ pub fn hold_links() -> u8 {
     stay_alive();
     let Ok(stdin) = io::stdin().as_fd().try_clone_to_owned() else { return 125 };
     let mut held = Held::default();
-    // For any reason that ends the conversation, all links are closed before the process ends.
+    // Whatever ends the conversation, all links are closed before the process ends.
     let ended = held.serve(&UnixStream::from(stdin));
     held.close_all();
     u8::from(ended.is_err())
@@ -91,7 +91,7 @@ fn stay_alive() {
 /// The links that the process holds.
 #[derive(Default)]
 struct Held {
-    /// Each of one breakpoint or of many.
+    /// Links by number; each has one breakpoint or many.
     links: BTreeMap<u32, Vec<OwnedFd>>,
     closing: Vec<JoinHandle<()>>,
     last: u32,
@@ -128,7 +128,7 @@ impl Held {
         Ok(())
     }
 
-    /// Attaches breakpoints, all or none, and holds their links under one number.
+    /// Attaches all of these breakpoints or none, and holds their links under one number.
     fn attach(&mut self, attaching: &Attaching<'_>) -> io::Result<u32> {
         let mut links = Vec::new();
         match attaching.attach(&mut links) {
@@ -151,7 +151,8 @@ impl Held {
         self.closing.extend(close_together(in_parts(links)));
     }
 
-    /// Closes all links and waits for the last one: the end of the process would interrupt the threads that close them.
+    /// Closes all links and waits until the last one is closed: the end of the process would interrupt the threads that
+    /// close them.
     fn close_all(&mut self) {
         let links = std::mem::take(&mut self.links);
         self.close(links.into_values().flatten().collect());
@@ -178,7 +179,7 @@ struct CreateLink {
     unused: u32,
 }
 
-/// Divides links among as many threads as may close them at the same time.
+/// Divides links among the threads that may close them at the same time.
 fn in_parts(links: Vec<OwnedFd>) -> Vec<Link> {
     let mut parts: Vec<Vec<OwnedFd>> = (0..links.len().min(CLOSED_AT_ONCE)).map(|_| Vec::new()).collect();
     for (number, link) in links.into_iter().enumerate() {
@@ -193,12 +194,12 @@ pub(super) struct Attaching<'a> {
     pub(super) file: &'a File,
     pub(super) pid: u32,
     pub(super) offsets: &'a [u64],
-    /// One for each offset.
+    /// One cookie for each offset.
     pub(super) cookies: &'a [u64],
 }
 
 impl Attaching<'_> {
-    /// Adds the links to `made`, also those that were made before one failed.
+    /// Adds the links to `made`. If one fails, the links that were made before are in `made`, too.
     fn attach(&self, made: &mut Vec<OwnedFd>) -> io::Result<()> {
         if self.offsets.len() != self.cookies.len() {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -212,7 +213,7 @@ impl Attaching<'_> {
         Ok(())
     }
 
-    /// Attaches all breakpoints in one link.
+    /// Attaches all breakpoints in a single link.
     fn common_link(&self, path: &CStr) -> io::Result<OwnedFd> {
         const BPF_LINK_CREATE: libc::c_int = 28;
         const BPF_TRACE_UPROBE_MULTI: u32 = 48;
@@ -243,7 +244,8 @@ impl Attaching<'_> {
 mod tests {
     use super::*;
 
-    /// Longpole's end of a conversation, which ends when this is dropped, and the thread that serves it.
+    /// Longpole's end of a conversation, and the thread that serves the other end. The conversation ends when the end
+    /// is dropped.
     fn serving(mut held: Held) -> (UnixStream, JoinHandle<(io::Result<()>, usize)>) {
         let (here, there) = UnixStream::pair().expect("pair");
         let thread = std::thread::spawn(move || {

@@ -26,16 +26,16 @@ use super::link_keeper::{HeldLink, LinkKeeper};
 use crate::probe::error::{ProbeError, ProbeErrorKind};
 use crate::probe::kernel::{Shared, function_program};
 
-/// Processes that can have probes on their C library at the same time.
+/// Number of processes that can have probes on their C library at the same time.
 pub(crate) const MOST_PROCESSES: usize = 256;
-/// Counters of one process: one for each family, and spare ones.
+/// Number of counters of one process: one for each family, and spare ones.
 pub(crate) const COUNTERS_PER_PROCESS: usize = 8;
 /// Counters of all processes.
 pub(crate) const COUNTERS: usize = MOST_PROCESSES * COUNTERS_PER_PROCESS;
 const _: () = assert!(SyncFamily::ALL.len() <= COUNTERS_PER_PROCESS);
 const _: () = assert!(COUNTERS <= u16::MAX as usize);
 
-/// The kernel program at these probes.
+/// Name of the kernel program at these probes.
 pub(crate) const PROGRAM: &str = "operation_probe";
 
 /// All probes on C libraries.
@@ -44,34 +44,34 @@ pub(crate) struct LockProbes {
     /// Number of the first function counters that belong to C libraries.
     first_counters: u32,
     pub(super) watched: Vec<Watched>,
-    /// File → number of its first site.
+    /// For each file: number of its first site.
     sites: BTreeMap<u32, u16>,
     next_site: usize,
     slots: Vec<bool>,
     pub(super) keeper: Arc<LinkKeeper>,
     got: Vec<u32>,
-    /// Undecided processes, and since when their operations are missing.
+    /// Processes about whose library nothing is decided yet, and the time since which their operations are missing.
     undecided: BTreeMap<u32, u64>,
     version: u64,
 }
 
-/// A process with probes on its C library.
+/// A process that has probes on its C library.
 pub(crate) struct Watched {
     pub(super) pid: NonZeroU32,
-    /// Since when it has probes.
+    /// Time since which the process has probes, ns.
     pub(super) since_ns: u64,
     slot: usize,
     pub(super) files: Vec<(LibcFile, Vec<HeldLink>)>,
-    /// Families that lost their probes, and when.
+    /// Families that lost their probes, and the times at which they did.
     off: BTreeMap<SyncFamily, u64>,
 }
 
 /// The fact that a process runs another program than before.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Executed {
-    /// Whether its leading thread has started the program.
+    /// Whether the leading thread of the process started the program.
     pub by_leader: bool,
-    /// When it was started.
+    /// Time at which the program was started, ns.
     pub at_ns: u64,
 }
 
@@ -91,20 +91,21 @@ impl LockProbes {
         }
     }
 
-    /// Notes that a process's operations are missing from then on, until [`LockProbes::add`] decides about its library.
+    /// Notes that a process's operations are missing from `since_ns` on, until [`LockProbes::add`] decides about its
+    /// library.
     pub(crate) fn wait_for_trial(&mut self, pid: u32, since_ns: u64) {
         self.undecided.insert(pid, since_ns);
     }
 
-    /// The undecided processes, each with the time from which on its operations are missing.
+    /// The undecided processes, each with the time since which its operations are missing.
     pub(crate) fn take_undecided(&mut self) -> BTreeMap<u32, u64> {
         std::mem::take(&mut self.undecided)
     }
 
-    /// Probes a process's C library, unless that is done; whether anything was attached. `executed`: the process runs another
-    /// program than before. Probes are on files and also work for the new program, except after an exec by a thread
-    /// that is not the leader: a link knows its process by the leading thread at the time it was made, and that thread
-    /// is dead then.
+    /// Attaches probes to a process's C library, unless it has them. Returns whether anything was attached. `executed`:
+    /// the process runs another program than before. Probes are on files and also work for the new program, except
+    /// after an exec by a thread that is not the leader: a link knows its process by the thread that led it when the
+    /// link was made, and that thread is dead after such an exec.
     pub(crate) fn add(
         &mut self,
         ebpf: &mut Ebpf,
@@ -152,7 +153,8 @@ impl LockProbes {
                 }
                 self.clear_counters(slot);
                 let since_ns = crate::probe::now_ns();
-                // With this time, an unfit family is never taken for one that lost its probes in a previous program.
+                // This time prevents that an unfit family is mistaken for one that lost its probes in a previous
+                // program.
                 let off = probes.unfit.iter().map(|(family, _)| (*family, u64::MAX)).collect();
                 self.watched.push(Watched { pid, since_ns, slot, files: Vec::new(), off });
                 self.watched.len() - 1
@@ -244,7 +246,7 @@ impl LockProbes {
         Ok(number)
     }
 
-    /// Processes with probes on their C library.
+    /// Processes that have probes on their C library.
     pub(crate) fn processes(&self) -> impl Iterator<Item = u32> {
         self.watched.iter().map(|watched| watched.pid.get())
     }
@@ -260,7 +262,7 @@ impl LockProbes {
         })
     }
 
-    /// Whether counters of this number belong to C libraries.
+    /// Whether the counters with this number belong to a C library.
     pub(crate) fn is_counters(&self, number: u32) -> bool {
         number >= self.first_counters
     }
@@ -270,8 +272,8 @@ impl LockProbes {
         self.version
     }
 
-    /// Removes the probes of the families for whose counters' number `hot` is true, permanently, and notes that
-    /// their operations are missing from `time_ns` on. On an error old probes stay.
+    /// Permanently removes the probes of families for whose counters' number `hot` is true, and notes that their
+    /// operations are missing from `time_ns` on. On an error the old probes stay.
     pub(crate) fn remove_probes(
         &mut self,
         ebpf: &mut Ebpf,
@@ -319,8 +321,8 @@ impl LockProbes {
         result
     }
 
-    /// Removes the processes for which `gone` is true and returns them; their probes exist until the returned values are
-    /// dropped.
+    /// Removes the processes for which `gone` is true, and returns them. Their probes exist until the returned values
+    /// are dropped.
     pub(crate) fn silence(&mut self, gone: &dyn Fn(u32) -> bool) -> Vec<Watched> {
         let (silent, kept): (Vec<Watched>, _) =
             std::mem::take(&mut self.watched).into_iter().partition(|watched| gone(watched.pid.get()));
@@ -364,7 +366,7 @@ impl LockProbes {
         hot.into_keys().collect()
     }
 
-    /// Processes that got probes on their C library; empties the list.
+    /// Returns the processes that got probes on their C library, and empties the list.
     pub(crate) fn take_probed(&mut self) -> Vec<u32> {
         std::mem::take(&mut self.got)
     }
@@ -383,7 +385,8 @@ fn processes(ebpf: &mut Ebpf) -> Result<Processes<'_>, ProbeError> {
     HashMap::try_from(map).map_err(|error| ProbeError::from_cause("map LIBC_PROCESSES", &error))
 }
 
-/// Attaches all probes for one file in one process; if the kernel refuses an instruction, one family at a time.
+/// Attaches all probes for one file in one process. If the kernel refuses an instruction, probes are attached one
+/// family at a time.
 fn attach(
     ebpf: &mut Ebpf,
     keeper: &Arc<LinkKeeper>,
@@ -421,7 +424,7 @@ fn attach(
         }
         Err(error) => return Err(ProbeError::of_probe(&file.name, watched.pid, &error)),
     }
-    // If the file was written to meanwhile, breakpoints may be in changed code.
+    // If the file was written to in the meantime, breakpoints may be in changed code.
     vouched()?;
     Ok(links)
 }

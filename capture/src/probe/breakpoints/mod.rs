@@ -1,4 +1,5 @@
-//! Probes on functions of the target and of its C libraries: placed, held by a process of their own, and removed.
+//! Probes on functions of the target and of its C libraries: places them, holds them in a separate process, and removes
+//! them.
 
 mod attacher;
 mod batched_attach;

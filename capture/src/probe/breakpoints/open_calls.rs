@@ -1,4 +1,4 @@
-//! Synchronization operations that have begun and not ended, as the probes on C libraries see them.
+//! Synchronization operations that have begun and not ended, as probes on C libraries recorded them.
 
 use aya::Ebpf;
 use aya::maps::{HashMap, MapData};

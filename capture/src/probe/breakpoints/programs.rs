@@ -1,11 +1,11 @@
-//! Since when each process runs its present program, according to the records. Probes chosen for one
-//! program do not fit the next: a choice that arrives after the change is too late.
+//! Remembers since when each process has run its present program, according to the records. Probes that were chosen for
+//! one program do not fit the next: a choice that arrives after the change is too late.
 
 use std::{collections::HashMap, mem::offset_of};
 
 use probe_abi::{Exec, Fork, Header, Kind, Record};
 
-/// With more processes than this, those that are gone are forgotten.
+/// With more processes than this, processes that have ended are forgotten.
 const MANY: usize = 4096;
 
 /// The start times of all processes' programs, and recent starts.
@@ -22,19 +22,19 @@ pub(crate) struct NewProgram {
     pub pid: u32,
     /// Since when (`CLOCK_MONOTONIC` nanoseconds).
     pub at_ns: u64,
-    /// How the program began.
+    /// How the process came to run the program.
     pub began: Began,
 }
 
-/// How a process came to its program.
+/// How a process came to run its program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Began {
-    /// The process was born with it.
+    /// The process was born with the program.
     Born,
-    /// The process's leading thread has started it: links on the same file still work.
+    /// The leading thread of the process started the program: links on the same file still work.
     ByLeader,
-    /// Another thread has started it. No link works any more: a link knows its process by the leading thread at the time
-    /// it was made, and that thread is dead.
+    /// Another thread started the program. No link works any more: a link knows its process by the thread that led it
+    /// when the link was made, and that thread is dead.
     ByAnother,
 }
 

@@ -16,7 +16,7 @@ use super::link_process::Attaching;
 /// The first kernel whose common links count all threads of a process.
 const COMMON_LINKS: (u32, u32) = (6, 10);
 
-/// Whether each breakpoint needs a link of its own.
+/// Whether the kernel is so old that each breakpoint needs a link of its own.
 pub(crate) fn are_needed() -> bool {
     static ANSWER: OnceLock<bool> = OnceLock::new();
     *ANSWER.get_or_init(|| {
@@ -39,7 +39,7 @@ pub(crate) fn with_single_programs(object: &[u8]) -> Vec<u8> {
     let mut changed = object.to_vec();
     let mut at = 0;
     while let Some(found) = object.get(at..).and_then(|rest| position(rest, COMMON)) {
-        // The name ends here, and the rest of it is left without meaning.
+        // The name ends here, and its remaining bytes have no meaning.
         if let Some(dot) = changed.get_mut(at + found + DOT) {
             *dot = 0;
         }
@@ -52,7 +52,7 @@ fn position(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
     bytes.windows(wanted.len()).position(|window| window == wanted)
 }
 
-/// Attaches each breakpoint, and adds its link to `made`, also if a later one fails.
+/// Attaches each breakpoint. All links that were made are added to `made`, even if a later one fails.
 pub(super) fn attach(attaching: &Attaching<'_>, path: &CStr, made: &mut Vec<OwnedFd>) -> io::Result<()> {
     let kind = fs::read_to_string("/sys/bus/event_source/devices/uprobe/type")?;
     let kind: u32 = kind.trim().parse().map_err(|_| io::ErrorKind::InvalidData)?;
@@ -64,7 +64,8 @@ pub(super) fn attach(attaching: &Attaching<'_>, path: &CStr, made: &mut Vec<Owne
     Ok(())
 }
 
-/// `struct perf_event_attr` in its version 5: the breakpoint at an offset of a file, in a process.
+/// Makes a `struct perf_event_attr` of version 5 for a breakpoint at an offset of a file in a process, and opens the
+/// event.
 fn event(kind: u32, path: &CStr, offset: u64, pid: u32) -> io::Result<OwnedFd> {
     const SIZE: u32 = 112;
     const CLOSE_ON_EXEC: libc::c_ulong = 8;

@@ -43,14 +43,14 @@ impl FunctionProbes {
         own.any(|group| group.binary.key_now().is_ok_and(|key| key == run))
     }
 
-    /// Those of these functions that have probes in a process.
+    /// The functions among `functions` that have probes in a process.
     pub(crate) fn with_probes(&self, pid: u32, functions: &[u32]) -> Vec<u32> {
         let own = self.groups.iter().filter(|group| group.pid.get() == pid);
         let on: BTreeSet<u32> = own.flat_map(|group| &group.functions).map(|function| function.id).collect();
         functions.iter().copied().filter(|function| on.contains(function)).collect()
     }
 
-    /// Whether a process has probes on all of these functions, except on those that were called too often.
+    /// Whether a process has probes on all of these functions, except on functions that were called too often.
     pub(crate) fn has_all(&self, pid: u32, functions: &[ProbeFunction]) -> bool {
         let own = || self.groups.iter().filter(|group| group.pid.get() == pid);
         let known: BTreeMap<u32, &Arc<Binary>> = own()
@@ -66,8 +66,8 @@ impl FunctionProbes {
         own().next().is_some() && functions.iter().filter(wanted).all(has)
     }
 
-    /// Removes the probes from files that have been written to, since the code at their places is unknown now, or all probes if
-    /// the process that holds them has ended. Returns the processes that lost probes, and why.
+    /// Removes the probes from files that have been written to, since the code at their places is unknown now, or all
+    /// probes if the process that holds them has ended. Returns the processes that lost probes, with the reason.
     pub(crate) fn drop_changed(&mut self) -> Vec<(u32, String)> {
         let mut told: Vec<(u32, String)> = Vec::new();
         for group in self.groups.iter().filter(|group| group.binary.has_just_lost_its_name()) {

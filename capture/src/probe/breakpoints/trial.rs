@@ -1,9 +1,9 @@
-//! Counts calls of functions with hardware breakpoints that the kernel itself switches off after a few hits.
-//! However often a function is called, a trial costs the program less than a millisecond, while ordinary probes would
-//! slow the program until the controller notices.
+//! Counts calls of functions with hardware breakpoints that the kernel itself switches off after a few hits. However
+//! often a function is called, a trial costs the program less than a millisecond, while ordinary probes would slow the
+//! program until the overhead controller notices.
 //!
-//! A breakpoint counts for one thread and only while that thread runs. A processor has four breakpoints, which debuggers
-//! use, too: if none is free, the calls are unknown.
+//! A breakpoint counts for one thread and only while that thread runs. A processor has four breakpoints, which
+//! debuggers use, too: if none is free, the calls are unknown.
 
 use std::{
     fs::File,
@@ -17,12 +17,12 @@ pub const AT_ONCE: usize = 4;
 /// Hits after which the kernel switches a breakpoint off.
 const MOST_HITS: i32 = 32;
 
-/// Calls at one address in one thread.
+/// Calls of one address by one thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Calls {
     /// Number of calls, at most some thirty.
     pub count: u64,
-    /// The thread's own running time in which they came, nanoseconds.
+    /// Running time of the thread in which the calls happened, nanoseconds.
     pub ran_ns: u64,
 }
 
@@ -66,7 +66,7 @@ impl Breakpoint {
         }
         // SAFETY: a new descriptor with no other owner.
         let breakpoint = Breakpoint(unsafe { File::from_raw_fd(number) });
-        // `PERF_EVENT_IOC_REFRESH` enables the event, and disables it after this many overflows.
+        // `PERF_EVENT_IOC_REFRESH` enables the event, and disables it after this number of overflows.
         const REFRESH: libc::Ioctl = 0x2402;
         // SAFETY: a descriptor of ours; the argument is a number.
         let failed = unsafe { libc::ioctl(breakpoint.0.as_raw_fd(), REFRESH, MOST_HITS) };
@@ -82,7 +82,7 @@ impl Breakpoint {
     }
 }
 
-/// `struct perf_event_attr` in its version 5, which every supported kernel knows.
+/// Makes a `struct perf_event_attr` of version 5, which every supported kernel knows.
 fn attributes(address: u64) -> [u8; 112] {
     const BREAKPOINT: u32 = 5;
     const EACH: u64 = 1;
@@ -91,7 +91,7 @@ fn attributes(address: u64) -> [u8; 112] {
     // Disabled at first; not in the kernel or a hypervisor; removed on exec, when the address becomes another program's.
     const FLAGS: u64 = 1 | 1 << 5 | 1 << 6 | 1 << 36;
     const EXECUTED: u32 = 4;
-    // For an instruction breakpoint this must be the size of a word, whatever the instruction's length.
+    // For an instruction breakpoint the length must be the size of a word, whatever the instruction's length.
     const LENGTH: u64 = size_of::<libc::c_long>() as u64;
     let mut attributes = [0; 112];
     let mut put = |at: usize, bytes: &[u8]| attributes[at..at + bytes.len()].copy_from_slice(bytes);

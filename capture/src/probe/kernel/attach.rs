@@ -14,7 +14,8 @@ use crate::probe::error::{ProbeError, ProbeErrorKind};
 /// An attachment, which is removed when this is dropped, however long that takes.
 pub(crate) type Link = Box<dyn Send>;
 
-/// Tracepoints in attaching order, each for the program of its name. Exits precede entries, so every entry's exit is seen.
+/// Tracepoints in the order of attaching, each for the program with the same name. Exits come before entries, so that
+/// the exit of every entry is seen.
 const TRACEPOINTS: [&str; 13] = [
     "sched_process_free",
     "sched_process_exit",
@@ -55,7 +56,7 @@ pub(crate) fn attach_network(ebpf: &mut Ebpf, kernel: &KernelLayout) -> Vec<Link
     })
 }
 
-/// Attaches a loaded program to the tracepoint of its name.
+/// Attaches a loaded program to the tracepoint with the same name.
 pub(crate) fn attach_tracepoint(ebpf: &mut Ebpf, name: &str) -> Result<Link, ProbeError> {
     let failed = |error: ProgramError| ProbeError::from_cause(format_args!("tracepoint {name}"), &error);
     let program: &mut BtfTracePoint = program(ebpf, name)?;
@@ -63,7 +64,7 @@ pub(crate) fn attach_tracepoint(ebpf: &mut Ebpf, name: &str) -> Result<Link, Pro
     Ok(Box::new(program.take_link(link).map_err(failed)?))
 }
 
-/// A program by its name.
+/// The kernel program with this name.
 pub(crate) fn program<'a, T>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut T, ProbeError>
 where
     &'a mut T: TryFrom<&'a mut aya::programs::Program>,

@@ -20,7 +20,7 @@ const KIND_DECL_TAG: u32 = 17;
 const KIND_TYPE_TAG: u32 = 18;
 const KIND_ENUM64: u32 = 19;
 
-/// Most nested structs that a search for a member follows.
+/// Largest number of nested structs that a search for a member follows.
 const DEEPEST: u32 = 16;
 
 /// Prefix of the names of all tracepoint types.
@@ -30,7 +30,7 @@ const TRACEPOINT: &[u8] = b"btf_trace_";
 pub(crate) struct Btf<'a> {
     data: &'a [u8],
     strings: (usize, usize),
-    /// Where each type starts; index 0 is `void`.
+    /// Offset at which each type starts; index 0 is `void`.
     types: Vec<usize>,
     /// Ids by kind and name, of the kinds that are looked up.
     names: FxHashMap<(u32, &'a [u8]), u32>,
@@ -43,7 +43,7 @@ struct Type {
     kind: u32,
     count: usize,
     bit_fields: bool,
-    /// Size in bytes, or the id of the type that this one refers to.
+    /// Size in bytes, or the id of the type to which this one refers.
     size_or_type: u32,
 }
 
@@ -82,9 +82,9 @@ impl<'a> Btf<'a> {
         Some(btf)
     }
 
-    /// The type information reduced to the tracepoints' types, which keep their ids. Other types become empty placeholders,
-    /// and those after the last tracepoint are left out: reading all types takes aya longer than everything else before
-    /// a recording begins.
+    /// The type information reduced to the tracepoints' types, which keep their ids. Other types become empty
+    /// placeholders, and types after the last tracepoint are omitted: reading all types takes aya longer than all other
+    /// work before a recording begins.
     pub(crate) fn tracepoints(&self) -> Vec<u8> {
         const KIND_FWD: u32 = 7;
         const HEADER: usize = 24;
@@ -136,7 +136,7 @@ impl<'a> Btf<'a> {
         Some(offset)
     }
 
-    /// Bytes from the start of the per-CPU section to a variable in it.
+    /// Offset in bytes of a variable from the start of the per-CPU section.
     pub(crate) fn per_cpu_offset(&self, name: &str) -> Option<u32> {
         let variable = self.id(KIND_VAR, name)?;
         let section = self.get(self.id(KIND_DATASEC, ".data..percpu")?)?;

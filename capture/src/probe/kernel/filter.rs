@@ -12,7 +12,7 @@ impl Shared {
         }
     }
 
-    /// The same, unless it is longpole itself.
+    /// Records a process, unless it is longpole itself.
     pub(crate) fn track_another(&self, pid: u32) {
         if pid != std::process::id() {
             self.track(pid);

@@ -7,15 +7,15 @@ use super::btf::{self, Btf};
 use crate::boot_cache;
 use crate::probe::error::{ProbeError, ProbeErrorKind};
 
-/// The layout's name in the cache, which keeps it until the next boot.
+/// Name of the layout in the cache, which keeps it until the next boot.
 const KEPT: &str = "kernel-layout";
 
 /// Facts about the running kernel that are needed before anything is loaded into it.
 pub(crate) struct KernelLayout {
     /// Offsets for the programs.
     pub(crate) settings: Settings,
-    /// Idle CPUs look for threads that wait on other CPUs by chance only (since Linux 6.19, and in stable kernels: "sched/fair:
-    /// Proportional newidle balance").
+    /// Whether idle CPUs search only sometimes for threads that wait on other CPUs (since Linux 6.19, and in stable
+    /// kernels: "sched/fair: Proportional newidle balance").
     pub(crate) idle_asks_by_chance: bool,
     /// The type ids of the tracepoints.
     pub(crate) tracepoints: aya::Btf,
@@ -140,7 +140,8 @@ fn layout(btf: &Btf<'_>) -> Result<Settings, ProbeError> {
     Ok(settings)
 }
 
-/// Offsets from a thread to the files of its descriptors. If one is missing, the kinds of descriptors are unknown.
+/// Finds the offsets from a thread to the files of its descriptors. If one is missing, the kinds of descriptors stay
+/// unknown.
 fn descriptors(settings: &mut Settings, btf: &Btf<'_>) -> Option<()> {
     settings.task_files = btf.member("task_struct", "files")?;
     settings.files_fdt = btf.member("files_struct", "fdt")?;

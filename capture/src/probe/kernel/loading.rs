@@ -17,7 +17,7 @@ use super::attach::program;
 use super::layout::KernelLayout;
 use crate::probe::error::{ProbeError, ProbeErrorKind};
 
-/// Most programs that are verified at the same time.
+/// Largest number of programs that are verified at the same time.
 const AT_ONCE: usize = 8;
 
 /// The tracepoint whose arguments a program gets: mostly the one of the same name.
@@ -29,11 +29,11 @@ fn tracepoint(program: &str) -> &str {
     }
 }
 
-/// Loads those of the programs that are not loaded yet.
+/// Loads the programs that are not loaded yet.
 ///
 /// # Errors
 ///
-/// The first error of the kernel. Other programs may be loaded or not.
+/// The first error of the kernel. Other programs may have been loaded or not.
 pub(crate) fn load_together(
     ebpf: &mut Ebpf,
     kernel: &KernelLayout,
@@ -59,7 +59,7 @@ pub(crate) fn load_together(
     })
 }
 
-/// The descriptor of a program for function probes, which is loaded if it was not.
+/// The descriptor of a program for function probes. The program is loaded if it was not.
 pub(crate) fn function_program<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<BorrowedFd<'a>, ProbeError> {
     let failed = |error| ProbeError::from_cause(format_args!("program {name}"), &error);
     let program: &mut UProbe = program(ebpf, name)?;

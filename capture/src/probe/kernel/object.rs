@@ -17,11 +17,11 @@ pub const fn has_programs() -> bool {
     cfg!(longpole_probe)
 }
 
-/// Checks that this binary has kernel programs, and that they were built with the same `probe-abi`.
+/// Checks that this longpole contains kernel programs, and that they were built with the same `probe-abi`.
 ///
 /// # Errors
 ///
-/// There are none, or they were built with another version.
+/// There are no programs, or they were built with another version.
 pub fn check_programs() -> Result<(), ProbeError> {
     object().map(|_| ())
 }
@@ -49,7 +49,7 @@ fn check(object: &[u8]) -> Result<(), ProbeError> {
         return Ok(());
     }
     Err(ProbeError::new(
-        // This kind makes tests fail, where others make them skip: such a build is a mistake.
+        // An error of this kind makes tests fail, where others make them skip: such a build is a mistake.
         ProbeErrorKind::Failed,
         "the kernel programs in this longpole were built from other sources than the rest of it",
         "run ./x embed to make the kernel programs from the sources, then build again",

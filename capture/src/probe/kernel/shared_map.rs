@@ -11,7 +11,7 @@ use crate::probe::overhead::preload_cost::SharedPreloadCost;
 
 /// All memory shared with the kernel programs, and some counters shared between threads.
 pub(crate) struct Shared {
-    /// One bit per process id.
+    /// One bit for each process id: whether the process is recorded.
     pub(crate) tracked: SharedWords,
     /// [`CpuCounters`] per CPU.
     pub(crate) cpus: SharedWords,
@@ -26,7 +26,7 @@ pub(crate) struct Shared {
     pub(crate) unwinding_ns: AtomicU64,
     /// Ticks that did not come because recorded threads had only just come to a CPU.
     pub(crate) ticks_missed: AtomicU64,
-    /// Operations that the library in the target has handled so far, and their cost.
+    /// Number of operations that the library in the target has handled so far, and their cost.
     pub(crate) operations: SharedPreloadCost,
 }
 
@@ -64,7 +64,7 @@ impl SharedWords {
         Ok(SharedWords { start, words })
     }
 
-    /// One word.
+    /// The word at this index.
     pub(crate) fn word(&self, index: usize) -> Option<&AtomicU64> {
         if index >= self.words {
             return None;

@@ -1,17 +1,16 @@
-//! Chooses how many samples are taken, so that recording costs no more than it may. Pure: time and costs come in, a
-//! decision goes out.
+//! Chooses how many samples are taken, so that recording costs no more than it may. The choice is a pure function of
+//! time and costs.
 //!
-//! Ours. A sample costs ten times as much as a record, and more on a slow machine or with a deep stack. On a
-//! virtual machine the clock's interrupt alone costs as much as three stacks. So no rate is
-//! right beforehand. Unless a user asked for a rate, ticks may cost the part of the budget that events and probes do not
-//! use: at most three quarters of it, at least three eighths, since too few samples are useless. The initial
-//! rate follows from the measured cost of a tick. Samples at sleeps and wake-ups, which show the reasons for waits, have
-//! their own sixteenth of the budget, which ticks do not use. As for probes, a debt
-//! grows by what samples cost and shrinks by what they may cost. When it reaches one second's worth of the
-//! budget, one of two ticks is left out, then three of four, and so on. If leaving out half as many would
-//! have been enough for a while, the rate is doubled again. A rate that a user asked for is kept as long as it fits into
-//! the budget with events and probes. Which ticks are left out does not depend on the program's behaviour, so
-//! shares stay right and only their ± grows.
+//! (This method is longpole's own.) A sample costs ten times as much as a record, and more on a slow machine or with a
+//! deep stack. On a virtual machine the clock's interrupt alone costs as much as three stacks. So no rate is right in
+//! advance. Unless a user asked for a rate, ticks may cost the part of the budget that events and probes do not use: at
+//! most three quarters of it, at least three eighths, since too few samples are useless. The initial rate follows from
+//! the measured cost of a tick. Samples at sleeps and wake-ups, which show the reasons for waits, have their own
+//! sixteenth of the budget, which ticks do not use. As for probes, a debt grows by what samples cost and shrinks by
+//! what they may cost. When it reaches one second's worth of the budget, one of two ticks is skipped, then three of
+//! four, and so on. If skipping half as many would have been enough for a while, the rate is doubled again. A rate that
+//! a user asked for is kept as long as it fits into the budget with events and probes. Which ticks are skipped does not
+//! depend on the program's behaviour, so shares stay right and only their ± grows.
 
 use std::time::Duration;
 
@@ -28,11 +27,11 @@ pub(crate) struct SampleSpent {
     pub(crate) samples_ns: u64,
 }
 
-/// The debt at which samples are left out: the whole budget of one CPU for this time.
+/// The debt at which samples are skipped: the complete budget of one CPU for this time.
 const DEBT_TIME: Duration = Duration::from_secs(1);
 /// Least time between two decisions.
 const WINDOW: Duration = Duration::from_millis(500);
-/// When samples cost too much, they are made rarer until they cost this share of their limit.
+/// Share of their limit that samples cost after they were made rarer because they had cost too much.
 const ENOUGH: f64 = 0.9;
 /// The rate is doubled if that would cost less than this share of the limit, so that the rate does not oscillate.
 const LEVEL: f64 = 0.7;
@@ -61,9 +60,10 @@ const MOST: u32 = 5;
 pub(crate) struct AdaptiveSampling {
     /// Share of the processes' own CPU time; `None`: no limit.
     share: Option<f64>,
-    /// Least and most that these samples may cost, as shares of the budget. In between they may cost what else is left of it.
+    /// Least and largest cost of these samples, as shares of the budget. Between these limits they may use what other
+    /// costs do not need.
     limits: (f64, f64),
-    /// One of 2^`level` samples is taken.
+    /// One sample of 2^`level` is taken.
     level: u32,
     last: Option<SampleSpent>,
     debt_ns: f64,
@@ -71,15 +71,15 @@ pub(crate) struct AdaptiveSampling {
 }
 
 impl AdaptiveSampling {
-    /// For a rate that a user asked for. `ppm`: budget in millionths of the processes' own CPU time; `None`:
-    /// no limit.
+    /// Sampling at a rate that a user asked for. `ppm`: budget in millionths of the processes' own CPU time; `None`: no
+    /// limit.
     pub(crate) fn asked(ppm: Option<u32>) -> AdaptiveSampling {
         let share = ppm.map(|ppm| f64::from(ppm) / 1e6);
         let limits = (LEAST_SHARE, f64::INFINITY);
         AdaptiveSampling { share, limits, level: 0, last: None, debt_ns: 0.0, changed_ns: 0 }
     }
 
-    /// For a rate of at most `rate_hz`. Each tick costs a thread `tick_ns` without the stack.
+    /// Sampling at a rate of at most `rate_hz`. Each tick costs a thread `tick_ns` in addition to the stack.
     pub(crate) fn fitting(ppm: Option<u32>, rate_hz: u32, tick_ns: u64) -> AdaptiveSampling {
         let all = f64::from(rate_hz) * tick_ns.saturating_add(STACK_NS) as f64 / 1e9;
         let limits = (LEAST_TICKS_SHARE, TICKS_SHARE);
@@ -89,12 +89,12 @@ impl AdaptiveSampling {
         AdaptiveSampling { level, ..sampling }
     }
 
-    /// For samples at sleeps and wake-ups.
+    /// Sampling at sleeps and wake-ups.
     pub(crate) fn of_events(ppm: Option<u32>) -> AdaptiveSampling {
         AdaptiveSampling { limits: (EVENTS_SHARE, EVENTS_SHARE), ..AdaptiveSampling::asked(ppm) }
     }
 
-    /// One of 2^level samples is to be taken.
+    /// The level: one sample of 2^level is to be taken.
     pub(crate) fn level(&self) -> u32 {
         self.level
     }
@@ -114,7 +114,7 @@ impl AdaptiveSampling {
         self.last = Some(*spent);
         let budget = share * since(spent.own_ns, last.own_ns);
         let (least, most) = self.limits;
-        // If the processes use less than one CPU, all recording together may cost a share of one CPU.
+        // If the processes use less than one CPU, all costs of recording together may be a share of one CPU.
         let rest = budget.max(share * wall) - since(spent.others_ns, last.others_ns);
         let room = rest.min(budget * most).max(budget * least).max(wall * LEAST_OF_CPU);
         let cost = since(spent.samples_ns, last.samples_ns);
@@ -221,7 +221,7 @@ mod tests {
         assert!(world.changes <= 1, "{}", world.changes);
     }
 
-    /// Ticks and the rest of recording together keep to the budget of 2 %, but ticks always have a part of it.
+    /// Ticks and all other recording together stay within the budget of 2 %, but ticks always have a part of it.
     #[test]
     fn ticks_take_what_the_rest_of_recording_leaves_but_at_least_some() {
         for (others, most, least) in [(0.0, 0.015, 0.012), (0.012, 0.0081, 0.004), (0.3, 0.0076, 0.003)] {

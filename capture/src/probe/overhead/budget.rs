@@ -1,13 +1,13 @@
 //! The overhead budget: chooses the probes that must go so that recording costs no more than it may, and those that can come
 //! back. Pure: time and costs come in, decisions go out.
 //!
-//! Ours. A debt grows by what probes cost and shrinks by what they may cost. When it reaches one second's
-//! worth of the budget, the most expensive probes are removed until the rest fits. So a burst of hits is stopped within
-//! milliseconds and a slight excess within seconds, and neither costs more than that one debt. The debt stays
-//! until it is worked off: probes that turn out to be expensive once the worst are gone are removed at the
-//! next look. Probes may cost the budget (a share of the recorded processes' own CPU time) less the other costs:
-//! scheduler events, and the threads that read them. If those alone use most of the budget, a
-//! quarter of it stays for probes, so that a busy scheduler does not leave a recording without any function.
+//! This method is longpole's own. A debt grows by what probes cost and shrinks by what they may cost. When it reaches
+//! one second's worth of the budget, the most expensive probes are removed until the rest fits. So a burst of hits is
+//! stopped within milliseconds and a slight excess within seconds, and neither costs more than that one debt. The debt
+//! stays until it is worked off: probes that turn out to be expensive once the worst are gone are removed at the next
+//! look. Probes may cost the budget (a share of the recorded processes' own CPU time) less the other costs: scheduler
+//! events, and the threads that read them. If those alone use most of the budget, a quarter of it stays for probes, so
+//! that a busy scheduler does not leave a recording without any function.
 //!
 //! A removed probe is tried again when its expected cost fits. That is its last known cost, halved after each
 //! pause; the pause becomes four times as long each time the probe is removed again. So no probe comes and goes more than a
@@ -18,27 +18,27 @@ use super::spending_window::Window;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// The debt at which probes are removed: the whole budget of one CPU for this time.
+/// The debt at which probes are removed: the complete budget of one CPU for this time.
 const DEBT_TIME: Duration = Duration::from_secs(1);
 /// Costs are compared over the last one to two windows of this length.
 const WINDOW: Duration = Duration::from_millis(500);
-/// Probes are removed until the rest costs this share of its limit, and restored as long as there is room up to it. Between
-/// this share and the whole limit nothing happens.
+/// Probes are removed until all others cost this share of their limit, and restored as long as the cost stays below it.
+/// Between this share and the limit nothing changes.
 const LEVEL: f64 = 0.7;
 /// Probes that have together cost no more than this share of the debt limit since the window began stay. A hot function is
 /// found within some milliseconds, in which its program has hardly run, and one call of another function is no
 /// sign that it is called often.
 const SMALL: f64 = 0.05;
-/// Only probes that have cost at most this share of the debt limit count among those.
+/// Only probes that have each cost at most this share of the debt limit count among those that `SMALL` keeps.
 const FEW: f64 = 0.005;
-/// The first pause before a probe is tried again, and the factor by which it grows each time. With 5 s, a Redis whose load
-/// changed every two seconds had two to four functions a second on trial. Longer pauses make trials fewer; a smaller
-/// slow-down could not be shown (BENCHMARKS.md).
+/// The first pause before a probe is tried again, and the factor by which the pause grows each time. With 5 s, a Redis
+/// whose load changed every two seconds had two to four functions a second on trial. Longer pauses make trials fewer; a
+/// smaller slow-down could not be shown (BENCHMARKS.md).
 const FIRST_PAUSE: Duration = Duration::from_secs(10);
 const PAUSE_GROWS: u32 = 4;
 /// The pause of probes that were removed along with others.
 const SHORT_PAUSE: Duration = Duration::from_secs(1);
-/// Most probes restored at once: each takes the target's memory map for a moment.
+/// Largest number of probes restored at once: each restored probe locks the target's memory map for a moment.
 const MOST_BACK: usize = 512;
 const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
 /// Time between two decisions about restoring, so that probes come back together.
@@ -60,7 +60,7 @@ pub(crate) struct Budget {
     share: Option<f64>,
     last: Option<Spent>,
     debt_ns: f64,
-    /// The last whole window and the one that is open.
+    /// The last complete window, and the one that is open.
     windows: [Window; 2],
     off: BTreeMap<ProbeId, Off>,
     tried_ns: u64,
@@ -69,9 +69,9 @@ pub(crate) struct Budget {
 /// A probe that was removed.
 #[derive(Clone, Copy, Debug)]
 struct Off {
-    /// When it was removed; `None` while it is back.
+    /// Time at which the probe was removed, ns; `None` while it is restored.
     since_ns: Option<u64>,
-    /// Its cost when it was removed, as a share of the processes' own CPU time.
+    /// Cost of the probe when it was removed, as a share of the processes' own CPU time.
     share: f64,
     pause: Duration,
 }
@@ -119,14 +119,15 @@ impl Budget {
         Decision::default()
     }
 
-    /// Notes probes that cost little but were removed because they shared a link with an expensive one: they come back soon.
+    /// Notes probes that cost little but were removed because they shared a link with an expensive one: these are
+    /// restored soon.
     pub(crate) fn disabled_along(&mut self, innocent: impl Iterator<Item = ProbeId>, now_ns: u64) {
         let recent = self.recent();
         let own_ns = recent.own_ns.max(1) as f64;
         let costs: BTreeMap<ProbeId, u64> = recent.probes.into_iter().collect();
         for probe in innocent {
             let cost = costs.get(&probe).copied().unwrap_or(0) as f64;
-            // A probe that was removed before for its own cost keeps its longer pause.
+            // A probe that was removed earlier because of its own cost keeps its longer pause.
             let pause = self.off.get(&probe).map_or(SHORT_PAUSE, |off| off.pause);
             self.off.insert(probe, Off { since_ns: Some(now_ns), share: cost / own_ns, pause });
         }
@@ -135,7 +136,7 @@ impl Budget {
         }
     }
 
-    /// Never restores these probes, which were removed for another reason.
+    /// Stops restoring these probes, which were removed for another reason.
     pub(crate) fn forget(&mut self, gone: impl Fn(ProbeId) -> bool) {
         self.off.retain(|&probe, _| !gone(probe));
     }
@@ -163,7 +164,7 @@ impl Budget {
             remove.push(probe);
             let paused = self.off.get(&probe).map(|off| off.pause.saturating_mul(PAUSE_GROWS));
             let pause = paused.unwrap_or(FIRST_PAUSE).min(LONGEST_PAUSE);
-            // The processes' own time hardly passes while probes take most of it.
+            // While probes take most of the time, the processes' own time hardly passes.
             let own_ns = recent.own_ns.max(1);
             self.off.insert(probe, Off { since_ns: Some(now_ns), share: cost as f64 / own_ns as f64, pause });
         }
@@ -171,8 +172,8 @@ impl Budget {
         for window in &mut self.windows {
             window.probes.retain(|(probe, _)| !gone.contains(probe));
         }
-        // The rest of the debt must be worked off. If the remaining probes turn out to be expensive as
-        // well, now that the program makes progress, they are removed at the next look.
+        // The remaining debt must be worked off. If the remaining probes turn out to be expensive as well, now that the
+        // program makes progress, they are removed at the next check.
         self.debt_ns = self.debt_ns.min(excess);
         remove
     }
@@ -216,7 +217,7 @@ mod tests {
     const MS: u64 = 1_000_000;
     const TICK: u64 = 20 * MS;
 
-    /// Threads that compute all the time and hit probes at fixed rates of their own time, with a fake clock.
+    /// Threads that compute all the time and hit probes at fixed rates of their own time, with a simulated clock.
     struct World {
         budget: Budget,
         spent: Spent,
@@ -341,7 +342,8 @@ mod tests {
         assert_eq!(most, Some(MOST_BACK));
     }
 
-    /// A function that is called thirty times a second keeps its probes even if one call falls into the first moment.
+    /// A function that is called thirty times a second keeps its probes even if one of its calls falls into the first
+    /// moment.
     #[test]
     fn a_single_call_does_not_make_a_function_hot() {
         let mut budget = Budget::new(Some(20_000));
@@ -355,8 +357,8 @@ mod tests {
         assert_eq!(budget.look(&spent).remove, [1]);
     }
 
-    /// When the hottest functions are gone and the next ones show, these must not have a new debt for free: a program
-    /// with 24 hot functions that runs for 0.3 s would be slowed to half for all of it.
+    /// When the most expensive functions are gone and the next ones show, these must not get a new debt of their own: a
+    /// program with 24 hot functions that runs for 0.3 s would be slowed to half during all of it.
     #[test]
     fn functions_hidden_by_hot_ones_are_removed_without_more_cost() {
         let rates: Vec<(ProbeId, f64, f64)> =
@@ -385,7 +387,7 @@ mod tests {
         let mut world = World::new(20_000, &rates);
         world.run(120.0);
         assert!(world.share() < 0.0201, "{}", world.share());
-        // The remaining probes are those of the functions called least.
+        // The remaining probes are on the functions that are called least.
         let dearest_left = world.on.iter().map(|id| id % 97).max().unwrap_or(0);
         assert!(world.on.len() > 200 && dearest_left < 8, "{} {dearest_left}", world.on.len());
     }
@@ -425,7 +427,8 @@ mod tests {
 
     #[test]
     fn a_process_that_hardly_runs_keeps_its_probes() {
-        // 1 ms of own time a second with 30 calls in it: they cost half of own time, but 0.05 % of a CPU.
+        // The process computes 1 ms per second and makes 30 calls in it: they cost half of its own time, but 0.05 % of
+        // a CPU.
         let mut world = World::new(20_000, &[(1, 30_000.0, 17_000.0)]);
         world.threads = 0.001;
         world.run(600.0);

@@ -1,5 +1,5 @@
-//! Measures what a hit of a function probe costs on this machine, on three small functions of longpole's own. The kernel
-//! programs and maps are separate ones, so that a recording can begin meanwhile.
+//! Measures the cost of a hit of a function probe on this machine, by three small functions of longpole itself. The
+//! kernel programs and maps for this are separate ones, so that a recording can begin at the same time.
 
 use std::arch::naked_asm;
 use std::io;
@@ -41,7 +41,7 @@ extern "C" fn stepped() {
     naked_asm!("mov eax, 1", "ret")
 }
 
-/// A function whose exit is one byte after its entry.
+/// A function whose exit follows its entry by one byte.
 #[unsafe(naked)]
 extern "C" fn returning() {
     naked_asm!("nop", "ret")
@@ -53,7 +53,7 @@ pub(crate) fn begin(
     keeper: Arc<LinkKeeper>,
 ) -> io::Result<JoinHandle<Result<HitCosts, ProbeError>>> {
     std::thread::Builder::new().name("longpole-cost".into()).spawn(move || {
-        // `loaded` lives until the end, since the reader of the programs' warnings uses one of their maps.
+        // `loaded` lives until the end, since the reader of the programs' warnings uses one of its maps.
         let mut loaded = load(
             &kernel,
             &LoadOptions {
@@ -87,7 +87,8 @@ fn measure(
     for (kind, id) in kinds.into_iter().zip(FIRST_NUMBER..) {
         let offset = own_offset(kind as *const () as usize)
             .ok_or_else(|| failed("longpole cannot find its own code in memory"))?;
-        // The third function has an entry probe on its `ret`: for the kernel an exit is no different, for the programs hardly.
+        // The third function has an entry probe on its `ret`. For the kernel an exit is no different from an entry, and
+        // hardly for the programs.
         let entry_offset = if id == FIRST_NUMBER + 2 { offset + 1 } else { offset };
         probes.push(ProbeFunction {
             id,
@@ -119,7 +120,7 @@ fn measure(
         }
         (calls, records)
     });
-    // Removing the probes takes some ten milliseconds, and no other thread has to wait for it.
+    // Removing the probes takes some ten milliseconds, for which no other thread must wait.
     functions.remove_processes(&|_| true);
     let mut costs = [HitCost::default(); 3];
     for ((cost, (calls, mut records)), plain) in costs.iter_mut().zip(measured).zip(plain) {
@@ -165,7 +166,7 @@ fn cost_of(timed: &[(u64, u64)], times: &mut [u64], plain: u64) -> Option<HitCos
 
 struct Median {
     middle: u64,
-    /// From the lower to the upper quartile.
+    /// Distance from the lower to the upper quartile.
     spread: u64,
 }
 
@@ -202,7 +203,7 @@ mod tests {
         let mut times: Vec<u64> = timed.iter().map(|(from, _)| from + 400).collect();
         let cost = cost_of(&timed, &mut times, 100).expect("hits");
         assert_eq!((cost.before_ns, cost.after_ns, cost.spread_ns), (350, 150, 0));
-        // With a few records missing there is a cost, with too many there is none.
+        // If a few records are missing, a cost is still measured; if too many are missing, there is none.
         assert!(cost_of(&timed, &mut times[..60].to_vec(), 100).is_some());
         assert_eq!(cost_of(&timed, &mut times[..40].to_vec(), 100), None);
         assert_eq!(cost_of(&timed, &mut [], 100), None);

@@ -32,36 +32,38 @@ use crate::probe::breakpoints::{FunctionProbes, LockProbes, Programs};
 use crate::probe::kernel::{KernelLayout, Link, Shared, attach_network, close_together};
 use crate::probe::sources::{Clock, RequestCounter, clocks, kernel_locks, now_ns, sampling_clock};
 
-/// How often the counters are read after probes were attached or removed, or while probes are hit all the time.
-/// A very hot function passes the limit early in the programs' window of 134 ms. With this interval and the time for
-/// attaching a link, its probes are gone within 200 ms. If nothing changes, the interval grows up to [`LOOK_EVERY`]: on
-/// a virtual machine every wake-up of a thread takes some tenths of a millisecond.
+/// How often the counters are read after probes were attached or removed, or while probes are hit all the time. A
+/// function that is called very often passes the limit early in the programs' window of 134 ms. With this interval and
+/// the time for attaching a link, its probes are gone within 200 ms. If nothing changes, the interval grows up to
+/// [`LOOK_EVERY`], since on a virtual machine every wake-up of a thread takes some tenths of a millisecond.
 const TICK: Duration = Duration::from_millis(5);
 
-/// Niceness of this thread, as the ring reader's.
+/// Niceness of the overhead controller's thread, the same as the ring reader's.
 const NICE: i32 = -10;
 
-/// Longest time between two looks at costs. Not shorter, since reading the counters of thousands of functions takes a while.
+/// Longest time between two checks of costs. It is not shorter because reading the counters of thousands of functions
+/// takes some time.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// The same while probes are hardly hit: then only samples can become too expensive.
+/// Longest time between two checks while probes are hardly hit: then only samples can become too expensive.
 const LOOK_WHEN_IDLE: Duration = Duration::from_millis(400);
 
-/// The same for the first half second: the command is about to begin, and all its functions are on trial.
+/// Longest time between two checks in the first half second: the command is about to begin, and the cost of all its
+/// functions is unknown.
 const LOOK_AT_FIRST: Duration = Duration::from_millis(20);
 const FIRST: Duration = Duration::from_millis(500);
 
-/// With more functions than this, attaching new links for all of them takes too long for a program that hits them all the
-/// time.
+/// With more functions than this, attaching new links for all of them takes too long for a program that hits them all
+/// the time.
 const MANY: usize = 256;
 
-/// State that the capture and its overhead controller share.
+/// State that is shared by the capture and its overhead controller.
 pub(crate) struct Probes {
     pub(crate) ebpf: Ebpf,
     pub(crate) functions: FunctionProbes,
     pub(crate) operations: LockProbes,
     /// The sampling clock.
     pub(crate) clock: Option<Clock>,
-    /// The programs that follow packets over the loopback device, while they are attached.
+    /// The programs that follow packets over the loopback device; empty while they are not attached.
     pub(crate) network: Vec<Link>,
     /// The programs that count waits for locks of the kernel; empty if the kernel refuses them.
     pub(crate) contention: Vec<Link>,
@@ -70,7 +72,7 @@ pub(crate) struct Probes {
     pub(crate) kernel: Arc<KernelLayout>,
     pub(crate) notes: Vec<Note>,
     pub(crate) logger: Option<EbpfLogger<&'static dyn log::Log>>,
-    /// CPUs with a message in the log that their ring was full.
+    /// CPUs for which the log already says that their ring was full.
     pub(crate) full_rings: BTreeSet<u16>,
     pub(crate) accounting: CostAccounting,
     /// Functions whose probes a user has removed: no budget restores them.
@@ -85,7 +87,7 @@ impl Probes {
         self.functions.version().wrapping_add(self.operations.version())
     }
 
-    /// Passes on the programs' warnings, and logs once for each CPU that its ring was full.
+    /// Logs the programs' warnings, and once for each CPU that its ring was full.
     pub(crate) fn warn(&mut self, shared: &Shared) {
         if let Some(logger) = &mut self.logger {
             logger.flush();
@@ -113,11 +115,11 @@ impl Probes {
 pub(crate) struct Common {
     probes: Mutex<Probes>,
     pub(crate) shared: Arc<Shared>,
-    /// The cost of recording, as of the controller's last look.
+    /// The cost of recording, as of the controller's last check.
     overhead: Mutex<Overhead>,
     /// Notes of the attaching thread. They have their own lock, because the ring reader takes it.
     notes: Mutex<Vec<Note>>,
-    /// CPUs that are online, if that has changed since it was last taken.
+    /// CPUs that are online, if that has changed since the list was last taken.
     online: Mutex<Option<Vec<u32>>>,
     programs: Mutex<Programs>,
 }
@@ -140,7 +142,7 @@ impl Common {
         self.programs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Removes probes that were chosen for programs that their processes no longer run.
+    /// Removes probes that were chosen for programs which their processes no longer run.
     pub(crate) fn drop_replaced_programs(&self, probes: &mut Probes) {
         let news = self.programs().take(&|pid| self.shared.is_tracked(pid));
         if news.is_empty() {
@@ -165,7 +167,7 @@ impl Common {
         self.online.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// The cost of recording, as of the last look.
+    /// The cost of recording, as of the controller's last check.
     pub(crate) fn overhead(&self) -> Overhead {
         *self.overhead.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -218,7 +220,7 @@ pub(crate) fn run(
     stop: &Receiver<()>,
 ) {
     clocks::count_this_thread();
-    // If probes have slowed a program to a crawl, all its threads wait for CPUs: this thread must come before them.
+    // If probes have slowed a program to a crawl, all its threads wait for CPUs: this thread must run before them.
     if let Err(error) = rustix::process::setpriority_process(None, NICE) {
         log::debug!("no higher priority: {error}");
     }
@@ -331,7 +333,7 @@ fn enforce_rate_limit(common: &Common, probes: &mut Probes, budget: &mut Budget)
     }
 }
 
-/// Attaches or removes the programs that follow packets over the loopback device, depending on their use.
+/// Attaches or removes the programs that follow packets over the loopback device, depending on how useful they are.
 fn follow_packets(common: &Common, probes: &mut Probes, watch: &mut PacketWatch) {
     let total = common.shared.cpu_totals();
     let counts = PacketCounts {
@@ -346,7 +348,7 @@ fn follow_packets(common: &Common, probes: &mut Probes, watch: &mut PacketWatch)
             probes.note_packets(time_ns, counts.possible);
         }
         Some(false) => {
-            // No thread has to wait until the last CPU has left the programs.
+            // No thread must wait until the last CPU has left the programs.
             drop(close_together(std::mem::take(&mut probes.network)));
             probes.not_followed = Some((time_ns, counts.possible));
         }
@@ -362,8 +364,8 @@ fn count_requests(probes: &mut Probes) {
     accounting.charge(requests.look(ebpf, accounting.has_budget()));
 }
 
-/// Removes probes for a while, the most expensive first, when recording costs more than it may, and restores
-/// some when there is room. Adjusts the number of samples.
+/// When recording costs more than it may, removes probes for some time, the most expensive first; when there is room,
+/// restores some. Also adjusts the number of samples.
 fn enforce_budget(
     common: &Common,
     probes: &mut Probes,
@@ -394,7 +396,8 @@ fn enforce_budget(
     let (of_libc, remove): (Vec<u32>, Vec<u32>) =
         remove.into_iter().partition(|number| operations.is_counters(*number));
     if !of_libc.is_empty() {
-        // A lock that is recorded only at times would look free in between, so these probes are removed permanently.
+        // If a lock were recorded only at times, it would seem to be free in between. So these probes are removed
+        // permanently.
         operations.remove_probes(ebpf, now_ns(), &|number| of_libc.contains(&number), notes);
         budget.forget(|number| of_libc.contains(&number));
     }
@@ -446,8 +449,8 @@ fn disable_at_once(
     }
 }
 
-/// Calls per second from the start of the window in which the limit was passed until it was. At least the limit, since the
-/// window had not ended.
+/// Calls per second between the start of the window in which the limit was passed and that moment. The rate is at least
+/// the limit, since the window had not ended.
 fn rate_when_cut(counters: &FunctionCounters) -> u64 {
     let start_ns = counters.window << RATE_WINDOW_SHIFT;
     let elapsed_ns = counters.cut_ns.saturating_sub(start_ns).max(1);

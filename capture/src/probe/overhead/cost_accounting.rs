@@ -27,7 +27,8 @@ use crate::probe::sources::{CpuTime, OwnTime, now_ns, waited_for_ns};
 /// this long, soon after the start and then once in `SAMPLE_EVERY_NS`.
 const SAMPLE_NS: u64 = 100_000_000;
 const SAMPLE_EVERY_NS: u64 = 10_000_000_000;
-/// Pause after a sample without a result. It must be long, or late looks would keep the statistics on all the time.
+/// Pause after a measurement without a result, ns. It must be long, since late checks would otherwise keep the kernel's
+/// statistics on all the time.
 const SAMPLE_AGAIN_NS: u64 = 1_000_000_000;
 /// The costs of a recording from its start on.
 pub(crate) struct CostAccounting {
@@ -40,10 +41,10 @@ pub(crate) struct CostAccounting {
     target: CpuTime,
     waited_for: WaitedFor,
     own: CpuTime,
-    /// CPU time of all of longpole at the start, and its helpers' part of that.
+    /// CPU time of all of longpole at the start, and the part of it that its helper processes used.
     longpole_before_ns: u64,
     helpers_before_ns: u64,
-    /// How busy the CPUs had been up to the start.
+    /// Busy time of the CPUs before the start.
     busy_before: BusyTimes,
     functions: Vec<Line>,
     /// Counted calls of functions that have no probes any more.
@@ -55,14 +56,14 @@ pub(crate) struct CostAccounting {
     last: Counted,
     /// CPU time of the recorded processes, with hits, but without samples and the library's operations.
     target_ns: u64,
-    /// Operations that the library in the processes has recorded or left out, and their cost.
+    /// Number and cost of operations that the library in the processes has recorded, or not recorded on purpose.
     inside: PreloadCost,
     event_ns: f64,
-    /// The part of the collector's time that it spent on scheduler events.
+    /// Time that the collector (longpole's threads that record) spent on scheduler events, ns.
     fixed_collector_ns: f64,
     rates: ProgramRates,
     looked_ns: u64,
-    /// The part of the collector's time that it spent on records of probes.
+    /// Time that the collector spent on records of probes, ns.
     probe_collector_ns: f64,
     sample: Option<Sample>,
     next_sample_ns: u64,
@@ -71,13 +72,14 @@ pub(crate) struct CostAccounting {
 /// Costs that were measured before the recording.
 #[derive(Clone, Copy)]
 pub(crate) struct Costs {
-    /// The cost of a probe hit, if it could be measured.
+    /// Cost of a probe hit, if it could be measured.
     pub(crate) hits: Option<HitCosts>,
     /// A tick of the clock, nanoseconds, without taking a stack.
     pub(crate) tick_ns: u64,
 }
 
-/// CPU time of children that have ended, from their parents: most children live for less than the time between two looks.
+/// CPU time of children that have ended, taken from their parents: most children live for less than the time between
+/// two checks.
 #[derive(Default)]
 struct WaitedFor {
     /// CPU time of ended children of the first processes before the recording.
@@ -99,7 +101,7 @@ impl WaitedFor {
         }
         self.looked_ns = now_ns;
         let by_first = sum(first.iter().copied());
-        // The time of an ended process is in its parent's.
+        // The time of an ended process is counted in its parent's.
         clocks.forget_processes(|pid| !first.contains(&pid) && !later.contains(&pid));
         let waited_for = by_first.saturating_sub(self.before_ns).saturating_add(sum(later.iter().copied()));
         self.used_ns = self.used_ns.max(clocks.total_ns().saturating_add(waited_for));
@@ -111,17 +113,17 @@ fn sum(pids: impl Iterator<Item = u32>) -> u64 {
     pids.map(waited_for_ns).fold(0, u64::saturating_add)
 }
 
-/// The costs of one function with probes.
+/// The costs of one function that has probes.
 struct Line {
     number: u32,
-    /// The cost of a call to its thread, nanoseconds: an entry and its exit.
+    /// Cost of a call (an entry and its exit) to its thread, nanoseconds.
     call_ns: u64,
     calls: u64,
-    /// The cost so far, nanoseconds, with the collector's reading of its records.
+    /// Cost so far, nanoseconds, including the collector's reading of the records.
     cost_ns: f64,
 }
 
-/// Sums at a look.
+/// Sums at the time of a check.
 #[derive(Clone, Copy, Default)]
 struct Counted {
     hits: u64,
@@ -132,15 +134,15 @@ struct Counted {
     samples: u64,
     /// Time for taking the samples.
     samples_ns: u64,
-    /// The parts of both that belong to sleeps and wake-ups.
+    /// The parts of samples and time that belong to sleeps and wake-ups.
     event_samples: u64,
     event_samples_ns: u64,
     /// Time of the clock's ticks in recorded processes.
     ticks_ns: u64,
-    /// Time of ticks in other processes, which cost the recorded ones nothing but are longpole's doing.
+    /// Time of ticks in other processes, ns. These ticks cost the recorded processes nothing, but longpole causes them.
     elsewhere_ns: u64,
     collector_ns: u64,
-    /// The part of it for making samples of copied stacks.
+    /// The part of the collector's time that it spends on making samples of copied stacks, ns.
     unwinding_ns: u64,
 }
 
@@ -175,7 +177,7 @@ impl Counted {
         }
     }
 
-    /// The cost of samples at sleeps and wake-ups, with reading them.
+    /// Cost of samples at sleeps and wake-ups, including reading them, ns.
     fn events_cost_ns(&self) -> u64 {
         let reading = u128::from(self.unwinding_ns) * u128::from(self.event_samples);
         let reading = reading / u128::from(self.samples.max(1));
@@ -188,7 +190,7 @@ impl Counted {
     }
 }
 
-/// A measurement with the kernel's statistics, while they are on.
+/// A measurement with the kernel's statistics while these are on.
 struct Sample {
     _on: OwnedFd,
     from_ns: u64,
@@ -250,7 +252,7 @@ impl CostAccounting {
         self.busy_before = BusyTimes::now();
     }
 
-    /// How soon costs should be added up, judged by the hits since the last look.
+    /// How soon costs should be added up, judged by the number of hits since the last check.
     pub(crate) fn poll_urgency(&self, shared: &Shared) -> PollUrgency {
         let total = shared.cpu_totals();
         let hits = total.entries.saturating_add(total.exits).saturating_add(total.libc_hits);
@@ -259,7 +261,7 @@ impl CostAccounting {
         PollUrgency::of(hits.saturating_mul(each))
     }
 
-    /// Longest time to the next look while the programs' time is being measured.
+    /// Longest time until the next check, while the programs' time is being measured.
     pub(crate) fn next_look(&self) -> Option<Duration> {
         self.sample.as_ref().map(|_| Duration::from_nanos(SAMPLE_NS))
     }
@@ -333,7 +335,7 @@ impl CostAccounting {
         }
     }
 
-    /// CPU time of the recorded processes, with everything that recording does in them.
+    /// CPU time of the recorded processes, including everything that recording does in them, ns.
     fn used_ns(&self) -> u64 {
         self.waited_for.used_ns.max(self.target.total_ns())
     }
@@ -354,9 +356,9 @@ impl CostAccounting {
         self.budget_ppm.is_some()
     }
 
-    /// The costs as of the last look.
+    /// The costs as of the last check.
     pub(crate) fn overhead(&self) -> Overhead {
-        // Reading symbols and drawing must not remove probes, but the user sees their cost.
+        // Reading symbols and drawing must not cause probes to be removed, but the user sees their cost.
         let now = OwnTime::now();
         let longpole_ns = now.all_ns.saturating_sub(self.longpole_before_ns).max(self.last.collector_ns);
         let reading_ns = now.helpers_ns.saturating_sub(self.helpers_before_ns).min(longpole_ns);
@@ -421,7 +423,7 @@ impl CostAccounting {
             });
         }
         self.functions = lines.into_values().collect();
-        // Calls since the last look, before the probes were gone, still count.
+        // Calls since the last check, before the probes were removed, still count.
         for line in old.values() {
             let calls = shared.function(line.number).map_or(0, |counters| counters.calls);
             let cost = calls.saturating_sub(line.calls).saturating_mul(line.call_ns);
@@ -480,8 +482,8 @@ fn reading_ns(collector_ns: f64, of_probes: f64, others: f64, each_hit_ns: f64) 
 mod tests {
     use super::reading_ns;
 
-    /// The collector also takes time for other work, such as removing probes. If that were charged to the few records of a
-    /// rarely called function, the function would lose its probes.
+    /// The collector also takes time for other work, such as removing probes. If that time were charged to the few
+    /// records of a rarely called function, the function would lose its probes.
     #[test]
     fn an_idle_collector_s_time_is_not_charged_to_records() {
         assert_eq!(reading_ns(7_000_000.0, 80.0, 14.0, 6_500.0), 80.0 * 6_500.0);

@@ -1,15 +1,17 @@
 //! Decides when packets are followed. Pure: counts and time come in, a decision goes out.
 //!
-//! Ours. Three programs see every packet of the machine, to find those by which one recorded thread wakes another over the
-//! loopback device. A server whose clients are not recorded has no such packet, and the three can be more than half of the
-//! cost of its events. So if many packets come and none is of use for a while, the programs are detached. They return when
-//! a recorded thread wakes another in a network interrupt, maybe by such a packet. If it was none, the next pause is longer.
+//! This method is longpole's own. Three programs see every packet of the machine, to find those by which one recorded
+//! thread wakes another over the loopback device. A server whose clients are not recorded has no such packet, and the
+//! three can be more than half of the cost of its events. So if many packets come and none is of use for a while, the
+//! programs are detached. They return when a recorded thread wakes another in a network interrupt, maybe by such a
+//! packet. If it was none, the next pause is longer.
 
 use std::time::Duration;
 
 /// The programs are detached if no packet is of use for this long.
 const WINDOW: Duration = Duration::from_secs(2);
-/// With fewer network interrupts a second, following packets costs too little to matter: some 0.2 µs for a packet.
+/// Number of network interrupts per second below which following packets costs too little to matter: some 0.2 µs for a
+/// packet.
 const MANY: u64 = 2_000;
 /// Pause after a trial that found nothing; then it doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -22,7 +24,7 @@ pub(crate) struct PacketCounts {
     pub(crate) interrupts: u64,
     /// Wake-ups of recorded threads by packets of other recorded threads over the loopback device.
     pub(crate) own: u64,
-    /// Wake-ups of recorded threads that may be by such packets.
+    /// Wake-ups of recorded threads that may have been caused by such packets.
     pub(crate) possible: u64,
 }
 
@@ -30,9 +32,9 @@ pub(crate) struct PacketCounts {
 #[derive(Debug, Default)]
 pub(crate) struct PacketWatch {
     detached: bool,
-    /// When the present window began, nanoseconds, and the counts then.
+    /// Time at which the present window began, nanoseconds, and the counts at that time.
     window: Option<(u64, PacketCounts)>,
-    /// When the programs were last attached or detached.
+    /// Time at which the programs were last attached or detached, ns.
     changed_ns: u64,
     pause_ns: u64,
 }
@@ -73,7 +75,7 @@ impl PacketWatch {
 mod tests {
     use super::*;
 
-    /// A fake clock that looks ten times a second.
+    /// A simulated clock with ten checks per second.
     #[derive(Default)]
     struct World {
         watch: PacketWatch,
@@ -130,7 +132,7 @@ mod tests {
         assert!(world.attached_looks >= 198, "{}", world.attached_looks);
     }
 
-    /// The program's threads are interrupted by packets for others of its threads.
+    /// The program's threads are interrupted by packets for other threads of the program.
     #[test]
     fn packet_trials_that_find_nothing_become_rare() {
         let mut world = World::default();

@@ -1,4 +1,4 @@
-//! How soon the overhead controller looks again, judged by what probes may have cost.
+//! Decides how soon the overhead controller checks costs again, judged by what probes may have cost.
 
 /// How soon costs are to be added up again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub(crate) enum PollUrgency {
 }
 
 impl PollUrgency {
-    /// The urgency if probes may have cost `hits_ns` since the last look.
+    /// The urgency if probes may have cost `hits_ns` since the last check.
     pub(super) fn of(hits_ns: u64) -> PollUrgency {
         const FEW_NS: u64 = 500_000;
         const MANY_NS: u64 = 2_000_000;

@@ -2,21 +2,20 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Operations that the library in the target has handled so far, and their cost in their threads'
-/// time.
+/// Number of operations that the library in the target has handled so far, and their cost in time of their threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PreloadCost {
     /// Operations recorded.
     pub recorded: u64,
-    /// Cost of recording them, nanoseconds.
+    /// Cost of recording these operations, nanoseconds.
     pub recorded_ns: u64,
-    /// Operations left out, to keep to the budget.
+    /// Operations that were not recorded, to stay within the budget.
     pub left_out: u64,
-    /// Cost of leaving them out, nanoseconds.
+    /// Cost of deciding not to record these operations, nanoseconds.
     pub left_out_ns: u64,
 }
 
-/// The same, shared by several threads.
+/// The counts of [`PreloadCost`], shared by several threads.
 #[derive(Debug, Default)]
 pub(crate) struct SharedPreloadCost {
     recorded: AtomicU64,

@@ -1,22 +1,23 @@
-//! The kernel programs' time, divided among the causes of their runs. Pure.
+//! Divides the kernel programs' time among the causes of their runs; a pure function.
 //!
-//! Ours. The programs' time is measured for a moment now and then, and charged to records of events and to
-//! network interrupts, which may be a hundred times as many. The programs also run for switches and packets of other programs,
-//! which leave no record. So neither is charged more than it can take, and the remainder is a share of the passing time.
+//! (This method is longpole's own.) The programs' time is measured briefly now and then. It is charged to records of
+//! events and to network interrupts, which may be a hundred times as many. The programs also run for switches and
+//! packets of other programs, which leave no record. So neither cause is charged more than it can have cost, and the
+//! remaining cost is a share of the passing time.
 
-/// Assumed cost of a scheduler record, nanoseconds, while it has not been or cannot be measured: about what was measured
-/// on several machines.
+/// Assumed cost of a scheduler record, nanoseconds, if it was not or cannot be measured: about as measured on several
+/// machines.
 pub(super) const ASSUMED_EVENT_NS: f64 = 500.0;
-/// The same for a network interrupt that brings packets.
+/// Assumed cost of a network interrupt that brings packets, nanoseconds.
 const ASSUMED_INTERRUPT_NS: f64 = 250.0;
 /// No record costs more: on the slowest machine so far it was half of this.
 const MOST_EVENT_NS: f64 = 2_000.0;
-/// No network interrupt costs more, although it may bring sixty packets.
+/// Largest cost of a network interrupt, ns, although it may bring sixty packets.
 const MOST_INTERRUPT_NS: f64 = 20_000.0;
-/// With fewer records or interrupts, a measurement gives no rate for them.
+/// Least number of records or interrupts from which a measurement gives a rate for them.
 const ENOUGH: u64 = 50;
-/// If a measurement took longer than this, longpole was stopped, and maybe its target with it. Then the
-/// programs have run for others, and the measurement says nothing about the target's events.
+/// If a measurement took longer than this, longpole was stopped, and possibly its target with it. In that time the
+/// programs ran for other processes, so the measurement says nothing about the target's events.
 const LONGEST_NS: u64 = 250_000_000;
 
 /// A measurement of the kernel programs' time.
@@ -73,7 +74,7 @@ impl ProgramRates {
         Ok(ProgramRates { each_event_ns, each_interrupt_ns, background })
     }
 
-    /// The programs' time, nanoseconds, for this much passed time and these numbers of records and interrupts.
+    /// Time of the programs, nanoseconds, for this passed time and these numbers of records and interrupts.
     pub(super) fn cost_ns(&self, passed_ns: f64, events: f64, interrupts: f64) -> f64 {
         events * self.each_event_ns + interrupts * self.each_interrupt_ns + passed_ns * self.background
     }
@@ -89,8 +90,8 @@ mod tests {
         ProgramRates::default().measured(&by).expect("measured")
     }
 
-    /// A server runs in turns with another one and is stopped together with longpole for half a second each time. Events of
-    /// the other one must not be charged to it.
+    /// A server runs in turns with another one, and is stopped together with longpole for half a second each time.
+    /// Events of the other server must not be charged to this one.
     #[test]
     fn rates_measured_while_longpole_was_stopped_are_not_used() {
         let held =
@@ -112,8 +113,8 @@ mod tests {
         assert_eq!(rates.cost_ns(WINDOW_NS as f64, 6_000.0, 8_000.0), 5_000_000.0);
     }
 
-    /// With few events on a busy machine most of the programs' time is other programs' doing: charged to nginx's events, as
-    /// 19.5 µs each, it would make 182 % of a CPU.
+    /// With few events on a busy machine most of the kernel programs' time is caused by other programs: charged to
+    /// nginx's events, as 19.5 µs each, it would make 182 % of a CPU.
     #[test]
     fn cost_that_other_programs_cause_is_charged_to_time() {
         let by = Measured { lasted_ns: WINDOW_NS, events: 60, others_ns: 1_170_000, ..Measured::default() };

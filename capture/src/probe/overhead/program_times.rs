@@ -13,7 +13,7 @@ pub(super) fn kernel_programs_ns(ebpf: &Ebpf) -> (u64, u64) {
     for program in counters::program_costs(ebpf) {
         match &*program.name {
             "function_probe" | "operation_probe" => {}
-            // These are not attached all the time: their cost is computed from the number of messages.
+            // These programs are not attached all the time: their cost is computed from the number of messages.
             _ if requests::counts_only(&program) => {}
             "softirq_entry" | "napi_poll" | "netif_receive_skb" | "net_dev_start_xmit" => {
                 network_ns = network_ns.saturating_add(program.total_ns);

@@ -10,7 +10,7 @@ const MOST_NS: u64 = 10_000_000_000;
 /// The alternation of stretches in which requests are counted, and pauses.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RequestWatch {
-    /// When the present stretch or pause began (`CLOCK_MONOTONIC` nanoseconds).
+    /// Time at which the present stretch or pause began (`CLOCK_MONOTONIC` nanoseconds).
     since_ns: u64,
     /// The cost of counting up to that time, nanoseconds.
     cost_ns: u64,
@@ -49,17 +49,17 @@ impl RequestWatch {
         Some(false)
     }
 
-    /// The number of this stretch.
+    /// Number of the present stretch of counting.
     pub(crate) fn stretch(&self) -> u64 {
         self.stretches
     }
 
-    /// How often counting has paused.
+    /// Number of pauses in counting.
     pub(crate) fn pauses(&self) -> u64 {
         self.stretches.saturating_add(u64::from(self.pause_ns > 0))
     }
 
-    /// How long requests have been counted by now, nanoseconds.
+    /// Total time for which requests have been counted until now, nanoseconds.
     pub(crate) fn counted_ns(&self, now_ns: u64) -> u64 {
         let this_ns = if self.pause_ns > 0 { 0 } else { now_ns.saturating_sub(self.since_ns) };
         self.counted_ns.saturating_add(this_ns)

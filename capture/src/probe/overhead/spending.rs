@@ -12,7 +12,7 @@ pub(crate) struct Spent {
     pub(crate) now_ns: u64,
     /// CPU time of the recorded processes, probe hits included.
     pub(crate) target_ns: u64,
-    /// The part of it that probe hits took, including hits of probes that have been removed.
+    /// The part of that time that probe hits took, including hits of probes that have been removed, ns.
     pub(crate) hits_ns: u64,
     /// Cost of probes: hits, and reading their records.
     pub(crate) probes_ns: u64,
@@ -20,9 +20,9 @@ pub(crate) struct Spent {
     pub(crate) fixed_ns: u64,
     /// Cost of samples: taking and reading them.
     pub(crate) samples_ns: u64,
-    /// The part of it for samples at sleeps and wake-ups.
+    /// The part of that cost for samples at sleeps and wake-ups, ns.
     pub(crate) event_samples_ns: u64,
-    /// Cost of each attached probe since it was attached last, in order of numbers.
+    /// Cost of each attached probe since it was last attached, ns, in order of numbers.
     pub(crate) probes: Vec<(ProbeId, u64)>,
 }
 

@@ -1,4 +1,4 @@
-//! The costs within a stretch of time, and what probes may cost in it.
+//! The costs within a stretch of time, and what probes may cost in that time.
 
 use super::spending::{ProbeId, Spent};
 
@@ -20,7 +20,7 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// The costs between two looks.
+    /// The costs between two checks.
     pub(super) fn between(last: &Spent, now: &Spent) -> Window {
         let mut probes = Vec::new();
         let mut before = last.probes.iter().copied().peekable();
@@ -56,10 +56,11 @@ impl Window {
         self.probes.iter().map(|&(_, cost)| cost as f64).sum()
     }
 
-    /// What probes may cost in the window, nanoseconds; `share`: the budget.
+    /// What probes may cost in the window, nanoseconds; `share` is the budget.
     pub(super) fn allowed_ns(&self, share: f64) -> f64 {
         let budget = self.own_ns as f64 * share;
-        // If the processes use less than one CPU, all recording may cost a share of one CPU; only probes slow the processes.
+        // If the processes use less than one CPU, all of recording may cost a share of one CPU; but only probes slow
+        // down the processes.
         let left = self.own_ns.max(self.wall_ns) as f64 * share - self.fixed_ns as f64;
         left.min(budget).max(budget * LEAST_SHARE).max(self.wall_ns as f64 * LEAST_OF_CPU)
     }

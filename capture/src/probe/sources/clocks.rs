@@ -8,7 +8,7 @@ use symbols::sandbox::{helpers_cpu_time_ns, own_cpu_time_ns};
 /// CPU-time clocks of longpole's threads whose work is part of recording.
 static OWN: Mutex<Vec<libc::clockid_t>> = Mutex::new(Vec::new());
 
-/// From now on the calling thread's CPU time counts as a cost of recording.
+/// Counts the calling thread's CPU time as a cost of recording from now on.
 pub fn count_this_thread() {
     let mut clock: libc::clockid_t = 0;
     // SAFETY: it has no arguments, and cannot fail.
@@ -26,9 +26,9 @@ pub fn this_thread_ns() -> u64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0)
 }
 
-/// How long an interrupt that comes every `period_ns` stops the calling thread right now, nanoseconds. A loop reads the
-/// clock; of its longest gaps, as many as there should be interrupts, the median is returned. `None` if few
-/// gaps are long enough.
+/// How long an interrupt that comes every `period_ns` stops the calling thread at present, nanoseconds. A loop reads
+/// the clock. Of its longest gaps, as many as there should be interrupts, the median is returned. `None` if few gaps
+/// are long enough.
 pub(crate) fn interruption_ns(period_ns: u64) -> Option<u64> {
     const ENOUGH: usize = 30;
     const LONGEST_NS: u64 = 50_000_000;
@@ -57,7 +57,7 @@ fn middle_of_longest(mut gaps: Vec<u64>, count: usize) -> Option<u64> {
 /// The sum of several CPU-time clocks. A clock may end; its last reading stays in the sum.
 #[derive(Debug, Default)]
 pub(crate) struct CpuTime {
-    /// For each clock, its last reading and its first, from which on it counts.
+    /// For each clock: its last reading, and its first reading, from which on its time counts.
     clocks: BTreeMap<libc::clockid_t, (u64, u64)>,
 }
 
@@ -89,7 +89,7 @@ impl CpuTime {
         }
     }
 
-    /// Reads the clocks of these processes; `new`: they were born while they were recorded.
+    /// Reads the clocks of these processes. `new`: the processes were born while they were recorded.
     pub(crate) fn read_processes(&mut self, pids: impl Iterator<Item = u32>, new: bool) {
         for pid in pids {
             if let Some(clock) = process_clock(pid) {
@@ -99,8 +99,8 @@ impl CpuTime {
     }
 }
 
-/// CPU time of a process's children that have ended and been waited for, and of their descendants likewise, nanoseconds;
-/// 0 if the process is gone. In steps of the kernel's ticks.
+/// CPU time of a process's children that have ended and been waited for, and of their descendants in the same way,
+/// nanoseconds; 0 if the process has ended. The kernel counts it in ticks.
 pub(crate) fn waited_for_ns(pid: u32) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     waited_for_ticks(&text).saturating_mul(NS_PER_TICK)
@@ -143,7 +143,7 @@ fn read(clock: libc::clockid_t) -> Option<u64> {
 #[derive(Clone, Copy)]
 pub(crate) struct OwnTime {
     pub(crate) all_ns: u64,
-    /// The helper processes' part of it.
+    /// The part of that time that the helper processes used, ns.
     pub(crate) helpers_ns: u64,
 }
 
@@ -172,7 +172,7 @@ mod tests {
         burn();
         time.read_processes(std::iter::once(std::process::id()), false);
         assert!(time.total_ns() >= 5_000_000, "{}", time.total_ns());
-        // Without such a process nothing changes.
+        // A process that does not exist changes nothing.
         time.read_processes([u32::MAX, 0x0FFF_FFFF].into_iter(), true);
         assert!(time.total_ns() < 5_000_000_000);
     }

@@ -1,4 +1,4 @@
-//! Counts of losses, read from where the kernel keeps them.
+//! Counts of losses, read from the places where the kernel keeps them.
 
 use std::{
     mem::offset_of,
@@ -12,16 +12,16 @@ use probe_abi::{CpuCounters, FunctionCounters};
 
 use crate::probe::kernel::Shared;
 
-/// Runs of one kernel program.
+/// Counts of one kernel program's runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProgramCost {
-    /// The program, named as its tracepoint.
+    /// Name of the program, which is the name of its tracepoint.
     pub name: String,
-    /// How often it ran.
+    /// Number of runs.
     pub runs: u64,
     /// Total time of the runs, nanoseconds.
     pub total_ns: u64,
-    /// Runs that the kernel left out, since the program was already running on that CPU.
+    /// Runs that the kernel skipped because the program was already running on that CPU.
     pub missed: u64,
 }
 
@@ -39,7 +39,7 @@ impl Shared {
         self.cpus().filter(|(_, one)| one.dropped > 0).map(|(cpu, one)| (cpu, one.sequence))
     }
 
-    /// A count that grows whenever a recorded thread runs on this CPU, since its switches there are recorded.
+    /// A count that grows whenever a recorded thread runs on this CPU, since switches to it there are recorded.
     pub(crate) fn seen_on(&self, cpu: u32) -> u64 {
         const WORDS: usize = size_of::<CpuCounters>() / 8;
         let counters: Option<CpuCounters> =
@@ -77,7 +77,7 @@ impl Shared {
         total
     }
 
-    /// Counters of one function; `None` for an unknown number.
+    /// The counters of a function; `None` for an unknown number.
     pub(crate) fn function(&self, number: u32) -> Option<FunctionCounters> {
         const WORDS: usize = size_of::<FunctionCounters>() / 8;
         let words = self.functions.value::<WORDS>(number as usize)?;
@@ -124,7 +124,7 @@ pub(crate) fn program_costs(ebpf: &Ebpf) -> Vec<ProgramCost> {
     costs
 }
 
-/// Runs that the kernel left out, of the programs for which `of` is true.
+/// Number of runs that the kernel skipped, of programs for which `of` is true.
 pub(crate) fn missed(ebpf: &Ebpf, of: fn(&ProgramCost) -> bool) -> u64 {
     let costs = program_costs(ebpf);
     costs.iter().filter(|program| of(program)).fold(0, |sum, program| sum.saturating_add(program.missed))

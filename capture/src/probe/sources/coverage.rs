@@ -12,22 +12,22 @@ use std::time::Duration;
 
 /// The clock of a CPU stops when no recorded thread has run there for this long: threads return to earlier CPUs.
 const REST_AFTER: Duration = Duration::from_secs(10);
-/// The same for a CPU on which no recorded thread has run yet.
+/// How long the clock runs on a CPU on which no recorded thread has run yet.
 const REST_UNUSED: Duration = Duration::from_secs(2);
 
-/// The state of one CPU.
+/// What is known about the use of one CPU.
 #[derive(Clone, Copy, Debug)]
 struct Cpu {
-    /// Its count of recorded activity at the last look.
+    /// The CPU's count of recorded activity at the last check.
     count: u64,
-    /// When the count was last found larger.
+    /// Time at which the count was last found larger, ns.
     busy_ns: u64,
     /// Whether the count was ever found larger.
     used: bool,
     ticks: bool,
 }
 
-/// The CPUs that were online at the last look.
+/// Which CPUs were online at the last check, and which of them need a sampling clock.
 #[derive(Debug, Default)]
 pub(crate) struct Coverage {
     cpus: BTreeMap<u32, Cpu>,
@@ -84,7 +84,7 @@ impl Coverage {
         self.cpus.iter().filter(|(_, cpu)| cpu.ticks).map(|(cpu, _)| *cpu).collect()
     }
 
-    /// Notes that the clocks of these CPUs could not be started: the next look tries again.
+    /// Notes that the clocks of these CPUs could not be started: the next check tries again.
     pub(crate) fn not_ticking(&mut self, cpus: &[u32]) {
         for cpu in cpus {
             if let Some(cpu) = self.cpus.get_mut(cpu) {

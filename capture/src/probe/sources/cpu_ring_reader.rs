@@ -2,7 +2,7 @@
 
 use aya::maps::{MapData, RingBuf};
 
-/// Most records of one ring in one turn, so that a busy CPU does not keep the reader from everything else.
+/// Largest number of records of one ring in one turn, so that a busy CPU does not keep the reader from other work.
 pub(crate) const BATCH: usize = 16_384;
 
 /// All rings of a capture.
@@ -29,13 +29,14 @@ impl Rings {
         total
     }
 
-    /// As [`Rings::drain`], but stops when `enough`, which is called before each record, is true; whether all rings are empty.
+    /// Like [`Rings::drain`], but stops when `enough` is true, which is called before each record. Returns whether all
+    /// rings are empty.
     pub(crate) fn drain_until(
         &mut self,
         sink: &mut dyn FnMut(usize, &[u8]),
         enough: &mut dyn FnMut() -> bool,
     ) -> bool {
-        // One record of each ring in turn, so no ring waits for another.
+        // Takes one record of each ring in turn, so that no ring waits for another.
         loop {
             let mut empty = true;
             for (number, ring) in self.rings.iter_mut().enumerate() {

@@ -19,9 +19,10 @@ use crate::target::machine::memory;
 pub(crate) const RECORDS: &str = "RINGS";
 pub(crate) const SAMPLES: &str = "SAMPLE_RINGS";
 
-/// Least and most bytes of a ring: the least holds some milliseconds of a busy CPU, more than the most is a mistake.
+/// Least and largest size of a ring, bytes. The least one holds some milliseconds of a busy CPU; a size above the
+/// largest is a mistake.
 const EACH: RangeInclusive<usize> = 4096..=1 << 28;
-/// Most bytes of all rings together, whatever size the user wants.
+/// Largest size of all rings together, bytes, whatever size the user wants.
 const MOST_OF_ALL: usize = 2 << 30;
 /// Default size: at a million records a second 8 MiB hold a sixth of a second; 1 MiB holds the records between
 /// two turns at four hundred thousand a second.
@@ -53,7 +54,7 @@ pub(crate) fn share(rings: usize, of: usize, each: RangeInclusive<usize>) -> usi
     1 << share.ilog2()
 }
 
-/// New rings, to be put into one of the programs' arrays.
+/// New rings that are to be put into one of the programs' arrays.
 pub(crate) struct Placing {
     array: OwnedFd,
     name: &'static str,
@@ -100,8 +101,8 @@ struct Batch {
 }
 
 impl Placing {
-    /// Puts all rings into the array with one call: after each change the kernel waits until no CPU can still use the old
-    /// content, on a busy machine for a tenth of a second and more.
+    /// Puts all rings into the array with one call. After each change the kernel waits until no CPU can still use the
+    /// old content, which takes a tenth of a second and more on a busy machine.
     pub(crate) fn put(self) -> Result<(), ProbeError> {
         const UPDATE_BATCH: libc::c_int = 26;
         let keys: Vec<u32> = (0..self.rings.len() as u32).collect();

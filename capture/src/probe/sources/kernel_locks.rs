@@ -12,7 +12,7 @@ use crate::probe::kernel::{KernelLayout, Link, attach_tracepoint, load_together}
 /// The programs in attaching order: every wait that is seen to begin is seen to end.
 const PROGRAMS: [&str; 2] = ["contention_end", "contention_begin"];
 
-/// Most sums kept: those with the longest total time.
+/// Largest number of sums that are kept: those with the longest total time.
 const MOST: usize = 256;
 
 /// Attaches the programs that count waits for locks of the kernel. Nothing else depends on them, so a kernel that refuses
@@ -31,7 +31,7 @@ pub(crate) fn counts_only(program: &ProgramCost) -> bool {
     PROGRAMS.contains(&program.name.as_str())
 }
 
-/// The sums so far; `None` if they cannot be read. `missed`: runs of the programs that the kernel left out.
+/// The sums so far; `None` if they cannot be read. `missed`: runs of the programs that the kernel skipped.
 pub(crate) fn counted(ebpf: &Ebpf, missed: u64) -> Option<KernelLocks> {
     const KEY: usize = size_of::<ContentionKey>() / 4;
     const WORDS: usize = size_of::<ContentionCounts>() / 8;

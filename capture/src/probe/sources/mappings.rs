@@ -1,8 +1,8 @@
-//! Notices executable files that recorded processes map while they run: libraries that are loaded later.
+//! Notices executable files that recorded processes map while they run, such as libraries that are loaded later.
 //!
-//! The kernel reports each such mapping through `perf_event_open(2)`: a counter that counts nothing, one on
-//! each CPU, whose buffer gets a record for every file that is mapped with the right to execute. A process
-//! that maps nothing pays nothing.
+//! The kernel reports each such mapping through `perf_event_open(2)`: a counter that counts nothing, one on each CPU,
+//! whose buffer gets a record for every file that is mapped with the right to execute. A process that maps nothing has
+//! no cost.
 
 use std::{
     fs::File,
@@ -16,7 +16,7 @@ use crate::probe::kernel::SharedWords;
 /// Pages of data in each buffer; a power of two. Starting a program takes some ten records of 100 bytes.
 const PAGES: usize = 16;
 const PAGE: usize = 4096;
-/// Words in which the kernel stores how far it has written, and we how far we have read (`struct
+/// Words in which the kernel stores how far it has written, and longpole how far it has read (`struct
 /// perf_event_mmap_page`).
 const HEAD_WORD: usize = 1024 / 8;
 const TAIL_WORD: usize = 1032 / 8;
@@ -25,8 +25,8 @@ const DATA_WORDS: usize = PAGES * PAGE / 8;
 /// `PERF_RECORD_MMAP2` and `PERF_RECORD_LOST`.
 const MAPPED: u32 = 10;
 const LOST: u32 = 2;
-/// Words in the record of a mapping before its path: header, process and thread, address, length, offset, device, inode,
-/// inode generation, protection.
+/// Number of words that precede the path in the record of a mapping: header, process and thread, address, length,
+/// offset, device, inode, inode generation, protection.
 const BEFORE_PATH: usize = 9;
 /// Longest path that the kernel writes.
 const MAX_PATH: usize = 4096;
@@ -36,17 +36,17 @@ const MAX_PATH: usize = 4096;
 pub struct NewMapping {
     /// The process; 0: mappings were missed, of any process.
     pub pid: u32,
-    /// When (`CLOCK_MONOTONIC` nanoseconds).
+    /// Time of the mapping (`CLOCK_MONOTONIC` nanoseconds).
     pub time_ns: u64,
     /// First address.
     pub start: u64,
-    /// The address after the last one.
+    /// First address after the mapping.
     pub end: u64,
     /// Offset in the file at which the mapping begins.
     pub file_offset: u64,
     /// The file's inode; 0: there is no file.
     pub inode: u64,
-    /// Path as the kernel gives it: unchecked, and only a hint.
+    /// Path as the kernel gives it. It is not checked, so it is only a hint.
     pub path: Vec<u8>,
 }
 
@@ -65,7 +65,7 @@ struct Buffer {
 }
 
 impl Mappings {
-    /// Watches these CPUs from now on. A CPU that is offline is left out.
+    /// Watches these CPUs from now on. A CPU that is offline is skipped.
     pub(crate) fn watch(cpus: u32) -> io::Result<Mappings> {
         let mut buffers = Vec::new();
         let mut first_error = None;
@@ -180,7 +180,7 @@ fn mapping(words: usize, record: &dyn Fn(usize) -> u64, wanted: &dyn Fn(u32) -> 
     }
 }
 
-/// `struct perf_event_attr` in its version 5, which every supported kernel knows.
+/// Makes a `struct perf_event_attr` of version 5, which every supported kernel knows.
 fn attributes() -> [u8; 112] {
     const SOFTWARE: u32 = 1;
     const NOTHING_COUNTED: u64 = 9;
@@ -256,7 +256,7 @@ mod tests {
         let inode = std::os::unix::fs::MetadataExt::ino(&file.metadata().expect("metadata"));
         assert_eq!((ours.start, ours.end - ours.start, ours.inode), (at as u64, PAGE as u64, inode));
         assert_eq!(mappings.take(&|_| true).iter().filter(|one| one.pid == own).count(), 0, "each once");
-        // A CPU goes offline and comes back: mappings made there meanwhile were missed.
+        // A CPU goes offline and comes back: mappings made there in between were missed.
         let all: Vec<u32> = mappings.buffers.iter().map(|buffer| buffer.cpu).collect();
         mappings.keep_up(&all[1..], 5);
         assert_eq!((mappings.buffers.len(), mappings.missed_ns), (all.len() - 1, None));

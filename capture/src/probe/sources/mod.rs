@@ -1,4 +1,4 @@
-//! What the kernel programs deliver while a capture runs: rings, samples, counts and new mappings.
+//! Data that the kernel programs deliver while a capture runs: rings, samples, counts and new mappings.
 
 pub(crate) mod clocks;
 pub(crate) mod counters;

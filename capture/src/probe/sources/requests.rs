@@ -24,22 +24,23 @@ const PROGRAMS: [&str; 4] = ["inet_sock_set_state", "sock_send_length", "sock_re
 /// and for the other end if that is on this machine. Measured here: 0.2 to 0.3 µs.
 const MESSAGE_NS: u64 = 400;
 
-/// Most sums kept: those with the most requests.
+/// Largest number of sums that are kept: those with the most requests.
 const MOST: usize = 64;
 
-/// The attached programs, and the times at which they are attached.
+/// The programs that count requests, and the times at which they are attached.
 pub(crate) struct RequestCounter {
     links: Vec<Link>,
     watch: RequestWatch,
     /// Connections that the kernel dropped; `None`: not known.
     dropped: Option<listening::Dropped>,
-    /// The cost of counting up to the last look, nanoseconds.
+    /// Cost of counting until the last check, nanoseconds.
     cost_ns: u64,
 }
 
 impl RequestCounter {
-    /// Starts counting requests that these processes, and processes recorded later, answer or send. Nothing else depends on it,
-    /// so a kernel that refuses the programs or lacks the tracepoints (before Linux 6.3) is good enough: `None`.
+    /// Starts counting requests that these processes, and processes recorded later, answer or send. Nothing else
+    /// depends on this count, so a kernel that refuses the programs or lacks the tracepoints (before Linux 6.3) is no
+    /// error: the result is `None`.
     pub(crate) fn begin(ebpf: &mut Ebpf, kernel: &KernelLayout, pids: &[u32]) -> Option<RequestCounter> {
         if kernel.settings.sock_ports == 0 {
             return None;
@@ -66,14 +67,14 @@ impl RequestCounter {
         }
     }
 
-    /// Returns the cost of counting since the last look, nanoseconds. `is_limited`: ends the stretch if counting costs too
-    /// much, and begins another one later.
+    /// Returns the cost of counting since the last check, nanoseconds. `is_limited`: ends the stretch if counting costs
+    /// too much, and begins another one later.
     pub(crate) fn look(&mut self, ebpf: &mut Ebpf, is_limited: bool) -> u64 {
         let cost_ns = sum_of_cpus(ebpf, "MESSAGES").saturating_mul(MESSAGE_NS).max(self.cost_ns);
         let before_ns = std::mem::replace(&mut self.cost_ns, cost_ns);
         let change = if is_limited { self.watch.look(now_ns(), cost_ns) } else { None };
         match change {
-            // No thread has to wait until the last CPU has left the programs.
+            // No thread must wait until the last CPU has left the programs.
             Some(false) => drop(self.end()),
             Some(true) => {
                 number_stretch(ebpf, self.watch.stretch());
@@ -108,7 +109,7 @@ fn attach(ebpf: &mut Ebpf) -> Result<Vec<Link>, ProbeError> {
     PROGRAMS.iter().map(|name| attach_tracepoint(ebpf, name)).collect()
 }
 
-/// Tells the programs that a new stretch begins, so that their knowledge of sockets from before no longer counts.
+/// Informs the programs that a new stretch begins, so that they ignore what they knew about sockets before.
 fn number_stretch(ebpf: &mut Ebpf, number: u64) {
     if let Some(map) = ebpf.map_mut("STRETCH")
         && let Ok(mut map) = Array::<&mut MapData, u64>::try_from(map)

@@ -59,7 +59,7 @@ pub(crate) fn settings(settings: &mut Settings, sampling: Option<SamplingFact>) 
     settings.copy_pieces = COPY_PIECES as u32;
 }
 
-/// The clock, if wanted, the cost of a tick to its thread in nanoseconds, and the choice of its rate.
+/// Returns the clock, if wanted; the cost of a tick to its thread, in nanoseconds; and the choice of its rate.
 pub(crate) fn start(
     ebpf: &mut Ebpf,
     shared: &Shared,
@@ -103,7 +103,7 @@ pub(crate) fn start_at_events(ebpf: &mut Ebpf, kernel: &KernelLayout) -> Result<
 pub(crate) struct Clock {
     /// The rate that was asked for.
     rate_hz: u32,
-    /// One of 2^`skip_shift` ticks comes.
+    /// Shift for skipped ticks: one tick of 2^`skip_shift` comes.
     skip_shift: u32,
     links: BTreeMap<u32, Link>,
     coverage: Coverage,
@@ -133,9 +133,9 @@ impl Clock {
         close_together(std::mem::take(&mut self.links).into_values().collect())
     }
 
-    /// Lets only one of 2^`skip_shift` ticks come from now on.
+    /// Lets only one tick of 2^`skip_shift` come from now on.
     pub(crate) fn slow(&mut self, ebpf: &mut Ebpf, skip_shift: u32) -> Result<(), ProbeError> {
-        // All clocks stop before they start again, so that no tick comes twice; closing waits for all CPUs.
+        // All clocks are stopped before they start again, so that no tick comes twice. Closing waits for all CPUs.
         for closing in self.stop() {
             // A panic in the thread would have been reported.
             let _ = closing.join();
@@ -157,7 +157,7 @@ impl Clock {
         let off: Vec<Link> = changes.off.iter().filter_map(|cpu| self.links.remove(cpu)).collect();
         if !off.is_empty() {
             log::debug!("no ticks any more on CPUs {:?}", changes.off);
-            // No thread has to wait until these clocks are stopped.
+            // No thread must wait until these clocks are stopped.
             drop(close_together(off));
         }
         if let Err(error) = self.tick_on(ebpf, &changes.on) {
@@ -179,7 +179,7 @@ impl Clock {
             let scope = PerfEventScope::AllProcessesOneCpu { cpu };
             match tick(ebpf, scope, policy) {
                 Ok(link) => drop(self.links.insert(cpu, link)),
-                // The CPU went offline a moment ago: the next look sees it.
+                // The CPU has just gone offline: the next check notices that.
                 Err(error) if !is_online(cpu) => log::debug!("no ticks on CPU {cpu}: {}", error.message),
                 Err(error) => return Err(error),
             }
@@ -231,7 +231,7 @@ pub(crate) fn tell_code(ebpf: &mut Ebpf, pid: u32, code: Option<&SampledCode>) {
             map.insert(&pid, &words, 0)
         }
         None => {
-            // There may be no entry.
+            // The map may have no entry for the process.
             let _ = map.remove(&pid);
             Ok(())
         }

@@ -1,6 +1,6 @@
-//! The signal mask, SIGPIPE's action and the closed standard streams that longpole was started with, so that a command finds
-//! them as if longpole were not there. Before `main`, Rust's runtime ignores SIGPIPE and opens closed standard streams, and
-//! its way of starting a process sets SIGPIPE's default action and an empty signal mask.
+//! The signal mask, SIGPIPE's action and the closed standard streams with which longpole was started, so that a command
+//! finds them as if it had been started without longpole. Before `main`, Rust's runtime ignores SIGPIPE and opens
+//! closed standard streams, and its way of starting a process sets SIGPIPE's default action and an empty signal mask.
 
 use std::io;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -19,7 +19,7 @@ pub(super) struct AtStart {
     blocked: u64,
 }
 
-/// The loader calls it before `main`, so before the runtime has changed anything.
+/// The loader calls this function before `main`, so before Rust's runtime has changed anything.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static LOOK: extern "C" fn() = look;
@@ -62,7 +62,7 @@ impl AtStart {
         AtStart { flags: FLAGS.load(Ordering::Relaxed), blocked: BLOCKED.load(Ordering::Relaxed) }
     }
 
-    /// The same with this standard stream open.
+    /// The same state, but with this standard stream open.
     pub fn with_open(self, fd: u8) -> AtStart {
         AtStart { flags: self.flags & !(2 << fd), ..self }
     }

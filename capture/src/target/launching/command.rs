@@ -1,4 +1,4 @@
-//! Which file a command line will run: the way through PATH, and through `#!` to the interpreter.
+//! Finds which file a command line will run: searches PATH, and follows `#!` to the interpreter.
 
 use super::launch::LaunchError;
 use std::ffi::{OsStr, OsString};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// Bytes at a file's beginning in which the kernel looks for `#!`.
 const SCRIPT_LINE: u64 = 256;
-/// How often an interpreter may itself be a script (the kernel's limit is 5).
+/// How many times an interpreter may itself be a script (the kernel's limit is 5).
 const MAX_SCRIPTS: usize = 5;
 /// Folders that execvp(3) searches without PATH.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
@@ -87,7 +87,7 @@ pub fn binary_of(path: &Path, search: Option<&OsStr>) -> Option<PathBuf> {
 }
 
 fn beginning(path: &Path) -> Option<Vec<u8>> {
-    // These flags avoid waiting for a pipe, and touching a device.
+    // With these flags, opening does not wait for a pipe and does not touch a device.
     let file = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path).ok()?;
     file.metadata().ok()?.is_file().then_some(())?;
     let mut start = Vec::new();

@@ -22,12 +22,12 @@ use std::process::Command;
 /// The hidden subcommand.
 pub const SUBCOMMAND: &str = "__gate";
 
-/// The gate's message that it waits.
+/// The gate's message that it waits for its release.
 pub(super) const READY: u8 = b'R';
 
 /// Longest path accepted, as in the kernel.
 const MAX_PATH: u32 = 4096;
-/// Most environment variables, and the longest value, which is the kernel's limit.
+/// Largest number of environment variables, and longest value, which is the kernel's limit.
 const MAX_VARIABLES: u32 = 16;
 const MAX_VALUE: u32 = 128 << 10;
 
@@ -47,7 +47,7 @@ pub(super) struct Release {
     pub user: Option<SudoUser>,
     /// Variables to add to the command's environment. The gate itself, which is longpole, does not get them.
     pub environment: Vec<(OsString, OsString)>,
-    /// The state that the command must find as longpole found it.
+    /// The signal mask and streams that the command must find, as longpole found them.
     pub at_start: AtStart,
 }
 
@@ -114,7 +114,7 @@ fn read_text(mut from: impl Read, length: u32, most: u32) -> io::Result<OsString
     Ok(OsString::from_vec(text))
 }
 
-/// Why the gate could not become the command.
+/// Why the gate could not execute the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Failure {
     /// Whether becoming the user failed, rather than running the command.
@@ -156,7 +156,7 @@ fn wait_and_exec(fd: i32, command: &[OsString]) -> io::Result<u8> {
     })
 }
 
-/// Takes over the socket that the parent left open for us, and makes it close on exec.
+/// Takes over the socket that the parent left open for the gate, and makes the socket close on exec.
 fn adopt(fd: i32) -> io::Result<UnixStream> {
     if fd <= 2 {
         return Err(io::Error::from_raw_os_error(libc::EBADF));
@@ -178,7 +178,7 @@ fn exec(release: &Release, command: &[OsString]) -> io::Error {
     };
     let mut program = Command::new(&release.program);
     program.arg0(name).args(arguments);
-    // With the variables that sudo has set for root, the user's program would write into root's home.
+    // With the variables that sudo has set for root, the user's program would write into root's home folder.
     if let Some(account) = release.user.as_ref().and_then(account) {
         let name = OsStr::from_bytes(account.name.as_bytes());
         program.env("HOME", &account.home).env("USER", name).env("LOGNAME", name);

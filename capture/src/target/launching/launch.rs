@@ -1,4 +1,4 @@
-//! Starts a command so that it is watched from its first instruction.
+//! Starts a command so that it is recorded from its first instruction on.
 
 use super::at_start::AtStart;
 use super::command;
@@ -17,19 +17,19 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 use symbols::safe;
 
-/// How long the gate may take to report that it waits.
+/// How long the gate may take to report that it waits for its release.
 const GATE_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Starts commands held at a gate.
 #[derive(Debug)]
 pub struct Launch;
 
-/// How a command is started.
+/// Options for starting a command.
 #[derive(Debug)]
 pub struct LaunchOptions {
     /// Under sudo: run the command as root, not as the user who called sudo.
     pub keep_root: bool,
-    /// The user who called sudo, if there is one.
+    /// The user who called sudo, if longpole runs under sudo.
     pub sudo_user: Option<SudoUser>,
     /// The command's standard input.
     pub stdin: ChildStream,
@@ -60,14 +60,14 @@ impl Default for LaunchOptions {
     }
 }
 
-/// Where one of the command's standard streams leads.
+/// Where a standard stream of the command leads.
 #[derive(Debug)]
 pub enum ChildStream {
-    /// The same as ours.
+    /// To the same file as longpole's own stream.
     Inherit,
     /// `/dev/null`.
     Null,
-    /// An open file (`top` keeps the command's output off its screen).
+    /// To an open file (`top` keeps the command's output off its screen).
     File(File),
 }
 
@@ -84,18 +84,18 @@ impl From<ChildStream> for Stdio {
 /// Why a command could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
-    /// There is no such file, neither by path nor in PATH.
+    /// No such file exists, neither by path nor in PATH.
     #[error("cannot find the command {}", safe(&command.to_string_lossy()))]
     NotFound {
         /// The command's name.
         command: OsString,
     },
-    /// There is such a file, but it cannot be executed.
+    /// The file exists, but it cannot be executed.
     #[error("cannot execute {}: {why}", safe(&command.to_string_lossy()))]
     NotExecutable {
         /// The command's name.
         command: OsString,
-        /// Why not.
+        /// Why the file cannot be executed.
         why: String,
     },
     /// Becoming the user who called sudo failed.
@@ -103,19 +103,19 @@ pub enum LaunchError {
     User {
         /// The user's id.
         uid: u32,
-        /// Why not.
+        /// Why the command cannot run as this user.
         why: String,
     },
     /// longpole's own part failed.
     #[error("cannot start a process for the command: {why}")]
     Gate {
-        /// Why not.
+        /// Why the gate failed.
         why: String,
     },
 }
 
 impl LaunchError {
-    /// What the user can do.
+    /// What the user can do about the error.
     pub fn hint(&self) -> &'static str {
         match self {
             LaunchError::NotFound { .. } => "check the spelling; start a program in this folder as ./NAME",
@@ -128,8 +128,8 @@ impl LaunchError {
     }
 }
 
-/// A child process that waits at the gate, or has passed it. If it is dropped before [`GatedChild::release`], the command
-/// never runs; if it is dropped later, the command runs on.
+/// A child process that waits at the gate, or has passed it. If the value is dropped before [`GatedChild::release`],
+/// the command never runs; if it is dropped later, the command runs on.
 #[derive(Debug)]
 pub struct GatedChild {
     child: Child,
@@ -140,7 +140,8 @@ pub struct GatedChild {
 }
 
 impl Launch {
-    /// Starts a process for the command and holds it at the gate. The PID is final: the command runs in this process.
+    /// Starts a process for the command and holds it at the gate. The PID is final: the command will run in this
+    /// process.
     pub fn gated(command: &[OsString], options: LaunchOptions) -> Result<GatedChild, LaunchError> {
         let gate_error = |error: io::Error| LaunchError::Gate { why: error.to_string() };
         let name = command.first().cloned().unwrap_or_default();
@@ -176,7 +177,7 @@ impl Launch {
     }
 }
 
-/// Lets a descriptor survive the next exec of this process.
+/// Makes a descriptor survive the next exec of this process.
 fn keep_open(fd: i32) -> io::Result<()> {
     // SAFETY: fcntl with F_SETFD only changes a flag of the descriptor.
     if unsafe { libc::fcntl(fd, libc::F_SETFD, 0) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
@@ -205,7 +206,7 @@ impl GatedChild {
         self.release.environment.extend(variables);
     }
 
-    /// The command's name as the user wrote it.
+    /// The name of the command, as the user wrote it.
     pub fn command_name(&self) -> &OsStr {
         &self.name
     }
@@ -241,12 +242,12 @@ impl GatedChild {
         }
     }
 
-    /// Waits for the command's end and returns its exit code or signal.
+    /// Waits until the command ends, and returns its exit code or signal.
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
         self.child.wait()
     }
 
-    /// The command's end, if it has ended.
+    /// The command's exit code or signal, if the command has ended.
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         self.child.try_wait()
     }

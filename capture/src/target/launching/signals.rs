@@ -3,14 +3,14 @@
 use rustix::process::{Resource, Rlimit, setrlimit};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How longpole got its target.
+/// How longpole came to its target: by launching or by attaching.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
     /// `-p PID`.
     Attached,
     /// `-- CMD`.
     Launched {
-        /// Whether longpole has a terminal, whose ^C then reaches the command by itself.
+        /// Whether longpole has a terminal, whose ^C then also reaches the command.
         terminal: bool,
     },
 }
@@ -65,8 +65,8 @@ pub fn now_listening() {
     LISTENS.store(true, Ordering::Relaxed);
 }
 
-/// From now on, a signal that ends this process before there is a handler prints a line about it. The
-/// handler stays installed: another call, for a second recording in this process, changes nothing.
+/// From now on, a signal that ends this process before there is a handler prints a line about it. The handler stays
+/// installed, so a further call, for a second recording in this process, changes nothing.
 pub fn say_if_ended_early() {
     static FIRST: std::sync::Once = std::sync::Once::new();
     FIRST.call_once(say_until_somebody_listens);
@@ -96,13 +96,13 @@ fn say_until_somebody_listens() {
     }
 }
 
-/// From now on a write past the file size limit (`ulimit -f`) fails instead of ending this process. A program that is
-/// executed later gets the signal's original action.
+/// Makes writes past the file size limit (`ulimit -f`) fail from now on, instead of ending this process. A program that
+/// is executed later gets the signal's original action.
 pub fn survive_file_size_limit() {
     survive(libc::SIGXFSZ);
 }
 
-/// From now on SIGUSR2, the signal to save a ring, does not end this process before there is a ring.
+/// Prevents SIGUSR2, the signal to save a ring, from ending this process before there is a ring.
 pub fn survive_early_saves() {
     survive(libc::SIGUSR2);
 }
@@ -117,7 +117,7 @@ fn survive(signal: libc::c_int) {
     }
 }
 
-/// From now on this process ignores ^C, which is for the other programs of the terminal.
+/// Makes this process ignore ^C from now on, since it is for the other programs of the terminal.
 pub fn leave_interrupts_to_others() {
     // SAFETY: SIG_IGN runs no code that could do harm.
     unsafe { libc::signal(libc::SIGINT, libc::SIG_IGN) };
@@ -127,9 +127,9 @@ pub fn leave_interrupts_to_others() {
 /// us, but without a core file of our own. Returns if the signal does not kill; then 128 + signal is the exit
 /// code.
 pub fn end_by(signal: i32) {
-    // A failure only means one core file more.
+    // If this fails, the only consequence is one more core file.
     let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
-    // It fails for SIGKILL, whose action is the default already, so the result is ignored.
+    // The call fails for SIGKILL, whose action is the default already, so its result is ignored.
     // SAFETY: the default action replaces a handler; no pointer is involved.
     unsafe { libc::signal(signal, libc::SIG_DFL) };
     let mut set = std::mem::MaybeUninit::<libc::sigset_t>::zeroed();

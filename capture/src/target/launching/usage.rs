@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// CPU time, user and kernel, of all children of this process that have ended and been
-/// waited for, and of their descendants likewise. Zero if the kernel refuses, which it does not.
+/// CPU time, user and kernel, of all children of this process that have ended and been waited for, and of their
+/// descendants in the same way. Zero if the kernel refuses, which does not happen.
 pub fn children_cpu_time() -> Duration {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: `usage` is a valid place for one rusage for the time of the call.

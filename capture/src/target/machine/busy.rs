@@ -1,12 +1,12 @@
-//! How busy CPUs are, by any processes.
+//! Measures how busy CPUs are, with all processes.
 
 use super::clock::tick_ns;
 use crate::target::CpuList;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Time that each CPU has not been idle since the machine started (`/proc/stat`, ticks of 10 ms), including the time that
-/// the hypervisor took from it.
+/// Time for which each CPU has not been idle since the machine started (`/proc/stat`, ticks of 10 ms), including time
+/// that the hypervisor took from it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BusyTimes(BTreeMap<usize, Duration>);
 
@@ -35,7 +35,7 @@ impl BusyTimes {
         self.0.keys().fold(Duration::ZERO, |sum, cpu| sum.saturating_add(self.of(*cpu, earlier)))
     }
 
-    /// The sum of the time that these CPUs have been busy since `earlier`.
+    /// Sum of the time for which these CPUs have been busy since `earlier`.
     pub fn since(&self, earlier: &BusyTimes, cpus: &CpuList) -> Duration {
         cpus.iter().fold(Duration::ZERO, |sum, cpu| sum.saturating_add(self.of(cpu, earlier)))
     }

@@ -1,18 +1,18 @@
-//! Control groups that a process is in, of both versions, from its own group up to the last visible one.
+//! The control groups of a process, of both versions, from its own group up to the last visible one.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
-/// The version of control groups, which decides the names of their files.
+/// The version of control groups, which determines the names of their files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::target) enum Version {
     One,
     Two,
 }
 
-/// The folders of the process's group and of those above it, as far as they can limit what `controller` (`cpu`, `memory`)
-/// controls.
+/// The folders of the process's group and of the groups above it, as far as they can limit what `controller` (`cpu`,
+/// `memory`) controls.
 pub(super) fn folders(pid: u32, controller: &str) -> Vec<(PathBuf, Version)> {
     let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
     folders_in(&groups, &std::fs::read("/proc/self/mountinfo").unwrap_or_default(), controller)
@@ -59,7 +59,7 @@ impl Hierarchy {
     }
 }
 
-/// The folders of a process's group and of those above, from a line of its `cgroup` file.
+/// The folders of a process's group and of the groups above it, from a line of the process's `cgroup` file.
 fn folders_of(line: &str, controller: &str, hierarchies: &[Hierarchy]) -> Vec<(PathBuf, Version)> {
     let mut fields = line.splitn(3, ':');
     let (Some(number), Some(controllers), Some(group)) = (fields.next(), fields.next(), fields.next()) else {
@@ -73,7 +73,7 @@ fn folders_of(line: &str, controller: &str, hierarchies: &[Hierarchy]) -> Vec<(P
     let mut folders = Vec::new();
     for hierarchy in hierarchies.iter().filter(|hierarchy| hierarchy.version == version) {
         let Ok(below) = Path::new(group).strip_prefix(&hierarchy.root) else { continue };
-        // The group lies above the visible ones.
+        // The group lies above the visible groups.
         if below.components().any(|part| part == Component::ParentDir) {
             continue;
         }

@@ -1,4 +1,4 @@
-//! The kernel's clock of all events, and lengths of its ticks.
+//! The kernel's clock of all events, and the lengths of its ticks.
 
 use rustix::param::clock_ticks_per_second;
 use rustix::time::{ClockId, clock_getres, clock_gettime};
@@ -16,7 +16,7 @@ pub fn kernel_tick_ns() -> Option<u64> {
     u64::try_from(tick.tv_nsec).ok().filter(|&ns| ns > 1 && tick.tv_sec == 0)
 }
 
-/// Nanoseconds of one tick of the times in /proc/PID/stat.
+/// Length of one tick of the times in /proc/PID/stat, nanoseconds.
 pub fn tick_ns() -> u64 {
     1_000_000_000 / clock_ticks_per_second().max(1)
 }

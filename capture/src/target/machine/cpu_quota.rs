@@ -3,20 +3,21 @@
 use super::cgroup::{self, Version};
 use std::path::Path;
 
-/// Hundredths of a CPU that this process and others in its groups may use together; `None`: no limit.
+/// Hundredths of a CPU that the process and others in its control groups may use together; `None`: no limit.
 pub fn cpu_quota(pid: u32) -> Option<u32> {
     let folders = cgroup::folders(pid, "cpu").into_iter();
     folders.filter_map(|(folder, version)| quota(version, &folder)).min()
 }
 
-/// The limit of one group. In version two, `cpu.max` is `150000 100000`, microseconds in each period, or `max 100000`.
+/// The limit of one control group. In version two, `cpu.max` is `150000 100000`, microseconds in each period, or `max
+/// 100000`.
 fn quota(version: Version, folder: &Path) -> Option<u32> {
     let text = |name: &str| std::fs::read_to_string(folder.join(name)).ok();
     let both = match version {
         Version::One => format!("{} {}", text("cpu.cfs_quota_us")?.trim(), text("cpu.cfs_period_us")?.trim()),
         Version::Two => text("cpu.max")?,
     };
-    // `max`, or -1 in version one, does not parse: no limit.
+    // `max`, or -1 in version one, cannot be parsed, which means no limit.
     let mut numbers = both.split_whitespace().map(str::parse::<u64>);
     let (Some(Ok(quota)), Some(Ok(period))) = (numbers.next(), numbers.next()) else { return None };
     let hundredths = quota.checked_mul(100)?.checked_div(period)?;

@@ -30,10 +30,11 @@ impl CpuList {
         (!cpus.is_empty()).then_some(CpuList(cpus))
     }
 
-    /// CPUs on which longpole itself, and so a process that it starts, may run.
+    /// CPUs on which longpole, and so a process that it starts, may run.
     ///
     /// # Errors
-    /// The kernel does not tell.
+    ///
+    /// The kernel does not give the list.
     pub fn allowed() -> io::Result<CpuList> {
         let set = sched_getaffinity(None)?;
         CpuList::of((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)))
@@ -101,8 +102,8 @@ impl fmt::Display for CpuList {
     }
 }
 
-/// Runs `work` in a thread that may use these CPUs only; a process that it starts inherits that. The
-/// calling thread keeps its own CPUs.
+/// Runs `work` in a thread that may use only these CPUs; a process that `work` starts inherits that. The calling thread
+/// keeps its own CPUs.
 ///
 /// # Errors
 /// No thread can be started, or none of the CPUs may be used.
@@ -142,7 +143,7 @@ mod tests {
 
     #[test]
     fn cpus_are_spread_over_cores_before_second_threads() {
-        // CPUs 0 and 1 are one core, 2 and 3 another one, 4 is alone.
+        // CPUs 0 and 1 are one core, 2 and 3 another one, and 4 is alone.
         let siblings = |cpu: usize| CpuList::parse(["0-1", "0-1", "2-3", "2-3", "4"].get(cpu)?);
         let spread = |count| list("0-4").spread_over(count, siblings).to_string();
         assert_eq!((spread(1), spread(2), spread(3)), ("0".into(), "0,2".into(), "0,2,4".into()));

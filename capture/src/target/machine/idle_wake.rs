@@ -10,14 +10,14 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-/// Number of wake-ups on another CPU, and on the same one.
+/// Number of wake-ups on another CPU, and number on the same CPU.
 const REMOTE: u32 = 40;
 const LOCAL: u32 = 20;
-/// How long the other CPU is idle before a wake-up: a usual wait between threads that work together.
+/// How long the other CPU is idle before a wake-up: as in a typical wait between threads that work together.
 const IDLE: Duration = Duration::from_micros(300);
 /// If all wake-ups together take longer than this, the CPUs are not free.
 const LIMIT: Duration = Duration::from_millis(150);
-/// If one wake-up usually takes longer than this, the CPUs are not free.
+/// If a wake-up typically takes longer than this, the CPUs are not free.
 const MOST: Duration = Duration::from_millis(1);
 
 /// Measures in some 20 ms, or uses a recent measurement. `None` if there is one CPU only, or other programs use the CPUs.
@@ -27,8 +27,8 @@ pub fn measure() -> Option<IdleWake> {
     between(&CpuList::of(each.next())?, &CpuList::of(each.next())?, Meanwhile::Spin)
 }
 
-/// The same with a CPU that a running program, which may use the CPUs `used`, leaves free. Of the used CPUs it takes less than
-/// a millisecond. `None` if the program may use all CPUs: then its own wake-ups show the latency.
+/// Measures with a CPU that a running program, which may use the CPUs `used`, leaves free. The measurement takes less
+/// than a millisecond of the used CPUs. `None` if the program may use all CPUs: then its own wake-ups show the latency.
 pub fn measure_beside(used: &CpuList) -> Option<IdleWake> {
     let allowed = CpuList::allowed().ok()?;
     let there = CpuList::of(allowed.without(used)?.iter().next())?;
@@ -39,13 +39,13 @@ pub fn measure_beside(used: &CpuList) -> Option<IdleWake> {
 /// What the waker does until the other CPU is idle.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Meanwhile {
-    /// Keeps its CPU awake.
+    /// It keeps its own CPU awake.
     Spin,
-    /// Leaves its CPU to others.
+    /// It leaves its own CPU to other threads.
     Sleep,
 }
 
-/// A recent measurement, or a new one.
+/// A recent measurement from the cache, or a new one.
 fn between(here: &CpuList, there: &CpuList, meanwhile: Meanwhile) -> Option<IdleWake> {
     let [from, to] = [here.iter().next()?, there.iter().next()?];
     let measure = || measure_between(here, there, meanwhile).map(|wake| [wake.latency_ns, wake.cost_ns]);
@@ -66,13 +66,13 @@ fn measure_between(here: &CpuList, there: &CpuList, meanwhile: Meanwhile) -> Opt
 
 /// Typical times of a wake-up.
 struct Took {
-    /// From before the call to the wakee's first instruction.
+    /// Time from before the waker's call to the wakee's first instruction.
     latency: Duration,
     /// The duration of the call.
     call: Duration,
 }
 
-/// Pins the calling thread to these CPUs.
+/// Restricts the calling thread to these CPUs.
 pub(super) fn pin(cpus: &CpuList) -> io::Result<()> {
     let mut set = CpuSet::new();
     cpus.iter().for_each(|cpu| set.set(cpu));
@@ -168,7 +168,7 @@ fn ns(time: Duration) -> u64 {
 mod tests {
     use super::*;
 
-    /// The machine may be too busy to measure, but the measurement must end and its result be plausible.
+    /// The machine may be too busy to measure, but the measurement must end, and its result must be plausible.
     #[test]
     fn measuring_idle_wake_ups_ends_with_a_plausible_time() {
         let began = Instant::now();
@@ -179,7 +179,7 @@ mod tests {
         assert!(began.elapsed() < Duration::from_secs(20));
     }
 
-    /// A program attached on one CPU must not be simulated with wake-ups of 10 µs if they take 40.
+    /// A program that is attached on one CPU must not be simulated with wake-ups of 10 µs if they take 40 µs.
     #[test]
     fn idle_wake_ups_are_not_measured_if_the_program_may_use_all_cpus() {
         let allowed = CpuList::allowed().unwrap();

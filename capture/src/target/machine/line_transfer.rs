@@ -24,7 +24,7 @@ pub fn measure() -> Option<LineTransfer> {
     of(measure_on)
 }
 
-/// A recent measurement, if there is one. For a running program, whose CPUs must be left alone.
+/// A recent measurement, if there is one. It is used for a running program, whose CPUs must not be disturbed.
 pub fn known() -> Option<LineTransfer> {
     of(|_, _| None)
 }
@@ -65,7 +65,7 @@ fn service(think: f64, visit: f64) -> f64 {
     (less + (less * less + 8.0 * visit.max(0.0) * think).sqrt()) / 4.0
 }
 
-/// The average time that threads on these CPUs take to change one word; `work`: steps between two changes.
+/// Mean time that threads on these CPUs take to change one word. `work`: number of steps between two changes.
 fn round(cpus: &[&CpuList], work: u32) -> Option<Duration> {
     let (word, ready) = (AtomicU64::new(0), AtomicUsize::new(0));
     let change = |on: &CpuList| {

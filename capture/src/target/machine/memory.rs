@@ -1,11 +1,11 @@
-//! How much memory a process may still take: limited by the machine, and by the control groups that it is in,
-//! of both versions, from its own group up to the last visible one.
+//! How much memory a process may still take: limited by the machine, and by the process's control groups of both
+//! versions, from its own group up to the last visible one.
 
 use super::cgroup::{self, Version};
 use recording::free_memory;
 use std::path::Path;
 
-/// Limits of this size and more mean no limit.
+/// Limits of at least this size mean that there is no limit, bytes.
 const NO_LIMIT: u64 = 1 << 60;
 
 /// Bytes that a process may still take; `None`: unknown.

@@ -1,4 +1,4 @@
-//! What programs that are not recorded use of the CPUs: a load generator next to a server, a build.
+//! Measures which CPU time programs use that are not recorded: a load generator next to a server, a build.
 
 use super::clock::{monotonic_ns, tick_ns};
 use crate::target::processes::proc_text::Stat;
@@ -6,7 +6,7 @@ use engine::event::{OtherProgram, OtherPrograms};
 use rustc_hash::FxHashMap;
 use std::path::Path;
 
-/// Programs that are kept, those that use most.
+/// Number of programs that are kept: those that use most CPU time.
 const MOST: usize = 8;
 /// Processes looked at: with more, reading them would take tenths of a second.
 const MOST_PROCESSES: usize = 8192;
@@ -15,9 +15,9 @@ const MOST_PROCESSES: usize = 8192;
 #[derive(Debug)]
 pub struct CpuTimes {
     at_ns: u64,
-    /// The same in ticks since boot, the unit of a process's start in /proc.
+    /// The time of the reading in ticks since boot, the unit of a process's start in /proc.
     at_ticks: u64,
-    /// By process: when it began, and its CPU time, both in ticks.
+    /// For each process: its start and its CPU time, both in ticks.
     all: FxHashMap<u32, (u64, u64)>,
 }
 
@@ -29,7 +29,7 @@ impl CpuTimes {
         CpuTimes { at_ns, at_ticks, all }
     }
 
-    /// What others than these processes, this one and its children have used since then.
+    /// CPU time that processes other than these, longpole and its children have used since the reading.
     pub fn used_by_others(&self, recorded: &[u32]) -> OtherPrograms {
         let own = std::process::id();
         let mut programs: FxHashMap<String, OtherProgram> = FxHashMap::default();
@@ -42,7 +42,7 @@ impl CpuTimes {
             let before = match before {
                 Some((_, ticks)) => *ticks,
                 None if stat.start_ticks >= self.at_ticks => 0,
-                // The first look did not reach it: its time until then is not known.
+                // The first reading missed the process, so its CPU time until then is not known.
                 None => continue,
             };
             let ticks = stat.cpu_ticks.saturating_sub(before);
@@ -61,7 +61,7 @@ impl CpuTimes {
     }
 }
 
-/// The time since boot, in ticks: what /proc tells the start of processes in.
+/// Time since boot in ticks, the unit in which /proc gives the start of processes.
 fn ticks_since_boot() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
@@ -69,8 +69,8 @@ fn ticks_since_boot() -> u64 {
     ns / tick_ns().max(1)
 }
 
-/// Number, short name and line of each process but these and the kernel's own threads: what the kernel does for the recorded
-/// program is among their work.
+/// Number, short name and line of each process except these and the kernel's own threads: part of the kernel threads'
+/// work is for the recorded program.
 fn processes(without: &[u32]) -> impl Iterator<Item = (u32, String, Stat)> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -80,7 +80,7 @@ fn processes(without: &[u32]) -> impl Iterator<Item = (u32, String, Stat)> {
         let text = String::from_utf8_lossy(&bytes);
         let stat = Stat::parse(&text).filter(|stat| !stat.is_kernel_thread)?;
         let (name, _) = text.split_once('(')?.1.rsplit_once(')')?;
-        // A process chooses its name.
+        // A process chooses its own name, so control characters are replaced.
         let name = name.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
         Some((pid, name, stat))
     })
@@ -120,7 +120,7 @@ mod tests {
             std::thread::sleep(Duration::from_millis(50));
         }
         let (seen, without, of_parent) = (used(&[]), used(&[busy]), used(&[shell.id()]));
-        // One that the first look has missed, and that began before it.
+        // A process that the first reading has missed, although it began earlier.
         let late = CpuTimes { all: FxHashMap::default(), at_ticks: ticks_since_boot() + 1, ..before };
         let missed = late.used_by_others(&[]).programs.iter().any(|program| program.name == "lp-busy-test");
         let _ = rustix::process::kill_process(

@@ -1,11 +1,11 @@
 //! How long a thread of longpole keeps a CPU that other threads want.
 
-/// The smallest slice that the kernel's scheduler grants, a fraction of its default (3 ms on two
-/// CPUs). A thread with less to do finishes in it; a thread with more lets others run in between
-/// (`/kernel/sched/syscalls.c`, `__setparam_fair`, Linux 6.12).
+/// The smallest slice that the kernel's scheduler grants, a fraction of its default (3 ms on two CPUs). A thread with
+/// less work finishes within the slice; a thread with more work lets others run in between (`/kernel/sched/syscalls.c`,
+/// `__setparam_fair`, Linux 6.12).
 const TURN_NS: u64 = 100_000;
 
-/// The kernel's `sched_attr` in its first version.
+/// The first version of the kernel's `sched_attr`.
 #[repr(C)]
 struct Attributes {
     size: u32,
@@ -22,8 +22,8 @@ struct Attributes {
 const KEEP_POLICY: u64 = 0x08;
 
 /// Gives the calling thread, and threads that it starts later, a short time slice: another thread that wants the CPU
-/// waits for the rest of one slice only. The share of CPU time does not change. Kernels before
-/// 6.12 do not support this and change nothing.
+/// waits at most until the end of that slice. The share of CPU time does not change. Kernels before 6.12 do not support
+/// this and change nothing.
 pub fn take_short_turns() {
     let nice = rustix::process::getpriority_process(None).unwrap_or(0);
     let attributes = Attributes {

@@ -1,8 +1,8 @@
-//! Finds the thread that another thread waits for in the program's own memory, since nothing else can tell it if the wait
-//! began before the recording. The C library keeps the holder of a mutex next to the futex word (glibc, `struct
-//! __pthread_mutex_s`) or in it (musl; priority inheritance, futex(2)). The word that a join waits for holds the
-//! number of the thread that is to end. The memory may hold anything else, so the analysis believes it only if such waits
-//! form a circle.
+//! Finds, in the program's own memory, the thread that another thread waits for. If a wait began before the recording,
+//! nothing else shows that. The C library keeps the holder of a mutex next to the futex word (glibc, `struct
+//! __pthread_mutex_s`) or in it (musl; priority inheritance, futex(2)). The word that a join waits for holds the number
+//! of the thread that is to end. The memory may hold anything else, so the analysis trusts it only if such waits form a
+//! circle.
 
 use super::proc_dir::ProcDir;
 use super::proc_text::status_field;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// Most threads of a process that are examined: a deadlock has a few.
+/// Largest number of threads of a process that are examined: a deadlock has only a few.
 const MOST: usize = 4_096;
 /// `FUTEX_TID_MASK` (include/uapi/linux/futex.h).
 const TID: u32 = 0x3fff_ffff;
@@ -66,7 +66,7 @@ fn holder(bytes: &[u8], operation: u32) -> Option<u32> {
     if word & TID > LOCKED {
         return (operation & PRIVATE == 0 || word & WAITERS != 0).then_some(word & TID);
     }
-    // A mutex of glibc has users while it is held, and its kind is a small number.
+    // A mutex of glibc counts its users while it is held, and its kind is a small number.
     let is_mutex = operation & PRIVATE != 0
         && word == LOCKED
         && at(3).is_some_and(|users| users > 0)
@@ -74,7 +74,7 @@ fn holder(bytes: &[u8], operation: u32) -> Option<u32> {
     at(2).filter(|owner| is_mutex && *owner > 0)
 }
 
-/// The threads of a process by their numbers in its own PID namespace.
+/// The threads of a process, by their numbers in the process's own PID namespace.
 struct Numbers(BTreeMap<u32, u32>);
 
 impl Numbers {
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(holder(&bytes(&[0x8000_1267, 0, 0, 0, 0]), 6 | 128), Some(4711));
         assert_eq!(holder(&bytes(&[4711]), JOIN), Some(4711));
         assert_eq!(holder(&bytes(&[4711, 0, 0, 0, 0]), PRIVATE_WAIT), None, "a counter");
-        // Another lock with three states and data behind its word, and bytes that were cut off.
+        // Bytes of another kind of lock with three states and data behind its word, and bytes that were cut off.
         assert_eq!(holder(&bytes(&[2, 0, 4711, 0, 0]), PRIVATE_WAIT), None);
         assert_eq!(holder(&bytes(&[2, 0, 4711, 1, 0x7f00_0000]), PRIVATE_WAIT), None);
         assert_eq!(holder(&bytes(&[1, 0, 4711, 1, 0]), PRIVATE_WAIT), None);

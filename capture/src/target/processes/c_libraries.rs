@@ -13,9 +13,9 @@ use symbols::Outline;
 /// The kind of a file of a C library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CLibraryKind {
-    /// It has functions of libc.
+    /// A file that has functions of libc.
     Library,
-    /// It loads the other files, and has no functions of libc.
+    /// The file that loads all other files; it has no functions of libc.
     Loader,
     /// A statically linked program.
     Program,
@@ -24,7 +24,7 @@ pub enum CLibraryKind {
 /// A file that belongs to a process's C library.
 #[derive(Debug)]
 pub struct CLibrary {
-    /// The mapped file itself, open.
+    /// The mapped file itself, opened.
     pub file: File,
     /// File name, safe to print.
     pub name: String,
@@ -34,7 +34,7 @@ pub struct CLibrary {
     pub range: Option<(u64, u64)>,
 }
 
-/// The C library's files that a process has mapped, its program included if that is statically linked.
+/// Files of a C library that a process has mapped. The program is one of them if it is statically linked.
 pub fn mapped_c_libraries(process: &Process) -> Vec<CLibrary> {
     let Ok(modules) = mapped(process) else { return Vec::new() };
     let mut libraries: Vec<CLibrary> = modules.iter().filter_map(library).collect();
@@ -47,15 +47,15 @@ pub fn mapped_c_libraries(process: &Process) -> Vec<CLibrary> {
 fn library(module: &Module) -> Option<CLibrary> {
     let kind = c_library_kind(module.name())?;
     let file = open(&module.open_path)?;
-    // If the path leads to another file by now, that one must get no probes.
+    // If the path leads to another file by now, that file must get no probes.
     (file.metadata().ok()?.ino() == module.inode).then_some(())?;
     let start = module.ranges.iter().map(|range| range.start).min()?;
     let end = module.ranges.iter().map(|range| range.end).max()?;
     Some(CLibrary { file, name: module.name().to_owned(), kind, range: Some((start, end)) })
 }
 
-/// Files that the program in `binary` will map when it is started here, before any of its code runs. This is wrong if its
-/// libraries are not in its loader's folder; [`mapped_c_libraries`] shows the truth later.
+/// Files that the program in `binary` will map when it is started here, before any of its code runs. The result is
+/// wrong if the program's libraries are not in its loader's folder; [`mapped_c_libraries`] gives the true files later.
 pub fn c_libraries_to_come(binary: &Path) -> Vec<CLibrary> {
     let Some((_, outline)) = Outline::open(binary) else { return Vec::new() };
     let Some(interpreter) = outline.interpreter else {
@@ -89,14 +89,14 @@ fn name_of(path: &Path) -> String {
     symbols::safe(&path.file_name().unwrap_or_default().to_string_lossy())
 }
 
-/// Whether a file of this name may belong to a C library.
+/// Whether a file with this name may belong to a C library.
 pub fn is_c_library(name: &str) -> bool {
     c_library_kind(name).is_some()
 }
 
-/// The kind of a file of this name, if it may belong to a C library.
+/// The kind of file, judged by its name, if it may belong to a C library.
 pub fn c_library_kind(name: &str) -> Option<CLibraryKind> {
-    // Before 2.34 glibc's files had names with the version, and today's names were links to them.
+    // Before 2.34, glibc's files had the version in their names, and today's names were links to them.
     let versioned = |stem: &str| {
         name.strip_prefix(stem).is_some_and(|rest| rest.starts_with("-2.") && rest.ends_with(".so"))
     };

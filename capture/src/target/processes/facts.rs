@@ -9,14 +9,14 @@ use crate::target::machine::cpus::CpuList;
 use engine::event::{Facts, ProcessFact, ThreadFact};
 use std::collections::BTreeSet;
 
-/// Most rounds of reading the lists of threads and children. They are read again until nothing is new, since new ones may
-/// appear meanwhile. Later ones are in the events, since the capture starts before.
+/// Largest number of times that the lists of threads and children are read. They are read again until nothing is new,
+/// since new threads may appear during the reading. Later threads are in the events, since the capture starts first.
 const MAX_ROUNDS: usize = 16;
 
-/// The process of `asked` (and its existing descendants, if `children`) with all threads as /proc shows them
-/// now; the process asked for comes first. If it has ended since it was opened, or ends meanwhile, it is
-/// reported as it was then, with the threads that could still be read. `Facts::start_ns` stays 0:
-/// only the capture knows from when on events are complete. Must be called after the capture has started, so that no
+/// Facts about the process of `asked` (and its existing descendants, if `children`), with all threads as /proc shows
+/// them now; the process asked for comes first. If it has ended since it was opened, or ends during the reading, it is
+/// reported as it was at that time, with the threads that could still be read. `Facts::start_ns` stays 0: only the
+/// capture knows the time from which events are complete. Must be called after the capture has started, so that no
 /// thread's birth is missed.
 pub fn attach_facts(asked: &Process, children: bool) -> Facts {
     let pid = asked.pid;
@@ -33,7 +33,7 @@ pub fn attach_facts(asked: &Process, children: bool) -> Facts {
             break;
         }
         for child in new {
-            // A child that has ended meanwhile, or that may not be read, is left out.
+            // A child that has ended in the meantime, or that may not be read, is skipped.
             if let Ok(process) = Process::open(child) {
                 add(&mut facts, &process);
             }
@@ -42,7 +42,8 @@ pub fn attach_facts(asked: &Process, children: bool) -> Facts {
     facts
 }
 
-/// These processes and their threads now. A process that has ended is left out; [`Facts::start_ns`] stays 0.
+/// Facts about the present state of these processes and their threads. A process that has ended is skipped;
+/// [`Facts::start_ns`] stays 0.
 pub fn facts_of(pids: &[u32]) -> Facts {
     let mut facts = Facts::default();
     let alive = pids.iter().filter_map(|&pid| Process::open(pid).ok());
@@ -50,13 +51,13 @@ pub fn facts_of(pids: &[u32]) -> Facts {
     facts
 }
 
-/// The living threads of a process, at least one.
+/// The living threads of a process; at least one.
 pub fn threads_of(pid: u32) -> Result<Vec<ThreadFact>, TargetError> {
     let threads = threads(&ProcDir::open(pid)?)?;
     if threads.is_empty() { Err(TargetError::ExitedDuringAttach { pid }) } else { Ok(threads) }
 }
 
-/// The same at the end of a recording, with the threads that each one waits for.
+/// Like [`threads_of`], at the end of a recording: also with the thread that each one waits for.
 pub fn threads_at_end(pid: u32) -> Result<Vec<ThreadFact>, TargetError> {
     let mut threads = threads_of(pid)?;
     super::awaited_thread::add(&ProcDir::open(pid)?, &mut threads);
@@ -98,7 +99,7 @@ fn allowed_cpus(status: &str) -> Vec<u32> {
     list.iter().flat_map(CpuList::iter).filter_map(|cpu| u32::try_from(cpu).ok()).collect()
 }
 
-/// The facts about one thread; `None` if it has ended.
+/// Facts about one thread; `None` if it has ended.
 fn thread(folder: &ProcDir, tid: u32) -> Option<ThreadFact> {
     let read = |name: &str| folder.text(&format!("task/{tid}/{name}")).ok();
     let stat = Stat::parse(&read("stat")?)?;

@@ -1,5 +1,5 @@
-//! The path by which a program was started, if it differs from its file's: `/usr/bin/redis-server` may be a link to
-//! `redis-check-rdb`, and people know the program by the name that they typed.
+//! Finds the path by which a program was started, if it differs from its file's path: `/usr/bin/redis-server` may be a
+//! link to `redis-check-rdb`, and people know a program by the name that they typed.
 
 use super::proc_dir::ProcDir;
 use std::ffi::OsStr;
@@ -22,7 +22,8 @@ const AT_NULL: u64 = 0;
 /// program.
 pub(super) fn path(folder: &ProcDir, executable: &Path) -> Option<String> {
     let comm = folder.text("comm").ok()?;
-    // The kernel calls a program by the first 15 bytes of the name it was started by, unless the program changes that.
+    // The kernel names a program by the first 15 bytes of the name by which it was started, unless the program changes
+    // that name.
     if executable.file_name().is_some_and(|name| name.as_bytes() == comm.trim_end_matches('\n').as_bytes()) {
         return None;
     }
@@ -67,7 +68,7 @@ mod tests {
     use std::os::unix::fs::symlink;
     use std::process::Command;
 
-    /// `redis-server` must not be called `redis-check-rdb`, the file to which it is a link.
+    /// `redis-server` must not be named `redis-check-rdb`, the file to which it is a link.
     #[test]
     fn a_program_is_named_by_the_path_that_started_it() {
         let sleep = ["/usr/bin/sleep", "/bin/sleep"].iter().find(|path| std::path::Path::new(path).is_file());

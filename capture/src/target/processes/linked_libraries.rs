@@ -1,16 +1,17 @@
-//! The libraries that a program's loader will map when it is started here, as far as their places can be known.
+//! Finds the libraries that a program's loader will map when the program is started here, as far as their places can be
+//! known.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use symbols::Outline;
 
-/// Most libraries that are returned.
+/// Largest number of libraries that are returned.
 const MOST: usize = 512;
 /// Folders that most loaders search last. Distributions also have libraries next to the loader.
 const FOLDERS: [&str; 5] = ["/usr/local/lib", "/usr/lib64", "/usr/lib", "/lib64", "/lib"];
 
-/// Libraries that the program links, those that `LD_PRELOAD` names, and then those that these link. A library that
-/// is not found in the folders searched here is left out.
+/// Libraries that the program links and that `LD_PRELOAD` names, followed by the libraries that these link. A library
+/// that is not found in the folders searched here is skipped.
 pub fn linked_libraries(program: &Path) -> Vec<PathBuf> {
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
     linked(program, &variable("LD_LIBRARY_PATH"), &variable("LD_PRELOAD"))

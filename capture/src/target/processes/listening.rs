@@ -5,7 +5,8 @@ use std::{
     io::{Read as _, Seek as _},
 };
 
-/// Most bytes read of a file. Listening sockets come first; a hundred thousand connections after them would be megabytes.
+/// Largest number of bytes read of a file. Listening sockets come first; a hundred thousand connections after them
+/// would be megabytes.
 const MOST_BYTES: u64 = 256 << 10;
 
 /// Ports on which any process in the network namespace of `pid` listens; empty if that cannot be read.

@@ -1,4 +1,4 @@
-//! The executable files that a process has mapped, and a path to open each one by.
+//! Finds the executable files that a process has mapped, and a path by which each one can be opened.
 
 use super::moved_text::{Origin, origin};
 use super::proc_text::MapLine;
@@ -9,24 +9,24 @@ use std::path::{Path, PathBuf};
 use symbols::Outline;
 use symbols::{BuildId, safe};
 
-/// Most executable files examined in one process.
+/// Largest number of executable files examined in one process.
 const MAX_MODULES: usize = 4096;
 
 /// An executable file that a process has mapped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Module {
-    /// Path as the process sees it, safe to print.
+    /// Path of the file as the process sees it, safe to print.
     pub path: String,
-    /// A path that opens the mapped file itself, even if that is deleted, replaced or in a container; empty
-    /// if there is no such path. The path is invalid once the process has ended, so it must be opened soon.
+    /// A path that opens the mapped file, even if the file is deleted, replaced or in a container; empty if there is no
+    /// such path. The path is invalid once the process has ended, so the file must be opened soon.
     pub open_path: PathBuf,
-    /// Device, major and minor number, as the kernel shows it for mappings.
+    /// Major and minor number of the file's device, as the kernel shows it for mappings.
     pub device: (u32, u32),
     /// Inode.
     pub inode: u64,
     /// Address ranges of the file's instructions, in order of address.
     pub ranges: Vec<MappedRange>,
-    /// Whether it is the program itself, not a library.
+    /// Whether the file is the program and not a library.
     pub is_main: bool,
 }
 
@@ -67,7 +67,7 @@ pub fn mapped(process: &Process) -> Result<Vec<Module>, TargetError> {
     Ok(mapped_in(process, &process.folder().text("maps")?))
 }
 
-/// The same for a given text of /proc/PID/maps.
+/// Like [`mapped`], for a given text of /proc/PID/maps.
 fn mapped_in(process: &Process, text: &str) -> Vec<Module> {
     let main_path = std::fs::read_link(process.open_path()).map(|path| safe(&path.to_string_lossy())).ok();
     let main_inode = std::fs::metadata(process.open_path()).map(|metadata| metadata.ino()).ok();
@@ -98,14 +98,16 @@ pub struct Code {
     pub file_offset: u64,
     /// The file's inode; 0: there is no file.
     pub inode: u64,
-    /// Path as the process sees it, or the kernel's name (`[vdso]`), safe to print; empty if there is no name.
+    /// Path of the file as the process sees it, or the kernel's name (`[vdso]`), safe to print; empty if there is no
+    /// name.
     pub path: String,
-    /// A path that opens the file, if it is one; see [`Module::open_path`].
+    /// A path that opens the file, if the code is from a file; see [`Module::open_path`].
     pub open_path: PathBuf,
 }
 
 impl Code {
-    /// Whether the process made the code while it ran: it lies in memory without a file, or in a file that is no binary.
+    /// Whether the process generated the code while it ran: such code lies in memory without a file, or in a file that
+    /// is not a binary.
     pub fn is_made(&self) -> bool {
         let in_memory = ["[anon", "//anon", "/dev/zero", "/SYSV", "[heap]", "[stack"];
         self.path.is_empty()
@@ -113,7 +115,7 @@ impl Code {
             || (self.path.starts_with("/memfd:") && Outline::open(&self.open_path).is_none())
     }
 
-    /// The build-id of the file, if it has one and may be read.
+    /// Build-id of the file, if it has one and may be read.
     pub fn build_id(&self) -> Option<BuildId> {
         if self.open_path.as_os_str().is_empty() {
             return None;
@@ -127,7 +129,7 @@ pub fn code(process: &Process) -> Result<Vec<Code>, TargetError> {
     let text = process.folder().text("maps")?;
     let files = mapped_in(process, &text);
     let lines: Vec<MapLine> = text.lines().filter_map(MapLine::parse).collect();
-    // That page has an address of its own and can only be executed by the kernel.
+    // That page has an address of its own, and only the kernel can execute it.
     let executable = lines.iter().enumerate().filter(|(_, map)| map.executable && map.path != "[vsyscall]");
     let mut all: Vec<Code> = executable
         .take(MAX_MODULES)
@@ -169,8 +171,8 @@ pub fn code(process: &Process) -> Result<Vec<Code>, TargetError> {
     Ok(all)
 }
 
-/// Executable mappings of files, grouped by file, in order of their first address. `open_path` is still the path
-/// as the kernel writes it.
+/// Executable mappings of files, grouped by file, in order of their first address. `open_path` is still the path in the
+/// form in which the kernel writes it.
 pub(in crate::target) fn grouped(maps: &str) -> Vec<Module> {
     let mut modules: Vec<Module> = Vec::new();
     for map in maps.lines().filter_map(MapLine::parse) {

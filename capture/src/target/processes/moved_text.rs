@@ -1,5 +1,6 @@
-//! Programs that copy their instructions to other memory and map that in place of the file, mostly to have huge pages. The
-//! kernel then shows no file for the instructions, but adjacent mappings of the file do, and the bytes agree.
+//! Programs that copy their instructions to other memory and map that memory in place of the file, mostly to have huge
+//! pages. The kernel then shows no file for the instructions, but adjacent mappings of the file do, and the bytes
+//! agree.
 
 use super::proc_text::MapLine;
 use super::process::Process;
@@ -8,7 +9,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 use symbols::Outline;
 
-/// Most adjacent mappings without a file that are skipped.
+/// Largest number of adjacent mappings without a file that are skipped.
 const MOST_PIECES: usize = 16;
 /// Bytes compared at each place, and number of places.
 const COMPARED: usize = 64;
@@ -18,7 +19,7 @@ const PLACES: u64 = 5;
 pub(super) struct Origin<'a> {
     /// A mapping of the file.
     pub of: MapLine<'a>,
-    /// A path that opens it.
+    /// A path that opens the file.
     pub open_path: PathBuf,
     /// Offset in the file of the memory's first byte.
     pub file_offset: u64,
@@ -47,7 +48,7 @@ fn before<'a>(all: &[MapLine<'a>], index: usize) -> Option<MapLine<'a>> {
     neighbour(lines, all.get(index)?.start, |line| (line.end, line.start))
 }
 
-/// The same for a mapping of a file that follows.
+/// The mapping of a file that begins where this mapping ends; mappings without a file may lie between them.
 fn after<'a>(all: &[MapLine<'a>], index: usize) -> Option<MapLine<'a>> {
     neighbour(all.iter().skip(index + 1), all.get(index)?.end, |line| (line.start, line.end))
 }

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-/// Processes with this name, in order of PIDs, without longpole itself. The name is the kernel's name of the process (cut
-/// to 15 characters), or the last part of the path with which it was started.
+/// Processes with this name, in order of PIDs, without longpole itself. The name may be the kernel's name of the
+/// process (cut to 15 characters), or the last part of the path with which it was started.
 pub fn named(name: &str) -> Vec<u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten();
     let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());

@@ -2,10 +2,10 @@
 
 use super::proc_text::status_field;
 
-/// Most processes that are examined, since this is only for a hint.
+/// Largest number of processes that are examined, since the result is only a hint.
 const MOST: usize = 100_000;
 
-/// Host PIDs of processes that have this number in a PID namespace of their own, in order.
+/// Host PIDs of processes that have this number in a PID namespace of their own, ascending.
 pub fn with_inner_pid(inner: u32) -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().take(MOST);
     let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
@@ -19,7 +19,7 @@ pub fn with_inner_pid(inner: u32) -> Vec<u32> {
     found
 }
 
-/// A process's number in its own PID namespace, if that is not ours.
+/// The number of a process in its own PID namespace, if that is not longpole's namespace.
 fn inner_pid(status: &str) -> Option<u32> {
     let ids = status_field(status, "NSpid")?.split_ascii_whitespace().skip(1);
     ids.last()?.parse().ok()

@@ -1,5 +1,5 @@
-//! A process's folder in /proc, held open: everything read through it belongs to exactly this process, even
-//! if another process gets its PID meanwhile.
+//! A process's folder in /proc, held open: everything read through it belongs to exactly this process, even if another
+//! process gets its PID later.
 
 use crate::rights::{CAP_SYS_PTRACE, Rights};
 use crate::target::error::TargetError;
@@ -22,7 +22,7 @@ pub struct ProcDir {
 }
 
 impl ProcDir {
-    /// Opens it, and distinguishes a missing process from a hidden one (`hidepid`).
+    /// Opens the folder, and distinguishes a missing process from a hidden one (`hidepid`).
     pub fn open(pid: u32) -> Result<ProcDir, TargetError> {
         let path = format!("/proc/{pid}");
         let opened = File::options().read(true).custom_flags(libc::O_PATH | libc::O_DIRECTORY).open(&path);
@@ -59,7 +59,7 @@ impl ProcDir {
         std::fs::read_link(self.path(name)).map_err(|error| self.error(name, &error))
     }
 
-    /// The entries of a folder whose names are numbers, such as the threads in `task`; ascending.
+    /// The entries of a folder whose names are numbers, such as the threads in `task`, ascending.
     pub fn numbers(&self, name: &str) -> Result<Vec<u32>, TargetError> {
         let entries = std::fs::read_dir(self.path(name)).map_err(|error| self.error(name, &error))?;
         let mut numbers: Vec<u32> =
@@ -68,7 +68,7 @@ impl ProcDir {
         Ok(numbers)
     }
 
-    /// The error for the whole process if one of its files cannot be read.
+    /// The error for the process if one of its files cannot be read.
     fn error(&self, name: &str, error: &io::Error) -> TargetError {
         let pid = self.pid;
         match error.raw_os_error() {
@@ -83,7 +83,7 @@ fn refused(pid: u32, what: String) -> TargetError {
     TargetError::NoPermission { pid, what, why: Rights::read().refusal(&[CAP_SYS_PTRACE]) }
 }
 
-/// Whether there is such a process, even if /proc hides it.
+/// Whether a process with this number exists, even if /proc hides it.
 fn exists(pid: u32) -> bool {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     pid.is_some_and(|pid| matches!(test_kill_process(pid), Ok(()) | Err(Errno::PERM)))

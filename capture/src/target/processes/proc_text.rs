@@ -12,13 +12,13 @@ pub struct Stat {
     pub state: u8,
     /// Parent process.
     pub parent: u32,
-    /// Whether it is a kernel thread.
+    /// Whether the process is a kernel thread.
     pub is_kernel_thread: bool,
     /// Start, in clock ticks since boot.
     pub start_ticks: u64,
     /// Nice value.
     pub nice: Option<i8>,
-    /// CPU time of all its threads, in clock ticks.
+    /// CPU time of all threads of the process, in clock ticks.
     pub cpu_ticks: u64,
 }
 
@@ -39,7 +39,7 @@ impl Stat {
         })
     }
 
-    /// Whether it has ended, though it is still listed.
+    /// Whether the process has ended, although it is still listed.
     pub fn is_dead(&self) -> bool {
         matches!(self.state, b'Z' | b'X' | b'x')
     }
@@ -65,14 +65,14 @@ pub fn cpu_time_ns(schedstat: &str) -> Option<u64> {
     schedstat.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// One line of /proc/PID/maps.
+/// One line of /proc/PID/maps, which describes a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MapLine<'a> {
     /// First address.
     pub start: u64,
     /// Address after the last.
     pub end: u64,
-    /// Whether it may be executed.
+    /// Whether the memory may be executed.
     pub executable: bool,
     /// Offset in the file at which the mapping begins.
     pub file_offset: u64,
@@ -80,7 +80,7 @@ pub struct MapLine<'a> {
     pub device: (u32, u32),
     /// Inode; 0 if no file is mapped.
     pub inode: u64,
-    /// Path, as the kernel writes it (newlines as `\012`).
+    /// Path of the file, in the form in which the kernel writes it (newlines as `\012`).
     pub path: &'a str,
 }
 

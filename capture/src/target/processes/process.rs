@@ -1,4 +1,4 @@
-//! One process: its program, its PIDs, and who traces it.
+//! Facts about one process: its program, its PIDs, and its tracer.
 
 use super::proc_dir::ProcDir;
 use super::proc_text::{Stat, status_field};
@@ -14,14 +14,14 @@ use symbols::{safe_path, safe_within};
 pub struct Process {
     /// Host process id.
     pub pid: u32,
-    /// Its PID in each PID namespace, ours first, its own last.
+    /// PID of the process in each PID namespace: longpole's namespace first, the process's own last.
     pub namespace_pids: Vec<u32>,
     /// Short name, safe to print.
     pub comm: String,
-    /// Path of its program as the process sees it, safe to print: the path by which it was started, which may be a link.
+    /// Path of the process's program as the process sees it, safe to print: the path by which it was started, which may
+    /// be a link.
     pub executable: String,
-    /// The process that traces its first thread, such as a debugger: PID and short name, safe
-    /// to print.
+    /// The process that traces the first thread, such as a debugger: PID and short name, safe to print.
     pub tracer: Option<(u32, String)>,
     folder: ProcDir,
     first_thread: u32,
@@ -29,7 +29,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Reads facts about a process; the error tells why it cannot be watched.
+    /// Reads facts about a process. The error says why the process cannot be recorded.
     pub fn open(pid: u32) -> Result<Process, TargetError> {
         if pid == std::process::id() {
             return Err(TargetError::OwnProcess { pid });
@@ -49,7 +49,7 @@ impl Process {
             let text = folder.text(&format!("task/{tid}/stat")).unwrap_or_default();
             Stat::parse(&text).is_some_and(|stat| !stat.is_dead())
         };
-        // Only called if needed: there may be thousands of threads, and little time.
+        // This is called only if needed: there may be thousands of threads, and little time.
         let others = || folder.numbers("task").unwrap_or_default().into_iter().filter(is_alive);
         let Some(first_thread) = foremost(pid, !stat.is_dead(), others) else {
             return Err(TargetError::Zombie { pid });
@@ -75,8 +75,8 @@ impl Process {
         })
     }
 
-    /// A path that opens its program's file itself, even if that is deleted, replaced or in a container. It is invalid once the
-    /// process has ended.
+    /// A path that opens the file of the process's program, even if the file is deleted, replaced or in a container.
+    /// The path is invalid once the process has ended.
     pub fn open_path(&self) -> PathBuf {
         match self.first_thread == self.pid {
             true => PathBuf::from(format!("/proc/{}/exe", self.pid)),
@@ -85,17 +85,18 @@ impl Process {
         }
     }
 
-    /// File name of its program, for messages.
+    /// File name of the process's program, for messages.
     pub fn program_name(&self) -> &str {
         self.executable.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(&self.comm)
     }
 
-    /// When it started, in the kernel's ticks since boot; distinguishes it from a later process with the same PID.
+    /// Start of the process, in the kernel's ticks since boot. It distinguishes the process from a later one with the
+    /// same PID.
     pub fn start_ticks(&self) -> Option<u64> {
         Stat::parse(&self.folder.text("stat").ok()?).map(|stat| stat.start_ticks)
     }
 
-    /// When it started, by the wall clock, to a second or two.
+    /// Start of the process by the wall clock, accurate to one or two seconds.
     pub fn began(&self) -> Option<SystemTime> {
         let text = std::fs::read_to_string("/proc/stat").ok()?;
         let boot = text.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()?;
@@ -103,7 +104,7 @@ impl Process {
         SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(boot))?.checked_add(since_boot)
     }
 
-    /// Whether this and `other` are the same process, and not two that had the same PID one after the other.
+    /// Whether both values are the same process, and not two that had the same PID one after the other.
     pub fn is_same(&self, other: &Process) -> bool {
         self.pid == other.pid && self.began_ticks == other.began_ticks
     }

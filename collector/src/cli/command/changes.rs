@@ -7,18 +7,18 @@ use engine::predict::{Model, Timing};
 use engine::program::{FunctionRef, ObjectId, Program, is_start_up};
 use engine::report::{Cpus, Report};
 
-/// Most functions and locks.
+/// Largest number of functions and locks with changes.
 const MOST: usize = 20;
 /// Prefers this many sliders with fewer steps to fewer sliders with more steps.
 const FEW: usize = 3;
-/// Most operations simulated for all curves together: a large program has fewer curves, with fewer steps.
+/// Largest number of operations simulated for all curves together: a large program has fewer curves, with fewer steps.
 const OPERATIONS: usize = 200_000_000;
 
 /// The steps of a slider.
 struct Steps {
     /// Parts of a function that remain.
     factors: &'static [f64],
-    /// Numbers of locks in place of one.
+    /// Numbers of locks into which one lock is split.
     parts: &'static [u32],
 }
 

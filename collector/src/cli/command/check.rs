@@ -16,7 +16,7 @@ use std::path::Path;
 /// A rules file larger than this is refused.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// Reads an input, compares rules with its report, shows the outcome: exit code 3 if a rule is broken.
+/// Reads an input, checks rules against its report, and shows the outcome. Exit code 3 if a rule is broken.
 pub fn run(args: &CheckArguments) -> Result<crate::exit::Outcome, UserError> {
     let files = [&args.junit, &args.markdown].into_iter().flatten();
     if files.filter(|file| is_dash(file)).count() + usize::from(args.json) > 1 {

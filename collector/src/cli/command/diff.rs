@@ -11,7 +11,7 @@ use engine::attribution::attributed_to_users;
 use engine::compare::{BeforeAfter, Comparison, compare};
 use std::collections::BTreeSet;
 
-/// Reads and compares both inputs, shows the changes: exit code 3 if something grew by more than allowed.
+/// Reads and compares both inputs, and shows the changes. Exit code 3 if something grew by more than the threshold.
 pub fn run(args: &DiffArguments) -> Result<Outcome, UserError> {
     let [first, second] =
         [&args.before, &args.after].map(|file| InputPlan::of(Some(file.clone()), args.between.into()));
@@ -25,7 +25,7 @@ pub fn run(args: &DiffArguments) -> Result<Outcome, UserError> {
     };
     let named = args.fail_on.iter().map(named).collect::<Result<Vec<_>, _>>()?;
     let model = super::model(args.scheduling.model);
-    // Standard functions count for their callers, as in `report`; a function that a threshold names counts for itself.
+    // As in `report`, standard functions count for their callers; a function that a threshold names counts for itself.
     let users = [&before, &after].map(|program| attributed_to_users(program.clone()));
     let comparison = compare(&users[0], &users[1], &args.cpus, &model).map_err(super::invalid)?;
     let functions = before.functions.iter().chain(&after.functions);

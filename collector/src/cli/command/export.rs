@@ -16,7 +16,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// Most bytes of a trace as JSON, unless all is asked for: 30 MB, which browsers open.
+/// Largest size of a trace as JSON, bytes, unless all is asked for: browsers can open 30 MB.
 const MOST_BYTES: u64 = 30_000_000;
 
 /// Reads an input and writes it in another format.
@@ -117,7 +117,7 @@ fn formatted(
     Ok(())
 }
 
-/// Where a recording comes from.
+/// Facts about a recording's origin.
 pub(super) fn about(input: &InputPlan, meta: Option<&Meta>) -> About {
     let name = match &input.source {
         Source::File(path) => path.file_name().map(|name| name.to_string_lossy().into_owned()),

@@ -34,7 +34,7 @@ use engine::program::{Program, ProgramError, Samples};
 use engine::report::{Builder, Cpus, Detail, Report};
 use progress::Progress;
 
-/// Most functions whose removal `slack` and `paths` also simulate: one run each.
+/// Number of functions whose removal `slack` and `paths` also simulate, with one run each.
 const SIMULATED: usize = 10;
 
 /// The error for a program that cannot be scheduled.
@@ -47,7 +47,7 @@ fn model(scheduler: Option<Scheduler>) -> Model {
     Model { scheduler, ..Model::default() }
 }
 
-/// As [`engine::report::report_by`]; each core of this machine takes the next CPU counts.
+/// Like [`engine::report::report_by`], but computed on all cores: each core takes the next CPU counts.
 fn report_on_all_cores(
     program: &Program,
     cpus: &[Cpus],
@@ -64,7 +64,7 @@ fn report_on_all_cores(
     }
 }
 
-/// As [`engine::limit::limits`]; each core of this machine takes the next question.
+/// Like [`engine::limit::limits`], but computed on all cores: each core takes the next question.
 fn limits_on_all_cores(program: &Program, cpus: &[Cpus], model: &Model) -> Limits {
     let Ok(search) = Search::new(program, cpus, model) else { return Limits::default() };
     let found = on_all_cores(search.counts(), |cpus| search.at(*cpus));
@@ -88,7 +88,7 @@ fn frame(input: &InputPlan, program: &Program, cpus: &[Cpus], model: &Model) -> 
     framed(input, program, limit_on_all_cores(program, cpus, model))
 }
 
-/// The same for limits that are known.
+/// The frame of an answer, for limits that were already computed.
 fn framed(input: &InputPlan, program: &Program, limits: Limits) -> Frame {
     Frame { doubts: limits.doubts(program.overhead), limits, file: file_name(input) }
 }
@@ -98,7 +98,7 @@ fn usual_cpus() -> Vec<Cpus> {
     Cpus::count(16).into_iter().collect()
 }
 
-/// The file as the user gave it; empty for the newest one, which other commands read by default, too.
+/// The file as the user gave it; empty for the newest one, which other commands also read by default.
 fn file_name(input: &InputPlan) -> String {
     match &input.source {
         Source::Stdin => "-".to_owned(),
@@ -107,12 +107,12 @@ fn file_name(input: &InputPlan) -> String {
     }
 }
 
-/// As [`cores::on_all_cores`], with the progress on standard error.
+/// Like [`cores::on_all_cores`], but shows the progress on standard error.
 fn on_all_cores<T: Sync, A: Send>(things: &[T], work: impl Fn(&T) -> A + Sync) -> Vec<A> {
     simulated(things, "schedules", work)
 }
 
-/// The same; `what`: plural name of the things.
+/// Like [`on_all_cores`]; `what` is the plural name of the things for the progress line.
 fn simulated<T: Sync, A: Send>(things: &[T], what: &'static str, work: impl Fn(&T) -> A + Sync) -> Vec<A> {
     let progress = Progress::new(things.len(), what);
     cores::on_all_cores(things, |thing| {
@@ -122,12 +122,12 @@ fn simulated<T: Sync, A: Send>(things: &[T], what: &'static str, work: impl Fn(&
     })
 }
 
-/// A program whose single operations are examined or changed: samples are turned into calls, or left out. And the program
-/// itself, whose samples show what limits.
+/// A program whose single operations are examined or changed: its samples are turned into calls, or dropped. The
+/// program itself is kept as well, since its samples show what limits.
 struct Studied {
     program: Program,
     own: Program,
-    /// Which functions change together with which.
+    /// Which functions are changed together with a function.
     owners: Owners,
 }
 

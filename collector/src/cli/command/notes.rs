@@ -9,7 +9,7 @@ use crate::present::text::notes;
 use engine::attribution::Grouping;
 use engine::report::{Cpus, Detail};
 
-/// Shows all notes on a recording, those that can change the answer first.
+/// Shows all notes on a recording. Notes that can change the answer come first.
 pub fn run(args: &NotesArguments) -> Result<Outcome, UserError> {
     let program = Input::open(&args.input.plan())?.into_program();
     let cpus: Vec<Cpus> =

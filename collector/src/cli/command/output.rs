@@ -1,4 +1,4 @@
-//! How commands write to standard output.
+//! Writes the output of commands to standard output.
 
 use crate::exit::UserError;
 use capture::target::launching::signals;
@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 pub fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), UserError> {
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
     let result = write(&mut out).and_then(|()| out.flush());
-    // The buffer must not write the rest again when it is dropped.
+    // When the buffer is dropped, it must not write the remaining bytes again.
     let _ = out.into_parts();
     match result {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(UserError::runtime(
@@ -21,7 +21,7 @@ pub fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result
     }
 }
 
-/// The same for text that a person reads: on a terminal, a pager (`PAGER`, else less) shows long texts, as in git.
+/// Writes text that a person reads: on a terminal, long texts are shown by a pager (`PAGER`, else less), as git does.
 pub fn to_reader(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), UserError> {
     let pager = pager(io::stdout().is_terminal(), std::env::var_os("PAGER"), std::env::var_os("TERM"));
     let Some(mut command) = pager else { return to_stdout(write) };

@@ -10,9 +10,9 @@ use engine::graph::{ActivityGraph, NearPaths, PathsWanted, VertexTimes, path_row
 use engine::predict::Model;
 use engine::program::{Program, is_start_up};
 
-/// Most paths listed by default.
+/// Number of paths listed by default.
 const PATHS: usize = 100;
-/// Most paths listed by default with --within.
+/// Largest number of paths listed by default with --within.
 const PATHS_WITHIN: usize = 10_000;
 
 /// Reads an input, shows its longest paths. A deadlock is a finding, not an error; there may be fewer paths than asked for.
@@ -54,7 +54,7 @@ pub fn run(args: &PathsArguments) -> Result<Outcome, UserError> {
     Ok(Outcome::Done)
 }
 
-/// Shows one path, and the next one for each line of standard input. A path is found when it is asked for, none twice.
+/// Shows one path, and the next one for each line of standard input. Each path is computed when it is asked for.
 fn one_by_one(program: &Program, model: &Model) -> Result<Outcome, UserError> {
     let graph = ActivityGraph::on(program, model).map_err(super::invalid)?;
     let timing = VertexTimes::of(&graph);

@@ -14,7 +14,7 @@ use symbols::{NameMatch, listed, match_name};
 /// The requests of a recording.
 #[derive(Debug)]
 pub(super) struct Asked {
-    /// What happened.
+    /// The timeline of the recording.
     pub(super) timeline: Timeline,
     /// The program, for names.
     pub(super) program: Program,

@@ -30,7 +30,7 @@ pub fn run(args: PredictArguments) -> Result<Outcome, UserError> {
         seed: args.seed,
         runs: args.runs,
     };
-    // Times of several recordings are comparable only if each is analysed as a whole.
+    // Times of several recordings can only be compared if each recording is analysed completely.
     let whole = args.part.whole || args.files.len() > 1;
     let plan = |file| InputPlan::of(file, RecordingPart { whole, ..args.part.into() });
     let mut inputs: Vec<InputPlan> = args.files.into_iter().map(|file| plan(Some(file))).collect();
@@ -44,7 +44,7 @@ pub fn run(args: PredictArguments) -> Result<Outcome, UserError> {
         predictions.push(prediction(&program, &args.cpus, &model)?);
         frame.get_or_insert_with(|| super::frame(input, &program, &args.cpus, &model));
     }
-    // `inputs` is not empty, so both are there.
+    // `inputs` is not empty, so both values exist.
     let (Some(mut prediction), Some(frame)) = (combine(predictions), frame) else { return Ok(Outcome::Done) };
     if args.json {
         prediction.findings.extend(frame.doubts);

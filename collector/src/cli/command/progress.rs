@@ -23,7 +23,7 @@ pub(super) struct Progress {
     seen: Mutex<Seen>,
 }
 
-/// When steps were done, and whether a line was written.
+/// When steps were finished, and whether a progress line was written.
 #[derive(Default)]
 struct Seen {
     done: Vec<Duration>,
@@ -42,7 +42,7 @@ impl Progress {
         }
     }
 
-    /// Notes that one more step is done.
+    /// Notes that one more step is finished.
     pub(super) fn step(&self) {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.done.push(self.began.elapsed());
@@ -77,11 +77,11 @@ fn left(done: &[Duration], all: usize, cores: usize) -> Option<Duration> {
     let first = cores.clamp(1, all.max(1));
     let since = done.len().checked_sub(first).filter(|since| *since >= first.max(4))?;
     let steps = all.saturating_sub(done.len());
-    // A rate of few steps says nothing about many.
+    // The first few steps do not show the rate of later ones.
     if done.len() < all / 8 || steps <= 2 * first {
         return None;
     }
-    // Mean length of the last steps, in whole rounds: cores finish at about the same time.
+    // Mean length of the last steps, in complete rounds of all cores: the cores finish at about the same time.
     let step = |count: usize| {
         let count = count.next_multiple_of(first);
         let (last, before) = (done.last()?, done.get(done.len().checked_sub(count + 1)?)?);
@@ -94,7 +94,7 @@ fn left(done: &[Duration], all: usize, cores: usize) -> Option<Duration> {
     })
 }
 
-/// `simulating: 6 of 8, about 2 s left`; `None` if the work is over soon.
+/// A progress line such as `simulating: 6 of 8, about 2 s left`; `None` if the work is over soon.
 fn text(done: &[Duration], all: usize, left: Option<Duration>) -> Option<String> {
     let took = done.last().copied().unwrap_or_default();
     if done.len() >= all || took + left.unwrap_or_default() < PATIENCE {
@@ -104,7 +104,7 @@ fn text(done: &[Duration], all: usize, left: Option<Duration>) -> Option<String>
     Some(format!("simulating: {} of {all}{}", done.len(), left.unwrap_or_default()))
 }
 
-/// `simulating changes: 12 of 41, about 12 s left`; `None` if the work is over soon.
+/// A progress line such as `simulating changes: 12 of 41, about 12 s left`; `None` if the work is over soon.
 fn line(done: usize, all: usize, what: &str, left: Option<Duration>) -> Option<String> {
     let left = left.filter(|left| *left >= LONG)?;
     Some(format!("simulating {what}: {done} of {all}, about {:.0} s left", left.as_secs_f64().ceil()))
@@ -114,7 +114,7 @@ fn line(done: usize, all: usize, what: &str, left: Option<Duration>) -> Option<S
 mod tests {
     use super::*;
 
-    /// When steps of these lengths (ms) are done, if each core takes the next one.
+    /// Times at which steps of these lengths (ms) are finished, if each core takes the next step.
     fn done(steps: &[u64], cores: usize) -> Vec<Duration> {
         let mut free = vec![0; cores];
         let mut done = Vec::new();
@@ -134,7 +134,7 @@ mod tests {
         let at = |count: usize| {
             let left = left(&done[..count], steps.len(), cores)?;
             let takes = end - done[count - 1];
-            // The text shows whole seconds, so shorter times do not count.
+            // The text shows integer seconds, so shorter times do not count.
             (takes >= PATIENCE).then(|| left.as_secs_f64() / takes.as_secs_f64())
         };
         (1..steps.len()).filter_map(at).collect()

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use symbols::symbolize::{self, Client, Settings, code_of, symbolize};
 use symbols::{Parsers, safe};
 
-/// Finds names for unnamed code of a session, and stores them in it. A second run finds nothing to do.
+/// Finds names for unnamed code of a session file, and stores them in the file. A second run finds nothing to do.
 pub fn run(args: &SymbolizeArguments) -> Result<Outcome, UserError> {
     let name = args.file.display();
     let Input::Session(read) = Input::open(&InputPlan::whole(args.file.clone()))? else {
@@ -77,12 +77,12 @@ pub fn run(args: &SymbolizeArguments) -> Result<Outcome, UserError> {
     Ok(Outcome::Done)
 }
 
-/// Adds better names to a recording in memory, if the user names a place to look for them.
+/// Adds better names to a recording in memory, if the user gives a place to look for symbols.
 pub fn in_memory(recording: &mut Recording, sources: &SymbolSources) -> Result<(), UserError> {
     recording.facts.spin.extend_from_slice(&sources.spin);
     let code = code_of(recording, &Parsers::of_longpole(), &sources.symbol_dir, sources.is_given());
     if !code.is_empty() {
-        // Later facts override earlier ones.
+        // Later facts replace earlier ones.
         recording.facts.code.extend(code);
     }
     if !sources.is_given() {

@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// Most paths in the table, as in `longpole paths`.
+/// Largest number of paths in the table, as in `longpole paths`.
 const PATHS: usize = 100;
 
 /// Reads an input, analyses it, writes the page, opens it in a browser.
@@ -80,7 +80,7 @@ fn document<'a>(
         (prediction, stacks)
     };
     let timing = Timing::new(expanded, machine).map_err(super::invalid)?;
-    // Standard functions count for their callers, as in `slack` and `paths`.
+    // As in `slack` and `paths`, standard functions count for their callers.
     let users = with_sampled_calls(attributed_to_users(parts.program.clone()));
     let owners = Owners::of(&parts.program);
     let ((limits, graph), simulated) = cores::both(
@@ -113,9 +113,9 @@ fn document<'a>(
     })
 }
 
-/// Larger tables are left out: they are of no use in a page.
+/// Largest size of a table, bytes. Larger tables are omitted, since they are of no use in a page.
 const MOST_BYTES: usize = 16 << 20;
-/// Most rows of each table in a report that is larger.
+/// Largest number of rows of each table in a larger report.
 const MOST_ROWS: usize = 1_000;
 
 /// Tables whose computation cannot be divided among cores.
@@ -222,12 +222,12 @@ fn prediction_table(mut prediction: Prediction, limits: &Limits) -> Result<Box<R
     raw(|out| json::predict::write(&prediction, &limits, out))
 }
 
-/// Stands for a table that is left out.
+/// Replaces a table that is omitted.
 fn left_out() -> Box<RawValue> {
     RawValue::NULL.to_owned()
 }
 
-/// As [`raw`], but a table that is too large is left out.
+/// Like [`raw`], but omits a table that is too large.
 fn small(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Result<Box<RawValue>, UserError> {
     let table = raw(write)?;
     Ok(if table.get().len() > MOST_BYTES { left_out() } else { table })

@@ -154,7 +154,7 @@ fn other_threads(
     to_reader(|out| show::text(&result, &words, &frame, &Limits::default(), &style, out))
 }
 
-/// As [`engine::what_if::rank`]; each core of this machine takes the next change.
+/// Like [`engine::what_if::rank`], but computed on all cores: each core takes the next change.
 fn ranked(studied: &Studied, cpus: &[Cpus], model: &Model, most: usize) -> Result<Vec<Ranking>, UserError> {
     let changed = studied.changed();
     let ranker = Ranker::new(&studied.program, (&changed, &studied.owners), cpus, model, most)
@@ -163,7 +163,8 @@ fn ranked(studied: &Studied, cpus: &[Cpus], model: &Model, most: usize) -> Resul
     Ok(ranker.conclude(times))
 }
 
-/// The changes, and their text, in which a single function has its own name: `parse at 80 %, split cache in 4 and free I/O`.
+/// The changes, and their text, such as `parse at 80 %, split cache in 4 and free I/O`. A function that changes alone
+/// has its own name in the text.
 fn edits(studied: &Studied, changes: &Changes, model: &Model) -> Result<(Vec<Edit>, String), UserError> {
     let program = &studied.program;
     let (mut edits, mut texts) = (Vec::new(), Vec::new());
@@ -184,7 +185,7 @@ fn edits(studied: &Studied, changes: &Changes, model: &Model) -> Result<(Vec<Edi
             "give the name of one",
         )),
     };
-    // Standard functions that count for a function are scaled with it, as in FIX, unless the user scales them by name.
+    // As in FIX, standard functions that count for a function are scaled with it, unless the user scales them by name.
     let owners = Owners::of(&studied.own);
     let named: Vec<(&str, f64, Vec<FunctionRef>)> = changes
         .scale

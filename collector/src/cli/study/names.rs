@@ -6,7 +6,7 @@ use engine::program::{FunctionRef, ObjectId, Program, bare_name};
 use std::collections::BTreeSet;
 use symbols::{NameMatch, listed, match_name};
 
-/// Most names suggested.
+/// Largest number of names that are suggested.
 const SUGGESTED: usize = 3;
 
 /// The functions that a user means: those with this name, those whose name begins with it or has it as the best known part
@@ -22,7 +22,7 @@ pub fn functions(program: &Program, name: &str) -> Result<Vec<FunctionRef>, User
     }
 }
 
-/// Names of the functions that a user means, of both programs.
+/// Names of the functions that a user means by `name`, in both programs together.
 pub fn functions_of_both(programs: [&Program; 2], name: &str) -> Result<BTreeSet<String>, UserError> {
     let names: BTreeSet<&str> = programs
         .iter()
@@ -40,7 +40,7 @@ pub fn functions_of_both(programs: [&Program; 2], name: &str) -> Result<BTreeSet
     }
 }
 
-/// The names at these places of a list.
+/// The names at these places of the list.
 fn at<'n>(names: impl Iterator<Item = &'n str>, places: &[usize]) -> Vec<&'n str> {
     let all: Vec<&str> = names.collect();
     places.iter().filter_map(|&place| all.get(place).copied()).collect()
@@ -65,7 +65,7 @@ pub fn lock(program: &Program, name: &str) -> Result<ObjectId, UserError> {
     object(program, name, ("lock", "`longpole report FILE --by lock` lists the locks"), &program.is_lock())
 }
 
-/// The same for a semaphore whose initial number of permits is known.
+/// Like [`lock`], for a semaphore whose initial number of permits is known.
 pub fn semaphore(program: &Program, name: &str) -> Result<ObjectId, UserError> {
     let has_permits: Vec<bool> =
         (0..program.objects.len() as u32).map(|number| permits(program, ObjectId(number)) > 0).collect();
@@ -73,7 +73,8 @@ pub fn semaphore(program: &Program, name: &str) -> Result<ObjectId, UserError> {
     object(program, name, ("semaphore", otherwise), &has_permits)
 }
 
-/// One of the objects for which `is_one` is set; the words name the kind, and what to do if there is none.
+/// One of the objects for which `is_one` holds. `words` name the kind of object, and what the user can do if there is
+/// none.
 fn object(
     program: &Program,
     name: &str,
@@ -94,7 +95,7 @@ fn object(
             let mut found: Vec<&(&str, ObjectId)> =
                 places.iter().filter_map(|&place| locks.get(place)).collect();
             if let [(one, _)] = found[..] {
-                // Objects that lived at the same place later have its name and a number.
+                // Objects that lived at the same place later have the same name, followed by a number.
                 found.extend(locks.iter().filter(|(other, _)| {
                     other.strip_prefix(one).is_some_and(|number| number.starts_with(" #"))
                 }));
@@ -124,7 +125,7 @@ fn unknown<'n>(what: &str, name: &str, names: impl Iterator<Item = &'n str>, oth
     UserError::usage(format!("there is no {what} '{name}' in this recording"), hint)
 }
 
-/// The names that are most similar to this one; empty if none is.
+/// The names that are most similar to `name`; empty if none is similar.
 fn nearest<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> Vec<&'n str> {
     let wanted = name.to_lowercase();
     let mut near: Vec<(usize, &str)> = names
@@ -215,7 +216,8 @@ mod tests {
         assert_eq!(lock(&program, "cahce").expect_err("none").hint, "did you mean mutex cache?");
     }
 
-    /// Otherwise `--split-lock cache=4` splits the first lock at a place, which no thread may wait for, and gains 0 %.
+    /// With several locks of one name, `--split-lock cache=4` must not split the first one, for which perhaps no thread
+    /// waits.
     #[test]
     fn locks_with_the_same_name_are_told_apart_by_their_number() {
         let text = r#"{"format":"longpole-program","version":1,"threads":[{"name":"T","ops":[["lock","mutex m"],

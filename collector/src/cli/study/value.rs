@@ -1,4 +1,4 @@
-//! Values of these commands' options.
+//! Values of the options of commands that change or study a program.
 
 use crate::cli::value::{count, cpu_list, share};
 use crate::exit::UserError;
@@ -16,9 +16,9 @@ pub struct Threads {
 /// A wanted number of threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Count {
-    /// In all.
+    /// Total number of threads.
     All(usize),
-    /// In addition to the present ones.
+    /// Number of threads in addition to the present ones.
     More(usize),
 }
 
@@ -64,7 +64,7 @@ pub fn part(text: &str) -> Result<f64, UserError> {
 
 /// `parse=0.8`
 pub fn scale(text: &str) -> Result<(String, f64), UserError> {
-    /// With a larger factor it would not be the same program any more, and times would overflow.
+    /// Largest factor: with a larger one the program would not be the same any more, and times would overflow.
     const MOST: f64 = 1e6;
     let (name, factor) = named(text, "parse=0.8")?;
     match factor.trim().parse::<f64>() {

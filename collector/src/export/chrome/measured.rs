@@ -13,7 +13,8 @@ use std::io;
 /// Tracks of states have numbers from here on: no thread has such an id.
 const STATES: u64 = 1 << 32;
 
-/// Writes it in at most `most` bytes. Returns the quantum, nanoseconds: shorter items are joined or left out.
+/// Writes the measured run in at most `most` bytes. Returns the quantum, nanoseconds: shorter items are joined or
+/// omitted.
 pub fn write(measured: &Measured<'_>, most: Option<u64>, trace: &mut Trace<'_>) -> io::Result<u64> {
     let write =
         |quantum, trace: &mut Trace<'_>| Writer { measured, quantum, arrows: Vec::new(), trace }.all();
@@ -65,7 +66,7 @@ impl Writer<'_, '_, '_, '_> {
         if self.quantum > 0 { self.joined_locks() } else { self.locks() }
     }
 
-    /// Writes the number of threads on CPUs, or its means.
+    /// Writes the number of threads on CPUs over time, or means of it.
     fn running(&mut self) -> io::Result<()> {
         let (measured, quantum) = (self.measured, self.quantum);
         let pid = measured.threads().first().map_or(0, |thread| u64::from(thread.pid));
@@ -108,7 +109,7 @@ impl Writer<'_, '_, '_, '_> {
         Ok(())
     }
 
-    /// Writes states without a hole between them, the short ones joined.
+    /// Writes a thread's states without a hole between them; short ones are joined.
     fn joined_states(&mut self, thread: &ThreadFacts<'_>) -> io::Result<()> {
         let mut kinds = Palette::default();
         let mut items = Vec::new();
@@ -167,7 +168,7 @@ impl Writer<'_, '_, '_, '_> {
         let (pid, tid) = (u64::from(thread.pid), u64::from(thread.tid));
         let is_long = self.long_calls(thread);
         let mut entered = 0;
-        // For each open call, whether it is shown, and how many calls inside it are not.
+        // For each open call: whether it is shown, and how many calls inside it are not.
         let mut open: Vec<(bool, u64)> = Vec::new();
         for call in self.measured.calls(thread) {
             let ts = us(call.time.0);
@@ -228,7 +229,7 @@ impl Writer<'_, '_, '_, '_> {
         Ok(())
     }
 
-    /// The same with short slices joined. What a thread does with one lock never overlaps.
+    /// Writes the use of locks with short slices joined. Slices of one thread and lock never overlap.
     fn joined_locks(&mut self) -> io::Result<()> {
         let mut rows: BTreeMap<(u32, u32), (u64, Vec<Item>)> = BTreeMap::new();
         for section in self.measured.lock_sections() {
@@ -271,7 +272,7 @@ impl Writer<'_, '_, '_, '_> {
     }
 }
 
-/// What a thread does with a lock.
+/// Codes for what a thread does with a lock.
 const NOTHING: u32 = 0;
 const WAITS: u32 = 1;
 const HAS: u32 = 2;

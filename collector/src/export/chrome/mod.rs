@@ -1,7 +1,7 @@
-//! Chrome's trace event format (`chrome://tracing`, and all tools that read its JSON): the same as `perfetto`, for tools
-//! that do not read that. Its text is some thousand times as long as the recording, and browsers do not open more than
-//! some ten megabytes. So there is a level of detail: short items are joined with their neighbours ([`summed`]), which
-//! keeps the sums of each thread and state. Short calls and arrows are left out, and counted.
+//! Chrome's trace event format (`chrome://tracing`, and all tools that read its JSON): the same content as `perfetto`,
+//! for tools that do not read that format. Its text is some thousand times as long as the recording, and browsers do
+//! not open more than some ten megabytes. So there is a level of detail: short items are joined with their neighbours
+//! ([`summed`]), which keeps the sums of each thread and state. Short calls and arrows are omitted, and counted.
 //!
 //! [`summed`]: crate::level_of_detail::summed
 
@@ -20,8 +20,8 @@ struct LevelOfDetail {
     left_out: LeftOut,
 }
 
-/// Writes the trace with a level of detail that fits into `most` bytes. Returns the quantum, nanoseconds: shorter items are
-/// joined or left out; 0: none are.
+/// Writes the trace with a level of detail that fits into `most` bytes. Returns the quantum, nanoseconds: shorter items
+/// are joined or omitted; 0: all items are written.
 pub fn write(model: &Model<'_>, most: Option<u64>, out: &mut dyn Write) -> io::Result<u64> {
     write!(out, "{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
     // Reserves room for the beginning and the end. A third of the rest is for critical paths.

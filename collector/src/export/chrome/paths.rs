@@ -14,7 +14,7 @@ use std::io;
 /// Number of the process that stands for critical paths; no real process has it.
 const PATHS: u64 = 0;
 
-/// Writes each path in at most `most` bytes. Returns the quantum, nanoseconds: shorter stretches are joined or left out.
+/// Writes each path in at most `most` bytes. Returns the quantum, nanoseconds: shorter stretches are joined or omitted.
 pub fn write(model: &Model<'_>, most: Option<u64>, trace: &mut Trace<'_>) -> io::Result<u64> {
     trace.name("process_name", (PATHS, 0), "critical path, predicted")?;
     let start_ns = model.measured.as_ref().map_or(0, |measured| measured.window().0.0);

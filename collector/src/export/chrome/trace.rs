@@ -32,7 +32,7 @@ pub struct Event<'a> {
 pub struct Arguments<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<&'a str>,
-    /// A whole number, or a mean.
+    /// An integer, or a mean.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<serde_json::Number>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,15 +41,15 @@ pub struct Arguments<'a> {
     pub weight: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_by: Option<&'a str>,
-    /// How many slices this one joins; its length is the sum of their lengths.
+    /// Number of slices that this one joins; its length is the sum of their lengths.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub joined: Option<u32>,
-    /// How many shorter calls inside this one are left out.
+    /// Number of shorter calls inside this one that are omitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calls_left_out: Option<u64>,
 }
 
-/// Microseconds, as the format wants them; exact to the nanosecond for up to some hundred days.
+/// Microseconds, the unit of the format; exact to the nanosecond for up to some hundred days.
 pub fn us(ns: u64) -> Option<f64> {
     Some(ns as f64 / 1_000.0)
 }

@@ -129,7 +129,7 @@ fn wakes(measured: &Measured<'_>, packets: &mut Packets<'_>) -> io::Result<()> {
 fn locks(measured: &Measured<'_>, packets: &mut Packets<'_>) -> io::Result<()> {
     let group = uuid(Kind::Locks, 0);
     let mut locks: HashSet<u32> = HashSet::new();
-    // For each lock and thread, the number of the track, and when it was last used.
+    // For each lock and thread: the number of the track, and the time of its last use.
     let mut tracks: HashMap<(u32, u32), (u64, u64)> = HashMap::new();
     for section in measured.lock_sections() {
         let Some(thread) = measured.thread(section.thread) else { continue };

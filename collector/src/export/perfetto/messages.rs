@@ -2,7 +2,7 @@
 
 use prost::Message;
 
-/// One packet: `TracePacket`.
+/// One packet of a trace: `TracePacket`.
 #[derive(Clone, PartialEq, Message)]
 pub struct TracePacket {
     /// Time, nanoseconds.
@@ -56,7 +56,7 @@ pub struct TrackEvent {
     /// The track.
     #[prost(uint64, optional, tag = "11")]
     pub track_uuid: Option<u64>,
-    /// Number of its name.
+    /// Number of the event's name among the interned names.
     #[prost(uint64, optional, tag = "10")]
     pub name_iid: Option<u64>,
     /// Further information.
@@ -76,7 +76,7 @@ pub struct TrackEvent {
 /// See [`TrackEvent::debug_annotations`].
 #[derive(Clone, PartialEq, Message)]
 pub struct DebugAnnotation {
-    /// Number of its name.
+    /// Number of the annotation's name among the interned names.
     #[prost(uint64, optional, tag = "1")]
     pub name_iid: Option<u64>,
     /// Yes or no; one of these three values is set.
@@ -96,7 +96,7 @@ pub struct TrackDescriptor {
     /// Its number, not 0.
     #[prost(uint64, optional, tag = "1")]
     pub uuid: Option<u64>,
-    /// The track above it.
+    /// Number of the parent track.
     #[prost(uint64, optional, tag = "5")]
     pub parent_uuid: Option<u64>,
     /// Its name.
@@ -150,7 +150,7 @@ pub struct ThreadDescriptor {
 /// See [`TrackDescriptor::counter`].
 #[derive(Clone, PartialEq, Message)]
 pub struct CounterDescriptor {
-    /// What it counts.
+    /// The unit that the counter counts.
     #[prost(string, optional, tag = "6")]
     pub unit_name: Option<String>,
 }

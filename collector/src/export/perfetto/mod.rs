@@ -12,7 +12,7 @@ use super::Model;
 use packets::Packets;
 use std::io::{self, Write};
 
-/// Id of a track, by its kind and its number within the kind.
+/// Id of a track, from its kind and its number within that kind.
 fn uuid(kind: Kind, number: u64) -> u64 {
     (kind as u64) << 48 | number
 }

@@ -35,7 +35,7 @@ pub struct Event<'a> {
     pub time_ns: u64,
     pub name: &'a str,
     pub values: &'a [(&'static str, Value<'a>)],
-    /// Number of an arrow that begins here, and of one that ends here.
+    /// Number of an arrow that begins at this event, and number of one that ends here.
     pub flow_from: Option<u64>,
     pub flow_to: Option<u64>,
 }

@@ -12,7 +12,7 @@ pub struct ValueType {
     pub unit: i64,
 }
 
-/// A call stack with its numbers.
+/// A call stack with its values.
 #[derive(Clone, PartialEq, Message)]
 pub struct Sample {
     /// Locations, the innermost first.

@@ -1,6 +1,6 @@
-//! A profile for pprof, Pyroscope, Parca and other tools that read its format, compressed by gzip. It has CPU time, and for
-//! each CPU count the nanoseconds of the predicted time that each call stack accounts for (`critical_8` on 8 CPUs). Waits
-//! and hand-overs are frames in brackets, so that each critical column adds up to the predicted time.
+//! A profile for pprof, Pyroscope, Parca and other tools that read pprof's format, compressed by gzip. It has CPU time,
+//! and for each CPU count the nanoseconds of the predicted time that each call stack accounts for (`critical_8` on 8
+//! CPUs). Waits and hand-overs are frames in brackets, so that each critical column adds up to the predicted time.
 
 mod messages;
 
@@ -93,7 +93,7 @@ impl Profile<'_, '_> {
             let kind = self.strings.number(name);
             self.message(field::SAMPLE_TYPE, &ValueType { kind, unit })?;
         }
-        // The recorded machine's column is what most users look at first.
+        // The column for the recorded machine is what most users open first.
         let recorded = self.model.program.recorded_cpus.map(|cpus| format!("critical_{cpus}"));
         let shown = recorded.filter(|name| names.contains(name)).unwrap_or_else(|| "cpu".to_owned());
         let shown = self.strings.number(&shown);
@@ -137,9 +137,9 @@ impl Profile<'_, '_> {
         Ok(())
     }
 
-    /// A location for something that is no function, such as a wait.
+    /// A location for something that is not a function, such as a wait.
     fn named(&mut self, name: &str) -> io::Result<u64> {
-        // Counted down from the largest number, above those of all the program's functions.
+        // Numbers are counted down from the largest one, so they are above those of the program's functions.
         let key = Frame { function: FunctionRef(u32::MAX - self.strings.number(name) as u32), place: None };
         if let Some(id) = self.locations.get(&key) {
             return Ok(*id);

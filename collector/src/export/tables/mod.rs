@@ -1,4 +1,4 @@
-//! Tables of a recording, for `csv`, `ndjson` and `parquet`, one row at a time. Each row has the recording's name, so the
+//! Tables of a recording for `csv`, `ndjson` and `parquet`, one row at a time. Each row has the recording's name, so
 //! tables of many recordings can be joined into one.
 
 mod measured;
@@ -14,13 +14,13 @@ use std::io;
 /// A value in a row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell<'a> {
-    /// Not known, or there is none.
+    /// The value is not known, or there is none.
     Null,
     /// A text.
     Text(Cow<'a, str>),
     /// A whole number.
     Int(i64),
-    /// A number.
+    /// An integer.
     Float(f64),
     /// Yes or no.
     Bool(bool),
@@ -35,7 +35,7 @@ impl<'a> Cell<'a> {
         text.map_or(Cell::Null, Cell::text)
     }
 
-    /// A whole number; one that does not fit counts as not known.
+    /// An integer; a number that does not fit counts as not known.
     fn count(count: u64) -> Cell<'a> {
         i64::try_from(count).map_or(Cell::Null, Cell::Int)
     }

@@ -60,7 +60,7 @@ impl Rows<'_, '_, '_> {
             let cpus = [count_of(result.cpus), Cell::Float(result.time_ns), Cell::Float(result.speedup)];
             let computing: f64 = result.functions.iter().map(|row| row.tet_ns).sum();
             let waits: f64 = result.waits.iter().map(|wait| wait.weighted_ns).sum();
-            // All rows of a CPU count add up to its time.
+            // All rows of a CPU count add up to the predicted time on it.
             let elsewhere = result.time_ns - computing - waits;
             for (wait, ns) in [("computing", computing), ("computing_elsewhere", elsewhere)] {
                 let row = [Cell::text(wait), Cell::Null, Cell::Null, Cell::number(Some(ns))];

@@ -21,7 +21,7 @@ use Kind::{Bool, Float, Int, Text};
 /// A table.
 #[derive(Debug)]
 pub struct Table {
-    /// The table's name, and that of its file.
+    /// Name of the table, and of its file.
     pub name: &'static str,
     /// The columns. Times are nanoseconds: of `CLOCK_MONOTONIC` in the measured run, from its start in a predicted run.
     /// `cpus` is null for unlimited CPUs.
@@ -39,9 +39,9 @@ impl PartialEq for Table {
 impl Eq for Table {}
 
 impl Table {
-    /// All tables, the recording itself first.
+    /// All tables; the table of recordings comes first.
     pub const ALL: &'static [Table] = &[
-        // The recording itself.
+        // The table of recordings.
         Table {
             name: "recordings",
             columns: &[
@@ -106,7 +106,7 @@ impl Table {
             ],
             rows: |rows| rows.calls(),
         },
-        // Which thread woke which.
+        // The table of wake-ups: which thread woke which.
         Table {
             name: "wakes",
             columns: &[
@@ -118,7 +118,7 @@ impl Table {
             ],
             rows: |rows| rows.wakes(),
         },
-        // Which thread held which lock when.
+        // The table of lock sections: which thread held which lock at what time.
         Table {
             name: "sections",
             columns: &[
@@ -211,7 +211,7 @@ impl Table {
         },
     ];
 
-    /// The table of this name.
+    /// The table with this name.
     pub fn of(name: &str) -> Option<&'static Table> {
         Table::ALL.iter().find(|table| table.name == name)
     }

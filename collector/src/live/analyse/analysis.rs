@@ -1,4 +1,4 @@
-//! From a recorded window to a report. The steps are the same for a live window and for a file.
+//! Makes a report of a recorded window. The steps are the same for a live window and for a file.
 
 use crate::live::probes::{HotFunctions, hot_functions};
 use crate::tui::{CpuWish, Snapshot};
@@ -10,10 +10,10 @@ use engine::predict::Model;
 use engine::report::{Cpus, Detail, report_by};
 use std::time::Instant;
 
-/// Functions of the screen that are listed with their callers and callees.
+/// Number of functions on the screen that are listed with their callers and callees.
 const AROUND: usize = 64;
 
-/// How much of a window is analysed.
+/// How deeply a window is analysed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Depth {
     /// Everything that `report` asks, for a window that is analysed only once.
@@ -21,11 +21,11 @@ pub enum Depth {
     Whole,
     /// Simulations on the scheduler's model only, never on ideally shared CPUs.
     Full,
-    /// The same, with fewer simulations.
+    /// Like the previous one, with fewer simulations.
     Brief,
 }
 
-/// What to ask of each window.
+/// The questions that are answered for each window.
 #[derive(Clone, Debug)]
 pub struct Asked {
     /// CPU counts to predict for.
@@ -55,7 +55,7 @@ pub(super) fn look(
         Depth::Full | Depth::Brief => engine::translation::scheduled_from_timeline(&timeline),
     };
     program.recorded_on(asked.recorded_cpus);
-    // One run is enough: windows are analysed again and again.
+    // One run for each CPU count is enough: windows are analysed again and again.
     let model = Model { runs: 1, ..Model::default() };
     let chosen = asked.wish.get().filter(|cpus| program.recorded_cpus.and_then(Cpus::count) != Some(*cpus));
     let parallelism = match chosen {
@@ -97,7 +97,8 @@ mod tests {
     use super::*;
     use engine::limit::LimitKind;
 
-    /// Otherwise a program with a hot lock is limited by CPUs in one window and by the lock in the next.
+    /// A brief analysis must find the same limit: otherwise a program with a hot lock is limited by CPUs in one window
+    /// and by the lock in the next.
     #[test]
     fn a_brief_analysis_finds_the_same_limit_as_a_whole_one() {
         for name in ["attached", "forkjoin", "phases", "pipeline", "quicksort", "split", "store", "timers"] {

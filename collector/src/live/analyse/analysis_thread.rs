@@ -1,4 +1,4 @@
-//! The thread that turns windows into reports, one at a time. The screen never waits for it.
+//! The thread that makes reports of windows, one at a time. The screen never waits for this thread.
 
 use super::analysis::{self, Asked, Depth};
 use super::pacing::Spent;
@@ -16,9 +16,9 @@ use tokio::sync::mpsc::UnboundedSender;
 pub struct Job {
     /// The window.
     pub recording: Recording,
-    /// The window is shorter than asked for, because it reached the limit of events.
+    /// Whether the window is shorter than asked for, because it reached the limit of events.
     pub cut_by_events: bool,
-    /// How much of it is analysed.
+    /// How deeply the window is analysed.
     pub depth: Depth,
     /// The screen waits for the report; otherwise only functions without probes in samples are wanted.
     pub reported: bool,
@@ -70,12 +70,12 @@ impl AnalysisThread {
         Ok(AnalysisThread { jobs, busy, spent, thread })
     }
 
-    /// Whether the thread works on a job, so that another one would have to wait.
+    /// Whether the thread works on a job, so that a further job would have to wait.
     pub fn busy(&self) -> bool {
         self.busy.load(Ordering::Acquire)
     }
 
-    /// What the last job cost; `None` if that was taken already.
+    /// CPU time and other costs of the last job; `None` if they were already taken.
     pub fn take_spent(&self) -> Option<Spent> {
         self.spent.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -90,7 +90,7 @@ impl AnalysisThread {
     pub fn finish(self, skip: bool) {
         drop(self.jobs);
         if !skip {
-            // The thread itself has reported a panic.
+            // If the thread panicked, it has reported that itself.
             let _ = self.thread.join();
         }
     }

@@ -1,4 +1,4 @@
-//! What limits the program, in one line, for the summary of a recording.
+//! Finds what limits the program, in one line, for the summary of a recording.
 
 use crate::input::Input;
 use crate::plan::part::{MOST_RECORDS, RecordingPart};
@@ -11,11 +11,12 @@ use engine::program::Program;
 use engine::report::Cpus;
 use std::path::Path;
 
-/// Most events of a file without snapshots, which has to be read whole. More would take longer than a user waits for a summary.
+/// Largest number of events of a file without snapshots, which must be read completely. More events would take longer
+/// than a user waits for a summary.
 const MOST_EVENTS: u64 = 4_000_000;
 
-/// What limits the program on the recorded machine, or a text that finding it takes too long; `None`: unknown. And the
-/// cost of recording, by what events show of the time from the program's start to its end.
+/// Two results. First: what limits the program on the recorded machine, or a text that finding it takes too long;
+/// `None`: unknown. Second: the cost of recording, from events between the program's start and its end.
 pub fn limit_and_cost(file: &Path, events: u64) -> (Option<String>, Option<Overhead>) {
     let Ok(input) = Input::open_small(file, (MOST_RECORDS, MOST_EVENTS), events) else { return (None, None) };
     let Some(input) = input else {
@@ -23,7 +24,7 @@ pub fn limit_and_cost(file: &Path, events: u64) -> (Option<String>, Option<Overh
         return (Some(text.to_owned()), None);
     };
     let program = input.into_program();
-    // The cost of a part is only a share of the whole cost.
+    // The cost of a part is only a share of the total cost.
     let cost = program.overhead.filter(|_| part_of(&program).is_none());
     (of_program(&program, events), cost)
 }
@@ -34,7 +35,7 @@ pub fn limit_of_input(input: Input, events: u64) -> Option<String> {
     of_program(&program, events)
 }
 
-/// The same for a program. Without any event only a deadlock is known, from the program's memory.
+/// Like [`limit_of_input`], for a program. Without any event only a deadlock is known, from the program's memory.
 fn of_program(program: &Program, events: u64) -> Option<String> {
     let machine = program.recorded_cpus.and_then(Cpus::count)?;
     let search = Search::new(program, &[machine], &Model::default()).ok()?;

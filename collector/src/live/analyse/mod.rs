@@ -1,4 +1,5 @@
-//! From a recorded window to a report: when one is due, how deep it goes, and the thread that makes it.
+//! Makes reports of recorded windows: decides when a report is due and how deep the analysis goes, and has the thread
+//! for it.
 
 mod analysis;
 mod analysis_thread;

@@ -1,24 +1,27 @@
-//! How much of the window is analysed, how deeply, and when. Analyses take a small share of the program's CPU time, no
-//! matter how many events come and how expensive each event is. The cost of an analysis decides when the next one may
-//! begin, and how many events it gets: few questions about a long stretch rather than all questions about a short one.
+//! How much of the window is analysed, how deeply, and when. Analyses take a small share of the program's CPU time,
+//! whatever the number of events and the cost of each event. The cost of an analysis decides when the next one may
+//! begin, and how many events that one gets. Few questions about a long stretch are better than all questions about a
+//! short one.
 
 use super::analysis::Depth;
 use engine::event::Overhead;
 
 /// Share of the overhead budget that analyses may take; recording needs the rest.
 const OF_BUDGET: f64 = 0.5;
-/// Most that analyses take of one CPU, even if the program computes much.
+/// Largest share of one CPU that analyses take, even if the program computes much.
 const MOST_OF_CPU: f64 = 0.02;
-/// What analyses may always take of one CPU: otherwise the screen of a program that hardly runs would stand still.
+/// Share of one CPU that analyses may always take: otherwise the screen of a program that hardly runs would never
+/// change.
 const LEAST_OF_CPU: f64 = 0.002;
 /// Longest time between analyses: if they cost more, they get fewer events instead of coming later.
 const LONGEST_NS: u64 = 3_000_000_000;
-/// Only an analysis that took this share of what it may cost shows what more events would cost. The cost of a cheaper one
-/// is mostly fixed, and the window still grows at first.
+/// Only an analysis that took this share of its allowed cost shows what more events would cost. The cost of a cheaper
+/// analysis is mostly fixed, and the window still grows at first.
 const TELLING: f64 = 0.25;
 /// All questions take at most this many times as long as few questions.
 const ALL_QUESTIONS: f64 = 3.0;
-/// All questions are asked if the budget pays for a window of this length, which is enough for steady numbers.
+/// All questions are asked if the budget is enough for a window of this length, ns; a window of this length gives
+/// steady numbers.
 const ENOUGH_NS: f64 = 3e9;
 /// Factor for that length if the last analysis asked few questions: otherwise the depth would go back and forth.
 const CLEARLY: f64 = 1.3;
@@ -47,7 +50,7 @@ pub struct Pacing {
     most: usize,
     events: usize,
     depth: Depth,
-    /// When the last analysis began, and what recording had cost until then.
+    /// Time at which the last analysis began, and the cost of recording until then.
     began_ns: u64,
     before: Overhead,
     last: Spent,
@@ -87,7 +90,8 @@ impl Pacing {
 
     /// Plans the next analysis: the last one, of `events` in `window_ns`, took `cpu_ns`; the next one may take `paid_ns`.
     fn plan(&mut self, events: usize, window_ns: u64, cpu_ns: f64, paid_ns: f64) {
-        // What all questions about this window would take, and the length of window for which the budget has to pay.
+        // The time that all questions about this window would take, and the length of window for which the budget must
+        // be enough.
         let (all_ns, enough_ns) = match self.depth {
             Depth::Brief => (cpu_ns * ALL_QUESTIONS, ENOUGH_NS * CLEARLY),
             Depth::Full | Depth::Whole => (cpu_ns, ENOUGH_NS),
@@ -104,7 +108,7 @@ impl Pacing {
         self.events = if is_telling { affordable } else { affordable.max(self.events) }.min(self.most);
     }
 
-    /// Most events of the next analysis.
+    /// Largest number of events in the next analysis.
     pub fn events(&self) -> usize {
         self.events
     }
@@ -127,8 +131,8 @@ impl Pacing {
     }
 }
 
-/// Share of one CPU that analyses may take (0.01 is 10 ms a second), by what the program took lately. The most that they
-/// may ever take if there is no budget or the program's CPU time is not known.
+/// Share of one CPU that analyses may take (0.01 is 10 ms in a second), given the program's recent CPU time. If there
+/// is no budget, or that CPU time is not known, it is the largest share allowed.
 fn share_of_cpu(recent: Option<&Overhead>) -> f64 {
     let of_program = |cost: &Overhead| {
         let budget = f64::from(cost.budget_ppm?) / 1e6;
@@ -187,7 +191,7 @@ mod tests {
         hour
     }
 
-    /// Analyses keep to their share of the CPU, even for a busy server with many expensive events.
+    /// Analyses stay within their share of the CPU, even for a busy server with many expensive events.
     #[test]
     fn analyses_keep_their_share_of_the_cpu_whatever_events_cost() {
         for (cpus, share) in [(0.0, 0.002), (0.7, 0.007), (1.0, 0.01), (16.0, 0.02)] {

@@ -8,14 +8,14 @@ use crate::live::rings::{Batch, WriterMessage};
 use engine::event::{Facts, GapReason, Note, NoteKind, WindowEnd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How long the first report waits for the trial that decides whether locks can be recorded.
+/// How long the first report waits for the trial that decides whether locks can be recorded, ns.
 const LONGEST_TRIAL_NS: u64 = 3_000_000_000;
 
 /// When reports are due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
-    /// After each interval of this many nanoseconds of recorded time. Less often and for fewer events if that costs too much
-    /// ([`Pacing`]).
+    /// After each interval of this number of nanoseconds of recorded time. Reports are less frequent and use fewer
+    /// events if analyses cost too much ([`Pacing`]).
     Every(u64),
     /// Once, when the window is full for the first time.
     WhenFull {
@@ -24,21 +24,21 @@ pub enum Due {
     },
 }
 
-/// A window and its analysis.
+/// A window that slides over the records, and its analysis.
 pub struct Sliding {
     recent: RecentWindow,
     pacing: Pacing,
-    /// End of the only window, if there is only one and it is not full yet.
+    /// End of the only window, ns, if there is only one and it is not full yet.
     full_ns: Option<u64>,
-    /// Only the last report is still to come.
+    /// Whether only the last report is still to come.
     is_over: bool,
     /// The trial that the first report waits for.
     trial: Option<Trial>,
     analysis: AnalysisThread,
 }
 
-/// A trial decides whether locks can be recorded. Until then no note says that they are missing, so a report would name
-/// CPUs as the limit of a program with a hot lock.
+/// A trial that decides whether locks can be recorded. Before its result no note says that locks are missing, so a
+/// report would name CPUs as the limit of a program with a hot lock.
 #[derive(Clone, Copy, Debug)]
 struct Trial {
     until_ns: u64,
@@ -49,7 +49,7 @@ impl Trial {
         Trial { until_ns: start_ns.saturating_add(LONGEST_TRIAL_NS) }
     }
 
-    /// Whether the trial is still undecided after these notes, at this time.
+    /// Whether the trial is still undecided at this time, after these notes.
     fn goes_on(self, notes: &[Note], now_ns: u64) -> bool {
         let decides = |note: &Note| {
             let decided =
@@ -79,7 +79,7 @@ impl Sliding {
         }
     }
 
-    /// The same, but the first report waits for the trial of locks.
+    /// Makes the first report wait for the trial of locks.
     pub fn after_trial_of_locks(self) -> Sliding {
         let trial = Some(Trial::new(self.recent.start_ns()));
         Sliding { trial, ..self }
@@ -93,7 +93,8 @@ impl Sliding {
                 self.report_if_due(batch);
             }
             WriterMessage::Functions(functions) => self.recent.add_functions(functions),
-            // Only files need these: binaries when a file is read on another machine, snapshots when it is read in parts.
+            // Only files need these facts: binaries for reading the file on another machine, snapshots for reading it
+            // in parts.
             WriterMessage::Modules(_) | WriterMessage::Snapshot(_) => {}
             WriterMessage::Mappings(mappings) => self.recent.add_mappings(mappings),
             WriterMessage::Addresses(addresses) => self.recent.add_addresses(addresses),
@@ -130,7 +131,7 @@ impl Sliding {
     }
 
     fn hand_over(&mut self, end: WindowEnd, reported: bool) {
-        // The only window is analysed with all its records, whatever that costs.
+        // If there is only one window, it is analysed with all its records, whatever that costs.
         let (most, depth) = match self.full_ns {
             Some(_) if reported => (usize::MAX, Depth::Whole),
             Some(_) => (usize::MAX, self.pacing.depth()),
@@ -151,7 +152,7 @@ impl Sliding {
 mod tests {
     use super::*;
 
-    /// Otherwise the first report of `top -p` names CPUs as the limit of a program with a hot lock.
+    /// Before a trial's result, `top -p` would name CPUs as the limit of a program with a hot lock.
     #[test]
     fn the_first_report_waits_for_trials_of_locks_for_a_bounded_time() {
         let note = |reason| {

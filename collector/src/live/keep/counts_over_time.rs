@@ -1,9 +1,9 @@
-//! Losses and costs over time, so that a part of a recording has only those of its own time.
+//! Losses and costs over time, so that a part of a recording gets only those of its own time.
 
 use engine::event::{LossCounts, Overhead, WindowEnd};
 use std::collections::VecDeque;
 
-/// Counts since the start of the recording, each with the time from which it holds.
+/// Counts since the start of the recording, each with the time from which the count holds.
 #[derive(Clone, Debug)]
 pub struct CountsOverTime {
     /// Start of the recording (nanoseconds).
@@ -46,8 +46,8 @@ impl CountsOverTime {
         }
     }
 
-    /// An end with losses and costs from `start_ns` on. Counts that are known only at the end, for the whole recording,
-    /// are left out unless the part is all of it.
+    /// The end of a part, with losses and costs from `start_ns` on. Counts that are known only at the end, for the
+    /// complete recording, are omitted unless the part is the complete recording.
     pub fn since(&self, start_ns: u64, end: WindowEnd) -> WindowEnd {
         let loss_before = at(&self.losses, start_ns).unwrap_or_default();
         let cost_before = at(&self.costs, start_ns).unwrap_or_default();
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(in_stretch(&counts, 39), (5, 5));
     }
 
-    /// Otherwise a part of five seconds would have the kernel's lock waits of hours.
+    /// A part of five seconds must not have the kernel's lock waits of hours.
     #[test]
     fn samples_and_kernel_locks_of_the_whole_recording_belong_to_no_part() {
         let counts = CountsOverTime::new(10);

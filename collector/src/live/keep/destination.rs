@@ -1,4 +1,5 @@
-//! Where `record` keeps records: all in a file, the newest part in a file, or the last stretch in memory.
+//! The places where `record` keeps records: all of them in a file, the newest part in a file, or the last stretch in
+//! memory.
 
 use super::ring_file::RingFile;
 use super::saved::Saved;
@@ -19,7 +20,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// See the module.
 pub enum Destination<D: Disk = File> {
-    /// A file with the whole recording.
+    /// A file with the complete recording.
     Whole(Box<Writer<D>>),
     /// A file with the newest part, which stays below a size.
     Newest(Box<Generations<TwoFiles>>),
@@ -30,27 +31,27 @@ pub enum Destination<D: Disk = File> {
 /// What was written, at the end.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Written {
-    /// What the file holds.
+    /// Counts of what the file contains.
     pub summary: SessionSummary,
     /// The file's name, if it was not known before.
     pub path: Option<PathBuf>,
-    /// How much of the recording the file has.
+    /// Which part of the recording is in the file.
     pub part: Part,
     /// Where the older part is, if the recording is in two files.
     pub older: Older,
 }
 
-/// How much of a recording was kept.
+/// The part of a recording that was kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Part {
-    /// All of it.
+    /// The complete recording.
     #[default]
     All,
     /// The last stretch.
     Last {
-        /// How long it is.
+        /// Length of the kept part.
         length: Duration,
-        /// It is shorter than asked for, for lack of room.
+        /// Whether the part is shorter than asked for, because there was no room.
         is_cut: bool,
     },
 }
@@ -62,7 +63,7 @@ impl<D: Disk> From<Writer<D>> for Destination<D> {
 }
 
 impl<D: Disk> Destination<D> {
-    /// Keeps one item. Returns the window's end if the item is the end. `looked`: when the file was last checked.
+    /// Keeps one item. Returns the end of the window if the item is the end. `looked`: time of the file's last check.
     pub fn take(
         &mut self,
         item: WriterMessage,
@@ -117,7 +118,7 @@ impl<D: Disk> Destination<D> {
     fn batch(&mut self, batch: Batch, messages: &UnboundedSender<Message>) -> io::Result<()> {
         match self {
             Destination::Whole(writer) => {
-                // Stacks come before the samples that name them.
+                // Stacks must precede the samples that refer to them.
                 batch.notes.iter().try_for_each(|note| writer.note(note))?;
                 batch.records.iter().try_for_each(|record| writer.push(record))?;
                 batch.chunks.into_iter().try_for_each(|chunk| writer.events(chunk))?;
@@ -188,7 +189,7 @@ impl<D: Disk> Destination<D> {
         }
     }
 
-    /// What is in the file after a failure.
+    /// What the file contains after a failure.
     pub fn so_far(&self) -> Written {
         let (summary, older) = match self {
             Destination::Whole(writer) => (writer.summary(), None),

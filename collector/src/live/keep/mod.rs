@@ -1,4 +1,4 @@
-//! Where records are kept: a session file, the newest part of one, or a window in memory.
+//! Keeps records: in a session file, the newest part in a file, or a window in memory.
 
 mod counts_over_time;
 mod destination;

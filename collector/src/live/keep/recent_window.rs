@@ -6,11 +6,11 @@ use crate::live::rings::Batch;
 use engine::event::{AddressFact, CodeFact, Facts, FunctionFact, MappingFact, Recording, WindowEnd};
 use engine::timeline::Window;
 
-/// A window with the maximum number of records drops its oldest records, one part in this many: moving the start record by
-/// record would take too long.
+/// A window with the maximum number of records drops this fraction (one part in `GIVE_UP`) of its records, the oldest
+/// ones: moving its start record by record would take too long.
 const GIVE_UP: usize = 8;
 
-/// Most mappings of sampled processes, and most names of places in them, that are kept.
+/// Largest number of mappings of sampled processes that are kept, and of names of places in them.
 const MOST_MAPPINGS: usize = 1 << 16;
 const MOST_CODE: usize = 4 * PLACES_AT_ONCE;
 
@@ -20,7 +20,7 @@ pub struct RecentWindow {
     span_ns: u64,
     max_events: usize,
     complete_to_ns: u64,
-    /// Where the window had to start because of the number of records, if it had to.
+    /// Time at which the window had to start because of the number of records; `None` if it did not have to.
     cut_to_ns: Option<u64>,
     /// Losses and costs since the start of the recording.
     counts: CountsOverTime,
@@ -106,7 +106,7 @@ impl RecentWindow {
         self.window.start_ns()
     }
 
-    /// Whether the window is shorter than asked for, because it has as many records as it may.
+    /// Whether the window is shorter than asked for, because it contains the largest allowed number of records.
     pub fn is_cut(&self) -> bool {
         let wanted_ns = self.complete_to_ns.saturating_sub(self.span_ns);
         self.cut_to_ns.is_some_and(|cut_ns| cut_ns == self.window.start_ns() && cut_ns > wanted_ns)
@@ -117,7 +117,8 @@ impl RecentWindow {
         self.counts.forget_before(self.window.start_ns());
     }
 
-    /// Drops the oldest records so that `most` stay at most, with all records of the last dropped one's time.
+    /// Drops the oldest records so that at most `most` remain. All records with the time of the last dropped one are
+    /// dropped, too.
     fn keep(&mut self, most: usize) {
         let Some(last_gone) = self.window.len().checked_sub(most.saturating_add(1)) else { return };
         let Some(last) = self.window.events().get(last_gone) else { return };
@@ -275,7 +276,7 @@ mod tests {
         assert!(most.0 <= MOST_MAPPINGS && most.1 <= MOST_CODE && most.2 <= (1 << 16) + 1_000, "{most:?}");
         assert!(most.1 > MOST_CODE / 2, "there was enough to forget: {most:?}");
         assert!(most.2 > 1 << 16, "there were stacks enough: {most:?}");
-        // Samples and stacks of ten seconds, and the notes in them.
+        // The samples and stacks of ten seconds, and their notes.
         assert_eq!(work, BTreeSet::from([(401, 401 + 11)]), "each report is of as much as the first one");
     }
 }

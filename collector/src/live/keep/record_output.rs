@@ -20,9 +20,9 @@ use std::sync::atomic::AtomicBool;
 
 /// See the module.
 pub struct Output {
-    /// Where records go.
+    /// Where records are kept.
     pub destination: Destination,
-    /// What makes a ring save itself; `None` without a ring.
+    /// The conditions that make a ring save itself; `None` without a ring.
     pub saving: Option<Saving>,
     /// The file; for a ring, the first file.
     pub path: PathBuf,
@@ -93,7 +93,7 @@ fn tell(saved: &Result<Box<Saved>, UserError>) {
     }
 }
 
-/// Which files there are of a recording that the user broke off, if there may be more than one.
+/// Says which files a recording has that the user broke off, if there may be more than one.
 pub fn broken_off_text(keep: &Keep, path: &Path) -> Option<String> {
     let Keep::Newest { .. } = keep else { return None };
     let file = path.display();
@@ -102,7 +102,7 @@ pub fn broken_off_text(keep: &Keep, path: &Path) -> Option<String> {
     ))
 }
 
-/// How much of the recording was kept, for the summary. `None`: all of it.
+/// Says which part of the recording was kept, for the summary. `None`: all of it.
 pub fn kept_text(keep: &Keep, written: &Written, saved: &[PathBuf]) -> Option<String> {
     let Part::Last { length, is_cut } = written.part else { return None };
     let mut text = format!("the last {}", duration(length.as_nanos() as f64));

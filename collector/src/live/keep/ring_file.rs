@@ -17,7 +17,8 @@ use std::time::Duration;
 pub struct Names {
     /// The first file.
     pub file: PathBuf,
-    /// What the first file may replace; `None`: the first file has the next free name, as all others.
+    /// Whether the first file may replace an existing one; `None`: the first file has the next free name, like all
+    /// other files.
     pub first: Option<Overwrite>,
 }
 
@@ -83,7 +84,7 @@ impl RingFile {
             self.counts.take(self.complete_to_ns, loss, overhead);
             self.counts.forget_before(self.ring.start_ns(self.complete_to_ns));
         }
-        // If there are two reasons, one file serves both.
+        // If there are two reasons to save the ring, one file serves both.
         let wanted = self.wanted.swap(false, Ordering::Relaxed);
         let fired = fired.into_iter().find(|fired| self.is_new(fired));
         if let Some(Fired { condition, .. }) = &fired {
@@ -93,13 +94,14 @@ impl RingFile {
         Ok(fired.map(Reason::Trigger).or(wanted.then_some(Reason::Signal)))
     }
 
-    /// Whether a whole ring has passed since this condition had it saved: otherwise one that comes and goes fills the disk.
+    /// Whether at least the length of a ring has passed since this condition last saved the ring: otherwise a condition
+    /// that holds now and then would fill the disk.
     fn is_new(&self, fired: &Fired) -> bool {
         let last = self.heard.iter().find(|(condition, _)| *condition == fired.condition);
         last.is_none_or(|(_, saved_ns)| fired.time_ns >= saved_ns.saturating_add(self.span_ns))
     }
 
-    /// Saves the ring as it is now; it goes on.
+    /// Saves the ring as it is now; recording into the ring continues.
     ///
     /// # Errors
     /// The file cannot be created or written.
@@ -197,7 +199,7 @@ mod tests {
         assert_eq!((saved.path.clone(), saved.reason), (folder.path().join("a-3.lp"), Reason::End));
         let (recording, info) = read(&saved.path).expect("read");
         assert_eq!((info.damage, recording.facts.start_ns, info.events), (None, 900 * MS, 30));
-        // Records that were lost before the saved part do not count for it.
+        // Records that were lost before the saved part do not count in it.
         assert_eq!(recording.facts.end.map(|end| end.loss.dropped), Some(8));
     }
 
@@ -218,7 +220,7 @@ mod tests {
         assert_eq!(recording.facts.end.map(|end| end.end_ns), Some(500 * MS));
     }
 
-    /// Otherwise a condition that comes and goes fills the disk.
+    /// A condition that holds now and then must not fill the disk.
     #[test]
     fn a_condition_saves_the_ring_at_most_once_per_ring_length() {
         let folder = tempfile::tempdir().expect("folder");

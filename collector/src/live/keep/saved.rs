@@ -22,13 +22,13 @@ pub enum Reason {
 pub struct Saved {
     /// The file's path.
     pub path: PathBuf,
-    /// Why it was saved.
+    /// Why the ring was saved.
     pub reason: Reason,
-    /// What the file has.
+    /// Counts of what the file contains.
     pub summary: SessionSummary,
     /// Length of the saved part.
     pub length: Duration,
-    /// It is shorter than asked for, because there was no room for more.
+    /// Whether the saved part is shorter than asked for, because there was no room for more.
     pub is_cut: bool,
 }
 

@@ -1,4 +1,4 @@
-//! A session file's description of itself: which program, on which machine, with which options.
+//! A session file's description of itself: the program, the machine, and the options.
 
 use crate::plan::{Breakpoints, CapturePlan, TargetPlan};
 use recording::{ClockAnchor, Meta};
@@ -24,7 +24,7 @@ pub fn session_meta(capture: &CapturePlan, pids: &[u32], clock: ClockAnchor) -> 
     };
     meta.pids = pids.to_vec();
     if let TargetPlan::Launch { cpus: Some(cpus), .. } = &capture.target {
-        // The command's CPUs are the machine that it was recorded on.
+        // The CPUs of the command count as the machine on which it was recorded.
         meta.cpu_count = u32::try_from(cpus.len()).unwrap_or(meta.cpu_count);
         cpu_list = Some(cpus.to_string());
     }
@@ -51,7 +51,7 @@ pub fn session_meta(capture: &CapturePlan, pids: &[u32], clock: ClockAnchor) -> 
     meta
 }
 
-/// The command line of a process, as it is now: the process may have overwritten it.
+/// The present command line of a process; the process may have overwritten it.
 fn command_line(pid: u32) -> Vec<String> {
     let mut bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     bytes.truncate(MOST_COMMAND);

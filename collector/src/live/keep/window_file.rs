@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedSender;
 
-/// Where windows are written.
+/// Where windows are written as files.
 #[derive(Clone, Debug)]
 pub struct WindowFile {
     /// The recordings' description.
@@ -20,7 +20,8 @@ pub struct WindowFile {
 }
 
 impl WindowFile {
-    /// Writes the recording in a thread of its own, which sends a message at the end: a slow disk does not stop the screen.
+    /// Writes the recording in a separate thread, which sends a message at the end: a slow disk does not stop the
+    /// screen.
     pub fn write(&self, recording: Arc<Recording>, messages: &UnboundedSender<Message>) {
         let (file, tell) = (self.clone(), messages.clone());
         let written = spawn("window", messages.clone(), (), move || {

@@ -17,7 +17,7 @@ use tokio::sync::mpsc::UnboundedSender;
 /// Batches between ring reader and writer: room for about a second in which the disk does not respond.
 pub(crate) const BATCHES: usize = 64;
 
-/// With more waiting items than this the writer is behind; with no room for more, the kernel's rings fill up.
+/// If more items than this wait, the writer is behind. If there is no room for more, the kernel's rings fill up.
 const BEHIND: usize = BATCHES / 4;
 
 /// The writer thread, with the places where it keeps records.
@@ -56,7 +56,7 @@ impl<D: Disk> WriterThread<D> {
                         match destination.finish(end) {
                             Ok(done) => written = Some(done),
                             Err(error) => {
-                                // Only this tells of an older part in another file.
+                                // Only this value shows that an older part is in another file.
                                 written = Some(so_far).filter(|so_far| so_far.older != Older::Joined);
                                 tell(messages, &error);
                             }

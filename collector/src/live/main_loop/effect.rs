@@ -1,4 +1,4 @@
-//! What the main loop decides to do: an [`Effect`] for each action.
+//! The actions that the main loop decides on: an [`Effect`] for each.
 
 use super::message::{Chosen, FunctionRequest, LibcChosen, ProcessChange, UnprobedCounts};
 use crate::exit::UserError;
@@ -27,9 +27,9 @@ pub enum Effect {
     TakeOff(Vec<FunctionId>),
     /// Find the functions that a user names, in these processes.
     FindFunctions(FunctionRequest, Vec<u32>),
-    /// See whether functions that samples have shown are worth probes, in these processes.
+    /// Check whether functions that samples have shown are worth probes, in these processes.
     TryFunctions(HotFunctions, Vec<u32>),
-    /// The same for functions and families of lock functions that a tally of threads' places shows.
+    /// Check whether functions and families of lock functions are worth probes, after a tally of where threads ran.
     TryTallied(Tally, Vec<u32>),
     /// Show only rows whose names contain this text; empty: all.
     Filter(String),
@@ -41,7 +41,7 @@ pub enum Effect {
     AddLibc(LibcChosen),
     /// Remember that the operations of a process are not recorded.
     NoteNoLibc(String),
-    /// Remember that operations of a family lost their probes in a process, or never had any after a trial.
+    /// Remember that the operations of a family lost their probes in a process, or never got any after a trial.
     NoteOperationsOff(SyncFamily, Option<OperationsTried>),
     /// Write the window on the screen as a recording.
     WriteWindow,
@@ -49,7 +49,7 @@ pub enum Effect {
     Act(Action),
     /// Paint again.
     Draw,
-    /// Show a report, or print it (`--once`, `--batch`).
+    /// Show a report on the screen, or print it (`--once`, `--batch`).
     ShowReport(Arc<Snapshot>),
     /// Remember that a process got no function probes.
     NoteUnprobed(UnprobedCounts),
@@ -57,11 +57,11 @@ pub enum Effect {
     NoteProbed(Probed),
     /// Remember which functions lost their probes.
     NoteTakenOff(Vec<FunctionId>),
-    /// Remember which functions have their probes again.
+    /// Remember which functions got their probes back.
     NoteBackOn(Vec<FunctionId>),
     /// Save the ring.
     Save,
-    /// Tell where the ring was saved, or why not, and remember it.
+    /// Report where the ring was saved, or why that failed, and remember it.
     NoteSaved(Result<Box<Saved>, UserError>),
     /// Read the threads of these processes now.
     TakeSnapshot(Vec<u32>),

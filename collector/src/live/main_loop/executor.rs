@@ -20,8 +20,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
 
-/// How long to wait for the exit status after a process's last record. That usually takes microseconds, but an exiting
-/// process may have to free much memory first.
+/// How long to wait for the exit status after the last record of a process. The wait usually takes microseconds, but an
+/// exiting process may first have to free much memory.
 const LAST_MOMENT: Duration = Duration::from_secs(5);
 
 /// The threads, devices and counts that effects act on.
@@ -42,11 +42,11 @@ pub struct Executor {
     pub window_file: Option<(WindowFile, UnboundedSender<Message>)>,
     /// Tells the user where a ring was saved.
     pub saved: Option<TellSaved>,
-    /// Keys and their terminal: both are set or none. Dropped in this order.
+    /// The thread that reads keys. It is set if and only if `screen` is set; both are dropped in this order.
     pub keyboard: Option<Keyboard>,
     /// See `keyboard`.
     pub screen: Option<(Guard, State)>,
-    /// Whether a process is alive, as /proc has it.
+    /// Whether a process is alive, according to /proc.
     pub alive: Box<dyn FnMut(u32) -> bool>,
     /// Prints reports.
     pub print: Option<Print>,
@@ -54,17 +54,17 @@ pub struct Executor {
     pub board: Option<Board>,
     /// The command that longpole started.
     pub child: Option<GatedChild>,
-    /// When recording began.
+    /// Time at which recording began.
     pub started: Instant,
-    /// How long recording took, once it is over.
+    /// Length of the recording, once it is over.
     pub captured: Option<Duration>,
-    /// What was noticed for the summary.
+    /// Facts that were noticed for the summary.
     pub observed: Observations,
     /// The state has changed since the screen was painted.
     pub dirty: bool,
 }
 
-/// How the loop is left.
+/// Whether the loop goes on, or how it is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
     /// All work is done.
@@ -74,7 +74,7 @@ pub enum Flow {
 }
 
 impl Executor {
-    /// Carries out effects, and the effects that follow from them.
+    /// Carries out effects, and further effects that follow from them.
     pub fn carry_out(&mut self, effects: Vec<Effect>, loop_state: &mut LoopState) -> Option<Flow> {
         let mut todo = std::collections::VecDeque::from(effects);
         while let Some(effect) = todo.pop_front() {
@@ -286,7 +286,7 @@ impl Executor {
         }
     }
 
-    /// Shows how the command ended, once it has.
+    /// Shows how the command ended, once that is known.
     fn tell_end(&mut self, loop_state: &LoopState) {
         if let Some((_, state)) = &mut self.screen
             && let Phase::Ended(text) = &mut state.phase
@@ -296,7 +296,7 @@ impl Executor {
         }
     }
 
-    /// How the command ended. Waits for the exit status if all its threads have ended already.
+    /// How the command ended. Waits for the exit status if all of the command's threads have ended already.
     pub fn last_status(&mut self, reason: Option<StopReason>) -> Option<ExitStatus> {
         let child = self.child.as_mut()?;
         let deadline = Instant::now() + LAST_MOMENT;

@@ -1,4 +1,4 @@
-//! What the main loop waits for: messages of threads, signals, and time.
+//! The main loop's inputs: messages of threads, signals, and time.
 
 use super::message::Message;
 use capture::target::launching::signals::now_listening;
@@ -21,7 +21,7 @@ pub struct Inputs {
     in_a_row: u32,
 }
 
-/// After this many messages in a row the loop paints and looks at signals and time, too.
+/// After this number of messages in a row the loop also paints, and checks signals and time.
 const MOST_IN_A_ROW: u32 = 256;
 
 impl Inputs {
@@ -48,7 +48,7 @@ impl Inputs {
         })
     }
 
-    /// The next message, if one is there already.
+    /// The next message, if one has already arrived.
     pub fn ready(&mut self) -> Option<Message> {
         if self.in_a_row >= MOST_IN_A_ROW {
             return None;
@@ -92,7 +92,7 @@ fn listen(number: i32) -> io::Result<(i32, Signal)> {
     Ok((number, signal(SignalKind::from_raw(number))?))
 }
 
-/// The next of these signals.
+/// Waits for the next of these signals.
 async fn any(signals: &mut [(i32, Signal); 4]) -> i32 {
     let [(a, first), (b, second), (c, third), (d, fourth)] = signals;
     tokio::select! {

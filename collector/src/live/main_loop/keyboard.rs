@@ -18,7 +18,7 @@ use tokio::sync::mpsc::UnboundedSender;
 /// Longest wait for a key: leaving the screen may have to wait as long for this thread.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Timeout for crossterm's poll: with zero it does not look at all.
+/// Timeout for crossterm's poll: with zero it would not check for input at all.
 const A_LOOK: Duration = Duration::from_millis(1);
 
 /// Reads keys until dropped.
@@ -62,7 +62,7 @@ impl Keyboard {
 /// The next event, `None` if there was none for a while, or an error if the terminal is gone.
 fn next(patience: Duration) -> io::Result<Option<Event>> {
     let is_there = wait_for_input(&io::stdin(), patience)?;
-    // Without patience, crossterm may still have bytes in its buffer.
+    // Even with a timeout of zero, crossterm may still have bytes in its buffer.
     let may_be_there = is_there || patience.is_zero();
     if may_be_there && event::poll(A_LOOK)? { event::read().map(Some) } else { Ok(None) }
 }
@@ -91,7 +91,7 @@ impl Drop for Keyboard {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // The thread itself has reported a panic.
+            // If the thread panicked, it has reported that itself.
             let _ = thread.join();
         }
     }
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
     use std::io::Write;
 
-    /// Otherwise the thread of a closed terminal reads at full speed forever.
+    /// The thread of a closed terminal must not read in an endless loop at full speed.
     #[test]
     fn a_terminal_that_hung_up_is_an_error_and_a_silent_one_is_not() {
         let (mine, mut other) = std::os::unix::net::UnixStream::pair().expect("a pair");

@@ -1,5 +1,5 @@
-//! What a message means: a state machine without clocks, threads or terminals. [`LoopState::handle`] decides the
-//! effects, [`super::run`] carries them out.
+//! Decides what a message means: a state machine without clocks, threads or terminals. [`LoopState::handle`] decides on
+//! the effects, [`super::run`] carries them out.
 
 use super::effect::Effect;
 use super::message::{ChangeKind, FunctionRequest, Granted, Message, ProcessChange};
@@ -9,7 +9,7 @@ use capture::target::launching::signals::{Reaction, Relation, react};
 use std::collections::BTreeSet;
 use std::process::ExitStatus;
 
-/// How longpole is used.
+/// How longpole was started: for a recording, a screen, or printed reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// `record`: ends with the file.
@@ -37,7 +37,7 @@ pub enum StopReason {
     Answered,
     /// A thread failed.
     Failed,
-    /// The source has ended by itself: a replayed recording is at its end.
+    /// The source ended by itself: a replayed recording is at its end.
     SourceEnded,
 }
 
@@ -63,7 +63,7 @@ pub struct LoopState {
 }
 
 impl LoopState {
-    /// Starts with these processes alive.
+    /// The state at the start, when these processes are alive.
     pub fn new(mode: Mode, relation: Relation, pids: &[u32], children: bool) -> LoopState {
         LoopState {
             mode,
@@ -83,12 +83,12 @@ impl LoopState {
         }
     }
 
-    /// Why recording ended, if it has.
+    /// Why recording ended; `None` while it goes on.
     pub fn stop_reason(&self) -> Option<StopReason> {
         self.stop
     }
 
-    /// How the launched command ended, if it has.
+    /// How the launched command ended; `None` if it has not ended.
     pub fn child_status(&self) -> Option<ExitStatus> {
         self.child_status
     }
@@ -98,7 +98,7 @@ impl LoopState {
         self.interrupted
     }
 
-    /// The failure of a thread, if there was one.
+    /// The failure of a thread; `None` if there was none.
     pub fn failure(&self) -> Option<&Failure> {
         self.failure.as_ref()
     }
@@ -338,7 +338,8 @@ impl LoopState {
         effects
     }
 
-    /// Leaves when the file is complete and `--once` has its report; a screen only waits until probes are detached.
+    /// Ends the loop when the file is complete and `--once` has its report. A screen only waits until probes are
+    /// detached.
     fn leave_if_ready(&self) -> Vec<Effect> {
         let ready = self.finished || (self.detached && (self.mode == Mode::Screen || self.answered));
         if self.leaving && ready { vec![Effect::Leave] } else { vec![] }

@@ -41,18 +41,18 @@ pub enum Message {
     Libc(LibcChosen),
     /// The operations of a process are not recorded, for this reason.
     NoLibc(String),
-    /// Operations of this family lost their probes in a process because they were called too often, or never got any
-    /// because of a trial's result.
+    /// The operations of this family lost their probes in a process because of too many calls, or never got any because
+    /// of a trial's result.
     OperationsOff(SyncFamily, Option<OperationsTried>),
     /// Up-to-date counts.
     Counts(Box<LiveCounts>),
     /// New processes got no function probes.
     Unprobed(UnprobedCounts),
-    /// These functions got probes, or did not.
+    /// These functions got probes, or were refused them.
     Probed(Probed),
-    /// These functions lost their probes: they were called too often.
+    /// These functions lost their probes because of too many calls.
     TakenOff(Vec<FunctionId>),
-    /// These functions have their probes again.
+    /// These functions got their probes back.
     BackOn(Vec<FunctionId>),
     /// The outcome of what a key asked for: a sentence.
     Answer(String),
@@ -60,7 +60,7 @@ pub enum Message {
     Report(Arc<Snapshot>),
     /// Functions without probes that samples found.
     HotFunctions(HotFunctions),
-    /// Where threads ran lately.
+    /// A tally of where threads ran in the last seconds.
     Tallied(Tally),
     /// SIGUSR2: save the ring.
     Save,
@@ -76,7 +76,7 @@ pub enum Message {
     Failed(Failure),
 }
 
-/// A change of a target's process, as the kernel's records have it.
+/// A change of a recorded process, as reported by the kernel's records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessChange {
     /// The process's pid (tgid).
@@ -90,19 +90,19 @@ pub struct ProcessChange {
 /// See [`ProcessChange`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeKind {
-    /// It was forked.
+    /// The process was forked.
     Forked {
         /// The parent's pid.
         parent: u32,
     },
-    /// It runs a new program.
+    /// The process runs a new program.
     Executed {
-        /// The leading thread executed it. Otherwise the executing thread became the leader.
+        /// Whether the leading thread executed the program. Otherwise the executing thread became the leader.
         by_leader: bool,
     },
-    /// It has mapped a file to execute.
+    /// The process has mapped a file to execute code from it.
     Mapped {
-        /// The file may be a C library, by its name.
+        /// Whether the file may be a C library, judged by its name.
         libc: bool,
     },
     /// Its last thread has ended.
@@ -112,7 +112,7 @@ pub enum ChangeKind {
 /// A request of a user at the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionRequest {
-    /// What to do.
+    /// What to do with the functions.
     pub what: PromptKind,
     /// A pattern of names.
     pub pattern: String,
@@ -125,7 +125,7 @@ pub struct Granted {
     pub chosen: Vec<Chosen>,
     /// C libraries whose families of lock functions were tried.
     pub libc: Vec<LibcChosen>,
-    /// For each process without a C library that could be probed, why.
+    /// Reasons why processes have no C library that could be probed; one for each such process.
     pub without_libc: Vec<String>,
     /// Functions that lose their probes.
     pub off: Vec<FunctionId>,
@@ -138,7 +138,7 @@ pub struct Granted {
 pub struct Chosen {
     /// The process.
     pub pid: u32,
-    /// Since when its function calls are missing (`CLOCK_MONOTONIC` nanoseconds).
+    /// Time from which the process's function calls are missing (`CLOCK_MONOTONIC` nanoseconds).
     pub missing_since_ns: u64,
     /// The functions. `Err`: why there are none; the process's calls stay missing.
     pub functions: Result<NewFunctions, Unprobed>,
@@ -160,9 +160,9 @@ pub enum Placing {
 /// Why a process has no function probes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unprobed {
-    /// It ended before its probes were attached.
+    /// The process ended before its probes were attached.
     Ended,
-    /// It was refused: the reason, for people.
+    /// The process was refused probes, for this reason (a text for people).
     Refused(String),
 }
 
@@ -178,21 +178,21 @@ impl std::fmt::Display for Unprobed {
 /// Processes without function probes, counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UnprobedCounts {
-    /// Processes that ended before their probes were attached.
+    /// Number of processes that ended before their probes were attached.
     pub ended: usize,
     /// Processes that were refused probes.
     pub refused: usize,
-    /// Why the first of these was refused.
+    /// Why the first process without probes was refused them.
     pub why: Option<String>,
 }
 
 impl UnprobedCounts {
-    /// Counts processes that ended before they got probes.
+    /// Counts this number of processes that ended before they got probes.
     pub fn ended(ended: usize) -> UnprobedCounts {
         UnprobedCounts { ended, ..UnprobedCounts::default() }
     }
 
-    /// Counts one refused process.
+    /// Counts one process that was refused probes.
     pub fn refused(why: String) -> UnprobedCounts {
         UnprobedCounts { refused: 1, why: Some(why), ..UnprobedCounts::default() }
     }
@@ -208,7 +208,7 @@ impl UnprobedCounts {
 /// The C library to probe in a new process or program.
 #[derive(Clone, Debug)]
 pub struct LibcChosen {
-    /// Since when the process's operations are missing, if it has no probes yet (`CLOCK_MONOTONIC` nanoseconds).
+    /// Time from which the process's operations are missing, if it has no probes yet (`CLOCK_MONOTONIC` nanoseconds).
     pub missing_since_ns: u64,
     /// The library's files and functions; without files, probes are decided on later.
     pub probes: LibcProbes,
@@ -216,16 +216,16 @@ pub struct LibcChosen {
     pub executed: Option<bool>,
 }
 
-/// How operations of processes without the preloaded library are recorded.
+/// How the lock operations of processes without the preloaded library are recorded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LibcCounts {
     /// Processes whose C library has, or had, probes.
     pub probed: BTreeSet<u32>,
     /// Processes whose C library has none.
     pub without: usize,
-    /// Why the first of these has none.
+    /// Why the C library of the first such process has no probes.
     pub why: Option<String>,
-    /// Families that lost their probes in some process.
+    /// Families of lock functions that lost their probes in some process.
     pub off: BTreeSet<SyncFamily>,
     /// Families that never had probes in some process, with the most expensive result of trials.
     pub unfit: BTreeMap<SyncFamily, OperationsTried>,
@@ -234,13 +234,14 @@ pub struct LibcCounts {
 /// See [`Chosen`].
 #[derive(Clone, Debug, Default)]
 pub struct NewFunctions {
-    /// What to probe; empty if the program has no functions to probe.
+    /// The functions to probe; empty if the program has no functions to probe.
     pub probes: Vec<ProbeFunction>,
     /// Functions not yet in the recording's table.
     pub facts: Vec<FunctionFact>,
     /// Binaries not yet in the recording.
     pub modules: Vec<ModuleFact>,
-    /// When the process was read (`CLOCK_MONOTONIC` nanoseconds): a program executed later is another one.
+    /// Time at which the process was read (`CLOCK_MONOTONIC` nanoseconds): a program that is executed later is another
+    /// one.
     pub looked_ns: u64,
 }
 

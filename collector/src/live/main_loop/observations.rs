@@ -1,4 +1,4 @@
-//! What the main loop learns about a capture, kept for the summary at its end.
+//! Facts that the main loop learns during a capture, kept for the summary at the end.
 
 use super::effect::Effect;
 use super::message::{LibcCounts, UnprobedCounts};
@@ -18,7 +18,7 @@ pub struct Observations {
     pub probed: BTreeSet<FunctionId>,
     /// Functions that the kernel would not probe in some process.
     pub refused: BTreeSet<FunctionId>,
-    /// Functions that lost their probes, because they were called too often.
+    /// Functions that lost their probes because of too many calls.
     pub taken_off: BTreeSet<FunctionId>,
     /// Processes that started later and got no function probes.
     pub unprobed: UnprobedCounts,

@@ -32,19 +32,19 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 pub struct Setup<D: Disk = File> {
     /// The command: `record` or a kind of `top`.
     pub mode: Mode,
-    /// Where records come from.
+    /// The source of records.
     pub source: Box<dyn EventSource>,
     /// State at the start of the window.
     pub facts: Facts,
     /// Processes whose end ends the recording; empty: the source ends by itself.
     pub pids: Vec<u32>,
-    /// Children of these processes count, too.
+    /// Whether children of these processes are recorded, too.
     pub children: bool,
     /// Time after which recording ends.
     pub duration: Option<Duration>,
     /// The session file or ring.
     pub destination: Option<Destination<D>>,
-    /// What makes the ring save itself, if there is one.
+    /// The conditions that make the ring save itself, if there is a ring.
     pub saving: Option<Saving>,
     /// The sliding window.
     pub window: Option<WindowPlan>,
@@ -54,7 +54,7 @@ pub struct Setup<D: Disk = File> {
     pub print: Option<Print>,
     /// Serves reports over the network.
     pub listen: Option<Listen>,
-    /// Whether a process is alive, as /proc has it.
+    /// Whether a process is alive, according to /proc.
     pub alive: Box<dyn FnMut(u32) -> bool>,
     /// Reads the threads that are alive at the end.
     pub at_end: AtEnd,
@@ -86,7 +86,7 @@ pub type TellSaved = Box<dyn FnMut(&Result<Box<Saved>, UserError>)>;
 pub struct Listen {
     /// The listening socket.
     pub socket: Socket,
-    /// Which requests are allowed.
+    /// Decides which requests are allowed.
     pub access: Access,
     /// The reports that requests read.
     pub board: Board,
@@ -99,9 +99,9 @@ pub struct WindowPlan {
     pub span: Duration,
     /// Recorded time between two reports.
     pub refresh: Duration,
-    /// Most records in the window: memory is bounded.
+    /// Largest number of records in the window, since memory is limited.
     pub max_events: usize,
-    /// What to ask of each window.
+    /// The questions that are answered for each window.
     pub asked: Asked,
     /// At the start, a trial decides whether locks can be recorded.
     pub tries_locks: bool,
@@ -114,9 +114,9 @@ pub struct WindowPlan {
 pub struct Ended {
     /// Why recording ended.
     pub reason: Option<StopReason>,
-    /// How the launched command ended, if it has.
+    /// How the launched command ended; `None` if it has not ended.
     pub child_status: Option<ExitStatus>,
-    /// There is a launched command, and it still runs.
+    /// Whether there is a launched command that still runs.
     pub child_runs_on: bool,
     /// Processes of the target that have not ended, as far as known.
     pub alive: Vec<u32>,
@@ -124,15 +124,15 @@ pub struct Ended {
     pub child_was_interrupted: bool,
     /// Why the launched command could not be run.
     pub launch_error: Option<LaunchError>,
-    /// The failure of a thread, if there was one.
+    /// The failure of a thread; `None` if there was none.
     pub failure: Option<Failure>,
-    /// What was noticed for the summary.
+    /// Facts that were noticed for the summary.
     pub observed: Observations,
-    /// What the session file has.
+    /// What the session file contains.
     pub file: Option<Written>,
     /// The user insisted on leaving before all was finished.
     pub aborted: bool,
-    /// How long recording took.
+    /// Length of the recording.
     pub elapsed: Duration,
 }
 
@@ -219,7 +219,7 @@ async fn run_loop<D: Disk + Send + 'static>(setup: Setup<D>) -> io::Result<Ended
     })
 }
 
-/// Runs the loop until its end. Returns whether that came before everything was finished.
+/// Runs the loop until its end. Returns whether the loop ended before everything was finished.
 async fn is_aborted(
     inputs: &mut Inputs,
     loop_state: &mut LoopState,

@@ -1,4 +1,5 @@
-//! The thread that names sampled code while its process runs: the latest stacks first, with a small part of the time.
+//! The thread that names sampled code while its process runs. It names the newest stacks first, and uses a small share
+//! of the time.
 
 use super::jit_names::JitNames;
 use super::lock_regions::LockRegionFinder;
@@ -21,19 +22,19 @@ use tokio::sync::mpsc::UnboundedSender;
 
 /// Wait before names are read: more places may come and are read in one go.
 const GATHER: Duration = Duration::from_millis(300);
-/// Most places named in one recording.
+/// Largest number of places named in one recording.
 const MOST_PLACES: usize = 1 << 20;
-/// Most places remembered as named on a live screen. Then all are forgotten and named again when they come back: the
-/// consumer forgets old names, and a program may make code without end.
+/// Largest number of places that are remembered as named for a live screen. Beyond that, all are forgotten, and named
+/// again when they occur again: the screen forgets old names, and a program may generate code without end.
 pub const PLACES_AT_ONCE: usize = 1 << 16;
-/// Most mappings remembered.
+/// Largest number of mappings that are remembered.
 const MOST_MAPPINGS: usize = 1 << 16;
-/// Most binaries whose symbols are kept.
+/// Largest number of binaries whose symbols are kept.
 const MOST_PARSERS: usize = 64;
-/// Most binaries kept open until their symbols are read.
+/// Largest number of binaries kept open until their symbols are read.
 const MOST_FILES: usize = 96;
-/// With this many new stacks, their places are collected at once, before it is time to read names: a stack takes more
-/// memory than its places.
+/// With this number of new stacks, their places are collected at once, even before it is time to read names: a stack
+/// takes more memory than its places.
 const MANY_STACKS: usize = 4096;
 
 enum News {
@@ -74,7 +75,7 @@ impl CodeNamer {
         self.tell(News::Mappings(mappings.to_vec()));
     }
 
-    /// Passes on the stacks among these notes.
+    /// Passes the stacks among these notes to the thread.
     pub fn stacks(&self, notes: &[Note]) {
         let stacks: Vec<Note> =
             notes.iter().filter(|note| matches!(note.kind, NoteKind::Stack { .. })).cloned().collect();
@@ -112,7 +113,7 @@ impl CodeNamer {
 /// A binary, by path and build-id.
 type Binary = (String, Option<String>);
 
-/// A binary that is kept open, because its process may end before its symbols are read.
+/// A binary that is kept open because its process may end before the binary's symbols are read.
 struct Held {
     file: File,
     path: PathBuf,
@@ -139,7 +140,7 @@ struct Work {
     held: HashMap<Binary, Option<Held>>,
     /// Parsers; `None`: the binary cannot be read.
     open: HashMap<Binary, Option<Parser>>,
-    /// The user was already told that a program of an unreadable kind is there.
+    /// Whether the user was already told that a program of an unreadable kind runs.
     said_unreadable: bool,
 }
 
@@ -328,8 +329,8 @@ pub fn forget_mappings(mappings: &mut Vec<MappingFact>, most: usize) {
 struct Modules(HashMap<u32, Vec<Module>>);
 
 impl Modules {
-    /// Opens the exact file that the process has mapped, even if it was replaced on disk; else the file at its path, if
-    /// that is the same.
+    /// Opens the exact file that the process has mapped, even if it was replaced on disk; else the file at the
+    /// mapping's path, if that is the same file.
     fn hold(&mut self, pid: u32, (path, build_id): &Binary) -> Option<Held> {
         let modules = self
             .0

@@ -1,4 +1,4 @@
-//! Names of code that processes make at run time, by address, from the files that the processes write about it.
+//! Names code that processes generate at run time, by address, from the files that the processes write about it.
 
 use capture::jit::{JitFiles, JitStamp, is_dump};
 use capture::probe::now_ns;
@@ -7,13 +7,14 @@ use engine::event::{CodeFact, MappingFact, is_jit_code, jit_code};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-/// Most processes whose files are kept open.
+/// Largest number of processes whose files are kept open.
 const MOST_PROCESSES: usize = 256;
-/// Most addresses of one process that wait for names: a runtime may publish its code when it ends, or never.
+/// Largest number of addresses of one process that wait for names: a runtime may publish its code only at its end, or
+/// never.
 const MOST_WANTED: usize = 1 << 17;
 /// Time between two checks of the maps' sizes, with few maps.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Every further group of this many maps adds as much to that time.
+/// Each further group of this number of maps makes the pause longer by the same time.
 const FEW: u32 = 16;
 
 /// The processes that make code at run time.
@@ -27,7 +28,7 @@ struct Maker {
     files: JitFiles,
     /// Addresses that need names. They stay, because other code may be there later.
     wanted: BTreeSet<u64>,
-    /// How many names of each address were passed on: an address has several one after another.
+    /// For each address: how many of its names were passed on. An address may get several names, one after another.
     told: BTreeMap<u64, usize>,
     /// State of the files when they were last read; `None` if an address was added since.
     read: Option<JitStamp>,
@@ -49,7 +50,7 @@ impl JitNames {
             if known && !has_dump {
                 continue;
             }
-            // An ended process leaves nothing by which to find its root directory.
+            // After a process has ended, its root directory can no longer be found.
             let Ok(process) = Process::open(mapping.pid) else { continue };
             if !known && let Some(files) = JitFiles::of(&process) {
                 let (wanted, told) = (BTreeSet::new(), BTreeMap::new());
@@ -82,7 +83,7 @@ impl JitNames {
         }
     }
 
-    /// When to check the maps' sizes ([`JitNames::see_growth`]); `None`: there are no maps.
+    /// Time of the next check of the maps' sizes ([`JitNames::see_growth`]); `None`: there are no maps.
     pub fn next_look(&self) -> Option<Instant> {
         let count = u32::try_from(self.processes.len()).unwrap_or(u32::MAX);
         let every = LOOK_EVERY.saturating_mul(1 + count / FEW);

@@ -1,11 +1,11 @@
-//! Which addresses of which program were already asked about: each is asked about once.
+//! Remembers which addresses of which program were already asked about: each address is asked about once.
 
 use super::lock_stacks::{LockStack, LockStacks};
 use engine::event::{Note, NoteKind, ThreadFact, awaited_futex};
 use probe_abi::{Call, Record, SyncOperation};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Most addresses asked about in one recording: a program may have any number of locks on its heap.
+/// Largest number of addresses asked about in one recording: a program may have any number of locks on its heap.
 const MOST: usize = 1 << 16;
 /// Entries of the cache in front of the set; a power of two. Mostly the same few addresses come again and again.
 const FRONT: usize = 1 << 12;
@@ -21,7 +21,8 @@ pub enum Ask {
         since_ns: u64,
         /// The parent, if the process was forked and so runs the parent's program.
         like: Option<u32>,
-        /// Where the program is mapped, from the record of its exec ([`probe_abi::Exec::first_page`]); 0 if unknown.
+        /// Page at which the program is mapped, from the record of its exec ([`probe_abi::Exec::first_page`]); 0 if
+        /// unknown.
         first_page: u32,
     },
     /// A process has mapped a library.
@@ -29,15 +30,15 @@ pub enum Ask {
         /// Its pid.
         pid: u32,
     },
-    /// The name of a variable or a call is wanted, by its address.
+    /// A request for the name of a variable or a call, by its address.
     Address {
         /// The process.
         pid: u32,
-        /// When the process began to run its present program, 0 if before the recording.
+        /// Time at which the process began to run its present program, ns; 0 if before the recording.
         since_ns: u64,
         /// The address.
         address: u64,
-        /// Whether it is a variable or a call.
+        /// Whether the address is that of a variable or of a call.
         kind: AddressKind,
     },
 }
@@ -57,7 +58,7 @@ pub struct KnownAddresses {
     /// Process and address that each cache entry last held.
     front: Vec<(u32, u64)>,
     known: FxHashSet<(u32, u64, u64)>,
-    /// Since when each process runs its present program, by its records.
+    /// For each process: time from which it runs its present program, according to its records.
     since: FxHashMap<u32, u64>,
     asks: Vec<Ask>,
     lock_stacks: LockStacks,

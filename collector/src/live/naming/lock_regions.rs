@@ -12,14 +12,14 @@ use symbols::{LockCall, LockRegions};
 const MOST_STACKS: usize = 1 << 14;
 /// Innermost frames that can be the function in which a thread waits.
 const INNERMOST: usize = 4;
-/// Most frames of a stack that are kept: locks are taken near its inner end.
+/// Largest number of frames of a stack that are kept: locks are taken near the innermost frame.
 const MOST_FRAMES: usize = 32;
-/// Most stacks of waits and wake-ups that are kept.
+/// Largest number of stacks of waits and wake-ups that are kept.
 const MOST_LOCK_STACKS: usize = 1 << 13;
-/// Most places kept.
+/// Largest number of places that are kept.
 const MOST_FACTS: usize = 1 << 16;
 
-/// Stacks of the threads that waited for a word, or of those that woke them; the innermost frame first.
+/// Stacks of threads that waited for a word, or of threads that woke them; the innermost frame first.
 type Stacks = BTreeSet<Vec<(Function, u64)>>;
 
 /// Finds the frame of a function that takes the lock and ends with a jump to the releasing function, as compilers end a
@@ -38,13 +38,13 @@ fn leaves_by_releasing(takes: &[(Function, u64)], gives: &Stacks) -> Option<usiz
     takes.get(caller).is_some_and(|(caller, _)| caller.0 == function.0).then_some(at)
 }
 
-/// Parts of the names of those C library functions that take a lock for their caller.
+/// Parts of the names of C library functions that take a lock for their caller.
 const LOCKS: [&str; 5] = ["mutex", "lll_lock", "mtx_lock", "rwlock", "spin_lock"];
 
 /// A binary, by path and build-id.
 type Binary = (String, Option<String>);
 
-/// A function, by its first instruction's offset in the file.
+/// A function, identified by the offset of its first instruction in the file.
 type Function = (Binary, u64);
 
 /// See the module.
@@ -62,7 +62,7 @@ pub(super) struct LockRegionFinder {
 }
 
 impl LockRegionFinder {
-    /// Keeps the stacks among these notes.
+    /// Remembers the stacks among these notes.
     pub(super) fn stacks(&mut self, notes: &[Note]) {
         for note in notes {
             let NoteKind::Stack { id, frames, .. } = &note.kind else { continue };
@@ -140,9 +140,9 @@ impl LockRegionFinder {
         news
     }
 
-    /// The calls that take locks, by the function that contains them, each with the calls that release the lock.
+    /// For each function: the calls in it that take locks, each with the calls that release the lock.
     fn calls(&self, map: &CodeMap<'_>) -> BTreeMap<Function, Vec<LockCall>> {
-        // For each word, the stacks that take the lock and those that release it.
+        // For each futex word: the stacks that take the lock, and those that release it.
         let mut words: BTreeMap<(u32, u64), [Stacks; 2]> = BTreeMap::new();
         let stacks: Vec<_> = self
             .lock_stacks
@@ -190,8 +190,9 @@ impl LockRegionFinder {
         found.into_iter().map(|(function, of_function)| (function, calls(of_function))).collect()
     }
 
-    /// Whether a function in another binary than its caller has released all its locks when it returns: true for
-    /// `pthread_create`, false for `pthread_mutex_lock`. False without a name, since it may take a lock for its caller.
+    /// Whether a function in another binary than its caller has released all locks that it took when it returns. True
+    /// for `pthread_create`, false for `pthread_mutex_lock`; false without a name, since such a function may take a
+    /// lock for its caller.
     fn keeps_its_locks(&self, (called, place): &(Function, u64), caller: &Function) -> bool {
         let code = self.facts.get(called).and_then(|places| places.get(place));
         let name = code.and_then(|code| code.function.as_deref());
@@ -227,7 +228,7 @@ mod tests {
     const TAKES: u64 = 0x110;
     const GIVES: u64 = 0x120;
 
-    /// A program and its C library.
+    /// The mappings of a program and of its C library.
     fn mappings() -> [MappingFact; 2] {
         let mapping = |start: u64, path: &str| MappingFact {
             pid: 7,
@@ -249,8 +250,8 @@ mod tests {
         }
     }
 
-    /// How many calls of the program are found to lie before code under a lock. A thread waited in the C library's function
-    /// `takes`, and was woken in `gives`.
+    /// Number of calls of the program that are found to precede code under a lock. A thread waited in the C library's
+    /// function `takes`, and was woken in `gives`.
     fn calls(takes: &str, gives: &str) -> usize {
         let mut code = LockRegionFinder::default();
         code.named(&[
@@ -274,8 +275,8 @@ mod tests {
         code.calls(&CodeMap::of_mappings(&mappings())).values().map(Vec::len).sum()
     }
 
-    /// A guard may release its lock by a jump. If the lock were not found then, it would be replayed as recorded, and
-    /// a second CPU would seem to help.
+    /// A guard may release its lock after a jump. If that lock were not found, it would be replayed as recorded, and a
+    /// second CPU would seem to help.
     #[test]
     fn a_function_that_jumps_to_its_unlock_is_found_as_a_lock_region() {
         let program = |entry: u64| (("/program".to_owned(), None), entry);
@@ -301,7 +302,8 @@ mod tests {
         );
     }
 
-    /// Readers and writers lock in functions of their own: writers wake those that wait for the readers' word.
+    /// Readers and writers take the lock in functions of their own: writers wake threads that wait for the readers'
+    /// word.
     #[test]
     fn a_writer_s_lock_region_is_found_although_readers_release_it() {
         let mut code = LockRegionFinder::default();
@@ -343,7 +345,8 @@ mod tests {
         assert_eq!(found, [(0x100, 0x110, vec![0x120]), (0x200, 0x210, vec![0x220])]);
     }
 
-    /// Otherwise glibc's lock of thread stacks seems held most of the time in a program that creates threads.
+    /// Without this rule, glibc's lock of thread stacks would seem to be held most of the time in a program that
+    /// creates threads.
     #[test]
     fn only_lock_functions_of_libc_return_with_a_lock_held() {
         assert_eq!(calls("pthread_mutex_lock", "pthread_mutex_unlock"), 1);

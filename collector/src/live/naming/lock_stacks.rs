@@ -1,11 +1,11 @@
 //! Finds stacks that were sampled where a thread waits for a futex word, and where a thread wakes such a waiter: calls
-//! on them take a lock or release it. A sample has the time of the record that it was taken for.
+//! on these stacks take a lock or release it. A sample has the time of the record for which it was taken.
 
 use engine::event::{futex_of_sleeper, futex_of_wakee};
 use probe_abi::{Record, SampleReason};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A stack at a wait for a word, or at a wake-up of a thread that waits for it.
+/// A stack at a wait for a word, or at a wake-up of a thread that waits for the word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LockStack {
     /// The stack's number.
@@ -18,12 +18,13 @@ pub struct LockStack {
     pub gives: bool,
 }
 
-/// Most stacks in one recording.
+/// Largest number of stacks in one recording.
 const MOST: usize = 1 << 14;
-/// Most records that wait for their sample, or samples that wait for their record: both come together.
+/// Largest number of records that wait for their sample, and of samples that wait for their record; the two arrive
+/// together.
 const PENDING: usize = 1 << 12;
 
-/// Thread, time, and whether the thread wakes another one.
+/// The thread, the time, and whether the thread wakes another one.
 type Instant = (u32, u64, bool);
 
 /// See the module.

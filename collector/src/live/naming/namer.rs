@@ -84,7 +84,7 @@ fn run(
     let mut spaces = Spaces::expecting(launched, Parsers::of_longpole());
     let mut open: Vec<Open> = Vec::new();
     let mut not_before = poll_intervals.first(Instant::now());
-    // Processes with a new program or a new mapping, and when their mappings are read.
+    // Processes with a new program or a new mapping, and the time at which their mappings are to be read.
     let mut young: VecDeque<(Instant, u32)> = VecDeque::new();
     loop {
         let settles = young.front().map(|(at, _)| *at);
@@ -142,7 +142,7 @@ fn place(spaces: &mut Spaces, ask: Ask) -> Option<Open> {
     }
 }
 
-/// Reads the names of all these addresses, binary by binary. Addresses without a name are left out.
+/// Reads the names of all these addresses, one binary after the other. Addresses without a name are omitted.
 fn name(open: Vec<Open>) -> Vec<AddressFact> {
     let mut groups: Vec<(Binary, Vec<Open>)> = Vec::new();
     for open in open {
@@ -177,7 +177,7 @@ fn name(open: Vec<Open>) -> Vec<AddressFact> {
         let found = if returns.is_empty() { Vec::new() } else { placed.calls(&returns) };
         facts.extend(calls.iter().zip(found).map(|(open, call)| fact(open, call.function, call.location)));
     }
-    // A call with a known place in its binary stays: it can be named later, where there are more symbols.
+    // A call with a known place in its binary stays: it can be named later on a machine that has more symbols.
     facts.retain(|fact| fact.name.is_some() || fact.location.is_some() || fact.linked.is_some());
     facts
 }

@@ -1,4 +1,4 @@
-//! How often the threads do other work than reading rings, since that costs CPU time that the program may want.
+//! How often the threads do work other than reading rings: that work costs CPU time that the program may need.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 pub struct PollIntervals {
     /// Time from the start to the first reading of names.
     first: Duration,
-    /// Reading names takes at most one part in this many of the elapsed time.
+    /// Reading names takes at most this fraction (one part in `share`) of the elapsed time.
     share: u32,
     /// Time between two reads of the loss and cost counters, which take some system calls.
     pub counts: Duration,
@@ -16,15 +16,15 @@ pub struct PollIntervals {
 }
 
 impl PollIntervals {
-    /// For a live screen.
+    /// Intervals for a live screen.
     pub const WATCHED: PollIntervals = PollIntervals {
         first: Duration::ZERO,
         share: 20,
         counts: Duration::from_millis(250),
         alive: Duration::from_millis(250),
     };
-    /// For a recording, which needs names at its end. A long one has some read before, so that the end does not take long
-    /// and a recording that is cut short has most names.
+    /// Intervals for a recording, which needs names at its end. A long recording reads some names earlier, so that its
+    /// end does not take long, and a recording that is broken off has most names.
     pub const RECORDED: PollIntervals = PollIntervals {
         first: Duration::from_secs(60),
         share: 500,
@@ -32,12 +32,12 @@ impl PollIntervals {
         alive: Duration::from_secs(1),
     };
 
-    /// When names may be read for the first time.
+    /// Time at which names may be read for the first time.
     pub fn first(self, now: Instant) -> Instant {
         now + self.first
     }
 
-    /// When names may be read again, if the reading that ends now started at `began`.
+    /// Time at which names may be read again, if the reading that ends now started at `began`.
     pub fn again(self, began: Instant) -> Instant {
         Instant::now() + began.elapsed().saturating_mul(self.share)
     }

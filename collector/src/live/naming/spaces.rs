@@ -10,22 +10,22 @@ use std::time::{Duration, Instant};
 use symbols::FileKey;
 use symbols::{MappedBinary, Parsers, safe, safe_path};
 
-/// Most processes remembered.
+/// Largest number of processes that are remembered.
 const MOST_PROCESSES: usize = 4096;
-/// Most binaries kept open.
+/// Largest number of binaries that are kept open.
 const MOST_BINARIES: usize = 256;
 
 /// A binary with its symbols, shared by all processes that run it.
 pub type Binary = Rc<RefCell<MappedBinary>>;
 
-/// An address as its binary has it.
+/// The place of an address in its binary.
 #[derive(Clone)]
 pub struct Spot {
     /// The binary.
     pub binary: Binary,
     /// The binary's name, for people.
     pub module: String,
-    /// The binary's path, as the process sees it.
+    /// The path of the binary, as the process sees it.
     pub path: String,
     /// The address in the binary, as linked.
     pub linked: u64,
@@ -36,22 +36,22 @@ pub struct Spaces {
     parsers: Parsers,
     binaries: HashMap<FileKey, Option<Binary>>,
     processes: HashMap<u32, Space>,
-    /// The process at the gate and the program that it will run.
+    /// The process at the gate (held before its program starts), and the program that it will run.
     expected: Option<(u32, Binary, String)>,
 }
 
 /// The mappings of one process.
 #[derive(Clone, Default)]
 struct Space {
-    /// When the process began to run its program.
+    /// Time at which the process began to run its program, ns.
     since_ns: u64,
     modules: Rc<[Module]>,
     /// Binaries that were opened, by index in `modules`.
     opened: HashMap<usize, Option<Binary>>,
     read: Option<Instant>,
-    /// The process has a new program or mapping since its mappings were read.
+    /// Whether the process has a new program or mapping since its mappings were read.
     stale: bool,
-    /// The main binary, if known before it ran, its name, and the page where its instructions begin.
+    /// The main binary with its name and the page where its instructions begin, if it was known before it ran.
     expected: Option<(Binary, String, u32)>,
 }
 
@@ -61,7 +61,7 @@ impl Spaces {
         Spaces { parsers, binaries: HashMap::new(), processes: HashMap::new(), expected: None }
     }
 
-    /// The same, with the program that a process will run.
+    /// Like [`Spaces::new`], with the program that a launched process will run.
     pub fn expecting(launched: Option<(u32, PathBuf)>, parsers: Parsers) -> Spaces {
         let mut spaces = Spaces::new(parsers);
         spaces.expected = launched.and_then(|(pid, path)| {
@@ -82,7 +82,7 @@ impl Spaces {
         let space = match like.and_then(|parent| self.processes.get(&parent)) {
             Some(parent) => Space { since_ns, ..parent.clone() },
             None => {
-                // Only the process's first program was known before.
+                // Only the first program of the process was known in advance.
                 let expected = self.expected.take_if(|(expected, ..)| *expected == pid && first_page != 0);
                 let is_first = expected.is_some();
                 Space {
@@ -102,7 +102,7 @@ impl Spaces {
     pub fn mapped(&mut self, pid: u32) {
         match self.processes.get_mut(&pid) {
             Some(space) => space.stale = true,
-            // Processes that started during the recording are known, so this one ran before.
+            // Processes that started during the recording are known, so this one ran before it.
             None => self.begin(pid, 0, None, 0),
         }
     }
@@ -163,7 +163,7 @@ impl Spaces {
             });
         }
         let modules = Rc::clone(&space.modules);
-        // Data lies after the code of its binary: the nearest module below the address comes first.
+        // Data follows the code of its binary, so the nearest module below the address comes first.
         let mut near: Vec<usize> = (0..modules.len()).collect();
         near.retain(|&index| {
             modules[index].ranges.first().is_some_and(|range| range.start <= address.saturating_add(1 << 32))
@@ -193,7 +193,8 @@ fn modules(pid: u32) -> Rc<[Module]> {
     Process::open(pid).and_then(|process| mapped(&process)).unwrap_or_default().into()
 }
 
-/// Opens by the process's own path as long as it lives, later by the file's path, if the same file is still there.
+/// Opens a binary by the process's own path while the process lives, later by the file's path, if the same file is
+/// still there.
 fn open_module(
     parsers: &Parsers,
     binaries: &mut HashMap<FileKey, Option<Binary>>,
@@ -226,7 +227,7 @@ fn open(parsers: &Parsers, binaries: &mut HashMap<FileKey, Option<Binary>>, path
 mod tests {
     use super::*;
 
-    /// Uses a child, since a process cannot be its own target.
+    /// The test uses a child, since longpole cannot record itself.
     #[test]
     fn addresses_in_a_child_are_found_in_its_program_and_its_libraries() {
         let sleep = ["/bin/sleep", "/usr/bin/sleep"].iter().find(|path| std::path::Path::new(path).exists());
@@ -251,7 +252,7 @@ mod tests {
             spaces.begin(1, 50, Some(pid), 0);
             spaces.find(1, 50, code, Duration::from_secs(100))
         };
-        // The process ends before one of its addresses is asked for.
+        // The process ends before a name is asked for one of its addresses.
         let mut told = Spaces::new(Parsers::here());
         told.mapped(pid);
         told.settle(pid);

@@ -2,8 +2,8 @@
 
 use capture::target::threads_of;
 
-/// Whether a process is alive, as /proc has it: one of its threads is. Its leader may end before the others and is
-/// a zombie from then on.
+/// Whether a process is alive, according to /proc: one of its threads must be. The leader may end before the other
+/// threads and is then a zombie.
 pub fn is_alive(pid: u32) -> bool {
     let Ok(stat) = std::fs::read(format!("/proc/{pid}/stat")) else { return false };
     // The state follows the name, which is in parentheses and may hold any byte.
@@ -15,7 +15,8 @@ pub fn is_alive(pid: u32) -> bool {
     }
 }
 
-/// Tells of a process whether it is alive. With a `command`, all processes count as ended when the command has ended.
+/// Returns a function that says whether a process is alive. With a `command`, all processes count as ended when the
+/// command has ended.
 pub fn alive_while(command: Option<u32>) -> Box<dyn FnMut(u32) -> bool> {
     match command {
         Some(command) => Box::new(move |pid| is_alive(command) && is_alive(pid)),
@@ -36,7 +37,7 @@ mod tests {
         while is_alive(pid) {
             std::thread::yield_now();
         }
-        // Not yet waited for: a zombie.
+        // The child has ended but was not waited for, so it is a zombie.
         assert!(std::path::Path::new(&format!("/proc/{pid}/stat")).exists());
         child.wait().expect("waited");
         assert!(!is_alive(pid));

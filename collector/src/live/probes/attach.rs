@@ -33,8 +33,9 @@ use std::fs::File;
 use std::path::PathBuf;
 use symbols::Parsers;
 
-/// A function called more often in a second loses its probes, unless asked otherwise. A probed call takes 2 µs where
-/// hits are cheap and 20 µs on the virtual machine of our measurements, which makes 2 % and 20 % of a CPU.
+/// A function with more calls per second than this loses its probes, unless the user asks otherwise. A call with probes
+/// takes 2 µs where hits are cheap, and 20 µs on the virtual machine where longpole was measured: 2 % and 20 % of a
+/// CPU.
 const MAX_RATE_HZ: u64 = 10_000;
 
 /// A target that is being recorded. A launched command is still held at the gate.
@@ -43,7 +44,7 @@ pub struct Attached {
     pub subject: String,
     /// Name and pid of the first process, for file names.
     pub name: String,
-    /// Processes at the start, the first one first.
+    /// Processes at the start; the first one gives the recording its name.
     pub pids: Vec<u32>,
     /// The kernel side.
     pub source: LiveSource,
@@ -53,7 +54,7 @@ pub struct Attached {
     pub functions: Option<ProbedFunctions>,
     /// The launched command.
     pub child: Option<GatedChild>,
-    /// Which functions were chosen and which were left out: a sentence for each program.
+    /// Which functions were chosen and which were not: a sentence for each program.
     pub remarks: Vec<String>,
     /// How synchronization operations are recorded, or why they are not.
     pub locks: How,
@@ -75,7 +76,7 @@ fn attach_to(plan: &CapturePlan, output: Option<File>) -> Result<Attached, UserE
         ));
     }
     limits::raise_descriptors();
-    // Checked before a command is started, since it could not be recorded.
+    // These checks come before a command is started, since it could not be recorded otherwise.
     check_programs().map_err(probe_error)?;
     // Checked before the target is touched: the error names the missing capability instead of the first unreadable file.
     check_capabilities().map_err(probe_error)?;
@@ -121,7 +122,8 @@ fn attach_to_processes(plan: &CapturePlan, asked: &[u32]) -> Result<Attached, Us
         let known: BTreeSet<u32> = asked.iter().copied().collect();
         let below: BTreeSet<u32> = asked.iter().flat_map(|&pid| descendants(pid)).collect();
         for pid in below.difference(&known) {
-            // A child that has ended meanwhile, or that may not be read, must not stop the recording of the others.
+            // A child that has ended in the meantime, or that may not be read, must not stop the recording of the other
+            // processes.
             if let Ok(process) = Process::open(*pid) {
                 subjects.push(Subject::running(&process));
             }
@@ -222,7 +224,7 @@ fn attach_to_command(
         How::NotInside(reason) => libraries.how(plan, Some(reason)),
         how => how,
     };
-    // What the process does at the gate is not the command's work.
+    // What the process does at the gate (before its program starts) is not the command's work.
     facts.start_ns = monotonic_ns().max(capture.start_ns());
     merge(&mut facts, attach_facts(&Process::open(pid)?, false));
     for process in facts.processes.iter_mut().filter(|process| process.pid == pid) {
@@ -255,13 +257,13 @@ struct Started {
     functions: Option<ProbedFunctions>,
     facts: Facts,
     remarks: Vec<String>,
-    /// Why processes got no function probes, a reason for each.
+    /// Reasons why processes got no function probes, one for each.
     unprobed: Vec<String>,
     libraries: InitialLibraries,
 }
 
-/// Chooses functions and starts the capture. An unreadable program or a refused probe is an error for the first
-/// `strict` subjects, unless the process has ended meanwhile. For the others it is a remark.
+/// Chooses functions and starts the capture. For the first `strict` subjects, an unreadable program or a refused probe
+/// is an error, unless the process has ended in the meantime. For all other subjects it is a remark.
 fn start(
     plan: &CapturePlan,
     subjects: &[Subject],
@@ -281,8 +283,8 @@ fn start(
     };
     let is_early = none_at_once && subjects.iter().all(|subject| !subject.held);
     let mut chosen = Chosen::default();
-    // Running programs serve users and reading symbols can wait, so it runs at low priority. A command at the gate
-    // waits for the choice.
+    // Running programs serve users, and reading their symbols can wait, so it runs at low priority. A command at the
+    // gate waits for the choice, so it does not.
     let patience =
         || subjects.iter().all(|subject| !subject.held).then(crate::threads::Hurry::later).flatten();
     if let Some(functions) = functions.as_mut().filter(|_| !is_early) {
@@ -360,7 +362,7 @@ fn functions_of(plan: &CapturePlan, inside: Option<PathBuf>) -> ProbedFunctions 
     if plan.breakpoints == Breakpoints::OnRequest { functions.none_unasked() } else { functions }
 }
 
-/// One sentence for all processes without probes: there may be hundreds.
+/// One sentence about all processes without probes, since there may be hundreds.
 fn unprobed_remark(reasons: &[String]) -> Option<String> {
     let first = reasons.first()?;
     let count = reasons.len();

@@ -1,5 +1,5 @@
-//! The thread that attaches probes while a capture runs. The kernel may need some hundred milliseconds for that, and
-//! the rings must be emptied meanwhile.
+//! The thread that attaches probes while a capture runs. The kernel may need some hundred milliseconds for that, during
+//! which the rings must be emptied by another thread.
 
 use super::short_lived::ShortLived;
 use crate::live::main_loop::{Chosen, LibcChosen, Message, NewFunctions, Placing, Unprobed, UnprobedCounts};
@@ -54,7 +54,8 @@ impl AttachResults {
         self.done.try_iter()
     }
 
-    /// Lets other threads add messages to those that `AttachResults::take` returns. `finish` does not wait for these threads.
+    /// A sender with which other threads add messages to those that `AttachResults::take` returns. `finish` does not
+    /// wait for these threads.
     pub fn sender(&self) -> Sender<WriterMessage> {
         self.more.clone()
     }
@@ -67,7 +68,7 @@ impl AttachResults {
 
     /// The remaining messages. Waits until the job in progress is done.
     pub fn finish(self) -> Vec<WriterMessage> {
-        // The thread itself has reported a panic.
+        // If the thread panicked, it has reported that itself.
         let _ = self.thread.join();
         self.done.try_iter().collect()
     }
@@ -97,7 +98,7 @@ struct Worker {
     done: Sender<WriterMessage>,
     messages: UnboundedSender<Message>,
     over: Arc<AtomicBool>,
-    /// Processes that ended before their probes were attached, until they are reported.
+    /// Processes that ended before their probes were attached and that have yet to be reported.
     ended: ShortLived,
 }
 
@@ -135,7 +136,7 @@ impl Worker {
         let _ = self.tell_ended();
     }
 
-    /// Reports processes that ended before their probes were attached. `None`: the receiver is gone.
+    /// Reports processes that ended before their probes were attached. `None`: no thread receives reports any more.
     fn tell_ended(&mut self) -> Option<()> {
         let Some((count, note)) = self.ended.take() else { return Some(()) };
         self.messages.send(Message::Unprobed(UnprobedCounts::ended(count))).ok()?;
@@ -183,7 +184,7 @@ impl Worker {
                 if !over {
                     self.messages.send(Message::Unprobed(UnprobedCounts::refused(why))).ok()?;
                 }
-                // The process's calls stay missing until its end.
+                // The calls of the process stay missing until its end.
                 let reason = GapReason::NotProbed;
                 let kind = NoteKind::Gap { pid, cpu: None, until_ns: u64::MAX, lost: 0, reason };
                 let notes = vec![Note { time_ns: missing_since_ns, kind }];
@@ -227,7 +228,7 @@ mod tests {
     }
 
     /// The first process of a program may end before its probes are attached. Later processes of the program still need
-    /// its functions.
+    /// the same functions.
     #[test]
     fn functions_reach_the_writer_although_their_first_process_has_ended() {
         let fact = FunctionFact { id: 7, name: "work".into(), ..FunctionFact::default() };
@@ -241,7 +242,7 @@ mod tests {
             panic!("{done:?}")
         };
         assert_eq!(*facts, [fact]);
-        // A recording takes no probes, so the process's calls are missing, as if it had ended.
+        // This source cannot attach probes, so the process's calls are missing, as if it had ended.
         assert!(matches!(batch.notes[0].kind, NoteKind::Gap { pid: 5, .. }), "{:?}", batch.notes);
     }
 
@@ -290,7 +291,7 @@ mod tests {
         assert_eq!(attach_results.finish().len(), 1);
     }
 
-    /// For each process: tells that it has begun, then waits until it may go on.
+    /// For each process: sends a message that work on it has begun, then waits for permission to continue.
     struct Slow(SyncSender<u32>, Receiver<()>);
 
     impl Attach for Slow {

@@ -1,5 +1,5 @@
-//! Finds the files that are the C library of a process, and decides whether probes there record its operations.
-//! A process with the preloaded library records them itself.
+//! Finds the files that are the C library of a process, and decides whether probes on them record the process's
+//! operations. A process with the preloaded library records its operations itself.
 
 use capture::probe::{LibcFile, LibcProbes};
 use capture::target::{
@@ -14,14 +14,14 @@ use symbols::FileKey;
 use symbols::binary::{Binaries, Binary};
 use symbols::{LibcFunctions, Parsers};
 
-/// Most different C library files; each container may have its own.
+/// Largest number of different C library files; each container may have its own.
 const MOST_FILES: usize = 128;
 
 /// Why a process that may copy or check its own code gets no probes.
 pub const SPARED: &str = "it may copy, move or check code, and probes would kill it";
 
-/// Looks, with a pause between them, while the kernel replaces a process's program: meanwhile its environment is empty.
-/// A program that has no environment at all is looked at as often.
+/// Number of checks, with a pause between them, while the kernel replaces a process's program: during that time the
+/// process's environment is empty. A program without any environment is checked the same number of times.
 const NEW_PROGRAM_LOOKS: u32 = 50;
 const NEW_PROGRAM_PAUSE: Duration = Duration::from_millis(1);
 
@@ -30,22 +30,22 @@ pub struct CLibraries {
     parsers: Parsers,
     files: HashMap<FileKey, (u32, Arc<LibcFunctions>)>,
     binaries: Binaries,
-    /// The preloaded library's path, if the command is started with one.
+    /// Path of the preloaded library, if the command is started with one.
     inside: Option<PathBuf>,
     /// C libraries may get probes.
     are_probed: bool,
-    /// Processes whose C libraries get no probes, since these would end them (`SPARED`).
+    /// Processes whose C libraries get no probes, since probes would end these processes (`SPARED`).
     spared: HashSet<u32>,
 }
 
 /// How the synchronization operations of a process are recorded.
 #[derive(Debug)]
 pub enum LibcChoice {
-    /// By probes on its C library.
+    /// By probes on the C library of the process.
     Probes(LibcProbes),
-    /// By the preloaded library inside it.
+    /// By the preloaded library inside the process.
     Inside,
-    /// Not at all, since it has no C library that can be probed: the reason, for people.
+    /// Not at all, since the process has no C library that can be probed. The text says why, for people.
     None(String),
 }
 
@@ -62,7 +62,7 @@ impl CLibraries {
         }
     }
 
-    /// The same, but no C library gets probes.
+    /// Forbids probes on all C libraries.
     #[must_use]
     pub fn unprobed(self) -> CLibraries {
         CLibraries { are_probed: false, ..self }
@@ -73,7 +73,8 @@ impl CLibraries {
         self.are_probed
     }
 
-    /// Sets whether a process gets no probes, because it may copy its own code, or check it, and would meet them.
+    /// Sets whether a process gets no probes, because it may copy or check its own code and would then execute or find
+    /// them.
     pub fn spare(&mut self, pid: u32, is_spared: bool) {
         if is_spared {
             self.spared.insert(pid);
@@ -82,7 +83,8 @@ impl CLibraries {
         }
     }
 
-    /// How a process's operations are recorded, by what it has mapped now and what its loader will map.
+    /// How the operations of a process are recorded, judged by the files that it has mapped now and those that its
+    /// loader will map.
     pub fn of_process(&mut self, process: &Process) -> LibcChoice {
         if self.records_itself(process) {
             return LibcChoice::Inside;
@@ -96,13 +98,14 @@ impl CLibraries {
                 let key = key(library);
                 key.is_some() && !mapped.iter().any(|(known, name)| *known == key || *name == library.name)
             };
-            // The process may have mapped its program, and the loader not yet the libraries.
+            // The process may have mapped its program while the loader has not mapped the libraries yet.
             libraries.extend(c_libraries_to_come(&process.open_path()).into_iter().filter(new));
         }
         self.choose(process.pid, libraries, namespace(process))
     }
 
-    /// How operations of a process at the start are recorded; `binary`: what a held command will run. `None`: it has ended.
+    /// How the operations of a process are recorded that exists at the start. `binary`: the program that a held command
+    /// will run. `None`: the process has ended.
     pub fn choose_for(&mut self, pid: u32, binary: Option<&Path>) -> Option<LibcChoice> {
         match binary {
             Some(binary) => Some(self.of_command(pid, binary)),
@@ -110,7 +113,7 @@ impl CLibraries {
         }
     }
 
-    /// The probes for a process's C library, if it is to get some.
+    /// The probes for the C library of a process, if it is to get any.
     pub fn probes_of(&mut self, pid: u32) -> Option<LibcProbes> {
         match self.choose_for(pid, None)? {
             LibcChoice::Probes(probes) => Some(probes),
@@ -118,7 +121,7 @@ impl CLibraries {
         }
     }
 
-    /// The same for a held command that will run the program in `binary`.
+    /// Like [`CLibraries::of_process`], for a held command that will run the program in `binary`.
     fn of_command(&mut self, pid: u32, binary: &Path) -> LibcChoice {
         self.choose(pid, c_libraries_to_come(binary), None)
     }
@@ -188,7 +191,8 @@ impl CLibraries {
     /// Whether the preloaded library is in this process, or will be as soon as the loader is done.
     fn records_itself(&self, process: &Process) -> bool {
         let Some(inside) = &self.inside else { return false };
-        // In a PID namespace of its own the library does not know the pids of the kernel's records, and records nothing.
+        // In a PID namespace of its own, the preloaded library does not know the pids in the kernel's records, so it
+        // records nothing.
         if process.namespace_pids.len() > 1 || capture::interpose::cannot_come_up(process.pid) {
             return false;
         }
@@ -211,19 +215,19 @@ impl CLibraries {
     }
 }
 
-/// How far the loader of a process is with the preloaded library.
+/// Whether the loader of a process has mapped the preloaded library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Inside,
     Without,
     /// The loader will map the library, if it can.
     ToCome,
-    /// The kernel has removed the old program and not yet set up the new one, as when a shell that has just begun
+    /// The kernel has removed the old program and not yet set up the new one, for example when a newly started shell
     /// executes another program.
     Nowhere,
 }
 
-/// Decides by the files that a process has mapped and by its environment.
+/// Decides the stage from the files that a process has mapped, and from its environment.
 fn stage<'a>(mapped: impl Iterator<Item = &'a str> + Clone, environment: &[u8], inside: &str) -> Stage {
     if mapped.clone().any(|path| path.contains(inside)) {
         return Stage::Inside;
@@ -271,8 +275,8 @@ fn namespace(process: &Process) -> Option<(u64, u64)> {
 mod tests {
     use super::*;
 
-    /// A process seen between two programs must not count as one without the preloaded library: its locks would get
-    /// probes in addition to its own records.
+    /// A process that is checked between two programs must not count as one without the preloaded library: its locks
+    /// would get probes in addition to its own records.
     #[test]
     fn a_process_before_its_exec_is_looked_at_again_for_the_library() {
         let stage = |mapped: &[&str], environment: &str| {

@@ -13,16 +13,18 @@ use tokio::sync::mpsc::UnboundedSender;
 
 /// Chooses the functions of processes that get probes.
 pub trait Choose: Send {
-    /// The functions of a process in its present state. `None`: it has ended normally, or has its probes already.
+    /// The functions to probe in a process, in its present state. `None`: the process has ended normally, or has its
+    /// probes already.
     fn choose(&mut self, change: ProcessChange) -> Option<Chosen>;
 
-    /// Notes that a process ended before its symbols were read, so its calls are missing. `None`: no note is needed.
+    /// Notes that a process ended before its symbols were read, so that its calls are missing. `None`: no note is
+    /// needed.
     fn too_short(&mut self, change: ProcessChange) -> Option<Chosen> {
         let _ = change;
         None
     }
 
-    /// The C library of a process in its present state, if its operations are to be recorded there. `Err`:
+    /// The C library of a process in its present state, if its operations are to be recorded by probes there. `Err`:
     /// why they cannot be recorded.
     fn choose_libc(&mut self, change: ProcessChange) -> Option<Result<LibcChosen, String>> {
         let _ = change;
@@ -35,13 +37,13 @@ pub trait Choose: Send {
         Granted { sentence: format!("{} cannot be found here", request.pattern), ..Granted::default() }
     }
 
-    /// Which functions found in samples are worth probes; `None`: none.
+    /// Decides which functions found in samples are worth probes; `None`: none are.
     fn hot_functions(&mut self, hot: &HotFunctions, pids: &[u32]) -> Option<Granted> {
         let _ = (hot, pids);
         None
     }
 
-    /// The same for a recording, also for families of lock functions, whose calls a trial counts.
+    /// Decides the same for a recording, and also for families of lock functions, whose calls are counted by a trial.
     fn tallied(&mut self, tally: &Tally, pids: &[u32]) -> Option<Granted> {
         let _ = (tally, pids);
         None

@@ -4,30 +4,30 @@ use engine::attribution::sampled_functions;
 use engine::program::{Operation, Program};
 use engine::report::Report;
 
-/// Least share of the predicted time, on any number of CPUs, for which a function is considered.
+/// Least share of the predicted time, on any number of CPUs, from which a function is considered.
 const LEAST_SHARE: f64 = 0.01;
-/// Most functions in one report.
+/// Largest number of functions in one report.
 const MOST: usize = 64;
-/// Most threads named for each function.
+/// Largest number of threads named for each function.
 const MOST_THREADS: usize = 4;
 
 /// A function that may be worth probes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HotFunction {
-    /// The function's name, as reports have it.
+    /// Name of the function, as in reports.
     pub name: String,
-    /// File name of its binary.
+    /// File name of the function's binary.
     pub module: String,
-    /// CPU time per second of all threads with samples in it.
+    /// CPU time per second of all threads that have samples in the function.
     pub cpu: f64,
-    /// Threads with the most samples in it, the first one first.
+    /// Threads with the most samples in the function, most samples first.
     pub threads: Vec<u32>,
 }
 
 /// Functions found in the samples of a window.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HotFunctions {
-    /// The functions, those with most of the predicted time first.
+    /// The functions; those with most of the predicted time come first.
     pub functions: Vec<HotFunction>,
     /// CPU time per second of all threads.
     pub cpu: f64,
@@ -38,7 +38,7 @@ pub fn hot_functions(program: &Program, report: &Report, window_ns: u64) -> HotF
     if program.samples.rate_hz == 0 || window_ns == 0 {
         return HotFunctions::default();
     }
-    // Not by counts of samples: their rate may have changed. The threads' computing time is exact.
+    // Not computed from counts of samples, whose rate may have changed: the threads' computing time is exact.
     let cpu_of = |thread: usize| {
         let operations = program.threads.get(thread).map_or(&[][..], |thread| &thread.operations);
         let computed = operations.iter().map(|operation| match operation {

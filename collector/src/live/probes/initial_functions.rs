@@ -1,4 +1,4 @@
-//! Chooses the functions that have probes from the start on, and words the remarks about them.
+//! Chooses the functions that have probes from the start on, and makes the remarks about the choice.
 
 use super::alive::is_alive;
 use super::probed_functions::ProbedFunctions;
@@ -45,8 +45,8 @@ pub(super) struct Chosen {
     pub(super) unread: Vec<u32>,
 }
 
-/// Reads symbols and chooses functions. An unreadable program is an error for the first `strict` subjects, unless
-/// they have ended meanwhile, and a remark for the others.
+/// Reads symbols and chooses functions. For the first `strict` subjects an unreadable program is an error, unless the
+/// process has ended in the meantime; for all others it is a remark.
 pub(super) fn choose(
     functions: &mut ProbedFunctions,
     subjects: &[Subject],
@@ -62,7 +62,8 @@ pub(super) fn choose(
             ));
             continue;
         };
-        // A script has no symbols, and missing ones of its interpreter may not matter: many scripts run another program.
+        // A script has no symbols, and missing symbols of its interpreter may not matter: many scripts run another
+        // program.
         let interpreter = binary.file_name().filter(|_| *is_script);
         let name = &interpreter.map_or_else(|| name.clone(), |file| symbols::safe(&file.to_string_lossy()));
         match functions.of_process(*pid, name, binary) {
@@ -99,8 +100,8 @@ pub(super) fn choose(
     Ok(chosen)
 }
 
-/// Attaches function probes to processes that are already recorded, and notes that their calls are missing until now.
-/// `looked_ns`: when their programs were read.
+/// Attaches function probes to processes that are already recorded, and notes that their calls were missing until now.
+/// `looked_ns`: time at which their programs were read.
 pub(super) fn probe_later(
     capture: &mut Capture,
     subjects: &[Subject],

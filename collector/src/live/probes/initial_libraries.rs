@@ -1,4 +1,4 @@
-//! Which C libraries of the target get probes at the start, and which of their functions are tried first.
+//! Decides which C libraries of the target get probes at the start, and which of their functions are tried first.
 
 use super::c_libraries::{CLibraries, LibcChoice};
 use super::initial_functions::Subject;
@@ -12,9 +12,9 @@ use capture::target::{CLibraryKind, Process, mapped_c_libraries};
 pub(super) struct InitialLibraries {
     /// File names, each once.
     pub(super) names: Vec<String>,
-    /// Why a library got no probes; the first reason.
+    /// The first reason why a library got no probes.
     pub(super) why: Option<String>,
-    /// Calls of the libraries' functions are counted before these get probes.
+    /// Whether calls of the libraries' functions are counted by a trial before these functions get probes.
     tried: bool,
 }
 
@@ -32,7 +32,7 @@ impl InitialLibraries {
         libraries
     }
 
-    /// The probes for the libraries of these processes.
+    /// The probes for the C libraries of these processes.
     pub(super) fn choose<'s>(
         &mut self,
         libraries: &mut CLibraries,
@@ -67,7 +67,7 @@ impl InitialLibraries {
         }
     }
 
-    /// How operations are recorded; `instead`: why the preloaded library does not record them.
+    /// How operations are recorded. `instead`: why the preloaded library does not record them.
     pub(super) fn how(self, plan: &CapturePlan, instead: Option<String>) -> How {
         if self.tried && !self.names.is_empty() {
             return How::Tried(self.names);
@@ -83,8 +83,8 @@ impl InitialLibraries {
     }
 }
 
-/// Whether families of lock functions get probes only if a trial shows that these cost little: in programs that
-/// already run and serve users. Not if the user names such functions or sets no limit on the cost.
+/// Whether families of lock functions get probes only if a trial shows that these cost little. That is so in programs
+/// that already run and serve users, unless the user names such functions or sets no limit on the cost.
 pub(super) fn tries_locks(plan: &CapturePlan) -> bool {
     plan.breakpoints == Breakpoints::Exact
         && matches!(plan.target, TargetPlan::Attach { .. })

@@ -14,7 +14,7 @@ use capture::probe::{LibcProbes, now_ns};
 use capture::target::Process;
 use symbols::SymbolError;
 
-/// Most processes with function probes; each one costs links in the kernel and time to detach.
+/// Largest number of processes with function probes: each one costs links in the kernel, and time to detach them.
 const MOST_PROCESSES: usize = 256;
 
 impl Choose for ProbedFunctions {
@@ -52,7 +52,7 @@ impl Choose for ProbedFunctions {
     }
 
     fn too_short(&mut self, change: ProcessChange) -> Option<Chosen> {
-        // Where functions get probes only after samples show them, no calls count as missing.
+        // If functions get probes only after samples show them, no calls count as missing.
         (self.max_functions > 0 && !self.from_samples).then_some(Chosen {
             pid: change.pid,
             missing_since_ns: change.time_ns,

@@ -1,5 +1,5 @@
-//! Functions outside a program's own file, and later ones: patterns match functions of mapped libraries, and a user at
-//! the screen asks for functions while the program runs.
+//! Finds functions outside of a program's own file, and functions that are asked for later. Patterns match functions of
+//! mapped libraries, and a user of the live screen may ask for functions while the program runs.
 
 use super::probed_functions::{ProbedFunctions, clear, probe_of};
 use crate::live::main_loop::{Chosen, FunctionRequest, Granted, NewFunctions, Placing};
@@ -21,13 +21,13 @@ struct Found {
     module: Option<ModuleFact>,
 }
 
-/// See [`symbols::Selection::whole`].
+/// Whether all functions are wanted; see [`symbols::Selection::whole`].
 #[derive(Clone, Copy)]
 struct Whole(bool);
 
 impl ProbedFunctions {
     /// Functions that patterns match in libraries that a process has mapped and that have no probes there yet. The C
-    /// library is left out: it has probes of its own, and everything calls it.
+    /// library is skipped: it has probes of its own, and all code calls it.
     pub(super) fn of_libraries(&mut self, process: &Process) -> NewFunctions {
         let patterns: Vec<String> = self.selection.include.iter().chain(&self.wanted).cloned().collect();
         let mut new = NewFunctions::default();
@@ -209,7 +209,7 @@ mod tests {
         let plan = plan::Selection { max_functions: 100, ..plan };
         let mut functions =
             ProbedFunctions::new(&plan, None, CLibraries::new(Parsers::here(), None), Parsers::here());
-        // A child, since a process cannot be its own target.
+        // The test uses a child, since longpole cannot record itself.
         let mut child = std::process::Command::new("/proc/self/exe")
             .args([
                 "--exact",

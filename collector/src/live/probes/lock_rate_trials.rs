@@ -16,15 +16,15 @@ use probe_abi::SyncFamily;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Length of one trial of a few entry points.
+/// Length of one trial of a few functions.
 const TRIAL: Duration = Duration::from_millis(50);
-/// Most threads in a trial.
+/// Largest number of threads in a trial.
 const MOST_THREADS: usize = 4;
 /// Least running time (seconds) of tried threads that shows how a program behaves when it runs.
 const LEAST_RUN_S: f64 = 0.01;
 /// Share of one CPU that probes may always cost in a program that hardly runs.
 const LEAST_OF_CPU: f64 = 0.001;
-/// How often to look again for a C library that is not there: the loader may not be done.
+/// Number of checks for a C library that is not there yet: the loader may not be finished.
 const MOST_LOOKS: u8 = 4;
 
 /// Processes whose families of lock functions wait for a trial.
@@ -41,7 +41,7 @@ struct Waiting {
 
 /// The result of a process's trial.
 pub(super) enum Tried {
-    /// The process's families get probes, except those in [`LibcProbes::unfit`].
+    /// The families of the process get probes, except those in [`LibcProbes::unfit`].
     Decided(Box<LibcChosen>),
     /// The process has no C library that can be probed: the reason.
     Without(String),
@@ -72,7 +72,7 @@ impl LockRateTrials {
         self.waiting.remove(&pid);
     }
 
-    /// Tries the queued ones of these processes.
+    /// Tries the queued processes among these.
     pub(super) fn run(
         &mut self,
         tally: &Tally,
@@ -169,7 +169,8 @@ impl Counted {
         let count = calls.iter().map(|calls| calls.count as f64).sum::<f64>();
         self.each_s += count / ran_s.max(1e-9);
         self.wall_each_s += count / TRIAL.as_secs_f64() * threads_each;
-        // A point that was switched off soon ran briefly and yet tells much: the longest run of a point counts.
+        // A breakpoint that was soon switched off ran only briefly, but that is enough to know its rate: the longest
+        // run of a breakpoint counts.
         self.ran_s = self.ran_s.max(ran_s);
         self.known += 1;
     }

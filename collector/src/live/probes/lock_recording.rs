@@ -12,23 +12,23 @@ use std::ffi::OsString;
 pub enum How {
     /// By a library inside a launched command.
     Inside,
-    /// Not by the library inside, for this reason; the other way is not chosen yet.
+    /// Not by the library inside, for this reason. The other way is not chosen yet.
     NotInside(String),
-    /// By probes on these C libraries.
+    /// By probes on C libraries.
     Probes {
         /// File names, each once.
         libraries: Vec<String>,
-        /// Why not by the library inside, if the user may have expected that.
+        /// Why the library inside is not used, if the user may have expected it.
         instead: Option<String>,
     },
-    /// By probes on those families of these C libraries' functions that cost little in a trial.
+    /// By probes on those families of functions of these C libraries that cost little in a trial.
     Tried(Vec<String>),
     /// Not at all, for this reason.
     No(String),
 }
 
 impl How {
-    /// One word for session files.
+    /// One word for the way of recording, for session files.
     pub fn word(&self) -> &'static str {
         match self {
             How::Inside => "inside",
@@ -90,7 +90,7 @@ impl LockRecording {
         }
     }
 
-    /// Adds the descriptors that the command has to inherit to its launch options.
+    /// Adds the file descriptors that the command must inherit to its launch options.
     pub fn tell(&self, options: &mut LaunchOptions) {
         options.inherited.extend(self.how.as_ref().map(Interposed::descriptor).ok());
     }

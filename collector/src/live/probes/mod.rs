@@ -1,4 +1,4 @@
-//! Which functions and C libraries of the target get probes, at the start and while recording.
+//! Decides which functions and C libraries of the target get probes, at the start and while recording.
 
 mod alive;
 mod attach;

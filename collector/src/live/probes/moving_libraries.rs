@@ -7,7 +7,7 @@ use std::path::Path;
 use symbols::binary::Binary;
 use symbols::{FileKey, Parsers};
 
-/// The name that stands for the program itself, if the program and no library may move code.
+/// The name that stands for the program itself, if the program may move code and no library does.
 pub(super) const ITSELF: &str = "";
 
 /// Whether each library seen so far makes memory executable.
@@ -17,7 +17,8 @@ pub(super) struct MovingLibraries {
 }
 
 impl MovingLibraries {
-    /// The name of such a library that a process has mapped, or that the loader of the program in `binary` will map.
+    /// The name of a library that may move code, if a process has mapped one, or if the loader of the program in
+    /// `binary` will map one.
     pub(super) fn of_process(&mut self, pid: u32, binary: &Path, parsers: &Parsers) -> Option<String> {
         let process = Process::open(pid).ok();
         let modules = process.and_then(|process| mapped(&process).ok()).unwrap_or_default();
@@ -26,7 +27,7 @@ impl MovingLibraries {
         paths.find_map(|path| self.moves(&path, parsers))
     }
 
-    /// The library's name, if it may move code. A library that cannot be read counts as harmless.
+    /// The name of the library, if it may move code. A library that cannot be read is assumed not to.
     fn moves(&mut self, path: &Path, parsers: &Parsers) -> Option<String> {
         let name = path.file_name().map(|name| symbols::safe(&name.to_string_lossy()))?;
         if is_c_library(&name) {
@@ -41,7 +42,7 @@ impl MovingLibraries {
     }
 }
 
-/// What the library may do, for people.
+/// A text for people about what the library may do.
 pub(super) fn may_move(mover: &str) -> String {
     match mover {
         ITSELF => "may copy or move its own code, or check it".to_owned(),

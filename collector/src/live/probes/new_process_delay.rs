@@ -14,16 +14,16 @@ pub const NEW_PROCESS_DELAY: Duration = Duration::from_millis(200);
 pub enum Inspect {
     /// Read the process now.
     Now,
-    /// Read it later, or never.
+    /// Read the process later, or never.
     Later,
-    /// It ended before it was read; the change that began its program.
+    /// The process ended before it was read. The value is the change that began its program.
     TooShort(ProcessChange),
 }
 
 /// Programs that began a moment ago.
 #[derive(Debug, Default)]
 pub struct NewProcessDelay {
-    /// By process: the change, and when the process is to be read.
+    /// For each process: the change, and the time at which the process is to be read.
     waiting: BTreeMap<u32, Waiting>,
     /// The command at the gate: its program is already read, and gets its probes before it runs.
     held: Option<u32>,
@@ -64,7 +64,7 @@ impl NewProcessDelay {
                 self.waiting.insert(pid, Waiting { change, due_ns });
                 Inspect::Later
             }
-            // When the process is due, all its mappings are read.
+            // When the process is read, all its mappings are read.
             ChangeKind::Mapped { .. } if self.waiting.contains_key(&pid) => Inspect::Later,
             ChangeKind::Mapped { .. } => Inspect::Now,
             ChangeKind::Ended => match self.waiting.remove(&pid) {
@@ -74,7 +74,7 @@ impl NewProcessDelay {
         }
     }
 
-    /// Changes of processes that are due, in the order in which they became due.
+    /// Changes of processes that are due to be read, in the order in which they became due.
     pub fn due(&mut self, now_ns: u64) -> Vec<ProcessChange> {
         let due = self.waiting.extract_if(.., |_, waiting| waiting.due_ns <= now_ns);
         let mut due: Vec<Waiting> = due.map(|(_, waiting)| waiting).collect();
@@ -82,7 +82,7 @@ impl NewProcessDelay {
         due.into_iter().map(|waiting| waiting.change).collect()
     }
 
-    /// How long until the next process is due; `None`: none waits.
+    /// Time until the next process is due; `None`: no process waits.
     pub fn next(&self, now_ns: u64) -> Option<Duration> {
         let due_ns = self.waiting.values().map(|waiting| waiting.due_ns).min()?;
         Some(Duration::from_nanos(due_ns.saturating_sub(now_ns)))
@@ -107,7 +107,7 @@ mod tests {
         change(pid, at_ms, ChangeKind::Executed { by_leader: true })
     }
 
-    /// Otherwise `make -j2` of a small project takes ten times as long: each of its compilers gets probes.
+    /// If each short-lived compiler got probes, `make -j2` of a small project would take ten times as long.
     #[test]
     fn a_new_process_is_looked_at_after_its_program_has_run_for_a_while() {
         let mut new_processes = NewProcessDelay::new(None);
@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(new_processes.changed(forked(8, 260)), Inspect::Later);
         assert_eq!(new_processes.due(300 * MS), [], "another program runs since");
         assert_eq!(new_processes.next(300 * MS), Some(Duration::from_millis(150)));
-        // The process's calls are missing since it was forked.
+        // The calls of the process are missing since it was forked.
         let whole = ProcessChange { time_ns: 100 * MS, ..executed(7, 250) };
         assert_eq!(new_processes.due(460 * MS), [whole, forked(8, 260)]);
         assert_eq!((new_processes.due(900 * MS), new_processes.next(900 * MS)), (vec![], None));

@@ -1,6 +1,6 @@
-//! Which functions found in samples get probes: those that matter and are called so rarely that probes cost next to
-//! nothing. Samples do not show how often a function is called: one long call looks like thousands of short ones. So a
-//! trial counts some thirty calls at most (see [`count_calls`]).
+//! Decides which functions found in samples get probes: those that matter and are called so rarely that probes cost
+//! next to nothing. Samples do not show how often a function is called: one long call looks like thousands of short
+//! ones. So a trial counts some thirty calls at most (see [`count_calls`]).
 
 use super::hot_functions::{HotFunction, HotFunctions};
 use super::probed_functions::{ProbedFunctions, probe_of};
@@ -16,7 +16,7 @@ use symbols::FileKey;
 use symbols::binary::Binary;
 use symbols::{ChosenFunction, SymbolError};
 
-/// Most functions tried in one go.
+/// Largest number of functions tried at once.
 const MOST: usize = 2 * AT_ONCE;
 /// Length of a trial.
 const TRIAL: Duration = Duration::from_millis(100);
@@ -42,7 +42,8 @@ impl ProbedFunctions {
         let candidates = self.candidates(&open, pids);
         for seen in &open {
             if !candidates.iter().any(|candidate| candidate.seen == **seen) {
-                // There is no such symbol, or probes would not hold there: a later look would find the same.
+                // There is no such symbol, or probes cannot be attached there: a later check would have the same
+                // result.
                 self.trials.decided(seen);
             }
         }
@@ -57,7 +58,7 @@ impl ProbedFunctions {
         candidates
     }
 
-    /// Tries functions, and chooses those that are worth probes.
+    /// Tries functions, and returns those that are worth probes.
     pub(super) fn tried(&mut self, candidates: Vec<Candidate>, cpu: f64, pids: &[u32]) -> Option<Granted> {
         let mut accepted: BTreeMap<usize, Vec<Candidate>> = BTreeMap::new();
         let mut files: Vec<FileKey> = Vec::new();
@@ -80,7 +81,7 @@ impl ProbedFunctions {
         (!accepted.is_empty()).then(|| self.granted_to(accepted, pids))
     }
 
-    /// Those of these functions that can be probed.
+    /// The functions among these that can be probed.
     fn candidates(&mut self, open: &[&HotFunction], pids: &[u32]) -> Vec<Candidate> {
         let mut found: Vec<(usize, Candidate)> = Vec::new();
         let mut looked: Vec<FileKey> = Vec::new();
@@ -97,7 +98,7 @@ impl ProbedFunctions {
                 }
                 let Some(binary) = self.opened(&path, &module.path) else { continue };
                 let key = binary.key();
-                // The file at that path is another one by now, with other addresses.
+                // The file at that path has been replaced by another one, with other addresses.
                 if looked.contains(&key) || key.inode() != module.inode {
                     continue;
                 }
@@ -142,7 +143,7 @@ impl ProbedFunctions {
         Ok(choice.chosen)
     }
 
-    /// Numbers the new functions, and has all processes that have them probed.
+    /// Numbers the new functions, and has them probed in all processes that have them.
     fn granted_to(&mut self, accepted: BTreeMap<usize, Vec<Candidate>>, pids: &[u32]) -> Granted {
         let mut facts: Vec<FunctionFact> = Vec::new();
         let mut chosen: HashMap<FileKey, Vec<ChosenFunction>> = HashMap::new();
@@ -182,8 +183,8 @@ impl ProbedFunctions {
     }
 }
 
-/// Where a function is tried: in threads of its process that were sampled in it, or, if these have ended, in others of the
-/// process.
+/// Where a function is tried: in threads of its process that were sampled in it or, if these have ended, in other
+/// threads of the process.
 fn points(candidate: &Candidate) -> Vec<(u32, u64)> {
     let tasks = PathBuf::from(format!("/proc/{}/task", candidate.pid));
     let lives = |thread: &u32| tasks.join(thread.to_string()).exists();
@@ -195,13 +196,14 @@ fn points(candidate: &Candidate) -> Vec<(u32, u64)> {
     threads.into_iter().map(|thread| (thread, candidate.address)).collect()
 }
 
-/// A file that a process runs, and a path that opens it.
+/// A file whose code a process runs, and a path that opens the file.
 pub(super) struct Loaded {
     pub(super) module: Module,
     pub(super) path: PathBuf,
 }
 
-/// The program and libraries of a process. The C library is left out: everything calls it, and it has probes of its own.
+/// The program and the libraries of a process. The C library is skipped: all code calls it, and it has probes of its
+/// own.
 pub(super) fn loaded(pid: u32) -> Vec<Loaded> {
     let Ok(process) = Process::open(pid) else { return Vec::new() };
     let modules = mapped(&process).unwrap_or_default();

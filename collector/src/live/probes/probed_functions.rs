@@ -1,4 +1,5 @@
-//! Which functions of which process get probes, and their numbers. Functions at the start and later ones share one table.
+//! Decides which functions of which process get probes, and numbers them. Functions at the start and later ones share
+//! one table.
 
 use super::c_libraries::CLibraries;
 use super::lock_rate_trials::LockRateTrials;
@@ -25,7 +26,7 @@ const SEEN_FIRST: &str =
 /// runtime calls very many functions while it starts, and hardly gets on until the probes are removed: node with four
 /// workers did 21 rounds in its first second instead of 12,000.
 const MOST_AT_ONCE: usize = 1_024;
-/// The same remark where no samples are taken.
+/// The remark about functions without probes, if no samples are taken.
 const NEVER_SEEN: &str =
     "no function gets probes: without samples, longpole cannot choose any (--functions 'GLOB' names some)";
 
@@ -33,7 +34,7 @@ const NEVER_SEEN: &str =
 pub struct ProbedFunctions {
     pub(super) parsers: Parsers,
     pub(super) selection: symbols::Selection,
-    /// Most functions of one program, if it is the only one.
+    /// Largest number of functions of one program, if it is the only program.
     pub(super) max_functions: usize,
     /// Numbers of functions are less than this: the size of the kernel's table of counters.
     number_limit: u32,
@@ -47,13 +48,15 @@ pub struct ProbedFunctions {
     pub(super) wanted: Vec<String>,
     /// C libraries.
     pub libc: CLibraries,
-    /// Programs that may copy their code: functions get probes only if a user names them. `true`: nor does the C library.
+    /// Programs that may copy their code: their functions get probes only if a user names them. `true`: the C library
+    /// does not get probes either.
     moving: HashMap<FileKey, bool>,
     /// Libraries that may copy code.
     pub(super) moving_libraries: MovingLibraries,
-    /// Functions get probes only after samples show that they are worth it.
+    /// Whether functions get probes only after samples show that they are worth it.
     pub(super) from_samples: bool,
-    /// The same, for programs with more functions than [`MOST_AT_ONCE`] only.
+    /// Whether, in programs with more functions than [`MOST_AT_ONCE`], functions get probes only after samples show
+    /// that they are worth it.
     pub(super) few_at_once: bool,
     /// The remark on functions without probes.
     seen_first: &'static str,
@@ -61,7 +64,7 @@ pub struct ProbedFunctions {
     pub(super) tables: Tables,
     /// Results of trials.
     pub(super) trials: Trials,
-    /// Families of lock functions get probes only after a trial shows what they cost.
+    /// Whether families of lock functions get probes only after a trial shows what they cost.
     pub(super) tries_locks: bool,
     pub(super) lock_trials: LockRateTrials,
 }
@@ -75,9 +78,9 @@ pub struct First {
     pub facts: Vec<FunctionFact>,
     /// The program's binary; `None` if it is in the recording already.
     pub module: Option<ModuleFact>,
-    /// Which functions the choice leaves out, for people.
+    /// A sentence for people about functions that were not chosen.
     pub sentence: Option<String>,
-    /// What the user can do about it, if many were left out.
+    /// What the user can do if many functions were not chosen.
     pub hint: Option<&'static str>,
 }
 
@@ -120,7 +123,7 @@ impl ProbedFunctions {
         }
     }
 
-    /// Whether functions of a process get probes only if a user names them.
+    /// Whether functions of a process get probes only if a user names them, since the process may move code.
     pub(super) fn moves_code(&self, pid: u32) -> bool {
         self.probed.get(&pid).is_some_and(|key| self.moving.contains_key(key))
     }
@@ -138,33 +141,33 @@ impl ProbedFunctions {
         self.number_limit
     }
 
-    /// The same, but with `from_samples`, functions get probes only after samples, if any, show that they are worth it.
+    /// Sets whether functions get probes only after samples, if any are taken, show that they are worth it.
     #[must_use]
     pub fn only_selected(self, from_samples: bool, are_taken: bool) -> ProbedFunctions {
         let seen_first = if are_taken { SEEN_FIRST } else { NEVER_SEEN };
         ProbedFunctions { from_samples, seen_first, ..self }
     }
 
-    /// The same, but lock functions of processes that run, and of their later programs and children, get probes only after a
-    /// trial shows that these cost little.
+    /// Sets whether lock functions of running processes, and of their later programs and children, get probes only
+    /// after a trial shows that these cost little.
     #[must_use]
     pub fn trying_locks(self, tries_locks: bool) -> ProbedFunctions {
         ProbedFunctions { tries_locks, ..self }
     }
 
-    /// Queues a process for a trial of its lock functions; its operations are missing from `since_ns` on.
+    /// Queues a process for a trial of its lock functions. Its operations are missing from `since_ns` on.
     pub fn will_try_locks(&mut self, pid: u32, since_ns: u64) {
         self.lock_trials.wait(pid, since_ns);
     }
 
-    /// The same, but functions get probes only if a user asks for them.
+    /// Sets that functions get probes only if a user asks for them.
     #[must_use]
     pub fn none_unasked(self) -> ProbedFunctions {
         ProbedFunctions { max_functions: 0, ..self }
     }
 
-    /// The same, but programs with very many functions begin without probes, unless the user has named functions or their
-    /// number. Only if stacks are `sampled`, so that samples show the functions instead.
+    /// Sets that programs with very many functions begin without probes, unless the user has named functions or their
+    /// number. It has effect only if stacks are `sampled`, so that samples show the functions instead.
     #[must_use]
     pub fn few_at_once(self, sampled: bool) -> ProbedFunctions {
         let asked = !self.selection.include.is_empty() || self.max_functions != plan::MOST_FUNCTIONS;
@@ -265,8 +268,8 @@ impl ProbedFunctions {
         found.is_ok_and(|found| !FileKey::of(&found).is_same_inode(key))
     }
 
-    /// The functions chosen for this file before it was renamed, linked or touched, or for another file with the same
-    /// functions. That happens if a program is built again while it starts. They keep their numbers.
+    /// The functions that were chosen for this file before it was renamed, linked or touched, or for another file with
+    /// the same functions. That happens if a program is built again while it starts. The functions keep their numbers.
     fn chosen_before(
         &self,
         key: &FileKey,
@@ -309,8 +312,8 @@ impl ProbedFunctions {
         let places = chosen.iter().flat_map(|chosen| {
             std::iter::once(chosen.entry_offset).chain(chosen.exit_offsets.iter().copied())
         });
-        // Remembers the bytes at these places. If they change after the file was read, the function gets no probes, with a
-        // remark.
+        // Remembers the bytes at these places. If they change after the file was read, the function gets no probes,
+        // with a remark.
         let _ = binary.vouch(places);
         first.probes = chosen.iter().map(|chosen| probe_of(chosen, pid, binary)).collect();
         self.probed.insert(pid, key);
@@ -326,7 +329,7 @@ pub(super) fn clear(mut choice: symbols::Choice) -> Result<symbols::Choice, Symb
     }
 }
 
-/// A chosen function as the capture wants it.
+/// A chosen function in the form that the capture needs.
 pub(super) fn probe_of(chosen: &ChosenFunction, pid: u32, binary: &Arc<Binary>) -> ProbeFunction {
     ProbeFunction {
         id: chosen.fact.id,
@@ -358,7 +361,7 @@ fn too_many(functions: usize) -> String {
 /// `missing`: the message about the program's missing symbols.
 fn hint(is_go: bool, total: usize, missing: Option<&str>) -> Option<&'static str> {
     if total == 0 {
-        // A user who installed a package does not build it.
+        // A user who installed a package cannot change how it is built.
         let is_packaged = missing.is_some_and(|missing| missing.contains("-dbgsym"));
         (!is_packaged).then_some(
             "function names come from the symbol table: build the program without -s and do not strip it",
@@ -389,7 +392,7 @@ mod tests {
         );
     }
 
-    /// A program may be renamed between its start and its exec: its functions must not be listed twice.
+    /// A program may be renamed between its start and its exec; its functions must not be listed twice.
     #[test]
     fn a_program_whose_file_was_renamed_keeps_its_functions() {
         let folder = tempfile::tempdir().expect("folder");
@@ -419,7 +422,7 @@ mod tests {
         assert_eq!(ids(&after), ids(&before));
     }
 
-    /// A program may be built again between its start and its exec: otherwise each function is in the report twice.
+    /// A program may be built again between its start and its exec; its functions must not occur twice in the report.
     #[test]
     fn a_copy_of_a_program_has_the_same_functions() {
         let folder = tempfile::tempdir().expect("folder");

@@ -1,5 +1,5 @@
-//! Finds functions by the places on a tally's stacks, and which of them matter. For recordings, which are not analysed
-//! while they are made.
+//! Finds functions from the places on a tally's stacks, and decides which of them matter. It is for recordings, which
+//! are not analysed while they are made.
 
 use super::hot_functions::HotFunction;
 use super::probe_selection::{Candidate, Loaded, loaded};
@@ -12,14 +12,14 @@ use symbols::FileKey;
 use symbols::binary::Binary;
 use symbols::{ChosenFunction, Selection, SymbolError};
 
-/// Least share of the samples for which a function is considered.
+/// Least share of the samples from which a function is considered.
 const LEAST_SHARE: f64 = 0.01;
 /// Fewer samples say nothing.
 const FEW_SAMPLES: u32 = 10;
-/// Most functions of one file that are found, the largest first.
+/// Largest number of functions that are found in one file, the largest functions first.
 const MOST_FUNCTIONS: usize = 8_192;
 
-/// Functions of a file that samples fell into, in order of their places.
+/// Functions of a file in which samples were found, in order of their places.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Table {
     key: Option<FileKey>,
@@ -29,7 +29,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Adds the functions that were found at these places.
+    /// Adds the functions that were found at these places to the table.
     fn add(&mut self, found: Vec<ChosenFunction>, places: &[u64]) {
         self.functions.extend(found);
         self.functions.sort_by_key(|function| function.entry_offset);
@@ -52,7 +52,7 @@ impl Table {
     }
 }
 
-/// Samples of a function of a process, and their threads.
+/// Samples of a function in one process, and their threads.
 #[derive(Default)]
 struct On {
     samples: u32,
@@ -95,7 +95,7 @@ impl ProbedFunctions {
         }
         found.sort_by(|(a, one), (b, other)| b.cmp(a).then_with(|| one.seen.name.cmp(&other.seen.name)));
         let open = self.open_of(found.into_iter().map(|(_, candidate)| candidate).collect());
-        // Costs are shares of the CPU time of all samples, so the whole is 1.
+        // Costs are shares of the CPU time of all samples, so the total is 1.
         self.tried(open, 1.0, pids)
     }
 
@@ -111,7 +111,7 @@ impl ProbedFunctions {
         }
         let Some(binary) = self.opened(path, &module.path) else { return Arc::default() };
         let key = binary.key();
-        // The file at that path is another one by now, with other addresses.
+        // The file at that path has been replaced by another one, with other addresses.
         if key.inode() != module.inode {
             return Arc::default();
         }
@@ -123,7 +123,7 @@ impl ProbedFunctions {
             samples = samples.saturating_add(if unknown.is_empty() { 0 } else { sampled.count });
             new.extend(unknown);
         }
-        // With fewer samples no function here can reach the share, and the file would be read again each time.
+        // With fewer samples no function of this file can reach the share, and the file would be read again each time.
         if f64::from(samples) >= LEAST_SHARE * f64::from(all) && !new.is_empty() {
             let new: Vec<u64> = new.into_iter().collect();
             let found = self.read_table(&module.path, &binary, new.clone()).unwrap_or_else(|error| {
@@ -150,7 +150,7 @@ impl ProbedFunctions {
     }
 }
 
-/// Most threads named for each function.
+/// Largest number of threads named for each function.
 const MOST_THREADS: usize = 4;
 
 /// Places of a stack's frames: its innermost instruction, and the calls before its return addresses.
@@ -158,7 +158,7 @@ fn places(frames: &[u64]) -> impl Iterator<Item = u64> + '_ {
     frames.iter().enumerate().map(|(depth, &frame)| if depth == 0 { frame } else { frame.saturating_sub(1) })
 }
 
-/// Functions on the stacks, each with the samples that it is on; recursion counts once.
+/// Functions on the stacks, each with the number of samples that contain it; recursion counts once.
 fn on_stacks(
     loaded: &[Loaded],
     tables: &[Arc<Table>],

@@ -1,12 +1,12 @@
-//! Processes that ended before they got function probes. A shell's loop may have thousands of them in a second, so they
-//! share a note.
+//! Collects processes that ended before they got function probes. A shell's loop may start thousands of them in a
+//! second, so they share one note.
 
 use engine::event::{Note, NoteKind};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// They are reported together, at the latest this long after the first one: processes that are not yet reported are lost
-/// when longpole is killed.
+/// Longest time from the first such process until they are reported: processes that are not yet reported are lost if
+/// longpole is killed.
 const TOGETHER: Duration = Duration::from_millis(100);
 /// A note is full with this many processes.
 const MOST: usize = 1_000;
@@ -18,7 +18,7 @@ pub struct ShortLived {
     pids: BTreeSet<u32>,
     since_ns: u64,
     until_ns: u64,
-    /// When the first of them was added.
+    /// Time at which the first of these processes was added.
     first: Option<Instant>,
 }
 
@@ -33,13 +33,13 @@ impl ShortLived {
         (self.since_ns, self.until_ns) = (since_ns.min(self.since_ns), until_ns.max(self.until_ns));
     }
 
-    /// How long until they are reported; `None`: there are none.
+    /// Time until the processes are reported; `None`: there are none.
     pub fn due_in(&self) -> Option<Duration> {
         let first = self.first?;
         Some(if self.pids.len() >= MOST { Duration::ZERO } else { TOGETHER.saturating_sub(first.elapsed()) })
     }
 
-    /// Their number, and the note that reports them.
+    /// The number of these processes, and the note that reports them.
     pub fn take(&mut self) -> Option<(usize, Note)> {
         let ShortLived { pids, since_ns, until_ns, first } = std::mem::take(self);
         first?;

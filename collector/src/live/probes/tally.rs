@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 const FIRST: Duration = Duration::from_millis(300);
 const EVERY: Duration = Duration::from_secs(1);
 const LATER: Duration = Duration::from_secs(5);
-/// Tallies before the later ones.
+/// Number of tallies after which tallies become rarer.
 const MANY: u32 = 20;
-/// Most stacks kept: samples with further stacks count for their threads only.
+/// Largest number of stacks that are kept: samples with further stacks count only for their threads.
 const MOST_STACKS: usize = 16_384;
 
 /// Samples since the last tally, by process. A process without samples is not in it.
@@ -75,7 +75,7 @@ impl Tallying {
         }
     }
 
-    /// The tally since the last one, if it is due.
+    /// The tally of everything since the last one, if it is due.
     pub fn take(&mut self, now: Instant) -> Option<Tally> {
         if now < self.due {
             return None;
@@ -96,7 +96,7 @@ impl Tallying {
 }
 
 impl Tally {
-    /// The threads of a process with the most samples, the first one first.
+    /// The threads of a process with the most samples, most samples first.
     pub fn busiest(&self, pid: u32) -> Vec<u32> {
         let mut threads: BTreeMap<u32, u32> = BTreeMap::new();
         for sampled in self.0.get(&pid).into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! Remarks on a program before it is recorded: whether it is traced, has ended, or was replaced on disk.
+//! Remarks on a program before it is recorded: that it is traced, has ended, or was replaced on disk.
 
 use super::alive::is_alive;
 use capture::target::Process;
@@ -12,9 +12,9 @@ pub(super) fn traced(process: &Process) -> Option<String> {
     ))
 }
 
-/// A remark if the process has ended since it was looked up.
+/// A remark if the process has ended since it was found.
 pub(super) fn ended(process: &Process) -> Option<String> {
-    // A process that is ending has no program any more, but its threads may live on for a while.
+    // A process that is ending has no program any more, but its threads may live on for some time.
     let program = std::fs::read_link(process.open_path());
     let is_ending = program.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
     (is_ending || !is_alive(process.pid)).then(|| {

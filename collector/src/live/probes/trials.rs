@@ -5,24 +5,24 @@ use capture::probe::Calls;
 use engine::event::{FunctionFact, HitCosts, OperationsTried};
 use std::collections::HashMap;
 
-/// A trial with less running time (seconds) and fewer calls than this says nothing.
+/// Least running time (seconds) of a trial with few calls from which anything can be concluded.
 const LEAST_RUN_S: f64 = 0.02;
 const FEW_CALLS: f64 = 8.0;
-/// Most trials of a function that say nothing; then it never gets probes.
+/// Largest number of inconclusive trials of a function; after that it never gets probes.
 const MOST_TRIALS: u8 = 20;
 /// Share of the processes' CPU time that probes on functions may cost if there is no limit.
 const COST_WITHOUT_LIMIT: f64 = 0.02;
-/// Cost of a call with probes (nanoseconds) where it was not measured: that of the slowest machine that we know.
+/// Cost of a call with probes (nanoseconds) if it was not measured: that of the slowest machine that was measured.
 const CALL_NS: f64 = 20_000.0;
 
-/// Functions that were tried, and the cost of those that got probes.
+/// Functions that were tried, and the cost of functions that got probes.
 #[derive(Debug, Default)]
 pub(super) struct Trials {
     /// Share of the processes' CPU time that recording may cost (`limit`), and that chosen functions cost (`spent`).
     limit: f64,
     spent: f64,
     hit_costs: Option<HitCosts>,
-    /// Number of trials that said nothing, by binary and name; [`MOST_TRIALS`]: decided.
+    /// For each binary and name: number of inconclusive trials; [`MOST_TRIALS`]: decided.
     tried: HashMap<(String, String), u8>,
 }
 
@@ -41,8 +41,9 @@ impl Trials {
         self.tried.insert((seen.module.clone(), seen.name.clone()), MOST_TRIALS);
     }
 
-    /// Whether a function with these calls gets probes. All together take at most half of the limit, and one a quarter
-    /// of that: calls that become more frequent must not cost other functions their probes.
+    /// Whether a function with these calls gets probes. All such functions together may take at most half of the limit,
+    /// and a single one a quarter of that: calls that become more frequent must not make other functions lose their
+    /// probes.
     pub(super) fn accepts(
         &mut self,
         seen: &HotFunction,
@@ -56,7 +57,7 @@ impl Trials {
             *self.tried.entry((seen.module.clone(), seen.name.clone())).or_default() += 1;
             return false;
         }
-        // Counts one call more: the next one may have been about to come.
+        // Counts one call more, which may have been about to come.
         let each_s = (count + 1.0) / ran_s.max(1e-9);
         let cost = each_s * seen.cpu * self.call_ns(fact) / 1e9 / cpu.max(1e-9);
         if cost > self.limit / 8.0 || self.spent + cost > self.limit / 2.0 {

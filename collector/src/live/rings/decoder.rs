@@ -1,5 +1,5 @@
-//! The one way into the engine, for live, recorded and generated records alike: decodes bytes, puts records in order
-//! and releases them as batches.
+//! The way of all records into the engine, for live, recorded and generated ones alike: decodes bytes, sorts records
+//! and releases them in batches.
 
 use super::source::{Drained, EventSource};
 use super::trigger::{Fired, Triggers};
@@ -11,12 +11,12 @@ use probe_abi::Record;
 use recording::{Contradiction, EventChunk, EventChunks};
 use std::time::Instant;
 
-/// Records in time order, and notes about them.
+/// Records in order of time, with notes about them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Batch {
     /// Records; later batches have later records.
     pub records: Vec<Record>,
-    /// The records as chunks, if only the file wants them ([`Decoder::for_the_file`]). Released records may wait until
+    /// The records as chunks, if only the file needs them ([`Decoder::for_the_file`]). Released records may wait until
     /// their chunk is full.
     pub chunks: Vec<EventChunk>,
     /// A draft of the chunk that is not yet full.
@@ -33,7 +33,7 @@ pub struct Batch {
     pub fired: Vec<Fired>,
 }
 
-/// Decodes records and merges those of all rings.
+/// Decodes records, and merges the records of all rings.
 pub struct Decoder {
     merger: Merger,
     chunks: Option<EventChunks>,
@@ -47,14 +47,14 @@ pub struct Decoder {
     changes: Vec<ProcessChange>,
     /// Addresses that need names, if names are looked for.
     seen: Option<KnownAddresses>,
-    /// Where threads run, for a source that can get probes.
+    /// The tally of where threads run, for a source that can attach probes.
     tallying: Option<Tallying>,
     /// Conditions that are watched, if there are any.
     triggers: Option<Triggers>,
 }
 
 impl Decoder {
-    /// For this source.
+    /// A decoder for this source.
     pub fn new(source: &dyn EventSource) -> Decoder {
         Decoder {
             merger: Merger::new(source.rings()).numbered_from(source.first_number()),
@@ -72,14 +72,14 @@ impl Decoder {
         }
     }
 
-    /// The same, with conditions to watch.
+    /// Adds conditions to watch.
     #[must_use]
     pub fn with_triggers(self, triggers: Option<Triggers>) -> Decoder {
         Decoder { triggers, ..self }
     }
 
-    /// The same where only the session file wants the records. They are encoded as they leave, while they are in the
-    /// cache. Passed on as records, they would be written to memory and read again by another CPU.
+    /// Sets that only the session file needs the records. They are then encoded when they are released, while they are
+    /// in the cache; otherwise they would be written to memory and read again by another CPU.
     #[must_use]
     pub fn for_the_file(self) -> Decoder {
         let tallying = self.tallying.is_some().then(|| Tallying::new(Instant::now(), true));
@@ -110,8 +110,9 @@ impl Decoder {
         drained
     }
 
-    /// Processes born, changed and ended in what was drained since the last call, in order of time. It does not wait until
-    /// the records are in order: meanwhile calls of a new program would be missing.
+    /// Processes that were born, changed and ended, according to the records drained since the last call, in order of
+    /// time. This does not wait until all records are in order, since calls of a new program would be missing until
+    /// then.
     pub fn take_process_changes(&mut self) -> Vec<ProcessChange> {
         let mut changes = std::mem::take(&mut self.changes);
         changes.sort_by_key(|change| change.time_ns);
@@ -128,7 +129,7 @@ impl Decoder {
         }
     }
 
-    /// Where threads ran, if the next tally is due.
+    /// The tally of where threads ran, if the next one is due.
     pub fn tally(&mut self, now: Instant) -> Option<Tally> {
         self.tallying.as_mut()?.take(now)
     }
@@ -284,7 +285,7 @@ mod tests {
     use recording::{ClockAnchor, Meta, Writer, read_from};
     use std::io::Cursor;
 
-    /// A record waits some 100 ms for its place in time: a new program must get its probes before.
+    /// A record waits some 100 ms until its place in time is certain; a new program must get its probes before that.
     #[test]
     fn a_process_change_is_known_before_its_record_is_released() {
         let exec = |time_ns: u64, sequence: u32, old_tid: u32| {
@@ -292,7 +293,7 @@ mod tests {
             let header = Header { time_ns, sequence, cpu: 0, kind, context: 0, tid: 7, pid: 7 };
             Record::Exec(Exec { header, old_tid, first_page: 0, comm: [0; 16] })
         };
-        // In the wrong order, as an interrupt may write them.
+        // The records are in the wrong order, as an interrupt may write them.
         let events = vec![exec(2_000_000, 1, 9), exec(1_999_999, 0, 7)];
         let recording = Recording { facts: Facts::default(), events, notes: Vec::new() };
         let mut source = Replay::new(recording, Pace::Batches(10));
@@ -327,7 +328,7 @@ mod tests {
         assert_eq!(fired.iter().map(|fired| fired.time_ns).collect::<Vec<_>>(), [400_000_000]);
     }
 
-    /// The decoder's chunks are the same bytes as those of the writer thread.
+    /// The chunks that the decoder makes have the same bytes as those that the writer thread makes.
     #[test]
     fn chunks_for_the_file_hold_the_same_records_as_the_window_gets() {
         let exit = |number: u32| {

@@ -1,4 +1,4 @@
-//! The kernel's rings and the preloaded library's rings as one source.
+//! The rings of the kernel and those of the preloaded library as one source.
 
 use super::poll_backoff::PollBackoff;
 use super::source::Attach;
@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use zerocopy::IntoBytes as _;
 
-/// Longest time for samples in a turn: the other rings fill meanwhile.
+/// Longest time spent on samples in a turn, since the other rings fill up at that time.
 const SAMPLES_TURN: Duration = Duration::from_millis(10);
 
 /// A capture that is running.
@@ -39,7 +39,7 @@ pub struct LiveSource {
     /// A thread waits for the command's doorbell.
     has_bell: bool,
     backoff: PollBackoff,
-    /// Bytes of records in the merger, which wait for their place in time.
+    /// Bytes of records in the merger that wait until their place in time is certain.
     held_bytes: u64,
 }
 
@@ -69,13 +69,13 @@ impl LiveSource {
         }
     }
 
-    /// The same with a sampler of stacks.
+    /// Adds a sampler of stacks.
     pub fn sampled(self, sampler: Option<Sampler>) -> LiveSource {
         let told = self.capture.tells_of_mappings();
         LiveSource { sampler: sampler.map(|sampler| sampler.hearing_of_mappings(told)), ..self }
     }
 
-    /// For a stream without end: the sampler sends stacks again, since the consumer forgets old ones.
+    /// Sets that the stream has no end: the sampler then sends stacks again, since the consumer forgets old ones.
     #[must_use]
     pub fn without_end(mut self) -> LiveSource {
         self.sampler.iter_mut().for_each(Sampler::without_end);
@@ -95,7 +95,7 @@ impl LiveSource {
 
     /// Turns copied stacks into samples, for `SAMPLES_TURN` at most. Returns whether the rings are empty.
     fn drain_samples(&mut self, records: &mut usize, sink: &mut dyn FnMut(usize, &[u8])) -> bool {
-        // A sample's mappings have to be known before it.
+        // The mappings of a sample must be known before the sample.
         self.hear_of_mappings();
         let LiveSource { capture, sampler, interposed, .. } = self;
         let Some(sampler) = sampler else { return true };
@@ -119,7 +119,7 @@ impl LiveSource {
         emptied
     }
 
-    /// Remembers the process at the gate and the program that it will run.
+    /// Remembers the process at the gate (held before its program starts), and the program that it will run.
     pub fn launching(self, pid: u32, program: Option<PathBuf>) -> LiveSource {
         LiveSource { launched: program.map(|program| (pid, program)), ..self }
     }
@@ -153,7 +153,7 @@ impl EventSource for LiveSource {
     }
 
     fn drain(&mut self, sink: &mut dyn FnMut(usize, &[u8])) -> Drained {
-        // All records from before this instant are in the rings, so emptying those yields all of them.
+        // All records from before this time are in the rings, so emptying the rings yields all of them.
         let before_ns = now_ns();
         let LiveSource { capture, interposed, sampler, .. } = self;
         let mut stirred = false;
@@ -272,8 +272,8 @@ impl EventSource for LiveSource {
     }
 
     fn longest_pause(&self) -> Duration {
-        // A thread that only locks and unlocks fills its ring in some 8 ms. It rings the doorbell at half of that; if
-        // it cannot, the ring has to be read before it is full.
+        // A thread that only locks and unlocks fills its ring in some 8 ms. It signals the doorbell when the ring is
+        // half full; if it cannot, the ring must be read before it is full.
         let unheard =
             self.interposed.as_ref().is_some_and(|interposed| !self.has_bell || interposed.is_silent());
         if unheard { Duration::from_millis(5) } else { self.backoff.longest_pause(Instant::now()) }

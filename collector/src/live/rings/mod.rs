@@ -1,4 +1,4 @@
-//! From a source of records (rings of the kernel, a file, a generator) to batches in the order of time.
+//! Reads records from a source (rings of the kernel, a file, a generator), and makes batches in order of time.
 
 mod decoder;
 mod live_source;

@@ -1,5 +1,6 @@
-//! How long the rings of a running capture may be left alone. A turn costs the target more than its own time: it starts
-//! with cold caches and evicts the target's data. So there are half as many turns where little happens.
+//! Decides how long the rings of a capture may fill before they are read again. A turn costs the target more than the
+//! turn's own time: it starts with cold caches and evicts the target's data. So there are half as many turns where
+//! little happens.
 
 use probe_abi::Kind;
 use std::time::{Duration, Instant};
@@ -8,27 +9,28 @@ use std::time::{Duration, Instant};
 const USUAL: Duration = Duration::from_millis(50);
 /// The pause otherwise.
 const QUIET: Duration = Duration::from_millis(100);
-/// How long the usual pause is kept after threads or programs have begun or ended, or code was mapped. More of that is
-/// expected: new code should soon get probes, and rings should have room for the next threads.
+/// How long the usual pause is kept after threads or programs have begun or ended, or after code was mapped. More such
+/// changes are expected then: new code should soon get probes, and rings should have room for the next threads.
 const STIRRED: Duration = Duration::from_secs(1);
-/// Most records of a quiet turn.
+/// Largest number of records in a quiet turn.
 const RECORDS: usize = 4_096;
 /// Bytes of a ring for each record of a quiet turn: with small rings, which a user may choose, fewer records are quiet.
 const ROOM_BYTES: usize = 32 * 64;
-/// Most samples of a quiet turn: each may be a stack of 16 KiB. A ring holds four times as many, and all may be in one ring.
+/// Largest number of samples in a quiet turn: each may be a stack of 16 KiB. A ring holds four times that number, and
+/// all may be in one ring.
 const SAMPLES: usize = 128;
 
 /// Whether the last turns of a capture were quiet.
 #[derive(Debug)]
 pub struct PollBackoff {
-    /// Most records of a quiet turn.
+    /// Largest number of records in a quiet turn.
     records: usize,
     stirred: Instant,
     little: bool,
 }
 
 impl PollBackoff {
-    /// For a capture that begins now, with rings of this size.
+    /// The backoff of a capture that begins now, with rings of this size.
     pub fn beginning(now: Instant, ring_bytes: usize) -> PollBackoff {
         PollBackoff { records: RECORDS.min(ring_bytes / ROOM_BYTES), stirred: now, little: false }
     }
@@ -48,7 +50,7 @@ impl PollBackoff {
         self.little = records <= self.records && samples <= SAMPLES;
     }
 
-    /// How long the pause before the next turn may be.
+    /// Longest pause before the next turn.
     pub fn longest_pause(&self, now: Instant) -> Duration {
         let settled = now.saturating_duration_since(self.stirred) >= STIRRED;
         if settled && self.little { QUIET } else { USUAL }

@@ -1,5 +1,5 @@
-//! How many of the program's threads run, and how many wait for locks, after each record. That is enough for conditions,
-//! and takes a hash look-up or two for each record. No timeline is built.
+//! Keeps track of how many threads of the program run, and how many wait for locks, after each record. That is enough
+//! for conditions, and takes one or two hash look-ups for each record. No timeline is built.
 
 use engine::event::{ThreadFact, ThreadState, futex_of_sleeper};
 use probe_abi::{Record, Switch, SwitchFlags};
@@ -11,11 +11,11 @@ const DEAD_STATES: u32 = 0x10 | 0x20 | 0x80;
 /// What a thread does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Doing {
-    /// It has a CPU.
+    /// The thread has a CPU.
     Runs,
-    /// It sleeps in a futex call.
+    /// The thread sleeps in a futex call.
     WaitsForLock,
-    /// It waits for a CPU, or for something else.
+    /// The thread waits for a CPU, or for something else.
     Other,
 }
 
@@ -30,7 +30,8 @@ pub struct ProgramState {
 }
 
 impl ProgramState {
-    /// Threads at the start, as /proc has them. A thread that runs there counts as on a CPU until its first record.
+    /// The state of threads at the start, according to /proc. A thread that runs there counts as on a CPU until its
+    /// first record.
     pub fn new(threads: &[ThreadFact]) -> ProgramState {
         let mut state = ProgramState::default();
         for thread in threads {

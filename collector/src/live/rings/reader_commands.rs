@@ -1,5 +1,5 @@
-//! Commands of the main loop to the ring reader, and the doorbell that also wakes it: the target rings when one of its
-//! rings fills up.
+//! Commands of the main loop to the ring reader, and the doorbell that also wakes it: the target signals the doorbell
+//! when one of its rings fills up.
 
 use super::ring_reader::Command;
 use capture::interpose::Doorbell;
@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
-/// Least time between turns for a target that rings all the time: no ring of the preloaded library is half full sooner.
+/// Least time between turns for a target that signals the doorbell all the time: no ring of the preloaded library is
+/// half full sooner.
 const ANSWER: Duration = Duration::from_millis(2);
 
 /// The main loop's end.
@@ -22,7 +23,7 @@ pub struct CommandReceiver {
     bell: Option<Arc<Doorbell>>,
 }
 
-/// Creates both ends; `bell`: the target's doorbell, if it has one.
+/// Creates both ends of the channel. `bell`: the target's doorbell, if it has one.
 pub fn reader_commands(bell: Option<Doorbell>) -> (ReaderCommands, CommandReceiver) {
     let (sender, receiver) = channel();
     let bell = bell.map(Arc::new);
@@ -40,15 +41,15 @@ impl ReaderCommands {
 }
 
 impl CommandReceiver {
-    /// Silences the bell, since the rings are about to be emptied.
+    /// Resets the doorbell, since the rings are about to be emptied.
     pub fn begin_turn(&self) {
         if let Some(bell) = &self.bell {
             bell.silence();
         }
     }
 
-    /// The next command. [`RecvTimeoutError::Timeout`]: it is time for another turn, since the pause is over or the bell
-    /// rang.
+    /// The next command. [`RecvTimeoutError::Timeout`]: it is time for another turn, since the pause is over or the
+    /// doorbell was signalled.
     pub fn next(&self, pause: Duration) -> Result<Command, RecvTimeoutError> {
         let Some(bell) = &self.bell else { return self.commands.recv_timeout(pause) };
         let began = Instant::now();
@@ -58,7 +59,7 @@ impl CommandReceiver {
         if pause.is_zero() {
             return Err(RecvTimeoutError::Timeout);
         }
-        // A command rings after it was sent, so it is in the channel when the wait returns.
+        // A command signals the doorbell after it was sent, so the command is in the channel when the wait returns.
         bell.wait(pause);
         if let Some(done) = self.given() {
             return done;
@@ -91,7 +92,7 @@ mod tests {
         (waiter.next(pause), began.elapsed())
     }
 
-    /// A pair of ends without a bell, and one with a bell.
+    /// A pair of ends without a doorbell, and one with a doorbell.
     fn both() -> Vec<(ReaderCommands, CommandReceiver)> {
         let interposed = Interposed::new(Vec::new(), None, false, None).expect("memory");
         vec![reader_commands(None), reader_commands(Some(interposed.bell().expect("a bell")))]

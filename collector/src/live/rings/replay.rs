@@ -30,9 +30,9 @@ struct Ring {
 /// How fast a recording is played.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pace {
-    /// This many records of each ring in each turn, regardless of their times.
+    /// This number of records of each ring in each turn, regardless of the records' times.
     Batches(usize),
-    /// Each record at its time: 1.0 is as recorded, 2.0 twice as fast.
+    /// Each record at its own time: 1.0 is as fast as recorded, 2.0 twice as fast.
     Times(f64),
 }
 
@@ -91,7 +91,7 @@ impl Replay {
         }
     }
 
-    /// The recording's time now, if it is played at its own pace.
+    /// The present time of the recording, if it is played at its own pace.
     fn clock_ns(&mut self) -> Option<u64> {
         let Pace::Times(speed) = self.pace else { return None };
         let passed_ns = self.started.get_or_insert_with(Instant::now).elapsed().as_nanos() as f64 * speed;

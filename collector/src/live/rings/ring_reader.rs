@@ -55,27 +55,27 @@ pub enum WriterMessage {
 /// Reads the threads of processes that are alive at the end, and what others used of the CPUs; called once, right after the end.
 pub type AtEnd = Box<dyn FnOnce(&[u32]) -> (Vec<ThreadFact>, Option<OtherPrograms>) + Send>;
 
-/// With more records than this in a turn the next turn comes sooner; with less than a quarter, later.
+/// If a turn has more records than this, the next turn comes sooner; if it has less than a quarter, later.
 const TARGET_PER_TURN: usize = 8_192;
 const SHORTEST: Duration = Duration::from_millis(10);
-/// How long few records are collected before they are passed on: waking the writer for each turn is not worth it. A record
-/// leaves its ring after at most 100 ms, and its place in time is known after as much again. So a killed longpole loses
-/// less than the last 250 ms.
+/// How long records are collected, if there are few, before they are passed on: waking the writer for each turn is not
+/// worth it. A record leaves its ring after at most 100 ms, and its place in time is certain 100 ms later. So a killed
+/// longpole loses less than the last 250 ms.
 const HAND_ON_EVERY: Duration = Duration::from_millis(90);
 /// The reported cost of recording is that of the last 10 seconds.
 const RECENT_NS: u64 = 10_000_000_000;
-/// How long a source that writes records faster than they are read is read at the end.
+/// How long a source that writes records faster than they are read is still read at the end.
 const LONGEST_STOP: Duration = Duration::from_secs(2);
 
-/// How long the end waits for unfinished stacks, for a file, which should be complete, and for a live screen, which has
-/// shown most of them.
+/// How long the end waits for unfinished stacks: for a file, which should be complete. A live screen does not wait as
+/// long, since it has shown most of them.
 const LAST_WAIT: Duration = Duration::from_secs(15);
 const LAST_WAIT_OF_A_VIEW: Duration = Duration::from_millis(500);
 
-/// Who consumes the records.
+/// The consumer of the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// A live screen, as they come.
+    /// A live screen, which gets records as they come.
     Records,
     /// The session file only.
     Chunks,
@@ -127,7 +127,7 @@ pub fn run(
     }
     reader.end(source, attach_results, feed, messages, move || {
         let (threads, others) = at_end(alive.as_deref().unwrap_or_default());
-        // Which processes are recorded is known only if the main loop has told it.
+        // The set of recorded processes is known only if the main loop has sent it.
         (threads, others.filter(|_| alive.is_some()))
     });
 }
@@ -140,11 +140,11 @@ struct RingReader {
     costs: VecDeque<Overhead>,
     counted: Option<Instant>,
     counts_every: Duration,
-    /// When records were passed on last, and how many have been read since.
+    /// Time at which records were last passed on, and number of records read since then.
     handed_on: Instant,
     waiting: usize,
     interval: Duration,
-    /// How long the end waits for stacks whose unwind tables are being read.
+    /// How long the end waits for stacks whose unwind tables are still being read.
     last_wait: Duration,
 }
 
@@ -286,7 +286,7 @@ impl RingReader {
         let started = Instant::now();
         loop {
             let drained = self.decoder.drain(&mut *source);
-            // Mappings come before the stacks that lie in them.
+            // Mappings must precede the stacks that lie in them.
             let _ = self.hand_on_mappings(&mut *source, feed);
             if drained.ended || drained.complete_to_ns.is_some_and(|to| to >= end_ns) {
                 self.decoder.compare(&mut *source, end_ns);
@@ -313,7 +313,7 @@ impl RingReader {
         let _ = self.hand_on_these(mappings, feed);
         batch.notes.extend(notes);
         self.see_stacks(&batch);
-        // A receiver that is gone reports the reason itself.
+        // A receiver that has ended has reported the reason itself.
         if hand_on(batch, feed, messages).is_some() {
             if let Some(namer) = self.namer {
                 namer.ask(self.decoder.take_asks());
@@ -350,12 +350,12 @@ fn code_namer(
     started.inspect_err(|error| log::warn!("sampled code gets no names: {error}")).ok()
 }
 
-/// One change for each process, with the time of its first mapping.
+/// One change for each process, with the time of the process's first mapping.
 fn mapped(mappings: Vec<NewMapping>) -> Vec<ProcessChange> {
     let mut changes: BTreeMap<u32, (u64, bool)> = BTreeMap::new();
     for NewMapping { pid, time_ns, path, .. } in mappings {
         let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
-        // A mapping without a file is code that the program made itself, not a library. Process 0 stands for lost
+        // A mapping without a file is code that the program generated, not a library. Process 0 stands for lost
         // records: any process may have mapped anything.
         let is_file = path.starts_with(b"/") && !path.starts_with(b"//") && !path.starts_with(b"/memfd:");
         if pid != 0 && !is_file {
@@ -441,7 +441,7 @@ mod tests {
         assert_eq!(next_interval(short / 4, 1_000_000, short), short / 4);
     }
 
-    /// Functions that have their probes again must not be reported as off.
+    /// Functions that got their probes back must not be reported as having none.
     #[test]
     fn functions_that_lost_or_regained_probes_are_messages_to_the_main_loop() {
         let (messages, mut inbox) = tokio::sync::mpsc::unbounded_channel();

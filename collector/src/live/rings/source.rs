@@ -15,12 +15,12 @@ pub trait EventSource: Send {
     /// Number of rings; [`EventSource::drain`] names them `0..rings()`.
     fn rings(&self) -> usize;
 
-    /// Whether the recorded processes run on this machine now, so that names can be looked up at their addresses.
+    /// Whether the recorded processes run on this machine now, so that names can be found for their addresses.
     fn is_live(&self) -> bool {
         false
     }
 
-    /// The process that longpole started, and the program that it will run, if known.
+    /// The process that longpole started, and the program that this process will run, if known.
     fn launched(&self) -> Option<(u32, PathBuf)> {
         None
     }
@@ -30,24 +30,23 @@ pub trait EventSource: Send {
         None
     }
 
-    /// For each CPU that lost records: ring, CPU and how many records it tried to write. Called after the last
-    /// [`EventSource::drain`].
+    /// For each CPU that lost records: ring, CPU, and number of records that the CPU tried to write. Called after the
+    /// last [`EventSource::drain`].
     fn written(&mut self) -> Vec<(usize, u16, u64)> {
         Vec::new()
     }
 
-    /// Tells how many bytes of records the caller of [`EventSource::drain`] holds, which wait for their place in time: with
-    /// many, new records should stay in their rings where possible.
+    /// Receives the number of bytes of records that the caller of [`EventSource::drain`] holds until their place in
+    /// time is certain. If there are many, new records should stay in their rings where possible.
     fn set_merge_backlog(&mut self, _bytes: u64) {}
 
-    /// Passes on the records in the rings, ring by ring, at most as many as the source wants to in one turn. Never
-    /// waits.
+    /// Passes on the records in the rings, ring by ring, as many as the source allows in one turn. Never waits.
     fn drain(&mut self, sink: &mut dyn FnMut(usize, &[u8])) -> Drained;
 
     /// Notes since the last call, of what the source did or noticed.
     fn take_notes(&mut self) -> Vec<Note>;
 
-    /// Records that were lost before they reached [`EventSource::drain`], since the start.
+    /// Counts of records that were lost before they reached [`EventSource::drain`], since the start.
     fn loss(&mut self) -> LossCounts;
 
     /// The cost of recording so far, if known.
@@ -55,7 +54,7 @@ pub trait EventSource: Send {
         None
     }
 
-    /// Functions that got probes in some process since the last call, and those that were refused.
+    /// Functions that got probes in some process since the last call, and functions that were refused.
     fn take_probed(&mut self) -> Probed;
 
     /// Attaches more probes, if the source can. Called once, at the start.
@@ -77,8 +76,8 @@ pub trait EventSource: Send {
     /// Ends recording, and returns when. Earlier records can still be drained.
     fn end(&mut self) -> u64;
 
-    /// The doorbell that rings when a ring should be emptied before the pause is over, if there is one. Called once, at the
-    /// start.
+    /// The doorbell that is signalled when a ring should be emptied before the pause is over, if there is one. Called
+    /// once, at the start.
     fn bell(&mut self) -> Option<Doorbell> {
         None
     }
@@ -108,7 +107,7 @@ pub trait EventSource: Send {
         Vec::new()
     }
 
-    /// Counts of samples so far, by what became of them; `None`: nothing is sampled.
+    /// Counts of samples so far, by result; `None`: nothing is sampled.
     fn samples(&mut self) -> Option<SampleCounts> {
         None
     }
@@ -117,14 +116,14 @@ pub trait EventSource: Send {
     fn stop(self: Box<Self>, patience: Duration) -> Late;
 }
 
-/// What became known after the end of recording.
+/// Facts that became known after the end of recording.
 #[derive(Clone, Debug, Default)]
 pub struct Late {
     /// Stacks that earlier samples name.
     pub notes: Vec<Note>,
     /// Mappings of processes.
     pub mappings: Vec<MappingFact>,
-    /// Counts of all samples, by what became of them; `None`: nothing was sampled.
+    /// Counts of all samples, by result; `None`: nothing was sampled.
     pub samples: Option<SampleCounts>,
 }
 
@@ -159,12 +158,12 @@ pub trait Attach: Send {
     /// The clock of records: `CLOCK_MONOTONIC` nanoseconds for the kernel.
     fn now_ns(&self) -> u64;
 
-    /// Attaches function probes to a process that is new or runs a new program, and notes that its calls are missing until
-    /// now. `Err`: why not.
+    /// Attaches function probes to a process that is new or runs a new program, and notes that its calls were missing
+    /// until now. `Err`: why the probes could not be attached.
     fn add_process(&mut self, pid: u32, since: Since, functions: &[ProbeFunction]) -> Result<(), Unprobed>;
 
-    /// Attaches function probes to a process, in addition to those that it has. `wanted`: a user wants them from now on;
-    /// otherwise their calls count as missing until now. `Err`: why not.
+    /// Attaches further function probes to a process. `wanted`: a user wants them from now on; otherwise the functions'
+    /// calls count as missing until now. `Err`: why the probes could not be attached.
     fn add_functions(
         &mut self,
         pid: u32,
@@ -173,12 +172,12 @@ pub trait Attach: Send {
         functions: &[ProbeFunction],
     ) -> Result<(), Unprobed>;
 
-    /// Removes the probes from functions until they are wanted again. `Err`: why not.
+    /// Removes the probes of functions until they are wanted again. `Err`: why that failed.
     fn rest_functions(&mut self, functions: &[FunctionId]) -> Result<(), Unprobed>;
 
-    /// Attaches the missing probes to the C library of a recorded process, and notes since when its operations are missing.
-    /// `executed`: set if the process runs another program than before; whether its leading thread executed it. `Err`: why
-    /// not.
+    /// Attaches the missing probes to the C library of a recorded process, and notes from when on its operations are
+    /// missing. `executed`: set if the process runs another program than before; whether its leading thread executed
+    /// it. `Err`: why the probes could not be attached.
     fn add_libc(
         &mut self,
         probes: &LibcProbes,

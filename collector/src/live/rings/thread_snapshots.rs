@@ -10,17 +10,18 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
 
-/// Reads the processes and threads as they are now; [`Facts::start_ns`] is the time.
+/// A function that reads the present processes and threads; [`Facts::start_ns`] is the time of reading.
 pub type TakeSnapshot = Box<dyn FnMut(&[u32]) -> Facts + Send>;
 
 /// Events between two snapshots: as many as a part of a recording has, which begins at one.
 const EVENTS: u64 = 250_000;
 /// Time between two snapshots, if there were events.
 const EVERY: Duration = Duration::from_secs(10);
-/// Snapshots take at most one part in this many of the time: there are fewer for a target with very many threads.
+/// Snapshots take at most this fraction (one part in `SHARE`) of the time: there are fewer for a target with very many
+/// threads.
 const SHARE: u32 = 200;
 
-/// Asks for snapshots when they are due.
+/// Requests snapshots of threads when they are due.
 pub struct ThreadSnapshots {
     asks: SyncSender<Vec<u32>>,
     events: u64,
@@ -39,13 +40,13 @@ impl ThreadSnapshots {
         Ok(ThreadSnapshots { asks, events: 0, asked: Instant::now() })
     }
 
-    /// Asks for a snapshot if one is due after this many events, of these processes.
+    /// Requests a snapshot of these processes, if one is due after this number of events.
     pub fn look(&mut self, events: u64, pids: impl FnOnce() -> Vec<u32>) {
         let new = events.saturating_sub(self.events);
         if new < EVENTS && (new == 0 || self.asked.elapsed() < EVERY) {
             return;
         }
-        // While a snapshot is being taken, no other one is queued.
+        // While a snapshot is being taken, no further one is queued.
         if self.asks.try_send(pids()).is_ok() {
             (self.events, self.asked) = (events, Instant::now());
         }

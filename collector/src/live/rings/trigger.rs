@@ -6,7 +6,7 @@ use crate::plan::trigger::{Condition, Measure};
 use engine::event::Facts;
 use probe_abi::Record;
 
-/// Recorded time of one mean value, in nanoseconds.
+/// Length of recorded time for one mean value, nanoseconds.
 const SAMPLE_NS: u64 = 100_000_000;
 
 /// A condition that has just held long enough.
@@ -14,7 +14,7 @@ const SAMPLE_NS: u64 = 100_000_000;
 pub struct Fired {
     /// The condition.
     pub condition: Condition,
-    /// When it had held long enough (`CLOCK_MONOTONIC` nanoseconds).
+    /// Time at which the condition had held long enough (`CLOCK_MONOTONIC` nanoseconds).
     pub time_ns: u64,
 }
 
@@ -25,7 +25,7 @@ pub struct Triggers {
     phases: Vec<Phase>,
     /// Time up to which the sums are complete.
     now_ns: u64,
-    /// Where the current sample ends.
+    /// Time at which the present sample ends, ns.
     due_ns: u64,
     sums: Sums,
 }
@@ -62,7 +62,7 @@ impl Triggers {
         }
     }
 
-    /// Takes the next record, and adds to `fired` the conditions that fired before it.
+    /// Handles the next record, and adds the conditions that fired before it to `fired`.
     pub fn record(&mut self, record: &Record, fired: &mut Vec<Fired>) {
         self.advance(record.header().time_ns, fired);
         self.state.record(record);
@@ -74,7 +74,8 @@ impl Triggers {
         while to_ns >= self.due_ns {
             self.pass(self.due_ns);
             self.sample(SAMPLE_NS, fired);
-            // Between two records that are far apart nothing changes, so their whole samples count as one.
+            // Nothing changes between two records that are far apart, so the complete samples between them count as
+            // one.
             let whole_ns = (to_ns - self.due_ns) / SAMPLE_NS * SAMPLE_NS;
             if whole_ns > 0 {
                 self.pass(self.due_ns.saturating_add(whole_ns));
@@ -152,7 +153,8 @@ mod tests {
         Header { time_ns: time_ms * MS, sequence: 0, cpu, kind: kind as u8, context: 0, tid, pid }
     }
 
-    /// A CPU goes from one thread to another; 0 is idle. The thread that leaves sleeps in this system call.
+    /// A CPU switches from one thread to another; 0 is the idle thread. The thread that leaves sleeps in this system
+    /// call.
     fn switch(time_ms: u64, cpu: u16, from: u32, to: u32, call: u32) -> Record {
         let tracked = |tid: u32, bit: u32| if tid == 0 { 0 } else { bit };
         Record::Switch(Switch {
@@ -254,7 +256,7 @@ mod tests {
         assert_eq!(fires("parallelism<0.5 for 1s", &asleep(&[1, 2]), &records, 5_000), [2_000]);
     }
 
-    /// Gaps between records, and their order, do not matter.
+    /// Neither gaps between records nor their order matter.
     #[test]
     fn triggers_tolerate_jumps_of_the_clock() {
         let back = [switch(5_000, 0, 0, 1, READ), switch(4_000, 0, 1, 0, READ)];

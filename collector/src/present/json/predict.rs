@@ -1,7 +1,6 @@
-//! A prediction as JSON: schema `longpole-predict/1`.
+//! Writes a prediction as JSON: schema `longpole-predict/1`.
 //!
-//! Fields may be added; readers ignore those they do not know. Times are nanoseconds, whole ones without a
-//! fraction.
+//! Fields may be added; readers ignore fields that they do not know. Times are nanoseconds; integers have no fraction.
 
 use super::finding::Findings;
 use super::limit::LimitsJson;
@@ -38,7 +37,7 @@ pub fn write(prediction: &Prediction, limits: &Limits, mut out: impl Write) -> i
 #[derive(Serialize)]
 struct PredictionJson<'a> {
     schema: &'static str,
-    /// As in `longpole-report/1`.
+    /// The same fields as `limit` in `longpole-report/1`.
     limit: LimitsJson<'a>,
     results: &'a [CpuPrediction],
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,7 +1,6 @@
-//! A report as JSON: schema `longpole-report/1`.
+//! Writes a report as JSON: schema `longpole-report/1`.
 //!
-//! Fields may be added; readers ignore those they do not know. Times are nanoseconds, whole ones without a
-//! fraction.
+//! Fields may be added; readers ignore fields that they do not know. Times are nanoseconds; integers have no fraction.
 
 use super::finding::Findings;
 use super::limit::LimitsJson;
@@ -24,9 +23,9 @@ pub const SCHEMA: &str = "longpole-report/1";
 pub struct Options {
     /// Whether each result has `segments`.
     pub segments: bool,
-    /// What the rows in `functions` are.
+    /// What each row in `functions` stands for.
     pub by: Grouping,
-    /// Which stretch of a live program this is.
+    /// Which stretch of a live program the report is about.
     pub live: Option<LiveStretch>,
 }
 
@@ -37,9 +36,9 @@ pub struct LiveStretch {
     pub end_unix_ms: u64,
     /// Its length, nanoseconds.
     pub length_ns: u64,
-    /// Threads in it.
+    /// Number of threads in the stretch.
     pub threads: usize,
-    /// It is shorter than asked for: analysing more would have taken too much CPU time.
+    /// Whether the stretch is shorter than asked for, because analysing more would have taken too much CPU time.
     pub is_shortened: bool,
 }
 
@@ -75,7 +74,7 @@ pub fn write(report: &Report, limits: &Limits, options: Options, mut out: impl W
 #[derive(Serialize)]
 struct ReportJson<'a> {
     schema: &'static str,
-    /// What the rows in `functions` are; absent for functions.
+    /// What each row in `functions` stands for; absent for functions.
     #[serde(skip_serializing_if = "Option::is_none")]
     by: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -84,7 +83,7 @@ struct ReportJson<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     limit: Option<LimitsJson<'a>>,
     results: Vec<ResultJson<'a>>,
-    /// Locks. Their values do not depend on the number of CPUs; unknown values are left out.
+    /// Locks. Their values do not depend on the number of CPUs; unknown values are omitted.
     #[serde(skip_serializing_if = "<[LockRow]>::is_empty")]
     locks: &'a [LockRow],
     /// Synchronization objects and the threads that waited for them, as recorded.
@@ -104,7 +103,8 @@ struct ReportJson<'a> {
 /// The cost of recording.
 #[derive(Serialize)]
 pub(super) struct OverheadJson {
-    /// Cost while the processes ran, as a share of their own CPU time or of one CPU, whichever is larger.
+    /// Cost of recording while the processes ran, as a share of the processes' own CPU time or of one CPU, whichever is
+    /// larger.
     share: Option<f64>,
     budget: Option<f64>,
     #[serde(flatten)]

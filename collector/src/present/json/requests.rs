@@ -72,7 +72,7 @@ struct RequestsJson<'a> {
     latency_ns: LatencyJson,
     fast: GroupJson,
     slow: GroupJson,
-    /// Ordered by how much more time slow requests spend on them than fast ones.
+    /// The causes, ordered by how much more time slow requests spend on a cause than fast ones.
     causes: Vec<CauseJson<'a>>,
     /// The 99th percentile without each cause's own part, the lowest first.
     without: &'a [WithoutRow],
@@ -112,7 +112,7 @@ struct CauseJson<'a> {
     slow_ns: Number,
     slow_error_ns: Number,
     difference_ns: Number,
-    /// For a lock: what its holders did.
+    /// For a lock: what its holders did while requests waited.
     #[serde(skip_serializing_if = "<[HolderDetail]>::is_empty")]
     held_by: &'a [HolderDetail],
 }

@@ -1,4 +1,4 @@
-//! Sentences for those limits that need more than one line of code.
+//! Sentences for limits that need more than one line of code.
 
 use crate::cell::{duration, grouped};
 use crate::cpu_words::cpus;
@@ -10,7 +10,7 @@ use engine::program::{LockWaits, bare_name};
 /// Waits for locks of the kernel with a smaller share of the threads' time are not mentioned.
 const TOLD: f64 = 0.01;
 
-/// Requests that lie unread in the socket for more than this share of their time are mentioned.
+/// If requests are unread in the socket for more than this share of their time, the text mentions it.
 const UNREAD: f64 = 0.5;
 
 /// Threads that are busy for this share of the time count as always busy.
@@ -61,11 +61,11 @@ pub(super) fn of_support_work(
     format!("{work}: {cpu_share} of the CPU time{most}{waits}.")
 }
 
-/// How long threads wait for locks of the kernel, if that is long enough to mention.
+/// Says how long threads wait for locks of the kernel, if that is long enough to mention.
 fn of_kernel_locks(subject: SupportSubject, threads: usize, waits: Option<LockWaits>) -> String {
     let is_map = subject == SupportSubject::Memory;
     match waits {
-        // Each process has one lock for its memory map.
+        // Each process has only one lock for its memory map.
         None if is_map && threads > 1 => "; waits for the memory map's lock: not recorded here".to_owned(),
         Some(waits) if subject.is_kernels() && waits.share() >= TOLD => {
             let share = waits.share() * 100.0;
@@ -122,11 +122,11 @@ pub(super) fn of_woken(object: &str, (wakings, for_nothing): (u64, u64), most: &
 
 pub(super) fn of_hand_over(object: Option<&str>, gain: &str) -> String {
     let what = object.map_or(String::new(), |object| match bare_name(object) {
-        // Each thread of a JVM has one, so its number says nothing.
+        // Each thread of a JVM has one such object, so the number in its name means nothing.
         bare if bare.starts_with("of ") || bare.starts_with("in ") => {
             format!(" {}", bare.rsplit_once(" #").map_or(bare, |(all, _)| all))
         }
-        // A name that is only a place needs the object's kind before it.
+        // A name that is only a place needs the kind of the object before it.
         bare if bare.starts_with("at ") || bare.starts_with("first ") => format!(" of a {object}"),
         bare => format!(" of {bare}"),
     });
@@ -194,7 +194,7 @@ pub(super) fn of_goroutines(lock: &str, function: Option<&str>, samples: u64, bu
 }
 
 /// Requests that wait for other servers, or for something that is not visible.
-pub(super) fn of_open_requests(kind: &LimitKind) -> String {
+fn of_open_requests(kind: &LimitKind) -> String {
     let LimitKind::OpenRequests { port, open, mean_ns, queued, busy, hidden, asked } = kind else {
         return String::new();
     };
@@ -217,6 +217,22 @@ pub(super) fn of_open_requests(kind: &LimitKind) -> String {
          {what} is not visible.",
         duration(*mean_ns)
     )
+}
+
+/// Requests that wait: for connections, for other servers, or for something that is not visible; or that are dropped.
+pub(super) fn of_requests(kind: &LimitKind) -> String {
+    match kind {
+        LimitKind::Connections { server, connections, waiting, port } => format!(
+            "connections to {server}: all {connections} have a request open, and {waiting:.1} requests at a time ({port}) \
+             wait for one. More connections let more requests go at once, if {server} answers them as fast."
+        ),
+        LimitKind::Backlog { dropped } => format!(
+            "new connections: the kernel dropped {}, since the program accepts them too late and their queue is full. Their \
+             clients try again after a second. A longer queue (listen's backlog, net.core.somaxconn) or accepting sooner helps.",
+            grouped(*dropped)
+        ),
+        _ => of_open_requests(kind),
+    }
 }
 
 #[cfg(test)]

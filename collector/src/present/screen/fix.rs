@@ -23,7 +23,8 @@ pub(super) fn what(fix: &Fix, function: &str, now: Cpus) -> String {
     words(&fix.edit, About { function, lock: "the lock", now })
 }
 
-/// `-49 ±1 %`, or `-2 to -52 %` where runs of one program differ much; `up to -49 %` if the gain is only a bound.
+/// The gain as text: `-49 ±1 %`, or `-2 to -52 %` where runs of one program differ much, or `up to -49 %` if the gain
+/// is only a bound.
 pub(super) fn gain(fix: &Fix) -> String {
     let (low, high) = fix.band;
     if fix.edit.is_at_best() {

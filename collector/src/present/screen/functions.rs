@@ -17,12 +17,12 @@ const NAME: usize = 26;
 const BAR: usize = 10;
 /// Width that the column of the share in the kernel takes from the name's column.
 const KERNEL: usize = 5;
-/// That column is shown if a function has this share of its CPU time in the kernel.
+/// Least share of a function's CPU time in the kernel for which the column `kernel` is shown.
 const MUCH_KERNEL: f64 = 0.05;
 /// A range of gains around zero that is narrower than this is shown as zero.
 const NOTHING: f64 = 0.035;
 
-/// A share of the time and half of its 95 % interval.
+/// A share of the time, and half of its 95 % interval.
 #[derive(Clone, Copy, Debug, Default)]
 struct Share {
     of: f64,
@@ -78,7 +78,7 @@ pub(crate) fn rows(report: &Report, limits: &Limits, result: &CpuResult, all: bo
     let there = largest.map(|largest| shares(report, largest, all)).unwrap_or_default();
     let mut functions: Vec<(&str, Share)> = here.into_iter().collect();
     functions.sort_by(|a, b| b.1.of.total_cmp(&a.1.of).then_with(|| a.0.cmp(b.0)));
-    // A function under FIX always has a row, however uncertain its share is.
+    // A function in a line of FIX always has a row, however uncertain its share is.
     let is_fix = |function: &str| limits.fixes.iter().any(|fix| fix.function.as_deref() == Some(function));
     functions.retain(|(function, share)| {
         let is_told = share.of > share.error || is_fix(function);
@@ -93,8 +93,8 @@ pub(crate) fn rows(report: &Report, limits: &Limits, result: &CpuResult, all: bo
             .any(|used| is_told(used) && functions.iter().any(|of| of.0 == used.function));
     let columns = name_columns(if tells_kernel { NAME - KERNEL } else { NAME }, style);
     let kernel = if tells_kernel { format!(" {:>1$}", "kernel", KERNEL + 1) } else { String::new() };
-    // The gain of 10 % was tried on one CPU count, and for no function of a large program.
-    // Standard functions counted for their callers then.
+    // The gain of 10 % was simulated on one CPU count only, and for no function of a large program. In that simulation,
+    // standard functions counted for their callers.
     let tried = !(all && !report.used_by.is_empty())
         && limits.at.first().is_some_and(|limit| limit.cpus == result.cpus)
         && limits.functions.iter().any(|used| used.tenth.is_some());
@@ -132,7 +132,7 @@ pub(crate) fn rows(report: &Report, limits: &Limits, result: &CpuResult, all: bo
         let filled = ((share.of.clamp(0.0, 1.0) * BAR as f64).round() as usize).min(BAR);
         let bar = format!("{}{}", "#".repeat(filled), " ".repeat(BAR - filled));
         let pad = " ".repeat(8usize.saturating_sub(width(&limits)).max(1));
-        // A long share takes one column of the bar, if that column is empty.
+        // A long text of the share takes one column of the bar, if that column is empty.
         let is_long = width(&limits) >= 8 && bar.ends_with(' ');
         let bar = bar.get(..if is_long { BAR - 1 } else { BAR }).unwrap_or(&bar);
         let name = named(function, all, style, columns);

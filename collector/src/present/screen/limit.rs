@@ -1,7 +1,7 @@
 //! LIMIT and FIX: what limits, and the changes that gain most.
 
 use super::constraint::{
-    of_cache_line, of_cost, of_goroutines, of_hand_over, of_lock, of_open_requests, of_permits, of_polling,
+    of_cache_line, of_cost, of_goroutines, of_hand_over, of_lock, of_permits, of_polling, of_requests,
     of_support_work, of_too_few_threads, of_too_many_threads, of_woken,
 };
 use super::fix::{at_largest, gain, last_part, minus, name_of, what};
@@ -21,11 +21,11 @@ use std::io::{self, Write};
 
 /// Indent of lines that continue a text after the word in the margin.
 const MARGIN: &str = "       ";
-/// Most threads in a deadlock that are named; with more, they are counted.
+/// Largest number of threads of a deadlock that are named; if there are more, they are counted.
 const STUCK: usize = 3;
 /// If computing is this share of the critical path, nothing else takes long.
 const NEARLY_ALL: f64 = 0.95;
-/// Most causes named that may gain more than the limit.
+/// Largest number of causes that are named because they may gain more than the limit.
 const MAY_BE_MORE: usize = 2;
 
 /// Writes LIMIT and at most `fixes` changes. `machine`: the recorded machine, if a reader could take the result for
@@ -71,15 +71,15 @@ pub(crate) fn write(
 /// LIMIT and FIX as texts.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Words {
-    /// What limits, in one sentence.
+    /// What limits the program, in one sentence.
     pub(crate) limit: String,
-    /// Further remarks on it.
+    /// Further remarks on the limit.
     pub(crate) more: Vec<String>,
     /// The changes, the best first.
     pub(crate) fixes: Vec<FixWords>,
 }
 
-/// One change.
+/// The words for one change.
 #[derive(Debug, Serialize)]
 pub(crate) struct FixWords {
     pub(crate) what: String,
@@ -104,7 +104,7 @@ pub(crate) fn words(limits: &Limits) -> Words {
     }
 }
 
-/// The sentence of LIMIT. If the program sleeps for most of its recording, it says that first.
+/// The first sentence of LIMIT. If the program sleeps for most of its recording, that comes first.
 pub(crate) fn first_sentence(first: &Limit, limits: &Limits) -> String {
     let asleep = limits.asleep.map_or(String::new(), |asleep| {
         let (awake, wall) = (duration(asleep.awake_ns), duration(asleep.wall_ns));
@@ -246,25 +246,15 @@ fn of_wait(limit: &Limit) -> String {
 /// Sentences where no constraint limits, or none is known.
 fn no_constraint(kind: &LimitKind, share: f64) -> String {
     match kind {
-        LimitKind::Idle { busy } if *busy >= 0.5 => {
-            format!(
-                "at work and waiting for work in turns: {busy:.2} CPUs are busy. The program and \
-                 the sender of its work set the pace."
-            )
-        }
+        LimitKind::Idle { busy } if *busy >= 0.5 => format!(
+            "at work and waiting for work in turns: {busy:.2} CPUs are busy. The program and the sender of its work set the pace."
+        ),
         LimitKind::Idle { busy } => {
             format!("idle: the program waits for work or time, {busy:.2} CPUs are busy.")
         }
-        LimitKind::OpenRequests { .. } => of_open_requests(kind),
-        LimitKind::Connections { server, connections, waiting, port } => format!(
-            "connections to {server}: all {connections} have a request open, and {waiting:.1} requests at a time ({port}) wait \
-             for one. More connections let more requests go at once, if {server} answers them as fast."
-        ),
-        LimitKind::Backlog { dropped } => format!(
-            "new connections: the kernel dropped {}, since the program accepts them too late and their queue is full. \
-             Their clients try again after a second. A longer queue (listen's backlog, net.core.somaxconn) or accepting sooner helps.",
-            grouped(*dropped)
-        ),
+        LimitKind::OpenRequests { .. } | LimitKind::Connections { .. } | LimitKind::Backlog { .. } => {
+            of_requests(kind)
+        }
         LimitKind::Goroutines { lock, function, samples, busy } => {
             of_goroutines(lock, function.as_deref(), *samples, *busy)
         }
@@ -317,7 +307,7 @@ fn of_unrecorded(word: &str, waiting: f64, is_lock: bool, is_lost: bool) -> Stri
         let lock = word.strip_prefix("futex ").unwrap_or(word);
         format!("probably lock {lock}: {waits} for it. Lock operations {were}.")
     } else {
-        // A futex without a name is called by the first function that used it.
+        // A futex word without a name is described by the first function that used it.
         let what = if word.starts_with("first used in ") { "one " } else { "" };
         format!("not known: lock operations {were}, and {waits} for {what}{word}.")
     }
@@ -375,7 +365,7 @@ fn more(first: &Limit, limits: &Limits) -> Vec<String> {
     match (cpus_do_not, threads.is_some() && threads_help.is_none()) {
         (true, true) => lines.push("More CPUs or threads will not help.".to_owned()),
         (true, false) => lines.push("More CPUs will not help.".to_owned()),
-        // With more CPUs, more threads do help: the line about the large machine says so.
+        // With more CPUs, more threads do help; the line about the larger machine says so.
         (false, true) if matches!(largest.kind, LimitKind::Threads { .. }) => {
             lines.push(format!("More threads will not help on {}.", cpus(first.cpus)));
         }
@@ -397,7 +387,7 @@ fn more(first: &Limit, limits: &Limits) -> Vec<String> {
     lines
 }
 
-/// How to record locks that were not recorded; `None` for locks of runtimes, which cannot be recorded.
+/// How the user can record locks that were not recorded; `None` for locks of runtimes, which cannot be recorded.
 fn how_to_record(word: &str, is_lock: bool, is_lost: bool, cost: Option<f64>) -> Option<String> {
     if is_lost {
         return Some(
@@ -422,7 +412,7 @@ fn how_to_record(word: &str, is_lock: bool, is_lost: bool, cost: Option<f64>) ->
     })
 }
 
-/// Names the one thread whose work takes all the time, if CPUs are idle and nothing else limits.
+/// Names the only thread whose work takes all the time, if CPUs are idle and nothing else limits.
 fn always_busy(first: &Limit, limits: &Limits) -> Option<String> {
     let (LimitKind::Work { busy, .. }, Cpus::Count(all)) = (&first.kind, first.cpus) else { return None };
     let is_busy = |used: &&ThreadUse| used.names.len() == 1 && used.running >= 0.95;
@@ -432,7 +422,7 @@ fn always_busy(first: &Limit, limits: &Limits) -> Option<String> {
     is_idle.then(|| format!("{thread} is always busy: what it computes takes the whole time."))
 }
 
-/// How to remove a deadlock, if it is one of locks.
+/// How the user can remove a deadlock, if it is a deadlock of locks.
 fn remedy(stuck: &Stuck) -> Option<&'static str> {
     let holder = |waits_for: &WaitsFor| match waits_for {
         WaitsFor::Lock { holder, .. }
@@ -453,8 +443,8 @@ fn remedy(stuck: &Stuck) -> Option<&'static str> {
         None
     }
 }
-/// The `--overhead` with which locks get their probes: their cost, and half as much again, since a program may get busier.
-/// `None`: the cost is so high that the program would behave differently.
+/// The value of `--overhead` with which locks get their probes: their cost and half as much again, since a program may
+/// become busier. `None`: the cost is so high that the program would behave differently.
 pub(crate) fn overhead_for(cost: f64) -> Option<String> {
     let percent = (cost * 150.0 / 5.0).ceil() * 5.0;
     (0.0..=60.0).contains(&percent).then(|| format!("{percent:.0}%"))
@@ -464,7 +454,7 @@ pub(crate) fn overhead_for(cost: f64) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// A condition's name should say whose it is, not "first used in os::PlatformParker::PlatformParker() #2".
+    /// The name of a condition should say whose it is, not "first used in os::PlatformParker::PlatformParker() #2".
     #[test]
     fn the_object_of_a_hand_over_has_its_programmer_s_name() {
         let of = |object: &str| {
@@ -488,7 +478,7 @@ mod tests {
         assert_eq!(of_lock("mutex door", 1, 0.0, 2), "lock door: 2 threads take it.");
     }
 
-    /// If a queue's one consumer never waits, "the work itself" must name it.
+    /// If the only consumer of a queue never waits, the text about "the work itself" must name that thread.
     #[test]
     fn the_limit_work_names_the_one_thread_that_is_always_busy() {
         let of = |running: f64, busy: f64| {

@@ -1,4 +1,4 @@
-//! The report on one screen: facts, LIMIT, FIX, the curve, locks, functions, threads, and how sure all that is.
+//! The report on one screen: facts, LIMIT, FIX, the curve, locks, functions, threads, and how sure the answer is.
 
 mod constraint;
 mod fix;
@@ -34,7 +34,7 @@ use std::io::{self, Write};
 pub struct About {
     /// The program's name.
     pub name: String,
-    /// The recording's file, as the user gave it.
+    /// The file of the recording, as the user gave it.
     pub file: String,
     /// Number of threads.
     pub threads: usize,
@@ -47,7 +47,7 @@ pub struct About {
 /// A live program's stretch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Live {
-    /// Which part of its run this is, and how old.
+    /// Which part of the run the report is about, and how old it is.
     pub stretch: String,
     /// What the user does to see all notes.
     pub notes: &'static str,
@@ -120,7 +120,7 @@ pub fn write(
     frame::doubts(&findings, style, out)
 }
 
-/// Most names that are listed for a row of THREADS.
+/// Largest number of names that are listed for a row of THREADS.
 const NAMES: usize = 4;
 
 /// Writes the first `most` rows of THREADS alone, and lists the names of rows that stand for several threads.
@@ -162,7 +162,7 @@ fn shares_of_threads(out: &mut impl Write, limits: &Limits, most: usize, style: 
     table::wrap(out, style, Paint::Dim, "", text, " ")
 }
 
-/// Whether a function whose time counts for its callers has a large share of its own.
+/// Whether a function whose time counts for its callers has a large self time.
 fn is_folded(report: &Report, result: &CpuResult) -> bool {
     let least = functions::LEAST * result.time_ns;
     let mut large = result.functions.iter().filter(|row| row.tet_ns >= least);
@@ -226,7 +226,7 @@ pub(crate) fn facts(out: &mut impl Write, report: &Report, about: &About, style:
     let cost = report.overhead.and_then(|cost| cost.share());
     let goal = report.overhead.and_then(|cost| cost.budget());
     let goal = goal.filter(|goal| cost.is_some_and(|share| share > 1.25 * goal));
-    // Only the cost inside the program slows it down.
+    // Only the part of the cost inside the program slows the program down.
     let inside = report.overhead.and_then(|cost| cost.share_in_threads()).filter(|_| goal.is_some());
     let inside = inside.map_or(String::new(), |inside| format!(" ({:.1} % in the program)", inside * 100.0));
     let goal = goal.map_or(String::new(), |goal| format!(", goal {:.0} %", goal * 100.0));
@@ -269,7 +269,7 @@ pub(crate) fn curve(
     if report.results.is_empty() {
         return Ok(());
     }
-    // The chosen count has a column of its own.
+    // The chosen CPU count has a column of its own.
     let is_chosen = |result: &CpuResult| Some(result.cpus) == chosen;
     let times = |result: &&CpuResult| vec![result.time_ns; if is_chosen(result) { 2 } else { 1 }];
     let cells = counts::alike(&report.results, times).into_iter().map(|same| {
@@ -309,7 +309,7 @@ fn trust(
     let kind = limits.at.first().map(|limit| &limit.kind);
     let next = match kind {
         _ if about.live.is_some() => return Ok(()),
-        // No recording can tell which of Java's locks it is, but `report --by wait` names the waiting threads.
+        // No recording can show which of Java's locks it is, but `report --by wait` names the waiting threads.
         Some(LimitKind::LocksNotRecorded { word, .. }) if is_java_wait(word) => command("report --by wait"),
         Some(LimitKind::LocksNotRecorded { cost: Some(cost), .. }) => {
             let name = style.text(&about.name);
@@ -326,13 +326,13 @@ fn trust(
     table::wrap(out, style, Paint::Bold, "NEXT   ", &next, "       ")
 }
 
-/// What can change the answer, one line each: a live screen has no room for more.
+/// What can change the answer, one line for each finding: a live screen has no room for more.
 pub(crate) fn doubts(report: &Report, style: &Style) -> Vec<String> {
     let line = |finding| clip(&style.text(&format!("! {}", sentence(finding))), style.width, style);
     frame::weighty(&report.findings).map(|finding| style.paint(Paint::Warning, &line(finding))).collect()
 }
 
-/// How sure the answer is, for the end of a live screen.
+/// How sure the answer is, for the last line of a live screen.
 pub(crate) fn sure(report: &Report, limits: &Limits, shown_by: &str) -> String {
     format!("Sure: {}.", frame::trust(&report.findings, is_answered(report, limits), shown_by))
 }
@@ -352,7 +352,7 @@ fn is_narrow(style: &Style) -> bool {
     style.width < 60
 }
 
-/// A short name, or with `all` an unchanged one, padded to its column.
+/// A name, shortened unless `all` is set, and padded to the width of its column.
 fn named(name: &str, all: bool, style: &Style, columns: usize) -> String {
     let name = if all { style.fit(name, columns) } else { style.fit(&short(name), columns) };
     format!("{name}{}", " ".repeat(columns.saturating_sub(width(&name))))

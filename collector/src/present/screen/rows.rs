@@ -34,7 +34,7 @@ pub(crate) struct Row {
     pub line: String,
 }
 
-/// How the user gets names for code without names, if much is computed in it.
+/// How the user gets names for code without names, if much is computed in such code.
 pub(super) fn missing_names(limits: &Limits, about: &About) -> Option<String> {
     let is_much = |used: &&engine::limit::FunctionUse| is_unnamed(&used.function) && used.computes >= 0.1;
     let code = &limits.functions.iter().find(is_much)?.function;
@@ -180,7 +180,7 @@ pub(crate) fn threads(limits: &Limits, all: bool, most: usize, style: &Style) ->
     Table::new(&title, rows, style)
 }
 
-/// One row with the mean of several.
+/// One row with the mean of several threads or groups.
 fn others(rest: &[ThreadUse]) -> Option<ThreadUse> {
     let mut all = ThreadUse::default();
     for of in rest {
@@ -199,7 +199,7 @@ fn others(rest: &[ThreadUse]) -> Option<ThreadUse> {
     (!all.names.is_empty()).then_some(all)
 }
 
-/// Whether a shown thread lives for so much less than the run that its shares visibly do not add up to 100 %.
+/// Whether a shown thread lives so much shorter than the run that its shares visibly do not add up to 100 %.
 pub(super) fn is_short_lived(limits: &Limits, most: usize) -> bool {
     limits.threads.iter().take(most).any(|of| (0.005..0.95).contains(&known(of)))
 }
@@ -296,7 +296,7 @@ mod tests {
             missing_names(&limits(0.96), &program("mono")).expect("a line").contains("docs/languages.md")
         );
         assert_eq!(missing_names(&limits(0.05), &program("java")), None);
-        // A Java that was started with its map needs no hint to make one.
+        // A JVM that was started with the option for a map needs no hint to use it.
         let with_map = About { names_made_code: true, ..program("java") };
         assert!(!missing_names(&limits(0.96), &with_map).expect("a line").contains("-XX"));
         let used = engine::limit::FunctionUse { function: "[libz.so.1]".to_owned(), ..used(0.9) };

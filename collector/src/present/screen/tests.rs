@@ -116,7 +116,8 @@ fn the_first_screen_in_80_columns_is_its_snapshot() {
     check_golden(concat!(env!("CARGO_MANIFEST_DIR"), "/src/present/snapshots/screen-80.txt"), &text);
 }
 
-/// Changes for a lock of a library, for one that was not recorded, and for one that does not limit.
+/// Changes for a lock of a library, for one that was not recorded, and for one that does not limit have different
+/// words.
 #[test]
 fn fixes_that_are_not_for_the_limiting_lock_have_their_own_words() {
     let (report, mut limits, about) = hot();
@@ -146,7 +147,8 @@ fn fixes_that_are_not_for_the_limiting_lock_have_their_own_words() {
     }
 }
 
-/// Besides "not known", the text has the lock's name, its waits, and the overhead with which it is recorded.
+/// The text has not only "not known", but also the lock's name, its waits, and the overhead with which the lock is
+/// recorded.
 #[test]
 fn a_lock_that_was_not_recorded_is_named_with_the_overhead_to_record_it() {
     let (report, mut limits, about) = hot();
@@ -233,11 +235,11 @@ fn a_function_under_fix_has_a_row_however_unsure_it_is() {
     let rows = text.split("FUNCTIONS").nth(1).unwrap_or_default();
     assert!(rows.contains("digest_row"), "{text}");
     assert!(!rows.contains("parse_row"), "what is not above is as unsure, and is left out: {text}");
-    // With ten samples of two threads, a lower bound would be negative: `≥-125 %`.
+    // With ten samples of two threads, the lower bound would be negative: `≥-125 %`.
     assert!(rows.contains(" ≥0 %") && !rows.contains("≥-"), "{text}");
 }
 
-/// `make` and servers spend most of their time in the kernel: a column shows in which functions.
+/// `make` and servers spend most of their time in the kernel: a column shows in which functions that is.
 #[test]
 fn the_column_kernel_is_shown_where_functions_run_in_the_kernel() {
     let of = |kernel| {

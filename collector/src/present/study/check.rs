@@ -25,7 +25,7 @@ fn sentence(outcomes: &[RuleOutcome]) -> String {
     }
 }
 
-/// As text.
+/// Writes the outcomes as text.
 pub fn text(outcomes: &[RuleOutcome], limits: &Limits, style: &Style, out: &mut dyn Write) -> io::Result<()> {
     headline(out, style, &sentence(outcomes))?;
     for outcome in outcomes {
@@ -49,7 +49,7 @@ pub fn text(outcomes: &[RuleOutcome], limits: &Limits, style: &Style, out: &mut 
     limit::write(&mut out, None, limits, 0, style)
 }
 
-/// As JSON: `longpole-check/1`.
+/// Writes the outcomes as JSON: `longpole-check/1`.
 pub fn json(outcomes: &[RuleOutcome], limits: &Limits, out: &mut dyn Write) -> io::Result<()> {
     #[derive(Serialize)]
     struct Document<'a> {

@@ -18,13 +18,13 @@ use engine::report::{Cpus, Finding};
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// Most locks shown without an option.
+/// Number of locks shown without an option.
 const LOCKS: usize = 5;
 /// Changes of less than this share of the time before have no row.
 const LEAST: f64 = 0.005;
 
-/// Writes the first `top` functions and locks, on one CPU count. `frames`: those of both recordings; `failures`: thresholds
-/// that were exceeded.
+/// Writes the first `top` functions and locks, on one CPU count. `frames`: the frames of both recordings. `failures`:
+/// thresholds that were exceeded.
 pub fn text(
     comparison: &Comparison,
     frames: &[Frame; 2],
@@ -130,11 +130,11 @@ fn sentence(comparison: &Comparison, place: usize) -> String {
 /// Parameters of a table of changes.
 #[derive(Clone, Copy)]
 struct Table {
-    /// Index of its CPU count.
+    /// Index of the table's CPU count.
     place: usize,
     /// The predicted time before.
     whole: f64,
-    /// Most rows.
+    /// Largest number of rows.
     top: usize,
 }
 
@@ -188,7 +188,7 @@ fn cells(change: &BeforeAfter, whole: f64) -> [String; 4] {
     [duration(change.before_ns), duration(change.after_ns), by, chance]
 }
 
-/// As JSON: `longpole-diff/1`.
+/// Writes the comparison as JSON: `longpole-diff/1`.
 pub fn json(comparison: &Comparison, failures: &[String], out: &mut dyn Write) -> io::Result<()> {
     let cpus: Vec<Cpus> = comparison.curve.iter().map(|row| row.cpus).collect();
     let document = Document {

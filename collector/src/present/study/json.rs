@@ -1,4 +1,4 @@
-//! What the JSON documents of these commands have in common.
+//! The common parts of the JSON documents of commands that study a program.
 
 pub(super) use crate::present::json::finding::Findings;
 use serde::Serialize;

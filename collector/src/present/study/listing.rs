@@ -1,4 +1,4 @@
-//! Tables with a name on the left and numbers on the right, and helpers for texts around them.
+//! Tables with a name on the left and numbers on the right, and helpers for the texts around such tables.
 
 use crate::cell::{duration, file_name, width};
 use crate::present::style::{Paint, Style};
@@ -11,11 +11,11 @@ use std::io::{self, Write};
 /// Width of a number's column.
 const CELL: usize = 12;
 
-/// Least width of a name's column.
+/// Least width of the column with names.
 const NAME: usize = 16;
 
-/// Writes one line: a name, cut if necessary, and right-aligned cells. On a narrow screen the cells have a line of their
-/// own.
+/// Writes one line: a name, shortened if necessary, and right-aligned cells. On a narrow screen the cells get a line of
+/// their own.
 pub(super) fn line(
     out: &mut dyn Write,
     style: &Style,
@@ -86,7 +86,7 @@ pub(super) fn gained(gain_ns: f64) -> String {
     }
 }
 
-/// A change with its sign, as in `-6.8 %`; one that rounds to zero has none.
+/// A change with its sign, such as `-6.8 %`; a change that rounds to zero has no sign.
 pub(super) fn signed(by: f64, whole: f64) -> String {
     match by {
         by if by.abs() < 0.0005 * whole => "0 %".to_owned(),
@@ -95,7 +95,7 @@ pub(super) fn signed(by: f64, whole: f64) -> String {
     }
 }
 
-/// Writes why the graph's run and the predicted one differ in length, if they do.
+/// Says why the graph's run and the predicted one differ in length, if they do.
 pub(super) fn unlike_predicted(
     length_ns: f64,
     predicted_ns: f64,
@@ -114,7 +114,7 @@ pub(super) fn unlike_predicted(
     writeln!(out)
 }
 
-/// The advice to remove a deadlock first, if there is one.
+/// The advice to remove a deadlock first, if the findings contain one.
 pub(super) fn deadlock(findings: &[Finding]) -> Option<String> {
     let deadlock = findings.iter().find(|finding| finding.deadlock().is_some())?;
     Some(format!("Remove the deadlock first: {}", finding::sentence(deadlock)))
@@ -126,7 +126,7 @@ pub(super) fn note(out: &mut dyn Write, style: &Style, text: &str) -> io::Result
     table::wrap(&mut out, style, Paint::Dim, "", &style.text(text), "")
 }
 
-/// A name and its place: `f  file.c:3`.
+/// A name and its place, such as `f  file.c:3`.
 pub(super) fn placed(name: &str, location: Option<&str>) -> String {
     match location {
         Some(location) => format!("{}  {}", short(name), file_name(location)),

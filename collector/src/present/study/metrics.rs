@@ -15,7 +15,7 @@ use std::io::{self, Write};
 
 /// Width of a metric's column.
 const CELL: usize = 9;
-/// Least width of a name's column.
+/// Least width of the column with names.
 const NAME: usize = 17;
 /// A function with a smaller share by every metric has no row.
 const LEAST: f64 = 0.005;
@@ -97,7 +97,8 @@ fn field(metric: Metric) -> &'static str {
     }
 }
 
-/// Each function that a metric has first, with those metrics; the function with the most metrics comes first.
+/// Each function that at least one metric ranks first, with those metrics; the function with the most metrics comes
+/// first.
 fn named(metrics: &Metrics) -> Vec<(&MetricsRow, Vec<&'static str>)> {
     let mut named: Vec<(&MetricsRow, Vec<&'static str>)> = Vec::new();
     for metric in Metric::ALL {
@@ -170,7 +171,7 @@ fn listed(names: &[&str]) -> String {
     }
 }
 
-/// As JSON: `longpole-compare-metrics/1`.
+/// Writes the metrics as JSON: `longpole-compare-metrics/1`.
 pub fn json(metrics: &Metrics, out: &mut dyn Write) -> io::Result<()> {
     let first = Metric::ALL.iter().map(|metric| {
         let row = metrics.first(*metric);

@@ -11,9 +11,9 @@ use engine::graph::{BenefitRow, PathRow, PathsReport, ShownPath, Stay};
 use engine::program::bare_name;
 use std::io::{self, Write};
 
-/// Most paths whose way is computed.
+/// Largest number of paths whose route is computed.
 pub const ROUTES: usize = 3;
-/// Most ways that are shown: further ones differ little.
+/// Largest number of routes that are shown: further ones differ little.
 const WAYS: usize = 1;
 /// Rows of a kind without an option; kinds then have numbers of their own.
 pub const TOP: usize = 10;
@@ -21,11 +21,11 @@ pub const TOP: usize = 10;
 const LEAST: f64 = 0.005;
 /// Paths whose lengths differ by less than this share count as equally long.
 const ALIKE: f64 = 0.0005;
-/// Most stays that are shown at the beginning of a way, and at its end.
+/// Largest number of stays that are shown at the beginning of a route, and at its end.
 const STAYS: [usize; 2] = [3, 2];
 /// A screen with fewer columns is narrow.
 const NARROW: usize = 60;
-/// Most parts of a stay that are named.
+/// Largest number of parts of a stay that are named.
 const PARTS: usize = 3;
 
 /// Writes the first `top` rows of each kind.
@@ -123,7 +123,7 @@ fn benefits(report: &PathsReport, top: usize, style: &Style, out: &mut dyn Write
         ("class", "KINDS OF TIME", 3),
     ] {
         let rows: Vec<&BenefitRow> = report.benefit.iter().filter(|row| row.kind == kind).collect();
-        // A single process has the whole run, which the sentence above says.
+        // A single process has all of the run, which the sentence above says already.
         if rows.is_empty() || kind == "process" && rows.len() == 1 {
             continue;
         }
@@ -147,7 +147,7 @@ fn benefits(report: &PathsReport, top: usize, style: &Style, out: &mut dyn Write
             let name = if kind == "lock" { bare_name(&row.name) } else { &row.name };
             line(out, style, Paint::Plain, &placed(name, row.location.as_deref()), &cells)?;
         }
-        // Without an option, one line summarizes the rest.
+        // Without an option, one line summarizes the rows that are not shown.
         rest += rows.len() - shown.len();
         if top != TOP {
             let how = format!("--top {} shows all", rows.len());
@@ -208,7 +208,7 @@ fn routes(report: &PathsReport, style: &Style, out: &mut dyn Write) -> io::Resul
     writeln!(out, "{rest}\n")
 }
 
-/// Writes one path with its way.
+/// Writes one path with its route.
 pub fn one(path: &PathRow, style: &Style, out: &mut dyn Write) -> io::Result<()> {
     path_line(path, style, out)?;
     stays(path.route.as_deref().unwrap_or_default(), style, out)
@@ -235,7 +235,7 @@ fn stays(route: &[Stay], style: &Style, out: &mut dyn Write) -> io::Result<()> {
             writeln!(out, "{}", style.paint(Paint::Dim, &style.text(&text)))?;
         }
         if !left_out.contains(&number) {
-            // Where there is room, each stay is one line: a way should be readable at a glance.
+            // If there is room, each stay is one line: a route should be readable at a glance.
             let text = style.text(&format!("{}{}: {}", stay.thread, by(&stay.by), parts(stay)));
             if style.width < NARROW {
                 let mut out: &mut dyn Write = out;
@@ -248,7 +248,7 @@ fn stays(route: &[Stay], style: &Style, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// What the path followed to this thread: ` (lock registry.gate)`; empty where the run begins.
+/// What the path followed to this thread, such as ` (lock registry.gate)`; empty where the run begins.
 fn by(by: &str) -> String {
     match by {
         "start" => String::new(),

@@ -7,7 +7,7 @@ use engine::report::Trust;
 use serde::{Serialize, Serializer};
 use std::io::{self, Write};
 
-/// Writes the whole report; segments only if asked for.
+/// Writes the complete report as JSON; segments only if asked for.
 pub fn json(report: &PathsReport, with_segments: bool, out: &mut dyn Write) -> io::Result<()> {
     let document = Document {
         schema: "longpole-paths/1",

@@ -118,7 +118,7 @@ pub(super) fn operation(thread: &str, number: usize, what: &NamedActivity) -> St
     format!("{}  {thread}:{number}", doing(what))
 }
 
-/// What a segment does: `f`, `io disk`, `sleep`.
+/// What a segment does, such as `f`, `io disk` or `sleep`.
 pub(crate) fn doing(what: &NamedActivity) -> String {
     match what {
         NamedActivity::Compute(Some(function)) => short(function),
@@ -129,7 +129,7 @@ pub(crate) fn doing(what: &NamedActivity) -> String {
     }
 }
 
-/// As JSON: `longpole-slack/1`.
+/// Writes the report as JSON: `longpole-slack/1`.
 pub fn json(report: &SlackReport, with_segments: bool, out: &mut dyn Write) -> io::Result<()> {
     let document = Document {
         schema: "longpole-slack/1",

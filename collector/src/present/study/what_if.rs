@@ -19,9 +19,9 @@ use engine::what_if::{Curve, CurvePoint, RankRow, Ranking, WhatIf, WhatIfRow};
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// Most curves next to each other.
+/// Largest number of curves next to each other.
 const CURVES: usize = 4;
-/// Most functions named that take the first place as a function gets faster.
+/// Largest number of functions named that take the first place as a function gets faster.
 const TURNS: usize = 3;
 /// Gains below this share of the run have no row.
 const LEAST: f64 = 0.005;

@@ -14,9 +14,9 @@ use std::io::{self, Write};
 /// Widths of a name's column and of the column of a CPU count.
 const NAME: usize = 22;
 const COLUMN: usize = 9;
-/// Most functions shown.
+/// Largest number of functions shown.
 const FUNCTIONS: usize = 4;
-/// Most CPU counts shown: the smallest, and the largest ones.
+/// Largest number of CPU counts shown: the smallest one, and the largest ones.
 const COUNTS: usize = 4;
 
 /// Writes the table after an empty line.
@@ -90,7 +90,7 @@ fn spread(of: &Spread) -> String {
     }
 }
 
-/// The same as JSON.
+/// The costs on several CPU counts, as JSON.
 #[derive(Serialize)]
 pub(in crate::present) struct CpuCostsJson<'a> {
     counts: &'a [CountCosts],

@@ -7,9 +7,9 @@ use engine::report::{CpuResult, WaitKind};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-/// A row with a smaller share on all CPU counts is left out.
+/// A row whose share is smaller than this on all CPU counts is omitted.
 const WORTH_A_ROW: f64 = 0.005;
-/// Most rows shown; the JSON has them all.
+/// Largest number of rows shown; the JSON has all rows.
 const ROWS: usize = 6;
 
 /// Writes the table, if anything is worth a row.

@@ -20,7 +20,7 @@ struct CheckJson<'a> {
     check: &'a Check,
 }
 
-/// One line of JSON.
+/// Writes the checks as one line of JSON.
 pub fn json(checks: &[Check], mut out: impl Write) -> io::Result<()> {
     let json = DoctorJson {
         schema: "longpole-doctor/1",
@@ -31,7 +31,7 @@ pub fn json(checks: &[Check], mut out: impl Write) -> io::Result<()> {
     out.write_all(b"\n")
 }
 
-/// One line per check, and an explanation of each missing thing.
+/// Writes one line for each check, and an explanation of each missing thing.
 pub fn text(checks: &[Check], style: &Style, mut out: impl Write) -> io::Result<()> {
     let out = &mut out;
     for check in checks {
@@ -65,7 +65,7 @@ fn status(check: &Check) -> &'static str {
     if check.ok { "ok" } else { "missing" }
 }
 
-/// Writes the text without wrapping it: users copy commands from here.
+/// Writes the text without wrapping, since users copy commands from it.
 fn explain(out: &mut impl Write, style: &Style, label: &str, text: &str) -> io::Result<()> {
     let indent = " ".repeat(9);
     writeln!(out, "{indent}{}", style.paint(Paint::Dim, &format!("{label}: {}", style.text(text))))

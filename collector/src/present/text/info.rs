@@ -1,4 +1,4 @@
-//! What a session or a program contains, as text and as JSON (schema `longpole-info/1`).
+//! Shows what a session or a program contains, as text and as JSON (schema `longpole-info/1`).
 
 use crate::cell::{duration, grouped};
 use crate::present::style::{Paint, Style};
@@ -39,18 +39,19 @@ struct SessionFacts {
     events: u64,
     unknown_chunks: u64,
     unknown_records: u64,
-    /// The events were not read: the index alone says that they are complete.
+    /// Whether the events were not read: then only the index says that they are complete.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     events_unread: bool,
     duration_ns: u64,
     processes: usize,
-    /// Pids of processes outside the first PID namespace → their pids in the namespaces below it, the innermost one last.
+    /// For processes outside the first PID namespace, by pid: their pids in the namespaces below, the innermost one
+    /// last.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     inner_pids: BTreeMap<u32, Vec<u32>>,
     threads: usize,
     functions: usize,
     probes_off: usize,
-    /// Binaries with probed functions, and which of their symbols were missing.
+    /// Binaries with probed functions, and which symbols each binary lacked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     modules: Vec<ModuleFact>,
     gaps: usize,
@@ -94,18 +95,18 @@ struct ProgramFacts {
 
 const SCHEMA: &str = "longpole-info/1";
 
-/// Most binaries shown.
+/// Largest number of binaries shown.
 const MODULES: usize = 4;
 
 impl Facts {
     /// Facts about a session.
     pub fn of_session(recording: &Recording, info: &SessionInfo) -> Facts {
         let times = || recording.events.iter().map(|event| event.header().time_ns);
-        // The window's start and end, or the first and last event if they are not known.
+        // Start and end of the window, or times of the first and last event if these are not known.
         let start = Some(recording.facts.start_ns).filter(|start| *start != 0).or_else(|| times().min());
         let end = recording.facts.end.as_ref().map(|end| end.end_ns).or_else(|| times().max());
         let duration_ns = start.zip(end).map_or(0, |(start, end)| end.saturating_sub(start));
-        // A function that several processes run may have lost its probes more than once.
+        // A function that several processes run may have lost its probes several times.
         let off = recording.notes.iter().filter_map(|note| match &note.kind {
             NoteKind::ProbesOff { functions, .. } => Some(functions),
             NoteKind::Gap { .. }
@@ -161,7 +162,7 @@ impl Facts {
         Facts { schema: SCHEMA, kind: "session", session: Some(session), program: None }
     }
 
-    /// The same facts, marked by whether the events were left unread.
+    /// The same facts, with a mark that says whether the events were not read.
     pub fn unread(mut self, events_unread: bool) -> Facts {
         if let Some(session) = &mut self.session {
             session.events_unread = events_unread;
@@ -186,7 +187,7 @@ impl Facts {
     }
 }
 
-/// One line of JSON.
+/// Writes the facts as one line of JSON.
 pub fn json(facts: &Facts, mut out: impl Write) -> io::Result<()> {
     engine::program::json::write_value(facts, &mut out)?;
     out.write_all(b"\n")
@@ -195,7 +196,7 @@ pub fn json(facts: &Facts, mut out: impl Write) -> io::Result<()> {
 /// Facts that are not in the file.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Beside<'a> {
-    /// What limits, if known.
+    /// What limits the program, if known.
     pub limit: Option<&'a str>,
     /// The file as the user gave it; empty for the newest one.
     pub file: &'a str,
@@ -285,7 +286,7 @@ fn session_text(session: &SessionFacts, style: &Style, out: &mut impl Write) -> 
     line(out, style, "lost", &lost)
 }
 
-/// Most endpoints that have a line.
+/// Largest number of endpoints that get a line.
 const ENDPOINTS: usize = 8;
 
 /// Requests that were served and asked, a line for each endpoint; empty if they were not counted.
@@ -313,7 +314,7 @@ fn requests(session: &SessionFacts) -> Vec<String> {
     lines
 }
 
-/// How long threads waited for locks of the kernel, asleep and awake.
+/// Says how long threads waited for locks of the kernel, asleep and spinning.
 fn kernel_locks(locks: Option<&KernelLocks>) -> String {
     let Some(locks) = locks else { return "waits not recorded here".to_owned() };
     let sum = |of: fn(&KernelLockWaits) -> u64| locks.waits.iter().map(of).fold(0, u64::saturating_add);

@@ -9,16 +9,16 @@ use engine::program::{ObjectKind, Queue, RecordedObject};
 use engine::report::{CpuResult, LockRow, Report};
 use std::collections::HashMap;
 
-/// One row: a lock, or several that share it.
+/// One row: a lock, or several locks that share the row.
 pub(in crate::present) struct Row<'a> {
     /// The row's name.
     pub(in crate::present) name: String,
-    /// The function that takes it most often.
+    /// The function that takes the row's locks most often.
     pub(in crate::present) holder: Option<&'a str>,
-    /// The row's locks, by their places in [`Report::locks`], the worst one first.
+    /// The row's locks, by their places in [`Report::locks`], the one with the longest waits first.
     members: Vec<(usize, &'a LockRow)>,
     queue: Option<&'a Queue>,
-    /// Uses without a wait were put back from samples, so their number is an estimate.
+    /// Whether uses without a wait were estimated from samples, so that their number is an estimate.
     pub(super) is_estimated: bool,
 }
 
@@ -82,7 +82,7 @@ fn many(kind: &ObjectKind) -> String {
 }
 
 impl Row<'_> {
-    /// Time on the critical path that is computed with one of the locks held.
+    /// Time on the critical path that is computed while one of the locks is held, nanoseconds.
     pub(in crate::present) fn held(&self, result: &CpuResult) -> f64 {
         self.members.iter().filter_map(|(number, _)| result.locks_held_ns.get(*number)).sum()
     }
@@ -92,22 +92,23 @@ impl Row<'_> {
         self.members.iter().map(|(_, lock)| pick(lock)).sum()
     }
 
-    /// How often an acquisition had to wait; `None` if that is not known for all locks.
+    /// Number of acquisitions that had to wait; `None` if that is not known for all locks.
     pub(super) fn contended(&self) -> Option<f64> {
         self.sum(|lock| lock.contended.map(|count| count as f64))
     }
 
-    /// How long threads waited for the locks, nanoseconds.
+    /// Time for which threads waited for the locks, nanoseconds.
     pub(in crate::present) fn waited(&self) -> Option<f64> {
         self.sum(|lock| lock.wait_ns)
     }
 
-    /// How long threads held the locks, nanoseconds.
+    /// Time for which threads held the locks, nanoseconds.
     pub(super) fn held_for(&self) -> Option<f64> {
         self.sum(|lock| lock.hold_ns)
     }
 
-    /// Whether a thread waited for one of the locks, recorded or predicted, or may have: unknown counts as yes.
+    /// Whether a thread waited for one of the locks, in the recording or the prediction. If that is unknown, the result
+    /// is yes.
     pub(super) fn is_waited_for(&self, limits: &Limits) -> bool {
         let is_predicted =
             |lock: &LockRow| limits.locks.iter().any(|used| used.lock == lock.lock && used.waits > 0);
@@ -116,7 +117,7 @@ impl Row<'_> {
             || self.members.iter().any(|(_, lock)| is_predicted(lock))
     }
 
-    /// How often the locks were taken.
+    /// Number of times that the locks were taken.
     pub(in crate::present) fn taken(&self) -> u64 {
         self.members.iter().fold(0, |sum, (_, lock)| sum.saturating_add(lock.acquisitions))
     }

@@ -14,7 +14,7 @@ use std::io::{self, Write};
 
 /// Width of a name's column.
 const NAME: usize = 20;
-/// How many locks get more lines than their row.
+/// Number of locks that get more lines than their row.
 const DETAILS: usize = 3;
 
 /// Writes the first `shown` locks, with shares for `result`; without locks, why there are none. Locks for which no thread
@@ -100,7 +100,7 @@ pub(in crate::present) fn write(
     futex_rows(out, &words, shown.min(5), style)
 }
 
-/// Futex words without recorded operations, those with the longest waits first.
+/// Futex words without recorded operations; those with the longest waits come first.
 fn futexes(report: &Report) -> Vec<&RecordedObject> {
     let mut words: Vec<&RecordedObject> =
         report.recorded.objects.iter().filter(|object| object.kind == ObjectKind::Futex).collect();

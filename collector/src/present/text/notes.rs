@@ -1,11 +1,11 @@
-//! All notes on a recording, and how much they can change the answer.
+//! Shows all notes on a recording, and how much each can change the answer.
 
 use super::report;
 use crate::present::style::Style;
 use engine::report::{Finding, Report, Severity};
 use std::io::{self, Write};
 
-/// Writes all notes, those that can change the answer first.
+/// Writes all notes; those that can change the answer come first.
 pub fn write(report: &Report, style: &Style, mut out: impl Write) -> io::Result<()> {
     let out = &mut out;
     type Of = fn(Severity) -> bool;

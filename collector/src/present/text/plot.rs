@@ -10,20 +10,21 @@ pub struct Point {
     pub label: String,
     /// Its value.
     pub value: f64,
-    /// The lower end of its band.
+    /// The lower end of the point's band.
     pub low: f64,
-    /// The upper end of its band.
+    /// The upper end of the point's band.
     pub high: f64,
-    /// The ideal value, if there is one.
+    /// The ideal value at this point, if there is one.
     pub ideal: Option<f64>,
 }
 
-/// Rows of the plot, without its axis.
+/// Number of rows of the plot, without its axis.
 const ROWS: usize = 12;
 /// Columns before the plot, for the numbers of the axis.
 const MARGIN: usize = 8;
 
-/// Writes the curve with at least one column for each point: as many points as fit, the first and the last one included.
+/// Writes the curve with at least one column for each point: as many points as fit, including the first and the last
+/// one.
 pub fn write(out: &mut impl Write, style: &Style, points: &[Point]) -> io::Result<()> {
     let room = style.width.saturating_sub(MARGIN + 1).max(8);
     let points = thinned(points, room);
@@ -63,7 +64,7 @@ pub fn write(out: &mut impl Write, style: &Style, points: &[Point]) -> io::Resul
     writeln!(out, "{}", labels(&points, pitch).trim_end())
 }
 
-/// At most `most` of the points, evenly spaced, with the first and the last one.
+/// At most `most` of the points, evenly spaced, including the first and the last one.
 fn thinned(points: &[Point], most: usize) -> Vec<Point> {
     if points.len() <= most || most < 2 {
         return points.iter().take(most.max(points.len().min(1))).cloned().collect();
@@ -71,7 +72,7 @@ fn thinned(points: &[Point], most: usize) -> Vec<Point> {
     (0..most).filter_map(|place| points.get(place * (points.len() - 1) / (most - 1)).cloned()).collect()
 }
 
-/// The labels under the points, as many as fit, the last one included.
+/// The labels under the points: as many as fit, including the last one.
 fn labels(points: &[Point], pitch: usize) -> String {
     let mut line: Vec<char> = vec![' '; MARGIN + points.len() * pitch];
     let mut free_from = MARGIN - 1;

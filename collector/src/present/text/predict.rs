@@ -10,15 +10,15 @@ use engine::predict::{Assumptions, CpuPrediction, KnownNs, Prediction, Scheduler
 use engine::report::Cpus;
 use std::io::{self, Write};
 
-/// Most rows shown; the JSON has them all.
+/// Largest number of rows shown; the JSON has all rows.
 const ROWS: usize = 16;
-/// Most sentences about functions that overtake others.
+/// Largest number of sentences about functions that overtake others.
 const TURNS: usize = 2;
-/// With speed-ups that differ by less than this share, no curve is drawn.
+/// If the speed-ups differ by less than this share, no curve is drawn.
 const FLAT: f64 = 0.1;
 /// Widths of the columns before the last one: CPUs, time, speed-up, used.
 const COLUMNS: [usize; 4] = [10, 10, 10, 12];
-/// The same on a narrow screen.
+/// Widths of the same columns on a narrow screen.
 const NARROW: [usize; 4] = [9, 9, 10, 12];
 
 /// Writes the prediction.
@@ -115,7 +115,7 @@ fn shown<'g, 'p>(groups: Vec<Group<'g, 'p>>, prediction: &Prediction) -> Vec<Gro
     groups.into_iter().enumerate().filter(telling).map(|(_, group)| group).collect()
 }
 
-/// Writes cells right-aligned in their columns; the last cell takes the rest of the line.
+/// Writes cells right-aligned in their columns; the last cell takes the remaining width of the line.
 fn line(out: &mut impl Write, style: &Style, cells: &[String; 5], paint: Paint) -> io::Result<()> {
     let mut line = String::new();
     let columns = if style.width < 60 { NARROW } else { COLUMNS };

@@ -11,10 +11,10 @@ use engine::report::{CpuResult, Finding, FunctionRow, Report, SampleFacts, Trust
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-/// What to show.
+/// What the report shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// What the rows of the table are.
+    /// What the rows of the table stand for.
     pub by: By,
     /// Rows in the table; `None`: [`FUNCTIONS`].
     pub top: Option<usize>,
@@ -24,7 +24,7 @@ pub struct Options {
     pub segments: bool,
 }
 
-/// What the rows of the table are.
+/// What the rows of the table stand for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum By {
     /// A function.
@@ -45,7 +45,7 @@ pub enum By {
 }
 
 impl By {
-    /// What the report's own rows have to be.
+    /// The grouping of a report that has these rows.
     pub fn grouping(self) -> Grouping {
         match self {
             By::Function | By::Lock | By::Wait | By::Thread => Grouping::Function,
@@ -72,7 +72,7 @@ impl By {
 /// Rows shown by default.
 pub const FUNCTIONS: usize = 10;
 
-/// Most findings shown; the JSON has them all.
+/// Largest number of findings shown; the JSON has all findings.
 const FINDINGS: usize = 20;
 
 /// Writes the long table.
@@ -106,7 +106,7 @@ pub(in crate::present) fn closing(out: &mut impl Write, report: &Report, style: 
     Ok(())
 }
 
-/// One function with its row for each CPU count.
+/// One function, with its row for each CPU count.
 struct Line<'a> {
     name: &'a str,
     location: Option<&'a str>,
@@ -139,7 +139,7 @@ impl Marks {
     }
 }
 
-/// Functions, those with the largest share of their own on any CPU count first: there most time can be gained.
+/// Functions; those with the largest self share on any CPU count come first, since most time can be gained there.
 fn lines(report: &Report) -> Vec<Line<'_>> {
     let mut by_name: BTreeMap<&str, Line<'_>> = BTreeMap::new();
     for (column, result) in report.results.iter().enumerate() {
@@ -358,7 +358,7 @@ pub(in crate::present) fn trust(out: &mut impl Write, trust: &Trust, style: &Sty
     table::wrap(out, style, Paint::Plain, "", &text, "       ")
 }
 
-/// Writes how many samples there are, and what they divide.
+/// Writes the number of samples, and which time they divide.
 fn samples(out: &mut impl Write, facts: &SampleFacts, style: &Style) -> io::Result<()> {
     let rate = if facts.rate_hz > 0 {
         format!(" at up to {} Hz", grouped(facts.rate_hz.into()))

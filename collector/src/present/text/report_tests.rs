@@ -325,7 +325,7 @@ fn a_report_by_wait_lists_kinds_of_waits_and_idle_ones_separately() {
     assert!(text.lines().all(|line| width(line) <= 80), "{text}");
 }
 
-/// Lines have the source next to them where the file exists.
+/// Lines are shown with their source if the source file exists.
 #[test]
 fn a_report_by_line_shows_the_source_of_each_line() {
     let own = concat!(env!("CARGO_MANIFEST_DIR"), "/src/present/source.rs:1");

@@ -12,9 +12,9 @@ use std::io::{self, Write};
 
 /// Rows of a table by default.
 const ROWS: usize = 10;
-/// For a lock: how many lines say what its holders did.
+/// For each lock: number of lines that say what its holders did.
 const DETAILS: usize = 3;
-/// What a lock's holders did is not shown below this part of the lock's time.
+/// Least share of a lock's time for which a line says what the lock's holders did.
 const LEAST_DETAIL: f64 = 0.05;
 /// Number of causes for which the 99th percentile without the cause is shown.
 const WITHOUT: usize = 5;

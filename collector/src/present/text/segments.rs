@@ -12,7 +12,7 @@ const FUNCTION: usize = 16;
 /// Width of `thread op function start length`, a space between each.
 const LABEL: usize = THREAD + 1 + 7 + 1 + FUNCTION + 1 + 8 + 1 + 8;
 
-/// Writes one line per segment: its place in the schedule on unlimited CPUs, and its weights.
+/// Writes one line for each segment: its place in the schedule on unlimited CPUs, and its weights.
 pub fn write(out: &mut impl Write, report: &Report, style: &Style) -> io::Result<()> {
     let Some(first) = report.results.first() else {
         return Ok(());
@@ -70,7 +70,7 @@ fn labels(style: &Style, [thread, operation, function, start, length]: [&str; 5]
     format!("{} {operation:>7} {} {start:>8} {length:>8}", left(thread, THREAD), left(function, FUNCTION))
 }
 
-/// At most four digits after the point, none for a whole number.
+/// The weight with at most four digits after the point, none for an integer.
 fn weight(weight: f64) -> String {
     let text = format!("{weight:.4}");
     let text = text.trim_end_matches('0').trim_end_matches('.');

@@ -12,7 +12,7 @@ use std::io::{self, Write};
 /// Width of a name's column.
 const NAME: usize = 18;
 
-/// Writes the `shown` longest kinds of waits, and idle waits below them.
+/// Writes the `shown` longest kinds of waits, followed by idle waits.
 pub(in crate::present) fn write(
     out: &mut dyn Write,
     report: &Report,
@@ -89,7 +89,7 @@ fn part(
     more(out, waits.len().saturating_sub(shown), "kind of wait", "--json has all", style)
 }
 
-/// What ended a wait, shortened: the column has no room for `another process`.
+/// What ended a wait, in short: the column has no room for `another process`.
 fn cause(name: &str) -> String {
     name.strip_prefix("another ").unwrap_or(name).to_owned()
 }

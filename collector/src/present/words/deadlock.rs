@@ -3,12 +3,12 @@
 use engine::program::quoted;
 use engine::report::{Holder, Stuck, StuckThread, WaitsFor};
 
-/// When nothing more happens, and which threads wait forever for what.
+/// A sentence about when nothing more happens, and which threads wait forever for what.
 pub(in crate::present) fn deadlock(stuck: &Stuck) -> String {
     format!("nothing more happens after {} ns (results are up to there): {}", stuck.end_ns, waiting(stuck))
 }
 
-/// Which threads wait for what.
+/// Says which threads of a deadlock wait for what.
 pub(crate) fn waiting(stuck: &Stuck) -> String {
     let mut cases: Vec<String> = stuck.threads.iter().map(case).collect();
     if stuck.more > 0 {

@@ -7,12 +7,12 @@ use engine::experiment::Edit;
 use engine::program::system_call_name;
 use engine::report::Cpus;
 
-/// Names for a change, as a reader sees them.
+/// Names for a change, in the form in which a reader sees them.
 #[derive(Clone, Copy, Debug)]
 pub struct About<'a> {
     /// The changed function; empty if there is none.
     pub function: &'a str,
-    /// The lock's name, or `the lock` if it was named before.
+    /// The lock's name, or `the lock` if the text has already named it.
     pub lock: &'a str,
     /// The CPU count without the change.
     pub now: Cpus,

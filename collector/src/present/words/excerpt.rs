@@ -1,4 +1,4 @@
-//! Which part of a recording was analysed, in words.
+//! Says which part of a recording was analysed.
 
 use crate::cell::{duration, grouped};
 use engine::report::Finding;

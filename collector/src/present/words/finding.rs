@@ -10,7 +10,8 @@ use engine::report::{
     Finding, Names, ReplayReason, ReplayedObject, SeenWaiting, Yielded, is_delay_by_others,
 };
 
-/// One sentence, without a full stop. Names are not made safe for terminals: they may have any characters.
+/// A finding as one sentence, without a full stop. Names are not made safe for terminals: they may contain any
+/// characters.
 pub fn sentence(finding: &Finding) -> String {
     let found = of_recording(finding).or_else(|| of_run(finding)).or_else(|| of_locks(finding));
     found.unwrap_or_else(|| of_program(finding))
@@ -263,7 +264,7 @@ fn put_back(locks: usize, seen: u64, added: u64, each_stands_for: u64) -> String
     )
 }
 
-/// Findings about a program or its simulation.
+/// Sentences for findings about a program or its simulation.
 fn of_program(finding: &Finding) -> String {
     let cases = |more: &u64| match more {
         0 => String::new(),
@@ -311,7 +312,7 @@ fn of_program(finding: &Finding) -> String {
         }
         Finding::InvalidProgram { error } => error.clone(),
         Finding::Other { text, .. } => text.clone(),
-        // All other kinds of findings have their sentences above.
+        // All other kinds of findings get their sentences above.
         other => other.kind().to_owned(),
     }
 }
@@ -460,7 +461,7 @@ fn listed(names: &Names) -> String {
     format!("{}{more}", names.names.join(", "))
 }
 
-/// The same with short names.
+/// Like [`listed`], with shortened names of functions.
 fn listed_functions(functions: &Names) -> String {
     let names = functions.names.iter().map(|name| short(name)).collect();
     listed(&Names { names, more: functions.more })

@@ -4,7 +4,8 @@ use engine::program::OtherUse;
 
 /// A program that used a smaller part of a CPU is not named.
 const NAMED: f64 = 0.05;
-/// With a smaller part of the machine's CPUs, or less than a tenth of a CPU, the first screen has no line about them.
+/// Least share of the machine's CPUs (and at least a tenth of a CPU) for which the first screen has a line about other
+/// programs.
 const WORTH: f64 = 0.05;
 const TENTH: f64 = 0.1;
 /// Number of programs named.
@@ -28,7 +29,8 @@ pub(crate) fn sentence(others: &[OtherUse], machine: usize) -> Option<String> {
         .then(|| format!("programs that were not recorded used {all:.2} CPUs: {}", names.join(", ")))
 }
 
-/// A process chooses its name: one that reads like a number or another program's would be taken for one.
+/// A shortened name without unusual characters: a process chooses its name, and one that contains a number or another
+/// program's name could be mistaken for two entries.
 fn plain(name: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "_.:/+-@".contains(c);
     name.chars().take(LONGEST).map(|c| if is_plain(c) { c } else { '?' }).collect()

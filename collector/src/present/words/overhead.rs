@@ -1,11 +1,12 @@
-//! The cost of recording, in a few words and in one sentence with its parts:
-//! `overhead 0.7 % (goal 2 %): 1,200 hits/s × 0.9 µs + 14,000 events/s × 0.3 µs + collector 2.1 ms/s`.
+//! Writes the cost of recording, in a few words and in one sentence with its parts: `overhead 0.7 % (goal 2 %): 1,200
+//! hits/s × 0.9 µs + 14,000 events/s × 0.3 µs + collector 2.1 ms/s`.
 
 use crate::cell::{duration, grouped};
 use engine::event::Overhead;
 use std::cmp::Reverse;
 
-/// In a shorter recording a share would mislead: reading the rings once is most of the cost.
+/// Least length of a recording, ns, for which the cost is given as a share: in a shorter one, reading the rings once is
+/// most of the cost.
 const TELLING_NS: u64 = 100_000_000;
 
 /// The share while the program ran, the goal, and the cost that comes once: `0.7 % (goal 2 %), and 0.08 s once`. For a short
@@ -211,7 +212,7 @@ mod tests {
         assert_eq!(cost(&Overhead::default()), "not known (no goal)");
     }
 
-    /// A share such as "cost 70 %" would mislead for a command of 5 ms.
+    /// For a command of 5 ms, a share such as "cost 70 %" would mislead.
     #[test]
     fn the_cost_of_a_short_recording_is_a_time_instead_of_a_share() {
         let short =
@@ -239,7 +240,7 @@ mod tests {
         assert_eq!(overhead(&asleep), "overhead 0.87 % (goal 2 %): collector 8.72 ms/s");
     }
 
-    /// Otherwise recording a server that waits for work seems to cost several times its CPU time.
+    /// Recording a server that waits for work must not seem to cost several times the server's CPU time.
     #[test]
     fn the_cost_of_an_idle_program_is_a_share_of_one_cpu() {
         let idle = Overhead { target_ns: 40_000_000, once_ns: 250_000_000, ..COST };

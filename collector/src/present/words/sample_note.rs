@@ -45,7 +45,7 @@ mod tests {
         let missing = "12 cut off, 3 lost, 1,000 left out to keep to --overhead";
         assert_eq!(text, format!("4,990 stacks at up to 499 Hz (unwind tables), {missing}"));
 
-        // Stacks beyond the limit of different ones (128 MiB) are missing: the text has to say so.
+        // Stacks beyond the limit of different stacks (128 MiB) are missing, and the text must say so.
         let counts =
             SampleCounts { taken: 9, without_stack: 6, no_room: 3, unread: 1, ..SampleCounts::default() };
         let text = samples(&sampling, Some(&counts));

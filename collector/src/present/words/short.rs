@@ -27,12 +27,12 @@ pub fn short(name: &str) -> String {
     }
 }
 
-/// The function in a name that a runtime gives to code that it makes: Node's `JS:*render /srv/app.js:12:3` (and older
-/// prefixes), Python's `py::work:/srv/app.py`. A function without a name is called by its place.
+/// The function in a name that a runtime gives to code that it generates: Node's `JS:*render /srv/app.js:12:3` (and
+/// older prefixes), Python's `py::work:/srv/app.py`. A function without a name is described by its place.
 fn of_runtime(name: &str) -> Option<String> {
     let of_node = ["JS:", "LazyCompile:", "Function:", "Script:", "Eval:"];
     if let Some(code) = of_node.iter().find_map(|kind| name.strip_prefix(kind)) {
-        // These signs say how far Node has compiled the code.
+        // These signs show how far Node.js has compiled the code.
         let code = code.trim_start_matches(['*', '~', '^', '+', '\'']);
         let (function, place) = code.split_once(' ').unwrap_or((code, ""));
         let file = place.rsplit('/').next().unwrap_or(place);
@@ -71,7 +71,7 @@ fn without_arguments(name: &str) -> String {
     let mut depth = 0u32;
     let mut rest = rest;
     while let Some(c) = rest.chars().next() {
-        // Brackets of an operator belong to its name.
+        // Brackets of an operator are part of its name.
         let operators =
             ["operator()", "operator<=>", "operator<<", "operator>>", "operator<", "operator>", "->"];
         let operator = operators.iter().find(|operator| rest.starts_with(**operator));
@@ -102,7 +102,7 @@ fn without_arguments(name: &str) -> String {
     out
 }
 
-/// The type of `<type as trait>::…`, and what comes after it.
+/// The type in `<type as trait>::…`, and the text that follows.
 fn own_type(inner: &str) -> Option<(&str, &str)> {
     let mut depth = 1u32;
     for (place, c) in inner.char_indices() {

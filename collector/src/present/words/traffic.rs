@@ -3,14 +3,14 @@
 use crate::cell::{duration, grouped};
 use engine::program::Endpoint;
 
-/// With fewer requests, the first screen has no line about them.
+/// Least number of requests for which the first screen has a line about them.
 const FEWEST: u64 = 10;
 /// The sentence omits unread time below this part of the requests' time.
 const QUEUED: f64 = 0.1;
-/// With fewer requests open at others, the first screen has no line about them.
+/// Least number of open requests at other servers for which the first screen has a line about them.
 const ASKED: f64 = 0.05;
 
-/// Labels and sentences for the largest endpoint that the program serves and the largest that it asks.
+/// Labels and sentences for the largest endpoint that the program serves, and for the largest one that it asks.
 pub(crate) fn lines(ends: &[Endpoint]) -> Vec<(&'static str, String)> {
     let largest = |served: bool| {
         ends.iter().find(|end| end.served == served && end.count >= FEWEST && (served || end.open >= ASKED))
@@ -25,7 +25,7 @@ pub(crate) fn lines(ends: &[Endpoint]) -> Vec<(&'static str, String)> {
     served.into_iter().chain(asked).collect()
 }
 
-/// One sentence about one endpoint.
+/// One sentence about an endpoint.
 pub(crate) fn sentence(end: &Endpoint) -> String {
     let queued = if end.queued >= QUEUED {
         format!("; {:.0} % of that unread in the socket", end.queued * 100.0)

@@ -3,7 +3,7 @@
 use crate::finding::Finding;
 use crate::program::Program;
 
-/// CPU time of threads that checked again and again whether they may go on, nanoseconds.
+/// CPU time of threads that checked again and again whether they may continue, nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::limit) struct AskedAgain {
     /// Busy waiting that counts as waiting.

@@ -1,4 +1,4 @@
-//! One thread that computes most of the time while others compute little: it sets the pace.
+//! One thread computes most of the time while others compute little: that thread sets the pace.
 
 use super::stretch::Stretch;
 use crate::cpus::Cpus;
@@ -14,9 +14,11 @@ use crate::time::Ticks;
 const MOST_OF_RUN: f64 = 0.75;
 /// The next busiest thread computes for at most this part of the busy thread's time.
 const OTHERS: f64 = 0.5;
-/// All others together compute for at least this part of it; otherwise it is a program of one thread.
+/// All other threads together compute for at least this share of the busy thread's time; otherwise the program has in
+/// effect one thread.
 const MEANWHILE: f64 = 0.02;
-/// A stretch that the thread computes alone says more if it is this part of its computing.
+/// If a stretch that the thread computes alone is at least this share of its computing, that stretch is reported
+/// instead.
 const ALONE: f64 = 0.5;
 
 impl Search {
@@ -36,7 +38,7 @@ impl Search {
         let is_alone = run
             .stretch
             .is_some_and(|stretch| stretch.thread == thread && stretch.length as f64 >= ALONE * busy(used));
-        // If threads do the same, one with more work than others is an imbalance.
+        // If several threads do the same, and one of them has more work, the limit is an imbalance.
         let has_peers =
             self.groups.iter().any(|group| group.threads.len() > 1 && group.threads.contains(&thread));
         if !is_busy || is_alone || has_peers {

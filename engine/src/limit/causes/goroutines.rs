@@ -1,4 +1,5 @@
-//! Goroutines that wait for a lock (ours): what samples of slow paths show, where CPUs are idle and it is not visible what for.
+//! Goroutines that wait for a lock (a method of longpole's own): what samples of slow paths show, where CPUs are idle
+//! and it is not visible what for.
 
 use super::open_requests::FULL;
 use crate::limit::LimitKind;
@@ -12,7 +13,7 @@ use crate::program::GoroutineWaits;
 const FEWEST: u64 = 3;
 
 impl Search {
-    /// Puts the lock that samples show in place of a row that says that waits are not visible.
+    /// Replaces a row that says that waits are not visible by the lock that samples show.
     pub(in crate::limit) fn claim_goroutines(&self, claims: &mut [Claim], run: &WatchedRun) {
         let cpus = run.cpus.or(usize::MAX) as f64;
         let busy = self.rest.map_or_else(|| run.busy(), |rest| rest.busy);
@@ -22,7 +23,7 @@ impl Search {
         let Some(first) = claims.first_mut() else { return };
         let idle = 1.0 - busy / cpus;
         let most = match first.cause {
-            // These wait, regardless of who has the CPUs.
+            // Open requests wait, regardless of who has the CPUs.
             Cause::OpenRequests => first.most.min(idle),
             Cause::Work if busy + self.cpus_of_others() < FULL * cpus => idle,
             _ => return,
@@ -38,7 +39,7 @@ impl Search {
         (all >= FEWEST).then_some((first, all))
     }
 
-    /// In the program's words.
+    /// The limit "goroutines wait for a lock", with the program's names.
     pub(in crate::limit) fn of_goroutines(&self, busy: f64) -> LimitKind {
         let Some((first, samples)) = self.most_waited_for() else { return LimitKind::Nothing };
         LimitKind::Goroutines { lock: first.lock.clone(), function: first.function.clone(), samples, busy }

@@ -1,5 +1,6 @@
-//! Whether a program waited for work or for time while it was recorded. Its prediction may not show this: waits that never
-//! ended are no part of it, and the limit of a few milliseconds of computing is not the limit of the recorded time.
+//! Whether a program waited for work or for time while it was recorded. The prediction may not show this: waits that
+//! never ended are not part of it, and the limit of a few milliseconds of computing is not the limit of the recorded
+//! time.
 
 use super::loaded::loaded;
 use crate::json::number;
@@ -11,7 +12,7 @@ use serde::Serialize;
 /// CPUs that an idle program uses at most, on average.
 const BUSY: f64 = 0.1;
 
-/// A program that rested while it was recorded.
+/// Facts about a program that waited for work or for time while it was recorded.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::limit) struct Rest {
     pub(in crate::limit) wall_ns: f64,
@@ -20,7 +21,8 @@ pub(in crate::limit) struct Rest {
 }
 
 impl Rest {
-    /// `None` if the program computed, was held up by something, clients waited for it, or the recording lacks the facts.
+    /// `None` if the program computed, was held up by something, or clients waited for it, or if the recording lacks
+    /// the facts.
     pub(in crate::limit) fn of(program: &Program, recorded: &Recorded) -> Option<Rest> {
         if loaded(recorded).is_some() {
             return None;
@@ -39,7 +41,7 @@ impl Rest {
     }
 }
 
-/// CPUs that a program used on average while it was awake, as measured, without recording's cost in its threads.
+/// CPUs that a program used on average while it was awake, as measured, without the cost of recording in its threads.
 /// `None`: not known, as for a program written by hand.
 pub(in crate::limit) fn measured_busy(program: &Program, asleep: Option<&MostlyAsleep>) -> Option<f64> {
     let cost = program.overhead.filter(|cost| cost.wall_ns > 0 && cost.target_ns > 0)?;
@@ -47,7 +49,7 @@ pub(in crate::limit) fn measured_busy(program: &Program, asleep: Option<&MostlyA
     (awake_ns > 0.0).then(|| cost.target_ns.saturating_sub(cost.in_threads_ns()) as f64 / awake_ns)
 }
 
-/// A program that sleeps for most of its recording, outside of its predicted time: nothing ended that sleep, or the program
+/// A program sleeps for most of its recording, outside of its predicted time: nothing ended that sleep, or the program
 /// had nothing to do.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct MostlyAsleep {
@@ -60,7 +62,8 @@ pub struct MostlyAsleep {
 }
 
 impl MostlyAsleep {
-    /// `None` if the program is awake for long, its sleep is in the limit's time, or the limit already says so.
+    /// The sleep of a program; `None` if the program is mostly awake, its sleep is part of the limit's time, or the
+    /// limit already says so.
     pub(in crate::limit) fn of(
         program: &Program,
         recorded: &Recorded,
@@ -71,7 +74,7 @@ impl MostlyAsleep {
         MostlyAsleep::left_out(program, recorded, limit.time_ns).filter(|_| !is_told)
     }
 
-    /// The same for any limit; `time_ns`: the predicted time.
+    /// Like [`MostlyAsleep::of`], but for any limit; `time_ns` is the predicted time.
     pub(in crate::limit) fn left_out(
         program: &Program,
         recorded: &Recorded,

@@ -1,16 +1,18 @@
-//! Whether a server's own speed sets the rate of its requests, and not its clients (ours): its connections have a request open
-//! most of the time.
+//! Whether the rate of a server's requests is set by the server's own speed and not by its clients: then its
+//! connections have a request open most of the time. (This criterion is longpole's own.)
 
 use crate::program::{Endpoint, Recorded};
 
 /// Fewer requests than this show nothing.
 const REQUESTS: u64 = 10;
-/// From this part of the connections' time with an open request on, the server's speed sets the rate, not the clients' pace.
+/// If connections have an open request for at least this share of their time, the server's speed sets the rate, not its
+/// clients.
 const LOADED: f64 = 0.5;
 /// Requests with a longer mean mostly wait for news (long polling), or are no requests, nanoseconds.
 const NEWS_NS: f64 = 1e9;
 
-/// The requests of a server whose clients wait for it most of the time; of several ports the one with most open requests.
+/// The requests of a server whose clients wait for it most of the time. Of several ports it is the one with most open
+/// requests.
 pub(in crate::limit) fn loaded(recorded: &Recorded) -> Option<&Endpoint> {
     let served = recorded.traffic.iter().filter(|end| end.served && end.count >= REQUESTS);
     let is_loaded = |end: &&Endpoint| end.load.is_some_and(|load| load >= LOADED) && end.mean_ns <= NEWS_NS;

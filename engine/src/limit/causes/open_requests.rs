@@ -1,4 +1,4 @@
-//! Requests that wait in a server which seems to have nothing to do (ours).
+//! Requests that wait in a server which seems to have nothing to do (a method of longpole's own).
 //!
 //! A server whose threads sleep waits for work, unless requests are open: then each open request waits for something in the
 //! server. Threads that run goroutines, or other work that is not their own, do not show what for.
@@ -14,7 +14,8 @@ use crate::program::Endpoint;
 
 /// If at least this many times as many requests are open as CPUs are busy, most requests wait.
 const WAITING: f64 = 2.0;
-/// If the program has at least this many times as many requests open at another server, its requests wait for that server.
+/// If the program has at least this multiple of its own open requests open at another server, its requests wait for
+/// that server.
 const ASKED: f64 = 0.5;
 /// If a larger part of the CPUs is busy, requests may wait for CPUs.
 pub(super) const FULL: f64 = 0.8;
@@ -44,14 +45,14 @@ impl Search {
         }
     }
 
-    /// The server at which most requests are open, if that is most of those open here.
+    /// The server at which most of the program's requests are open, if these explain the requests open at the program.
     pub(super) fn most_asked(&self) -> Option<&Endpoint> {
         let served = loaded(&self.recorded)?;
         let asked = self.recorded.traffic.iter().filter(|end| !end.served && end.open >= ASKED * served.open);
         asked.max_by(|a, b| a.open.total_cmp(&b.open))
     }
 
-    /// In the program's words.
+    /// The limit "open requests", with the program's names.
     pub(in crate::limit) fn of_open_requests(&self, busy: f64) -> LimitKind {
         let Some(served) = loaded(&self.recorded) else { return LimitKind::Nothing };
         let asked = self.most_asked();

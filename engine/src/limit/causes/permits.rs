@@ -23,8 +23,8 @@ impl Search {
         (twice < then).then_some(Edit::Permits { semaphore, now, then: twice })
     }
 
-    /// Whether threads sleep, or wait for devices, mostly while they hold this lock or permit, or work in this pool: then
-    /// others wait for the lock or permit, and the sleep is its holder's work.
+    /// Whether threads sleep, or wait for devices, mostly while they hold this lock or permit, or work in this pool.
+    /// Then other threads wait for the lock or permit, and the sleep is part of its holder's work.
     pub(in crate::limit) fn is_inside(&self, sleeping: &Edit, holding: &Edit) -> bool {
         let of_pool = |thread: usize| matches!(holding, Edit::MoreSleepers { threads, .. } if threads.contains(&thread));
         let timers = timers(self.program());

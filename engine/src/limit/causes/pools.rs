@@ -1,8 +1,8 @@
-//! Bounded resources without a recorded semaphore, put back as semaphores (ours). Of several threads never more than a certain
-//! number sleep at a time, others wait meanwhile, and a waiter goes on whenever a sleeper is done. Examples are connections in
-//! a queue, tokens in a channel, and a semaphore made of atomic operations. The number of sleepers and the wake-ups are
-//! recorded; that they belong to one resource is concluded. The program with the semaphore must take as long as the recording,
-//! or as predicted without it.
+//! Bounded resources without a recorded semaphore, put back as semaphores (a method of longpole's own). Of several
+//! threads never more than a certain number sleep at a time, others wait meanwhile, and a waiter goes on whenever a
+//! sleeper is done. Examples are connections in a queue, tokens in a channel, and a semaphore made of atomic
+//! operations. The number of sleepers and the wake-ups are recorded; that they belong to one resource is concluded. The
+//! program with the semaphore must take as long as the recording, or as predicted without it.
 
 use crate::cpus::Cpus;
 use crate::experiment::bounded;
@@ -14,7 +14,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A thread that sleeps less often does not use a resource again and again.
 const OFTEN: usize = 10;
-/// With two threads, one would have the resource and the other wait: that is a lock.
+/// Least number of threads for a pool. With two threads, one would have the resource and the other wait, which is a
+/// lock.
 const FEWEST_THREADS: usize = 3;
 /// Threads use the same resource if their mean sleeps differ from the median thread's by at most this factor.
 const ALIKE: f64 = 1.5;
@@ -29,7 +30,8 @@ const NONE_COMPUTES: f64 = 0.2;
 /// After this part of the sleeps the thread wakes another thread of the pool, and threads of the pool end this part of the
 /// pool's waiting time.
 const GIVEN_ON: f64 = 0.7;
-/// The predicted time with the semaphore differs by at most this part from the recorded time, or from the time without it.
+/// The predicted time with the semaphore differs by at most this share from the recorded time, or from the predicted
+/// time without it.
 const SAME_TIME: f64 = 0.05;
 
 /// A bounded resource: the threads that use it, and its number of permits.
@@ -38,7 +40,8 @@ struct Pool {
     permits: u32,
 }
 
-/// The program with a semaphore in place of its threads' waits, if they waited for a bounded resource.
+/// Replaces waits of a pool's threads by a semaphore, if these threads waited for a bounded resource. Returns the
+/// changed program.
 pub(in crate::limit) fn put_back(program: Program, model: &Model) -> Program {
     let with = with_semaphore(&program, model);
     with.unwrap_or(program)
@@ -101,7 +104,7 @@ impl Pool {
         (is_some_of && waited > 0.0 && by_members >= GIVEN_ON * waited).then_some(Pool { threads, permits })
     }
 
-    /// The program with a permit around each sleep of these threads, and without their waits for each other.
+    /// The program with a permit around each sleep of the pool's threads, and without their waits for each other.
     fn in_place(&self, program: &Program) -> Option<Program> {
         let mut with = program.clone();
         let semaphore = ObjectId(u32::try_from(with.objects.len()).ok()?);
@@ -146,7 +149,7 @@ impl Pool {
     }
 }
 
-/// Replaces a thread's operations one by one, and renumbers all references to them.
+/// Replaces each operation of a thread by those that `with` adds, and renumbers all references to operations.
 fn rewrite(
     thread: &mut Thread,
     start: Option<Operation>,
@@ -170,16 +173,16 @@ fn rewrite(
     thread.operations = out;
 }
 
-/// Which threads wake the pool's threads.
+/// Which threads wake the threads of a pool.
 struct Wakes {
     /// Recorded wake-ups among the pool's threads.
     inside: FxHashSet<EdgeId>,
     /// The part of the pool's recorded waits that a thread of the pool ended.
     awaited: f64,
-    /// By semaphore: how often threads of the pool posted it, and how often other threads did.
+    /// For each semaphore: how often threads of the pool posted it, and how often other threads did.
     given: FxHashMap<ObjectId, (u64, u64)>,
     taken_outside: FxHashSet<ObjectId>,
-    /// The part of the sleeps after which the thread wakes another thread of the pool before its next sleep.
+    /// Share of the pool's sleeps after which the thread wakes another thread of the pool before its next sleep.
     followed: f64,
 }
 
@@ -259,7 +262,7 @@ struct Seen<'t> {
     threads: &'t FxHashSet<usize>,
     /// Time, whether a state begins (`true`) or ends, and the state; at one instant ends sort first.
     changes: Vec<(Ticks, bool, State)>,
-    /// How long the pool's threads wait for each object, ticks; `None`: for recorded wake-ups.
+    /// Time for which the pool's threads wait for each object, ticks; the key `None` stands for recorded wake-ups.
     waits: FxHashMap<Option<ObjectId>, u64>,
 }
 
@@ -287,8 +290,8 @@ impl Seen<'_> {
     fn most_asleep(mut self) -> Option<u32> {
         self.changes.sort_unstable();
         let (mut asleep, mut waits, mut computes, mut since) = (0usize, 0u64, 0u64, Ticks(0));
-        // For each number of sleeping threads: the time with that number, the part in which others wait, and the part in which
-        // none computes.
+        // For each number of sleeping threads: the time with that number, the part of it in which others wait, and the
+        // part in which no thread computes.
         let mut sums = vec![(0u64, 0u64, 0u64); self.threads.len() + 1];
         for (at, begins, state) in self.changes {
             let passed = at.0 - since.0;

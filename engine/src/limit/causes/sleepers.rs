@@ -1,4 +1,4 @@
-//! Pools whose threads all sleep during their work, while there is more work.
+//! Finds pools whose threads all sleep during their work while there is more work.
 
 use crate::experiment::{Edit, own_sleep};
 use crate::limit::LimitKind;
@@ -7,9 +7,9 @@ use crate::limit::threads::thread_group::{EVEN, Group};
 use crate::program::{ObjectMeaning, Operation};
 use crate::schedule::RunOutcome;
 
-/// Threads that compute, are runnable or sleep in their work for this share of the time never wait for work.
+/// If threads compute, are runnable or sleep in their work for this share of the time, they never wait for work.
 const ALWAYS: f64 = 0.8;
-/// They sleep for at least this part of that time.
+/// Threads of such a pool sleep for at least this share of that time.
 const ASLEEP: f64 = 0.25;
 /// Each thread sleeps at least this often, on average: in each task, not once.
 const OFTEN: usize = 4;
@@ -17,7 +17,7 @@ const OFTEN: usize = 4;
 const TIMES: [usize; 2] = [2, 4];
 
 impl Search {
-    /// The edits that add threads to pools that sleep during their work, with bounds of the gains, ticks.
+    /// The edits that add threads to pools that sleep during their work, each with a bound of its gain in ticks.
     pub(in crate::limit) fn more_sleepers(&self, base: &RunOutcome, worth: u64) -> Vec<(Edit, u64)> {
         let mut edits = Vec::new();
         let groups = self.groups.iter().filter(|group| group.threads.len() > 1 && !self.hidden);
@@ -26,7 +26,7 @@ impl Search {
             let count = group.threads.len();
             for times in TIMES {
                 let more = count * (times - 1);
-                // With more threads, sleeps that came one after the other overlap.
+                // With more threads, sleeps that followed one another overlap.
                 let most = (asleep as f64 * (1.0 - 1.0 / times as f64)) as u64;
                 if most >= worth {
                     edits.push((Edit::MoreSleepers { threads: group.threads.clone(), more }, most));
@@ -36,7 +36,7 @@ impl Search {
         edits
     }
 
-    /// The largest pool whose threads sleep during their work, by its group's number.
+    /// Number of the group that is the largest pool whose threads sleep during their work.
     pub(in crate::limit) fn sleeping_pool(&self) -> Option<usize> {
         let base = self.complete_run(*self.counts().first()?)?;
         let groups = self.groups.iter().enumerate().filter(|(_, group)| group.threads.len() > 1);
@@ -45,7 +45,7 @@ impl Search {
         sleep.max_by_key(|(_, group)| group.threads.len()).map(|(number, _)| number)
     }
 
-    /// The edit that adds `more` threads to these: sleepers to a pool that sleeps during its work, else workers.
+    /// The edit that adds `more` threads like these: sleepers to a pool that sleeps during its work, else workers.
     pub(in crate::limit) fn more_alike(&self, threads: &[usize], more: usize, base: &RunOutcome) -> Edit {
         if self.sleeps_at_work(threads, base) {
             return Edit::MoreSleepers { threads: threads.to_vec(), more };
@@ -64,8 +64,8 @@ impl Search {
         group.threads.iter().any(polls)
     }
 
-    /// How long each thread sleeps in its work, on average, ticks; `None`: they wait for work, sleep little, or not in each
-    /// task.
+    /// How long each of these threads sleeps in its work, on average, ticks. `None`: the threads wait for work, sleep
+    /// little, or do not sleep in each task.
     fn asleep_at_work(&self, threads: &[usize], base: &RunOutcome) -> Option<u64> {
         let (mut all, mut most, mut sum, mut times) = (0u64, 0u64, 0u64, 0usize);
         for number in threads {
@@ -84,7 +84,7 @@ impl Search {
         is_pool.then_some((sum as f64 / count) as u64)
     }
 
-    /// How often a thread sleeps in its work, and for how long, ticks.
+    /// Number and total length (ticks) of a thread's sleeps in its work.
     fn own_sleep(&self, thread: usize) -> (usize, u64) {
         let Some(thread) = self.program().threads.get(thread) else { return (0, 0) };
         let (times, length) = own_sleep(self.program(), thread);
@@ -102,7 +102,7 @@ impl Search {
         LimitKind::Sleepers { threads: threads.len(), function, asleep, answers }
     }
 
-    /// What these threads wait for, if that is answers and they hardly sleep otherwise.
+    /// The answers that these threads wait for, if they hardly sleep otherwise.
     fn answers(&self, threads: &[usize]) -> Option<String> {
         let operations = threads.iter().filter_map(|thread| self.program().threads.get(*thread));
         let (mut asleep, mut waited, mut answers) = (0u64, 0u64, None);
@@ -119,7 +119,7 @@ impl Search {
         answers.filter(|_| waited / 16 > asleep).map(|device| self.object_name(device).to_owned())
     }
 
-    /// The share of the time in which these threads sleep in their work.
+    /// Share of the time in which these threads sleep in their work.
     fn asleep(&self, threads: &[usize], base: &RunOutcome) -> f64 {
         let asleep = threads.iter().map(|thread| self.own_sleep(*thread).1).fold(0u64, u64::saturating_add);
         asleep as f64 / (base.length.0.max(1) as f64 * threads.len().max(1) as f64)

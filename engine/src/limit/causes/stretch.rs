@@ -1,4 +1,4 @@
-//! The longest stretch in which one thread computes alone, and threads that take turns.
+//! Finds the longest stretch in which one thread computes alone, and threads that take turns.
 
 use crate::experiment::ComputePart;
 use crate::program::{FunctionRef, ThreadId};
@@ -10,19 +10,19 @@ use rustc_hash::FxHashMap;
 pub(in crate::limit) struct Computing {
     /// Intervals of computing: thread, start, end, ticks.
     parts: Vec<(u32, u64, u64)>,
-    /// By thread: the index of its last part in `parts`.
+    /// For each thread: the index of its last interval in `parts`.
     last: Vec<Option<usize>>,
     /// A pause up to this length, ticks, does not end a part.
     pause: u64,
 }
 
-/// A stretch that one thread computes alone.
+/// A stretch of time in which one thread computes alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::limit) struct Stretch {
     pub(in crate::limit) thread: usize,
-    /// How long the thread computes in it, ticks.
+    /// Computing of the thread in this stretch, ticks.
     pub(in crate::limit) length: u64,
-    /// How much the thread had computed before it, ticks.
+    /// Computing of the thread before this stretch, ticks.
     pub(in crate::limit) before: u64,
 }
 
@@ -37,21 +37,21 @@ impl Stretch {
 /// Threads that take turns: two of them hardly ever compute at the same time, and none waits for a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::limit) struct Turns {
-    /// Number of threads that compute nearly all of the time in which one computes alone.
+    /// Number of threads that together compute nearly all of the time in which only one thread computes.
     pub(in crate::limit) threads: usize,
     /// How often the computing thread changes.
     pub(in crate::limit) changes: u64,
-    /// How long the busiest thread computes alone, ticks.
+    /// Time in which the busiest thread computes alone, ticks.
     pub(in crate::limit) most: u64,
-    /// How long any thread computes alone, summed, ticks.
+    /// Time in which any thread computes alone, summed, ticks.
     pub(in crate::limit) all: u64,
 }
 
-/// Threads take turns if exactly one computes for at least this share of the run.
+/// Threads take turns if exactly one thread computes for at least this share of the run.
 const ALONE: f64 = 0.9;
 /// The threads that take turns compute this share of the time with one computing thread; other threads are ignored.
 const NEARLY_ALL: f64 = 0.95;
-/// With fewer changes, each stretch can be looked at by itself.
+/// Least number of changes for turns. With fewer changes, a user can examine each stretch by itself.
 const CHANGES: u64 = 20;
 
 /// Up to this part of a stretch others may compute, or all threads be idle: an instant of another thread does not
@@ -79,7 +79,7 @@ impl Computing {
         self.parts.push((thread, interval.start.0, interval.end.0));
     }
 
-    /// The longest stretch, and the turns if threads take turns, in a run of this length in ticks.
+    /// The longest stretch, and the turns if threads take turns; `length` is the length of the run in ticks.
     pub(in crate::limit) fn found(self, length: u64) -> (Option<Stretch>, Option<Turns>) {
         let alone = self.alone();
         (self.longest(&alone), turns(&alone, length))

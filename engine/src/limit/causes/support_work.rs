@@ -9,25 +9,26 @@ use crate::limit::watched_run::WatchedRun;
 use crate::program::SupportWork;
 
 impl Search {
-    /// The least time without each kind of such work, nanoseconds.
+    /// Predicted time without each kind of support work, nanoseconds; at least this time remains.
     pub(in crate::limit) fn without_support_work(&self, run: &WatchedRun) -> Vec<(Edit, f64)> {
         let ns = |work: &SupportWork| run.time_ns() * (1.0 - work.share() * computing(run));
         let works = self.recorded.support.iter().enumerate();
         works.map(|(work, of)| (Edit::LessSupportWork { work, subject: of.subject }, ns(of))).collect()
     }
 
-    /// The part of the CPU time that is kernel work in which threads may wait longer for each other if more of them run at
-    /// once; 0 if the work is little.
+    /// Share of the CPU time that is kernel work in which threads may wait longer for each other if more of them run at
+    /// once; 0 if there is little of that work.
     pub(in crate::limit) fn growing_kernel_work(&self) -> f64 {
         self.recorded.support.iter().filter(|work| work.grows()).map(SupportWork::share).sum()
     }
 
-    /// The same, including the kernel's work to put threads to sleep and wake them: locks protect its queues.
+    /// Like [`Search::growing_kernel_work`], but including the kernel's work to put threads to sleep and wake them:
+    /// locks protect its queues.
     pub(in crate::limit) fn kernel_work_in_the_way(&self) -> f64 {
         (self.growing_kernel_work() + self.kernel_work_of_waiting()).min(1.0)
     }
 
-    /// The part of the CPU time in which the kernel puts several threads to sleep and wakes them.
+    /// Share of the CPU time in which the kernel puts threads to sleep and wakes them, if several threads do that.
     pub(in crate::limit) fn kernel_work_of_waiting(&self) -> f64 {
         let is_waiting = |work: &&SupportWork| work.subject == SupportSubject::Waiting && work.threads > 1;
         self.recorded.support.iter().filter(is_waiting).map(SupportWork::share).sum()

@@ -12,7 +12,7 @@ use probe_abi::SyncFamily;
 /// Words with waits of less than this share of the time are not shown, nor more than `MOST` words.
 const SHOWN: f64 = 0.01;
 const MOST: usize = 4;
-/// A word limits if more than this share of all waiting is for it.
+/// A futex word is the limit if more than this share of all waiting is for the word.
 const MOST_OF: f64 = 0.5;
 /// A word whose mean wait is longer than this is waited in for work or for time, as by service threads of a runtime.
 const FOR_WORK_NS: u64 = 20_000_000;
@@ -20,13 +20,13 @@ const CONDITION: ObjectKind = ObjectKind::Sync(SyncObject::Condition);
 /// Words of Java with fewer waits are ignored: service threads of a JVM wait once or twice, in words of the same kind as locks.
 const FEWEST_IN_JAVA: u64 = 10;
 
-/// The futex word that may be an unrecorded lock, and how threads wait for it.
+/// The futex word that may be a lock whose operations were not recorded, and how threads wait for it.
 #[derive(Clone, Debug)]
 pub(in crate::limit) struct UnrecordedLocks {
     word: String,
-    /// How many threads wait for it on average.
+    /// Number of threads that wait for the word, on average.
     pub(in crate::limit) waiting: f64,
-    /// Most waits are for the word, and it is used as a lock is.
+    /// Whether most waits are for the word, and threads use it as a lock.
     pub(in crate::limit) is_lock: bool,
     is_lost: bool,
     cost: Option<f64>,
@@ -35,7 +35,8 @@ pub(in crate::limit) struct UnrecordedLocks {
 }
 
 impl UnrecordedLocks {
-    /// The word with the longest waits, if mutexes lost their probes or operations, or got probes late; else of Java or Python.
+    /// The word with the longest waits, if mutexes lost their probes or operations, or got probes late. Otherwise only
+    /// words of Java or Python count.
     pub(in crate::limit) fn of(program: &Program, recorded: &Recorded) -> Option<UnrecordedLocks> {
         let is_off = |finding: &Finding| matches!(finding, Finding::OperationsOff { family, .. } if family == SyncFamily::Mutex.name());
         let wall_ns = program.overhead.map(|cost| cost.wall_ns).filter(|wall_ns| *wall_ns > 0)?;
@@ -46,7 +47,7 @@ impl UnrecordedLocks {
         let is_unrecorded = is_lost || findings.iter().any(|finding| is_off(finding) || is_late(finding));
         // Java's locks leave no lock operations in any recording.
         let is_java = |object: &RecordedObject| object.group.as_deref().is_some_and(is_java_wait);
-        // A Python interpreter's lock that could not be put together from its mutex and condition.
+        // A Python interpreter's lock that could not be recognized from its mutex and condition.
         let has_gil = program.meanings().any(|meaning| meaning == ObjectMeaning::Gil);
         let is_gil = |object: &RecordedObject| !has_gil && object.is_gil_condition();
         let is_own = |object: &RecordedObject| is_java(object) || is_gil(object);
@@ -54,9 +55,10 @@ impl UnrecordedLocks {
         if findings.iter().any(Finding::is_of_go) || !(is_unrecorded || is_own_only) {
             return None;
         }
-        // A word whose lock was put back is simulated, so it is no candidate.
+        // If a word's lock was estimated from samples and waits (`put_back`), it is simulated and therefore no
+        // candidate.
         let words = recorded.objects.iter();
-        // If operations were lost, the objects are known, but not which thread held them.
+        // If operations were lost, the objects are known, but not which thread held each of them.
         let may_be_lock = |object: &RecordedObject| match object.kind {
             ObjectKind::Futex => true,
             ObjectKind::Sync(SyncObject::Mutex | SyncObject::Condition | SyncObject::RwLock) => is_lost,
@@ -66,14 +68,14 @@ impl UnrecordedLocks {
             true => is_own(object),
             false => (may_be_lock(object) || is_own(object)) && object.put_back.is_none(),
         });
-        // Threads of a pool give each other work, and wait for it in a condition, which is no lock.
+        // Threads of a pool give each other work, and wait for work by a condition variable, which is not a lock.
         let is_held_long = |object: &RecordedObject| is_lock(object) && object.kind != CONDITION;
         let words = words.filter(|object| is_held_long(object) || !is_for_work(object));
         let words = words.filter(|object| object.waits >= FEWEST_IN_JAVA || !is_java(object));
         let mut words: Vec<&RecordedObject> = words.collect();
         words.sort_by_key(|object| std::cmp::Reverse(object.wait_ns));
         let word = *words.first()?;
-        // Locks that were first used in one place count as one: each thread of a runtime may have its own.
+        // Locks that were first used in one place count as one lock: each thread of a runtime may have its own.
         let is_alike = |object: &&&RecordedObject| {
             let of_one = is_lost || is_java(object);
             of_one && word.group.is_some() && object.group == word.group && object.kind == word.kind
@@ -126,13 +128,14 @@ impl UnrecordedLocks {
     }
 }
 
-/// Whether the note says that operations of locks were lost.
+/// Whether the finding says that operations of locks were lost.
 fn of_lost(finding: &Finding) -> bool {
     let is_lock = |families: &[String]| families.iter().any(|family| family == SyncFamily::Mutex.name());
     matches!(finding, Finding::OperationsLost { families } if is_lock(families))
 }
 
-/// Whether threads that wait for the word also end its waits, as a lock's do; some may have waited only before the recording.
+/// Whether waits for the word are ended by threads that also wait for it, as with a lock. Some of them may have waited
+/// only before the recording.
 fn is_lock(word: &RecordedObject) -> bool {
     match word.primitive {
         Some(primitive) if word.group.is_none() => primitive == Primitive::Lock,

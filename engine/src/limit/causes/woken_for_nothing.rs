@@ -9,10 +9,11 @@ use crate::program::RecordedObject;
 
 /// Fewer wake-ups that find nothing are by chance.
 const FEWEST: u64 = 100;
-/// If all waiting threads are woken for one of them, more than this part of an object's wake-ups find nothing: of two threads,
-/// one does.
+/// If more than this share of an object's wake-ups find nothing to do, all waiting threads are woken for one of them.
+/// With two waiting threads, half of the wake-ups find nothing.
 const MUCH: f64 = 1.0 / 3.0;
-/// Wake-ups explain the time that a prediction lacks if their CPU time is at least this part of it: switches add to it.
+/// Wake-ups explain the time that is missing in a prediction if their CPU time is at least this share of it; switches
+/// take further time.
 const EXPLAINS: f64 = 0.3;
 
 impl Search {
@@ -28,7 +29,8 @@ impl Search {
         worth.map(|(number, share)| (Edit::WakeOne(number), run.time_ns() * (1.0 - share))).collect()
     }
 
-    /// The largest part of the recorded run that is saved without these wake-ups. `None`: this is not the recorded machine.
+    /// The largest share of the recorded run that is saved without the wake-ups for nothing. `None`: the CPU count is
+    /// not the recorded machine's.
     fn share_for_nothing(&self, object: &RecordedObject, run: &WatchedRun) -> Option<f64> {
         let measured_ns = self.measured_ns(run)?;
         let cpus = run.cpus.or(1).max(1) as f64;

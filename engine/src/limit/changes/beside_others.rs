@@ -1,8 +1,8 @@
-//! What a change gains on a machine whose CPUs other programs use, too (ours).
+//! What a change gains on a machine whose CPUs are also used by other programs. (This method is longpole's own.)
 //!
-//! A change that lets threads run at the same time needs more CPUs at a time. Those that others keep busy may not be free for it, and
-//! a load generator has more to do the faster its server gets. Whether others' work must be done at all is not known. So such a change
-//! gains between nothing and what is simulated.
+//! A change that lets threads run at the same time needs more CPUs at a time. CPUs that other programs keep busy may
+//! not be free for it, and a load generator has more to do the faster its server gets. Whether the other programs' work
+//! must be done at all is not known. So the gain of such a change lies between nothing and the simulated gain.
 
 use crate::cpus::Cpus;
 use crate::experiment::Edit;
@@ -19,7 +19,7 @@ impl Search {
         if edit.needs_cpus() && self.is_crowded(cpus) { gain.min(0.0) } else { gain }
     }
 
-    /// Whether others use CPUs of the recorded machine, and few of its CPUs are free.
+    /// Whether other programs use CPUs of the recorded machine, and few of its CPUs are free.
     fn is_crowded(&self, cpus: Cpus) -> bool {
         let Cpus::Count(count) = cpus else { return false };
         let cost = self.program().overhead.as_ref().filter(|cost| cost.target_ns > 0);

@@ -17,11 +17,11 @@ const UNDER: usize = 8;
 /// For a lock held for a smaller share of the time, no holder's function is reported: samples are some milliseconds apart, and
 /// do not show what is computed in such short sections.
 const HELD: f64 = 0.02;
-/// A function with a smaller share of all computing under a lock is not reported as what its holder runs.
+/// A function with a smaller share of all computing under a lock is not reported as what the lock's holder runs.
 const HOLDS: f64 = 0.1;
 
 impl Search {
-    /// The object that more than half of all waits are for, waits replayed as recorded among them.
+    /// The object that more than half of all waits are for. Waits that are replayed as recorded count, too.
     pub(in crate::limit) fn most_awaited(&self, base: &RunOutcome) -> Option<ObjectId> {
         let operations = self.program().threads.iter().flat_map(|thread| &thread.operations);
         let awaits = operations.filter(|operation| matches!(operation, Operation::Await(_))).count() as u64;
@@ -160,7 +160,7 @@ impl Search {
         }
     }
 
-    /// The kind of limit for one lock, or for locks that were first used in one place.
+    /// The kind of limit for one lock, or for several locks that were first used in one place.
     fn lock_kind(&self, locks: &[ObjectId], base: &RunOutcome) -> LimitKind {
         let name = |object: ObjectId| self.object_name(object).to_owned();
         let all: FxHashSet<ObjectId> = locks.iter().copied().collect();

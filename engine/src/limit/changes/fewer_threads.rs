@@ -12,9 +12,9 @@ use crate::schedule::RunOutcome;
 use crate::time::Ticks;
 use rustc_hash::FxHashSet;
 
-/// Spinning explains the time that a prediction lacks if it took at least this part of that time.
+/// Spinning explains the time that is missing in a prediction if spinning took at least this share of it.
 const EXPLAINS: f64 = 0.5;
-/// Threads that wake each other more often than this meet during the run, not only at its beginning and end.
+/// Threads that wake each other more often than this interact during the run, not only at its beginning and end.
 const OFTEN: usize = 10;
 
 impl Search {
@@ -55,7 +55,7 @@ impl Search {
         edits
     }
 
-    /// Whether the threads meet, or most of them are woken by others of the group again and again.
+    /// Whether the threads meet at barriers, or most of them are woken by other threads of the group again and again.
     fn wait_for_each_other(&self, group: &Group) -> bool {
         let is_barrier = |operation: &Operation| matches!(operation, Operation::Barrier(..));
         let threads = || group.threads.iter().filter_map(|thread| self.program().threads.get(*thread));
@@ -98,8 +98,8 @@ impl Search {
         Some(ns.max((1.0 - trial.gain(cpus, 1)?) * base_ns).min(base_ns))
     }
 
-    /// The time as it is, and with `kept` of these threads, nanoseconds; `None`: the threads do not share the work evenly, or
-    /// the program does not come to its end.
+    /// Predicted times as it is and with only `kept` of these threads, nanoseconds. `None`: the threads do not share
+    /// the work evenly, or the program does not come to its end.
     pub fn with_fewer(&self, threads: &[usize], kept: usize, cpus: Cpus) -> Option<(f64, f64)> {
         let base = self.complete_run(cpus).filter(|base| self.may_be_fewer(threads, base))?;
         let edit = Edit::FewerThreads { threads: threads.to_vec(), kept };

@@ -17,24 +17,24 @@ pub(in crate::limit) const SHOWN: usize = 3;
 const LEAST: f64 = 0.02;
 /// Number of locks into which one lock is split.
 const PARTS: u32 = 8;
-/// A function that is made faster takes this part of its time.
+/// A function that is made faster takes this share of its time.
 const FASTER: f64 = 0.5;
 /// Number of functions tried.
 const FUNCTIONS: usize = 3;
-/// A holder's function is worth moving out of a lock if it has this share of all computing under the lock; with all of it,
-/// nothing would be left for the lock to protect.
+/// A holder's function is worth moving out of a lock if its share of all computing under the lock is in this range.
+/// With all of it, nothing would be left for the lock to protect.
 const WORTH_MOVING: std::ops::Range<f64> = 0.1..0.995;
 /// Threads that hold a lock sync files for at least this part of the time.
 const SYNCED: f64 = 0.25;
-/// A thread that is at work for this share of the time sets the pace, though it waits for work in between.
+/// A thread that works for this share of the time sets the pace, although it waits for work in between.
 const AT_WORK: f64 = 0.5;
 /// A program that waits for work gets advice only if at least this many CPUs are busy, on average.
 const BUSY: f64 = 0.25;
 
-/// A change and its gain.
+/// A change of the program, and its gain.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fix {
-    /// What to change.
+    /// The change.
     pub edit: Edit,
     /// The lock that the change is about, if any.
     pub lock: Option<String>,
@@ -48,7 +48,8 @@ pub struct Fix {
     pub runs: (f64, f64),
     /// The range of the gain: `runs`, widened by the recording's error and by what the model lacks, as `what-if` prints it.
     pub band: (f64, f64),
-    /// The gain on the largest CPU count, if that is another one and the program is small enough to run there, too.
+    /// The gain on the largest CPU count; `None` if that is the first CPU count, or the program is too large to run
+    /// there, too.
     pub gain_at_largest: Option<f64>,
 }
 
@@ -108,7 +109,7 @@ impl Search {
             let waits = matches!(first.limit.kind, LimitKind::Cpus { .. });
             edits.extend(waits.then_some(Edit::Cpus(more)));
         }
-        // Most of such a function's time is waiting for the line, which stays as long if the function gets faster.
+        // Such a function mostly waits for the cache line, which takes as long if the function gets faster.
         if matches!(first.limit.kind, LimitKind::CacheLine { .. }) {
             return edits;
         }
@@ -119,7 +120,7 @@ impl Search {
             }
         }
         let sorted = sums.sorted();
-        // For a library without names that computes most, a person can get another library or the symbols.
+        // If a library without names computes most, the user can get another library or its symbols.
         let library =
             sorted.first().filter(|(function, ticks)| *ticks > sums.all() / 4 && self.is_library(*function));
         let library = library.map(|(function, _)| *function);
@@ -145,7 +146,8 @@ impl Search {
         waits.then_some(Edit::NoSyncs)
     }
 
-    /// One file sync for all threads that wait for the lock, on average, if its holders sync files much of the time.
+    /// The change to one file sync for all threads that wait for the lock, on average, if the lock's holders sync files
+    /// much of the time.
     fn group_commit(&self, locks: &[ObjectId], found: &Found) -> Option<Edit> {
         let [lock] = *locks else { return None };
         let used = found.locks.iter().find(|used| used.lock == self.object_name(lock))?;
@@ -190,7 +192,7 @@ impl Search {
         function
     }
 
-    /// The system call that takes most CPU time, of those whose calling code has no names.
+    /// Of the system calls whose calling code has no names, the one that takes most CPU time.
     fn system_call(&self) -> Option<FunctionRef> {
         let computed = self.program().compute_times().functions;
         let calls = (0..).zip(&self.program().functions).zip(computed).filter(|((number, function), _)| {
@@ -221,7 +223,7 @@ impl Search {
             known.iter().find(|(known, _)| known.is_same(edit)).map(|(_, ns)| 1.0 - ns / time_ns)
         };
         if let Some(gain) = gain_in(&self.known(first), first.time_ns) {
-            // If the gain is only bounded, the ledger's row has its smallest value.
+            // If only bounds of the gain are known, the ledger's row has the smallest value.
             if matches!(edit, Edit::FewerThreads { .. } | Edit::MoreThreads { .. })
                 && let Some(bounds) = first.bounds_of(edit).filter(|(least, most)| least < most)
             {

@@ -22,8 +22,8 @@ impl Search {
         Edit::MoreThreads { threads: threads.to_vec(), more, under }
     }
 
-    /// The time as it is, and with `more` additional threads, nanoseconds; `None`: the threads do not share the work evenly, or
-    /// the program does not come to its end.
+    /// Predicted times as it is and with `more` additional threads, nanoseconds. `None`: the threads do not share the
+    /// work evenly, or the program does not come to its end.
     pub fn with_workers(&self, threads: &[usize], more: usize, cpus: Cpus) -> Option<(f64, f64)> {
         let shares = |base: &RunOutcome| is_even(threads, base) || self.sleeps_at_work(threads, base);
         let base = self.complete_run(cpus).filter(shares)?;
@@ -62,9 +62,9 @@ impl Search {
         Some(certain.max(self.least_with_more(cpus, threads, base)?).min(base_ns))
     }
 
-    /// The least time that more threads can lead to, nanoseconds (ours). The time without computing of these threads, or with
-    /// only one of them alive, stays; all computing of the rest is spread over all CPUs. CPUs that are idle outside of the rest
-    /// do not help.
+    /// The least time that more threads can lead to, nanoseconds (a method of longpole's own). The time without
+    /// computing of these threads, or with only one of them alive, stays; all computing of the rest is spread over all
+    /// CPUs. CPUs that are idle outside of the rest do not help.
     fn least_with_more(&self, cpus: Cpus, threads: &[usize], base: &RunOutcome) -> Option<f64> {
         let Some(most_busy) = self.most_busy(cpus) else { return Some(0.0) };
         let mut work = AtWork::of(self.program(), threads);
@@ -76,7 +76,7 @@ impl Search {
     }
 }
 
-/// When threads start and stop computing, and threads of the group start and stop living.
+/// Times at which threads start and stop computing, and at which threads of the group start and stop living.
 struct AtWork {
     is_of_group: Vec<bool>,
     /// The number of living threads of the group from which on another thread would find work: what the first thread does
@@ -125,8 +125,8 @@ impl AtWork {
         }
     }
 
-    /// The time in which threads of the group compute and another one could, and all threads' computing in that time, both in
-    /// ticks. With ideal sharing more threads than CPUs compute at a time.
+    /// Two sums in ticks: the time in which threads of the group compute and another thread could, and all threads'
+    /// computing in that time. With ideal sharing, more threads than CPUs can compute at a time.
     fn sums(mut self, cpus: Cpus) -> (u64, u64) {
         let at_most = match cpus {
             Cpus::Count(count) => u64::from(count.get()),

@@ -5,34 +5,35 @@ use crate::limit::search::{Found, Search};
 use crate::limit::threads::holders::{self, Sums};
 use crate::program::{FunctionRef, KernelShare};
 
-/// Number of functions for which 10 % of their time is tried.
+/// Number of functions for which the gain of 10 % is simulated.
 const FUNCTIONS: usize = 8;
 /// Functions with less than this share of all computing are not tried.
 const LEAST: f64 = 0.005;
-/// Number of functions reported with their share.
+/// Number of functions that are reported with their share.
 const TOLD: usize = 256;
 /// Factors of a function's time: a tenth less, and a tenth more.
 const FACTORS: [f64; 2] = [0.9, 1.1];
-/// The gains of both factors agree if they differ by at most half a point, or a fifth of the larger one.
+/// The gains of both directions (10 % less, 10 % more) agree if they differ by at most half a percentage point, or by a
+/// fifth of the larger one.
 const AGREE: [f64; 2] = [0.005, 0.2];
 
-/// A function's computing, and the gain of 10 % of it on the first CPU count.
+/// A function's computing, and the gain of saving 10 % of it on the first CPU count.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FunctionUse {
     /// Unique name.
     pub function: String,
-    /// The function's share of all computing, including standard functions that it calls.
+    /// Share of the function in all computing, including the standard functions that it calls.
     pub computes: f64,
     /// The share of the predicted time that 10 % of the function's time are worth, simulated; `None` if the function computes
     /// too little, or the program is too large to try.
     pub tenth: Option<Tenth>,
-    /// The part of the function's CPU time in which ticks of the clock find it in the kernel; `None`: not known.
+    /// Share of the function's CPU time that it spends in the kernel, as clock ticks find it; `None`: not known.
     pub kernel: Option<f64>,
 }
 
-/// What 10 % of a function's time are worth, as a share of the predicted time: saved if the function takes 10 % less, added if
-/// it takes 10 % more. If both agree, the derivative is known. If not, the function is at a corner: another way through the run
-/// is about as long, or a small change decides about the order of events.
+/// What 10 % of a function's time are worth, as a share of the predicted time: saved if the function takes 10 % less,
+/// added if it takes 10 % more. If both numbers agree, the derivative is known. If they differ, the predicted time has
+/// a corner there: another way through the run is about as long, or a small change decides about the order of events.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tenth {
     /// The share of the predicted time that 10 % less of the function saves.
@@ -42,7 +43,7 @@ pub struct Tenth {
 }
 
 impl Tenth {
-    /// The gain of taking 10 % off, if both sides agree: the number of `what-if --rank`.
+    /// The gain of taking 10 % off, if both directions agree; `what-if --rank` shows the same number.
     pub fn agreed(&self) -> Option<f64> {
         let [least, share] = AGREE;
         let size = self.faster.abs().max(self.slower.abs());
@@ -52,7 +53,8 @@ impl Tenth {
 }
 
 impl Search {
-    /// The functions that compute most, with their shares of all computing, and whether to try 10 % of them; at most 256.
+    /// The functions that compute most, at most 256: each with its share of all computing, and whether 10 % of its time
+    /// are simulated.
     pub fn functions(&self) -> Vec<(FunctionRef, f64, bool)> {
         let mut sums = Sums::default();
         for thread in self.groups().iter().flat_map(|group| &group.threads) {
@@ -68,7 +70,8 @@ impl Search {
             .collect()
     }
 
-    /// One of [`Search::functions`], with the gain of 10 % of its time on the first CPU count, if that is to be tried.
+    /// Makes the entry for one of [`Search::functions`]. `is_tried`: whether to simulate the gain of 10 % of its time
+    /// on the first CPU count.
     pub fn tenth(
         &self,
         (function, computes, is_tried): (FunctionRef, f64, bool),

@@ -15,7 +15,7 @@ fn a_serial_stretch_of_code_without_names_can_be_divided() {
     assert!((fix.gain - 3000.0 * 0.75 / 3500.0).abs() < 0.01, "{fix:?}");
 }
 
-/// Only the stretch: what the thread computes before and after stays.
+/// Dividing a stretch leaves what the thread computes before and after it.
 #[test]
 fn dividing_a_part_of_a_thread_s_computing_leaves_the_rest() {
     let operations = r#"["exec","read",100],["exec","parse",100],["exec","read",200]"#;
@@ -30,8 +30,8 @@ fn dividing_a_part_of_a_thread_s_computing_leaves_the_rest() {
     assert_eq!(computed(Some(FunctionRef(0))), [50 + 25 + 50 + 100, 100]);
 }
 
-/// For a busy server without names the advice is fewer system calls: nobody can change its C library, but anybody can call it
-/// less.
+/// For a busy server without names the advice is fewer system calls: nobody can change its C library, but its author
+/// can call the library less often.
 #[test]
 fn a_server_without_names_is_advised_to_make_fewer_system_calls() {
     let mut program =
@@ -51,8 +51,8 @@ fn a_server_without_names_is_advised_to_make_fewer_system_calls() {
     assert!((fix.gain - 0.2).abs() < 0.01, "{fix:?}");
 }
 
-/// A user can change a library without names only as a whole, if it computes most; and a function that is all computing under a
-/// lock cannot leave the lock.
+/// A library without names can only be replaced as a whole, so it is named only if it computes most. A function that
+/// does all computing under a lock cannot leave the lock.
 #[test]
 fn fixes_name_only_functions_that_a_user_can_change() {
     let of = |round: &str| {
@@ -114,8 +114,8 @@ fn any_number_of_more_threads_can_be_tried() {
     assert_eq!((workers(&alone).workers(), on(&workers(&alone), 1, 8)), (None, None), "none does the same");
 }
 
-/// As `git pack-objects` on two CPUs: the main thread reads for half of the time, then two threads keep both CPUs busy. The CPU
-/// that is idle during the reading is of no use to a third thread.
+/// The main thread reads for half of the time, then two threads keep both CPUs busy, as in `git pack-objects` on two
+/// CPUs. The CPU that is idle during the reading is of no use to a third thread.
 #[test]
 fn one_more_thread_cannot_use_cpus_that_idle_before_the_workers_start() {
     let main = r#"{"name":"main","ops":[["exec","read",1000],["create","w0"],["create","w1"],["join","w0"],["join","w1"]]}"#;
@@ -126,7 +126,8 @@ fn one_more_thread_cannot_use_cpus_that_idle_before_the_workers_start() {
     // Four CPUs: the 1,000 ns in which they compute become 667 of 2,000.
     let room = on(&program, 4).more_threads.expect("known");
     assert!((room.gain - 1.0 / 6.0).abs() < 0.01, "{room:?}");
-    // A main thread that first does the same work alone is one of the threads; its work alone is not divided either.
+    // A main thread that first does the same work alone counts as one of the threads; the work that it does alone is
+    // not divided either.
     let first = main.replace("read", "f");
     let same = self::program(&[&first, &workers].map(|threads| threads.to_string()).join(","));
     let search = Search::new(&same, &[], &Model::default()).expect("a program");
@@ -135,7 +136,7 @@ fn one_more_thread_cannot_use_cpus_that_idle_before_the_workers_start() {
     assert!(full.threads == 3 && full.gain.abs() < 0.01, "{full:?}");
 }
 
-/// As a compressor whose first job is the largest: one more thread gains nothing there.
+/// In a compressor whose first job is the largest, one more thread gains nothing during that job.
 #[test]
 fn one_more_thread_does_not_divide_what_one_thread_does_alone() {
     let threads =
@@ -181,14 +182,14 @@ fn a_second_thread_of_a_stage_can_be_tried() {
     assert!((1.0 - after / before - fix.gain).abs() < 1e-9, "{fix:?}, {before} to {after}");
 }
 
-/// Eight writers sync a log under its lock: one sync for all that wait gains more than splitting the lock.
+/// Eight writers sync a log under its lock: one sync for all waiting threads gains more than splitting the lock.
 #[test]
 fn syncs_under_a_lock_get_the_fix_of_one_sync_for_all() {
     let round = r#"["exec","burn",20],["lock","log"],["exec","write",2],["io",100,"file sync"],["exec","fsync",10],["unlock","log"]"#;
     let fixes = on(&program(&alike("w", 8, 50, round)), 2).fixes;
     let fix = fixes.iter().find(|fix| matches!(fix.edit, Edit::GroupCommit(..))).expect("a group commit");
     assert!(matches!(fix.edit, Edit::GroupCommit(_, threads) if threads == 8), "{fix:?}");
-    // Of 112 ns under the lock, 12 ns and an eighth of the sync's 100 ns stay.
+    // Of 112 ns under the lock, 12 ns and an eighth of the sync's 100 ns remain.
     assert!((0.7..0.85).contains(&fix.gain), "{fix:?}");
     let short = round.replace("\"io\",100", "\"io\",1");
     let fixes = on(&program(&alike("w", 8, 50, &short)), 2).fixes;

@@ -41,7 +41,7 @@ fn a_function_that_costs_more_on_two_cpus_limits() {
     let fix = limits.fixes.iter().find(|fix| fix.edit == Edit::CostAsOn(1)).expect("a fix");
     assert!((fix.gain - 0.5).abs() < 0.02 && fix.function.as_deref() == Some("f"), "{fix:?}");
     assert!(limits.more_threads.is_none_or(|more| more.gain < WORTH), "{:?}", limits.more_threads);
-    // The prediction for one CPU is what the run on one CPU took.
+    // The prediction for one CPU is the time that the run on one CPU took.
     let one = on(&program, 1).at.iter().find(|limit| limit.cpus == Cpus::ONE).expect("one CPU").time_ns;
     assert!((one / 200e6 - 1.0).abs() < 0.02, "{one}");
 }

@@ -16,7 +16,7 @@ fn waits(count: u64) -> Vec<GoroutineWaits> {
     vec![GoroutineWaits { lock: "sync.Mutex".to_owned(), function: Some("main.handle".to_owned()), count }]
 }
 
-/// A mutex that all goroutines wait for was "the work itself".
+/// If all goroutines wait for one mutex, the limit must not be "the work itself".
 #[test]
 fn a_lock_in_samples_of_goroutines_is_probably_the_limit() {
     let found = of_go(|_| {});
@@ -52,7 +52,8 @@ fn few_samples_busy_cpus_or_open_requests_are_no_lock_of_goroutines() {
     assert!(is_lock(&|program| program.recorded.goroutines = many.clone()));
 }
 
-/// A second thread for memcached's one was "-21 %": the load generator had the other CPU.
+/// A second thread for a server with one thread may gain nothing if the load generator uses the other CPU, as with
+/// memcached.
 #[test]
 fn a_fix_that_needs_cpus_used_by_others_may_gain_nothing() {
     let threads = alike("w", 2, 40, r#"["lock","m"],["exec","f",1000000],["unlock","m"]"#);

@@ -28,7 +28,7 @@ fn a_program_that_waits_for_work_or_time_is_idle() {
     assert!(is_idle(&recorded(attached(), &[("in the kernel", false, "not ended")])));
     let starts = || program(r#"{"name":"server","ops":[["exec","read_settings",14000000]]}"#);
     assert!(is_idle(&recorded(starts(), &[("poll", true, "not ended")])));
-    // As Redis, with threads that never have a job.
+    // Waits like Redis's, with threads that never have a job.
     let jobs = [("futex", false, "thread"), ("condition wait", false, "thread")];
     assert!(is_idle(&recorded(starts(), &[jobs[0], jobs[1], ("poll", true, "timer")])));
     let sleeps = || program(&alike("w", 1, 40, r#"["exec","f",400000],["sleep",50000000]"#));
@@ -40,7 +40,8 @@ fn a_program_that_waits_for_work_or_time_is_idle() {
     assert!(!is_idle(&recorded(starts(), &[("socket receive", false, "network")])));
 }
 
-/// A program computes for a tenth of its recording and then waits for input: its busy CPUs are counted while it is awake.
+/// A program computes for a tenth of its recording and then waits for input: only the time in which it is awake counts
+/// for its busy CPUs.
 #[test]
 fn a_program_asleep_for_most_of_the_recording_has_its_limit_while_awake() {
     let computes = || program(&alike("w", 2, 40, r#"["exec","f",5000000]"#));
@@ -62,7 +63,7 @@ fn a_program_asleep_for_most_of_the_recording_has_its_limit_while_awake() {
     assert_eq!(on(&sleeps, 2).asleep, None);
 }
 
-/// As Redis under load: its clients wake it, so waking it is waiting for work.
+/// A server is woken by its clients, as Redis is under load: waiting for the wake-up is waiting for work.
 #[test]
 fn a_server_woken_for_each_request_is_idle() {
     let program = program(&alike("w", 1, 200, r#"["io",20,"idle"],["exec","serve",100]"#));
@@ -71,7 +72,7 @@ fn a_server_woken_for_each_request_is_idle() {
     assert!(matches!(found.at[0].kind, LimitKind::Idle { busy } if busy > 0.5), "{:?}", found.at[0]);
 }
 
-/// As Redis under load: threads that never have a job are not what the server waits for.
+/// Threads that never have a job, as in Redis under load, are not what the server waits for.
 #[test]
 fn a_server_with_threads_that_have_no_jobs_is_idle() {
     let mut program = program(&alike("w", 1, 10, r#"["io",900,"idle"],["exec","serve",100]"#));

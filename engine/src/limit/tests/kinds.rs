@@ -49,7 +49,8 @@ fn a_replayed_lock_is_the_limit_if_threads_take_it_in_turns() {
         rounds(first),
         rounds(second)
     );
-    // One thread delays the other only by the time of a round: its gain is reported, and it is not the limit.
+    // One thread delays the other only by the time of a round. The gain of the lock is reported, but the lock is not
+    // the limit.
     let program = program(&threads);
     assert!(matches!(kind(&program, 2), LimitKind::Work { .. }));
     let back = r#"["await","f{}"],["held","g",100],["exec","eval",100],["freed","g",100],["release","e{}"]"#;
@@ -93,7 +94,7 @@ fn threads_that_use_up_a_cpu_quota_are_limited_by_it() {
     assert!((limit.gain() - 0.4).abs() < 0.03, "3.33 s become 2: {limit:?}");
     assert!(found.fixes.iter().any(|fix| fix.edit == Edit::NoQuota), "{:?}", found.fixes);
     assert!(!found.fixes.iter().any(|fix| matches!(fix.edit, Edit::MoreThreads { .. })), "{:?}", found.fixes);
-    // One CPU cannot use the quota up.
+    // On one CPU the program cannot use up its quota.
     let one = on(&program, 1).at.into_iter().next().expect("a limit");
     assert!(matches!(one.kind, LimitKind::Cpus { .. }), "{one:?}");
 }
@@ -103,7 +104,7 @@ fn two_busy_threads_on_eight_cpus_are_too_few_threads() {
     let program = program(&alike("w", 2, 1, r#"["exec","f",1000]"#));
     let expected = LimitKind::Threads { threads: 2, function: Some("f".into()), busy: 1.0 };
     assert_eq!(kind(&program, 8), expected);
-    // On two CPUs they are enough.
+    // On two CPUs these threads are enough.
     assert!(matches!(kind(&program, 2), LimitKind::Work { busy, .. } if (busy - 2.0).abs() < 0.01));
 }
 
@@ -117,7 +118,7 @@ fn a_serial_stretch_is_the_limit_and_dividing_it_is_a_fix() {
     };
     assert_eq!((thread.as_str(), function.as_deref(), threads), ("main", Some("read"), 5));
     assert!((length_ns - 1500.0).abs() < 1.0);
-    // Of 2,500 ns, 1,200 ns are saved if four CPUs share the reading, and 750 ns if reading is twice as fast.
+    // If four CPUs share the reading, 1,200 of 2,500 ns are saved; if reading is twice as fast, 750 ns.
     let fixes = on(&program, 4).fixes;
     let gain = |wanted: fn(&Edit) -> bool| {
         let fix = fixes.iter().find(|fix| fix.function.as_deref() == Some("read") && wanted(&fix.edit));
@@ -195,7 +196,7 @@ fn a_replayed_lock_without_a_release_does_not_hide_a_small_pool() {
 fn waits_for_a_device_and_sleeping_limit_unless_they_are_short() {
     let waits = |wait: &str| program(&alike("w", 2, 10, &format!(r#"["exec","f",100],{wait}"#)));
     assert_eq!(kind(&waits(r#"["io",900,"disk"]"#), 2), LimitKind::Device { device: "disk".into() });
-    // One thread that sleeps in each task; of several there might be too few.
+    // Only one thread sleeps in each task; if several did, there might be too few threads.
     let sleeps = program(&alike("w", 1, 10, r#"["exec","f",100],["sleep",900]"#));
     assert_eq!(kind(&sleeps, 2), LimitKind::Timers);
     assert!(matches!(kind(&waits(r#"["io",1,"disk"]"#), 2), LimitKind::Work { .. }));
@@ -244,7 +245,7 @@ fn an_empty_program_has_no_limit_and_a_stuck_one_a_deadlock() {
     assert_eq!(limits(&Program::default(), &[], &Model::default()), Limits::default());
     let stuck = program(r#"{"name":"T","ops":[["exec",5],["sem_wait","never"]]}"#);
     assert!(matches!(kind(&stuck, 2), LimitKind::Deadlock { stuck } if stuck.threads.len() == 1));
-    // A recorded program did come to its end.
+    // A recorded program came to its end in reality, so the deadlock is the simulation's.
     let recorded = Program { machine: Some(crate::program::MachineFacts::default()), ..stuck };
     assert_eq!(kind(&recorded, 2), LimitKind::NotKnown { missing: 0.0 });
 }
@@ -273,7 +274,7 @@ fn without_its_limit_a_program_is_never_slower() {
     }
 }
 
-/// Two threads that yield until it is their turn take turns, and neither is "the work itself".
+/// Two threads that yield until it is their turn are limited by turns, not by "the work itself".
 #[test]
 fn threads_that_compute_one_at_a_time_are_limited_by_turns() {
     let ping = alike("p", 1, 100, r#"["exec","ping",200],["sem_post","there"],["sem_wait","back"]"#);

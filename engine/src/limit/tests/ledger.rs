@@ -1,4 +1,4 @@
-//! Which row comes first, and which others the screen shows.
+//! Tests of the order of rows in the ledger, and of the rows that the screen shows.
 
 use super::*;
 use crate::event::SupportSubject;
@@ -19,7 +19,7 @@ fn the_largest_share_of_the_path_limits_where_no_single_wait_does() {
     assert!((0.85..0.95).contains(&limit.share), "{limit:?}");
 }
 
-/// The share of the work itself is its share of the path.
+/// If the limit is the work itself, the reported share is the work's share of the path.
 #[test]
 fn the_limit_work_has_its_share_of_the_path() {
     let found = on(&recorded(program(&alike("w", 2, 20, r#"["exec","f",970000],["sleep",30000]"#)), &[]), 2);
@@ -27,7 +27,8 @@ fn the_limit_work_has_its_share_of_the_path() {
     assert!(matches!(limit.kind, LimitKind::Work { .. }) && (0.9..0.98).contains(&limit.share), "{limit:?}");
 }
 
-/// A stretch that may be divided stands below a lock that is simulated, if it is longer.
+/// A stretch that may be divided is longer than a lock's waits, but its gain is only a bound: it is listed below the
+/// lock, which is simulated.
 #[test]
 fn a_bounded_larger_gain_is_listed_below_a_simulated_limit() {
     let stretch =
@@ -74,7 +75,8 @@ fn a_prediction_that_lacks_most_of_the_run_is_unexplained() {
     assert!(matches!(found.at[0].kind, LimitKind::Lock { .. }), "{found:?}");
 }
 
-/// One thread waits for 20 devices in turn, together for 90 % of the time: the devices limit, not 10 % of computing.
+/// One thread waits for 20 devices in turn, together for 90 % of the time: the devices are the limit, not the 10 % of
+/// computing.
 #[test]
 fn many_short_waits_for_devices_limit_together() {
     let reads: Vec<String> =
@@ -88,7 +90,7 @@ fn many_short_waits_for_devices_limit_together() {
     assert!((0.8..0.95).contains(&limit.share), "{limit:?}");
 }
 
-/// One wait of 7 ms for input does not make a serial stretch of 93 ms a server that waits for work.
+/// One wait of 7 ms for input does not turn a program with a serial stretch of 93 ms into a server that waits for work.
 #[test]
 fn a_single_wait_for_work_does_not_hide_a_serial_stretch() {
     let found = on(
@@ -129,7 +131,7 @@ fn threads_that_change_one_cache_line_gain_nothing_from_cpus() {
         Detail::Functions,
     );
     let times: Vec<f64> = report.results.iter().map(|result| result.time_ns).collect();
-    // One line for 80 % of the time: on one CPU each visit takes a quarter as long.
+    // Threads are at the line for 80 % of the time; on one CPU each visit takes a quarter as long.
     assert!(times[0] < 0.9 * times[1] && (times[1] - times[2]).abs() < 1e-3 * times[1], "{times:?}");
     let rows: f64 = report.results[0].functions.iter().map(|row| row.tet_ns).sum();
     assert!(
@@ -138,7 +140,7 @@ fn threads_that_change_one_cache_line_gain_nothing_from_cpus() {
     );
 }
 
-/// A worker pool waits for jobs in a word of its own, which is no lock: one more worker comes first.
+/// A worker pool waits for jobs in a futex word of its own, which is not a lock: one more worker comes first.
 #[test]
 fn a_futex_word_that_is_no_lock_comes_after_simulated_limits() {
     let mut program = recorded(program(&alike("w", 2, 10, r#"["exec","f",1000000]"#)), &[]);
@@ -163,7 +165,8 @@ fn of_kernel(subject: SupportSubject, threads: u64, samples: u64) -> SupportWork
     SupportWork { subject, calls, function, threads, samples, all: 100, ..SupportWork::default() }
 }
 
-/// The kernel computes 80 % of the threads' time on shared memory, partly one at a time: this comes before more CPUs.
+/// The kernel computes 80 % of the threads' time on shared memory, partly for one thread at a time: this row comes
+/// before more CPUs.
 #[test]
 fn kernel_work_on_shared_memory_comes_before_more_cpus() {
     let program = recorded(program(&alike("w", 4, 1, r#"["exec","fill",100000000]"#)), &[]);

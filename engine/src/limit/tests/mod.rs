@@ -32,7 +32,7 @@ fn program(threads: &str) -> Program {
         .expect("a program")
 }
 
-/// Threads of one kind: `name`, their number, and operations that each repeats `rounds` times.
+/// JSON of `count` threads of one kind, which repeat `operations` `rounds` times.
 fn alike(name: &str, count: usize, rounds: usize, operations: &str) -> String {
     let operations = vec![operations; rounds].join(",");
     let thread = |number| format!("{{\"name\":\"{name}{number}\",\"ops\":[{operations}]}}");

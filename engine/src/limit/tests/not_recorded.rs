@@ -56,7 +56,7 @@ fn unrecorded_locks_that_threads_wait_for_are_the_limit() {
     assert!(is_hand_over(kind("semaphores", word(3_000_000_000, None))), "mutexes were recorded");
 }
 
-/// As Node's four workers behind a lock of their own, after OpenSSL's operations filled the rings.
+/// Four workers wait for a lock of their own, as in Node.js, after OpenSSL's operations filled the rings.
 #[test]
 fn locks_whose_operations_were_lost_are_the_limit() {
     let mut program = recorded(ping_pong(), &[]);
@@ -120,13 +120,14 @@ fn java_s_unrecorded_locks_are_known_by_who_ends_the_waits() {
     assert!(matches!(found, LimitKind::HandOver { .. }), "{found:?}");
 }
 
-/// If operations are missing, Python's lock is not put together from its mutex and condition: its condition names it.
+/// If operations are missing, Python's lock cannot be recognized from its mutex and condition; the condition then names
+/// the lock.
 #[test]
 fn python_s_lock_is_named_by_its_condition_if_operations_are_missing() {
     let condition = RecordedObject {
         name: "condition _PyRuntime.ceval.gil.cond".into(),
         kind: ObjectKind::Sync(SyncObject::Condition),
-        // Most waits end by their timeout, and begin again.
+        // Most waits end by their timeout, and start again.
         waits: 1_800,
         by_waiters: 550,
         wait_ns: 3_000_000_000,

@@ -28,7 +28,7 @@ fn a_semaphore_s_permits_that_are_all_in_use_are_the_limit() {
     assert!(gain(12).is_some_and(|gain| (0.65..0.8).contains(&gain)), "{found:?}");
     assert!(gain(6).is_some_and(|gain| (0.4..0.55).contains(&gain)), "{found:?}");
     assert!(found.fixes.iter().all(|fix| fix.edit != Edit::NoSleeps), "{found:?}");
-    // The sleep itself is a later row.
+    // The sleep has a row of its own, below the permits.
     assert!(first.others.iter().any(|row| row.kind == LimitKind::Timers), "{first:?}");
 }
 

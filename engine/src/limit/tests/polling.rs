@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A thread that sleeps before each of these stretches of computing, nanoseconds.
+/// JSON of a thread that sleeps before each of these stretches of computing; all times in nanoseconds.
 fn sleeper(name: &str, sleep: u32, computes: &[u32]) -> String {
     let operations = computes.iter().map(|ns| format!(r#"["sleep",{sleep}],["exec","f",{ns}]"#));
     let operations: Vec<String> = operations.cycle().take(40).collect();
@@ -13,7 +13,7 @@ fn of(threads: &[String]) -> Limits {
     on(&recorded(program(&threads.join(",")), &[]), 2)
 }
 
-/// Workers that sleep 5 ms and look again, mostly without work, poll: the limit is not sleeping.
+/// Workers that sleep 5 ms, check for work and mostly find none are limited by polling, not by sleeping.
 #[test]
 fn threads_that_sleep_and_find_no_work_are_limited_by_polling() {
     let found = of(&[
@@ -36,7 +36,7 @@ fn threads_that_do_the_same_after_each_sleep_do_not_poll() {
     assert_eq!(always(3_000_000), LimitKind::Timers);
     let little = of(&[sleeper("a", 8_000_000, &[60_000, 90_000, 40_000, 130_000])]);
     assert_eq!(little.at[0].kind, LimitKind::Timers);
-    // At its start a thread once finds nothing.
+    // At its start a thread finds no work once.
     let mut first = vec![600_000; 39];
     first.insert(0, 1_000);
     assert_eq!(of(&[sleeper("a", 5_000_000, &first)]).at[0].kind, LimitKind::Timers);

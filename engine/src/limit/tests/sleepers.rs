@@ -1,4 +1,4 @@
-//! Threads of a pool that sleep during their work.
+//! Tests of pools whose threads sleep during their work.
 
 use super::*;
 
@@ -13,7 +13,8 @@ fn sleepers(found: &Limits) -> Option<(usize, f64)> {
     })
 }
 
-/// As an executor of four threads that sleep in the network for each request: more threads help, not "do not sleep".
+/// In an executor whose four threads sleep in the network for each request, more threads help; the advice is not to
+/// sleep less.
 #[test]
 fn a_pool_whose_threads_all_sleep_in_their_tasks_has_too_few() {
     let found = on(&program(&alike("w", 4, 25, GET)), 2);
@@ -40,7 +41,7 @@ fn threads_that_sleep_once_or_under_a_lock_or_are_fed_are_not_too_few() {
     }
 }
 
-/// As in the public report aether#1755: a proxy's workers that each wait for the upstream server are too few.
+/// Workers of a proxy that each wait for the upstream server are too few, as in the public report aether#1755.
 #[test]
 fn a_pool_whose_threads_all_wait_for_answers_has_too_few() {
     let wait = |of: &str| format!(r#"["io",2000000,"{of}"],["exec","handle",50000]"#);
@@ -63,7 +64,7 @@ fn workers(second: &str, creates: &str) -> Program {
         );
         format!(r#"{{"name":"{name}","ops":[{}]}}"#, vec![round; 50].join(","))
     };
-    // The main thread computes the same as one of the workers.
+    // The main thread computes the same function as one of the workers.
     let main = format!(
         r#"{{"name":"main","ops":[["exec","hash",400000],["sem_init","a",1],["sem_init","b",1],["sem_init","items",0],["create","w1"]{creates}]}}"#
     );
@@ -82,7 +83,7 @@ fn workers_that_were_started_alike_and_sleep_alike_are_a_pool() {
     assert_eq!(sleepers(&found), None, "{found:?}");
 }
 
-/// Both stages sleep equally long for each item, and the second one gets it from the first one.
+/// Both stages sleep equally long for each item, and the second stage gets the item from the first one.
 #[test]
 fn stages_that_sleep_alike_are_no_pool() {
     let stage = |name: &str, own: &str, operations: &str| {

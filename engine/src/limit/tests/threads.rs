@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Spinning is a state of its own, whether the lock is known or only the thread that ended it.
+/// Time spent spinning is shown as its own state, whether the lock is known or only the thread that ended the wait.
 #[test]
 fn a_thread_that_waits_by_spinning_is_shown_as_spinning() {
     let ends = r#"{"name":"a","ops":[["exec","f",1000],["release","spinning #0"]]}"#;
@@ -12,7 +12,7 @@ fn a_thread_that_waits_by_spinning_is_shown_as_spinning() {
     assert!(of.spinning > 0.9 && of.lock == 0.0 && of.other < 0.05, "{of:?}");
 }
 
-/// The main thread has a row of its own, not one with its workers, and so has a thread that the limit names.
+/// The main thread does not share a row with its workers, nor does a thread that the limit names.
 #[test]
 fn threads_share_a_row_only_if_they_do_the_same() {
     let workers =
@@ -45,7 +45,7 @@ fn what_if_finds_a_group_of_threads_by_its_shown_name() {
     assert_eq!(before, after, "the others take longer");
 }
 
-/// A main thread that computes most of the time limits, and not the lock, although a pool computes meanwhile.
+/// A main thread that computes most of the time is the limit, not the lock, although a pool computes at the same time.
 #[test]
 fn one_thread_that_computes_most_of_the_time_is_the_limit_busy_thread() {
     let main = [r#"["lock","gil"],["exec","render",60],["unlock","gil"],["exec","select",1]"#; 20].join(",");
@@ -66,10 +66,10 @@ fn one_thread_that_computes_most_of_the_time_is_the_limit_busy_thread() {
     assert!(*busy > 0.9, "{busy}");
     let divided = found.fixes.iter().find(|fix| matches!(fix.edit, Edit::Divide(..))).expect("divided");
     assert!((0.2..0.5).contains(&divided.gain), "{divided:?}");
-    // If the others compute equally long, the main thread is one of several busy threads.
+    // If the other threads compute equally long, the main thread is one of several busy threads.
     assert!(!matches!(kind(&with(50), 2), LimitKind::BusyThread { .. }));
     assert!(!matches!(kind(&with(8), 1), LimitKind::BusyThread { .. }), "one CPU");
-    // Two threads do the same, and one has more to do.
+    // Two threads do the same work, and one of them has more of it.
     let uneven = r#"{"name":"main","ops":[["exec","row",100],["barrier","end",2]]},{"name":"w","ops":[["exec","row",40],["barrier","end",2]]}"#;
     assert!(!matches!(kind(&program(uneven), 2), LimitKind::BusyThread { .. }));
 }

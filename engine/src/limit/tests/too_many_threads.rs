@@ -8,7 +8,7 @@ fn rounds(count: usize, length: u32) -> String {
     uneven_rounds(count, length, length)
 }
 
-/// The same rounds, but the last thread computes for `last` in each of them.
+/// Rounds in which all threads compute for `length`, except the last thread, which computes for `last`.
 fn uneven_rounds(count: usize, length: u32, last: u32) -> String {
     let thread = |number: usize| {
         let round = |round: usize| {
@@ -68,7 +68,8 @@ fn spinning_threads_on_too_few_cpus_are_too_many_threads() {
     assert!(matches!(two.at[0].kind, LimitKind::Unexplained { .. }), "each has a CPU: {two:?}");
 }
 
-/// As many threads as CPUs are not too many, nor are those that only compute, or wait for each other asleep and rarely.
+/// As many threads as CPUs are not too many, nor are threads that only compute, or that rarely wait for each other and
+/// sleep then.
 #[test]
 fn threads_that_hardly_wait_for_each_other_are_not_too_many() {
     let rarely = alike("w", 4, 10, r#"["exec","f",4000000],["barrier","b",4]"#);
@@ -79,7 +80,7 @@ fn threads_that_hardly_wait_for_each_other_are_not_too_many() {
     }
 }
 
-/// Threads at one monitor of Java, whose waits are replayed, are not too many.
+/// Threads that wait at one monitor of Java, whose waits are replayed, are not too many.
 #[test]
 fn threads_that_wait_for_an_unrecorded_lock_are_not_too_many() {
     // A CPU is idle for a part of the time: threads may wait for the lock then.

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A recording of one second in which all threads that wait for a condition are woken for each task.
+/// The program of a one-second recording in which all threads that wait for a condition are woken for each task.
 fn woken(for_nothing: u64, for_nothing_ns: u64) -> Program {
     let mut program = recorded(program(&alike("w", 2, 10, r#"["exec","f",10000000]"#)), &[]);
     let (waits, name) = (10_000, "condition have_work".to_owned());

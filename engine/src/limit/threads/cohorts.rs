@@ -11,7 +11,8 @@ use crate::time::Ticks;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 impl Search {
-    /// What threads do, by cohort, the busiest first. A thread that a limit names is a cohort by itself.
+    /// What threads do, by cohort (threads of one kind), the busiest cohort first. A thread that a limit names is a
+    /// cohort by itself.
     pub(in crate::limit) fn thread_uses(
         &self,
         states: &States,
@@ -30,8 +31,8 @@ impl Search {
         threads
     }
 
-    /// The threads of the cohort with this name as THREADS shows it: `xz` of `xz x4`, `teller-*`. The largest cohort, if
-    /// several have the name.
+    /// The threads of the cohort that THREADS shows under this name: `xz` for `xz x4`, or `teller-*`. If several
+    /// cohorts have the name, the largest one.
     pub fn cohort(&self, name: &str) -> Option<Vec<usize>> {
         let wanted = letters(name.trim_end_matches('*'));
         let is_called = |thread: &Thread| letters(bare(&thread.name)) == wanted;
@@ -54,8 +55,9 @@ impl Search {
         names
     }
 
-    /// Threads that were started with one function and whose names differ only by digits. The first thread of a process is a
-    /// cohort by itself, and so is a thread for whose name `is_alone` holds. Threads in the background come after all others.
+    /// Groups threads that were started with one function and whose names differ only by digits. The first thread of a
+    /// process is a cohort by itself, and so is a thread for whose name `is_alone` holds. Threads in the background
+    /// come after all others.
     fn cohorts(&self, is_alone: impl Fn(&str) -> bool) -> Vec<Vec<usize>> {
         let program = self.program();
         let background = (0..).zip(&program.threads).filter(|(_, thread)| thread.background.is_some());
@@ -65,7 +67,7 @@ impl Search {
         let mut cohorts: Vec<Vec<usize>> = Vec::new();
         for group in self.groups.iter().map(|group| &group.threads).chain([&background]) {
             let members: FxHashSet<usize> = group.iter().copied().collect();
-            // A thread with too few samples counts as started like other threads of its name.
+            // A thread with too few samples is assumed to have been started like other threads of its name.
             let entry = |number: &usize| self.samples.get(*number).and_then(ThreadSamples::told_entry);
             let (told, untold): (Vec<usize>, Vec<usize>) =
                 group.iter().partition(|number| entry(number).is_some());
@@ -94,8 +96,8 @@ impl Search {
     }
 }
 
-/// Whether the thread is the first of its process; if processes are unknown, whether no thread started it and it started others
-/// of the group.
+/// Whether the thread is the first of its process. If processes are unknown: whether no thread started it and it
+/// started others of the group.
 fn is_first(thread: &Thread, is_created: bool, group: &FxHashSet<usize>) -> bool {
     let number = |name: &str| name.rsplit_once('/').map(|(_, number)| number.to_owned());
     if let Some(of_process) = thread.process.as_deref().and_then(number) {

@@ -6,7 +6,7 @@ use crate::program::{CallWalk, FunctionRef, ObjectId, Operation, Program, Walk};
 use crate::time::Ticks;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Ticks by the function for which they count; `None`: no function.
+/// Sums of ticks by the function for which they count; `None`: no function.
 #[derive(Debug, Default)]
 pub(in crate::limit) struct Sums(FxHashMap<Option<FunctionRef>, u64>);
 
@@ -29,12 +29,12 @@ impl Sums {
         self.0.values().fold(0u64, |all, sum| all.saturating_add(*sum))
     }
 
-    /// The function with the largest sum, and its share of all.
+    /// The function with the largest sum, and its share of all ticks.
     pub(in crate::limit) fn first(&self, program: &Program) -> Option<FunctionShare> {
         self.parts(program, 1).into_iter().next()
     }
 
-    /// The functions with the largest sums, and their shares of all.
+    /// The functions with the largest sums, and their shares of all ticks; at most `most` functions.
     pub(in crate::limit) fn parts(&self, program: &Program, most: usize) -> Vec<FunctionShare> {
         let all = self.all().max(1) as f64;
         let parts = self.sorted().into_iter().take(most).filter(|(_, sum)| *sum > 0);
@@ -73,7 +73,8 @@ pub(in crate::limit) fn of_thread(
     }
 }
 
-/// All threads' computing while they hold one of these locks; the key `None` counts, too, so that shares are right.
+/// Sums the computing of all threads while they hold one of these locks. The key `None` counts, too, so that shares are
+/// right.
 pub(in crate::limit) fn under(program: &Program, owners: &Owners, locks: &[ObjectId]) -> Sums {
     let locks: FxHashSet<ObjectId> = locks.iter().copied().collect();
     let mut sums = Sums::default();

@@ -1,7 +1,8 @@
-//! Threads of a pool that mostly sleep during their work (ours). They compute so little that the function that each computes
-//! most is chance, and an interpreter's locks make each look as if it waited for an object of its own. Such threads do the same
-//! if one thread started them, by the same name, with the same function as far as samples show; they sleep as long each time
-//! and in all; and none gives another what it waits for.
+//! Recognizes threads of one pool that mostly sleep during their work. (This method is longpole's own.) They compute so
+//! little that the function that each computes most is chance, and an interpreter's locks make each thread look as if
+//! it waited for an object of its own. Such threads do the same if one thread started them, by the same name, with the
+//! same function as far as samples show; they sleep as long each time and in all; and none gives another what it waits
+//! for.
 
 use super::thread_group::{EVEN, Group};
 use super::thread_name::{bare, letters};
@@ -13,9 +14,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Each sleeps at least this often.
 const OFTEN: usize = 10;
-/// Each sleeps at least this many times as long as it computes.
+/// Each of these threads sleeps at least this many times as long as it computes.
 const MOSTLY: u64 = 2;
-/// One thread feeds another by at least `FEWEST_WAKES` wake-ups, with fewer than one in `BOTH_WAYS` going the other way.
+/// One thread gives another work if it wakes it at least this many times, while fewer than one in `BOTH_WAYS` wake-ups
+/// go the other way.
 const FEWEST_WAKES: usize = 4;
 const BOTH_WAYS: usize = 4;
 
@@ -29,7 +31,7 @@ struct Sleeper<'p> {
     all: f64,
 }
 
-/// The groups, with groups of threads that mostly sleep merged if they are alike.
+/// Merges groups of threads that mostly sleep if the threads are alike; other groups stay as they are.
 pub(super) fn merged(program: &Program, seen: &[ThreadSamples], groups: Vec<Group>) -> Vec<Group> {
     let mut creators: FxHashMap<usize, usize> = FxHashMap::default();
     for (number, thread) in program.threads.iter().enumerate() {
@@ -62,8 +64,8 @@ pub(super) fn merged(program: &Program, seen: &[ThreadSamples], groups: Vec<Grou
     merged.into_iter().map(|(group, _)| group).collect()
 }
 
-/// Splits the threads that mostly sleep off a group, each into its own group, if others do not sleep: the first thread of an
-/// interpreter computes the same as the threads that it started.
+/// Splits the threads that mostly sleep off a group, each into a group of its own, if the group's other threads do not
+/// sleep. The first thread of an interpreter computes the same as the threads that it started.
 fn apart(group: Group, is_sleeper: impl Fn(&usize) -> bool) -> Vec<Group> {
     let (sleepers, others): (Vec<usize>, Vec<usize>) = group.threads.iter().copied().partition(is_sleeper);
     if sleepers.is_empty() || others.is_empty() {
@@ -78,7 +80,7 @@ impl<'p> Sleeper<'p> {
     fn of(program: &'p Program, number: usize, creators: &FxHashMap<usize, usize>) -> Option<Sleeper<'p>> {
         let thread = program.threads.get(number)?;
         let starts = thread.operations.iter().any(|operation| created(operation).is_some());
-        // The first thread of a process may sleep for itself as long as workers do.
+        // The first thread of a process may sleep as long as its workers, but for another reason.
         if starts || (is_first(thread) && !waits_for_answers(program, thread)) {
             return None;
         }
@@ -107,7 +109,7 @@ impl<'p> Sleeper<'p> {
     }
 }
 
-/// Whether it is the first thread of its process, by its number.
+/// Whether the thread is the first one of its process, as its number shows.
 fn is_first(thread: &Thread) -> bool {
     let number = |name: &str| name.rsplit_once('/').map(|(_, number)| number.to_owned());
     let of_process = thread.process.as_deref().and_then(number);
@@ -119,7 +121,7 @@ fn waits_for_answers(program: &Program, thread: &Thread) -> bool {
     thread.operations.iter().any(is_answer)
 }
 
-/// Whether one of two threads gives the other what it waits for, and not the other way round.
+/// Whether one of two threads gives the other what that one waits for, and never the other way round.
 fn feeds(program: &Program, one: usize, another: usize) -> bool {
     let wakes = |from: usize, to: usize| {
         let operations =

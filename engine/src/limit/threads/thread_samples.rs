@@ -1,4 +1,4 @@
-//! Per thread, from its samples: the function that it was started with, and the functions on its stack.
+//! Finds by each thread's samples with which function the thread was started, and which functions are on its stack.
 
 use crate::attribution::Owners;
 use crate::program::{FunctionRef, Program};
@@ -6,7 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A function is what threads do if at least this share of their samples has it on the stack.
 const MOSTLY: f64 = 0.6;
-/// The function distinguishes these threads from others if at least this share of all its samples are theirs.
+/// A function distinguishes some threads from others if at least this share of all its samples are from them.
 const OWN: f64 = 0.8;
 /// A thread counts as the twin of another if it has at least this share of the other's samples.
 const TWIN: f64 = 0.1;
@@ -14,17 +14,19 @@ const TWIN: f64 = 0.1;
 /// The function that a thread was started with is unknown with fewer samples than this.
 const TELL: u32 = 8;
 
-/// One thread's samples.
+/// Functions on the stack in the samples of one thread.
 #[derive(Clone, Debug, Default)]
 pub(in crate::limit) struct ThreadSamples {
-    /// The most frequent outermost function of those that a user can change: the thread was probably started with it.
+    /// The outermost function of most samples, among functions that a user can change: the thread was probably started
+    /// with it.
     pub(in crate::limit) entry: Option<FunctionRef>,
     samples: u32,
     /// Samples in which `entry` was the outermost function.
     at_entry: u32,
-    /// By function: samples with it on the stack, and the sum of its depths, 0 for the innermost.
+    /// For each function: number of samples with it on the stack, and the sum of its depths in them; 0 is the
+    /// innermost.
     functions: FxHashMap<FunctionRef, (u32, u32)>,
-    /// By function: samples in which it computed, including standard functions that it called.
+    /// For each function: number of samples in which it computed, including standard functions that it called.
     computing: FxHashMap<FunctionRef, u32>,
 }
 
@@ -43,8 +45,8 @@ impl ThreadSamples {
         functions.map(|(function, _)| *function).chain(self.entry).collect()
     }
 
-    /// Whether both do what one of them was started with: the first thread of a process may call the function with which it
-    /// starts others, as OpenMP's does.
+    /// Whether one thread runs the function that the other was started with. The first thread of a process may call the
+    /// function with which it starts other threads, as with OpenMP.
     fn does_as(&self, other: &ThreadSamples) -> bool {
         let does = |one: &ThreadSamples, entry: Option<FunctionRef>| {
             entry.is_some_and(|entry| one.mostly().contains(&entry))
@@ -107,8 +109,8 @@ pub(in crate::limit) fn has_twin(seen: &[ThreadSamples], thread: usize) -> bool 
     others.any(|(_, other)| own.does_as(other) && f64::from(other.samples) >= TWIN * f64::from(own.samples))
 }
 
-/// The innermost function that these threads are in most of the time, and other threads are not. It names what they do where
-/// the function that computes most computes for other threads, too.
+/// The innermost function that these threads are in most of the time, and other threads are not. It describes the
+/// threads better than the function that computes most, if that one computes for other threads, too.
 pub(in crate::limit) fn apart(seen: &[ThreadSamples], threads: &[usize]) -> Option<FunctionRef> {
     let mut own: FxHashMap<FunctionRef, (u32, u32)> = FxHashMap::default();
     let mut samples = 0u32;
@@ -136,7 +138,7 @@ pub(in crate::limit) fn apart(seen: &[ThreadSamples], threads: &[usize]) -> Opti
 mod tests {
     use super::*;
 
-    /// Goroutines under one mutex are no pipeline of which one stage lacks a second thread.
+    /// Goroutines that wait for one mutex are not a pipeline in which one stage needs a second thread.
     #[test]
     fn a_thread_started_with_the_same_function_that_computes_is_a_twin() {
         let seen = |entry: Option<u32>, samples| ThreadSamples {

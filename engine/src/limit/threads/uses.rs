@@ -1,4 +1,4 @@
-//! What threads and locks do in the predicted run.
+//! What threads and locks do in the predicted run, as rows for tables.
 
 use crate::limit::FunctionShare;
 use crate::program::{ObjectId, Program};
@@ -6,12 +6,12 @@ use crate::schedule::{Interval, SimulatedState, Why};
 use crate::time::Ticks;
 use serde::Serialize;
 
-/// A lock, or several that were first used in one place.
+/// A lock, or several locks that were first used in one place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LockUse {
     /// The lock's name; of several locks the name of the one with the longest waits.
     pub lock: String,
-    /// How many locks.
+    /// Number of locks.
     pub locks: usize,
     /// Share of the time during which a thread holds the lock; of several locks the largest share.
     pub held_share: f64,
@@ -19,9 +19,9 @@ pub struct LockUse {
     pub as_recorded: bool,
     /// Number of waits for the lock.
     pub waits: u64,
-    /// How long threads wait for the lock, summed, nanoseconds.
+    /// Sum of the threads' waits for the lock, nanoseconds.
     pub waited_ns: f64,
-    /// The functions that compute most while the lock is held, with their shares of all computing under it.
+    /// The functions that compute most while the lock is held, with their shares of all computing under the lock.
     pub under: Vec<FunctionShare>,
 }
 
@@ -32,8 +32,8 @@ impl LockUse {
     }
 }
 
-/// One thread, or threads that do the same. Shares are of the predicted time, the mean of the threads; they add up to less than
-/// 1 where a thread does not live as long as the program.
+/// One thread, or several threads that do the same. Shares are of the predicted time and are the mean of the threads.
+/// They add up to less than 1 if a thread does not live as long as the program.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ThreadUse {
     /// Their names.
@@ -78,12 +78,12 @@ impl States {
         }
     }
 
-    /// How long threads spun, summed, ticks.
+    /// Time for which threads spun, summed, ticks.
     pub(in crate::limit) fn spinning(&self) -> u64 {
         self.of.iter().fold(0u64, |sum, of| sum.saturating_add(of[2]))
     }
 
-    /// The mean of these threads, as shares of a length.
+    /// The mean of these threads' states, as shares of `length`.
     pub(in crate::limit) fn mean(&self, program: &Program, threads: &[usize], length: Ticks) -> ThreadUse {
         let whole = length.0.max(1) as f64 * threads.len().max(1) as f64;
         let mut shares = [0.0; 5];

@@ -60,8 +60,8 @@ pub(in crate::limit) fn groups(program: &Program, owners: &Owners, seen: &[Threa
     merged(program, seen, groups)
 }
 
-/// What a thread mostly computes: its top function, and functions that it computes nearly as much. Two threads that do the same
-/// may differ in which of these is on top.
+/// What a thread mostly computes: its top function, and functions with nearly as much computing. Two threads that do
+/// the same may differ in which of these is on top.
 fn main_functions(sums: &Sums) -> Vec<Option<FunctionRef>> {
     let sorted = sums.sorted();
     let Some((_, most)) = sorted.first().copied() else { return vec![None] };
@@ -69,7 +69,7 @@ fn main_functions(sums: &Sums) -> Vec<Option<FunctionRef>> {
     near.map(|(function, _)| Some(function)).take(MAIN_FUNCTIONS).collect()
 }
 
-/// Threads that another thread of their process started.
+/// Threads that were started by another thread of their process.
 fn started_in_process(program: &Program) -> FxHashSet<usize> {
     let process = |thread: usize| program.threads.get(thread).map(|thread| &thread.process);
     let threads = program.threads.iter().enumerate();
@@ -141,7 +141,8 @@ impl Places {
     }
 }
 
-/// The semaphores and conditions that a thread waits for and gives, and the functions that it runs.
+/// What a thread does for others: the semaphores and conditions that it waits for and posts or signals, and the
+/// functions that it runs.
 #[derive(Debug, Default)]
 struct Role {
     takes: FxHashSet<ObjectId>,
@@ -157,7 +158,7 @@ impl Role {
         let entry = seen.and_then(|seen| seen.entry);
         let mostly = seen.map(ThreadSamples::mostly).unwrap_or_default();
         let mut role = Role { entry, mostly, ..Role::default() };
-        // Each Java thread waits in a word of its own, whatever it waits for.
+        // Each Java thread waits in a futex word of its own, whatever it waits for.
         let is_own =
             |object: ObjectId| program.objects.get(object.0 as usize).is_some_and(|name| is_java_wait(name));
         for operation in operations {
@@ -183,9 +184,9 @@ impl Role {
         self.takes.is_empty() && self.gives.is_empty()
     }
 
-    /// Whether both threads do the same: neither feeds the other, or each feeds the other, and they do what one of them was
-    /// started with. If that is unknown, they meet at an object. The first and the last stage of a pipeline may compute the
-    /// same function.
+    /// Whether both threads do the same: neither feeds the other, or each feeds the other, and both run the function
+    /// that one of them was started with. If that function is unknown, both must use a common object. The first and the
+    /// last stage of a pipeline may compute the same function.
     fn is_like(&self, other: &Role) -> bool {
         let meets = |one: &Role, other: &Role| {
             one.takes
@@ -206,7 +207,7 @@ impl Role {
         let feeds = |from: &Role, to: &Role| {
             from.gives.iter().any(|object| to.takes.contains(object) && !to.gives.contains(object))
         };
-        // Threads of a runtime wake each other, each in a word of its own. They were started alike.
+        // Threads of a runtime wake each other, each in a futex word of its own. These threads were started alike.
         match (feeds(self, other), feeds(other, self)) {
             (false, false) => true,
             (true, true) => started_alike,
@@ -230,7 +231,7 @@ mod tests {
     use super::*;
     use crate::program::json;
 
-    /// As `git repack`: its main thread starts two workers, and computes a little of what they do.
+    /// The main thread of `git repack` starts two workers and computes a little of what they compute.
     #[test]
     fn a_thread_that_starts_workers_and_computes_little_is_no_worker() {
         let sizes = |own: u64| {

@@ -1,13 +1,15 @@
-//! On whose behalf threads work, as far as the recording shows it (1989, section 3.3: a thread has its creator's profile
-//! stack). A thread may wait for work: for a condition, a semaphore, a completion, a descriptor, or a futex that passes work
-//! on. From its wake-up until it waits like that again, it works for the thread that woke it, the submitter. So a pool works
-//! for its submitter, and an OpenMP region for its function. Of its creator's profile stack it keeps only functions that the
-//! submitter's stack has, too. A wake-up in the other direction, to the submitter or to the creator, is only an answer.
+//! On whose behalf threads work, as far as the recording shows it (1989, section 3.3: a thread has its creator's
+//! profile stack). A thread may wait for work: for a condition, a semaphore, a completion, a descriptor, or a futex by
+//! which work is passed on. From its wake-up until its next wait for work, the thread works for its waker, the
+//! submitter. So a pool works for its submitter, and an OpenMP region for its function. Of its creator's profile stack,
+//! a thread keeps only functions that are on the submitter's stack, too. A wake-up in the other direction, to the
+//! submitter or to the creator, is only an answer.
 //!
-//! Open functions of the waking thread are those of probes and of the sample at this wake-up. Without such a sample, they are
-//! the common frames of all samples of its wake-ups: other samples do not show the function that wakes. For a creator without
-//! such a sample, they are the common outermost frames of its samples before and after; before its first sample, those of all
-//! samples there. Only the author's functions are taken over, and none that threads have on their own stacks anyway.
+//! Open functions of the waking thread are those of probes and of the sample at this wake-up. Without such a sample,
+//! they are the frames that all samples of the thread's wake-ups have in common: other samples do not show the function
+//! that wakes. For a creator without such a sample, they are the outermost frames that its samples before and after
+//! have in common. Only functions of the program's author are inherited, and none that threads have on their own stacks
+//! anyway.
 
 use crate::attribution::{Keys, NO_KEY};
 use crate::program::{Function, Program};
@@ -16,14 +18,14 @@ use crate::timeline::{Birth, NO_STACK, StackSample, Thread, Timeline, WaitReason
 use probe_abi::SampleReason;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Most samples of a creator that are compared.
+/// Largest number of a creator's samples that are compared.
 const COMPARED: usize = 64;
 /// Fewest samples with common frames that count.
 const FEWEST: usize = 2;
 /// Fewest wake-ups by a futex. With fewer, it may be a lock that only one of the threads happened to wait for, and samples
 /// may agree by chance.
 const OFTEN: usize = 8;
-/// Most frames that are taken over.
+/// Largest number of frames that are inherited.
 const DEEPEST: usize = 64;
 
 /// Parts of names of functions that wake threads to work: the C library's, Rust's, C++'s and OpenMP's.
@@ -91,7 +93,7 @@ impl Stacks<'_> {
         let most = if before.is_some() { 1 } else { COMPARED };
         let seen = before.into_iter().chain(after.iter().filter(is_whole).take(most));
         let stacks: Vec<u32> = seen.map(|seen| seen.stack).collect();
-        // One sample alone does not show what is open at another instant.
+        // One sample alone does not show which functions are open at another time.
         if stacks.len() < FEWEST { Vec::new() } else { self.common(stacks.into_iter()) }
     }
 
@@ -142,7 +144,8 @@ pub(super) fn handed_over(timeline: &Timeline) -> FxHashSet<(u32, u64)> {
     words.into_iter().filter(|(_, used)| is_one_way(used)).map(|(word, _)| word).collect()
 }
 
-/// All rows on sampled stacks of threads other than the first, which have these rows without inheriting them.
+/// All rows on sampled stacks of threads other than the first one: such a thread has these rows without inheriting
+/// them.
 pub(super) fn own_rows(timeline: &Timeline, program: &Program, keys: &Keys) -> FxHashSet<u32> {
     let samples = timeline.threads.iter().skip(1).flat_map(|thread| &thread.samples);
     let stacks: FxHashSet<u32> = samples.map(|seen| seen.stack).filter(|stack| *stack != NO_STACK).collect();
@@ -150,7 +153,7 @@ pub(super) fn own_rows(timeline: &Timeline, program: &Program, keys: &Keys) -> F
     places.map(|(place, _)| keys.of_place(place)).collect()
 }
 
-/// Whether a thread created another one, directly or through threads in between.
+/// Whether `ancestor` created the thread `of`, directly or through other threads.
 pub(super) fn is_ancestor(timeline: &Timeline, ancestor: usize, of: usize) -> bool {
     let mut at = of;
     // A hostile recording may have cycles.
@@ -170,7 +173,7 @@ mod tests {
     use crate::event::FutexFact;
     use crate::timeline::{Wait, Wake, Wakeup};
 
-    /// A timeline with this many wake-ups of one thread by another, at one word.
+    /// A timeline with wake-ups of one thread by another at one futex word: waker, wakee and number of wake-ups.
     fn used(wakes: &[(u32, u32, usize)]) -> Timeline {
         let reason = WaitReason::Futex(FutexFact { word: 0x40, ..FutexFact::default() });
         let wait =

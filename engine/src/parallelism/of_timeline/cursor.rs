@@ -1,4 +1,4 @@
-//! Walks one thread of a timeline as changes in order of time, merging lists that are each sorted.
+//! Walks through one thread of a timeline as a sequence of changes in order of time, by merging sorted lists.
 
 use crate::event::FunctionId;
 use crate::program::Turn;
@@ -24,7 +24,7 @@ pub(super) enum Change {
     Gets(u32),
     /// The thread has released this object.
     Gives(u32),
-    /// Whether the thread spins from now on while it runs.
+    /// Whether the thread spins whenever it runs, from now on.
     Spins(bool),
     /// The work of a probe begins (true) or ends.
     Probe(bool),
@@ -36,7 +36,7 @@ pub(super) enum Change {
     Ends,
 }
 
-/// A place in one thread; see the module.
+/// A position in one thread's sequence of changes; see the module.
 pub(super) struct Cursor<'a> {
     thread: &'a Thread,
     interval: usize,
@@ -45,7 +45,7 @@ pub(super) struct Cursor<'a> {
     seen: usize,
     turns: &'a [Turn],
     turn: usize,
-    /// Open turns by the time of their next change, each with whether the thread has got the object.
+    /// Open turns by the time of their next change, and whether the thread has got the object.
     open: BTreeMap<(u64, usize), (Turn, bool)>,
     spins: &'a [(u64, u64)],
     spin: (usize, bool),
@@ -53,9 +53,10 @@ pub(super) struct Cursor<'a> {
     hit: (usize, bool),
     /// End of the last probe's work: the next one's begins no earlier.
     probed_until: u64,
-    /// By list: the time of its next change. At the same instant, the list with the smaller number comes first.
+    /// For each list: the time of its next change. If two lists change at the same time, the list with the smaller
+    /// number comes first.
     times: [u64; LISTS],
-    /// The earliest of `times`, and the number of its list.
+    /// The earliest time in `times`, and the number of its list.
     next: (u64, usize),
     ended: bool,
 }

@@ -29,20 +29,20 @@ struct RunState {
     state: Option<State>,
     /// Objects that the thread has arrived at and must wait for, the innermost last.
     waits: Vec<u32>,
-    /// The object that it sleeps for outside of recorded operations.
+    /// The object for which the thread sleeps outside of recorded operations.
     sleeps_for: Option<u32>,
     spins: bool,
     in_probe: bool,
-    /// The function in which it was sampled going to sleep.
+    /// The function in which a sample shows the thread going to sleep.
     asleep: Option<u32>,
-    /// Rows on whose behalf it works: `inherited` are its creator's functions, `works_for` its waker's until it waits for
-    /// work again, `behalf` is the innermost one of these.
+    /// Rows on whose behalf the thread works. `inherited` are its creator's functions; `works_for` are its waker's
+    /// until the thread waits for work again; `behalf` is the innermost one of these rows.
     inherited: Vec<u32>,
     works_for: Vec<u32>,
     behalf: Option<u32>,
-    /// Index of the thread that woke it to work.
+    /// Index of the thread that woke this one to work.
     submitter: Option<usize>,
-    /// A row on whose behalf it works is known.
+    /// Whether a row on whose behalf the thread works is known.
     has_creator: bool,
     /// Its last part of functions' time.
     part: Option<(Key, u32)>,
@@ -51,11 +51,11 @@ struct RunState {
 /// The accounts of a measured run, divided by samples.
 pub(super) struct Accounted {
     pub(super) balance: Balance,
-    /// By row: errors of its times.
+    /// For each row: errors of its times.
     pub(super) errors: Vec<RowErrors>,
     /// Number of samples that count.
     pub(super) samples: u64,
-    /// Number of threads of which it is unknown on whose behalf they work.
+    /// Number of threads for which it is unknown on whose behalf they work.
     pub(super) orphans: u32,
 }
 
@@ -74,7 +74,7 @@ struct Feed<'a> {
     own: FxHashSet<u32>,
     /// Futex words, by process, that pass work on.
     handed_over: FxHashSet<(u32, u64)>,
-    /// By thread: the rows common to all its wake-ups, computed at first use.
+    /// For each thread: the rows that all samples of its wake-ups have in common, computed at first use.
     always_waking: FxHashMap<usize, Vec<u32>>,
     /// The row of recording's own time.
     recording: u32,
@@ -126,7 +126,7 @@ impl Feed<'_> {
         };
         let mut cursors: Vec<Option<Cursor<'_>>> =
             self.timeline.threads.iter().enumerate().map(cursor).collect();
-        // Time and thread as one number, compared without an unpredictable branch.
+        // Time and thread in one number, which is compared without an unpredictable branch.
         let place = |time: u64, index: usize| Reverse(u128::from(time) << 64 | index as u128);
         let next = |(index, cursor): (usize, &Option<Cursor<'_>>)| {
             Some(place(cursor.as_ref().and_then(Cursor::next_time)?, index))
@@ -275,7 +275,8 @@ impl Feed<'_> {
         seen.unwrap_or_else(always)
     }
 
-    /// The thread works on behalf of these rows from now on. Returns those that are not its own anyway.
+    /// The thread works on behalf of these rows from now on. Returns the rows that were not already on the thread's own
+    /// stack.
     fn adopt(&mut self, index: usize, rows: Vec<u32>) -> Vec<u32> {
         let thread = self.thread(index);
         let is_new = |row: &u32| !self.own.contains(row) && !self.account.is_open(thread, *row);
@@ -286,7 +287,7 @@ impl Feed<'_> {
         others
     }
 
-    /// A thread wakes another one: if that waited for work, it works for its waker from now on.
+    /// A thread wakes another one. If the woken thread waited for work, it works for its waker from now on.
     fn wakes(&mut self, index: usize, wakeup: u32) {
         let timeline = self.timeline;
         let Some(wakeup) = timeline.wakeups.get(wakeup as usize).filter(|wakeup| wakeup.ended.is_some())
@@ -359,7 +360,7 @@ impl Feed<'_> {
         }
     }
 
-    /// A thread that waits for other work no longer works for functions from which its creator has returned.
+    /// A thread that waits for other work stops working on behalf of functions from which its creator has returned.
     fn leave_returned(&mut self, index: usize, thread: u32) {
         let Some(Birth::By(creator)) = self.timeline.threads.get(index).map(|thread| thread.birth) else {
             return;
@@ -380,7 +381,7 @@ impl Feed<'_> {
         }
     }
 
-    /// Number of threads, except the first, of which it is unknown on whose behalf they work.
+    /// Number of threads, except the first one, for which it is unknown on whose behalf they work.
     fn orphans(&self) -> u32 {
         let lived = self.now.iter().zip(&self.measured.threads).filter(|(_, number)| number.is_some());
         let orphans = lived.skip(1).filter(|(now, _)| !now.has_creator).count();
@@ -460,7 +461,7 @@ impl Feed<'_> {
     }
 }
 
-/// Whether the innermost of these objects is a lock.
+/// Whether the innermost of the objects in `waits` is a lock.
 fn is_for_lock(timeline: &Timeline, waits: &[u32]) -> bool {
     let lock = waits.last().and_then(|object| timeline.locks.get(*object as usize));
     lock.is_some_and(|lock| {

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 /// Fewest samples that divide time.
 const FEWEST: u32 = 2;
 
-/// What distinguishes a part of functions' time.
+/// The properties by which functions' time is divided into parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Key {
     pub(super) thread: u32,
@@ -22,9 +22,9 @@ pub(super) struct Key {
     pub(super) top: u32,
     /// The innermost object, or `NONE`.
     pub(super) object: u32,
-    /// The view of the sample as the thread went to sleep, while it sleeps; else `NONE`.
+    /// While the thread sleeps: the view of the sample taken when it went to sleep. Else `NONE`.
     pub(super) asleep: u32,
-    /// The innermost row of another thread on whose behalf it works, or `NONE`.
+    /// The innermost row of another thread on whose behalf this thread works, or `NONE`.
     pub(super) behalf: u32,
 }
 
@@ -35,10 +35,10 @@ pub(super) struct Parts {
     keys: Vec<Key>,
     views: Vec<View>,
     view_numbers: FxHashMap<View, u32>,
-    /// By part and place of the number of busy processors: how many samples had each view.
+    /// For each part and place of the number of busy processors: how many samples had each view.
     seen: BTreeMap<(u32, u32), BTreeMap<u32, u32>>,
     pub(super) samples: u64,
-    /// Functions that compilers made of parallel regions, with the functions that contain these.
+    /// For functions that compilers made of parallel regions: the functions that contain the regions.
     regions: FxHashMap<u32, u32>,
 }
 
@@ -82,7 +82,8 @@ impl Parts {
         let own = rows.first().copied().filter(|row| *row != NO_KEY)?;
         let mut within: Vec<u32> = Vec::new();
         for row in rows.iter().copied().filter(|row| *row != NO_KEY) {
-            // An OpenMP region counts for its function, which is on no stack of the team's other threads.
+            // An OpenMP region counts for the function that contains it. That function is on no stack of the team's
+            // other threads.
             let region_of = self.regions.get(&row).copied().filter(|function| !rows.contains(function));
             for row in [Some(row), region_of].into_iter().flatten() {
                 if !is_open(row) && !within.contains(&row) {
@@ -126,7 +127,7 @@ impl Parts {
             let counts = counts.filter(|counts| counts.values().sum::<u32>() >= FEWEST)?;
             Some(self.shares(keys, top, behalf, counts))
         };
-        // For parts with too few samples of their own.
+        // Shares of several parts together, for parts with too few samples of their own.
         let pooled_levels: BTreeMap<(u32, u32), Option<Shares>> = by_level
             .iter()
             .map(|(&(top, level), counts)| {

@@ -12,7 +12,7 @@ use std::vec;
 /// One event of a thread.
 pub(super) enum Event<'a> {
     Mark(MarkKind),
-    /// These functions were open from the start.
+    /// These functions were open since the thread's start or since the recording's.
     Base(&'a BaseStack),
     /// A recorded operation begins.
     Begin(Begin),
@@ -25,7 +25,7 @@ pub(super) struct Between<'a> {
     bases: Peekable<slice::Iter<'a, BaseStack>>,
     begins: Peekable<vec::IntoIter<Begin>>,
     steps: Peekable<Zip<RangeFrom<u32>, slice::Iter<'a, Step>>>,
-    /// Index after the step of its last recorded operation.
+    /// Index after the step of the thread's last recorded operation.
     operated: usize,
 }
 
@@ -41,7 +41,7 @@ impl<'a> Between<'a> {
         }
     }
 
-    /// The next event of the interval from `start` to `end`, and its time, which may be outside of the interval.
+    /// The next event of the interval from `start` to `end`, with its time. That time may lie outside of the interval.
     ///
     /// The interval's steps are those below the index `next`.
     pub(super) fn within(
@@ -56,7 +56,7 @@ impl<'a> Between<'a> {
         if let Some(mark) = self.marks.next_if(|mark| mark.time <= latest.0) {
             return Some((Timestamp(mark.time), Event::Mark(mark.kind)));
         }
-        // Functions that were always open are called when their base stack begins, not at the first step.
+        // Functions that were always open are called when their base stack begins, not at the thread's first step.
         let is_open = |base: &&BaseStack| {
             base.first_step <= number && (base.time <= start || base.time < end || number < next)
         };
@@ -71,13 +71,13 @@ impl<'a> Between<'a> {
             return Some((Timestamp(begin.time), Event::Begin(begin)));
         }
         let is_hole = |step: &Step| matches!(step.kind, StepKind::Hole(_));
-        // A hole counts from the time when operations begin to be missing, even if it is noticed later.
+        // A hole counts from the time at which operations begin to be missing, even if it is noticed later.
         let has_come = |(number, step): &(u32, &Step)| *number < next || is_hole(step) && step.time < end;
         let (_, step) = self.steps.next_if(has_come)?;
         Some((step.time, Event::Step(step)))
     }
 
-    /// The next event after all intervals, for a thread that was recorded at one instant only.
+    /// The next event after all intervals, for a thread that was recorded at a single instant only.
     pub(super) fn after_all(&mut self) -> Option<Event<'a>> {
         let number = self.steps.peek()?.0;
         if let Some(base) = self.bases.next_if(|base| base.first_step <= number) {
@@ -89,7 +89,7 @@ impl<'a> Between<'a> {
         self.steps.next().map(|(_, step)| Event::Step(step))
     }
 
-    /// Whether all of its recorded operations have been passed.
+    /// Whether the walk has passed all recorded operations of the thread.
     pub(super) fn has_operated(&mut self) -> bool {
         self.steps.peek().is_none_or(|(number, _)| *number as usize >= self.operated)
     }

@@ -5,7 +5,8 @@ use crate::program::spinning::spins::{Mark, MarkKind};
 use crate::program::{EdgeId, ObjectId, Operation};
 
 impl Translator<'_> {
-    /// Marks where the thread begins or ends spinning, or ends the spinning or polling of another one, in order of time.
+    /// Marks of where the thread begins or ends spinning, or ends the spinning or polling of another thread, in order
+    /// of time.
     pub(super) fn marks(&self, index: usize) -> Vec<Mark> {
         let mut marks = self.spins.marks.get(index).cloned().unwrap_or_default();
         let polled = |&(time, number): &(u64, u32)| Mark {

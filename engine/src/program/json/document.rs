@@ -1,4 +1,4 @@
-//! Reads the whole document and its threads without a tree of values: a program may have many million operations.
+//! Reads the document and its threads without a tree of values: a program may have many million operations.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ use crate::program::{
 };
 use crate::time::Ticks;
 
-/// What has been read so far.
+/// The part of the document that has been read so far.
 #[derive(Debug, Default)]
 pub(super) struct Document {
     pub(super) format: bool,
@@ -39,7 +39,7 @@ pub(super) struct Document {
     pub(super) thread_uses: Vec<(u32, u32)>,
     /// Background threads: number, name of the thread that it ends with, and the range of repeated operations.
     pub(super) backgrounds: Vec<(u32, String, [u32; 2])>,
-    /// The error, if it is not a violation of JSON.
+    /// The error in the content, if the text is valid JSON.
     pub(super) error: Option<ProgramError>,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct LockEntry {
     reading: SideEntry,
 }
 
-/// Facts about a lock or one of its sides; lengths in whole nanoseconds.
+/// Facts about a lock or one of its sides (reading, writing); lengths in integer nanoseconds.
 #[derive(Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default)]
 struct SideEntry {
@@ -273,7 +273,7 @@ impl<'de> Visitor<'de> for ThreadSeed<'_> {
     }
 }
 
-/// `ran_on` entries have operation, nanoseconds in it, and CPU. Sorts them, whatever their order in the text.
+/// Makes moves of `ran_on` entries (operation, nanoseconds in it, CPU), sorted, whatever their order in the text.
 fn moves(ran_on: Vec<(u32, u64, Option<u16>)>) -> Vec<Move> {
     let moves = ran_on.into_iter().map(|(operation, after_ns, cpu)| Move {
         operation,

@@ -1,4 +1,4 @@
-//! Numbers for names, in order of their first use.
+//! Assigns numbers to names, in order of their first use.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// The name's number, a new one if needed; `None` if all numbers are used.
+    /// The name's number, assigned now if the name is new; `None` if all numbers are used.
     pub(super) fn number(&mut self, name: &str) -> Option<u32> {
         if let Some(number) = self.numbers.get(name) {
             return Some(*number);

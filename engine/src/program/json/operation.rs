@@ -15,11 +15,11 @@ pub(super) struct AllNames {
     pub(super) functions: Names,
     pub(super) objects: Names,
     pub(super) edges: Names,
-    /// Threads that are created or joined, in order of their first mention.
+    /// Threads that operations create or join, in order of their first mention.
     pub(super) threads: Names,
 }
 
-/// The kind of an operation, its first value.
+/// The kind of an operation, which is the first value of its array.
 #[derive(Clone, Copy, Debug, strum::EnumString)]
 #[strum(serialize_all = "snake_case")]
 enum Kind {

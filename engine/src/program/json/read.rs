@@ -1,4 +1,4 @@
-//! Reads text to a program, or one line that tells what is wrong and where.
+//! Reads a program from text, or reports in one line what is wrong and where.
 
 use std::collections::HashMap;
 use std::fmt::Display;

@@ -27,7 +27,7 @@ struct PlaceEntry {
 }
 
 impl SamplesEntry {
-    /// From a program that has passed its check.
+    /// Makes the entry for a program that has passed its check.
     pub(super) fn of(program: &Program) -> SamplesEntry {
         let samples = &program.samples;
         let name = |place: &Place| program.functions.get(place.function.0 as usize).map(|f| f.name.clone());

@@ -68,7 +68,7 @@ impl Visitor<'_> for Length {
         if !ns.is_finite() || whole > (Ticks::MAX_TOTAL / Ticks::PER_NS) as f64 {
             return Err(too_long(shown(ns)));
         }
-        // Both parts are in range now; the subtraction is without rounding.
+        // Both parts are in range now, and the subtraction does not round.
         let part = ((ns - whole) * Ticks::PER_NS as f64).round() as u64;
         let ticks = (whole as u64).saturating_mul(Ticks::PER_NS).saturating_add(part);
         if ticks > Ticks::MAX_TOTAL { Err(too_long(shown(ns))) } else { Ok(Ticks(ticks)) }

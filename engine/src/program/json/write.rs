@@ -1,4 +1,4 @@
-//! Writes one operation per line, without building the text in memory.
+//! Writes a program as JSON with one operation per line, without building the text in memory.
 
 use std::collections::HashSet;
 use std::io::{self, BufWriter, Write};
@@ -85,7 +85,7 @@ pub fn write(program: &Program, to: impl Write) -> io::Result<()> {
     out.flush()
 }
 
-/// Writes facts about functions besides their names; nothing if there are none.
+/// Writes facts about functions besides their names; writes nothing if there are none.
 fn functions(program: &Program, out: &mut impl Write) -> io::Result<()> {
     let is_known = |function: &&Function| {
         let named = Function { name: function.name.clone(), ..Function::default() };
@@ -101,7 +101,7 @@ fn locks(program: &Program, out: &mut impl Write) -> io::Result<()> {
     list("locks", entries, out)
 }
 
-/// Writes a list with one entry per line; nothing if it is empty.
+/// Writes a list with one entry per line; writes nothing if the list is empty.
 fn list(title: &str, entries: impl Iterator<Item = impl Serialize>, out: &mut impl Write) -> io::Result<()> {
     let mut entries = entries.peekable();
     if entries.peek().is_none() {

@@ -1,15 +1,16 @@
-//! Which lock operations had to wait, and for how long.
+//! Finds which lock operations had to wait, and for how long.
 
 use super::nesting::Nesting;
 use crate::timeline::{LockOperation, State, Timeline};
 use probe_abi::{OperationFlags, SyncOperation as S};
 
-/// By index of the operation.
+/// Waits of lock operations; each list has an entry for each operation.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Contention {
-    /// The object was not free when the operation began, or the thread slept or spun in it.
+    /// Whether the object was not free when the operation began, or the thread slept or spun in it.
     pub(super) contended: Vec<bool>,
-    /// Nanoseconds from begin to end, for a contended spin lock less those of a free one.
+    /// Nanoseconds from the operation's beginning to its end. For a contended spin lock, the time of an acquisition of
+    /// a free lock is subtracted.
     pub(super) waited: Vec<u64>,
 }
 

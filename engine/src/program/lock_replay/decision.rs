@@ -10,10 +10,11 @@ use crate::timeline::{External, LockOperation, NO_OBJECT, Timeline, Wake};
 use probe_abi::SyncFamily;
 use rustc_hash::FxHashMap;
 
-/// Percentage of waits for a lock that is put back that others may end outside of its operations, whose times are estimates.
+/// Largest percentage of unexplained waits for a lock that is put back (its sections are estimated): other threads may
+/// end such waits outside of the estimated sections.
 const UNEXPLAINED_PERCENT: usize = 5;
 
-/// By object: the reason why it is replayed; `None`: it is simulated.
+/// For each object: the reason why it is replayed; `None`: it is simulated.
 #[derive(Clone, Debug)]
 pub(super) struct ReplayDecisions(Vec<Option<ReplayReason>>);
 
@@ -39,7 +40,7 @@ impl ReplayDecisions {
         (0u32..).zip(&self.0).filter_map(|(object, decision)| Some((object, (*decision)?)))
     }
 
-    /// Whether operations of its family in its process were lost.
+    /// Whether operations of the object's family were lost in its process.
     pub(super) fn is_lost(&self, object: u32) -> bool {
         matches!(self.0.get(object as usize), Some(Some(ReplayReason::Lost)))
     }
@@ -55,7 +56,7 @@ impl ReplayDecisions {
         }
     }
 
-    /// Checks that no two threads hold a lock together, and that a thread which releases a lock held it.
+    /// Checks that no two threads hold a lock at once, and that a thread that releases a lock held it.
     pub(super) fn check_locks(&mut self, timeline: &Timeline, sections: &Sections) {
         let mut by_object: Vec<Vec<&Section>> = vec![Vec::new(); timeline.locks.len()];
         for section in &sections.all {
@@ -69,7 +70,7 @@ impl ReplayDecisions {
                 continue;
             }
             list.sort_by_key(|section| (section.from, section.to));
-            // End of the last section so far, and of the last one that was not for reading.
+            // End of the last section so far, and of the last section that was not for reading.
             let (mut all, mut alone) = (0, 0);
             for section in list.iter() {
                 if section.from < if section.reads { alone } else { all } {
@@ -95,9 +96,9 @@ impl ReplayDecisions {
         }
     }
 
-    /// Checks that a thread which ends a wait for an object does so in an operation on it.
+    /// Checks that a thread that ends a wait for an object does so in an operation on this object.
     pub(super) fn check_wakers(&mut self, timeline: &Timeline, nesting: &Nesting, threads: &Threads) {
-        // By lock that is put back: its waits, and those of them that are not explained.
+        // For each lock that is put back (estimated): number of its waits, and number of those that are not explained.
         let mut estimated: FxHashMap<u32, (usize, usize)> = FxHashMap::default();
         for (index, thread) in timeline.threads.iter().enumerate() {
             let waits = nesting.wait_in.get(index).map_or(&[][..], Vec::as_slice);

@@ -36,12 +36,12 @@ impl ForcedReplay {
         self.objects.len() > before
     }
 
-    /// Cuts stuck wake-ups that ended waits for locks of the kernel, such as that of a process's memory; returns whether one
-    /// is new.
+    /// Cuts stuck wake-ups that ended waits for locks of the kernel, such as the lock of a process's memory: these
+    /// waits keep their recorded length. Returns whether a wake-up was newly cut.
     ///
-    /// In a simulation, the thread that released such a lock may come later than another thread that would have. `edges` are
-    /// those of all wake-ups. Waits by users of a resource that is put back are cut, too: the times of their permits are
-    /// estimates.
+    /// In a simulation, the thread that released such a lock may come later than another thread that would have.
+    /// `edges` are the edges of all wake-ups. Waits by users of a resource that is put back (estimated) are cut, too:
+    /// the times of their permits are estimates.
     pub(in crate::program) fn cut(
         &mut self,
         timeline: &Timeline,
@@ -79,8 +79,8 @@ impl ForcedReplay {
         self.cut.contains(&wakeup)
     }
 
-    /// Replays the condition variables among these objects; returns whether one is new. Their counts are assumptions, which a
-    /// deadlock refutes.
+    /// Replays the condition variables among these objects, since their counts are assumptions, which a deadlock
+    /// refutes. Returns whether one was not replayed before.
     pub(in crate::program) fn keep_as_recorded(&mut self, timeline: &Timeline, others: &[ObjectId]) -> bool {
         let before = self.kept_as_recorded.len();
         let is_condition = |object: &u32| {
@@ -109,7 +109,7 @@ pub struct DeadEnd {
     pub(crate) objects: Vec<ObjectId>,
     /// Edges of wake-ups that threads wait for forever.
     pub(crate) edges: Vec<EdgeId>,
-    /// Each stuck thread, and what it waits for.
+    /// The stuck threads, and what each waits for.
     pub(crate) threads: finding::Stuck,
 }
 

@@ -1,5 +1,5 @@
-//! Joins of threads under a lock that the joined thread had used (**ours**): pools whose owner joins its threads with the
-//! lock of their list held.
+//! Joins of threads under a lock that the joined thread had used (a method of longpole's own): pools whose owner joins
+//! its threads with the lock of their list held.
 //!
 //! The joining thread knows that the other one has released the lock for the last time; otherwise the program would deadlock.
 //! How it knows (by a flag, a list, a condition) is not recorded, but the order is clear: the joined thread's last section
@@ -16,14 +16,14 @@ use rustc_hash::FxHashMap;
 /// Edges from last sections to joins.
 #[derive(Clone, Debug, Default)]
 pub(super) struct JoinOrder {
-    /// By the operation that ends the last section.
+    /// For the operation that ends the last section: its edge.
     released: FxHashMap<u32, EdgeId>,
-    /// By join: sections of the joining thread around it, each with the edge to wait for.
+    /// For each join: sections of the joining thread around the join, each with the edge to wait for.
     awaited: FxHashMap<u32, Vec<(u32, EdgeId)>>,
 }
 
 impl JoinOrder {
-    /// The edges of these operations, numbered from `first` on.
+    /// Finds the edges for these operations, numbered from `first` on.
     pub(super) fn of(known: &Known<'_>, first: usize) -> JoinOrder {
         let mut joins: FxHashMap<u32, Vec<(u64, u32, u32)>> = FxHashMap::default();
         for (number, child) in known.joined.all() {

@@ -34,7 +34,7 @@ pub(super) struct Known<'a> {
     pub(super) join_order: JoinOrder,
     /// Index in the timeline → index in the program.
     pub(super) numbers: &'a FxHashMap<u32, ThreadId>,
-    /// Operations of threads that were alone in their process were left out.
+    /// Whether operations of threads that were alone in their process are missing.
     pub(super) left_out: bool,
 }
 
@@ -144,7 +144,7 @@ impl Known<'_> {
         if let Some(taken) = section(&self.sections.taken) {
             self.conditions.before_take(number, &mut lowered.end);
             lowered.end.push(self.take(taken));
-            // The release may be the first operation that was left out; no other thread can have waited for it.
+            // The release may be the first operation that was not recorded; no other thread can have waited for it.
             let section = self.sections.taken.get(index).copied().unwrap_or(NONE);
             if self.left_out && self.is_open(taken.thread, section) {
                 lowered.end.push(self.give(taken, 0));
@@ -165,7 +165,7 @@ impl Known<'_> {
 
     fn join(&self, number: u32, tries: bool, lowered: &mut Lowered) {
         let Some(child) = self.joins(number) else { return };
-        // As with semaphores: a try-join with a lock held must not wait.
+        // A try-join with a lock held must not wait, like a try-operation on a semaphore.
         if !tries || !self.holds_any(number) {
             for (section, edge) in self.join_order.awaited_by(number) {
                 let Some(section) = self.sections.all.get(*section as usize) else { continue };
@@ -181,7 +181,8 @@ impl Known<'_> {
         self.numbers.get(&self.joined.joined(number)?).copied()
     }
 
-    /// The first thread to arrive runs the code, if it only computes; otherwise the thread that ran it in the recording.
+    /// If the code of a `once` only computes, the first thread to arrive runs it; otherwise the thread that ran it in
+    /// the recording does.
     fn once(&self, number: u32, used: &LockOperation, passed: &mut FxHashSet<u32>, lowered: &mut Lowered) {
         let Some(&runner) = self.object_init.onces.get(&used.object) else { return };
         if !passed.insert(used.object) {
@@ -210,7 +211,7 @@ impl Known<'_> {
         }
     }
 
-    /// Computing of an initialization, if it does nothing else.
+    /// The computing of a `once` initialization, if it does nothing else.
     pub(super) fn plain_once(&self, runner: u32) -> Option<Ticks> {
         let used = self.timeline.lock_operations.get(runner as usize)?;
         let is_plain = used.flags & OperationFlags::RAN != 0 && self.nesting.is_plain(runner);
@@ -231,7 +232,7 @@ impl Known<'_> {
         self.sections.holding.contains(&number)
     }
 
-    /// Whether the operation begins before the section that it ends: only in malformed recordings.
+    /// Whether the operation begins before the section that it ends began; that happens only in malformed recordings.
     fn is_late(&self, number: u32, given: &Section) -> bool {
         !self.nesting.is_after(number, given.taken_by)
     }
@@ -264,12 +265,13 @@ impl Known<'_> {
         }
     }
 
-    /// Whether the thread still holds the lock of this section at its end.
+    /// Whether the thread still holds the lock of this section when the thread ends.
     fn is_open(&self, thread: u32, section: u32) -> bool {
         self.sections.open.get(thread as usize).is_some_and(|open| open.contains(&section))
     }
 
-    /// Releases of locks that the thread still holds at its end: in the simulation other threads may take them later.
+    /// Releases of locks that the thread still holds at its end. In the simulation other threads may take these locks
+    /// later.
     pub(super) fn at_end(&self, thread: usize) -> Vec<Operation> {
         let open = self.sections.open.get(thread).filter(|_| !self.left_out).map_or(&[][..], Vec::as_slice);
         let sections = open.iter().filter_map(|&section| self.sections.all.get(section as usize));
@@ -277,7 +279,7 @@ impl Known<'_> {
     }
 }
 
-/// An edge besides those of wake-ups.
+/// The edge with this number, counted after the edges of wake-ups.
 pub(super) fn edge(number: usize) -> EdgeId {
     EdgeId(u32::try_from(number).unwrap_or(u32::MAX))
 }

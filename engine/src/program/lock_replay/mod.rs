@@ -59,23 +59,23 @@ pub(super) fn sections(timeline: &Timeline, nesting: &Nesting) -> Sections {
 /// The lowered operations of a timeline.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Plan {
-    /// The operations of all recorded operations, one recorded operation after the other.
+    /// The operations that replace recorded operations, in the order of the recorded operations.
     operations: Vec<Operation>,
     /// Ranges in `operations`, by recorded operation.
     ranges: Vec<OperationRange>,
-    /// By hole: range of the releases there.
+    /// For each hole: range of the releases that are written there.
     holes: FxHashMap<u32, Range<u32>>,
-    /// By thread of the timeline: begins of recorded operations.
+    /// For each thread of the timeline: where its recorded operations begin.
     begins: Vec<Vec<Begin>>,
-    /// By thread and wait: whether the simulation decides the wait.
+    /// For each thread and wait: whether the simulation decides the wait.
     decided: Vec<Vec<bool>>,
-    /// By wake-up: its edge if it is replayed.
+    /// For each wake-up: its edge if the wake-up is replayed.
     pub(super) edges: Vec<Option<EdgeId>>,
-    /// Names of the edges that follow those of wake-ups.
+    /// Names of the edges that are numbered after those of wake-ups.
     pub(super) extra_edges: Vec<String>,
     /// Operations before all others, which set initial counts.
     pub(super) first: Vec<Operation>,
-    /// By thread of the timeline: releases at its end.
+    /// For each thread of the timeline: releases at its end.
     last: Vec<Vec<Operation>>,
     /// Names of recorded objects.
     pub(super) names: Vec<String>,
@@ -224,8 +224,8 @@ impl Plan {
         self.simulates = self.operations.iter().any(|operation| !marks(operation));
     }
 
-    /// Ranges of [`Plan::operation`] indices at the recorded operation's begin and at its end, and whether the computing in
-    /// between counts for no function.
+    /// Ranges of indices for [`Plan::operation`] at the recorded operation's beginning and at its end. The flag says
+    /// whether the computing in between counts for no function.
     pub(super) fn lowered(&self, number: u32) -> (Range<u32>, Range<u32>, bool) {
         let range = self.ranges.get(number as usize).copied().unwrap_or_default();
         let middle = range.first.saturating_add(range.begin);
@@ -237,7 +237,7 @@ impl Plan {
         self.holes.get(&number).cloned().unwrap_or_default()
     }
 
-    /// A lowered operation by its index; see [`Plan::lowered`].
+    /// An operation of the program by its index; see [`Plan::lowered`].
     pub(super) fn operation(&self, index: u32) -> Option<Operation> {
         self.operations.get(index as usize).copied()
     }
@@ -265,7 +265,7 @@ fn facts(known: &Known<'_>) -> Vec<LockFact> {
         .zip(&known.timeline.locks)
         .map(|(object, _)| LockFact { object: ObjectId(object), ..LockFact::default() })
         .collect();
-    // If releases were left out, it is unknown how long locks that seem to be open were held.
+    // If releases were not recorded, it is unknown how long locks that seem to be open were held.
     let open: FxHashSet<u32> =
         known.sections.still_open().filter(|_| !known.left_out).map(Section::taken_by).collect();
     for section in known.sections.all.iter().filter(|section| !known.decisions.is_lost(section.object)) {
@@ -294,7 +294,7 @@ fn facts(known: &Known<'_>) -> Vec<LockFact> {
     facts
 }
 
-/// Most objects that a finding names; others are counted.
+/// Largest number of objects that a finding names; further ones are counted.
 const NAMED: usize = 5;
 
 /// Names of the recorded objects. A user lock's name replaces that of its condition variable.

@@ -1,5 +1,5 @@
-//! Which waits, wake-ups and operations lie inside which synchronization operation. Operations inside others are those of a
-//! signal handler, or of code that `pthread_once` runs.
+//! Finds which waits, wake-ups and operations lie inside which synchronization operation. Operations inside others are
+//! those of a signal handler, or of code that `pthread_once` runs.
 
 use crate::timeline::{LockOperation, NO_OBJECT, State, Step, StepKind, Thread, Timeline, Wait, WaitReason};
 use probe_abi::Call;
@@ -13,35 +13,36 @@ pub(in crate::program) const NONE: u32 = u32::MAX;
 /// Levels of operations inside operations that are followed: a malformed recording may nest without end.
 const DEEPEST: usize = 64;
 
-/// The begin of an operation among its thread's steps.
+/// Where an operation begins among its thread's steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::program) struct Begin {
     /// Index in `Timeline::lock_operations`.
     pub(in crate::program) used: u32,
-    /// When it began; never before the thread or inside of an earlier operation.
+    /// Time at which the operation began; never before the thread's start or inside of an earlier operation.
     pub(in crate::program) time: u64,
-    /// Index of the first step inside it, or of the step that ends it.
+    /// Index of the first step inside the operation, or of the step that ends it.
     pub(in crate::program) first_step: u32,
 }
 
-/// What lies inside which operation. Lists by operation have the indices of `Timeline::lock_operations`.
+/// Which waits, wake-ups and operations lie inside which operation. Lists by operation have the indices of
+/// `Timeline::lock_operations`.
 #[derive(Clone, Debug, Default)]
 pub(in crate::program) struct Nesting {
     /// The operation around each operation, or [`NONE`].
     pub(super) parent: Vec<u32>,
     /// Whether the thread slept for a futex directly inside.
     pub(super) slept: Vec<bool>,
-    /// Whether it ended another thread's wait.
+    /// Whether the operation ended another thread's wait.
     pub(super) woke: Vec<bool>,
     /// Whether nothing but wake-ups of others happened inside.
     plain: Vec<bool>,
-    /// Indices of the first step inside the operation, and of the step that ends it.
+    /// Index of the first step inside the operation, and of the step that ends the operation.
     steps: Vec<(u32, u32)>,
-    /// By wake-up: the innermost operation around it, or [`NONE`].
+    /// For each wake-up: the innermost operation around it, or [`NONE`].
     pub(super) wake_in: Vec<u32>,
-    /// By thread and wait: the innermost operation around it, or [`NONE`].
+    /// For each thread and wait: the innermost operation around the wait, or [`NONE`].
     pub(super) wait_in: Vec<Vec<u32>>,
-    /// By thread: begins of operations in order, an outer one before those inside.
+    /// For each thread: where its operations begin, in order; an outer operation precedes those inside it.
     pub(super) begins: Vec<Vec<Begin>>,
 }
 
@@ -78,7 +79,7 @@ impl Nesting {
             nesting.place_steps(timeline, thread, &own, &mut behind);
             nesting.place_waits(timeline, thread, &own);
             let mut begins: Vec<Begin> = own.iter().map(|own| own.begin).collect();
-            // Of two operations with the same begin, the outer one ends later and so is later in the list.
+            // Of two operations that begin together, the outer one ends later and so is later in the list.
             begins.reverse();
             begins.sort_by_key(|begin| (begin.first_step, begin.time));
             nesting.begins.push(begins);
@@ -141,19 +142,19 @@ impl Nesting {
         }
     }
 
-    /// The operation itself and those around it, from the inside out.
+    /// The operation `used` and all operations around it, from the inside out.
     pub(super) fn around(&self, used: u32) -> impl Iterator<Item = u32> + '_ {
         let next =
             move |used: &u32| self.parent.get(*used as usize).copied().filter(|parent| *parent != NONE);
         std::iter::successors(Some(used).filter(|used| *used != NONE), next).take(DEEPEST)
     }
 
-    /// The thread's operations in order of their ends; fills in `parent`.
+    /// Returns the thread's operations in order of their ends, and fills in `parent`.
     fn nest(&mut self, timeline: &Timeline, thread: &Thread) -> Vec<Own> {
         let mut all: Vec<Own> = Vec::new();
-        // Indices in `all` of operations that are inside no other one so far.
+        // Indices in `all` of operations that are inside no other one, as far as is known.
         let mut outer: Vec<usize> = Vec::new();
-        // Time of the last hole, and index of the step after it.
+        // Time of the last hole, and index of the step that follows it.
         let mut hole = (0, 0);
         for (step, number) in thread.steps.iter().zip(0u32..) {
             if let StepKind::Hole(_) = step.kind {
@@ -273,7 +274,7 @@ fn first_from(steps: &[Step], number: usize, time: u64) -> usize {
     from + steps.get(from..number).unwrap_or_default().partition_point(is_before)
 }
 
-/// Whether a wait inside an operation may be for its object. A read of a page from disk is not.
+/// Whether a wait inside an operation may be for the operation's object. A read of a page from disk is not.
 pub(super) fn may_be_for_an_object(wait: &Wait) -> bool {
     match wait.reason {
         WaitReason::Futex(_) => true,
@@ -283,7 +284,7 @@ pub(super) fn may_be_for_an_object(wait: &Wait) -> bool {
     }
 }
 
-/// A thread's operations, sorted by index, which grows with their ends.
+/// A thread's operations, sorted by index. Indices grow with the operations' ends.
 struct Places<'a>(&'a [Own]);
 
 impl<'a> Places<'a> {

@@ -8,7 +8,7 @@ use crate::timeline::{LockOperation, Timeline};
 use probe_abi::{OperationFlags, SyncOperation as S};
 use rustc_hash::FxHashMap;
 
-/// What a barrier returns in one of its threads: `PTHREAD_BARRIER_SERIAL_THREAD`.
+/// Return value of a barrier in one of its threads: `PTHREAD_BARRIER_SERIAL_THREAD`.
 const SERIAL: i32 = -1;
 
 /// Facts about objects that are not locks.
@@ -18,7 +18,7 @@ pub(super) struct ObjectInit {
     pub(super) barriers: FxHashMap<u32, u32>,
     /// Semaphore → count at the start.
     pub(super) semaphores: FxHashMap<u32, u32>,
-    /// `once` object → the operation that ran its code.
+    /// For each `once` object: the operation that ran its code.
     pub(super) onces: FxHashMap<u32, u32>,
 }
 
@@ -116,7 +116,7 @@ fn semaphore(
     let mut slept = false;
     for (number, used) in uses {
         match used.operation {
-            // A post counts from its begin, a wait from its end: the order is possible for sure.
+            // A post counts from its beginning and a wait from its end: this order is surely possible.
             S::SemaphorePost => changes.push((used.began.0, 1)),
             S::SemaphoreInit => {}
             _ => {

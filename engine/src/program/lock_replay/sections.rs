@@ -1,6 +1,5 @@
-//! Which thread held which lock, and when, from each thread's operations in its own order. A lock counts as held from the
-//! return of the lock call to the begin of the unlock call: in this time no other thread can hold it.
-//! other thread can hold it.
+//! Finds which thread held which lock, and when, from each thread's operations in its own order. A lock counts as held
+//! from the return of the lock call to the beginning of the unlock call: in this time no other thread can hold it.
 
 use super::nesting::NONE;
 use crate::event::{Effect, effect};
@@ -17,24 +16,24 @@ pub(in crate::program) struct Section {
     /// Index of the lock.
     pub(in crate::program) object: u32,
     pub(in crate::program) thread: u32,
-    /// Index of the operation that took it.
+    /// Index of the operation that took the lock.
     pub(super) taken_by: u32,
-    /// Index of the operation that released it; [`NONE`]: not known.
+    /// Index of the operation that released the lock; [`NONE`]: not known.
     pub(in crate::program) given_by: u32,
-    /// When it was taken, and when it was released; equal to `from` if that is not known.
+    /// Times at which the lock was taken and released, ns; `to` equals `from` if the release is not known.
     pub(in crate::program) from: u64,
     pub(in crate::program) to: u64,
-    /// Time that the thread waited for it, ns; 0 if it was free.
+    /// Time for which the thread waited for the lock, ns; 0 if the lock was free.
     pub(in crate::program) waited: u64,
     pub(in crate::program) reads: bool,
     /// Taken by a try-call, while the thread held another lock.
     pub(super) tried_under_another: bool,
-    /// Taken by a condition wait at its end.
+    /// Whether a condition wait took the lock at its end.
     pub(super) after_wait: bool,
 }
 
 impl Section {
-    /// Index of the operation that took it.
+    /// Index of the operation that took the lock.
     pub(in crate::program) fn taken_by(&self) -> u32 {
         self.taken_by
     }
@@ -55,17 +54,17 @@ pub(super) fn lock_effect(used: &LockOperation) -> Option<Effect> {
 /// All sections, and the operations that begin and end them.
 #[derive(Clone, Debug, Default)]
 pub(in crate::program) struct Sections {
-    /// By thread, in the order of acquisition.
+    /// All sections, by thread and in the order of acquisition.
     pub(in crate::program) all: Vec<Section>,
-    /// By operation: the section that it begins.
+    /// For each operation: the section that it begins.
     pub(super) taken: Vec<u32>,
-    /// By operation: the section that it ends.
+    /// For each operation: the section that it ends.
     pub(super) given: Vec<u32>,
-    /// Operations after missing ones, each with a section that was open before.
+    /// Operations that follow missing ones, each with a section that was open before the missing operations.
     pub(super) forgotten: Vec<(u32, u32)>,
     /// Holes ([`StepKind::Hole`]), each with a section that was open there.
     pub(super) open_at_holes: Vec<(u32, u32)>,
-    /// By thread: sections open at its end.
+    /// For each thread: sections that are open at its end.
     pub(super) open: Vec<Vec<u32>>,
     /// Releases of locks that the thread did not hold.
     pub(super) strays: Vec<u32>,
@@ -73,7 +72,7 @@ pub(in crate::program) struct Sections {
     pub(super) holding: FxHashSet<u32>,
 }
 
-/// Locks that a thread holds, with depth and section. It may hold a whole table of locks at once.
+/// Locks that a thread holds, each with its depth and its section. A thread may hold a table of many locks at once.
 type Held = FxHashMap<u32, (u32, u32)>;
 
 /// The open sections of a thread, in the order of acquisition.
@@ -84,12 +83,12 @@ fn sections_of(held: &Held) -> Vec<u32> {
 }
 
 impl Sections {
-    /// Sections without a release before the end of their thread or of the recording.
+    /// Sections that are not released before the end of their thread or of the recording.
     pub(in crate::program) fn still_open(&self) -> impl Iterator<Item = &Section> {
         self.open.iter().flatten().filter_map(|section| self.all.get(*section as usize))
     }
 
-    /// Objects that threads released without holding them.
+    /// Objects that a thread released without holding them.
     pub(in crate::program) fn stray_releases<'a>(
         &'a self,
         timeline: &'a Timeline,
@@ -124,7 +123,7 @@ impl Sections {
             };
             let Some(used) = timeline.lock_operations.get(number as usize) else { continue };
             if used.after_hole {
-                // Any lock that it held may have been released in the hole.
+                // Any lock that the thread held may have been released in the hole.
                 self.forgotten.extend(sections_of(&held).into_iter().map(|section| (number, section)));
                 held.clear();
             }
@@ -199,7 +198,7 @@ impl Sections {
         }
     }
 
-    /// Releases a lock once, or entirely if `whole`; returns the depth before.
+    /// Releases a lock once, or at all depths if `whole`. Returns the depth before that.
     fn give(&mut self, held: &mut Held, number: u32, used: &LockOperation, object: u32, whole: bool) -> u32 {
         // A lock taken before the recording began is not in `held`.
         let Some((times, section)) = held.get_mut(&object) else {

@@ -1,12 +1,12 @@
-//! Which thread a join waits for. A `pthread_t` belongs to the thread that was forked inside the create call which returned
-//! it; a later thread may get the same one.
+//! Finds which thread a join waits for. A `pthread_t` belongs to the thread that was forked inside the create call
+//! which returned it; a later thread may get the same `pthread_t`.
 
 use crate::event::{Effect, effect};
 use crate::timeline::{StepKind, Timeline};
 use probe_abi::SyncOperation as S;
 use rustc_hash::FxHashMap;
 
-/// By operation: index in the timeline of the thread that a successful join waited for.
+/// For each successful join: index in the timeline of the thread that it waited for.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Threads(FxHashMap<u32, u32>);
 

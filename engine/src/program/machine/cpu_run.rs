@@ -6,11 +6,11 @@ use crate::timeline::Timeline;
 use probe_abi::SampleReason;
 use std::collections::BTreeMap;
 
-/// Most functions that are listed.
+/// Largest number of functions that are listed.
 const MOST_FUNCTIONS: usize = 64;
 
-/// This recording as a run on `cpus` CPUs; `None` if it has no CPU time. `program` is made from `timeline`. `others_ns`: time
-/// in which other programs used the CPUs, nanoseconds.
+/// Describes this recording as a run on `cpus` CPUs; `None` if it has no CPU time. `program` must be made from
+/// `timeline`. `others_ns`: time in which other programs used the CPUs, nanoseconds.
 pub fn cpu_run(
     timeline: &Timeline,
     program: &Program,

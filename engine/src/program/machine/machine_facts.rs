@@ -1,4 +1,4 @@
-//! What a recording tells about its machine: the basis for simulating other machines.
+//! What a recording shows of its machine: the basis for simulating other machines.
 
 use crate::event::{CpuRun, IdleWake, LineTransfer};
 use serde::{Deserialize, Serialize};
@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MachineFacts {
-    /// Median time from a thread's waking to its first instruction on an idle CPU, ns.
+    /// Median time from waking a thread to its first instruction on an idle CPU, ns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wake_latency_ns: Option<u64>,
-    /// The 90th and 99th percentile of such times, ns.
+    /// The 90th and the 99th percentile of the times from a wake-up to the first instruction, ns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slow_wakes_ns: Option<[u64; 2]>,
     /// Per mille of wake-ups that got an idle CPU at once. Only wake-ups count at which the thread's last CPU ran another
@@ -30,10 +30,10 @@ pub struct MachineFacts {
     /// they take a waiting thread at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_tick_ns: Option<u64>,
-    /// Cost of a switch between two threads on a CPU, beyond what their own compute times contain, ns.
+    /// Cost of a switch between two threads on a CPU, in addition to what the threads' compute times contain, ns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub switch_cost_ns: Option<u64>,
-    /// Median time that a thread had a CPU before another waiting thread got it, ns.
+    /// Median time for which a thread had a CPU before another waiting thread got it, ns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slice_ns: Option<u64>,
     /// CPUs that the threads could use, all together: fewer than the machine's under `taskset` or in a container.
@@ -48,7 +48,7 @@ pub struct MachineFacts {
     /// Cache lines that threads change together, in the order of [`crate::program::Recorded::lines`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<LineFact>,
-    /// Devices that threads waited for, in order of their objects' names.
+    /// Devices that threads waited for, ordered by name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<DeviceFact>,
     /// Runs of the command on other numbers of CPUs, or on the same number.
@@ -56,7 +56,7 @@ pub struct MachineFacts {
     pub cpu_runs: Vec<CpuRun>,
 }
 
-/// Samples of threads at a cache line that several of them use and change.
+/// Samples of threads at a cache line that several threads use and change.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LineFact {
@@ -74,7 +74,7 @@ pub struct LineThread {
     pub thread: u32,
     /// Its samples at the line.
     pub at_line: u64,
-    /// All of its samples.
+    /// All samples of the thread.
     pub samples: u64,
 }
 
@@ -82,8 +82,8 @@ pub struct LineThread {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DeviceFact {
-    /// Name of its object in the program.
+    /// Name of the device's object in the program.
     pub name: String,
-    /// Most threads that waited for it at a time.
+    /// Largest number of threads that waited for the device at one time.
     pub most_at_once: u32,
 }

@@ -8,15 +8,15 @@ use crate::program::naming::names;
 use crate::timeline::{External, State, Thread, Timeline, Wait, Wake};
 use rustc_hash::FxHashMap;
 
-/// Least number of cases for a result.
+/// Least number of cases for a median.
 const FEWEST: usize = 10;
-/// The same for a share in per mille.
+/// Least number of cases for a share in per mille.
 const FEWEST_BESIDE_IDLE: u32 = 30;
-/// The same for the slowest hundredth.
+/// Least number of cases for the 99th percentile.
 const FEWEST_FOR_SLOWEST: usize = 100;
-/// A CPU that a waiting thread left at most this long ago has most likely been idle since.
+/// A CPU that a thread left at most this long ago in order to wait has most likely been idle since, ns.
 const JUST_LEFT_NS: u64 = 200_000;
-/// A thread that reaches an idle CPU later than this after its wake-up had queued on another CPU before.
+/// A thread that reaches an idle CPU later than this after its wake-up, ns, had queued on another CPU before.
 const AT_ONCE_NS: u64 = 200_000;
 /// If other programs had more than this share of the CPUs, a CPU that a recorded thread left was probably not idle.
 const MOST_BY_OTHERS: f64 = 0.1;
@@ -28,7 +28,7 @@ const MOST: usize = 1 << 20;
 struct Stretch {
     start: u64,
     end: u64,
-    /// When the thread began to want a CPU.
+    /// Time at which the thread began to want a CPU, ns.
     wanted: u64,
 }
 
@@ -41,7 +41,7 @@ pub(in crate::program) fn machine(timeline: &Timeline) -> MachineFacts {
     let taken = taken(timeline);
     let mut cases = Cases::default();
     for thread in &timeline.threads {
-        // The last state with its start, and the state before that.
+        // The last state with its start, and the state that preceded it.
         let mut before: Option<(u64, State)> = None;
         let mut earlier: Option<State> = None;
         let mut last_cpu: Option<u16> = None;
@@ -101,7 +101,7 @@ pub(in crate::program) fn machine(timeline: &Timeline) -> MachineFacts {
         cpu_runs: timeline.cpu_runs.clone(),
         tick_ns: timeline.tick_ns,
         idle_tick_ns: timeline.idle_tick_ns,
-        // A switch is one instant in the recording: its cost is in the compute times around it.
+        // In the recording a switch takes no time: its cost is in the compute times around it.
         switch_cost_ns: (!occupied.is_empty()).then_some(0),
         slice_ns: quantile(&mut cases.slices, 50, FEWEST),
         cpu_quota: timeline.cpu_quota,
@@ -135,8 +135,8 @@ struct Cases {
     /// Latencies of wake-ups by anything else.
     by_others: Vec<u64>,
     slices: Vec<u64>,
-    /// Wake-ups at which the thread's last CPU was busy and another CPU had just been left idle; in `found`, those that got
-    /// an idle CPU.
+    /// Number of wake-ups at which the thread's last CPU was busy and another CPU had just become idle; in `found`, the
+    /// number of those that got an idle CPU.
     beside_idle: u32,
     found: u32,
 }
@@ -169,7 +169,7 @@ fn occupied(timeline: &Timeline) -> Occupied {
     occupied
 }
 
-/// By CPU: instants at which a running thread was pre-empted, ascending.
+/// For each CPU: times at which a running thread was pre-empted, ascending, ns.
 fn taken(timeline: &Timeline) -> FxHashMap<u16, Vec<u64>> {
     let mut taken: FxHashMap<u16, Vec<u64>> = FxHashMap::default();
     for thread in &timeline.threads {
@@ -188,7 +188,7 @@ fn taken(timeline: &Timeline) -> FxHashMap<u16, Vec<u64>> {
 /// Whether the CPU ran no recorded thread between `from` and `to`.
 fn is_idle(occupied: &Occupied, cpu: u16, from: u64, to: u64) -> bool {
     let Some(stretches) = occupied.get(&cpu) else { return true };
-    // A CPU runs one thread at a time, so ends ascend as starts do.
+    // A CPU runs one thread at a time, so the ends of stretches ascend, as their starts do.
     let next = stretches.partition_point(|stretch| stretch.end <= from);
     stretches.get(next).is_none_or(|stretch| stretch.start >= to)
 }
@@ -230,7 +230,7 @@ fn is_device(wait: &Wait) -> bool {
     }
 }
 
-/// For each device, the most threads that waited for it at once.
+/// For each device: the largest number of threads that waited for it at once.
 fn devices(timeline: &Timeline) -> Vec<DeviceFact> {
     let mut changes: BTreeMap<&'static str, Vec<(u64, i32)>> = BTreeMap::new();
     for thread in &timeline.threads {
@@ -239,7 +239,7 @@ fn devices(timeline: &Timeline) -> Vec<DeviceFact> {
                 && end > start
                 && let Some(wait) = thread.waits.get(wait as usize).filter(|wait| is_device(wait))
             {
-                // At the same instant, an ended wait counts before one that begins.
+                // If one wait ends and another begins at the same time, the end counts first.
                 changes.entry(names::device(wait)).or_default().extend([(start.0, 1), (end.0, -1)]);
             }
         }

@@ -1,9 +1,9 @@
-//! Programs that were not recorded and used CPUs during the recording (ours).
+//! Programs that were not recorded and used CPUs during the recording (a method of longpole's own).
 
 use crate::event::OtherPrograms;
 use serde::{Deserialize, Serialize};
 
-/// Programs of one name that used CPUs during the recording of another program.
+/// Programs of one name that used CPUs while another program was recorded.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OtherUse {
@@ -11,11 +11,11 @@ pub struct OtherUse {
     pub name: String,
     /// Number of processes with this name.
     pub processes: u32,
-    /// CPUs that they kept busy, on average.
+    /// Number of CPUs that these processes kept busy, on average.
     pub cpus: f64,
 }
 
-/// Other programs with the CPUs that they kept busy on average, the largest first.
+/// Other programs with the number of CPUs that they kept busy on average, the largest first.
 pub(in crate::program) fn of(others: Option<&OtherPrograms>) -> Vec<OtherUse> {
     let measured_ns = others.map_or(0, |others| others.measured_ns).max(1) as f64;
     let programs = others.iter().flat_map(|others| &others.programs);

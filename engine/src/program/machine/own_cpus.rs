@@ -2,7 +2,7 @@
 
 use crate::timeline::{self, Timeline};
 
-/// A thread's nice value and the CPUs that it may use; empty for all.
+/// A thread's nice value, and the CPUs that it may use; an empty list stands for all CPUs.
 pub(super) type Placement = (i8, Vec<u32>);
 
 /// The placement of each thread: its last one, since the time of a change is not known.

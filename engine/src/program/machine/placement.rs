@@ -3,7 +3,7 @@
 
 use crate::time::Ticks;
 
-/// From here on a thread computes on this CPU, until its next move.
+/// A change of a thread's CPU: the thread computes on this CPU from here until its next move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Move {
     /// Index of an operation that computes.
@@ -66,7 +66,7 @@ mod tests {
         moves.runs(None, 5);
         moves.runs(Some(1), 9);
         moves.written(5);
-        // There and back without computing.
+        // The thread goes to another CPU and back without computing.
         moves.runs(Some(0), 0);
         moves.runs(Some(1), 0);
         moves.written(6);

@@ -1,7 +1,7 @@
-//! Who owns a function: the user, the language, the C library or a runtime. [`FunctionOrigin`] is decided only here, when a
-//! program is made. No other file compares names of functions or binaries for this purpose.
+//! Who owns a function: the user, the language, the C library or a runtime. Only this file decides the
+//! [`FunctionOrigin`], when a program is made: no other file compares names of functions or binaries for this purpose.
 //!
-//! What a function does (it waits, it takes a lock) is decided elsewhere: `busy_wait`, `recorded::stacks`.
+//! What a function does (whether it waits or takes a lock) is decided in `busy_wait` and `recorded::stacks`.
 
 use crate::program::Function;
 use FunctionOrigin::{
@@ -11,10 +11,10 @@ use FunctionOrigin::{
 /// The owner of a function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FunctionOrigin {
-    /// The program itself, or a library without an entry here.
+    /// The program itself, or a library that has no entry in this file.
     #[default]
     User,
-    /// The language's library, also where it is inlined or instantiated in the program.
+    /// The language's standard library, also where its code is inlined or instantiated in the program.
     Language,
     /// The C library and its loader, the clock in the vDSO, and stubs that call a library.
     CLibrary,
@@ -49,14 +49,14 @@ pub enum Runtime {
     Python,
 }
 
-/// Name of code that a program made while it ran and gave no name.
+/// Name of a function that stands for code which a program generated while it ran and did not name.
 pub const CODE_WITHOUT_A_FILE: &str = "[code without a file]";
 /// Name of code at an address where nothing is known.
 pub(in crate::program) const UNKNOWN: &str = "[unknown]";
-/// Stands as the binary of code that a program made while it ran: it is in no file.
+/// Used in place of a binary for code that a program generated while it ran: that code is in no file.
 pub(in crate::program) const MADE_CODE: &str = "[jit]";
 
-/// Binaries of the language and the C library, by how their file names start.
+/// Binaries of languages and of the C library, by the beginning of their file names.
 const STANDARD: [(&str, FunctionOrigin); 15] = [
     ("libc.so", CLibrary),
     ("libc-", CLibrary),
@@ -75,7 +75,7 @@ const STANDARD: [(&str, FunctionOrigin); 15] = [
     ("libatomic", Language),
 ];
 
-/// Other binaries that no user changes, by how their file names start.
+/// Other binaries that users do not change, by the beginning of their file names.
 const FIXED: [(&str, FunctionOrigin); 12] = [
     ("longpole-preload", Recorder),
     ("libgomp", FunctionOrigin::Runtime(Runtime::OpenMp)),
@@ -91,7 +91,7 @@ const FIXED: [(&str, FunctionOrigin); 12] = [
     ("[kernel", Kernel),
 ];
 
-/// Further binaries, for functions named after their binary (`[libc.so.6]`) if the binary itself is not known.
+/// Further binaries, for functions that are named after their binary (`[libc.so.6]`) if the binary itself is not known.
 const IN_BRACKETS: [(&str, FunctionOrigin); 5] = [
     ("libc.so", CLibraryByName),
     ("libc-", CLibraryByName),
@@ -132,19 +132,19 @@ impl FunctionOrigin {
         })
     }
 
-    /// Whether it is the language's or the C library's: its time counts for its caller.
+    /// Whether the function belongs to the language or the C library: its time counts for its caller.
     pub fn is_standard(self) -> bool {
         matches!(self, Language | CLibrary)
     }
 
-    /// Whether the user of a program can change it.
+    /// Whether the user of a program can change the function.
     pub fn can_be_changed(self) -> bool {
         self == User
     }
 }
 
 impl Function {
-    /// The function with the origin that follows from its name, binary and location.
+    /// Returns the function with the origin that follows from its name, binary and location.
     #[must_use]
     pub fn with_origin(self) -> Function {
         let origin = FunctionOrigin::of(&self.name, self.module.as_deref(), self.location.as_deref());
@@ -156,32 +156,33 @@ impl Function {
         line.map_or(self.origin, |line| FunctionOrigin::of(&self.name, self.module.as_deref(), Some(line)))
     }
 
-    /// Whether a user can look up the name. Code of a binary without names is one function, named after the binary.
+    /// Whether a user can look up the function's name. All code of a binary without names counts as one function, which
+    /// is named after the binary.
     pub(crate) fn has_name(&self) -> bool {
         !is_unnamed(&self.name)
     }
 
-    /// Whether it stands for all code of a library without names.
+    /// Whether the function stands for all code of a library without names.
     pub(crate) fn is_unnamed_library(&self) -> bool {
         is_unnamed(&self.name) && self.name.contains(".so")
     }
 
-    /// Whether it has a name and belongs neither to the language nor to the C library.
+    /// Whether the function has a name and belongs neither to the language nor to the C library.
     pub(crate) fn is_authors(&self) -> bool {
         self.has_name() && !self.origin.is_standard()
     }
 
-    /// Whether it is the first function on a stack.
+    /// Whether the function is the outermost one on a stack: a program or a thread starts with it.
     pub(crate) fn is_outermost(&self) -> bool {
         ["_start", "clone", "clone3", "__clone3"].contains(&self.name.as_str())
     }
 
-    /// Whether it is code that the program made while it ran.
+    /// Whether the function is code that the program generated while it ran.
     pub fn is_made_code(&self) -> bool {
         self.module.as_deref() == Some(MADE_CODE)
     }
 
-    /// Whether it is a system call of the C library that a program can make less often.
+    /// Whether the function is a system call of the C library that a program can make less often.
     pub(crate) fn is_system_call(&self) -> bool {
         const CALLS: [&str; 26] = [
             "write",
@@ -237,7 +238,7 @@ pub fn is_start_up(function: &str) -> bool {
     NAMES.contains(&without_version(function))
 }
 
-/// Whether it stands for code without names, named after its binary.
+/// Whether the function stands for code without names and is named after its binary.
 pub fn is_unnamed(function: &str) -> bool {
     function.starts_with('[')
 }
@@ -247,7 +248,7 @@ pub(in crate::program) fn unnamed(module: &str) -> String {
     if is_unnamed(module) { module.to_owned() } else { format!("[{module}]") }
 }
 
-/// Whether it is the function of a Python interpreter that takes the global lock.
+/// Whether the function is the one by which a Python interpreter takes its global lock.
 pub(in crate::program) fn takes_the_gil(function: &str) -> bool {
     function == "take_gil"
 }
@@ -258,7 +259,7 @@ pub(in crate::program) fn is_openmp(module: &str) -> bool {
     of_file(&FIXED, module) == Some(FunctionOrigin::Runtime(Runtime::OpenMp))
 }
 
-/// The name without a version such as `@GLIBC_2.34`.
+/// Removes a version such as `@GLIBC_2.34` from the name.
 fn without_version(name: &str) -> &str {
     name.split('@').next().unwrap_or(name)
 }
@@ -280,7 +281,7 @@ fn is_standard_name(name: &str) -> bool {
     const OWN: [&str; 5] = ["core", "alloc", "std", "__gnu_cxx", "__rust_alloc"];
     let is_own = |word: &str| OWN.contains(&word.split("::").next().unwrap_or_default());
     let Some(inner) = name.strip_prefix('<') else {
-        // In C++, a return type comes before a template's name.
+        // In C++ names, a return type precedes the name of a template.
         let path = name.split(['<', '(']).next().unwrap_or(name);
         let path = path.rsplit(' ').next().unwrap_or(path);
         return path.contains("::") && is_own(path);

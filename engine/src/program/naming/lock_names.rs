@@ -6,15 +6,16 @@ use crate::event::{AddressFact, SyncObject};
 use crate::timeline::{FirstUse, Lock, Timeline};
 use rustc_hash::FxHashMap;
 
-/// Offsets of a read-write lock's other words, as they end names of addresses (`event::read_write_words`).
+/// Endings of addresses' names that stand for further words of a read-write lock, by offset
+/// (`event::read_write_words`).
 const WORDS_INSIDE: [&str; 3] = ["+0x4", "+0x8", "+0xc"];
-/// Offsets of a condition variable's words in it; resources are made with condition variables.
+/// Offsets of the words inside a condition variable; programs build resources from condition variables.
 const WORDS_OF_CONDITIONS: [&str; 2] = ["+0x28", "+0x20"];
 
 /// Facts about addresses, for look-up.
 #[derive(Debug, Default)]
 pub(crate) struct Addresses<'a> {
-    /// By process and address, the oldest fact first.
+    /// For each process and address: the facts, oldest first.
     facts: FxHashMap<(u32, u64), Vec<&'a AddressFact>>,
 }
 
@@ -28,7 +29,7 @@ impl<'a> Addresses<'a> {
         Addresses { facts: all }
     }
 
-    /// What lay at an address at that time.
+    /// The fact about what was at the address at that time.
     pub(crate) fn at(&self, pid: u32, address: u64, time_ns: u64) -> Option<&'a AddressFact> {
         let facts = self.facts.get(&(pid, address))?;
         facts.iter().rev().find(|fact| fact.since_ns <= time_ns).copied()
@@ -64,14 +65,14 @@ impl<'a> Addresses<'a> {
     }
 }
 
-/// The name of an object before it is made unique by a number: `mutex at hash.c:12`.
+/// The name of an object before a number makes it unique, such as `mutex at hash.c:12`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Base {
-    /// From a variable: one object at a time has this name.
+    /// Name from a variable: only one object at a time has this name.
     Variable(String),
-    /// From the line or function of the first use, which many objects may share.
+    /// Name from the line or function of the first use, which many objects may share.
     Line(String),
-    /// From the address.
+    /// Name from the address.
     Address(String),
 }
 
@@ -93,7 +94,8 @@ impl Base {
     }
 }
 
-/// What a Java programmer knows an object of the JVM as, by the JVM's function that made it or waits for it.
+/// The name by which a Java programmer knows an object of the JVM, found by the JVM's function that created it or waits
+/// for it.
 ///
 /// Each thread has one object for waits at monitors, and one for `LockSupport.park`, on which `java.util.concurrent` is
 /// built.
@@ -112,12 +114,12 @@ pub(in crate::program) fn in_java(function: &str) -> Option<&'static str> {
 /// Names by [`in_java`] of words in which threads wait for Java's locks. Each thread has its own word, whatever the lock.
 const JAVA_WAITS: [&str; 2] = ["of a Java monitor", "in LockSupport.park"];
 
-/// Whether a name, or a part of it, belongs to a word in which threads wait for Java's locks.
+/// Whether a name, or a part of it, is that of a futex word in which threads wait for Java's locks.
 pub fn is_java_wait(name: &str) -> bool {
     JAVA_WAITS.iter().any(|wait| name.contains(wait))
 }
 
-/// The name of a recorded object without its kind, as users type it: `cache` of `mutex cache`.
+/// The name of a recorded object without its kind, as users type it: `cache` for `mutex cache`.
 pub fn bare_name(object: &str) -> &str {
     const KINDS: [&str; 8] =
         ["lock ", "mutex ", "rwlock ", "spin lock ", "condition ", "semaphore ", "barrier ", "once "];

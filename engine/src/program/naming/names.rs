@@ -111,8 +111,8 @@ fn uses(names: &[String]) -> FxHashMap<&str, u32> {
     uses
 }
 
-/// The name itself, or with the first free number. `taken` has all names in use, each with the number to try next: a hostile
-/// recording may contain a name a million times.
+/// Makes a name unique: returns the name itself, or with the first free number. `taken` has all names in use, each with
+/// the number to try next: a hostile recording may contain a name a million times.
 pub(in crate::program) fn unique(name: String, taken: &mut FxHashMap<String, u64>) -> String {
     let Some(mut number) = taken.get(&name).copied() else {
         taken.insert(name.clone(), 2);
@@ -182,7 +182,7 @@ pub(in crate::program) fn device(wait: &Wait) -> &'static str {
     }
 }
 
-/// What ended a wait, if no recorded thread did.
+/// Name of what ended a wait, if no recorded thread did.
 pub(in crate::program) fn waker(external: External) -> &'static str {
     match external {
         External::Task => "another process",
@@ -210,7 +210,7 @@ pub(in crate::program) const STOPPED: &str = "stopped";
 /// Device name of unknown time.
 pub(in crate::program) const UNKNOWN: &str = "unknown";
 
-/// Device name of a wait that a timer ended, in a call that tells no more.
+/// Device name of a wait that a timer ended, in a call whose name does not describe the wait.
 pub(in crate::program) const TIMER: &str = "timer";
 
 /// Device name of the time before a thread was started from outside of the recording.

@@ -26,7 +26,7 @@ pub(crate) enum ObjectMeaning {
 }
 
 impl ObjectMeaning {
-    /// The meaning of this name.
+    /// The meaning of an object with this name.
     pub(crate) fn of(name: &str) -> ObjectMeaning {
         match name {
             IDLE => ObjectMeaning::Idle,
@@ -40,12 +40,13 @@ impl ObjectMeaning {
         }
     }
 
-    /// Whether it is time that nothing makes shorter: timers, waiting for work, being stopped.
+    /// Whether waits for the object take time that nothing shortens: timers, waiting for work, being stopped.
     pub(crate) fn is_time(self) -> bool {
         matches!(self, ObjectMeaning::Timer | ObjectMeaning::Idle | ObjectMeaning::Stopped)
     }
 
-    /// Whether it is a lock that an interpreter needs for itself, known by operations or by its futex word.
+    /// Whether the object is a lock that an interpreter needs for itself, recognized by operations or by its futex
+    /// word.
     pub(crate) fn is_interpreter_lock(self) -> bool {
         matches!(self, ObjectMeaning::Gil | ObjectMeaning::OfInterpreter)
     }

@@ -17,21 +17,21 @@ pub struct Occurrences<'a> {
     sections: Sections,
     /// Locks with a row in reports, by index in [`Timeline::locks`].
     listed: FxHashSet<u32>,
-    /// By thread of the timeline: begins and ends of spinning, ascending.
+    /// For each thread of the timeline: beginning and end of each stretch of spinning, ascending.
     spins: Vec<Vec<(Timestamp, Timestamp)>>,
     again: EnteredAgain,
 }
 
-/// What a wait was for.
+/// What a wait was for, in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WaitWords {
     /// The name of such waits in reports, e.g. `mutex lock` or `pipe read`.
     pub name: &'static str,
     /// The thread waited for work.
     pub idle: bool,
-    /// Index in [`Timeline::locks`] of the object that it was for, if it was inside an operation on one.
+    /// Index in [`Timeline::locks`] of the object that the wait was for, if it was inside an operation on one.
     pub object: Option<u32>,
-    /// What ended it, e.g. `thread` or `timer`.
+    /// What ended the wait, e.g. `thread` or `timer`.
     pub ended_by: &'static str,
 }
 
@@ -42,11 +42,11 @@ pub struct LockSection {
     pub object: u32,
     /// Index in [`Timeline::threads`].
     pub thread: u32,
-    /// When it was taken.
+    /// Time at which the lock was taken.
     pub from: Timestamp,
-    /// When it was released; `from` if that is not known.
+    /// Time at which the lock was released; equal to `from` if that is not known.
     pub to: Timestamp,
-    /// Time that the thread waited for it, ns; 0 if it was free.
+    /// Time for which the thread waited for the lock, ns; 0 if the lock was free.
     pub waited_ns: u64,
     /// Held for reading.
     pub reads: bool,
@@ -55,7 +55,7 @@ pub struct LockSection {
 }
 
 impl<'a> Occurrences<'a> {
-    /// `program` is the one made from the timeline.
+    /// Finds the occurrences in a timeline. `program` must be made from the same timeline.
     pub fn of(timeline: &'a Timeline, program: &Program) -> Occurrences<'a> {
         let nesting = Nesting::of(timeline);
         let sections = sections(timeline, &nesting);

@@ -1,4 +1,4 @@
-//! Timed waits of a thread that it enters again when their time is over.
+//! Finds timed waits that a thread begins again when their time limit ends.
 
 use super::occupied::Occupied;
 use super::poll::{Poll, helps, set};
@@ -8,8 +8,8 @@ use crate::time::Timestamp;
 use crate::timeline::{External, State, Thread, Wait, WaitReason, Wake};
 use rustc_hash::FxHashMap;
 
-/// A check takes at most this fraction (one part in `LOOK`) of the wait before it. A thread that computes longer does real
-/// work.
+/// A check takes at most this fraction (one part in `LOOK`) of the preceding wait. A thread that computes longer does
+/// real work.
 const LOOK: u64 = 20;
 /// After a short sleep, a check may always take this long, nanoseconds.
 const ANY_LOOK_NS: u64 = 10_000;
@@ -29,22 +29,22 @@ pub(super) struct Limited {
     looks: Option<bool>,
 }
 
-/// Waits of a thread for the same thing in turn, and whether a recorded thread ended the wait after them.
+/// Successive waits of a thread for the same thing, and whether a recorded thread ended the wait after them.
 type Chain = (Vec<Limited>, bool);
 
-/// A thread's waits for one thing that time limits ended.
+/// A thread's waits for one thing that were ended by time limits.
 #[derive(Clone, Debug, Default)]
 struct OneThing {
-    /// Waits since the thread last woke another thread, or since its wait for the thing ended otherwise.
+    /// Waits since the thread last woke another thread, or since one of its waits for the thing ended in another way.
     open: Vec<Limited>,
-    /// Longest time of a check after the last of them, and the thread's running time before it.
+    /// Longest check after the last of the open waits, and the thread's running time before it, ns.
     looking: (u64, u64),
     /// Earlier waits.
     chains: Vec<Chain>,
 }
 
 impl OneThing {
-    /// The thread waits again, when its running time is `ran`.
+    /// The thread waits again; `ran` is its running time so far, ns.
     fn looked(&mut self, ran: u64) {
         if let Some(last) = self.open.last_mut() {
             let (most, before) = self.looking;
@@ -52,7 +52,7 @@ impl OneThing {
         }
     }
 
-    /// The thread woke another one, which is more than a check.
+    /// The thread woke another one, so it did more than a check.
     fn acted(&mut self) {
         if let Some(last) = self.open.last_mut() {
             last.looks.get_or_insert(false);
@@ -67,7 +67,7 @@ impl OneThing {
         }
     }
 
-    /// Whether the thread mostly only made a check after its time limits.
+    /// Whether the thread mostly did nothing but a check when its time limits ended.
     fn is_polled(&self) -> bool {
         let all = || self.chains.iter().flat_map(|(waits, _)| waits).chain(&self.open);
         let looks = all().filter(|wait| wait.looks == Some(true)).count();
@@ -75,10 +75,11 @@ impl OneThing {
     }
 }
 
-/// What a thread's own waits tell about its timed waits.
+/// What a thread's own waits show about its timed waits.
 pub(super) struct Chains {
     pub(super) polls: Vec<Poll>,
-    /// Waits after which the thread went on though it does not depend on time, each with the earlier waits of its chain.
+    /// Waits after which the thread continued although it does not depend on time, each with the earlier waits of its
+    /// chain.
     pub(super) gone_on: Vec<(Limited, Vec<u32>)>,
 }
 
@@ -121,7 +122,7 @@ impl Chains {
                     self.gone_on.push((*last, numbers(before)));
                 }
                 _ if by_thread => set(&mut self.polls, numbers(part), Poll::Nothing),
-                // No waker is known, so it waited for time.
+                // No waker is known, so the thread waited for time.
                 _ => {}
             }
         }
@@ -146,7 +147,7 @@ pub(super) fn sleeps(thread: &Thread) -> bool {
 /// A thread's waits by the thing that [`thing`] returns.
 struct Things {
     of: FxHashMap<u64, OneThing>,
-    /// The thread wakes another one after the last of its waits.
+    /// Whether the thread wakes another one after the last of its waits.
     goes_on: bool,
 }
 
@@ -164,7 +165,7 @@ impl Things {
                 continue;
             };
             let mut until = interval.first_step as usize;
-            // Steps at the instant of a wait's begin come before it.
+            // Steps at the time at which a wait begins precede the wait.
             while thread.steps.get(until).is_some_and(|step| step.time.0 <= start.0) {
                 until += 1;
             }
@@ -205,8 +206,9 @@ impl Things {
     }
 }
 
-/// What a wait is for: the eight bytes around a futex word, since glibc's condition variables have a word for each of two
-/// groups there. All short sleeps have the same value, and all sleeps of a housekeeping thread while others have work.
+/// A number for the thing that a wait is for. It is the eight bytes around a futex word, since glibc's condition
+/// variables have two words there, one for each group of waiters. All short sleeps have the same value, and all sleeps
+/// of a housekeeping thread while others have work.
 fn thing(wait: &Wait, (start, end): (u64, u64), occupied: Option<&Occupied>) -> Option<u64> {
     match wait.reason {
         WaitReason::Futex(futex) => Some(futex.word & !7),

@@ -1,14 +1,14 @@
-//! Threads that stop others when a time limit ends, and release them: a virtual machine's thread, for a safepoint each
-//! second.
+//! Finds threads that stop others when a time limit ends, and then release them: a virtual machine's thread, for a
+//! safepoint each second.
 
 use super::shares::Shares;
 use super::{Poll, Polls};
 use crate::program::lock_replay::Plan;
 use crate::timeline::{State, StepKind, Thread, Timeline};
 
-/// A thread that only stops others computes at most one part in this many of its process's computing.
+/// A thread that only stops others computes at most this fraction (one part in `BESIDE`) of its process's computing.
 const BESIDE: u64 = 10;
-/// Shortest time between two such interruptions, nanoseconds: each costs the stopped threads about 0.1 ms.
+/// Shortest time between two interruptions, nanoseconds: each costs the stopped threads about 0.1 ms.
 const SHORTEST_NS: u64 = 1_000_000;
 
 /// Timed waits whose end was an interruption of others: thread, wait, and a source (interrupted thread, time).
@@ -19,7 +19,7 @@ pub(super) fn all(
     shares: &Shares,
 ) -> Vec<(usize, u32, (usize, u64))> {
     let mut found = Vec::new();
-    // By thread, filled in when needed: begins of its waits.
+    // For each thread, filled in when needed: times at which its waits begin.
     let mut begun: Vec<Option<Vec<u64>>> = vec![None; timeline.threads.len()];
     for (index, thread) in timeline.threads.iter().enumerate() {
         let is_time = |number: u32| polls.wait(index, number) == Poll::Time;
@@ -51,7 +51,7 @@ pub(super) fn all(
     found
 }
 
-/// The first thread that this one interrupted in this time; `None` if it did anything else for threads with work.
+/// The first thread that this one interrupted in this time; `None` if it also did something else for threads with work.
 fn interrupted(
     timeline: &Timeline,
     shares: &Shares,

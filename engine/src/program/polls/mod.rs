@@ -1,6 +1,6 @@
-//! Waits ended by a time limit whose thread does not depend on the time (**ours**): CPython's GIL (5 ms), `wait_for` loops,
-//! threads of virtual machines, Go's `usleep(3)`. What follows such a wait keeps its recorded order: it comes after what
-//! another thread had done until then (an edge from there), whenever that is.
+//! Waits ended by a time limit whose thread does not depend on the time (a method of longpole's own): CPython's GIL (5
+//! ms), `wait_for` loops, threads of virtual machines, Go's `usleep(3)`. What follows such a wait keeps its recorded
+//! order: it comes after what another thread had done until then (an edge from there), whenever that is.
 //!
 //! 1. *A wait that is entered again* for the same thing is one wait (`chains`), unless the thread woke others in between:
 //!    then it is a clock for them. The end of the last wait ends it. If a recorded thread ended that, this is the waker. If a
@@ -33,9 +33,9 @@ use sources::Sources;
 /// The meanings of all timed waits of a recording.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Polls {
-    /// By thread of the timeline and wait.
+    /// For each thread of the timeline and each of its waits: what the wait stands for.
     waits: Vec<Vec<Poll>>,
-    /// By thread: instants at which it releases others, with the number of the edge.
+    /// For each thread: times at which it releases others, with the number of the edge.
     releases: Vec<Vec<(u64, u32)>>,
     /// Number of edges.
     pub(super) edges: u32,

@@ -1,16 +1,17 @@
-//! When threads of a process that do its work have something to do.
+//! Finds when the working threads of a process have something to do.
 
 use super::shares::Shares;
 use crate::timeline::{State, Timeline};
 use rustc_hash::FxHashMap;
 
-/// A wait is parallel to work if at most one part in this many of it is without work.
+/// A wait is parallel to work if at most this fraction (one part in `LITTLE`) of it is without work.
 const LITTLE: u64 = 10;
 
-/// Begins and ends of stretches in which at least one of them runs or is runnable: ascending, without overlap.
+/// Beginning and end of each stretch in which at least one working thread runs or is runnable: ascending, without
+/// overlap.
 pub(super) struct Occupied(Vec<(u64, u64)>);
 
-/// By process, filled in when needed.
+/// The stretches of each process, filled in when needed.
 #[derive(Default)]
 pub(super) struct OfProcesses(FxHashMap<u32, Occupied>);
 
@@ -47,7 +48,7 @@ impl Occupied {
         Occupied(spans)
     }
 
-    /// Whether some thread had work nearly all of this time.
+    /// Whether some thread had work in nearly all of this time.
     pub(super) fn covers(&self, start: u64, end: u64) -> bool {
         let first = self.0.partition_point(|span| span.1 <= start);
         let spans = self.0.get(first..).unwrap_or_default().iter().take_while(|span| span.0 < end);

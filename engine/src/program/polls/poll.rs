@@ -5,7 +5,7 @@ use crate::program::lock_replay::Plan;
 use crate::timeline::StepKind;
 use std::ops::Range;
 
-/// What a wait that its time limit ended stands for.
+/// What a wait stands for that its time limit ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::program) enum Poll {
     /// Time that passed.

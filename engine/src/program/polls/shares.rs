@@ -1,10 +1,10 @@
-//! Shares of the threads in their process's computing.
+//! Computes the share of each thread in its process's computing.
 
 use crate::timeline::Timeline;
 use rustc_hash::FxHashMap;
 
-/// A thread with less than one part in this many of its process's computing does housekeeping (Go's `sysmon`): no thread
-/// waits for it.
+/// A thread with less than this fraction (one part in `HARDLY`) of its process's computing does housekeeping (Go's
+/// `sysmon`): no thread waits for it.
 const HARDLY: u64 = 100;
 
 /// Running times of threads and processes, ns.

@@ -7,17 +7,18 @@ use crate::timeline::{LockOperation, NO_OBJECT, State, Thread, Timeline};
 use probe_abi::SyncOperation as S;
 use rustc_hash::FxHashMap;
 
-/// A thread that stops computing at most this long before another one goes on is taken as its waker, nanoseconds.
+/// A thread that stops computing at most this long before another one continues is assumed to be that thread's waker,
+/// nanoseconds.
 const JUST_NOW_NS: u64 = 100_000;
 /// The threads that may have made the change.
 pub(super) struct Sources {
-    /// By thread: stretches of running, ascending, without mere checks; empty for housekeeping threads.
+    /// For each thread: stretches of running, ascending, without mere checks; empty for housekeeping threads.
     ran: Vec<Vec<(u64, u64)>>,
-    /// Process → its threads that are not housekeeping threads.
+    /// For each process: its threads that are not housekeeping threads.
     peers: FxHashMap<u32, Vec<usize>>,
-    /// By thread: its timed condition waits, in order of their ends.
+    /// For each thread: its timed condition waits, in order of their ends.
     timed: Vec<Vec<LockOperation>>,
-    /// Mutex → times of its releases and the threads, ascending.
+    /// For each mutex: times of its releases, ascending, with the releasing threads.
     given: FxHashMap<u32, Vec<(u64, usize)>>,
 }
 
@@ -65,8 +66,8 @@ impl Sources {
             .or_else(|| self.by_computing(index, timeline.threads.get(index)?.pid, wait.start, wait.end))
     }
 
-    /// The last thread that released the mutex before this one took it again. A thread that holds the mutex at the time limit
-    /// releases it a little later, which counts, too.
+    /// The last thread that released the mutex before this thread took it again. A thread that holds the mutex when the
+    /// time limit ends releases it a little later; that counts, too.
     fn by_mutex(&self, index: usize, used: &LockOperation, start: u64, end: u64) -> Option<(usize, u64)> {
         let given = self.given.get(&used.second)?;
         let before = given.partition_point(|(time, _)| *time < used.ended.0);
@@ -97,7 +98,7 @@ impl Sources {
     }
 }
 
-/// Stretches in which a thread ran, without those between two waits that are one.
+/// Stretches in which a thread ran, without those between two waits that count as one wait.
 fn ran(thread: &Thread, polls: &[Poll]) -> Vec<(u64, u64)> {
     let mut ran: Vec<(u64, u64)> = Vec::new();
     let mut looks = false;

@@ -1,4 +1,4 @@
-//! Threads that wait forever for each other's locks (ours).
+//! Threads that wait forever for each other's locks (a method of longpole's own).
 //!
 //! A wait that never ends has no recorded operation, but the kernel shows its futex word. If the word is in a lock that
 //! another thread took and did not release, the waiter waits for that thread. So does a joining thread for the joined one. A
@@ -16,14 +16,14 @@ use crate::program::naming::lock_names::Addresses;
 use crate::timeline::{State, StepKind, Thread, Timeline, WaitReason};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Most waiting threads that are named; others are counted.
+/// Largest number of waiting threads that are named; further ones are counted.
 const NAMED: usize = 8;
-/// Most readers of one lock that are examined.
+/// Largest number of readers of one lock that are examined.
 const HOLDERS: usize = 64;
-/// A killed process ends its threads one after the other. A thread that ended this long before the end of a wait ended by
-/// itself, nanoseconds.
+/// When a process is killed, its threads end one after the other. A thread that ended at least this long before the end
+/// of a wait ended by itself, nanoseconds.
 const BEFORE_NS: u64 = 100_000_000;
-/// Nothing else runs if all threads together ran for less than this fraction (one part in `ALL`) of the time.
+/// If all threads together ran for less than this fraction (one part in `ALL`) of the time, nothing else runs.
 const ALL: u64 = 50;
 
 /// A thread's last wait, which does not end.
@@ -39,7 +39,7 @@ struct Last {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Thing {
-    /// A lock, by its index; whether the holders only read.
+    /// A lock, by its index; the flag says whether the holders only read.
     Lock {
         object: usize,
         read: bool,
@@ -49,7 +49,7 @@ enum Thing {
     EndOf(usize),
 }
 
-/// What waits without an end show.
+/// What the last waits of threads show, if these waits never ended.
 #[derive(Default)]
 pub(in crate::program) struct LastWaits {
     /// The finding, if threads of the recording wait forever.
@@ -131,7 +131,7 @@ fn finding(
     Some(Finding::Deadlock { stuck, others_ran: Some(others_ran) })
 }
 
-/// A thread's last wait if nothing follows it, and if it is for a lock that others hold or for the end of a thread.
+/// A thread's last wait, if nothing follows it and it is for a lock that others hold or for the end of a thread.
 fn last_wait(
     timeline: &Timeline,
     (index, thread): (usize, &Thread),
@@ -170,7 +170,7 @@ fn last_wait(
     }
     let sections = held.get(&u32::try_from(object).ok()?)?;
     let read = sections.iter().all(|section| section.reads);
-    // Two threads cannot hold it for writing: a release is missing.
+    // Two threads cannot hold the lock for writing at once: a release must be missing.
     let is_possible = read || sections.len() == 1;
     let holders = sections.iter().take(HOLDERS).map(|section| section.thread as usize).collect();
     is_possible.then(|| of(Thing::Lock { object, read }, holders))
@@ -221,14 +221,14 @@ fn may_wait_for_ever(kind: SyncObject, futex: FutexFact) -> bool {
     }
 }
 
-/// Whether operations of this kind of object are missing in the process.
+/// Whether operations on this kind of object are missing in the process.
 fn is_incomplete(timeline: &Timeline, pid: u32, kind: SyncObject) -> bool {
     let family = (pid, kind.family());
     timeline.lossy.contains(&family) || timeline.families_removed.contains(&family)
 }
 
-/// The thread whose `pthread_t` is the last one before the word: it points to the C library's description of the thread,
-/// which contains the word.
+/// The thread whose `pthread_t` is the largest one below the word: it is the address of the C library's description of
+/// the thread, which contains the word.
 fn awaited_thread(made: &MadeThreads, pid: u32, word: u64, now: u64) -> Option<usize> {
     /// More than the size of the description in any known library.
     const BYTES: u64 = 4096;

@@ -1,11 +1,11 @@
-//! Timed waits that a thread entered again at once for the same thing, until another recorded thread ended the last one. All
-//! of them are one wait for that thread's work: CPython's threads ask for their lock every 5 ms.
+//! Finds timed waits that a thread entered again at once for the same thing, until another recorded thread ended the
+//! last one. Together they are one wait for that other thread's work: CPython's threads ask for their lock every 5 ms.
 
 use crate::program::lock_replay::Nesting;
 use crate::timeline::{LockOperation, NO_OBJECT, State, Timeline, Wait, WaitReason, Wake};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The thread only checked something if it ran for at most this fraction (one part in `LOOK`) of the wait before.
+/// A thread only made a check if it ran for at most this fraction (one part in `LOOK`) of the preceding wait.
 const LOOK: u64 = 20;
 /// A check may always take this long, nanoseconds.
 const ANY_LOOK_NS: u64 = 10_000;
@@ -14,7 +14,7 @@ const ANY_LOOK_NS: u64 = 10_000;
 #[derive(Clone, Debug, Default)]
 pub(in crate::program) struct EnteredAgain(FxHashSet<(usize, u32)>);
 
-/// The waits for one thing so far.
+/// The waits of a thread for one thing so far.
 #[derive(Default)]
 struct Open {
     waits: Vec<u32>,
@@ -66,7 +66,7 @@ impl EnteredAgain {
     }
 }
 
-/// Object and return address of the call that a wait is in, or its futex word.
+/// A number for the thing that a wait is for: object and return address of the call around it, or its futex word.
 fn thing(wait: &Wait, used: Option<&LockOperation>) -> Option<(u64, u64)> {
     match (used, wait.reason) {
         (Some(used), _) if used.object != NO_OBJECT => Some((u64::from(used.object), used.caller)),

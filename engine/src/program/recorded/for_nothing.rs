@@ -1,5 +1,5 @@
-//! Threads that were woken for nothing (ours): after the wake-up they waited for the same thing again, and in between only
-//! took and released the mutex.
+//! Threads that were woken for nothing (a method of longpole's own): after the wake-up they waited for the same thing
+//! again, and in between only took and released the mutex.
 
 use crate::event::SyncObject;
 use crate::program::lock_replay::Nesting;
@@ -10,12 +10,13 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// the thread may have done a small task.
 const LOOK_NS: u64 = 10_000;
 const RECORDED_LOOK_NS: u64 = 50_000;
-/// Wake-ups by one thread within this time of each other are of one call, nanoseconds.
+/// Wake-ups by one thread that follow each other within this time are from one call, nanoseconds.
 const CALL_NS: u64 = 20_000;
 /// Without recorded operations, a call that wakes at least this number of threads is taken to wake all.
 const ALL: u32 = 3;
 
-/// By thread of the timeline and wait: CPU time that a wake-up for nothing took from waker and wakee, nanoseconds.
+/// For each thread of the timeline and wait: CPU time that a wake-up for nothing took from waker and wakee,
+/// nanoseconds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ForNothing(FxHashMap<(usize, usize), u64>);
 
@@ -23,21 +24,21 @@ pub(super) struct ForNothing(FxHashMap<(usize, usize), u64>);
 #[derive(Clone, Copy)]
 struct Ended {
     number: usize,
-    /// Begin of the operation around it.
+    /// Beginning of the operation around the wait.
     operation: Option<u64>,
-    /// Running time of the thread by then.
+    /// Running time of the thread until the end of the wait, ns.
     ran: u64,
     wakeup: u32,
 }
 
-/// A wake-up, and its place in the call that made it.
+/// The place of a wake-up in the call that made it.
 #[derive(Clone, Copy, Default)]
 struct Call {
     /// Time since the call's wake-up before, nanoseconds.
     after_ns: u64,
-    /// Number of threads that the call had woken by then, this one included.
+    /// Number of threads that the call had woken so far, including this one.
     number: u32,
-    /// Number of threads that the whole call woke.
+    /// Number of threads that the call woke in total.
     of: u32,
 }
 
@@ -102,7 +103,7 @@ impl ForNothing {
         all
     }
 
-    /// CPU time that the wake-up took if it was for nothing; `None`: it was not.
+    /// CPU time that a wake-up for nothing took, ns; `None`: the wake-up was not for nothing.
     pub(super) fn ns(&self, place: (usize, usize)) -> Option<u64> {
         self.0.get(&place).copied()
     }
@@ -113,7 +114,8 @@ fn is_condition(timeline: &Timeline, used: &LockOperation) -> bool {
     used.object != NO_OBJECT && lock.is_some_and(|lock| lock.kind == SyncObject::Condition)
 }
 
-/// Waits for conditions that directly follow a wait for the same one: index of the thread, and begin of the wait.
+/// Waits for conditions that directly follow a wait for the same condition: index of the thread, and beginning of the
+/// wait.
 fn at_once(timeline: &Timeline) -> FxHashSet<(usize, u64)> {
     let mut last: FxHashMap<u32, u32> = FxHashMap::default();
     let mut all = FxHashSet::default();
@@ -127,7 +129,7 @@ fn at_once(timeline: &Timeline) -> FxHashSet<(usize, u64)> {
     all
 }
 
-/// The place of each wake-up in its call, by index of the wake-up.
+/// For each wake-up: its place in its call.
 fn calls(timeline: &Timeline) -> Vec<Call> {
     let mut calls = vec![Call::default(); timeline.wakeups.len()];
     let mut last: FxHashMap<u32, usize> = FxHashMap::default();
@@ -165,8 +167,8 @@ mod tests {
 
     const ROUNDS: u32 = 10;
 
-    /// Threads that wait for one word and run for `ran_ns` after each wake-up. One thread wakes them in turn, `apart_ns`
-    /// apart.
+    /// Threads wait for one word and run for `ran_ns` after each wake-up. One thread wakes them in turn, every
+    /// `apart_ns`.
     fn for_nothing(threads: u32, ran_ns: u64, apart_ns: u64) -> (usize, u64) {
         let time = |round: u32, number: u32| u64::from(round + 1) * 1_000_000 + u64::from(number) * apart_ns;
         let all = (0..ROUNDS).flat_map(|round| (0..threads).map(move |number| (round, number)));

@@ -1,9 +1,10 @@
-//! Locks that goroutines wait for, from samples of their slow paths (ours).
+//! Finds locks that goroutines wait for, from samples of the locks' slow paths. (This method is longpole's own.)
 //!
-//! Go's runtime decides which goroutine runs, so that their waits are not visible. But a goroutine computes for a moment before it
-//! waits for a lock, and so does the one that makes it runnable, in functions that run in no other case (Go's `src/sync/mutex.go`,
-//! `rwmutex.go`). Where samples see these, somebody waited; how long is not known. Channels, conditions and wait groups are left out:
-//! a goroutine that waits there may have nothing to do.
+//! Go's runtime decides which goroutine runs, so that their waits are not visible. But a goroutine computes for a
+//! moment before it waits for a lock, and so does the goroutine that makes it runnable, in functions that run in no
+//! other case (Go's `src/sync/mutex.go`, `rwmutex.go`). If samples show these functions, a goroutine waited; how long
+//! is not known. Channels, conditions and wait groups are ignored: a goroutine that waits for them may have nothing to
+//! do.
 
 use crate::program::{Function, Program, ThreadId};
 use crate::timeline::Timeline;
@@ -17,7 +18,7 @@ use std::collections::BTreeMap;
 pub struct GoroutineWaits {
     /// The type of the lock: `sync.Mutex` or `sync.RWMutex`.
     pub lock: String,
-    /// The innermost function on the stack that is not of Go's standard library, if there is one.
+    /// The innermost function on the stack that is not part of Go's standard library, if there is one.
     pub function: Option<String>,
     /// Samples.
     pub count: u64,
@@ -84,8 +85,8 @@ const STANDARD: [&str; 48] = [
     "vendor",
 ];
 
-/// Whether a function is of Go's standard library or runtime, by its package. Programs' packages are `main`, or begin with a
-/// host's name or the name of their module.
+/// Whether a function belongs to Go's standard library or runtime, judged by its package. Packages of programs are
+/// called `main`, or their names begin with the name of a host or of their module.
 fn is_gos(function: &Function) -> bool {
     let first = match function.name.split_once('/') {
         Some((first, _)) => first,
@@ -94,7 +95,8 @@ fn is_gos(function: &Function) -> bool {
     STANDARD.contains(&first)
 }
 
-/// By lock and function, the most frequent first; empty unless Go programs were recorded. `threads`: as for [`super::of`].
+/// Waits of goroutines by lock and function, the most frequent first; empty unless Go programs were recorded.
+/// `threads`: as for [`super::of`].
 pub(super) fn waits(
     timeline: &Timeline,
     program: &Program,
@@ -129,7 +131,7 @@ pub(super) fn waits(
     all
 }
 
-/// The lock that a stack, innermost function first, shows a wait for, and the function of the program that takes or releases it.
+/// The lock that a stack (innermost function first) waits for, and the program's function that takes or releases it.
 fn wait_of<'p>(stack: impl Iterator<Item = &'p Function>) -> Option<(&'static str, Option<&'p str>)> {
     let (mut is_slow, mut is_read_write) = (false, false);
     for function in stack {
@@ -171,7 +173,8 @@ mod tests {
         let of = |lock: &[&str]| found(&inner.iter().chain(lock).chain(&outer).copied().collect::<Vec<_>>());
         assert_eq!(of(&[]), Some(("sync.Mutex", main.clone())));
         assert_eq!(of(&["sync.(*RWMutex).Lock"]), Some(("sync.RWMutex", main.clone())));
-        // A library locks for its caller; inlined without debug information; no function of the program.
+        // Three cases: a library locks for its caller; the lock is inlined without debug information; no function is
+        // the program's.
         assert_eq!(of(&["database/sql.(*DB).conn"]), Some(("sync.Mutex", main.clone())));
         assert_eq!(found(&["internal/sync.(*Mutex).lockSlow", "main.handle"]), Some(("sync.Mutex", main)));
         assert_eq!(found(&["sync.(*Mutex).unlockSlow", "runtime.goexit"]), Some(("sync.Mutex", None)));

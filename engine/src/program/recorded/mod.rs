@@ -1,5 +1,5 @@
-//! What a recording shows of synchronization objects and waits, independent of the number of CPUs: identities of objects, the
-//! threads that waited for them, their longest queues, and what threads slept for.
+//! What a recording shows of synchronization objects and waits, independent of the number of CPUs: which objects there
+//! are, the threads that waited for each, the longest queue of each, and what threads slept for.
 
 mod deadlock;
 mod entered_again;
@@ -87,8 +87,8 @@ pub(super) fn unseen(timeline: &Timeline, recorded: &Recorded) -> Option<Finding
     let is_unseen = |object: &&RecordedObject| !object.uncontended_visible && object.put_back.is_none();
     let unseen = recorded.objects.iter().filter(|object| is_unseen(object) && object.may_be_acquired());
     let (objects, go) = (unseen.filter(|object| !is_go(object)).count(), !timeline.go.is_empty());
-    // Without any recorded operation, no use of a lock without a wait is visible. If probes were removed, another finding
-    // tells.
+    // If no operation was recorded, uses of locks without a wait are not visible. If probes were removed, another
+    // finding says so.
     let has_none = timeline.lock_operations.is_empty() && timeline.families_removed.is_empty();
     let all_locks = objects == 0 && !go && has_none;
     let rust = objects == 0 && !go && !all_locks && timeline.rust;

@@ -30,16 +30,17 @@ pub struct Recorded {
     /// Shares of functions' CPU time in the kernel, in descending order of samples; empty if there is none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub in_kernel: Vec<KernelShare>,
-    /// Requests over sockets, served ones first.
+    /// Requests over sockets; those that the program served come first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub traffic: Vec<Endpoint>,
     /// Connections of clients that the kernel dropped because the queue of a listening socket was full.
     #[serde(skip_serializing_if = "is_zero")]
     pub dropped_connections: u64,
-    /// Locks that goroutines wait for, according to samples of what they compute then, the most frequent first.
+    /// Locks that goroutines wait for, judged by samples of what goroutines compute at that time; the most frequent
+    /// first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub goroutines: Vec<GoroutineWaits>,
-    /// Programs that were not recorded and had CPUs meanwhile, the largest first.
+    /// Programs that were not recorded and used CPUs during the recording, the largest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<OtherUse>,
     /// Time in which all threads slept together, nanoseconds.
@@ -62,31 +63,31 @@ pub struct RecordedObject {
     /// Its variable, possibly with an offset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub variable: Option<String>,
-    /// `file:line` of its first use, without folders.
+    /// `file:line` of the object's first use, without folders.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_use: Option<String>,
-    /// The function of its first use.
+    /// The function of the object's first use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_function: Option<String>,
-    /// The thread of its first use.
+    /// The thread of the object's first use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_thread: Option<String>,
-    /// The part of the name that it shares with others first used on the same line: `at hash.c:12`. `None` if there are no
-    /// others.
+    /// The part of the name that all objects first used on the same line share: `at hash.c:12`. `None` if there is only
+    /// one such object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
     /// Whether uses without a wait were recorded, too.
     pub uncontended_visible: bool,
-    /// The purpose of a futex word, by the functions that waited for it, else by the threads that ended waits; `None` if not
-    /// known.
+    /// The purpose of a futex word, judged by the functions that waited for it, else by the threads that ended waits;
+    /// `None` if not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub primitive: Option<Primitive>,
-    /// Numbers of its uses, if these were put back.
+    /// Estimated uses of the object, if its sections were put back (estimated from samples and waits).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub put_back: Option<PutBackUses>,
     /// Number of waits in which threads slept.
     pub waits: u64,
-    /// Total time of these waits, nanoseconds.
+    /// Total time of the waits, nanoseconds.
     pub wait_ns: u64,
     /// Number of waits that ended on another word, to which waiters had been moved (requeued).
     #[serde(skip_serializing_if = "is_zero")]
@@ -94,7 +95,7 @@ pub struct RecordedObject {
     /// Functions that waited, in descending order of waits.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waiters: Vec<Share>,
-    /// What ended waits, in descending order: functions, or in brackets causes outside of the recorded threads.
+    /// What ended waits, in descending order: functions, or in brackets causes other than the recorded threads.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub wakers: Vec<Share>,
     /// Number of waits ended by a thread that waits for the object at other times, as for a lock.
@@ -103,7 +104,7 @@ pub struct RecordedObject {
     /// Number of wake-ups for nothing: the thread waited for the object again at once.
     #[serde(skip_serializing_if = "is_zero")]
     pub for_nothing: u64,
-    /// CPU time that these wake-ups took of wakers and wakees, nanoseconds.
+    /// CPU time that the wake-ups for nothing took from wakers and wakees, nanoseconds.
     #[serde(skip_serializing_if = "is_zero")]
     pub for_nothing_ns: u64,
     /// The longest queue of waiting threads.
@@ -157,23 +158,23 @@ impl fmt::Display for ObjectKind {
     }
 }
 
-/// What threads wait for at a futex word.
+/// What threads wait for in a futex word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Primitive {
-    /// For another thread's release: a mutex, a read-write lock, a semaphore.
+    /// Another thread's release of a mutex, a read-write lock or a semaphore.
     Lock,
-    /// For an event: a condition, a barrier, a parked thread.
+    /// An event: a condition, a barrier, a parked thread.
     Signal,
 }
 
 impl RecordedObject {
-    /// Whether it is the condition in which Python's threads wait for their interpreter's lock.
+    /// Whether the object is the condition in which Python's threads wait for their interpreter's lock.
     pub(crate) fn is_gil_condition(&self) -> bool {
         self.kind == ObjectKind::Sync(SyncObject::Condition) && self.name.contains("gil.cond")
     }
 
-    /// Whether threads acquire and release it, as far as is known.
+    /// Whether threads acquire and release the object, as far as is known.
     pub fn may_be_acquired(&self) -> bool {
         use SyncObject as S;
         match self.kind {
@@ -188,7 +189,7 @@ impl RecordedObject {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PutBackUses {
-    /// The part of their running time in which the threads that use it hold it, from samples.
+    /// The threads that use the lock hold it for this share of their running time, according to samples.
     pub held_share: f64,
     /// Two standard errors of `held_share`.
     pub held_error: f64,
@@ -204,22 +205,22 @@ pub struct PutBackUses {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Queue {
-    /// Threads waiting when it was longest, in order of arrival.
+    /// Names of the waiting threads when the queue was longest, in order of arrival.
     pub waiters: Vec<String>,
     /// The thread that held the lock at that time, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holder: Option<String>,
-    /// Time for which the holder had held it by then, nanoseconds.
+    /// Time for which the holder had held the lock when the queue was longest, nanoseconds.
     pub held_ns: u64,
     /// Begin of the first wait, nanoseconds after the recording's start.
     pub start_ns: u64,
-    /// Time during which at least one thread waited, nanoseconds.
+    /// Time during which at least one thread waited for the lock, nanoseconds.
     pub length_ns: u64,
     /// The part of that after the queue was longest, nanoseconds.
     pub dissolved_ns: u64,
 }
 
-/// All waits of one kind.
+/// All waits of one kind, together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RecordedWait {
@@ -235,7 +236,7 @@ pub struct RecordedWait {
     pub longest_ns: u64,
     /// Number of threads that waited.
     pub threads: u64,
-    /// What ended the waits, in descending order of waits.
+    /// What ended the waits of this kind, in descending order of waits.
     pub ended_by: Vec<Share>,
     /// Functions in which threads went to sleep, in descending order of waits; only with samples.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -254,12 +255,12 @@ pub struct SharedLine {
     pub variables: Vec<String>,
     /// Address of the first used word.
     pub address: String,
-    /// The function that uses it most; standard functions count for their callers.
+    /// The function that uses the line most; standard functions count for their callers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
-    /// Number of threads that use it.
+    /// Number of threads that use the line.
     pub threads: u64,
-    /// Number of these that change nothing in it.
+    /// Number of threads that use the line without changing it.
     #[serde(skip_serializing_if = "is_zero")]
     pub readers: u64,
     /// False sharing: each changed word belongs to one thread.
@@ -275,13 +276,13 @@ pub struct SupportWork {
     pub subject: SupportSubject,
     /// System calls and page faults of this subject, in descending order of samples.
     pub calls: Vec<Share>,
-    /// The function that causes most of it; standard functions count for their callers.
+    /// The function that causes most of this work; standard functions count for their callers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
-    /// The standard function through which it is most often called.
+    /// The standard function through which this work is most often called.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub via: Option<String>,
-    /// Largest number of threads in one process that cause it.
+    /// Largest number of threads in one process that cause this work.
     pub threads: u64,
     /// Samples in this work.
     pub samples: u64,
@@ -298,9 +299,9 @@ pub struct SupportWork {
 pub struct LockWaits {
     /// Number of waits.
     pub count: u64,
-    /// Time in them without spinning: asleep or runnable, nanoseconds. These are waits of the timeline, too.
+    /// Time in these waits without spinning (asleep or runnable), nanoseconds. These are waits of the timeline, too.
     pub slept_ns: u64,
-    /// Time of spinning in them, nanoseconds of CPU time.
+    /// Time of spinning in these waits, nanoseconds of CPU time.
     pub spun_ns: u64,
     /// Time of the longest wait, nanoseconds.
     pub longest_ns: u64,
@@ -309,18 +310,18 @@ pub struct LockWaits {
 }
 
 impl LockWaits {
-    /// Part of the threads' time spent in these waits.
+    /// Share of the threads' time that is spent in these waits.
     pub fn share(&self) -> f64 {
         (self.slept_ns.saturating_add(self.spun_ns) as f64 / self.of_ns.max(1) as f64).min(1.0)
     }
 
-    /// Whether threads sleep longer in them than they spin.
+    /// Whether threads sleep longer in these waits than they spin.
     pub fn is_sleep(&self) -> bool {
         self.slept_ns > self.spun_ns
     }
 }
 
-/// Samples of a function, and those of them in the kernel.
+/// Number of samples of a function, and of its samples in the kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct KernelShare {
@@ -328,7 +329,7 @@ pub struct KernelShare {
     pub function: String,
     /// Samples in the kernel.
     pub in_kernel: u64,
-    /// All of its samples.
+    /// All samples of the function.
     pub samples: u64,
 }
 
@@ -345,13 +346,13 @@ impl SupportWork {
         (self.samples as f64 / self.all.max(1) as f64).min(1.0)
     }
 
-    /// Whether it matters and changes memory that several threads share. Only one thread at a time can do that, so each waits
-    /// longer the more threads there are.
+    /// Whether there is much of this work and it changes memory that several threads share. Only one thread at a time
+    /// can do that, so each thread waits longer the more threads there are.
     pub fn grows(&self) -> bool {
         self.subject == SupportSubject::Memory && self.threads > 1 && self.share() >= MATTERS
     }
 
-    /// Names of its most frequent calls, as a phrase.
+    /// Names of the most frequent calls of this work, as a phrase.
     pub fn most(&self) -> String {
         let most = self.calls.first().map_or(0, |call| call.count);
         let mut names = self.calls.iter().filter(|call| call.count.saturating_mul(10) >= most).take(3);
@@ -365,7 +366,7 @@ impl SupportWork {
     }
 }
 
-/// A name and its count.
+/// A name, and how often it occurs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Share {
     /// Name of a function, thread, call or other cause.
@@ -382,7 +383,7 @@ fn is_zero(value: &u64) -> bool {
 /// The text of [`ObjectKind::Futex`].
 const FUTEX: &str = "futex";
 
-/// Most names in a list of shares.
+/// Largest number of names in a list of shares.
 const SHARES: usize = 8;
 
 /// The names with the highest counts. Equal counts are ordered by name, so that the result is always the same.

@@ -1,5 +1,5 @@
-//! Synchronization objects and the threads that waited for them: objects with recorded operations, and futex words of objects
-//! that show only when a thread has to wait.
+//! Counts for synchronization objects which threads waited for them. Objects have recorded operations, or are futex
+//! words, which are visible only when a thread has to wait.
 
 use super::for_nothing::ForNothing;
 use super::model::{ObjectKind, Primitive, PutBackUses, RecordedObject, shares};
@@ -16,10 +16,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-/// With fewer waits, the threads that ended them do not tell the purpose of a word.
+/// Least number of waits for which the threads that ended them show the purpose of a word.
 const FEWEST_WAITS: u64 = 10;
 
-/// Counts of one object.
+/// Counts of waits for one object.
 #[derive(Default)]
 struct Counts<'a> {
     waits: u64,
@@ -36,7 +36,7 @@ struct Counts<'a> {
     signals: u64,
     /// Waits for the lock of a Python interpreter.
     gil: u64,
-    /// By thread: number of waits that it ended.
+    /// For each thread: number of waits that it ended.
     ended_by: FxHashMap<u32, u64>,
 }
 
@@ -120,7 +120,7 @@ impl<'a> Counts<'a> {
             _ if object.kind != ObjectKind::Futex => None,
             Ordering::Greater => Some(Primitive::Lock),
             Ordering::Less => Some(Primitive::Signal),
-            // No function tells. The thread that ends a wait for a lock waits for it at other times.
+            // No function shows the purpose. A thread that ends a wait for a lock waits for that lock at other times.
             Ordering::Equal if self.waits < FEWEST_WAITS => None,
             Ordering::Equal if by_others.saturating_mul(2) > self.waits => Some(Primitive::Signal),
             Ordering::Equal if object.by_waiters.saturating_mul(2) > self.waits => Some(Primitive::Lock),
@@ -140,7 +140,7 @@ fn add_all<K: std::hash::Hash + Eq>(to: &mut FxHashMap<K, u64>, from: FxHashMap<
 pub(super) struct Word {
     pub(super) pid: u32,
     pub(super) address: u64,
-    /// Number of words if the thread waited for any of several, and it is not known which; else 0.
+    /// Number of words, if the thread waited for any of several words and it is not known for which; else 0.
     pub(super) words: u32,
 }
 
@@ -152,7 +152,7 @@ struct Lifetime {
     number: usize,
 }
 
-/// Objects with recorded operations by process and address, in the order in which they existed.
+/// Objects with recorded operations, by process and address, in the order in which they existed there.
 pub(super) struct ByPlace(BTreeMap<(u32, u64), Vec<Lifetime>>);
 
 impl ByPlace {
@@ -168,8 +168,8 @@ impl ByPlace {
         places
     }
 
-    /// Index of the object around a word, for a wait that began at `start`: the last object in use there by then, else the
-    /// first.
+    /// Index of the object that contains a word, for a wait that began at `start`: the last object in use there at that
+    /// time, else the first later one.
     pub(super) fn at(&self, word: &Word, start: Timestamp) -> Option<usize> {
         let (&(pid, address), lives) = self.0.range(..=(word.pid, word.address)).next_back()?;
         if pid != word.pid || word.words > 0 {
@@ -286,7 +286,8 @@ fn join_condition_words(words: &mut FxHashMap<Word, (FirstUse, Counts<'_>)>) {
     }
 }
 
-/// Each thread of Java has one word for waits for any lock: all their waiters count as waiters of each word.
+/// Each thread of Java has one futex word for waits for any lock, so all waiters of such words count as waiters of each
+/// word.
 fn wait_for_each_other<'c, 'a: 'c>(objects: impl Iterator<Item = (u32, Option<String>, &'c mut Counts<'a>)>) {
     let of_java = |(pid, group, counts): (u32, Option<String>, &'c mut Counts<'a>)| {
         group.filter(|group| is_java_wait(group)).map(|group| ((pid, group), counts))
@@ -396,8 +397,8 @@ pub(in crate::program) fn ends_joining(thread: &Thread) -> bool {
     thread.waits.last().is_some_and(is_join)
 }
 
-/// Whether it is the word that the kernel clears at a thread's end, as C libraries wait for it: not private, by the bitset
-/// command.
+/// Whether the futex is the word that the kernel clears when a thread ends. C libraries wait for it in a recognizable
+/// way: not private, by the bitset command.
 pub(super) fn is_end_of_thread(futex: FutexFact) -> bool {
     const PRIVATE: u32 = 128;
     const WAIT_BITSET: u32 = 9;

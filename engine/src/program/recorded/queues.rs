@@ -15,7 +15,7 @@ struct Turn {
     gave: u64,
 }
 
-/// The longest queue of each lock that had one, by index of the lock.
+/// The longest queue of each lock that had one, by the lock's index.
 pub(super) fn longest(timeline: &Timeline, sections: &Sections, context: &Context<'_>) -> Vec<(u32, Queue)> {
     let mut turns: FxHashMap<u32, Vec<Turn>> = FxHashMap::default();
     for section in &sections.all {
@@ -34,12 +34,12 @@ pub(super) fn longest(timeline: &Timeline, sections: &Sections, context: &Contex
     all
 }
 
-/// A stretch of time during which at least one thread waited.
+/// A stretch of time during which at least one thread waited for a lock.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Convoy {
     start: u64,
     end: u64,
-    /// When most threads waited, and the waiting turns in order.
+    /// Time at which most threads waited, and the waiting turns in order.
     peak: u64,
     waiting: Vec<usize>,
 }
@@ -82,7 +82,7 @@ fn worst(turns: &[Turn]) -> Option<Convoy> {
 
 impl Convoy {
     fn queue(&self, turns: &[Turn], start: u64, context: &Context<'_>) -> Queue {
-        // Of several readers, the one that has held it longest.
+        // Of several readers, the one that has held the lock longest.
         let holder = turns
             .iter()
             .filter(|turn| turn.got <= self.peak && self.peak < turn.gave)
@@ -112,13 +112,13 @@ mod tests {
     fn the_worst_queue_is_the_convoy_with_the_most_threads() {
         let turns = [
             turn(1, 10, 10, 100),
-            // Two threads wait behind 1, then one waits behind 2.
+            // Two threads wait behind thread 1, then one thread waits behind thread 2.
             turn(2, 20, 100, 200),
             turn(3, 30, 200, 210),
-            // Later, a longer convoy of one thread only.
+            // A later convoy is longer, but has only one waiting thread.
             turn(1, 300, 300, 900),
             turn(2, 310, 900, 901),
-            // And a shorter one of two threads.
+            // A third convoy has two waiting threads, but is shorter.
             turn(1, 1000, 1000, 1010),
             turn(2, 1001, 1010, 1020),
             turn(3, 1002, 1020, 1030),

@@ -1,5 +1,5 @@
-//! What a sampled stack tells about a wait or a wake-up: the innermost function outside of the language and the C library.
-//! That a thread slept in `read`, for example, is known anyway.
+//! Finds what a sampled stack shows about a wait or a wake-up: the innermost function outside of the language and the C
+//! library. Records show already that a thread slept in `read`, for example.
 
 use super::model::Primitive;
 use crate::program::naming::function_origin::{is_openmp, takes_the_gil};
@@ -15,7 +15,7 @@ pub(super) fn function_of(program: &Program, stack: u32) -> Option<&str> {
     own.or_else(|| functions().next()).map(|function| function.name.as_str())
 }
 
-/// What the innermost functions of a waiting thread's stack tell about the word.
+/// What the innermost functions of a waiting thread's stack show about the futex word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WaitsIn {
     /// The lock of a Python interpreter, made of a condition variable.
@@ -33,7 +33,7 @@ pub(super) fn waits_in(program: &Program, stack: u32) -> Option<WaitsIn> {
         return Some(WaitsIn::Gil);
     }
     let found = innermost.iter().find_map(|function| of_name(&function.name));
-    // GNU's OpenMP library only has names of exported functions, and its lock functions are exported.
+    // GNU's OpenMP library has only names of exported functions; its lock functions are exported.
     let binary = innermost.first().and_then(|function| function.module.as_deref());
     let waits_in_openmp = || binary.is_some_and(is_openmp);
     found.or_else(|| waits_in_openmp().then_some(Primitive::Signal)).map(WaitsIn::A)
@@ -70,7 +70,8 @@ fn of_name(name: &str) -> Option<Primitive> {
     }
 }
 
-/// Whether it belongs to the language or the C library, or has no name: it tells no more than the waiting call.
+/// Whether the function belongs to the language or the C library, or has no name: then it shows no more than the
+/// waiting call.
 pub(super) fn is_of_the_system(function: &Function) -> bool {
     function.module.is_none() || !function.is_authors()
 }

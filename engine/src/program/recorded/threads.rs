@@ -1,8 +1,8 @@
-//! Names of threads, and the functions in which they slept or woke others: the innermost function with probes, else a
-//! sample's.
+//! Names of threads, and the functions in which they slept or woke others: the innermost function with probes, else the
+//! function that a sample shows.
 //!
-//! A function with probes at its entry only may have ended long ago. Then the sample's function is used, else the innermost
-//! function whose end would be known.
+//! A function with probes at its entry only may have ended long ago. Then the sample's function is used, else the
+//! innermost function whose end would be known.
 
 use super::stacks::{WaitsIn, function_of, is_of_the_system, waits_in};
 use crate::event::FunctionId;
@@ -18,13 +18,13 @@ pub(super) struct Context<'a> {
     names: FxHashMap<FunctionId, &'a str>,
     /// Names of functions outside of the language and the C library.
     own: FxHashSet<&'a str>,
-    /// Functions with probes at their entries only.
+    /// Functions with probes at their entries only, so that the ends of their calls are not known.
     endless: FxHashSet<FunctionId>,
-    /// By thread and wait.
+    /// For each thread and wait: the function in which the thread slept.
     sleepers: Vec<Vec<Top>>,
-    /// By wake-up.
+    /// For each wake-up: the function that woke the thread.
     wakers: Vec<Top>,
-    /// By wake-up: index of the waking thread.
+    /// For each wake-up: index of the waking thread.
     waking_threads: Vec<u32>,
     /// Sampled stacks for sleepers and wakers, if known.
     sleeper_stacks: Vec<Vec<Option<u32>>>,
@@ -36,7 +36,7 @@ pub(super) struct Context<'a> {
 struct Top {
     /// The innermost function whose end would be known.
     function: Option<FunctionId>,
-    /// A function with probes at its entry only was entered above it.
+    /// Whether a function with probes at its entry only was entered above this function.
     is_doubtful: bool,
 }
 
@@ -184,7 +184,7 @@ impl<'a> Context<'a> {
         !self.own.contains(name)
     }
 
-    /// What the stack of a waiting thread tells about the word.
+    /// What the stack of a waiting thread shows about the futex word.
     pub(super) fn waits_in(&self, thread: usize, wait: usize) -> Option<WaitsIn> {
         let stack = self.sleeper_stacks.get(thread).and_then(|waits| waits.get(wait));
         waits_in(self.program, stack.copied().flatten()?)

@@ -19,19 +19,20 @@ use crate::timeline::{External, State, Timeline, Wait, WaitReason, Wake};
 use probe_abi::{Call, SyncFamily, SyncOperation as S};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// In no system call that tells the reason: in a page fault, or while memory is mapped.
+/// Name of a wait in no system call that shows the reason: in a page fault, or while memory is mapped.
 const IN_KERNEL: &str = "in the kernel";
-/// In a call that maps or unmaps memory, and woken by a thread: another thread was changing the process's memory.
+/// Name of a wait in a call that maps or unmaps memory, if a thread ended it: another thread was changing the process's
+/// memory.
 const MEMORY_MAP: &str = "memory map";
-/// In a call that began before the recording and is not known, and that did not end.
+/// Name of a wait that did not end, in an unknown call that began before the recording.
 const NEVER_WOKEN: &str = "never woken";
 /// Ended by a recorded thread.
 const BY_THREAD: &str = "thread";
-/// Not ended within the recording.
+/// What ended a wait, if it did not end within the recording.
 const NOT_ENDED: &str = "not ended";
 
 impl RecordedWait {
-    /// Whether it is for a lock of the C library.
+    /// Whether the waits are for a lock of the C library.
     fn is_for_lock(&self) -> bool {
         let WaitedFor::Operation(operation) = self.name else { return false };
         match operation.family() {
@@ -40,18 +41,19 @@ impl RecordedWait {
         }
     }
 
-    /// Whether it is for work or for time, or for something that never came.
+    /// Whether the waits are for work or for time, or for something that never came.
     pub(crate) fn is_rest(&self) -> bool {
         let never_ended = || matches!(&self.ended_by[..], [by] if by.name == NOT_ENDED);
         self.idle || self.name == WaitedFor::Sleep || (never_ended() && !self.is_for_lock())
     }
 
-    /// Whether it is for time to pass.
+    /// Whether the threads wait for time to pass.
     pub(crate) fn is_for_time(&self) -> bool {
         self.name == WaitedFor::Sleep || self.ended_by.first().is_some_and(|by| by.name == TIMER)
     }
 
-    /// Whether a lock or something outside the program caused it, not another thread's own waits.
+    /// Whether the waits were caused by a lock or by something outside the program, and not by another thread's own
+    /// waits.
     pub(crate) fn is_held_up(&self) -> bool {
         let by_thread = || self.ended_by.first().is_some_and(|by| by.name == BY_THREAD);
         self.is_for_lock() || !(self.is_rest() || by_thread())
@@ -149,7 +151,7 @@ pub(in crate::program) fn wait_name(wait: &Wait, operation: Option<S>) -> &'stat
     }
 }
 
-/// Whether nothing is known about it but that the thread slept in the kernel.
+/// Whether it is only known that the thread slept in the kernel.
 pub(in crate::program) fn is_in_kernel(wait: &Wait) -> bool {
     [IN_KERNEL, MEMORY_MAP].contains(&wait_name(wait, None))
 }

@@ -1,4 +1,4 @@
-//! What threads slept for, as a type that is a text in JSON.
+//! The type that says what threads slept for; in JSON it is a text.
 
 use probe_abi::SyncOperation as S;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,5 @@
-//! Share of each function's CPU time in the kernel, from ticks of the clock (ours): system calls, page faults, interrupts.
+//! Share of each function's CPU time in the kernel, from ticks of the clock (a method of longpole's own): system calls,
+//! page faults, interrupts.
 
 use super::support_work::FEWEST;
 use crate::program::recorded::KernelShare;
@@ -7,7 +8,7 @@ use crate::timeline::{NO_STACK, Timeline};
 use probe_abi::SampleReason;
 use std::collections::BTreeMap;
 
-/// Most functions listed.
+/// Largest number of functions in the list.
 const MOST: usize = 256;
 
 /// Shares of functions with enough samples, in descending order of samples; empty if no tick was in the kernel.

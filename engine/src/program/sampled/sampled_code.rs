@@ -10,7 +10,7 @@ use crate::program::{FunctionRef, Place, PlaceId};
 use crate::timeline::{Stack, Timeline};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The content of stacks, before functions have their indices in the program.
+/// The content of stacks before the program's functions have their indices.
 #[derive(Debug, Default)]
 pub(in crate::program) struct SampledCode {
     /// Functions known from stacks only, with unused ids.
@@ -18,13 +18,13 @@ pub(in crate::program) struct SampledCode {
     /// Ids of all functions on stacks, ascending.
     pub(in crate::program) functions: Vec<FunctionId>,
     places: Vec<(FunctionId, Option<String>, bool)>,
-    /// By index of the stack in the timeline.
+    /// For each stack, by its index in the timeline: its places.
     stacks: Vec<Vec<PlaceId>>,
-    /// By stack: whether its innermost frame is in a probe.
+    /// For each stack: whether its innermost frame is in a probe.
     in_probes: Vec<bool>,
-    /// By stack: whether its innermost frame is in a loop that only waits.
+    /// For each stack: whether its innermost frame is in a loop that only waits.
     in_waits: Vec<bool>,
-    /// By stack: whether that loop tries to take a lock, or the innermost function takes a spin lock.
+    /// For each stack: whether that loop tries to take a lock, or the innermost function takes a spin lock.
     in_tries: Vec<bool>,
 }
 
@@ -45,7 +45,7 @@ impl SampledCode {
             .map(|stack| {
                 let frames = stack.frames.iter().enumerate();
                 let mut places = Vec::with_capacity(stack.frames.len());
-                // Only frames that read the clock so far, which may belong to recording.
+                // Whether all frames so far only read the clock, which may be part of recording.
                 let mut only_clock = true;
                 for (index, address) in frames {
                     let (pid, address) = (stack.pid, frame_address(index, *address));
@@ -102,10 +102,10 @@ impl SampledCode {
         self.places.iter().map(place).collect()
     }
 
-    /// By stack: whether its innermost function, one inlined there, or the loop there only waits.
+    /// For each stack: whether its innermost function, a function inlined there, or the loop there only waits.
     ///
-    /// A mutex or read-write lock that spins before it sleeps does not count where operations are put back: they tell who
-    /// waits.
+    /// A mutex or read-write lock that spins before it sleeps does not count where operations are put back (estimated):
+    /// these show who waits.
     pub(in crate::program) fn waiting(&self, timeline: &Timeline) -> Vec<bool> {
         let facts: FxHashMap<FunctionId, &FunctionFact> =
             timeline.functions.iter().chain(&self.facts).map(|fact| (fact.id, fact)).collect();
@@ -135,7 +135,7 @@ impl SampledCode {
         .collect()
     }
 
-    /// By stack: whether it is of a thread that waits for a spin lock.
+    /// For each stack: whether its thread waits for a spin lock.
     pub(in crate::program) fn in_tries(&self) -> &[bool] {
         &self.in_tries
     }
@@ -161,7 +161,7 @@ struct Finder<'a> {
     facts: Vec<FunctionFact>,
     places: Vec<(FunctionId, Option<String>, bool)>,
     numbers: FxHashMap<(FunctionId, Option<String>, bool), PlaceId>,
-    /// Places of each place of a binary, by the time of its last change.
+    /// For each place of a binary and time of its last change: the places of the program.
     seen: FxHashMap<(&'a str, Option<&'a str>, u64, u64), Vec<PlaceId>>,
     /// The next unused id.
     next: FunctionId,
@@ -202,7 +202,7 @@ impl<'a> Finder<'a> {
         let module = mapping.path.rsplit('/').next().unwrap_or(&mapping.path);
         let code = self.named.at(mapping, offset, time_ns);
         let entry = code.and_then(|code| code.entry);
-        // At the breakpoint, or after its first byte.
+        // The address is at the breakpoint, or after the breakpoint's first byte.
         entry.is_some_and(|entry| {
             offset.wrapping_sub(entry) <= 1 && self.probed.contains_key(&(module, entry))
         })
@@ -239,7 +239,7 @@ impl<'a> Finder<'a> {
         let from = places.len();
         let is_made = is_jit_code(&mapping.path);
         let module = match mapping.path.rsplit('/').next() {
-            // Code that several processes made under one name is one function, as in a shared binary.
+            // Code that several processes generated under one name is one function, like code of a shared binary.
             _ if is_made => MADE_CODE,
             last => last.unwrap_or(&mapping.path),
         };
@@ -247,7 +247,7 @@ impl<'a> Finder<'a> {
             let function = self.function(module, None, &inlined.function, None);
             places.push(self.place(function, inlined.line.clone(), true));
         }
-        // Rarely executed code that a compiler moved elsewhere still belongs to its function.
+        // Rarely executed code that a compiler moved out of a function (`name.cold`) still belongs to that function.
         let name = code.and_then(|code| code.function.as_deref()).map(|name| match name.find(".cold") {
             Some(at) if at > 0 => name.get(..at).unwrap_or(name),
             _ => name,
@@ -257,7 +257,7 @@ impl<'a> Finder<'a> {
                 let (entry, declared) = code.map_or((None, None), |code| (code.entry, code.declared.clone()));
                 self.function(module, entry, name, declared)
             }
-            // Code without a name: one function for its whole binary.
+            // Code without a name counts as one function for its complete binary.
             None if is_made || module.is_empty() => self.function("", None, CODE_WITHOUT_A_FILE, None),
             None => self.function(module, None, &unnamed(module), None),
         };
@@ -336,8 +336,8 @@ mod tests {
     use crate::time::Timestamp;
     use crate::timeline::{FirstUse, Lock};
 
-    /// A thread that spins for Rust's lock before it sleeps must not wait for another one in the middle of a section that was
-    /// put back: the simulation would deadlock.
+    /// A thread that spins for Rust's lock before it sleeps must not wait for another thread in the middle of a section
+    /// that was put back (estimated): the simulation would deadlock.
     #[test]
     fn spinning_for_a_lock_that_is_put_back_is_no_wait_of_its_own() {
         let waits = |function: &str, put_back: bool| {

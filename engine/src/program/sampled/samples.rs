@@ -13,7 +13,7 @@ pub struct Samples {
     pub places: Vec<Place>,
     /// Stacks without duplicates: the innermost place first, with inlined functions. Empty if nothing is known.
     pub stacks: Vec<Vec<PlaceId>>,
-    /// By index of the thread, in order of operations. May be shorter than the list of threads.
+    /// For each thread, by its index: samples in order of operations. May be shorter than the list of threads.
     pub threads: Vec<Vec<Sample>>,
     /// Requested samples per second of a thread's running time; 0 if not known.
     pub rate_hz: u32,
@@ -28,7 +28,7 @@ pub struct Samples {
 pub struct Place {
     /// The function of the line: the inlined function, if it is inlined.
     pub function: FunctionRef,
-    /// `file:line`, if debug information gives it.
+    /// `file:line` of the place, if debug information has it.
     pub line: Option<String>,
     /// Whether this is a copy of the function, inlined into the stack's next place.
     pub inlined: bool,

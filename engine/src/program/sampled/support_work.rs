@@ -1,6 +1,6 @@
-//! Work of the kernel and of runtimes for a program's threads, from ticks of the clock (ours). A system call takes CPU time
-//! of its thread, and so does a page fault: more CPUs do not reduce it. Changes of memory that threads share are serialized
-//! (`mmap_lock`, Linux `Documentation/mm/process_addrs.rst`).
+//! Work of the kernel and of runtimes for a program's threads, from ticks of the clock (a method of longpole's own). A
+//! system call takes CPU time of its thread, and so does a page fault: more CPUs do not reduce it. Changes of memory
+//! that threads share are serialized (`mmap_lock`, Linux `Documentation/mm/process_addrs.rst`).
 
 use super::sampled_code::SampledCode;
 use crate::event::{SupportSubject, kernel_work, runtime_work};
@@ -17,12 +17,12 @@ pub(in crate::program) const FEWEST: u64 = 10;
 /// A thread with this many times fewer samples than another hardly causes the work.
 const HARDLY: u64 = 20;
 
-/// Samples of one subject.
+/// Samples of work of one subject.
 #[derive(Default)]
 struct Found {
     calls: BTreeMap<&'static str, u64>,
     functions: BTreeMap<u32, u64>,
-    /// By function through which the user's functions call it.
+    /// For each function through which the user's functions call the work: its samples.
     via: BTreeMap<u32, u64>,
     /// Samples by process and thread.
     threads: BTreeMap<u32, FxHashMap<usize, u64>>,
@@ -72,7 +72,7 @@ pub(in crate::program) fn of(
     works
 }
 
-/// For each stack, name and subject of its work.
+/// For each stack: name and subject of the support work that it shows.
 fn of_stacks(timeline: &Timeline, program: &Program) -> Vec<Option<(&'static str, SupportSubject)>> {
     let of_place = |function: u32| {
         let function = program.functions.get(function as usize)?;
@@ -129,7 +129,7 @@ fn work(subject: SupportSubject, found: Found, all: u64, program: &Program) -> S
         most.and_then(|(function, _)| program.functions.get(*function as usize))
             .map(|function| function.name.clone())
     };
-    // A function with the system call's name tells nothing new.
+    // A function with the same name as the system call adds no information.
     let is_call = |name: &str| {
         calls.iter().any(|call| name.trim_start_matches("__").trim_end_matches("64") == call.name)
     };

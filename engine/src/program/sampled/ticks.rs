@@ -1,4 +1,4 @@
-//! Assigns samples of a thread to the operations in which they were taken.
+//! Assigns each sample of a thread to the operation in which it was taken.
 
 use crate::program::Sample;
 use crate::time::Timestamp;
@@ -10,9 +10,9 @@ use probe_abi::SampleReason;
 pub(in crate::program) struct Ticking<'a> {
     /// Samples not yet passed.
     seen: &'a [StackSample],
-    /// Index of the stack for samples without a known one.
+    /// Index of the stack that is used for samples without a known stack.
     no_stack: u32,
-    /// Stacks of samples since the last operation, and the number of truncated ones.
+    /// Stacks of samples since the last operation, and number of truncated stacks.
     stacks: Vec<u32>,
     cut: u64,
     placed: Ticks,
@@ -27,7 +27,7 @@ const LONGER: u64 = 2;
 pub(in crate::program) struct Probes<'a> {
     /// Probe hits in order of time; empty if their cost is not subtracted.
     pub(in crate::program) hits: &'a [Hit],
-    /// By stack: whether its innermost frame is in a probe.
+    /// For each stack: whether its innermost frame is in a probe.
     pub(in crate::program) stacks: &'a [bool],
 }
 
@@ -45,7 +45,7 @@ impl Probes<'_> {
     }
 }
 
-/// A thread's samples, with counts of those left out.
+/// A thread's samples, and how many samples were dropped for each reason.
 #[derive(Debug, Default)]
 pub(in crate::program) struct Ticks {
     pub(in crate::program) samples: Vec<Sample>,
@@ -94,7 +94,8 @@ impl<'a> Ticking<'a> {
 mod tests {
     use super::*;
 
-    /// Otherwise samples in probe hits make rows in reports: `[uprobes]`, and code behind a function's `ret`.
+    /// If samples in probe hits stayed, reports would have rows for them: `[uprobes]`, and code behind a function's
+    /// `ret`.
     #[test]
     fn samples_in_probe_hits_are_removed_with_the_hits_time() {
         let seen: Vec<StackSample> = [5, 70, 95, 100, 139, 141, 150]

@@ -30,12 +30,12 @@ const WAITERS: [&str; 17] = [
     "SpinPause",
 ];
 
-/// Least share of the compute time that is reported.
+/// Least share of busy waiting in the compute time that is reported.
 pub(in crate::program) const WORTH_SAYING: f64 = 0.01;
-/// Least number of yields that is reported.
+/// Least number of `sched_yield` calls that is reported.
 const FEWEST_YIELDS: u64 = 100;
 
-/// With this many samples, they tell how long threads poll.
+/// Least number of samples from which the length of polling is computed.
 const TELL: usize = 200;
 
 /// The finding, if much busy waiting counts as computing.
@@ -54,14 +54,14 @@ pub(in crate::program) fn finding(timeline: &Timeline, program: &Program) -> Opt
     // Samples of waiting are as good, but only those of computing are in the program, so the timeline's are counted.
     let ticks = timeline.threads.iter().flat_map(|thread| &thread.samples);
     let is_sampled = ticks.filter(|sample| sample.reason == SampleReason::Tick).count() >= TELL;
-    // A finding that yields count as computing would contradict one that they count as waiting.
+    // If samples count these yields as waiting, a finding that they count as computing would contradict that.
     let is_waiting = |finding: &Finding| matches!(finding, Finding::Spinning { .. });
     if is_sampled && !is_much(seen_ns) && program.findings.iter().any(is_waiting) {
         return None;
     }
     let yielded =
         yielded.cloned().map(|yields| if is_sampled { Yielded { ns: 0, ..yields } } else { yields });
-    // Both numbers may be of the same time: a thread that yields in such a function is sampled there, too.
+    // Both numbers may describe the same time: a thread that yields in such a function is sampled there, too.
     let most_ns = seen_ns.max(yielded.as_ref().map_or(0, |yields| yields.ns));
     let seen = seen.filter(|_| is_much(seen_ns)).map(|seen| SeenWaiting {
         samples: seen.waiting,
@@ -97,7 +97,7 @@ impl Waiting<'_> {
     }
 }
 
-/// Samples of computing in functions that only wait, and the most frequent of these functions.
+/// Samples of computing in functions that only wait, and the functions with most of these samples.
 fn seen(program: &Program) -> Option<Waiting<'_>> {
     let samples = &program.samples;
     let by_stack: Vec<Option<&str>> =
@@ -133,7 +133,7 @@ pub(in crate::program) fn is_sleeping_lock(name: &str) -> bool {
     SLEEPING_LOCKS.iter().any(|part| name.contains(part))
 }
 
-/// Most patterns that are used, and the longest one: files are not trusted.
+/// Largest number of patterns that are used, and the longest pattern: files are not trusted.
 const MOST_PATTERNS: usize = 64;
 const LONGEST_PATTERN: usize = 256;
 
@@ -199,10 +199,10 @@ mod tests {
         let (most_ns, ran_ns) = (30_000_000, 200_000_000);
         let wanted = Finding::BusyWait { yielded: Some(yielded), seen: None, most_ns, ran_ns };
         assert_eq!(finding(&many, &Program::default()), Some(wanted));
-        // Otherwise the note for two threads that take turns by yields is "asked again and again for 96 % of all CPU time",
-        // though 43 % of spinning is known.
+        // Two threads take turns by yields. Without this rule their note would be "asked again and again for 96 % of
+        // all CPU time", though 43 % of spinning is known.
         let mut sampled = Program::default();
-        // All samples are of waiting, so none is left in the program, and only one of both notes may appear.
+        // All samples are of waiting, so the program keeps no sample. Only one of the two notes may appear.
         let sample =
             StackSample { time: Timestamp(1), stack: 0, reason: SampleReason::Tick, truncated: false };
         let mut many = many;

@@ -1,7 +1,8 @@
-//! Decides whether threads wait for a cache line that they use by plain loads and stores (ours).
+//! Decides whether threads wait for a cache line that they use by plain loads and stores. (This method is longpole's
+//! own.)
 //!
-//! A clock finds a thread behind a load that waits, but also behind a load that does not wait, and behind loads of data
-//! received through a lock or a pipe. So a line counts only if
+//! A clock tick finds a thread behind a load that waits, but also behind a load that does not wait, and behind loads of
+//! data received through a lock or a pipe. So a line counts only if
 //!
 //! 1. another of its threads has a CPU at that time: threads that take turns do not wait for lines;
 //! 2. its changes are not rare: a table that hardly changes is only found where it is read;
@@ -15,7 +16,7 @@ use crate::timeline::{State, Thread};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// Least samples of a word, or of a thread, that count.
+/// Least number of samples of a word, or of a thread, that count.
 const TELLS: u64 = 4;
 /// Changes by a thread that cannot be a coincidence.
 const CHANGES: u64 = 5;
@@ -25,7 +26,7 @@ const CHANGES: u64 = 5;
 pub(super) struct Sharing {
     /// False sharing: the threads use different words of the line.
     pub is_false: bool,
-    /// Number of threads that only read in it.
+    /// Number of threads that only read the line.
     pub readers: u64,
 }
 
@@ -46,8 +47,8 @@ fn runs_at(thread: &Thread, time_ns: u64) -> bool {
     interval.is_some_and(|interval| matches!(interval.state, State::Running { .. }))
 }
 
-/// How threads share a line; `None` if nothing shows that they wait for it. `atomic`: samples at atomic instructions, by
-/// thread, for all lines together.
+/// How threads share a line; `None` if nothing shows that they wait for the line. `atomic`: samples at atomic
+/// instructions, by thread, for all lines together.
 pub(in crate::program) fn of(seen: &[Seen], atomic: &FxHashMap<usize, u64>) -> Option<Sharing> {
     let mut words: BTreeMap<u64, Word> = BTreeMap::new();
     for seen in seen {
@@ -84,7 +85,7 @@ pub(in crate::program) fn of(seen: &[Seen], atomic: &FxHashMap<usize, u64>) -> O
     (2 * count(&|word| word.is_contested()) >= all).then_some(Sharing { is_false: false, readers })
 }
 
-/// By thread: samples at a word, changes among them, and atomic changes among those.
+/// For each thread: its samples at the word, the changes among them, and the atomic changes among those.
 #[derive(Debug, Default)]
 struct Word {
     by: FxHashMap<usize, (u64, u64, u64)>,
@@ -95,7 +96,7 @@ impl Word {
         self.by.values().map(|of| of.0).sum()
     }
 
-    /// Whether no thread changes the word, or one thread alone uses it.
+    /// Whether no thread changes the word, or only one thread uses it.
     fn is_own(&self) -> bool {
         let most = self.by.values().map(|of| of.0).max().unwrap_or(0);
         self.by.values().all(|of| of.1 == 0) || 20 * most >= 19 * self.count()
@@ -167,7 +168,8 @@ mod tests {
         assert!(of(&seen, &atomic(3)).is_some());
     }
 
-    /// Under one interpreter lock, or on one CPU, threads use the same memory in turns.
+    /// Threads under one interpreter lock, or on one CPU, use the same memory in turns, so they do not wait for its
+    /// cache lines.
     #[test]
     fn a_use_of_a_line_counts_only_while_another_thread_runs() {
         let running = |start: u64| Interval {

@@ -1,4 +1,4 @@
-//! Cache lines that several threads change at about the same time (ours).
+//! Cache lines that several threads change at about the same time (a method of longpole's own).
 //!
 //! An atomic instruction needs its line for its CPU alone, and waits until another CPU has passed it on (Intel SDM, volume 3,
 //! section 10.1). A clock finds such a thread behind that instruction ([`crate::event::NoteKind::Changed`]). But so it does
@@ -20,18 +20,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes of a cache line on x86-64.
 const LINE: u64 = 64;
-/// Two threads found at a line within this time count as changing it together. Samples are 2 ms apart.
+/// Two threads that samples find at a line within this time are assumed to change it at once, ns. Samples are 2 ms
+/// apart.
 const TOGETHER_NS: u64 = 50_000_000;
 /// Least number of samples that count.
 const FEWEST: usize = 10;
-/// Most lines listed.
+/// Largest number of lines in the list.
 const MOST: usize = 16;
 
 /// A sample at a line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
     pub time_ns: u64,
-    /// Index of the thread among those that have lived.
+    /// Index of the thread among those that have lived in the recording.
     pub thread: usize,
     pub stack: u32,
     pub address: u64,
@@ -90,7 +91,7 @@ fn seen_by_line(
     lines
 }
 
-/// The samples of threads that wait for a line, and how they share it; `None`: they do not wait for it.
+/// The samples of threads that wait for a line, and how the threads share it; `None`: they do not wait for it.
 fn shared(
     seen: Vec<Seen>,
     lived: &[&Thread],
@@ -109,7 +110,7 @@ fn shared(
     Some((seen, sharing))
 }
 
-/// Whether each word belongs to one thread: false sharing.
+/// Whether each word of the line belongs to one thread (false sharing).
 fn is_false(seen: &[Seen]) -> bool {
     let mut words: FxHashMap<u64, FxHashSet<usize>> = FxHashMap::default();
     for seen in seen {

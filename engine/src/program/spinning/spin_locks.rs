@@ -1,4 +1,4 @@
-//! Spin locks known from samples only: which thread held one while others spun for it (**ours**).
+//! Spin locks known from samples only: which thread held one while others spun for it (a method of longpole's own).
 //!
 //! A stretch of spinning in a loop that tries to take a lock ends when the holder releases the lock. So one thread held the
 //! lock up to then, at least since the other arrived, and the other holds it from then on. On average, a thread arrives in
@@ -12,10 +12,10 @@
 use super::spins::{Mark, MarkKind};
 use rustc_hash::FxHashMap;
 
-/// A stretch of spinning for a lock, at its end.
+/// The end of a stretch of spinning for a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct HandOver {
-    /// When the lock was released, when the waiter went on, and when it had begun to spin, ns.
+    /// Times at which the lock was released, at which the waiter continued, and at which it had begun to spin, ns.
     pub(in crate::program) given: u64,
     pub(in crate::program) taken: u64,
     pub(in crate::program) begun: u64,
@@ -32,7 +32,7 @@ pub(super) type Spans = Vec<(u64, u64)>;
 struct State {
     /// Everything before is decided.
     until: u64,
-    /// When it last got the lock, if that is not marked yet.
+    /// Time at which the thread last got the lock, if that has no mark yet, ns.
     got: Option<u64>,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct SpinLocks {
     pub(in crate::program) pids: Vec<u32>,
 }
 
-/// Whether a thread computes without interruption up to this instant, so that it may have held a lock.
+/// Whether a thread computes without interruption until this time, so that it may have held a lock.
 pub(super) fn computes_up_to(spans: &Spans, time: u64) -> bool {
     before(spans, time).is_some()
 }
@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(of(1, &locks), [(5_010, MarkKind::Touch(0))]);
     }
 
-    /// Each lock is taken before it is released, and no thread holds two.
+    /// Each estimated spin lock is taken before it is released, and no thread holds two.
     #[test]
     fn a_thread_never_holds_two_estimated_spin_locks() {
         for seed in 0..200 {

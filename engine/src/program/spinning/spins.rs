@@ -1,9 +1,9 @@
 //! Stretches of running in which a thread only checks whether it may go on, and the threads that ended them.
 //!
-//! Such a stretch is no work. Another thread of the process ends it: the one that stopped computing just then, else one that
-//! computes, else the last one that computed. This is replayed by an edge from there. If no thread of the process computed
-//! during the stretch, it waits for something outside and stays computing. A stretch that ends in a sleep needs no edge: the
-//! sleep has one.
+//! Such a stretch is not work. Another thread of the process is assumed to end it: the one that stopped computing just
+//! then, else one that computes, else the last one that computed. An edge from that thread replays this. If no thread
+//! of the process computed during the stretch, the thread waits for something outside the process, and the stretch
+//! counts as computing. A stretch that ends in a sleep needs no edge: the sleep has one.
 
 mod pieces;
 
@@ -22,7 +22,7 @@ const SEEN_WITHIN_NS: u64 = 20_000;
 /// A mark at an instant of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::program) struct Mark {
-    /// When, ns.
+    /// Time of the mark, ns.
     pub(in crate::program) time: u64,
     pub(in crate::program) kind: MarkKind,
 }
@@ -35,11 +35,11 @@ pub(in crate::program) enum MarkKind {
     Give(u32),
     /// Ends the spinning of another thread: number of the edge.
     Release(u32),
-    /// Stops spinning because of this edge; `None`: goes to sleep, or takes a spin lock.
+    /// Stops spinning because of this edge; `None`: because the thread goes to sleep or takes a spin lock.
     End(Option<u32>),
     /// Takes a spin lock, by number.
     Take(u32),
-    /// Takes a spin lock and releases it at once.
+    /// Takes the spin lock with this number and releases it at once.
     Touch(u32),
     /// Begins to spin.
     Begin,
@@ -62,7 +62,7 @@ pub(in crate::program) fn spun(marks: &[Mark]) -> Vec<(u64, u64)> {
 /// All stretches of spinning of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::program) struct Spins {
-    /// By thread of the timeline, in order of time.
+    /// For each thread of the timeline: marks in order of time.
     pub(in crate::program) marks: Vec<Vec<Mark>>,
     /// Number of edges.
     pub(in crate::program) edges: u32,
@@ -90,7 +90,7 @@ struct Ran {
     stretches: Vec<Stretch>,
     /// Begins and ends, ascending.
     computes: Vec<(u64, u64)>,
-    /// The same without recorded operations, cut where the thread slept.
+    /// Stretches of running without recorded operations, cut where the thread slept.
     plain: Spans,
 }
 
@@ -203,7 +203,7 @@ fn source(index: usize, stretch: &Stretch, peers: &[usize], rans: &[Ran]) -> Opt
     }
 }
 
-/// By thread: stretches in recorded operations, ascending and without overlap.
+/// For each thread: stretches inside recorded operations, ascending and without overlap.
 fn operations(timeline: &Timeline) -> Vec<Vec<(u64, u64)>> {
     let mut all: Vec<Vec<(u64, u64)>> = vec![Vec::new(); timeline.threads.len()];
     for used in &timeline.lock_operations {

@@ -14,7 +14,7 @@ use crate::time::Ticks;
 pub(in crate::schedule) struct Device {
     /// Servers in use.
     busy: u32,
-    /// Threads that wait for a server, with the lengths of their requests, first come first served.
+    /// Threads that wait for a server, with the lengths of their requests; they are served in order of arrival.
     queue: VecDeque<(u32, u64)>,
 }
 
@@ -46,7 +46,7 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         self.time_out(thread, length);
     }
 
-    /// Begins the step for a wait by the clock, if the machine makes steps of such waits.
+    /// Begins a step for a wait by the clock, if the machine has steps for such waits.
     fn clock(&mut self, thread: u32, length: u64, why: Why) {
         if M::COSTS {
             let from = self.actors[thread as usize].point;
@@ -61,7 +61,7 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
             match device.queue.pop_front() {
                 Some((next, length)) => {
                     self.served_by[next as usize] = Some(object);
-                    // `next` arrived earlier, so the end of this service decides when its own begins.
+                    // `next` arrived earlier, so the end of this service decides when the service of `next` begins.
                     self.actors[next as usize].point = self.actors[thread as usize].point;
                     self.machine.serve_after(next, thread, object);
                     self.serve(next, object, length);
@@ -166,7 +166,7 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         Flow::Stop
     }
 
-    /// The thread, which is off its processor, has its turn after this long.
+    /// Gives the thread, which is off its processor, its turn after this length.
     fn time_out(&mut self, thread: u32, length: u64) {
         self.note_end(thread, length);
         self.machine.expire(thread, length);

@@ -39,7 +39,7 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         self.go_on(thread)
     }
 
-    /// Frees the mutex if the thread holds it, else notes the contradiction.
+    /// Frees the mutex if the thread holds it; otherwise records the contradiction.
     pub(super) fn free_mutex(&mut self, thread: u32, object: ObjectId) {
         let here = self.here(thread);
         let mutex = self.mutexes.at(object);

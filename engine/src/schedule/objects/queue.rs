@@ -41,7 +41,7 @@ impl WaitQueue {
     }
 }
 
-/// By thread: the one behind it in its queue.
+/// For each thread: the next thread in its queue.
 #[derive(Debug)]
 pub(in crate::schedule) struct Links(Vec<u32>);
 

@@ -18,13 +18,14 @@ use crate::schedule::source::Operations;
 #[derive(Debug, Default)]
 pub(in crate::schedule) struct ReadWrite {
     pub(in crate::schedule) writer: Option<u32>,
-    /// Threads that hold it for reading, with how many times.
+    /// Threads that hold the lock for reading, and how many times each holds it.
     pub(in crate::schedule) readers: FxHashMap<u32, u32>,
     /// The writer that the last reader passes the lock to.
     next_writer: Option<u32>,
-    /// When the last writer left.
+    /// Moment at which the last writer released the lock.
     written: Option<Moment>,
-    /// When the last reader left, decided by the common ancestor of all that left at that instant.
+    /// Moment at which the last reader released the lock. Its point is the common ancestor of all readers that released
+    /// the lock at that instant.
     read: Option<Moment>,
     waiting_readers: WaitQueue,
     /// Writers behind the holder or the next writer.
@@ -101,7 +102,7 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
             return self.go_on(thread);
         }
         self.note_given_back(object);
-        // First, since passing the lock on makes another thread pass its own operation.
+        // This comes first, since passing on the lock makes another thread pass its own operation.
         let flow = self.go_on(thread);
         if was_writer {
             self.after_writer(thread, object, here);
@@ -114,7 +115,8 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         flow
     }
 
-    /// Passes the lock on, or wakes the next writer, after a writer has left.
+    /// After a writer released the lock: passes it on to the next writer, or to all waiting readers and wakes a
+    /// writer to try again.
     fn after_writer(&mut self, thread: u32, object: ObjectId, here: Moment) {
         if self.prefers_writers(object)
             && let Some(next) = self.read_writes.at(object).waiting_writers.pop(&self.links)

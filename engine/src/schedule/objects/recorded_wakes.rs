@@ -62,7 +62,8 @@ impl Edges {
     }
 }
 
-/// One more than the highest edge number in the program. [`Program::check`] bounds it by the number of operations.
+/// One more than the highest edge number in the program. [`Program::check`] limits that number by the number of
+/// operations.
 fn edge_count(program: &Program) -> usize {
     let operations = program.threads.iter().flat_map(|thread| &thread.operations);
     let edges = operations.filter_map(|operation| match operation {

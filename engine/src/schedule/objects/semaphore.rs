@@ -16,10 +16,10 @@ pub(in crate::schedule) struct Semaphore {
     old: u64,
     /// Instant of the counts in `fresh`.
     fresh_time: u64,
-    /// Counts of that instant in order, each with its deciding point: a thread that takes one at the same instant is
-    /// decided by both.
+    /// Counts that were added at that instant, in order, each with its deciding point. A thread that takes one at the
+    /// same instant is decided by both points.
     fresh: VecDeque<(PointId, u32)>,
-    /// Not empty only while there is no count.
+    /// Threads that wait for a count; empty while there is a count.
     waiters: WaitQueue,
 }
 

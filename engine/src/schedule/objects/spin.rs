@@ -13,9 +13,9 @@ use crate::schedule::source::Operations;
 pub(in crate::schedule) struct Spin {
     pub(in crate::schedule) owner: Option<u32>,
     freed: Option<Moment>,
-    /// Spinning threads, with or without a processor, in the order in which they came.
+    /// Threads that spin for the lock, with or without a processor, in the order in which they came.
     spinning: VecDeque<u32>,
-    /// The lock was freed while no thread that spins for it had a processor.
+    /// Whether the lock was freed while none of its spinning threads had a processor.
     unseen: bool,
 }
 
@@ -29,7 +29,7 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
             self.vertex(thread, 1);
         }
         let spin = self.spins.at(object);
-        // A thread that was off its processor meanwhile keeps its place.
+        // A thread that lost its processor while it spun keeps its place.
         let place = if first { None } else { spin.spinning.iter().position(|other| *other == thread) };
         if spin.owner.is_some() {
             if place.is_none() {

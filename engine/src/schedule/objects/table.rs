@@ -1,4 +1,4 @@
-//! States of synchronization objects of one kind, made at an object's first use as that kind.
+//! States of the synchronization objects of one kind. A state is created when an object is first used as that kind.
 
 use crate::program::ObjectId;
 
@@ -29,7 +29,7 @@ impl<T: Default> Table<T> {
         &mut self.states[(*place - 1) as usize]
     }
 
-    /// The object's state, if it was used as this kind.
+    /// The object's state, if the object was used as this kind.
     pub(in crate::schedule) fn get(&self, object: ObjectId) -> Option<&T> {
         let place = *self.places.get(object.0 as usize)?;
         self.states.get((place as usize).checked_sub(1)?)

@@ -1,8 +1,9 @@
-//! The path of a run: where its time went, followed backwards from its end (ours; the line that a person would draw through
-//! the chart of the predicted run). A stretch of a thread on a processor begins at the later of two events. Either the thread
-//! becomes ready, by its own previous step, a waker, a device or a timer; or another thread leaves the processor. The stretch
-//! is a child of the stretch that ends with that event. So the ancestors of a moment fill the time from the start to that
-//! moment, without hole or overlap. The ancestors of the run's end are its path: each tick belongs to one of them.
+//! The path of a run: where its time went, followed backwards from its end (a method of longpole's own; the line that
+//! a person would draw through the chart of the predicted run). A stretch of a thread on a processor begins at the
+//! later of two events. Either the thread becomes ready, by its own previous step, a waker, a device or a timer; or
+//! another thread leaves the processor. The stretch is a child of the stretch that ends with that event. So the
+//! ancestors of a moment fill the time from the start to that moment, without hole or overlap. The ancestors of the
+//! run's end are its path: each tick belongs to one of them.
 //!
 //! O(1) for each event. All in integers.
 
@@ -13,7 +14,7 @@ use crate::program::ObjectId;
 use crate::schedule::machine::Why;
 use crate::time::Ticks;
 
-/// A moment and its explanation: `stretch` and its ancestors fill the time up to `end`.
+/// A moment with its explanation: the stretch `stretch` and its ancestors fill the time up to `end`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Cause {
     stretch: u32,
@@ -35,7 +36,7 @@ enum What {
 
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
-    /// Index of its parent.
+    /// Index of the parent stretch.
     above: u32,
     length: u64,
     what: What,
@@ -45,17 +46,17 @@ struct Stretch {
 #[derive(Clone, Copy, Debug)]
 struct ThreadCursor {
     cause: Cause,
-    /// Present run, and the ticks of it that are done.
+    /// The thread's present run, and how many ticks of it are done.
     run: u32,
     done: u64,
     /// Processor time charged for waking others and not computed yet.
     debt: u64,
     spins_for: Option<ObjectId>,
-    /// What to call the latency when the thread next gets a processor.
+    /// The kind under which the latency counts when the thread next gets a processor.
     latency: DelayKind,
     /// The moment that the present wait by the clock is measured from; `None`: its beginning.
     origin: Option<Cause>,
-    /// The thread waits for its timer.
+    /// Whether the thread waits for its timer.
     times: bool,
     /// The timer's last end.
     timer: Option<Cause>,
@@ -66,9 +67,9 @@ struct ThreadCursor {
 pub(in crate::schedule) struct CauseTree {
     stretches: Vec<Stretch>,
     threads: Vec<ThreadCursor>,
-    /// By processor: the moment at which its last thread left it.
+    /// For each processor: the moment at which its last thread left it.
     processors: Vec<Cause>,
-    /// By thread: whether it runs only as long as others do, so that nothing depends on when it acts.
+    /// For each thread: whether it is a background thread, on which nothing depends.
     background: Vec<bool>,
     /// The thread that acted last.
     last: u32,
@@ -101,7 +102,7 @@ impl CauseTree {
         &mut self.threads[thread as usize]
     }
 
-    /// The moment `length` ticks after `cause`, with a stretch between them.
+    /// The moment `length` ticks after `cause`, with a new stretch between the two.
     fn after(&mut self, cause: Cause, length: u64, what: What) -> Cause {
         if length == 0 {
             return cause;
@@ -111,7 +112,7 @@ impl CauseTree {
         Cause { stretch, end: cause.end.saturating_add(length) }
     }
 
-    /// Explains the thread's time on its processor up to `now`.
+    /// Explains the thread's time on its processor until `now`.
     fn reach(&mut self, thread: u32, now: u64) -> Cause {
         let cursor = self.threads[thread as usize];
         let passed = now.saturating_sub(cursor.cause.end);
@@ -135,7 +136,7 @@ impl CauseTree {
         cause
     }
 
-    /// The thread, on its processor, begins its next run of compute operations.
+    /// The thread, which has a processor, begins its next run of compute operations.
     pub(in crate::schedule) fn begins_run(&mut self, thread: u32, run: u32, now: u64) {
         self.reach(thread, now);
         let cursor = self.cursor(thread);
@@ -175,7 +176,7 @@ impl CauseTree {
         }
     }
 
-    /// A device begins to serve `thread` when it has served `before`.
+    /// A device begins to serve `thread` when it has finished serving `before`.
     pub(in crate::schedule) fn served_after(&mut self, thread: u32, before: u32, device: ObjectId, now: u64) {
         self.waited(before, Why::Object(device), now);
         self.cursor(thread).cause = self.threads[before as usize].cause;
@@ -186,7 +187,7 @@ impl CauseTree {
         self.cursor(thread).origin = Some(Cause::default());
     }
 
-    /// The end of the thread's new wait counts from its timer's last end, if there was one.
+    /// The end of the thread's new wait is measured from the last end of the thread's timer, if there was one.
     pub(in crate::schedule) fn waits_for_timer(&mut self, thread: u32) {
         let cursor = self.cursor(thread);
         cursor.origin = cursor.timer;
@@ -203,7 +204,8 @@ impl CauseTree {
         switching: u64,
     ) {
         let (ready, free) = (self.threads[thread as usize].cause, self.processors[processor as usize]);
-        // A background thread uses the processor whenever it comes: on a tie it waited for the processor.
+        // A background thread uses the processor whenever it can. If both causes have the same time, it waited for the
+        // processor.
         let is_background = self.background.get(thread as usize) == Some(&true);
         let later = if free.end > ready.end || is_background && free.end == ready.end { free } else { ready };
         let scheduling = What::Delay(DelayKind::Scheduling);
@@ -213,13 +215,13 @@ impl CauseTree {
         self.cursor(thread).cause = self.after(arrived, switching, scheduling);
     }
 
-    /// The thread leaves its processor, by itself or not.
+    /// The thread leaves its processor, voluntarily or not.
     pub(in crate::schedule) fn sched_out(&mut self, thread: u32, processor: u32, now: u64) {
         self.processors[processor as usize] = self.reach(thread, now);
         self.cursor(thread).spins_for = None;
     }
 
-    /// The thread begins to spin on its processor.
+    /// The thread begins to spin on its processor for a lock.
     pub(in crate::schedule) fn spins(&mut self, thread: u32, object: ObjectId, now: u64) {
         self.reach(thread, now);
         self.cursor(thread).spins_for = Some(object);
@@ -233,7 +235,7 @@ impl CauseTree {
         cursor.spins_for = None;
     }
 
-    /// The thread has its turn.
+    /// Notes that this thread had its turn: the one that had the last turn ends the run.
     pub(in crate::schedule) fn acted(&mut self, thread: u32) {
         self.last = thread;
     }

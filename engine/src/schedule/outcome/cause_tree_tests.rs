@@ -1,4 +1,5 @@
-//! The path takes the whole time on any machine. With enough processors and no costs it is the critical path.
+//! Tests of the path through a run: its parts add up to the run's time on any machine. With enough processors and no
+//! costs it is the critical path.
 
 use crate::cpus::Cpus;
 use crate::critical_path::CriticalPath;
@@ -22,7 +23,7 @@ fn machine(numbers: &mut Numbers) -> SchedulerParameters {
     }
 }
 
-/// Every tick of a run belongs to one function or wait, and the path computes nothing that the program does not.
+/// Every tick of a run belongs to exactly one function or wait, and the path computes only what the program computes.
 #[test]
 fn the_path_through_a_run_takes_the_whole_time() {
     let mut waited = 0;
@@ -61,7 +62,8 @@ fn the_path_through_a_run_takes_the_whole_time() {
     assert!(waited > 0);
 }
 
-/// With a processor for each thread and no costs, a run is on the path entirely or not at all, as its weight says.
+/// With a processor for each thread and no costs, each run of compute operations is on the path either entirely or not
+/// at all, as its weight requires.
 #[test]
 fn with_enough_cpus_the_path_through_a_run_is_the_critical_path() {
     let mut compared = 0;

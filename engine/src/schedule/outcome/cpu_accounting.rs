@@ -22,25 +22,25 @@ pub enum SimulatedState {
 /// A stretch of a thread's life in a simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interval {
-    /// Which thread.
+    /// The thread.
     pub thread: ThreadId,
-    /// When it began.
+    /// Time at which the interval began.
     pub start: Ticks,
-    /// When it ended.
+    /// Time at which the interval ended.
     pub end: Ticks,
     /// The thread's state.
     pub doing: SimulatedState,
-    /// The processor, if the thread used one.
+    /// The processor that the thread used; `None` if it used none.
     pub cpu: Option<u32>,
 }
 
-/// Receives every interval when it ends.
+/// A function that receives every interval when the interval ends.
 pub type Watcher<'w> = Box<dyn FnMut(Interval) + 'w>;
 
-/// Receives every change when it happens: the thread, the time, and what it does from then on.
+/// A function that receives every change when it happens: the thread, the time, and the thread's new state.
 pub(super) type ChangeWatcher<'w> = Box<dyn FnMut(u32, u64, SimulatedState) + 'w>;
 
-/// How much time a thread spent in each state, in ticks.
+/// Time that a thread spent in each state, ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadUse {
     /// Computing.
@@ -53,7 +53,7 @@ pub struct ThreadUse {
     pub blocked: u64,
 }
 
-/// Time that all threads together waited for one object, in ticks.
+/// Time for which all threads together waited for one object, ticks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::schedule) struct Waiting {
     pub(in crate::schedule) waits: u64,
@@ -61,7 +61,7 @@ pub(in crate::schedule) struct Waiting {
     pub(in crate::schedule) spun: u64,
 }
 
-/// Sums of times of one run.
+/// Sums of the threads' times in one run.
 pub(in crate::schedule) struct CpuAccounting<'w> {
     states: Vec<(SimulatedState, u64)>,
     pub(in crate::schedule) threads: Vec<ThreadUse>,

@@ -1,7 +1,7 @@
 //! The deciding points of a schedule. Exactly one point decides each moment: the end of the timed step (compute, I/O,
 //! sleep) that arrived last. An earlier point, the parent, decides the step's own start, so the points form a tree
-//! under the start of the program (ours; see docs/algorithms.md). Of two last arrivals at the same time neither decides
-//! alone: their lowest common ancestor does.
+//! under the start of the program (a method of longpole's own;  see docs/algorithms.md). Of two last arrivals at the
+//! same time neither decides alone: their lowest common ancestor does.
 
 /// A deciding point. A parent's number is smaller than its children's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -68,7 +68,7 @@ impl Forest {
         id
     }
 
-    /// The lowest common ancestor, where a point counts as its own ancestor. Logarithmic in the points' depth.
+    /// The lowest common ancestor; a point counts as its own ancestor. Takes time logarithmic in the points' depth.
     pub fn common(&self, a: PointId, b: PointId) -> PointId {
         if a == b {
             return a;
@@ -85,7 +85,7 @@ impl Forest {
         a
     }
 
-    /// Compares points by the order of a depth-first walk that visits children by their numbers.
+    /// Compares two points by the order of a depth-first walk, which visits children by their numbers.
     pub(crate) fn walk_order(&self, a: PointId, b: PointId) -> std::cmp::Ordering {
         if a == b {
             return std::cmp::Ordering::Equal;
@@ -108,7 +108,7 @@ impl Forest {
         }
     }
 
-    /// The two points, the deeper one replaced by its ancestor at the depth of the other.
+    /// Returns both points, the deeper one replaced by its ancestor at the depth of the other point.
     fn level(&self, a: PointId, b: PointId) -> (PointId, PointId) {
         let (depth_a, depth_b) = (self.points[a.index()].depth, self.points[b.index()].depth);
         (self.ancestor(a, depth_a.min(depth_b)), self.ancestor(b, depth_a.min(depth_b)))

@@ -10,9 +10,9 @@ use crate::time::Ticks;
 /// A change of the number of executing threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Vertex {
-    /// When.
+    /// Time of the vertex.
     pub time: Ticks,
-    /// Which thread.
+    /// Thread of the vertex.
     pub thread: ThreadId,
     /// +1: it starts to use a processor; −1: it stops.
     pub change: i32,
@@ -27,25 +27,25 @@ pub enum DelayKind {
     Woken(Option<Why>),
     /// A wait by the clock: for a device or for time to pass.
     Clock(Why),
-    /// A ready thread waits to be put on a processor: for switching, an idle processor that does not look, or a used-up
-    /// quota.
+    /// A ready thread waits to be put on a processor: during a switch, while an idle processor does not ask for
+    /// threads, or because a quota is used up.
     Scheduling,
-    /// A thread keeps its processor while it spins for this object.
+    /// A thread keeps its processor busy while it spins for this object.
     Spinning(ObjectId),
 }
 
 /// A step whose length is given by the clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Latency {
-    /// The point of its end.
+    /// The point of the step's end.
     pub(crate) point: PointId,
     pub(crate) length: Ticks,
     pub(crate) of: DelayKind,
-    /// Virtual time when it began, in parts of a tick as the machine counts them.
+    /// Virtual time at which the step began, in parts of a tick as the machine counts them.
     pub(crate) begun: u128,
-    /// Virtual time that passed during it; 0 as long as it has not ended.
+    /// Virtual time that passed during the step; 0 until it ends.
     pub(crate) virtual_length: u128,
-    /// Its thread, and the operation that the thread reaches at its end.
+    /// The step's thread, and the operation that the thread reaches at the step's end.
     #[cfg(any(test, feature = "synth"))]
     pub(crate) of_thread: (ThreadId, u32),
 }
@@ -64,7 +64,7 @@ pub(crate) struct Charge {
 /// The latency of a woken thread, in a trace.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Delay {
-    /// How many steps precede it in the trace.
+    /// Number of steps that precede the delay in the trace.
     pub(crate) after: usize,
     pub(crate) thread: ThreadId,
     /// The operation that the thread reaches or tries again.
@@ -102,14 +102,14 @@ pub struct Schedule {
     pub forest: Forest,
     /// When each run of compute operations began, and the point of its end.
     pub runs: Runs,
-    /// For each thread, how many operations it has done; fewer than all if it waits forever.
+    /// For each thread: number of operations that it has done; fewer than all if the thread waits forever.
     pub done: Vec<usize>,
-    /// When the last timed step ends.
+    /// Time at which the last timed step ends.
     pub length: Ticks,
     /// The point that decides the end: if it came earlier, so would the end.
     pub end: PointId,
     /// Deadlocks and contradictions in the program.
     pub findings: Vec<Finding>,
-    /// For tests: operations in the order in which they took effect, if asked for.
+    /// For tests: operations in the order in which they took effect, if a trace was asked for.
     pub(crate) trace: Vec<Step>,
 }

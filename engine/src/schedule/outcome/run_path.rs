@@ -1,4 +1,4 @@
-//! The path of a run ([`super::cause_tree`]), summed by what lies on it.
+//! The path of a run ([`super::cause_tree`]), summed by function and kind of wait.
 
 use super::result::DelayKind;
 use crate::time::Ticks;
@@ -9,18 +9,18 @@ use std::collections::BTreeMap;
 pub struct Visit {
     /// Number of the run ([`crate::schedule::Runs`]).
     pub run: u32,
-    /// Offset of its start, ticks.
+    /// Offset in the run at which the visit starts, ticks.
     pub from: u64,
-    /// Offset of its end, ticks.
+    /// Offset in the run at which the visit ends, ticks.
     pub to: u64,
 }
 
 /// A stretch of the path of a run; the stretches follow each other from the start to the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathStretch {
-    /// How long it takes.
+    /// Length of the stretch.
     pub length: Ticks,
-    /// What the stretch contains.
+    /// What the stretch contains: computing or a delay.
     pub what: OnPath,
 }
 
@@ -31,7 +31,7 @@ pub enum OnPath {
     Computes {
         /// Number of the run ([`crate::schedule::Runs`]).
         run: u32,
-        /// Offset of its start, ticks.
+        /// Offset in the run at which the stretch starts, ticks.
         from: u64,
     },
     /// A thread computes the cost of waking others.
@@ -40,7 +40,7 @@ pub enum OnPath {
     Delay(DelayKind),
 }
 
-/// Sums of one kind of delay in one run.
+/// All delays of one kind in one run, summed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Passed {
     /// Number of stretches.
@@ -54,7 +54,8 @@ pub struct Passed {
 /// The path of a run: lengths of `visits` and all `on_path` add up to the time of the run, to the tick.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunPath {
-    /// What is computed, from the end to the start; a thread that repeats operations has them more than once.
+    /// The parts of runs that the path computes, from the end to the start. If a thread repeats operations, they occur
+    /// more than once.
     pub visits: Vec<Visit>,
     /// Delays by kind.
     pub passed: BTreeMap<DelayKind, Passed>,

@@ -1,23 +1,23 @@
-//! How much objects are used: locks taken and held, waits, devices' service. Kept only for machines with a number of
-//! processors.
+//! Measures how much objects are used: locks taken and held, waits, devices' service. Only machines with a limited
+//! number of processors do so.
 
 use crate::program::ObjectId;
 use crate::schedule::machine::Machine;
 use crate::schedule::simulation::Simulation;
 use crate::schedule::source::Operations;
 
-/// How an object was used during a simulation; times in ticks.
+/// How an object was used during a simulation; times are in ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ObjectUse {
-    /// How often it was taken as a lock.
+    /// Number of times that the object was taken as a lock.
     pub taken: u64,
-    /// Time during which at least one thread held it.
+    /// Time during which at least one thread held the object.
     pub held: u64,
-    /// How many times a thread left its processor to wait for it.
+    /// Number of times that a thread left its processor to wait for the object.
     pub waits: u64,
-    /// Time that threads waited for it without a processor, summed. For a device that includes service.
+    /// Time for which threads waited for the object without a processor, summed. For a device it includes the service.
     pub blocked: u64,
-    /// Time that threads kept processors busy waiting for it, summed.
+    /// Time for which threads busy-waited for the object, summed.
     pub spun: u64,
     /// Time for which a device's servers served, summed.
     pub served: u64,
@@ -27,7 +27,7 @@ pub struct ObjectUse {
 #[derive(Clone, Debug, Default)]
 pub(in crate::schedule) struct Usage {
     pub(in crate::schedule) objects: Vec<ObjectUse>,
-    /// By object: number of holders, and since when it is held.
+    /// For each object: number of holders, and the time since which it is held.
     holders: Vec<(u32, u64)>,
 }
 
@@ -81,7 +81,7 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         }
     }
 
-    /// A lock is released by a thread that held it.
+    /// Notes that a thread that held the lock released it.
     #[inline]
     pub(in crate::schedule) fn note_given_back(&mut self, object: ObjectId) {
         if !M::DECIDES {

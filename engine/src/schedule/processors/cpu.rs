@@ -10,25 +10,25 @@ use super::task::{NONE, Task};
 pub(super) struct Cpu {
     /// The thread that has the processor.
     pub(super) current: u32,
-    /// The thread that had it before.
+    /// The thread that had the processor before the current one.
     pub(super) last: u32,
-    /// Runnable threads by deadline, then in the order in which they came.
+    /// Runnable threads by deadline; threads with equal deadlines in the order in which they came.
     queue: VecDeque<(i64, u32)>,
     /// Sum of the weights of `current` and the queue.
     load: u64,
     /// Sum of weight times virtual time of the same threads.
     sum: i128,
-    /// The average virtual time while the processor has no thread: the highest one at which a thread left.
+    /// The average virtual time while the processor has no thread: the highest virtual time at which a thread left.
     floor: i64,
-    /// Until `current` reaches this virtual time, a woken thread cannot pre-empt it.
+    /// Virtual time of `current` until which a woken thread cannot pre-empt it.
     pub(super) protected: i64,
     /// The group's quota is used up.
     pub(super) throttled: bool,
     /// Processor time taken from the quota and not used yet.
     pub(super) allowance: u64,
-    /// To be rescheduled at the end of this instant.
+    /// Whether the processor is to be rescheduled at the end of this instant.
     pub(super) flagged: bool,
-    /// When it may next be balanced.
+    /// Earliest time of the processor's next load balancing.
     pub(super) balanced: u64,
     pub(super) newidle_chance: NewidleChance,
     pub(super) wanted_lately: Load,
@@ -80,7 +80,7 @@ impl Cpu {
         self.sum += i128::from(task.weight) * i128::from(task.virtual_time);
     }
 
-    /// Takes the thread out of these sums.
+    /// Removes the thread from the sums of this processor.
     pub(super) fn leave(&mut self, task: &Task) {
         self.floor = self.floor.max(self.average());
         self.load = self.load.saturating_sub(u64::from(task.weight));
@@ -105,7 +105,7 @@ impl Cpu {
         }
     }
 
-    /// Whether the thread has had at most its share (EEVDF's eligibility).
+    /// Whether the thread has had at most its share of the processor (EEVDF's eligibility).
     pub(super) fn is_eligible(&self, task: &Task) -> bool {
         i128::from(task.virtual_time) * i128::from(self.load) <= self.sum
     }

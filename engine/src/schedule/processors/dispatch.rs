@@ -16,7 +16,7 @@ impl Processors<'_> {
         i64::try_from(scaled).unwrap_or(i64::MAX)
     }
 
-    /// Processor time in which a thread of this weight uses this virtual time, rounded up.
+    /// Processor time in which a thread of this weight uses `virtual_time`, rounded up.
     fn real_time(virtual_time: i64, weight: u32) -> u64 {
         let virtual_time = u64::try_from(virtual_time).unwrap_or(0);
         match u64::from(weight) {
@@ -51,7 +51,7 @@ impl Processors<'_> {
         cpu.allowance = cpu.allowance.saturating_sub(used);
     }
 
-    /// The thread, on its processor, continues its computation.
+    /// Lets the thread, which has a processor, continue its computation.
     pub(super) fn run(&mut self, thread: u32) {
         let now = self.agenda.now();
         let task = &mut self.tasks[thread as usize];
@@ -72,7 +72,7 @@ impl Processors<'_> {
         let mut length = if task.state == TaskState::Running { task.left } else { u64::MAX };
         if cpu.queued() > 0 {
             let left = Self::real_time(task.deadline.saturating_sub(task.virtual_time), task.weight);
-            // With a clock, the kernel checks slices at its ticks only (`entity_tick` in kernel/sched/fair.c).
+            // With a clock tick, the kernel checks slices only at ticks (`entity_tick` in kernel/sched/fair.c).
             let left = if self.parameters.tick.0 > 0 { self.to_tick(left) } else { left };
             if left == 0 {
                 let at = task.cpu;
@@ -90,13 +90,13 @@ impl Processors<'_> {
         self.task(thread).event = if length == u64::MAX { None } else { self.agenda.after(length, thread) };
     }
 
-    /// A thread that computes or spins, charged up to now, has reached the end of its slice or of the processor's
-    /// allowance.
+    /// Handles the end of a slice, or of the processor's allowance, of a thread that computes or spins. The thread is
+    /// charged up to now.
     pub(super) fn stretch_over(&mut self, thread: u32) {
         self.arm(thread);
     }
 
-    /// Flags the processor for rescheduling at the end of this instant.
+    /// Marks the processor for rescheduling at the end of this instant.
     pub(super) fn resched(&mut self, at: u32) {
         let cpu = &mut self.cpus[at as usize];
         if !std::mem::replace(&mut cpu.flagged, true) {
@@ -119,7 +119,8 @@ impl Processors<'_> {
             self.cpus[at as usize].flagged = false;
             self.schedule_on(at);
         }
-        // Processors flagged meanwhile are rescheduled in the next round; otherwise the buffer is kept.
+        // Processors that were flagged during this round are rescheduled in the next one. If there are none, the buffer
+        // is reused.
         if self.flagged.is_empty() {
             self.flagged = flagged;
         }
@@ -175,7 +176,7 @@ impl Processors<'_> {
         }
     }
 
-    /// Starts the thread's next slice if the present one is over; returns whether it was.
+    /// Starts the thread's next slice if the present one is over; returns whether it was over.
     fn renew(&mut self, thread: u32) -> bool {
         let slice = self.slice_of(self.tasks[thread as usize].weight);
         let task = self.task(thread);
@@ -192,7 +193,7 @@ impl Processors<'_> {
             task.virtual_time.saturating_add(self.slice_of(task.weight)).min(task.deadline);
     }
 
-    /// The thread, charged up to now, loses its processor and queues for it.
+    /// Takes the processor from the thread, which is charged up to now and then queues for the processor.
     pub(super) fn stop(&mut self, thread: u32) {
         let now = self.agenda.now();
         let task = &mut self.tasks[thread as usize];
@@ -210,7 +211,7 @@ impl Processors<'_> {
         self.accounting.change(thread, now, SimulatedState::Ready, Some(at));
     }
 
-    /// The idle processor takes a thread from its queue.
+    /// Lets the idle processor run a thread of its queue.
     fn run_next(&mut self, at: u32, thread: u32) {
         if !self.has_allowance(at) {
             return self.throttle(at);
@@ -221,14 +222,14 @@ impl Processors<'_> {
         self.dispatch(at, thread, 0);
     }
 
-    /// The thread, which is in this processor's sums already, gets it after the latency and the cost of switching.
+    /// Gives the processor to a thread that is already in its sums, after the latency and the cost of switching.
     pub(super) fn dispatch(&mut self, at: u32, thread: u32, latency: u64) {
         let cpu = &mut self.cpus[at as usize];
         cpu.current = thread;
         cpu.resting = false;
         let mut switching = 0;
         if cpu.last != thread {
-            // A processor's first thread replaces none, so it costs no switch.
+            // The first thread of a processor replaces no other thread, so it costs no switch.
             if cpu.last != NONE {
                 switching = self.parameters.switch_cost.0;
             }
@@ -257,7 +258,7 @@ impl Processors<'_> {
         }
     }
 
-    /// The thread now has its processor: it continues computing, or acts.
+    /// The thread has its processor now: it continues computing, or acts.
     pub(super) fn arrived(&mut self, thread: u32) -> Option<Turn> {
         let now = self.agenda.now();
         let task = &mut self.tasks[thread as usize];
@@ -273,7 +274,7 @@ impl Processors<'_> {
         Some(Turn::Act(thread))
     }
 
-    /// The acting thread leaves its processor to wait or to end.
+    /// Takes the acting thread off its processor, because it waits or ends.
     pub(super) fn deschedule(&mut self, thread: u32, doing: SimulatedState) {
         self.live = self.live.saturating_sub(1);
         let now = self.agenda.now();

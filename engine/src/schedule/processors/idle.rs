@@ -36,7 +36,7 @@ impl CpuSet {
         *word &= !(1 << (cpu % 64));
     }
 
-    /// The processors of the set in order from `start`, then those before it.
+    /// The processors of the set, from `start` to the last and then from the first to `start`.
     pub(super) fn from(&self, start: u32) -> impl Iterator<Item = u32> + '_ {
         let start = if self.size == 0 { 0 } else { start % self.size };
         let part = |from: u32, to: u32| {

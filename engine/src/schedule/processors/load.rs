@@ -1,7 +1,7 @@
 //! A processor's recent load as Linux counts it (kernel/sched/pelt.c): a mean of the weights of the threads that want
-//! it, which decays by half every 32 ms. A sleeping thread still counts for a while where it slept. Where no processor
-//! is idle, new and woken threads are placed by this load, not by the length of queues. So queues differ for a while,
-//! and processors that become idle have to pull threads more often.
+//! the processor, which decays by half every 32 ms. A sleeping thread still counts for some time on the processor where
+//! it ran last. Where no processor is idle, new and woken threads are placed by this load, not by the length of queues.
+//! So queues differ for a while, and processors that become idle have to pull threads more often.
 
 use crate::time::Ticks;
 
@@ -22,13 +22,13 @@ const LEFT: [u64; STEPS as usize + 1] = [
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Load {
     value: u64,
-    /// When `value` was computed.
+    /// Time at which `value` was computed.
     at: u64,
     /// The limit that `value` approaches.
     towards: u64,
 }
 
-/// What is left of `value` after this time.
+/// The part of `value` that remains after `length`.
 fn left(value: u64, length: u64) -> u64 {
     let (steps, rest) = (length / STEP, length % STEP);
     let Some(halved) = value.checked_shr(u32::try_from(steps / STEPS).unwrap_or(u32::MAX)) else { return 0 };
@@ -59,13 +59,13 @@ impl Load {
         self.value
     }
 
-    /// One more thread of this weight wants the processor from now on.
+    /// Counts one more thread of this weight that wants the processor from now on.
     pub(super) fn more(&mut self, now: u64, weight: u32) {
         self.now(now);
         self.towards = self.towards.saturating_add(Load::of(weight));
     }
 
-    /// One thread of this weight no longer wants it.
+    /// Counts one thread of this weight that no longer wants the processor.
     pub(super) fn fewer(&mut self, now: u64, weight: u32) {
         self.now(now);
         self.towards = self.towards.saturating_sub(Load::of(weight));
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(load.now(64 * STEP), UNIT * 3 / 4);
         load.fewer(64 * STEP, 1024);
         assert_eq!(load.now(96 * STEP), UNIT * 3 / 8);
-        // A thread that always wanted a processor comes, wants this one, and leaves.
+        // A thread that has always wanted a processor comes to this one and leaves it.
         load.add(96 * STEP, UNIT);
         load.more(96 * STEP, 1024);
         load.take(128 * STEP, UNIT);

@@ -10,7 +10,8 @@ use crate::time::Ticks;
 const BALANCE_PER_CPU: u64 = 16_000_000 * Ticks::PER_NS;
 
 impl Processors<'_> {
-    /// A processor without threads pulls one from the longest queue, or stays idle.
+    /// Lets a processor without threads pull a thread from the longest queue; if there is none, the processor stays
+    /// idle.
     pub(super) fn newidle_balance(&mut self, at: u32) {
         self.give_back(at);
         let cpu = &mut self.cpus[at as usize];
@@ -33,10 +34,10 @@ impl Processors<'_> {
         }
     }
 
-    /// The idle processor takes a thread that may use it from the longest queue with one. Returns whether there was
-    /// one.
+    /// Moves a thread to the idle processor, from the longest queue that has a thread which may use it. Returns whether
+    /// there was such a thread.
     fn steal_waiting(&mut self, at: u32, latency: u64) -> bool {
-        // Of equally long queues, the first.
+        // Of equally long queues, the first one is used.
         let mut longest = 0;
         let mut found = None;
         for (cpu, from) in self.cpus.iter().zip(0_u32..).filter(|(cpu, _)| cpu.queued() > 0) {
@@ -59,7 +60,8 @@ impl Processors<'_> {
         if past == 0 { least } else { least.saturating_add(tick - past) }
     }
 
-    /// Schedules the next look of idle processors: after the clock's next tick and the interrupt that wakes them.
+    /// Schedules when idle processors next check for waiting threads: after the clock's next tick and the interrupt
+    /// that wakes them.
     pub(super) fn await_tick(&mut self) {
         if self.tick.is_none() {
             let left = self.to_tick(1);
@@ -77,7 +79,7 @@ impl Processors<'_> {
         let idle: Vec<u32> = self.idle.from(0).collect();
         for at in idle {
             if self.queued == 0 || !self.steal_waiting(at, 0) {
-                // It rests until the next tick if threads wait elsewhere.
+                // The processor rests until the next tick if threads wait elsewhere.
                 self.cpus[at as usize].resting = self.queued > 0;
             }
         }
@@ -86,7 +88,7 @@ impl Processors<'_> {
         }
     }
 
-    /// Moves a queued thread from one processor's sums to another's.
+    /// Moves a queued thread from the sums of one processor to those of another.
     fn migrate(&mut self, from: u32, to: u32, thread: u32) {
         let current = self.cpus[from as usize].current;
         if current != NONE
@@ -108,7 +110,7 @@ impl Processors<'_> {
         task.deadline = task.virtual_time.saturating_add(left);
     }
 
-    /// A thread that has just been pre-empted on this processor moves to an idle one that it may use.
+    /// Moves a thread that was just pre-empted on this processor to an idle processor that it may use.
     pub(super) fn push_to_idle(&mut self, at: u32, thread: u32) {
         if self.tasks[thread as usize].state != TaskState::Queued {
             return;
@@ -119,7 +121,7 @@ impl Processors<'_> {
         }
     }
 
-    /// A queued thread moves from one processor to an idle one.
+    /// Moves a queued thread from one processor to an idle one.
     fn migrate_to_idle(&mut self, from: u32, to: u32, thread: u32, latency: u64) {
         self.migrate(from, to, thread);
         if self.has_allowance(to) {

@@ -36,7 +36,7 @@ use crate::time::Ticks;
 
 /// Times beyond this are not simulated: sums of them could overflow.
 const LATEST: u64 = u64::MAX / 4;
-/// The most processors of a machine. With fewer than threads want, each one that becomes idle looks at all.
+/// Largest number of processors of a machine. If threads want more, each processor that becomes idle checks all others.
 const MOST_CPUS: u32 = 1 << 20;
 
 /// The processors.
@@ -46,7 +46,7 @@ pub struct Processors<'w> {
     agenda: Agenda,
     tasks: Vec<Task>,
     cpus: Vec<Cpu>,
-    /// Processors with no thread on them and none in their queue.
+    /// Processors that have no thread and an empty queue.
     idle: CpuSet,
     /// Processors to be rescheduled at the end of this instant.
     flagged: Vec<u32>,
@@ -56,7 +56,7 @@ pub struct Processors<'w> {
     live: usize,
     /// Number of free spin locks that have spinning threads, all without a processor.
     spinners_on_free_locks: usize,
-    /// The agenda's entry for the next tick, if an idle processor waits for one.
+    /// The agenda's entry for the next tick, if an idle processor waits for a tick.
     tick: Option<u32>,
     /// Time from the clock's last tick to the start of the run.
     phase: u64,
@@ -72,16 +72,16 @@ pub struct Processors<'w> {
     urgent: u32,
     pub(super) accounting: CpuAccounting<'w>,
     pub(super) counts: SchedulerCounts,
-    /// The tree for the run's path, if it is kept.
+    /// The tree for the run's path, if the path is wanted.
     causes: Option<CauseTree>,
 }
 
 /// Counts of the scheduler's actions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SchedulerCounts {
-    /// A processor switched to another thread than the one it had before.
+    /// Number of times that a processor switched to another thread than the one before.
     pub switches: u64,
-    /// A thread lost its processor to another one.
+    /// Number of times that a thread lost its processor to another one.
     pub preemptions: u64,
     /// A thread continued on another processor than before.
     pub migrations: u64,
@@ -111,7 +111,7 @@ impl<'w> Processors<'w> {
             let mut mask: Vec<u32> = thread.cpus.iter().copied().filter(|number| *number < cpus).collect();
             mask.sort_unstable();
             mask.dedup();
-            // As in the kernel, a mask without any existing processor allows all.
+            // As in the kernel, a mask that contains no existing processor allows all processors.
             let mask = (!mask.is_empty() && mask.len() < cpus as usize).then(|| {
                 let known = masks.iter().position(|known| *known == mask);
                 known.unwrap_or_else(|| {
@@ -163,7 +163,7 @@ impl<'w> Processors<'w> {
         self.causes.take().map(|causes| causes.path(end)).unwrap_or_default()
     }
 
-    /// The path stretch by stretch, from its start.
+    /// The stretches of the path, from its start.
     pub(super) fn route(&mut self, end: u64) -> Vec<PathStretch> {
         self.causes.take().map(|causes| causes.route(end)).unwrap_or_default()
     }
@@ -268,7 +268,7 @@ impl Machine for Processors<'_> {
             self.counts.overrun = true;
             return None;
         }
-        // Slices and quotas alone never end, but no thread acts by them.
+        // Slices and quotas go on forever by themselves, but no thread acts because of them.
         if self.live == 0 && self.spinners_on_free_locks == 0 {
             return None;
         }

@@ -12,14 +12,14 @@ const SIDES: u32 = 1024;
 /// After this many attempts the ratio is computed again, and half of the attempts are forgotten.
 const RENEWED: u32 = 1024;
 
-/// One processor's record of how often asking helped.
+/// How often asking other processors for threads helped one processor.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NewidleChance {
     times: u32,
     helped: u32,
-    /// How often in [`SIDES`] times it asks.
+    /// Out of [`SIDES`] times, how often the processor asks.
     ratio: u32,
-    /// How often the dice have been thrown.
+    /// How many random numbers have been drawn.
     thrown: u32,
 }
 
@@ -44,7 +44,7 @@ impl NewidleChance {
         Some((SIDES + weight / 2) / weight)
     }
 
-    /// Notes one attempt, which counts as `helped` successes.
+    /// Counts one attempt as `helped` successes.
     pub(super) fn learn(&mut self, helped: u32) {
         self.times = self.times.saturating_add(1);
         self.helped = self.helped.saturating_add(helped);
@@ -60,7 +60,7 @@ impl NewidleChance {
 mod tests {
     use super::{NewidleChance, Numbers};
 
-    /// The share of `times` attempts in which it asks, if asking always or never helps.
+    /// The share of `times` chances in which the processor asks, if asking always or never helps.
     fn share(times: u32, helps: bool, mut numbers: Option<Numbers>) -> f64 {
         let mut balance = NewidleChance::new();
         let asked = (0..times).filter(|_| {

@@ -2,26 +2,27 @@
 
 use crate::time::Ticks;
 
-/// Processors, the parameters of their scheduler, and its costs.
+/// The number of processors, the parameters of their scheduler, and the scheduler's costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SchedulerParameters {
     /// Processors, at least 1.
     pub cpus: u32,
-    /// How long a thread may run while another wants its processor (EEVDF's base slice).
+    /// How long a thread may run while another thread wants its processor (EEVDF's base slice).
     pub slice: Ticks,
-    /// Taking one thread off a processor and putting another on it.
+    /// Cost of taking one thread off a processor and putting another one on it.
     pub switch_cost: Ticks,
-    /// From waking a thread to its first instruction, on an idle processor.
+    /// Time from waking a thread to its first instruction, on an idle processor.
     pub wake_latency: Ticks,
-    /// The slowest tenth of such latencies is longer than the first of these, the slowest hundredth than the second; 0: all
-    /// are about [`SchedulerParameters::wake_latency`].
+    /// The slowest tenth of wake-up latencies is longer than the first value, the slowest hundredth longer than the
+    /// second. 0: all latencies are about [`SchedulerParameters::wake_latency`].
     pub slow_wakes: [Ticks; 2],
-    /// Of a thousand wake-ups of threads whose last processor is busy while another is idle, how many get an idle one. The
-    /// others queue: kernels look at few processors, or prefer to keep idle ones idle (`select_idle_cpu` in
+    /// Of a thousand wake-ups of threads whose last processor is busy while another is idle, how many get an idle one.
+    /// The other threads queue: kernels examine few processors, or prefer to keep idle ones idle (`select_idle_cpu` in
     /// kernel/sched/fair.c).
     pub idle_found: u32,
-    /// Processor time that waking a thread on an idle processor costs its waker, beyond the time in its computing already:
-    /// the interrupt to the other processor. A thread that wakes several wakes them one after the other.
+    /// Processor time that waking a thread on an idle processor costs its waker, in addition to the time that its
+    /// computing already contains: it sends an interrupt to the other processor. A thread that wakes several wakes them
+    /// one after the other.
     pub wake_cost: Ticks,
     /// Period of the kernel's clock, for kernels whose idle processors ask for a waiting thread only by chance
     /// ([`super::newidle_chance`]); 0: an idle processor takes a waiting thread at once.
@@ -33,7 +34,7 @@ pub struct SchedulerParameters {
 }
 
 impl SchedulerParameters {
-    /// This many processors, without any costs.
+    /// Parameters for this number of processors, without any costs.
     pub fn free(cpus: u32) -> SchedulerParameters {
         SchedulerParameters {
             cpus: cpus.max(1),

@@ -20,14 +20,14 @@ pub(super) struct Quota {
     period: u64,
     /// Time from the beginning of the first period to the start of the run.
     offset: u64,
-    /// Entry of the agenda for the next refill, if one is needed.
+    /// The agenda's entry for the next refill, if a refill is needed.
     refill: Option<u32>,
     /// Processors that have stopped.
     throttled: Vec<u32>,
 }
 
 impl Quota {
-    /// With a seed the start lies anywhere in a period, otherwise at a period's beginning.
+    /// Makes a quota. With random numbers the run starts anywhere in a period, otherwise at a period's beginning.
     pub(super) fn new(hundredths: u32, numbers: Option<&mut Numbers>) -> Quota {
         let per_period = u64::from(hundredths.max(1)).saturating_mul(PERIOD / 100);
         let offset = numbers.map_or(0, |numbers| numbers.below(PERIOD));

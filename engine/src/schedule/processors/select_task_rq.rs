@@ -1,4 +1,4 @@
-//! Which processor a woken thread goes to, and its place in the queue there. [`super::load_balance`] moves it later.
+//! Chooses the processor for a woken thread, and its place in the queue there. [`super::load_balance`] moves it later.
 
 use super::Processors;
 use super::load::Load;
@@ -54,8 +54,9 @@ impl Processors<'_> {
         }
     }
 
-    /// The processor to queue on when no idle one was found: the last one, or the waker's if its recent load would be no more
-    /// (`wake_affine_weight` in kernel/sched/fair.c); for a new thread the one with the least recent load.
+    /// The processor on which a thread queues if no idle one was found: the thread's last one, or the waker's if that
+    /// one's recent load would be no higher (`wake_affine_weight` in kernel/sched/fair.c); for a new thread the one
+    /// with the least recent load.
     fn shorter(&mut self, thread: u32, last: u32, near: Option<u32>) -> u32 {
         let near = near.filter(|near| *near != NONE && self.may_use(thread, *near));
         let now = self.agenda.now();
@@ -79,12 +80,12 @@ impl Processors<'_> {
         all.into_iter().min_by_key(|cpu| self.cpus[*cpu as usize].wanted_lately.now(now)).unwrap_or(0)
     }
 
-    /// The thread wants this processor from now on, and its own recent load moves there.
+    /// Counts the thread for this processor from now on; its own recent load moves there.
     fn count(&mut self, at: u32, thread: u32) {
         let now = self.agenda.now();
         let task = &mut self.tasks[thread as usize];
         if !task.known {
-            // As if it had always wanted one (`init_entity_runnable_average`).
+            // The thread counts as if it had always wanted a processor (`init_entity_runnable_average`).
             task.wanting.add(now, Load::of(task.weight));
         }
         let own = task.wanting.now(now);
@@ -99,7 +100,7 @@ impl Processors<'_> {
         self.cpus[at as usize].wanted_lately.more(now, weight);
     }
 
-    /// The thread no longer wants its processor.
+    /// Stops counting the thread for its processor.
     pub(super) fn discount(&mut self, thread: u32) {
         let now = self.agenda.now();
         let task = &mut self.tasks[thread as usize];
@@ -137,13 +138,13 @@ impl Processors<'_> {
             };
         }
         match &mut self.numbers {
-            // From half to one and a half of the median.
+            // The latency is drawn between half of the median and one and a half of it.
             Some(numbers) if latency > 1 => (latency / 2).saturating_add(numbers.below(latency)),
             _ => latency,
         }
     }
 
-    /// Adds the thread to the processor's sums, with its lag from before (EEVDF's placement).
+    /// Adds the thread to the processor's sums, with the lag that it had before (EEVDF's placement).
     pub(super) fn join(&mut self, at: u32, thread: u32) {
         let current = self.cpus[at as usize].current;
         if current != NONE
@@ -166,7 +167,7 @@ impl Processors<'_> {
         task.virtual_time = average.saturating_sub(lag);
         self.count(at, thread);
         let task = &mut self.tasks[thread as usize];
-        // A new thread gets half a slice, so that its first turn comes early.
+        // A new thread gets half a slice, so that its first turn ends early, as in the kernel.
         let half = if first { slice / 2 } else { slice };
         task.deadline = task.virtual_time.saturating_add(half.max(1)).saturating_sub(jitter / 2);
         task.known = true;
@@ -200,7 +201,7 @@ impl Processors<'_> {
         }
         let alone = cpu.queued() == 1;
         if alone {
-            // While it was alone, its slices followed each other without events.
+            // While the thread was alone on the processor, its slices followed each other without events.
             let slice = self.slice_of(own.weight);
             let task = self.task(current);
             let past = task.virtual_time.saturating_sub(task.deadline);
@@ -221,7 +222,7 @@ impl Processors<'_> {
     }
 }
 
-/// The length `part / of` of the way from one length to another.
+/// The length at `part / of` of the way from `from` to `to`.
 fn between(from: u64, to: u64, part: u64, of: u64) -> u64 {
     from.saturating_add(to.saturating_sub(from).saturating_mul(part) / of)
 }

@@ -1,4 +1,4 @@
-//! A thread as the scheduler sees it.
+//! The scheduler's view of a thread.
 
 use super::load::Load;
 use crate::program::ObjectId;
@@ -9,49 +9,49 @@ pub(super) const NONE: u32 = u32::MAX;
 /// A thread's state for the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TaskState {
-    /// Not begun, over, or waiting without a processor.
+    /// The thread has not begun, is over, or waits without a processor.
     Off,
-    /// In a processor's queue.
+    /// The thread is in a processor's queue.
     Queued,
     /// On a processor, during the latency and the switch.
     Arriving,
     /// Computing.
     Running,
-    /// Between two operations, on its processor.
+    /// The thread is between two operations, on its processor.
     Acting,
-    /// Keeping its processor busy for a spin lock.
+    /// The thread busy-waits on its processor for a spin lock.
     Spinning,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Task {
     pub(super) state: TaskState,
-    /// Its processor, or the last that it had.
+    /// The thread's processor, or the last one that it had.
     pub(super) cpu: u32,
-    /// Number of its valid entry in the agenda; entries with other numbers are out of date.
+    /// Number of the thread's valid entry in the agenda; entries with other numbers are out of date.
     pub(super) event: Option<u32>,
     /// Its wait had length 0: its turn at this instant is the end of that wait.
     pub(super) expires: bool,
-    /// The rest of its computation.
+    /// The part of the thread's computation that it has yet to do.
     pub(super) left: u64,
-    /// Cost of waking others that it has not computed yet ([`super::SchedulerParameters::wake_cost`]).
+    /// Cost of waking other threads that the thread has not computed yet ([`super::SchedulerParameters::wake_cost`]).
     pub(super) debt: u64,
-    /// Up to when its processor time is accounted for.
+    /// Time until which the thread's processor time is accounted for.
     pub(super) charged: u64,
     /// Processor time, weighted (EEVDF's virtual runtime).
     pub(super) virtual_time: i64,
-    /// Virtual time at which its slice ends.
+    /// Virtual time at which the thread's slice ends.
     pub(super) deadline: i64,
-    /// How far behind the average it was when it last left a processor (EEVDF's lag).
+    /// How far behind the average the thread was when it last left a processor (EEVDF's lag).
     pub(super) lag: i64,
     pub(super) weight: u32,
     /// Its own recent load.
     pub(super) wanting: Load,
-    /// It has been in a queue before.
+    /// Whether the thread has been in a queue before.
     pub(super) known: bool,
-    /// The lock that it spins for, even while it is off its processor.
+    /// The lock that the thread spins for, even while it is off its processor.
     pub(super) spins_for: Option<ObjectId>,
-    /// Index of its affinity in the list of masks; `None`: all processors.
+    /// Index of the thread's affinity in the list of masks; `None`: all processors.
     pub(super) mask: Option<u32>,
 }
 

@@ -13,9 +13,9 @@ pub fn extent(recording: &Recording) -> (u64, u64) {
 
 /// The recording between two instants, both included; earlier records become facts about its start.
 ///
-/// Costs and counts of samples are scaled by the part of the records that it has; `all` is the number of records in the whole
-/// recording. What other programs used is not known of a part. Counts of lost records and of requests stay those of the whole
-/// recording.
+/// Costs and counts of samples are scaled by the share of the records that the excerpt has; `all` is the number of
+/// records in the whole recording. What other programs used is not known for a part of a recording. Counts of lost
+/// records and of requests stay those of the whole recording.
 pub fn excerpt(recording: Recording, from_ns: u64, to_ns: u64, all: u64) -> Recording {
     let (begin_ns, end_ns) = extent(&recording);
     let (from_ns, to_ns) = (from_ns.max(begin_ns), to_ns.min(end_ns));

@@ -88,7 +88,7 @@ pub(in crate::timeline) fn facts(builder: &Builder, facts: &Facts, start_ns: u64
         launched: None,
         code: facts.code.clone(),
         spin: facts.spin.clone(),
-        // Runs on other CPU counts are about the whole program, not about a window.
+        // Runs on other CPU counts are about the complete program, not about a window.
         cpu_runs: facts.cpu_runs.clone(),
         end: None,
     }
@@ -96,7 +96,7 @@ pub(in crate::timeline) fn facts(builder: &Builder, facts: &Facts, start_ns: u64
 
 fn thread_fact(thread: &ThreadTracker, start_ns: u64) -> ThreadFact {
     let (state, seen_ns) = match thread.state {
-        // /proc was read after the waking, so its state tells nothing about the sleep before it.
+        // /proc was read after the waking, so its state shows nothing about the sleep before the waking.
         RunState::Unseen(Unseen::Listed { state, seen_ns }) => match thread.woken {
             Some(woken) if woken.time_ns <= seen_ns => (ThreadState::Unknown, seen_ns),
             _ => (state, seen_ns),

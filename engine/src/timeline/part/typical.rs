@@ -16,7 +16,7 @@ use std::ops::Range;
 /// Number of stretches that a recording in memory is cut into.
 const STRETCHES: usize = 512;
 
-/// Code addresses in the same block of two to the power of this many bytes count as one place.
+/// Code addresses within the same block of two to the power of this number of bytes count as one place.
 const CODE_SHIFT: u32 = 8;
 
 /// A run of neighbouring records.
@@ -24,16 +24,16 @@ const CODE_SHIFT: u32 = 8;
 pub struct RecordStretch {
     /// Number of records.
     pub records: u64,
-    /// Time of its first record (`CLOCK_MONOTONIC` nanoseconds).
+    /// Time of the stretch's first record (`CLOCK_MONOTONIC` nanoseconds).
     pub first_ns: u64,
-    /// Time of its last record.
+    /// Time of the stretch's last record (`CLOCK_MONOTONIC` nanoseconds).
     pub last_ns: u64,
 }
 
-/// How many stretches are decoded to choose a part.
+/// How many stretches are decoded in order to choose a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effort {
-    /// Stretches that represent the whole recording.
+    /// Number of stretches that represent the complete recording.
     pub of_all: usize,
     /// Candidate parts.
     pub parts: usize,
@@ -42,18 +42,18 @@ pub struct Effort {
 }
 
 impl Effort {
-    /// For stretches that must be read and decoded: takes a second, whatever the size of the recording.
+    /// Effort for stretches that must be read and decoded: takes a second, whatever the size of the recording.
     pub const FEW: Effort = Effort { of_all: 24, parts: 8, of_each: 2 };
-    /// For stretches in memory.
+    /// Effort for stretches in memory.
     pub const MANY: Effort = Effort { of_all: 512, parts: 512, of_each: 64 };
 }
 
 /// Requirements for [`typical_among`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// Most records of the part; fewer if records stand for several operations each.
+    /// Largest number of records in the part; fewer if records stand for several operations each.
     pub most: u64,
-    /// Length of the whole recording, in nanoseconds.
+    /// Length of the complete recording, nanoseconds.
     pub length_ns: u64,
     /// Limits for the search.
     pub effort: Effort,
@@ -62,12 +62,12 @@ pub struct Wanted {
 /// The part that was chosen.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Typical {
-    /// Indices of its stretches.
+    /// Indices of the part's stretches.
     pub stretches: Range<usize>,
-    /// How much it differs from the whole, from 0 to 1.
+    /// How much the part differs from the complete recording, from 0 to 1.
     ///
-    /// The larger of two numbers: the share of its records with other kinds, locks and code; and the difference of the
-    /// records in a second, relative to the sum of both rates.
+    /// The larger of two numbers: the share of the part's records with other kinds, locks and code; and the difference
+    /// of the records per second, relative to the sum of both rates.
     pub apart: f64,
 }
 
@@ -149,14 +149,14 @@ pub fn typical_among<E>(
 struct Seen<R> {
     census: Census,
     operations: OperationCount,
-    /// By index of the stretch.
+    /// Counts of each stretch that was decoded, by its index.
     known: BTreeMap<usize, Counts>,
     /// Passes the records of a stretch to a function.
     records: R,
 }
 
 impl<R> Seen<R> {
-    /// Counts of all records in these stretches.
+    /// Counts of all records in these stretches, added up.
     fn counts<E>(&mut self, stretches: impl Iterator<Item = usize>) -> Result<Counts, E>
     where
         R: FnMut(usize, &mut dyn FnMut(&[Record])) -> Result<(), E>,
@@ -181,10 +181,10 @@ impl<R> Seen<R> {
     }
 }
 
-/// The stretches from `start` on with at most `most` records together, at least one.
+/// The stretches from `start` on that together have at most `most` records; at least one stretch.
 ///
-/// `None` if the recording ends before the part has half of `most`. `before`: number of records before each stretch, and in
-/// all.
+/// `None` if the recording ends before the part has half of `most`. `before`: number of records before each stretch,
+/// and last the number of all records.
 fn part_from(before: &[u64], start: usize, most: u64) -> Option<Range<usize>> {
     let first = *before.get(start)?;
     let end = before.partition_point(|records| records - first.min(*records) <= most) - 1;
@@ -193,7 +193,7 @@ fn part_from(before: &[u64], start: usize, most: u64) -> Option<Range<usize>> {
     (records >= most / 2 || end + 1 < before.len()).then_some(start..end)
 }
 
-/// At most `wanted` indices below `of`, at equal distances, the first and the last among them.
+/// At most `wanted` indices below `of`, at equal distances, including the first and the last one.
 fn evenly(of: usize, wanted: usize) -> impl Iterator<Item = usize> {
     let count = of.min(wanted);
     (0..count).map(move |number| if count == 1 { 0 } else { number * (of - 1) / (count - 1) })
@@ -252,7 +252,7 @@ impl Census {
     }
 }
 
-/// What a record is about.
+/// What a record is about, as far as parts are compared by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Feature {
     kind: u8,

@@ -20,7 +20,7 @@ impl Window {
         Window { recording: Recording { facts, ..Recording::default() } }
     }
 
-    /// A window that contains a whole recording.
+    /// A window that contains a complete recording.
     pub fn of(recording: Recording) -> Window {
         Window { recording }
     }
@@ -81,7 +81,7 @@ impl Window {
         self.forget_before(start_ns);
     }
 
-    /// Drops events before the start, and notes that only those needed.
+    /// Drops events before the start, and notes that are needed only for these events.
     fn forget_before(&mut self, start_ns: u64) {
         let gone = self.recording.events.partition_point(|event| event.header().time_ns < start_ns);
         self.recording.events.drain(..gone);
@@ -89,8 +89,8 @@ impl Window {
         let latest = self.recording.notes.iter().filter_map(Note::stack).max().unwrap_or(0);
         let alive: FxHashSet<u32> = self.recording.facts.threads.iter().map(|thread| thread.pid).collect();
         self.recording.notes.retain(|note| match note.kind {
-            // A gap that ends at the new start is over: facts have what it left unknown. So is a gap of a process that has
-            // ended.
+            // A gap that ends at the new start is over: facts contain what was unknown because of it. A gap of a
+            // process that has ended is over, too.
             NoteKind::Gap { pid, until_ns, .. } => {
                 until_ns > start_ns && (pid == 0 || note.time_ns >= start_ns || alive.contains(&pid))
             }
@@ -110,7 +110,7 @@ impl Window {
         let used: FxHashSet<CodePlace> = unnamed_code(&self.recording).into_iter().collect();
         let kept_from = code.len().saturating_sub(last);
         let mut seen: FxHashSet<(CodePlace, u64)> = FxHashSet::default();
-        // The last name of a place is the valid one.
+        // Of several names of one place, the last one is valid.
         let mut kept: Vec<CodeFact> = Vec::new();
         for (number, fact) in code.into_iter().enumerate().rev() {
             let place =
@@ -128,12 +128,12 @@ impl Window {
         self.recording
     }
 
-    /// The records in it, in order.
+    /// The records in the window, in order.
     pub fn events(&self) -> &[Record] {
         &self.recording.events
     }
 
-    /// The notes in it, in order of time.
+    /// The notes in the window, in order of time.
     pub fn notes(&self) -> &[Note] {
         &self.recording.notes
     }

@@ -1,6 +1,7 @@
-//! Sleeps with a mutex held (ours). While a thread waits for a mutex, each release wakes one waiter. So a thread that wakes a
-//! waiter has held the mutex since the waiter came, or since the release before. If it slept meanwhile, for a device or a
-//! timer, the sleep is part of the section. Such a sleep cannot deadlock: simulated, it takes as long as recorded.
+//! Sleeps with a mutex held (a method of longpole's own). While a thread waits for a mutex, each release wakes one
+//! waiter. So a thread that wakes a waiter has held the mutex since the waiter came, or since the release before. If it
+//! slept meanwhile, for a device or a timer, the sleep is part of the section. Such a sleep cannot deadlock: simulated,
+//! it takes as long as recorded.
 
 use super::super::model::{State, Thread, Timeline, Wake};
 use super::futex_words::sleeps;
@@ -14,25 +15,25 @@ use std::collections::BTreeMap;
 pub(super) struct Asleep {
     /// Index of the lock.
     pub(super) lock: usize,
-    /// When the thread released the lock.
+    /// Time at which the thread released the lock, ns.
     pub(super) released_ns: u64,
 }
 
-/// By thread index and begin of the sleep.
+/// Sleeps with a lock held, by the thread's index and the time at which the sleep began.
 pub(super) type AllAsleep = BTreeMap<(u32, u64), Asleep>;
 
-/// A thread holds a lock until it wakes a waiter.
+/// A stretch in which a thread holds a lock, until it wakes a waiter.
 #[derive(Clone, Copy, Debug)]
 struct Held {
     lock: usize,
     until_ns: u64,
-    /// When the lock was last released before.
+    /// Time of the lock's last release before this stretch, ns.
     after_ns: u64,
-    /// When the waiter began to wait.
+    /// Time at which the waiter began to wait, ns.
     awaited_ns: u64,
 }
 
-/// Sleeps of threads that hold one of the mutexes among `locks` while another thread waits for it.
+/// Finds sleeps of threads that hold one of the mutexes among `locks` while another thread waits for that mutex.
 pub(super) fn find(timeline: &Timeline, locks: &[Lock<'_>]) -> AllAsleep {
     let mut held = held(timeline, locks);
     let mut all = AllAsleep::new();
@@ -42,7 +43,7 @@ pub(super) fn find(timeline: &Timeline, locks: &[Lock<'_>]) -> AllAsleep {
         for (began_ns, ended_ns) in device_waits(thread) {
             let next = held.partition_point(|held| held.until_ns < ended_ns);
             let own = |held: &&Held| held.after_ns <= began_ns && held.awaited_ns < ended_ns;
-            // Of several locks held at once, the one released first is the inner one.
+            // Of several locks held at once, the one that is released first is the inner one.
             if let Some(held) = held.get(next..).and_then(|held| held.first()).filter(own) {
                 all.insert((index, began_ns), Asleep { lock: held.lock, released_ns: held.until_ns });
             }

@@ -1,6 +1,7 @@
-//! Barriers without probes are put back from the waits for them (ours). The last thread to arrive at a barrier does not wait:
-//! it wakes all others. A word is a barrier if each of its threads either waits or wakes in each round. All arrivals and
-//! their times are known then, and the simulation decides again which thread arrives last.
+//! Estimates (puts back) barriers without probes, from the waits for them. (This method is longpole's own.) The last
+//! thread to arrive at a barrier does not wait: it wakes all others. A word is a barrier if each of its threads either
+//! waits or wakes in each round. Then all arrivals and their times are known, and the simulation decides again which
+//! thread arrives last.
 
 use super::super::model::{FirstUse, Lock, LockOperation, Timeline, Wake};
 use super::clock::Clock;
@@ -18,18 +19,18 @@ use std::collections::{BTreeMap, BTreeSet};
 const WHOLE_PERCENT: usize = 90;
 /// Fewer rounds may be a coincidence.
 const FEWEST_ROUNDS: usize = 4;
-/// What a barrier returns in one thread, here the last: `PTHREAD_BARRIER_SERIAL_THREAD`.
+/// Return value of a barrier in one thread, here in the last one: `PTHREAD_BARRIER_SERIAL_THREAD`.
 const SERIAL: i32 = -1;
 
 /// A wait that another thread ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Ended {
-    /// When it was ended.
+    /// Time at which the wait was ended, ns.
     woken_ns: u64,
     waker: u32,
     thread: u32,
     began_ns: u64,
-    /// When the thread was on a CPU again.
+    /// Time at which the thread was on a CPU again, ns.
     ran_ns: u64,
 }
 
@@ -37,10 +38,10 @@ struct Ended {
 #[derive(Clone, Debug)]
 struct Round {
     last: u32,
-    /// When the last thread woke the first and the last waiter.
+    /// Times at which the last thread woke the first and the last waiter, ns.
     from_ns: u64,
     until_ns: u64,
-    /// By thread.
+    /// For each thread: its wait.
     waits: BTreeMap<u32, Ended>,
 }
 
@@ -68,7 +69,7 @@ pub(super) fn put_back(timeline: &mut Timeline, calls: &Calls, clocks: &[Clock])
     write(timeline, &barriers, clocks);
 }
 
-/// The ended waits for each word at which a thread was sampled in a barrier function, in order of their ends.
+/// The ended waits for each futex word for which a thread was sampled in a barrier function, in order of their ends.
 fn waits(timeline: &Timeline, calls: &Calls) -> BTreeMap<(u32, u64), Vec<Ended>> {
     let mut words: FxHashMap<(u32, u64), Vec<Ended>> = FxHashMap::default();
     let mut barriers: FxHashSet<(u32, u64)> = FxHashSet::default();
@@ -91,7 +92,7 @@ fn waits(timeline: &Timeline, calls: &Calls) -> BTreeMap<(u32, u64), Vec<Ended>>
     words.into_iter().collect()
 }
 
-/// The barrier of these waits, if enough rounds have all threads.
+/// The barrier that these waits belong to, if enough rounds have all threads.
 fn barrier(((pid, address), waits): ((u32, u64), Vec<Ended>)) -> Option<Barrier> {
     let threads: BTreeSet<u32> = waits.iter().flat_map(|wait| [wait.thread, wait.waker]).collect();
     let mut began: FxHashMap<u32, Vec<u64>> = FxHashMap::default();
@@ -131,7 +132,8 @@ fn barrier(((pid, address), waits): ((u32, u64), Vec<Ended>)) -> Option<Barrier>
     is_barrier.then_some(Barrier { pid, address, threads, rounds })
 }
 
-/// The barrier operations of a round, each with the interval in which its call returns. `None` if a thread did not run again.
+/// The barrier operations of a round, each with the interval in which its call returns. `None` if a thread did not run
+/// again.
 fn uses(
     barrier: &Barrier,
     round: &Round,

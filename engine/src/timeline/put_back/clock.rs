@@ -8,7 +8,7 @@ struct Piece {
     interval: usize,
     from_ns: u64,
     until_ns: u64,
-    /// Running time before it, nanoseconds.
+    /// Running time before this piece, nanoseconds.
     ran_ns: u64,
 }
 

@@ -1,6 +1,6 @@
-//! Sections of locks between those that events show: each lock at equal distances, as often as its share of the running time
-//! requires. A sample that contradicts this (the thread under a lock or under none) moves all later sections by the least
-//! possible.
+//! Estimates sections of locks between those that events show: sections of each lock at equal distances, as many as its
+//! share of the running time requires. If a sample contradicts the estimate (the thread is under a lock, or under
+//! none), all later sections move by the least possible amount.
 
 use super::lengths::Lengths;
 use super::sections::{OfThread, Section};
@@ -8,11 +8,11 @@ use super::sections::{OfThread, Section};
 /// Sections of a lock that may be late for lack of room. Without a limit, they would crowd where room begins.
 const MOST_DUE: f64 = 4.0;
 
-/// The sections of one thread, as far as decided. Times are in the thread's own clock, ns.
+/// The sections of one thread, as far as they are decided. Times are in the thread's own clock, ns.
 pub(super) struct Fill<'a, 'b> {
     thread: &'a mut OfThread<'b>,
     ticks: &'a [(u64, Option<usize>)],
-    /// By lock: when the next section is due; infinite if the thread does not use the lock.
+    /// For each lock: when the next section is due; infinite if the thread does not use the lock.
     due: Vec<f64>,
     /// All before this instant is decided.
     at: u64,
@@ -31,7 +31,7 @@ impl<'a, 'b> Fill<'a, 'b> {
         fill
     }
 
-    /// Mean time from one acquisition of the lock by the thread to the next.
+    /// Mean time from one acquisition of the lock by the thread to its next one.
     fn apart(&self, lock: usize) -> f64 {
         self.thread.length(lock) / self.thread.share(lock)
     }
@@ -128,7 +128,7 @@ impl<'a, 'b> Fill<'a, 'b> {
             self.put(lock, from - early, length);
         } else {
             self.shift(late as f64);
-            // Sections that were due before must not come earlier than this one.
+            // Sections that were due earlier must not come before this one.
             self.due.iter_mut().for_each(|due| *due = due.max((at + 1) as f64));
             self.pass(at + 1);
         }

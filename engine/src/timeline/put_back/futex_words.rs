@@ -1,5 +1,6 @@
-//! Futex words that are mutexes, with their waits and wake-ups. A word is a mutex if a sample found a thread waiting for it
-//! in a function whose name says so: C libraries, Rust's standard library and others use such names.
+//! Finds futex words that are mutexes, with their waits and wake-ups. A word is a mutex if a sample found a thread
+//! waiting for it in a function with a name of a mutex's slow path: C libraries, Rust's standard library and others use
+//! such names.
 
 use super::super::model::{State, Thread, Timeline, Wait, Wake};
 use super::lock_samples::{CallId, Calls};
@@ -18,15 +19,15 @@ pub(super) struct Word {
     pub(super) pid: u32,
     /// Its lowest word.
     pub(super) address: u64,
-    /// All its words; a mutex has one.
+    /// All words of the lock; a mutex has one.
     pub(super) addresses: BTreeSet<u64>,
     /// The side of a read-write lock; `None` for a mutex.
     pub(super) side: Option<ReadWrite>,
-    /// When the first wait began, and the index of the thread.
+    /// Time at which the first wait began, and the index of its thread.
     pub(super) first: (u64, u32),
-    /// Calls in which threads waited for it and behind which code is known to run under the lock.
+    /// Calls in which threads waited for the lock, and behind which code is known to run under the lock.
     pub(super) calls: BTreeSet<CallId>,
-    /// By thread.
+    /// Waits and wake-ups of each thread.
     pub(super) threads: BTreeMap<u32, Marks>,
     /// Number of waits.
     pub(super) waits: u64,
@@ -79,9 +80,9 @@ pub(super) struct Slept<'a> {
     /// Process and address of the word.
     pub(super) key: (u32, u64),
     pub(super) start_ns: u64,
-    /// When the thread was on a CPU again.
+    /// Time at which the thread was on a CPU again.
     pub(super) ran_ns: u64,
-    /// The stack that was sampled as it fell asleep.
+    /// The stack that was sampled when the thread fell asleep.
     pub(super) stack: Option<u32>,
 }
 
@@ -128,7 +129,7 @@ pub(super) fn word(wait: &Wait) -> Option<u64> {
     (futex.words <= 1 && wait.moved_to.is_none() && is_whole).then_some(futex.word)
 }
 
-/// When the thread runs next after an interval; `None` if its state is unknown or it sleeps again before.
+/// Time at which the thread runs next after an interval; `None` if its state is unknown or it first sleeps again.
 fn runs_after(thread: &Thread, interval: usize) -> Option<u64> {
     let after = thread.intervals.iter().skip(interval + 1);
     let next = after.take(4).find(|next| !matches!(next.state, State::Runnable))?;

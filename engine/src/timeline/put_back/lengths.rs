@@ -1,4 +1,4 @@
-//! How long a lock is held each time, from waits, wake-ups and samples.
+//! Estimates how long a lock is held each time, from waits, wake-ups and samples.
 
 use super::super::model::{NO_STACK, StackSample, Timeline};
 use super::chance::Chance;
@@ -7,37 +7,38 @@ use super::futex_words::{Marks, Word};
 use super::lock_samples::Calls;
 use probe_abi::SampleReason;
 
-/// With fewer known lengths, it is unknown how long the lock is held.
+/// Least number of known lengths from which the time of holding a lock is estimated.
 const FEWEST_LENGTHS: usize = 5;
 
-/// A thread that holds a lock for more than this many times the usual length until it wakes a waiter has released it and
-/// taken it again meanwhile.
+/// If a thread seems to hold a lock for more than this multiple of the usual length until it wakes a waiter, it has
+/// released the lock and taken it again in between.
 const LONGEST: u64 = 6;
 /// If the median length is more than this many times the shortest tenth's, lengths are of several sections each. (For
 /// exponentially distributed lengths, the ratio is 6.6.)
 const MANY: u64 = 20;
-/// Of the samples in sections, this part and a few more may be in code that is not known to run under the lock.
+/// Share of the samples in sections that may be in code which is not known to run under the lock; a few more are
+/// allowed.
 const ELSEWHERE: f64 = 0.05;
 const FEW_ELSEWHERE: f64 = 2.0;
 /// Further samples are in the code that takes and releases the lock, which runs for this long each time, nanoseconds.
 const TAKING_NS: f64 = 3_000.0;
-/// Most of the samples in sections that `ELSEWHERE` and `TAKING_NS` together may excuse.
+/// Largest share of the samples in sections that `ELSEWHERE` and `TAKING_NS` together may allow.
 const MOST_ELSEWHERE: f64 = 0.25;
-/// Most lengths that are kept of a lock.
+/// Largest number of lengths that are kept of one lock.
 const MOST_LENGTHS: usize = 4096;
 
-/// How long a lock is held at a time, from events; nanoseconds of running time.
+/// Lengths for which a lock is held at a time, from events; nanoseconds of running time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lengths {
     pub(super) held: Vec<u64>,
-    /// Samples confirm that most stretches from a wait to the next wake-up are one section.
+    /// Whether samples confirm that most stretches from a wait to the next wake-up are a single section.
     is_sure: bool,
     /// Sum of all lengths from events, before `held` is thinned out.
     seen_ns: u64,
 }
 
 impl Lengths {
-    /// From the stretches between getting the lock after a wait and waking the next waiter.
+    /// Computes the lengths from stretches between getting the lock after a wait and waking the next waiter.
     pub(super) fn of(timeline: &Timeline, calls: &Calls, word: &Word, clocks: &[Clock]) -> Lengths {
         let mut lengths = Lengths::default();
         let mut stretches = Vec::new();
@@ -96,11 +97,11 @@ impl Lengths {
     }
 }
 
-/// A stretch from a thread's getting a lock to its waking the next waiter.
+/// A stretch from a thread's acquisition of a lock until it wakes the next waiter.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
     length: u64,
-    /// Samples in it, and the number of these in code that is not under the lock.
+    /// Number of samples in the stretch, and number of those in code that is not under the lock.
     ticks: usize,
     elsewhere: usize,
 }
@@ -115,10 +116,10 @@ impl Stretch {
     }
 }
 
-/// The lengths of stretches that are one section each, and whether most stretches are.
+/// The lengths of stretches that are a single section, and whether most stretches are.
 ///
-/// These are the shortest stretches, as many as samples agree with. In longer ones, samples find the thread outside: it had
-/// released the lock without a waiter, which makes no event.
+/// The shortest stretches are used, as many as samples agree with. In longer ones, samples find the thread outside: it
+/// had released the lock without a waiter, which makes no event.
 fn single(mut stretches: Vec<Stretch>) -> (Vec<u64>, bool) {
     stretches.sort_by_key(|stretch| stretch.length);
     let (mut ticks, mut elsewhere, mut agreed, mut all_ns) = (0, 0, 0, 0.0);
@@ -132,15 +133,17 @@ fn single(mut stretches: Vec<Stretch>) -> (Vec<u64>, bool) {
         }
     }
     let lengths = stretches.iter().map(|stretch| stretch.length);
-    // Code that takes and releases a lock is not under it, so of sections shorter than this code samples tell nothing.
+    // Code that takes and releases a lock is not under it, so samples show nothing about sections shorter than this
+    // code.
     let held = if agreed < FEWEST_LENGTHS { lengths.collect() } else { lengths.take(agreed).collect() };
     (held, agreed * 2 > stretches.len())
 }
 
-/// Sorts lengths and removes those that are several sections.
+/// Sorts lengths and removes those that stand for several sections.
 ///
-/// After a last wait a thread may wake none, so most stretches can be several sections. Then the short lengths, if they are
-/// far below the median, are those of single sections: sections of the same code do not differ that much.
+/// After its last wait a thread may wake no other thread, so most stretches may contain several sections. Then the
+/// short lengths, if they are far below the median, are those of single sections: sections of the same code do not
+/// differ that much.
 fn usual(lengths: &mut Vec<u64>) {
     lengths.retain(|&length| length > 0);
     lengths.sort_unstable();
@@ -201,7 +204,8 @@ pub(super) fn ticks<'a>(
 mod tests {
     use super::*;
 
-    /// Otherwise the middle one of three locks is estimated to be held twice as long, half as often, as it is.
+    /// Without this rule, the middle one of three locks would be estimated to be held for twice the time, half as
+    /// often.
     #[test]
     fn a_stretch_with_samples_outside_the_lock_is_several_sections() {
         let one =

@@ -7,9 +7,9 @@ use super::lock_samples::Share;
 /// A lock whose acquisitions are put back (estimated).
 pub(super) struct Lock<'a> {
     pub(super) word: &'a Word,
-    /// By thread: the part of its running time in which it holds the lock.
+    /// For each thread: the share of its running time in which it holds the lock.
     pub(super) shares: Vec<f64>,
-    /// The same for all threads together that use it.
+    /// Share of the running time in which the lock is held, for all threads together that use it.
     pub(super) share: Share,
     pub(super) lengths: Lengths,
 }

@@ -1,4 +1,4 @@
-//! What sampled stacks tell about locks: which calls take one, and how long threads are under it.
+//! Finds what sampled stacks show about locks: which calls take a lock, and how long threads are under it.
 
 use super::super::model::{NO_STACK, Timeline};
 use super::futex_words::Word;
@@ -7,7 +7,7 @@ use probe_abi::SampleReason;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
 
-/// A call that takes a lock, numbered by place in its binary.
+/// Number of a call that takes a lock; one number for each place in a binary.
 pub(super) type CallId = u32;
 
 /// Innermost frames of a stack that tell what a thread waits for.
@@ -15,20 +15,20 @@ const INNERMOST: usize = 4;
 /// Weight of all threads' share in each thread's, as a number of samples: threads with few samples get about that share.
 const COMMON: f64 = 50.0;
 
-/// What one stack tells.
+/// What one stack shows about locks.
 #[derive(Clone, Debug, Default)]
 struct OfStack {
-    /// The stack's frames that are calls with known code under a lock behind them.
+    /// Frames of the stack that are calls after which code is known to run under a lock.
     takes: Vec<CallId>,
     /// Calls that took locks under which this stack's frames run.
     under: Vec<CallId>,
     is_mutex: bool,
     is_barrier: bool,
-    /// The side of a read-write lock that a thread waits for there, and the size of such a lock in bytes.
+    /// The side of a read-write lock that the thread waits for on this stack, and the size of such a lock in bytes.
     read_write: Option<(ReadWrite, u64)>,
 }
 
-/// What each sampled stack tells, by number of the stack.
+/// For each sampled stack, by its number: what it shows about locks.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Calls(Vec<OfStack>);
 
@@ -112,7 +112,7 @@ const BARRIERS: [&str; 1] = ["barrier"];
 const OTHERS: [&str; 7] =
     ["pthread_cond", "condition_variable", "condvar", "cnd_", "parking_lot", "absl::", "wtf::"];
 
-/// Whether the function, or one inlined there, has one of `parts` in its name without parameters.
+/// Whether the name of the function, or of one inlined there, contains one of `parts`; parameters do not count.
 fn names(code: &CodeFact, parts: &[&str]) -> bool {
     let is_its = |name: &str| {
         let name = name.split('(').next().unwrap_or(name).to_ascii_lowercase();
@@ -121,7 +121,7 @@ fn names(code: &CodeFact, parts: &[&str]) -> bool {
     all_names(code).any(is_its)
 }
 
-/// The name of the function and of those inlined there.
+/// The name of the function, and of the functions inlined at this place.
 fn all_names(code: &CodeFact) -> impl Iterator<Item = &str> {
     let inlined = code.inlined.iter().map(|inlined| inlined.function.as_str());
     code.function.as_deref().into_iter().chain(inlined)
@@ -135,9 +135,11 @@ pub(super) struct Share {
     pub(super) error: f64,
 }
 
-/// The share of its running time that each thread holds the lock, by thread index, and that of all its users together.
+/// The share of its running time for which each thread holds the lock, by thread index, and the share for all its users
+/// together.
 ///
-/// Samples cannot distinguish locks that the same calls take: each gets a part by its number of waits.
+/// Samples cannot distinguish locks that the same calls take: each of these locks gets a part in proportion to its
+/// number of waits.
 pub(super) fn shares(timeline: &Timeline, calls: &Calls, word: &Word, words: &[Word]) -> (Vec<f64>, Share) {
     let alike = words.iter().filter(|other| other.pid == word.pid && !other.calls.is_disjoint(&word.calls));
     let waits: u64 = alike.map(|other| other.waits).sum();

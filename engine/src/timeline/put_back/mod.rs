@@ -1,4 +1,4 @@
-//! Acquisitions without a record are put back (ours).
+//! Acquisitions without a record are put back (a method of longpole's own).
 //!
 //! A lock without probes shows in a recording only where a thread waits for it. Without the times when the lock was free,
 //! waits would keep their recorded order, and more CPUs would seem to help although the lock is always held.
@@ -39,9 +39,10 @@ use rustc_hash::FxHashMap;
 use sections::{Kept, Made};
 use std::collections::BTreeMap;
 
-/// Most sections that are put back. Of more, each stands for several.
+/// Largest number of sections that are estimated. If there are more, each stands for several.
 const MOST_SECTIONS: u64 = 400_000;
-/// Most locks that are put back, those with the most waits first. Samples cannot tell more of them apart.
+/// Largest number of locks whose sections are estimated, those with the most waits first. Samples cannot distinguish
+/// more.
 const MOST_LOCKS: usize = 64;
 
 /// Puts back missing operations where enough is known; reports the other locks.
@@ -106,7 +107,7 @@ fn measured<'a>(
         let (shares, share) = lock_samples::shares(timeline, calls, word, words);
         let users = || shares.iter().zip(clocks).filter(|(share, _)| **share > 0.0).map(|(_, clock)| clock);
         let ran_ns = users().map(|clock| clock.total_ns()).fold(0, u64::saturating_add);
-        // One thread holds a lock at a time, so code that several threads run at once is not under it.
+        // Only one thread at a time holds a lock, so code that several threads run at once is not under it.
         let is_fit = word.side == Some(ReadWrite::Reading)
             || (share.part - share.error) * ran_ns as f64 <= clock::any_runs_ns(users()) as f64;
         if !is_fit || !own.agree(ran_ns, share.part + share.error) {
@@ -115,7 +116,7 @@ fn measured<'a>(
         }
         locks.push(Lock { word, shares, share, lengths: lengths.clone() });
     }
-    // With one side only, threads would hardly ever wait.
+    // If only one side of a read-write lock is known, simulated threads would hardly ever wait.
     let sides: Vec<(u32, u64)> =
         locks.iter().filter(|lock| lock.word.side.is_some()).map(Lock::key).collect();
     let is_whole = |lock: &Lock<'_>| {
@@ -128,7 +129,7 @@ fn measured<'a>(
     (locks, unmeasured)
 }
 
-/// Facts about an object, from its one or two sides.
+/// Facts about an estimated object, from its one or two sides.
 fn fact(number: u32, sides: &[(&Lock<'_>, &Made)], clocks: &[clock::Clock]) -> PutBack {
     let (seen, added) = sides.iter().fold((0, 0), |sum, (_, made)| (sum.0 + made.seen, sum.1 + made.added));
     let times = |made: &Made| (made.seen + made.added) as f64;

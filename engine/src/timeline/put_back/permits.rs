@@ -1,9 +1,9 @@
-//! Bounded resources without probes are put back from the waits for them (ours): a pool of connections, a limit of requests,
-//! made of a semaphore or of a condition variable with a count.
+//! Estimates (puts back) bounded resources without probes, from the waits for them: a pool of connections or a limit of
+//! requests, built from a semaphore or from a condition variable with a count. (This method is longpole's own.)
 //!
-//! A thread that waited for such a word has a permit from the wake-up that ended its wait until it wakes the next thread.
-//! While threads wait, all permits are in use, and never more. Where threads pass work on by a word this does not hold:
-//! there, wakers do not wait themselves.
+//! A thread that waited for such a word has a permit from the wake-up that ended its wait until it wakes the next
+//! thread. While threads wait, all permits are in use, and never more. If threads pass on work by a word, this does not
+//! hold: their wakers do not wait themselves.
 
 use super::super::model::{FirstUse, Lock, LockOperation, PutBack, Timeline, Wake};
 use super::clock::Clock;
@@ -16,12 +16,12 @@ use probe_abi::SyncOperation;
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 
-/// With fewer complete uses, their length is unknown and may be a coincidence.
+/// Least number of complete uses: with fewer, the length of a use is unknown and may be a coincidence.
 const FEWEST: usize = 16;
 /// Percentage of wake-ups that must be by threads that wait there, too.
 const BY_USERS_PERCENT: usize = 90;
-/// Of the time with waiting threads: least part with all permits in use, and greatest part with more in use. Permits taken
-/// without a wait are estimated, so the number is not exact.
+/// Of the time with waiting threads: least share with all permits in use, and largest share with more in use. Permits
+/// taken without a wait are estimated, so the number is not exact.
 const ALL_IN_USE: f64 = 0.75;
 const MORE_IN_USE: f64 = 0.05;
 /// A thread that waits again within this fraction (1/8) of the usual length got no permit: another thread was faster.
@@ -35,7 +35,7 @@ pub(super) struct Resource {
     key: Key,
     first: (u64, u32),
     permits: u64,
-    /// By thread, in order of time.
+    /// For each thread: its uses in order of time.
     uses: BTreeMap<u32, Vec<Use>>,
 }
 
@@ -45,7 +45,7 @@ struct Use {
     from_ns: u64,
     until_ns: u64,
     waited: Option<Waited>,
-    /// At `until_ns` it woke the next thread.
+    /// Whether the thread woke the next thread at `until_ns`.
     woke: bool,
 }
 
@@ -53,7 +53,7 @@ struct Use {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Waited {
     began_ns: u64,
-    /// When another thread woke it.
+    /// Time at which another thread woke the waiting one, ns.
     woken_ns: Option<u64>,
     ran_ns: u64,
 }
@@ -79,7 +79,7 @@ pub(super) fn find(timeline: &Timeline, calls: &Calls) -> Vec<Resource> {
     words.filter_map(|(key, word)| resource(timeline, key, &word)).collect()
 }
 
-/// All futex words but those of mutexes, read-write locks and barriers.
+/// All futex words except those of mutexes, read-write locks and barriers.
 fn words(timeline: &Timeline, calls: &Calls) -> BTreeMap<Key, Word> {
     let mut words: BTreeMap<Key, Word> = BTreeMap::new();
     let mut others: FxHashSet<Key> = FxHashSet::default();
@@ -151,7 +151,7 @@ fn is_shared(word: &Word) -> bool {
         && !word.threads.keys().any(serves)
 }
 
-/// The bounded resource behind a word, if there is one.
+/// The bounded resource that a word belongs to, if there is one.
 fn resource(timeline: &Timeline, key: Key, word: &Word) -> Option<Resource> {
     if !is_shared(word) {
         return None;
@@ -221,8 +221,9 @@ fn usual_ns<'m>(threads: impl Iterator<Item = &'m Vec<Mark>>) -> Option<u64> {
     (lengths.len() >= FEWEST).then(|| lengths.get(lengths.len() / 2).copied()).flatten()
 }
 
-/// When a thread has permits. If it took one without waiting, or returned one without waking anybody, it has it for the usual
-/// time. If the thread that it woke got nothing, it took the permit again at once.
+/// The stretches in which a thread has permits. If the thread took a permit without waiting, or returned one without
+/// waking another thread, it has it for the usual time. If the thread that it woke got nothing, it took the permit
+/// again at once.
 fn uses(marks: &[Mark], usual_ns: u64, lost: &FxHashSet<u64>, lives: std::ops::Range<u64>) -> Vec<Use> {
     let mut uses: Vec<Use> = Vec::with_capacity(marks.len());
     let mut got: Option<(Waited, u64)> = None;
@@ -247,7 +248,7 @@ fn uses(marks: &[Mark], usual_ns: u64, lost: &FxHashSet<u64>, lives: std::ops::R
                     None if lost.contains(&free_ns) => (None, free_ns),
                     None => (None, time.saturating_sub(usual_ns).max(free_ns)),
                 };
-                // A thread that wakes several at once returns one permit.
+                // A thread that wakes several threads at once returns one permit.
                 if from_ns < time {
                     uses.push(Use { from_ns, until_ns: time, waited, woke: true });
                 }
@@ -289,7 +290,7 @@ fn all_in_use<'u>(
     fits.then(|| u64::try_from(permits).ok()).flatten()
 }
 
-/// Adds the resources as semaphores, with the operations of their uses.
+/// Adds the resources to the timeline as semaphores, with the operations of their uses.
 pub(super) fn write(timeline: &mut Timeline, found: &[Resource], clocks: &[Clock]) {
     let first_lock = u32::try_from(timeline.locks.len()).unwrap_or(u32::MAX);
     let mut by_thread: BTreeMap<u32, Vec<(LockOperation, usize)>> = BTreeMap::new();
@@ -327,7 +328,7 @@ pub(super) fn write(timeline: &mut Timeline, found: &[Resource], clocks: &[Clock
 }
 
 impl Use {
-    /// Interval and time of its begin, and of its end.
+    /// Interval and time of the use's beginning, and of its end.
     fn ends(&self, clock: &Clock, start_ns: u64) -> Option<((usize, u64), (usize, u64))> {
         let takes = match self.waited {
             Some(waited) => clock.next_run(waited.ran_ns)?,

@@ -9,7 +9,7 @@ use probe_abi::SampleReason;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// One release wakes several threads one after the other, each within this time of the last, nanoseconds.
+/// If one release wakes several threads, each follows the one before within this time, nanoseconds.
 const NEXT_WITHIN_NS: u64 = 20_000;
 
 /// Process, and address of the lock's first word.
@@ -23,11 +23,11 @@ struct Lock {
     /// Calls in which threads waited to read, and to write.
     reading: BTreeSet<CallId>,
     writing: BTreeSet<CallId>,
-    /// By thread, in order of time.
+    /// For each thread: its waits in order of time.
     waits: BTreeMap<u32, Vec<Waited>>,
-    /// By thread: when it woke others, and the side that it held then.
+    /// For each thread: times at which it woke others, and the side that it held then.
     wakes: BTreeMap<u32, Vec<(u64, ReadWrite)>>,
-    /// By thread: number of samples in code under a reading and under a writing call.
+    /// For each thread: number of samples in code under a reading call, and under a writing call.
     samples: FxHashMap<u32, [usize; 2]>,
 }
 
@@ -48,7 +48,7 @@ pub(super) fn find(timeline: &Timeline, calls: &Calls) -> Vec<Word> {
         return Vec::new();
     }
     let together = Together::of(timeline, &all);
-    // By word: waits ended by single wake-ups that are known to be for reading and for writing.
+    // For each word: number of waits ended by single wake-ups that are known to be for reading, and for writing.
     let mut known: FxHashMap<Key, [usize; 2]> = FxHashMap::default();
     for slept in all.iter().filter(|slept| !together.has(timeline, slept)) {
         if let Some((side, _)) = wants(slept.stack) {
@@ -79,7 +79,7 @@ pub(super) fn find(timeline: &Timeline, calls: &Calls) -> Vec<Word> {
         waiters.insert((slept.index, slept.number), (key, side));
     }
     for lock in locks.values_mut() {
-        // A call that holds another lock around both sides belongs to neither.
+        // A call that holds another lock around both sides shows neither side.
         let both: Vec<CallId> = lock.reading.intersection(&lock.writing).copied().collect();
         lock.reading.retain(|call| !both.contains(call));
         lock.writing.retain(|call| !both.contains(call));
@@ -187,7 +187,7 @@ impl Lock {
             for (time, _) in wakes.iter().filter(|(_, had)| *had == side) {
                 let wakes = &mut threads.entry(*thread).or_default().wakes;
                 match wakes.last_mut() {
-                    // One release wakes all readers.
+                    // One release wakes all readers, so their wake-ups are joined.
                     Some(last) if *time <= last.1.saturating_add(NEXT_WITHIN_NS) => last.1 = *time,
                     _ => wakes.push((*time, *time)),
                 }

@@ -1,4 +1,4 @@
-//! When each thread holds which lock: where events show it, and in between as often as samples require.
+//! Finds when each thread holds which lock: where events show it, and in between as often as samples require.
 
 use super::super::model::{State, StepKind, Timeline};
 use super::asleep::AllAsleep;
@@ -13,7 +13,8 @@ use crate::numbers::Numbers;
 use crate::time::Timestamp;
 use rustc_hash::FxHashSet;
 
-/// A thread that runs no longer than this between two waits for a lock did not get it: another thread was faster.
+/// If a thread runs no longer than this between two waits for a lock, ns, it did not get the lock: another thread was
+/// faster.
 const TRIES_AGAIN_NS: u64 = 5_000;
 /// A writer waits for other writers, then for readers; at most this long between the two waits, nanoseconds.
 const WAITS_AGAIN_NS: u64 = 20_000;
@@ -26,11 +27,11 @@ pub(super) struct Section {
     /// Nanoseconds of running.
     pub(super) from_ns: u64,
     pub(super) until_ns: u64,
-    /// The wait before it: its begin, and when the thread ran again.
+    /// The wait before the section: time at which it began, and time at which the thread ran again.
     pub(super) waited: Option<(u64, u64)>,
     /// Its wake-ups of waiters: time of the first and of the last.
     pub(super) woke: Option<(u64, u64)>,
-    /// Number of sections that it stands for.
+    /// Number of sections for which this one stands.
     pub(super) times: u32,
 }
 
@@ -53,14 +54,14 @@ pub(super) struct Made {
 /// All sections.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Kept {
-    /// By thread, in order of time, not nested.
+    /// For each thread: its sections in order of time, not nested.
     pub(super) by_thread: Vec<Vec<Section>>,
     pub(super) by_lock: Vec<Made>,
-    /// Number of sections that each estimated one stands for.
+    /// Number of sections for which each estimated one stands.
     pub(super) each_stands_for: u64,
 }
 
-/// The sections of these locks, about `most` estimated ones at most.
+/// The sections of these locks; about `most` of them at most are estimated.
 pub(super) fn all(
     timeline: &Timeline,
     locks: &[Lock<'_>],
@@ -144,7 +145,7 @@ struct Known {
 }
 
 impl OfThread<'_> {
-    /// In order of time: its waits for each lock and wake-ups of waiters, and its waits for something else.
+    /// In order of time: the thread's waits for each lock, its wake-ups of waiters, and its waits for something else.
     fn marks(&self, timeline: &Timeline, words: &FxHashSet<(u32, u64)>) -> Vec<(usize, Mark)> {
         let mut marks: Vec<(u64, usize, Mark)> = Vec::new();
         for (number, lock) in self.locks.iter().enumerate() {
@@ -223,7 +224,7 @@ impl OfThread<'_> {
         Lengths::one(held, &mut self.chance)
     }
 
-    /// The known sections, and estimated ones in between.
+    /// The known sections, with estimated ones in between.
     fn filled(&mut self, known: Known, ticks: &[(u64, Option<usize>)], total_ns: u64) -> Vec<Section> {
         let mut edges: Vec<(u64, u64, Option<Section>)> = known
             .sections
@@ -255,11 +256,11 @@ impl Known {
         self.open.as_ref().is_some_and(|open| open.lock == number && (is_same || fits(open)))
     }
 
-    /// The thread sleeps with a lock held that it releases later.
+    /// The thread sleeps while it holds a lock, which it releases later.
     fn asleep(&mut self, thread: &mut OfThread<'_>, number: usize, at: u64, released_ns: u64) {
         let Some(lock) = thread.locks.get(number) else { return };
         if !self.is_open(lock, number, at, released_ns) {
-            // Where in its section the thread sleeps is not known: in the middle.
+            // It is not known where in its section the thread sleeps, so the middle is assumed.
             let from_ns = at.saturating_sub(thread.drawn(number) / 2);
             self.close(thread, from_ns);
             let from_ns = self.free(from_ns);
@@ -276,7 +277,7 @@ impl Known {
     fn close(&mut self, thread: &mut OfThread<'_>, next_ns: u64) {
         let (open, asleep) = (self.open.take(), self.asleep.take());
         let Some(open) = open else { return };
-        // It lasts until after its last sleep.
+        // The section lasts until after its last sleep.
         let least_ns = asleep.map_or(open.from_ns, |(at, _)| at + 1);
         let until_ns = open.from_ns.saturating_add(thread.drawn(open.lock)).min(next_ns).max(least_ns);
         self.sections.push(Section { until_ns, ..open });

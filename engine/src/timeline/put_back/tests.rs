@@ -1,5 +1,5 @@
-//! Threads with one lock on one CPU, as the kernel shows them. Their true sections are known and compared with those put
-//! back.
+//! Tests with threads that use one lock on one CPU, as the kernel shows them. Their true sections are known and
+//! compared with the estimated ones.
 
 use super::super::model::{Interval, Stack, StackSample, State, Thread, Timeline, Wait, Wake, Wakeup};
 use crate::cpus::Cpus;
@@ -17,7 +17,7 @@ mod read_write;
 
 const WORD: u64 = 0x40_0000;
 const PID: u32 = 7;
-/// Where the binary and the C library lie.
+/// Addresses of the binary and of the C library.
 const BINARY: u64 = 0x1000;
 const LIBRARY: u64 = 0x8000;
 /// Places in the binary: the call that takes the lock, code under it, the call that releases it, and other
@@ -33,7 +33,7 @@ struct Shape {
     threads: u32,
     apart_ns: u64,
     held_ns: u64,
-    /// The code under the lock is known from its instructions.
+    /// Whether the code under the lock is known from its instructions.
     walked: bool,
     /// The function in which threads wait.
     waits_in: &'static str,
@@ -63,12 +63,13 @@ impl Run {
             (0..shape.threads).map(|n| Doing::Apart(shape.apart_ns + u64::from(n))).collect();
         let (mut ready, mut waiting): (Vec<usize>, Vec<usize>) = ((0..doing.len()).collect(), Vec::new());
         let (mut now, mut owner, mut tick) = (1_000u64, None, 1_000_000u64);
-        // As in glibc: a thread that had to wait does not know whether others still wait, so it wakes one at its release.
+        // As in glibc, a thread that had to wait does not know whether others still wait, so it wakes one when it
+        // releases the lock.
         let (mut waited, mut wakes) = (vec![false; doing.len()], false);
         while now < end_ns && !ready.is_empty() {
             let thread = ready.remove(0);
             run.state(thread, now, State::Running { cpu: Some(0) });
-            // Not a multiple of the threads' periods.
+            // The slice is not a multiple of the threads' periods.
             let slice_ends = now + 2_500_000 + now / 7 % 1_000_003;
             loop {
                 let (Doing::Apart(left) | Doing::Held(left)) = doing[thread];
@@ -276,7 +277,8 @@ fn unrecorded_lock_sections_are_put_back_in_their_number_and_length() {
     assert_eq!(fact.hold_ns, 25_000);
 }
 
-/// Otherwise recorded wake-ups are replayed, and four CPUs seem to help a program that its lock holds to 1.6 CPUs.
+/// With estimated sections, the simulation decides the lock again. If recorded wake-ups were replayed, four CPUs would
+/// seem to help a program that its lock limits to 1.6 CPUs.
 #[test]
 fn a_lock_without_probes_is_decided_anew_in_the_simulation() {
     let run = Run::of(HOT, 300_000_000);
@@ -319,7 +321,8 @@ fn waits_in_functions_that_are_no_mutex_put_no_lock_back() {
     }
 }
 
-/// Otherwise glibc's stack lock seems to be held from `pthread_create` to `pthread_join`, by many threads at once.
+/// Without this rule, glibc's stack lock would seem to be held from `pthread_create` to `pthread_join`, by many threads
+/// at once.
 #[test]
 fn code_with_several_threads_in_it_at_once_is_not_put_back_as_under_a_lock() {
     let mut run = Run::of(HOT, 300_000_000);
@@ -384,7 +387,8 @@ fn rounds(waits_in: &'static str, count: u64, missing: impl Fn(u64, usize) -> bo
     run
 }
 
-/// Otherwise threads pass the barrier too early, except the last one: 1.92 times as fast on two CPUs; measured 1.68.
+/// Without estimated barriers, all threads but the last would pass the barrier too early: 1.92 times as fast on two
+/// CPUs; measured 1.68.
 #[test]
 fn barriers_without_probes_are_decided_anew_in_the_simulation() {
     let truth = 6.0 / 3.0;

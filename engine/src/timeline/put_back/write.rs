@@ -16,7 +16,7 @@ pub(super) fn write(timeline: &mut Timeline, locks: &[Lock<'_>], kept: &Kept, cl
     let mut objects: BTreeMap<(u32, u64), u32> = BTreeMap::new();
     let mut numbers = Vec::with_capacity(locks.len());
     for lock in locks {
-        // Both sides of a read-write lock are one object.
+        // Both sides of a read-write lock are one object, so they share a number.
         let next = first_lock.saturating_add(u32::try_from(objects.len()).unwrap_or(u32::MAX));
         let number = *objects.entry(lock.key()).or_insert(next);
         numbers.push(number);
@@ -81,7 +81,7 @@ pub(super) fn operation(
     }
 }
 
-/// Adds operations to their threads, each with the index of the interval in which it ended.
+/// Adds operations to their threads. Each comes with the index of the interval in which it ended.
 pub(super) fn put(timeline: &mut Timeline, by_thread: BTreeMap<u32, Vec<(LockOperation, usize)>>) {
     let first_new = timeline.lock_operations.len();
     for (thread, mut uses) in by_thread {
@@ -101,7 +101,7 @@ pub(super) fn put(timeline: &mut Timeline, by_thread: BTreeMap<u32, Vec<(LockOpe
     number_by_end(&mut timeline.threads, &mut timeline.lock_operations, first_new);
 }
 
-/// Interval and time of a section's begin, and of its end.
+/// Interval and time of a section's beginning, and of its end.
 fn ends(section: &Section, clock: &Clock) -> Option<((usize, u64), (usize, u64))> {
     let taken = match section.waited {
         Some((_, ran)) => clock.next_run(ran)?,

@@ -35,7 +35,7 @@ fn said(timeline: &Timeline) -> Vec<&Finding> {
     timeline.findings.iter().filter(joined).collect()
 }
 
-/// If one pair stands for several acquisitions, a finding must tell.
+/// If one pair stands for several acquisitions, a finding must say so.
 #[test]
 fn joined_acquisitions_of_a_shared_lock_are_a_finding() {
     let mut recording = recording("A runs\nB runs");

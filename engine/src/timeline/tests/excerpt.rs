@@ -1,4 +1,4 @@
-//! Parts of a recording, and the choice of the most typical one.
+//! Tests of parts of a recording, and of the choice of the most typical part.
 
 use super::*;
 use crate::event::{Facts, LossCounts, Overhead, SampleCounts};
@@ -24,7 +24,8 @@ fn calls(parts: &[(u64, &[&str], u64)]) -> Recording {
 fn the_typical_part_of_a_recording_has_its_mix_of_calls() {
     let all = calls(&[(1_000, &["f"], 10), (8_000, &["g", "h"], 100), (1_000, &["g"], 50)]);
     let (from_ns, to_ns, apart) = typical(&all, 2_000).expect("a part");
-    // A tenth of the part's calls are of the first function, as in the whole; one of the others is called more often there.
+    // A tenth of the part's calls are of the first function, as in the complete recording; one of the other functions
+    // is called more often in the part.
     assert!(from_ns < 10_000 && to_ns > 100_000, "{from_ns} {to_ns}");
     assert!((0.01..0.06).contains(&apart), "{apart}");
     let cut = excerpt(all.clone(), from_ns, to_ns, all.events.len() as u64);
@@ -53,7 +54,7 @@ fn a_typical_part_is_found_with_equal_times_and_clocks_that_go_back() {
     }
 }
 
-/// Of a large file, most stretches are never decoded.
+/// To choose a part of a large file, most stretches are never decoded.
 #[test]
 fn a_typical_part_is_chosen_by_decoding_few_stretches() {
     // A start and an end that are unlike the rest.
@@ -118,14 +119,14 @@ fn an_excerpt_has_its_share_of_the_cost_and_threads_as_they_were() {
     let cost = end.overhead.expect("a cost");
     assert_eq!((cut.facts.start_ns, end.end_ns, cut.events.len()), (20, 50, 2));
     assert_eq!((cost.event_ns, cost.once_ns, end.samples.map(|samples| samples.taken)), (500, 70, Some(20)));
-    // The number of lost records stays that of the whole recording: only notes tell when they were lost.
+    // The number of lost records stays that of the complete recording: only notes show when records were lost.
     assert_eq!(end.loss.dropped, 3);
     let ran = |recording: &Recording| build(recording).threads[0].ran().0;
     assert_eq!((ran(&cut), ran(&all)), (10, 10 + 40));
     assert_eq!(excerpt(all.clone(), 0, u64::MAX, 4).events, all.events);
 }
 
-/// Otherwise 27,000 records of a mutex take longer to analyse than six million of switches.
+/// Without this rule, 27,000 records of a mutex would take longer to analyse than six million records of switches.
 #[test]
 fn an_excerpt_has_fewer_records_where_one_stands_for_many_operations() {
     let with_bursts = |of_two: bool| {

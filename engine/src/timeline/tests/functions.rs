@@ -86,7 +86,7 @@ fn the_user_stack_pointer_of_a_sleeper_closes_frames() {
 
 #[test]
 fn an_entry_on_another_stack_closes_no_frames() {
-    // A signal handler on its own stack, then a coroutine that is left before its end.
+    // A signal handler runs on its own stack, then a coroutine runs and is left before its end.
     check_stack(
         "10 0 A enters f 100000000
          20 0 A enters s 900000000
@@ -101,7 +101,8 @@ fn an_entry_on_another_stack_closes_no_frames() {
     );
 }
 
-/// Functions of 60, 30 and 10 % must not show total times of 99.5 % because they lost their probes while open.
+/// Functions with 60, 30 and 10 % must not show total times of 99.5 % because they lost their probes while they were
+/// open.
 #[test]
 fn a_function_that_loses_its_probes_while_it_is_open_is_closed() {
     let script = "
@@ -157,7 +158,7 @@ fn a_function_whose_probes_come_back_counts_from_then_on() {
     );
 }
 
-/// Probes come one by one: the one at the entry may come before those at the exits.
+/// Probes are attached one by one: the probe at the entry may come before those at the exits.
 #[test]
 fn a_function_s_calls_while_its_probes_are_attached_do_not_count() {
     check(

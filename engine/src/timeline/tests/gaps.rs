@@ -48,7 +48,8 @@ fn entries_lost_in_a_gap_do_not_make_functions_open_since_the_start() {
     );
 }
 
-/// A child that ends before its probes are attached must not count as without probes for the rest of the recording.
+/// A child that ends before its probes are attached must not count as a process without probes for the remaining
+/// recording.
 #[test]
 fn a_process_that_got_no_probes_misses_no_calls_after_its_end() {
     let mut recording = recording(
@@ -64,7 +65,8 @@ fn a_process_that_got_no_probes_misses_no_calls_after_its_end() {
     assert_eq!(findings, [Finding::ProbesLate { missing_ns: 1_500_000 }]);
 }
 
-/// Where lock probes are refused, threads asleep since before the recording must not wait for "mutex consistent".
+/// If probes for locks are refused, threads that have slept since before the recording must not seem to wait for "mutex
+/// consistent".
 #[test]
 fn a_gap_of_missing_operations_is_nothing_to_wait_for() {
     let mut recording = recording("A sleeps\nB runs\n50 0 B wakes A\nend 100");
@@ -76,7 +78,7 @@ fn a_gap_of_missing_operations_is_nothing_to_wait_for() {
     assert_eq!(names, ["in the kernel"]);
 }
 
-/// Processes that never get function probes differ from those that get them late.
+/// Processes that never get function probes have another finding than those that get them late.
 #[test]
 fn processes_without_function_probes_are_one_finding_not_probed() {
     let mut recording = recording("a runs\nend 100");
@@ -88,7 +90,7 @@ fn processes_without_function_probes_are_one_finding_not_probed() {
             NoteKind::Gap { pid, cpu: None, until_ns: u64::MAX, lost: 0, reason: GapReason::NotProbed };
         recording.notes.push(Note { time_ns, kind });
     }
-    // Process 8 was refused at its start and has ended; two more have ended.
+    // Process 8 got no probes at its start and has ended; two further processes have ended.
     let kind = NoteKind::EndedUnprobed { pids: vec![8, 9, 10], until_ns: 20 };
     recording.notes.push(Note { time_ns: 8, kind });
     let timeline = build(&recording);
@@ -151,7 +153,7 @@ fn very_many_gaps_at_once_are_joined_into_one() {
         script.push_str(&format!("gap 30 50 {}\n", 1 + cpu));
     }
     script.push_str("70 0 A sleeps");
-    // Alone, none of these gaps affects a thread on another CPU.
+    // If only a few of these gaps exist, none affects a thread on another CPU.
     check(
         &script,
         "

@@ -46,7 +46,7 @@ fn a_launched_command_begins_when_longpole_lets_it_go_on() {
     assert_eq!(timeline.began().0, 30);
 }
 
-/// It must not become a thread that runs to the end of the window and whose later events are ignored.
+/// The process must not become a thread that runs to the end of the window and whose later events are ignored.
 #[test]
 fn a_forked_process_that_is_not_recorded_is_no_thread() {
     check(
@@ -173,12 +173,12 @@ fn a_leader_s_last_switch_may_have_the_number_of_the_thread_that_calls_exec() {
     };
     check(&script(&dies(40), "", ""), &drawing("_==="));
     check(&script("", &dies(55), ""), &drawing("_====="));
-    // Its last switch came after the exec had ended it: the time between is not recorded.
+    // The leader's last switch comes after the exec had ended the leader: the time in between is not recorded.
     check(&script("", "", &dies(70)), &drawing("_="));
-    // Pre-empted once more before its end: it must not become a thread that is born after the exec.
+    // The leader is pre-empted once more before its end: that must not make a thread that is born after the exec.
     let preempted = "70 0 B preempted to idle\n75 0 idle to B";
     check(&script("", "", &format!("{preempted}\n{}", dies(80))), &drawing("_="));
-    // Its id is then free, and belongs to the next thread that gets it.
+    // The leader's id is then free, and belongs to the next thread that gets it.
     let reborn = "82 1 G forks B\n82 1 G begins B\n85 0 idle to B";
     let born = "        B          =\n";
     let drawing = drawing("_=").replace("        truncated", &format!("{born}        truncated"));

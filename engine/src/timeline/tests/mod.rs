@@ -161,7 +161,7 @@ fn record(time_ns: u64, cpu: u16, who: &str, event: &[&str]) -> Record {
     }
 }
 
-/// The header of a record, without its kind.
+/// The header of a record, without the record's kind.
 fn header(time_ns: u64, cpu: u16, who: &str) -> Header {
     let (current, context) = match who.split_once('/') {
         Some((current, "irq" | "timer")) => (current, Context::HardIrq),
@@ -266,7 +266,7 @@ fn draw_thread(text: &mut String, timeline: &Timeline, thread: &Thread) {
     }
 }
 
-/// ` 10:f 20:fg` for f open from 10, and g on top of it from 20.
+/// Formats ` 10:f 20:fg` if f is open from 10 on, and g on top of it from 20 on.
 fn stack_over_time(thread: &Thread) -> String {
     let mut text = String::new();
     let mut stack = String::new();

@@ -1,4 +1,4 @@
-//! Samples and their stacks.
+//! Tests of samples and their stacks.
 
 use super::{PID, recording, tid};
 use crate::event::{LeftOut, Note, NoteKind};
@@ -6,7 +6,7 @@ use crate::finding::Finding;
 use crate::timeline::build;
 use probe_abi::{Header, Kind, Record, Sample};
 
-/// If a stack arrives after its sample, only the stack tells that it is cut off.
+/// If a stack arrives after its sample, only the stack shows that it is cut off.
 #[test]
 fn a_sample_is_cut_off_if_itself_or_its_stack_is() {
     let mut recording = recording("A runs");

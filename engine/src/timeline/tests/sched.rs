@@ -1,4 +1,4 @@
-//! Which thread runs, which waits for a CPU, and the counts where records contradict each other.
+//! Tests of which thread runs and which waits for a CPU, and of the counts where records contradict each other.
 
 use super::{check, record, recording};
 use crate::event::ThreadState;
@@ -158,7 +158,7 @@ fn an_unrecorded_switch_is_inferred_from_the_cpu_time() {
     );
 }
 
-/// Records of a thread on its CPU prove only that it was there at that time; the CPU time proves when it came.
+/// Records of a thread on its CPU prove only that the thread was there at that time; its CPU time proves when it came.
 #[test]
 fn an_inferred_switch_comes_before_what_the_thread_did_after_it() {
     check(
@@ -192,7 +192,7 @@ fn an_inferred_switch_comes_before_what_the_thread_did_after_it() {
         B ==========
         contradictions 1",
     );
-    // Neither is its waker recorded.
+    // The waker is not recorded either.
     check(
         "A runs
          10 0 A sleeps

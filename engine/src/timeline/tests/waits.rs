@@ -225,14 +225,14 @@ fn a_wait_in_which_a_signal_ends_the_thread_has_no_end() {
     let drawing =
         |wait: &str, stack: &str| format!("\n        A ==____-=\n          waits: futex 64, {wait}{stack}");
     check(&script(""), &drawing("CutAtEnd", ""));
-    // Here the thread reacts to the signal.
+    // In this case the thread reacts to the signal.
     let acts = "\n             70 0 A enters f 900";
     check(&script(acts), &drawing("Signal", "\n          stack: 70:f"));
 }
 
 #[test]
 fn a_wake_up_before_a_later_sleep_is_a_wait_of_no_length_where_it_happened() {
-    // B wakes A before its first sleep, so A does not sleep; A's later sleep ends with B's second waking.
+    // B wakes A before A's first sleep, so A does not sleep; A's later sleep ends with B's second waking.
     let script = "A runs
          B runs
          20 1 B wakes A on 64

@@ -1,5 +1,6 @@
-//! What becomes of a thread when events are missing or contradict each other: contradictions, gaps, the window's end. An
-//! event that contradicts the state makes the time since the last proof `Unknown`; the next event tells the new state.
+//! Decides a thread's state when events are missing or contradict each other: contradictions, gaps, the window's end.
+//! An event that contradicts the state makes the time since the last proof `Unknown`; the next event shows the new
+//! state.
 
 use super::thread_tracker::{RunState, Tally, ThreadTracker, Unseen};
 use super::wait_reason::WaitReason;
@@ -8,7 +9,7 @@ use crate::time::Timestamp;
 use crate::timeline::model::{Interval, State, UnknownReason, Wake};
 use probe_abi::Call;
 
-/// What /proc said at the end of the window.
+/// What /proc showed of a thread at the end of the window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::timeline) struct AtEnd {
     pub(in crate::timeline) state: ThreadState,
@@ -23,12 +24,12 @@ pub(in crate::timeline) enum Ran {
     Nothing,
     /// More than nothing, less than nearly all.
     Some,
-    /// Nearly all of it.
+    /// Nearly all of the window.
     All,
 }
 
 impl ThreadTracker {
-    /// Another thread runs on the CPU on which this one was believed to run.
+    /// Another thread runs on the CPU on which this thread was believed to run.
     pub(in crate::timeline) fn displaced(&mut self, time_ns: u64, tally: &mut Tally) {
         if self.exiting {
             return self.dies_at_last_proof();
@@ -37,7 +38,7 @@ impl ThreadTracker {
         self.unseen(Unseen::Contradiction, time_ns);
     }
 
-    /// Records of other threads prove that this one is gone; the exact time of its death is not known.
+    /// Records of other threads prove that this thread has ended; the exact time of its death is not known.
     pub(in crate::timeline) fn gone(&mut self, time_ns: u64, tally: &mut Tally) {
         if self.exiting {
             return self.dies_at_last_proof();
@@ -85,7 +86,7 @@ impl ThreadTracker {
         self.out.end = Timestamp(self.since_ns);
     }
 
-    /// Closes the open interval at a gap, a death or the window's end, with all that is known of it.
+    /// Closes the open interval at a gap, a death or the window's end, using all that is known about the thread.
     pub(super) fn resolve(&mut self, time_ns: u64, at_end: Option<AtEnd>, tally: &mut Tally) {
         let woken = self.woken;
         let cut = if at_end.is_some() { Wake::CutAtEnd } else { Wake::CutByUnknown };
@@ -93,7 +94,7 @@ impl ThreadTracker {
             RunState::Running { cpu } => self.close(time_ns, State::Running { cpu: Some(cpu) }),
             RunState::Runnable => self.close(time_ns, State::Runnable),
             RunState::Blocked { reason } => match woken {
-                // /proc shows it asleep, so the pending waking was for an earlier sleep.
+                // /proc shows the thread asleep, so the pending waking was for an earlier sleep.
                 Some(woken) if at_end.is_some_and(|end| end.state == ThreadState::Sleeping) => {
                     self.woken_before_sleep(woken, tally);
                     self.wait(time_ns, reason, cut, tally);
@@ -139,7 +140,7 @@ impl ThreadTracker {
                 self.wait(woken.time_ns, reason, woken.wake, tally);
                 self.close(time_ns, State::Runnable);
             }
-            // No event at all: its state never changed, and its CPU time says which one it was.
+            // The thread has no event at all: its state never changed, and its CPU time shows which state it was.
             (None, Some(Ran::All)) if !self.listed_asleep(why, time_ns) => {
                 self.close(time_ns, State::Running { cpu: None });
             }
@@ -157,7 +158,7 @@ impl ThreadTracker {
         }
     }
 
-    /// The last proven state ends at its last proof; from there to `time_ns` the state is unknown.
+    /// Ends the last proven state at its last proof; from there to `time_ns` the state is unknown.
     pub(super) fn contradict(&mut self, time_ns: u64, tally: &mut Tally) {
         let last = self.last_ns;
         self.was_ready = self.state == RunState::Runnable;
@@ -174,7 +175,7 @@ impl ThreadTracker {
         self.woken = None;
     }
 
-    /// The thread came to this CPU at `came_ns`, as its CPU time in the kernel tells later.
+    /// The thread came to this CPU at `came_ns`, as its CPU time in the kernel showed later.
     pub(in crate::timeline) fn came(&mut self, came_ns: u64, cpu: u16, tally: &mut Tally) {
         match self.state {
             RunState::Running { cpu: known } if known == cpu => self.came_before(came_ns, tally),
@@ -186,7 +187,8 @@ impl ThreadTracker {
         }
     }
 
-    /// CPU time proves that it ran before its first record on this CPU: the unknown stretch before gets shorter.
+    /// CPU time proves that the thread ran before its first record on this CPU, so the unknown stretch before that
+    /// record gets shorter.
     fn came_before(&mut self, came_ns: u64, tally: &mut Tally) {
         let Some(&unknown) = self.out.intervals.last() else { return };
         let doubtful = unknown.state == State::Unknown(UnknownReason::Contradiction);
@@ -198,7 +200,7 @@ impl ThreadTracker {
         if !self.was_ready && self.since_ns > unknown.start.0 {
             return;
         }
-        // It was waiting for a CPU before the contradiction, so it waited until it ran.
+        // The thread was waiting for a CPU before the contradiction, so it waited until it ran.
         self.out.intervals.pop();
         tally.contradictions = tally.contradictions.saturating_sub(1);
         let waits = self.out.intervals.last().is_some_and(|before| before.state == State::Runnable);
@@ -219,7 +221,7 @@ impl ThreadTracker {
         self.woken = None;
     }
 
-    /// Its exit was recorded, but not its last switch: its life ends with its last event.
+    /// The thread's exit was recorded, but not its last switch: its life ends with its last event.
     pub(super) fn dies_at_last_proof(&mut self) {
         let last = self.last_ns;
         match self.state {
@@ -232,13 +234,13 @@ impl ThreadTracker {
         self.state = RunState::Dead;
     }
 
-    /// Whether /proc saw it asleep, and no event of it came before `time_ns`.
+    /// Whether /proc showed the thread asleep, and no event of the thread came before `time_ns`.
     pub(super) fn listed_asleep(&self, why: Unseen, time_ns: u64) -> bool {
         matches!(why, Unseen::Listed { state: ThreadState::Sleeping | ThreadState::Stopped, seen_ns }
             if seen_ns < time_ns)
     }
 
-    /// Whether /proc saw it awake, and no event of it came before `time_ns`.
+    /// Whether /proc showed the thread awake, and no event of the thread came before `time_ns`.
     pub(super) fn listed_awake(&self, why: Unseen, time_ns: u64) -> bool {
         matches!(why, Unseen::Listed { state: ThreadState::Running, seen_ns } if seen_ns < time_ns)
     }

@@ -1,4 +1,4 @@
-//! A waking that may be recorded before its sleep.
+//! A waking that may be recorded before the sleep that it ends.
 
 use crate::event::FutexFact;
 use crate::timeline::model::Wake;
@@ -14,6 +14,6 @@ pub(in crate::timeline) struct PendingWakeup {
     pub(in crate::timeline) call: Call,
     /// The futex of that call.
     pub(in crate::timeline) futex: Option<FutexFact>,
-    /// The futex word that woke the thread, if it is another one than the thread went to sleep for.
+    /// The futex word that woke the thread, if it differs from the one for which the thread went to sleep.
     pub(in crate::timeline) other_word: Option<u64>,
 }

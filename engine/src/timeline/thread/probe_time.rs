@@ -1,11 +1,11 @@
-//! The time that probe hits took of a thread's running time, to be subtracted from it.
+//! Computes how much of a thread's running time probe hits took, so that it can be subtracted.
 //!
-//! A hit lies around its record's time: the trap comes before it, the rest of the kernel program and the return after it. So
-//! the hits in a running stretch tell which part of it is the thread's own (ours). This is as exact as the known cost of a
-//! hit, which was measured on longpole's own functions with warm caches. If a hit in the program costs more, the difference
-//! stays in the compute time. If it costs less, a stretch becomes too short, but never negative. Hits without a record
-//! (folded recursion, calls below the depth limit, functions whose probes were being removed) are not known one by one and
-//! are not subtracted.
+//! A hit lies around its record's time: the trap comes before it, the rest of the kernel program and the return after
+//! it. So the hits in a running stretch show which part of it is the thread's own. (This method is longpole's own.) The
+//! result is as exact as the known cost of a hit, which was measured on longpole's own functions with warm caches. If a
+//! hit in the program costs more, the difference stays in the compute time. If it costs less, a stretch becomes too
+//! short, but never negative. Hits without a record (folded recursion, calls below the depth limit, functions whose
+//! probes were being removed) are not known one by one and are not subtracted.
 
 use crate::time::Timestamp;
 use crate::timeline::model::Hit;
@@ -15,7 +15,7 @@ use crate::timeline::model::Hit;
 pub struct ProbeTime<'a> {
     /// Hits not yet passed.
     hits: &'a [Hit],
-    /// Time of the hits at the end of the last stretch, and what they take after it.
+    /// Time of the hits at the end of the last stretch, and the time that they take after it.
     rest: Option<(Timestamp, u64)>,
 }
 
@@ -25,7 +25,7 @@ impl<'a> ProbeTime<'a> {
         ProbeTime { hits, rest: None }
     }
 
-    /// Nanoseconds that hits took of the running stretch from `from` to `until`, at most its length.
+    /// Nanoseconds that hits took from the running stretch between `from` and `until`; at most the stretch's length.
     ///
     /// Calls must be in order of time.
     pub fn within(&mut self, from: Timestamp, until: Timestamp) -> u64 {
@@ -72,14 +72,14 @@ mod tests {
         assert_eq!(taken(&hits, &[(0, 100), (100, 200), (200, 300)]), [10, 21, 2]);
         assert_eq!(taken(&hits, &[(0, 150), (150, 300)]), [30, 3]);
         assert_eq!(taken(&hits, &[(0, 300)]), [33]);
-        // Steps at one instant make stretches of no length.
+        // Steps at one time make stretches without length.
         assert_eq!(taken(&hits, &[(0, 100), (100, 100), (100, 300)]), [10, 0, 23]);
     }
 
     #[test]
     fn a_probe_hit_s_cost_is_not_taken_where_the_thread_did_not_run() {
         let hits = [hit(100, 10, 20), hit(500, 10, 20)];
-        // Off its CPU from 100 to 150, and at 500.
+        // The thread is off its CPU from 100 to 150, and at 500.
         assert_eq!(taken(&hits, &[(0, 100), (150, 400), (600, 700)]), [10, 0, 0]);
         assert_eq!(taken(&[], &[(0, 100)]), [0]);
     }

@@ -1,20 +1,20 @@
 //! Which probed functions are open on a thread, derived from stack pointers.
 //!
-//! On x86-64 stacks grow down, and at a function's first instruction and at its `ret` the stack pointer is the address of its
-//! return address.
+//! On x86-64 stacks grow down, and at a function's first instruction and at its `ret` the stack pointer is the address
+//! of its return address.
 //!
-//! Rules, all ours:
-//! - Entry at S: open frames below S are gone (longjmp, exception, an exit without a probe); an open frame at S ended in a
-//!   tail call.
+//! Rules (all are longpole's own):
+//! - Entry at S: open frames below S are gone (longjmp, exception, an exit without a probe); an open frame at S ended
+//!   in a tail call.
 //! - Exit at S: open frames below S are gone, and the frame at S ends.
 //! - A thread leaves its CPU with user stack pointer S: open frames below S are gone.
-//! - Exit at S without a frame there, S above everything recorded on the thread's first stack: the function was open all the
-//!   time, around everything known. Any other exit without a frame proves nothing and is counted.
-//! - A function loses its probes: its open frames end at that moment, and those above, since nothing tells any more whether
-//!   they are inside of it. Their own exits, when they come, are expected.
-//! - A stack pointer more than [`OTHER_STACK_BYTES`] away from a stack is on another one (signal stack, coroutine) and ends
-//!   no frame of the first. The visible frames are those of the active stacks. Going to an inactive stack puts it on top;
-//!   returning to an active one removes those above.
+//! - Exit at S without a frame there, S above everything recorded on the thread's first stack: the function was open
+//!   all the time, around everything known. Any other exit without a frame proves nothing and is counted.
+//! - A function loses its probes: its open frames end at that moment, and those above, since nothing tells any more
+//!   whether they are inside of it. Their own exits, when they come, are expected.
+//! - A stack pointer more than [`OTHER_STACK_BYTES`] away from a stack is on another one (signal stack, coroutine) and
+//!   ends no frame of the first. The visible frames are those of the active stacks. Going to an inactive stack puts it
+//!   on top; returning to an active one removes those above.
 
 use crate::event::{FrameFact, FunctionId, StackFact};
 use crate::time::Timestamp;
@@ -23,16 +23,16 @@ use crate::timeline::model::{Step, StepKind};
 /// Beyond this distance, a stack pointer is on another stack: the usual size limit of a main thread's stack.
 const OTHER_STACK_BYTES: u64 = 8 << 20;
 
-/// Most stacks kept of a thread. Of more, the oldest inactive one is forgotten.
+/// Largest number of stacks kept of a thread. If there are more, the oldest inactive one is forgotten.
 const MAX_STACKS: usize = 64;
 
-/// Frames that may become visible again with their stacks, for each event of the thread. Programs need far fewer, and without
-/// a limit a hostile recording could use memory of the square of its size.
+/// Number of frames that may become visible again with their stacks, per event of the thread. Programs need far fewer,
+/// and without a limit a hostile recording could use memory of the square of its size.
 const SHOWN_AGAIN_PER_EVENT: u64 = 32;
-/// The same before the first event.
+/// Number of frames that may become visible again before the thread's first event.
 const SHOWN_AGAIN: u64 = 1 << 16;
 
-/// The open frames of one thread.
+/// The open frames of one thread, on all of its stacks.
 #[derive(Clone, Debug, Default)]
 pub(in crate::timeline) struct Stacks {
     stacks: Vec<StackFact>,
@@ -45,19 +45,19 @@ pub(in crate::timeline) struct Stacks {
     closed: Vec<u64>,
 }
 
-/// Most closed frames whose exits are expected. Further exits are strays.
+/// Largest number of closed frames whose exits are expected. Exits of further ones count as strays.
 const MAX_CLOSED: usize = 256;
 
 /// What a function exit showed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::timeline) enum ExitOutcome {
-    /// It ended a known frame.
+    /// The exit ended a known frame.
     Matched,
     /// The function had been open all the time.
     OpenSinceStart,
     /// Its frame had been closed before.
     Closed,
-    /// It matches no frame.
+    /// The exit belongs to no known frame.
     Stray,
 }
 
@@ -78,7 +78,7 @@ impl StepLog<'_> {
 }
 
 impl Stacks {
-    /// The stacks as facts, and which of them are active.
+    /// The stacks as facts, and the indices of the active ones.
     pub(in crate::timeline) fn facts(&self) -> (Vec<StackFact>, Vec<u32>) {
         (self.stacks.clone(), self.active.iter().filter_map(|&index| u32::try_from(index).ok()).collect())
     }
@@ -162,14 +162,15 @@ impl Stacks {
         outcome
     }
 
-    /// These functions lost their probes: it is not known any more whether their frames, and those above, are open.
+    /// Closes the frames of functions that lost their probes, and the frames above: it is not known any more whether
+    /// they are open.
     pub(in crate::timeline) fn close(&mut self, gone: &dyn Fn(FunctionId) -> bool, log: &mut StepLog<'_>) {
         let first = |stack: &StackFact| stack.frames.iter().position(|frame| gone(frame.function));
         let outermost =
             self.active.iter().position(|&index| self.stacks.get(index).is_some_and(|s| first(s).is_some()));
         for (index, stack) in self.stacks.iter_mut().enumerate() {
             let position = self.active.iter().position(|&active| active == index);
-            // Whether the stack is visible above one that has such a frame.
+            // Whether this stack is active above a stack that has a frame of such a function.
             let above = position.zip(outermost).is_some_and(|(position, outermost)| position > outermost);
             let Some(from) = (if above { Some(0) } else { first(stack) }) else { continue };
             let closed = stack.frames.split_off(from);
@@ -187,7 +188,7 @@ impl Stacks {
         self.seen_at(stack_pointer.saturating_add(u64::from(begins)), log);
     }
 
-    /// The thread left its CPU with this user stack pointer.
+    /// The thread left its CPU with this stack pointer in user space.
     pub(in crate::timeline) fn seen_at(&mut self, stack_pointer: u64, log: &mut StepLog<'_>) {
         let Some(index) = self.find(stack_pointer) else { return };
         let in_view = self.active.contains(&index);
@@ -252,7 +253,7 @@ impl Stacks {
             if let Some(stack) = self.stacks.get_mut(index) {
                 self.shown_again = self.shown_again.saturating_add(stack.frames.len() as u64);
                 if self.shown_again > most {
-                    // The exits of these frames will be strays, which are counted.
+                    // The exits of these frames will count as strays.
                     stack.frames.clear();
                 }
                 stack.frames.iter().for_each(|frame| log.push(frame));

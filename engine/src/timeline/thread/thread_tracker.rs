@@ -1,5 +1,5 @@
-//! The state of one thread, moved on event by event. Each method takes one kind of evidence. `inconsistent` has the rules for
-//! missing or contradicting evidence, `write` writes intervals.
+//! The state of one thread, which events advance one by one. Each method handles one kind of evidence. `inconsistent`
+//! has the rules for missing or contradicting evidence; `write` writes intervals.
 
 use super::pending_wakeup::PendingWakeup;
 use super::stack::Stacks;
@@ -22,18 +22,18 @@ pub(in crate::timeline) enum RunState {
     Runnable,
     /// Asleep.
     Blocked { reason: WaitReason },
-    /// In a gap.
+    /// The thread's state is unknown because of a gap.
     Gap,
     /// Gone.
     Dead,
 }
 
-/// Why the state is not known.
+/// Why a thread's state is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::timeline) enum Unseen {
     /// Listed by /proc at the window's start: its state there, and when it was read.
     Listed { state: ThreadState, seen_ns: u64 },
-    /// Not listed by /proc at the window's start.
+    /// /proc did not list the thread at the window's start.
     NotListed,
     /// Since a contradiction.
     Contradiction,
@@ -41,7 +41,7 @@ pub(in crate::timeline) enum Unseen {
     Gap,
 }
 
-/// How a thread left its CPU.
+/// How and why a thread left its CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::timeline) enum SwitchOut {
     /// Pre-empted or yielding.
@@ -79,16 +79,16 @@ pub(in crate::timeline) struct ThreadTracker {
     /// The start of the open interval is not known; the state began earlier.
     pub(in crate::timeline) cut_at_start: bool,
     pub(in crate::timeline) woken: Option<PendingWakeup>,
-    /// It is runnable because it was pre-empted, not because it was woken.
+    /// Whether the thread is runnable because it was pre-empted, not because it was woken.
     pub(in crate::timeline) preempted: bool,
-    /// It was runnable when the last contradiction came.
+    /// Whether the thread was runnable when the last contradiction came.
     pub(super) was_ready: bool,
     pub(in crate::timeline) exiting: bool,
     /// longpole holds the command until everything is ready: its life begins when it is released.
     pub(in crate::timeline) held: bool,
     pub(in crate::timeline) functions_lost: bool,
     pub(in crate::timeline) stacks: Stacks,
-    /// When /proc was read at the start, and the CPU time there.
+    /// Time at which /proc was read at the start, and the thread's CPU time at that time.
     pub(in crate::timeline) cpu_time: Option<(u64, u64)>,
 }
 
@@ -151,7 +151,7 @@ impl ThreadTracker {
     pub(in crate::timeline) fn settle_pending_wakeup(&mut self, time_ns: u64, tally: &mut Tally) {
         let Some(woken) = self.woken.take() else { return };
         let RunState::Running { cpu } = self.state else { return };
-        // Woken in a waiting futex call before it could sleep: a dependency without any time.
+        // The thread was woken in a waiting futex call before it could sleep: a dependency that takes no time.
         if let (Some(futex), Wake::By(_)) = (woken.futex, woken.wake) {
             self.close(woken.time_ns.min(time_ns), State::Running { cpu: Some(cpu) });
             self.wait(self.since_ns, WaitReason::Futex(futex), woken.wake, tally);
@@ -166,7 +166,8 @@ impl ThreadTracker {
         match self.state {
             RunState::Runnable => {
                 self.close(time_ns, State::Runnable);
-                // Woken while pre-empted on its way to sleep: the next event tells whether it slept.
+                // The thread was woken after it had been pre-empted on its way to sleep: the next event shows whether
+                // it slept.
                 self.woken = woken;
             }
             RunState::Blocked { reason } => match woken {
@@ -231,7 +232,7 @@ impl ThreadTracker {
         }
     }
 
-    /// The thread leaves its CPU; [`ThreadTracker::seen_running`] has been called for the same instant.
+    /// The thread leaves its CPU. [`ThreadTracker::seen_running`] must have been called for the same time.
     pub(in crate::timeline) fn sched_out(&mut self, time_ns: u64, how: SwitchOut, tally: &mut Tally) {
         let RunState::Running { cpu } = self.state else { return };
         if !matches!(how, SwitchOut::Blocked(_)) {
@@ -264,12 +265,14 @@ impl ThreadTracker {
                 self.last_ns = woken.time_ns;
             }
             RunState::Running { .. } => {
-                // A waking makes a thread awake, so the next one, found while it falls asleep again, is for another sleep.
+                // The first waking makes the thread awake. So the next one, which finds the thread falling asleep
+                // again, is for another sleep.
                 self.settle_pending_wakeup(woken.time_ns, tally);
                 self.woken = Some(woken);
             }
             RunState::Unseen(_) if self.woken.is_none() => self.woken = Some(woken),
-            // Pre-empted in a futex call after setting its sleeping state: woken now, it will not sleep.
+            // The thread was pre-empted in a futex call after it had set its sleeping state. Woken now, it will not
+            // sleep.
             RunState::Runnable if self.preempted && woken.futex.is_some() && self.woken.is_none() => {
                 self.woken = Some(woken);
             }
@@ -277,7 +280,7 @@ impl ThreadTracker {
         }
     }
 
-    /// If the wait just written ended on another futex word than it began with, notes that word.
+    /// If the wait that was just written ended on another futex word than it began with, notes that word.
     fn moved(&mut self, woken: &PendingWakeup) {
         if let Some(word) = woken.other_word
             && let Some(wait) = self.out.waits.last_mut()

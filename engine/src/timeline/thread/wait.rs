@@ -9,18 +9,20 @@ use probe_abi::{Call, Descriptor};
 pub struct Wait {
     /// What the thread waited for.
     pub reason: WaitReason,
-    /// What ended it.
+    /// What ended the wait.
     pub wake: Wake,
-    /// It began before the window or before an unknown stretch: its length is not known.
+    /// Whether the wait began before the window or before an unknown stretch, so that its length is not known.
     pub cut_at_start: bool,
-    /// The futex word that ended it, if that is another one: the waiters had been moved there (requeued).
+    /// The futex word that ended the wait, if it differs from the wait's own: the waiters had been moved there
+    /// (requeued).
     pub moved_to: Option<u64>,
-    /// It was until a time that the thread had computed from the current time: in effect a sleep for a length of time.
+    /// Whether the wait was until a time that the thread had computed from the current time: in effect a sleep for a
+    /// length of time.
     pub from_now: bool,
 }
 
 impl Wait {
-    /// The family of the system call in which it happened.
+    /// The family of the system call in which the wait happened.
     pub fn kind(&self) -> CallKind {
         match self.reason {
             WaitReason::Futex(_) => CallKind::Futex,
@@ -47,7 +49,7 @@ impl Wait {
         matches!(self.wake, Wake::External(_)) && self.is_for_anything()
     }
 
-    /// Whether it was for any new work, not for something that the thread itself had started.
+    /// Whether the wait was for any new work, not for something that the thread itself had started.
     pub fn is_for_anything(&self) -> bool {
         match self.kind() {
             CallKind::Poll | CallKind::Accept | CallKind::Signal => true,
@@ -59,19 +61,19 @@ impl Wait {
         }
     }
 
-    /// Whether it lasted from before the window to its end, with an unknown reason.
+    /// Whether the wait lasted from before the window to the window's end, with an unknown reason.
     pub fn is_never_woken(&self) -> bool {
         let is_untold = matches!(self.reason, WaitReason::Kernel { call, .. } if call == Call::NONE);
         self.cut_at_start && self.wake == Wake::CutAtEnd && is_untold && !self.reason.is_stop()
     }
 
-    /// Whether a wait for a futex ended at its time limit. Of all interrupts only the timer ends such a wait; signals from a
-    /// timer are distinguished ([`External::Signal`]).
+    /// Whether a wait for a futex ended at its time limit. The timer is the only interrupt that ends such a wait;
+    /// signals from a timer are distinguished ([`External::Signal`]).
     pub fn timed_out(&self) -> bool {
         matches!(self.reason, WaitReason::Futex(_)) && matches!(self.wake, Wake::External(External::Timer))
     }
 
-    /// Whether it was for time to pass, and ended by that.
+    /// Whether the wait was for time to pass, and was ended by that.
     pub fn is_for_time(&self) -> bool {
         let has_limit = || self.has_deadline() || self.kind() == CallKind::Sleep;
         self.timed_out() || matches!(self.wake, Wake::External(External::Timer)) && has_limit()
@@ -81,7 +83,7 @@ impl Wait {
 /// What ended a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wake {
-    /// A tracked thread, in its own code or system call: index in [`Timeline::wakeups`].
+    /// A recorded thread, in its own code or system call: index in [`Timeline::wakeups`].
     By(u32),
     /// Something outside the recorded threads.
     External(External),

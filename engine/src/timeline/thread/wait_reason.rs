@@ -1,4 +1,4 @@
-//! What threads wait for, as the kernel shows it when they leave their CPU.
+//! The reasons for which threads wait, as the kernel shows them when a thread leaves its CPU.
 
 use super::pending_wakeup::PendingWakeup;
 use crate::event::{FutexFact, awaited_futex, futex_of_sleeper};
@@ -12,7 +12,7 @@ const STOPPED: u32 = 4 | 8;
 pub enum WaitReason {
     /// Inside a waiting futex call.
     Futex(FutexFact),
-    /// Inside the kernel with these `TASK_*` bits.
+    /// The thread waited inside the kernel with these `TASK_*` bits.
     Kernel {
         /// `TASK_*` bits, 0 if not known.
         task_state: u32,
@@ -54,7 +54,8 @@ impl WaitReason {
         matches!(self, WaitReason::Kernel { task_state, .. } if task_state & STOPPED != 0)
     }
 
-    /// Adds what the waking tells: the system call if it was not known, and of several futex words the one of the wake-up.
+    /// Adds what the waking shows: the system call if it was not known, and of several futex words the one that woke
+    /// the thread.
     pub(super) fn or_in(self, woken: &PendingWakeup) -> WaitReason {
         match (self, woken.futex) {
             (stop, _) if stop.is_stop() => stop,

@@ -59,7 +59,7 @@ impl ThreadTracker {
         index
     }
 
-    /// Writes the open interval, and opens the next one at its end.
+    /// Writes the open interval up to `until_ns`, and opens the next one there.
     pub(in crate::timeline) fn close(&mut self, until_ns: u64, state: State) {
         if until_ns > self.since_ns {
             let interval = self.interval(state);

@@ -25,7 +25,7 @@ fn decode_all(payload: &[u8], records: &mut Vec<Record>) -> Result<u64, Malforme
         let column = varint::take(&mut rest).ok_or(Malformed)?;
         let bytes = usize::try_from(varint::take(&mut rest).ok_or(Malformed)?).map_err(|_| Malformed)?;
         let bytes = rest.split_off(..bytes).ok_or(Malformed)?;
-        // Columns after the last one belong to kinds of a later version.
+        // Columns after the last known one belong to kinds of records of a later version.
         if let Some(known) = usize::try_from(column).ok().and_then(|i| columns.bytes.get_mut(i)) {
             if bytes.is_empty() || !known.is_empty() {
                 return Err(Malformed);
@@ -33,7 +33,7 @@ fn decode_all(payload: &[u8], records: &mut Vec<Record>) -> Result<u64, Malforme
             *known = bytes;
         }
     }
-    // Each record takes at least one byte, so a count alone cannot claim memory.
+    // Each record takes at least one byte, so a large count alone cannot cause a large allocation.
     if count > columns.bytes[KIND].len() as u64 {
         return Err(Malformed);
     }

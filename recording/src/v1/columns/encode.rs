@@ -7,7 +7,7 @@ use super::{COLUMNS, ROOM};
 use probe_abi::{Kind, Record};
 use rustc_hash::FxHashMap;
 
-/// Encodes the records of one chunk.
+/// Encodes the records of one chunk as columns.
 pub struct Encoder {
     model: Model,
     columns: Columns,

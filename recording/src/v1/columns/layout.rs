@@ -2,7 +2,7 @@
 
 use probe_abi::Kind;
 
-/// One field of a record's body.
+/// One field of the body of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
     pub width: Width,
@@ -18,16 +18,16 @@ pub enum Width {
     Eight = 8,
 }
 
-/// How a field is encoded.
+/// How the values of a field are encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
     /// Unchanged.
     Plain,
-    /// As difference to the last value in this column.
+    /// As the difference to the last value in this column.
     Last,
-    /// As difference to the last value in this column for the header's thread.
+    /// As the difference to the last value in this column for the header's thread.
     SameThread,
-    /// As difference to the last value in this column for the same value of the preceding field.
+    /// As the difference to the last value in this column for the same value of the preceding field.
     SameAsFor,
     /// A part of a system call: as difference to the last value of this part for the thread that sleeps or is woken; to no call
     /// at all if the thread does not sleep.
@@ -91,7 +91,7 @@ const BURST: &[Field] = &[
     field(Width::Two, Code::Plain),
 ];
 
-/// The body of a record of this kind: everything after the header.
+/// The fields of the body of a record of this kind: everything after the header.
 pub const fn body(kind: Kind) -> &'static [Field] {
     match kind {
         Kind::Switch => SWITCH,

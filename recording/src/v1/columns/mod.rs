@@ -1,8 +1,8 @@
 //! Encodes records as columns, and decodes them to the same bytes in the same order.
 //!
-//! Every field of a record has a column of its own. It is written as the difference to a prediction ([`model`]): the last value
-//! for the thread or CPU, the last process of this thread, and so on. Most differences are 0 or small, so most fields take one
-//! byte before packing.
+//! Every field of a record has a column of its own. A value is written as the difference to a prediction ([`model`]):
+//! the last value for the thread or CPU, the last process of this thread, and so on. Most differences are 0 or small,
+//! so most fields take one byte before packing.
 //!
 //! ```text
 //! payload = records:varint { column:varint bytes:varint byte[bytes] }*

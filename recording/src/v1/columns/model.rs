@@ -1,5 +1,5 @@
-//! Predicts the next value of each field, and walks over a record in the one function that encoding and decoding share. A wrong
-//! prediction costs a byte and never makes a wrong value.
+//! Predicts the next value of each field, and walks over a record by the one function that encoding and decoding share.
+//! A wrong prediction costs a byte, but never causes a wrong value.
 
 use super::layout::{self, Code, Field, Width};
 use super::{COLUMNS, ROOM};
@@ -19,12 +19,12 @@ const fn body_column(kind: Kind, i: usize) -> usize {
     16 + 16 * kind as usize + i
 }
 
-/// The payload is not one that an encoder makes.
+/// No encoder makes this payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
 
-/// One direction of the walk. The encoder writes the value that it gets; the decoder ignores its argument and reads the value.
-/// Both return the value.
+/// One direction of the walk: encoding or decoding. The encoder writes the value that it gets; the decoder ignores its
+/// argument and reads the value. Both return the value.
 pub trait Direction {
     /// A plain number.
     fn plain(&mut self, column: usize, width: Width, value: u64) -> Result<u64, Malformed>;
@@ -90,8 +90,8 @@ impl Model {
         &mut table[slot(key)]
     }
 
-    /// Walks over one record: an encoder reads `bytes`, a decoder fills it. `Ok(None)`: this version does not know the kind of
-    /// the record, and only its header was walked over.
+    /// Walks over one record: an encoder reads `bytes`, a decoder fills it. `Ok(None)`: this version does not know the
+    /// kind of the record, so the walk covered only its header.
     pub fn walk(
         &mut self,
         direction: &mut impl Direction,
@@ -116,7 +116,7 @@ impl Model {
         *last = pid;
         put(bytes, 20, Width::Four, pid);
 
-        // Records without a CPU are numbered by their thread's own ring.
+        // Records without a CPU are numbered by the ring of their thread.
         let numbered_by = match cpu {
             _ if kind == Kind::Sample as u64 => SAMPLES_OF_CPU ^ cpu,
             _ if cpu == u64::from(probe_abi::Header::NO_CPU) => u64::from(tid),
@@ -179,7 +179,7 @@ impl Model {
                 None => Kind::Ran,
             }
         }
-        /// The i-th field and its offset in the record.
+        /// The field with index `i`, and its offset in the record.
         const fn field(kind: Kind, i: usize) -> Option<(Field, usize)> {
             let body = layout::body(kind);
             let (mut at, mut before) = (size_of::<probe_abi::Header>(), 0);
@@ -253,7 +253,7 @@ impl Model {
     }
 }
 
-/// The thread whose system call a record has, as far as its fields have been read.
+/// The thread whose system call a record contains, as far as the record's fields have been read.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sleeper {
     tid: u32,
@@ -282,7 +282,8 @@ fn slot(key: u64) -> usize {
     ((key ^ (key >> 10) ^ (key >> 20)) % ENTRIES as u64) as usize
 }
 
-/// Each width has code of its own: copying a number of bytes that is only known at run time is a call, eight for each record.
+/// Each width has code of its own: copying a number of bytes that is known only at run time would need a function call,
+/// eight of them for each record.
 #[inline(always)]
 fn get(bytes: &[u8; ROOM], at: usize, width: Width) -> u64 {
     fn read<const N: usize>(bytes: &[u8; ROOM], at: usize) -> [u8; N] {

@@ -60,7 +60,7 @@ fn a_session_cut_at_any_byte_gives_the_records_before_the_cut() {
                     DamageKind::NoEnd => assert_eq!(damage.unread_bytes, 0),
                     DamageKind::Cut { missing_bytes } => {
                         assert!(missing_bytes > 0);
-                        // The missing bytes do exist in the whole file.
+                        // The missing bytes do exist in the complete file.
                         assert!(length as u64 + missing_bytes <= whole.len() as u64);
                     }
                     other => panic!("cut to {length}: {other:?}"),

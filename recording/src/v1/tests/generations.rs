@@ -90,7 +90,7 @@ fn time(record: &Record) -> u64 {
     record.header().time_ns
 }
 
-/// Records these records, with a snapshot whenever one is wanted, or without any; calls `look` after each chunk.
+/// Records these records, with a snapshot whenever one is wanted, or without any. Calls `look` after each chunk.
 fn recorded(
     disk: &Memory,
     most_bytes: u64,
@@ -143,14 +143,14 @@ fn a_recording_with_max_size_is_one_whole_file_below_it() {
         assert!(recording.facts.start_ns <= first_ns && recording.facts.start_ns > 1_000_000_000);
         assert_eq!(recording.facts.functions.len(), 200, "all that is known by then");
         assert_eq!(recording.facts.threads.len(), usize::from(has_snapshots), "those of its start");
-        // Losses are those of this part.
+        // The losses are those of this part.
         let end = recording.facts.end.expect("ended");
         let chunks = (recording.events.len() as u64).div_ceil(100);
         assert!(end.loss.dropped.abs_diff(chunks) <= 1, "{} of {chunks}", end.loss.dropped);
         assert_eq!(end.threads, super::end().threads);
-        // Counts for the whole recording are not given for a part of it.
+        // Counts for the complete recording are not given for a part of it.
         assert_eq!((end.samples, end.kernel_locks, end.requests), (None, None, None));
-        // Every stack that a record may refer to, each once, and which of them are cut.
+        // All stacks to which a record may refer, without duplicates, and whether each is cut.
         let stacks: Vec<(u32, bool)> = recording
             .notes
             .iter()
@@ -190,7 +190,7 @@ fn a_recording_that_fits_its_max_size_is_complete() {
     assert!(turned > 0);
 }
 
-/// Whenever the process is killed, the older file is whole and the newer one has everything that was written.
+/// Whenever the process is killed, the older file is complete, and the newer one has everything that was written.
 #[test]
 fn both_files_of_a_recording_can_be_read_at_any_moment() {
     let records: Vec<Record> = (0..12_000).map(likely_record).collect();
@@ -226,7 +226,7 @@ fn a_late_snapshot_leaves_no_hole_between_two_files() {
         if let Some(seen) = late.take() {
             generations.snapshot(&seen).expect("written");
         }
-        // The snapshot comes when the records around it have been written.
+        // The snapshot comes after the records around it have been written.
         late = generations.wants_snapshot().then(|| Facts { start_ns: time(&part[50]), ..Facts::default() });
         let state = disk.0.borrow();
         let Some(older) = &state.older else { continue };
@@ -306,7 +306,7 @@ fn names_in(folder: &Path) -> Vec<PathBuf> {
     names
 }
 
-/// Adds records as one chunk.
+/// Adds records as a single chunk.
 fn write(generations: &mut Generations<TwoFiles>, records: &[Record]) {
     let mut chunks = EventChunks::default();
     records.iter().for_each(|record| assert_eq!(chunks.push(record), Ok(None)));

@@ -118,7 +118,7 @@ fn chunks_of_unknown_kinds_are_skipped() {
 
 #[test]
 fn records_of_unknown_kinds_are_counted() {
-    // One record of the kind 200, everything else 0: one byte in each of the header's columns.
+    // One record of kind 200 with 0 in all other fields: one byte in each of the header's columns.
     let mut payload = vec![1];
     for column in 0..7u8 {
         match column {
@@ -205,7 +205,7 @@ fn facts_stacks_and_notes_share_one_limit() {
     }
 }
 
-/// A file whose index lists these chunks after its first one, wherever they lie in `bytes`.
+/// A file whose index lists these chunks after its first one, wherever they are in `bytes`.
 fn listed(bytes: Vec<u8>, others: &[Entry]) -> Vec<u8> {
     let begin = FileHeader::BYTES as u64;
     let first = Entry { kind: 900, offset: begin, ..Entry::default() };
@@ -215,7 +215,7 @@ fn listed(bytes: Vec<u8>, others: &[Entry]) -> Vec<u8> {
     file
 }
 
-/// Overlapping chunks must not be read, or each would be read with all that it shares with the others.
+/// Overlapping chunks must be refused, or each would be read together with everything that it shares with the others.
 #[test]
 fn overlapping_chunks_in_an_index_are_refused() {
     let begin = (FileHeader::BYTES + ChunkHeader::BYTES) as u64;
@@ -230,7 +230,7 @@ fn overlapping_chunks_in_an_index_are_refused() {
     }
 }
 
-/// This is no error of the system: the file is read from its start instead.
+/// A listed chunk beyond the end is not a system error: the file is read from its start.
 #[test]
 fn a_listed_chunk_beyond_the_end_of_the_file_is_none() {
     let header = ChunkHeader::of(ChunkKind::Events, 0, (0, 0), (0, 1), b"x").expect("small");

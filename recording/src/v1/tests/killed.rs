@@ -45,7 +45,7 @@ fn function(id: u32) -> Facts {
     Facts { functions, ..Facts::default() }
 }
 
-/// What one step of a recording adds, before it is drafted.
+/// The items that one step of a recording adds, before a draft is written.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     records: u16,
@@ -60,7 +60,7 @@ fn step() -> impl Strategy<Value = Step> {
         .prop_map(|(records, fill, fact, note, stack)| Step { records, fill, fact, note, stack })
 }
 
-/// Number of changes, after which the file has these records, functions and notes.
+/// A number of changes, and the numbers of records, functions and notes that the file has after them.
 type Promise = (usize, (usize, usize, usize));
 
 fn recorded(steps: &[Step], by_writer: bool) -> (Vec<Done>, Vec<Promise>, Vec<Record>) {
@@ -110,7 +110,7 @@ fn recorded(steps: &[Step], by_writer: bool) -> (Vec<Done>, Vec<Promise>, Vec<Re
     (done, promises, all)
 }
 
-/// The file after these changes, and after the beginning of one more.
+/// The file after these changes and the beginning of one more.
 fn file(done: &[Done], begun: Option<(&Done, usize)>) -> Vec<u8> {
     let mut file: Vec<u8> = Vec::new();
     for done in done {
@@ -221,8 +221,8 @@ impl Disk for Small {
     }
 }
 
-/// A chunk that does not fit must not be left half written: a file could be unreadable from its first chunk on. Drafts take no
-/// room from final chunks.
+/// A chunk that does not fit must not be left half written: a file could be unreadable from its first chunk on. Drafts
+/// do not take room from final chunks.
 #[test]
 fn a_full_disk_holds_whole_chunks_up_to_its_last_byte() {
     for room in 1_000..4_000 {
@@ -268,7 +268,7 @@ fn remains_of_drafts_are_not_read_as_chunks() {
     let sizes = (0, payload.len());
     let header = ChunkHeader::of(ChunkKind::Events, records, (0, 0), sizes, &payload).expect("small");
     let events = [&header.encode()[..], &payload].concat();
-    // As large as the header of a draft.
+    // This is as large as the header of a draft.
     let short = ChunkHeader::of(ChunkKind::CutStacks, 0, (0, 0), (0, 0), &[]).expect("small").encode();
     let mut bytes = Vec::new();
     let mut tail = Tail::new(&mut bytes);
@@ -279,7 +279,7 @@ fn remains_of_drafts_are_not_read_as_chunks() {
     let (recording, info) = opened(&bytes).expect("read");
     assert_eq!((recording.events.len(), info.chunks), (0, 1));
     assert_eq!(info.damage.expect("no end").kind, DamageKind::NoEnd);
-    // The same with more records later.
+    // The same case, with more records later.
     let mut tail = Tail::new(&mut bytes);
     tail.keep(&[&FileHeader::CURRENT.encode()[..], &short].concat()).expect("kept");
     tail.draft(records, &[&events[..], &events].concat()).expect("drafted");

@@ -17,7 +17,7 @@ fn read(bytes: &[u8], limits: FileLimits) -> (Recording, SessionInfo) {
     v1::read(source, &FileHeader::CURRENT, bytes.len() as u64, limits).expect("read")
 }
 
-/// Kinds of the chunks of a whole file, in order.
+/// Kinds of the chunks in a complete file, in order.
 fn kinds(bytes: &[u8]) -> Vec<u16> {
     let (mut at, mut kinds) = (FileHeader::BYTES, Vec::new());
     while let Some(header) = bytes[at..].first_chunk() {
@@ -59,7 +59,7 @@ fn many_threads_on_many_cpus_are_written_in_parts_and_read_back() {
     assert!(again.facts.end == recording.facts.end);
 }
 
-/// A reader that does not know parts finds an end without threads, and a whole file.
+/// A reader that does not know parts finds an end without threads, and a complete file.
 #[test]
 fn without_its_parts_the_end_of_a_recording_is_still_one_chunk() {
     let thread = |tid: u32| ThreadFact { tid, pid: 1, ..ThreadFact::default() };
@@ -80,7 +80,7 @@ fn without_its_parts_the_end_of_a_recording_is_still_one_chunk() {
     assert!(ends[0].len() < 2_000, "{}", ends[0]);
 }
 
-/// One step of a recording.
+/// One step of writing a recording.
 #[derive(Clone, Debug)]
 enum Step {
     Functions(u8, u8),
@@ -113,7 +113,7 @@ struct Counts {
     events: u64,
 }
 
-/// The items given to the writer, the file, and the writer's count of items left out.
+/// The items given to the writer, the file, and the writer's count of items that did not fit.
 fn written(steps: &[Step], threads: usize, limits: FileLimits) -> (Counts, Vec<u8>, LeftOut) {
     let mut bytes = Vec::new();
     let mut writer = Writer::new(&mut bytes, &meta()).expect("started").with_limits(limits);
@@ -212,7 +212,8 @@ fn threads_without_room_at_the_end_are_counted() {
     assert!((1..7_000).contains(&some.end), "{some:?}");
 }
 
-/// A file full of stacks must be read to its end: threads at its end, names of its code and later events must not be lost.
+/// A file full of stacks must be read to its end: threads at its end, names of its code and later events must not be
+/// lost.
 #[test]
 fn a_file_that_is_full_of_stacks_is_read_to_its_end() {
     let deepest: Vec<u64> = (0..MOST_FRAMES as u64).collect();
@@ -232,7 +233,7 @@ fn a_file_that_is_full_of_stacks_is_read_to_its_end() {
     assert_eq!(recording.events, [likely_record(0)]);
 }
 
-/// `longpole symbolize` must not make a full file one that cannot be read to its end.
+/// `longpole symbolize` must not turn a full file into one that cannot be read to its end.
 #[test]
 fn facts_added_later_are_limited_by_the_room_that_is_left() {
     let steps = [Step::Functions(9, 9), Step::Gap, Step::Stack(9), Step::Stack(20), Step::Flush];

@@ -38,7 +38,7 @@ fn meta() -> Meta {
     }
 }
 
-/// A record as kernels write them: small numbers, increasing time.
+/// A record like those that kernels write: small numbers, increasing time.
 fn likely_record(i: u64) -> Record {
     let mut bytes = [0u8; 64];
     let kind = Kind::ALL[(i * 7) as usize % Kind::ALL.len()];

@@ -1,4 +1,4 @@
-//! Reads parts of a file by its index.
+//! Tests that read parts of a file by its index.
 
 use super::*;
 use crate::outline;
@@ -50,7 +50,7 @@ fn an_index_in_parts_finds_every_chunk_of_events_and_every_snapshot() {
     assert_eq!(info, all_info, "as if all had been read");
 }
 
-/// Such a file is for a reader of whole files, which reports the damage.
+/// A file without a complete index is for a reader of complete files, which reports the damage.
 #[test]
 fn a_file_without_its_whole_index_has_no_outline() {
     let (bytes, _) = with_snapshots();
@@ -58,7 +58,7 @@ fn a_file_without_its_whole_index_has_no_outline() {
         let found = outline(Cursor::new(&bytes[..bytes.len() - cut])).expect("a session");
         assert_eq!(found.is_some(), cut == 0, "{cut} bytes less");
     }
-    // With any change, nothing is read that the writer did not write, and nothing panics.
+    // After any change of a byte, no data is read that the writer did not write, and nothing panics.
     let (all, _) = opened(&bytes).expect("a session");
     for at in (20..bytes.len()).step_by(7) {
         let mut damaged = bytes.clone();

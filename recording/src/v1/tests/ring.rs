@@ -118,7 +118,7 @@ fn a_saved_ring_begins_at_a_snapshot() {
     assert!(ring.bytes() < 20_000, "what is older is gone: {} bytes", ring.bytes());
 }
 
-/// With and without snapshots.
+/// The ring is tested with and without snapshots.
 #[test]
 fn a_ring_never_takes_more_memory_than_its_limit_and_is_cut() {
     let records: Vec<Record> = (0..60_000).map(likely_record).collect();

@@ -119,7 +119,7 @@ fn a_note_larger_than_a_chunk_is_left_out_and_counted() {
     assert_eq!((info.damage, recording.notes.as_slice()), (None, &notes()[..1]));
 }
 
-/// The index of a recording of half a day would be larger than a chunk may be, so it has parts.
+/// The index of a recording of half a day would be larger than a chunk may be, so the index has parts.
 #[test]
 fn a_very_long_recording_has_its_index_in_parts() {
     let records: Vec<Record> = (0..100).map(likely_record).collect();
@@ -134,7 +134,7 @@ fn a_very_long_recording_has_its_index_in_parts() {
     assert!(parts > 10, "{parts} parts in {} chunks", summary.chunks);
     let (recording, info) = opened(&bytes).expect("read");
     assert_eq!((info.damage, recording.events.as_slice()), (None, records.as_slice()));
-    // The file is whole with added facts, too.
+    // The file is also complete after facts were added.
     let mut more = Vec::new();
     add_facts(bytes.as_slice(), &mut more, &facts(), FileLimits::FILE).expect("added");
     let (recording, info) = opened(&more).expect("read");
@@ -148,7 +148,7 @@ fn a_very_long_recording_has_its_index_in_parts() {
     let damage = info.damage.expect("a chunk is missing");
     assert!(matches!(damage.kind, DamageKind::Corrupt { .. }), "{damage:?}");
     assert!(recording.events.len() < 40, "{}", recording.events.len());
-    // A file cut after a part does not look whole.
+    // A file that is cut after a part of the index does not look complete.
     let part = bytes.windows(8).position(|bytes| bytes == b"LPinpart").expect("above") + 8;
     let (_, info) = opened(&bytes[..part]).expect("read");
     assert_eq!(info.damage.expect("no end").kind, DamageKind::NoEnd);

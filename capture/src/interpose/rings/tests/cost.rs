@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// The cost measured for a few operations applies to all that came with them; impossible numbers are ignored.
+/// The cost that was measured for a few operations is assumed for all operations that came with them; impossible
+/// numbers are ignored.
 #[test]
 fn the_measured_cost_of_some_operations_applies_to_all() {
     let mut rings = rings();
@@ -28,7 +29,7 @@ fn the_measured_cost_of_some_operations_applies_to_all() {
     assert_eq!(after(&mut rings, 4_000), (20, 2_000));
     says(4, 450);
     assert_eq!(after(&mut rings, 5_000), (50, 5_000));
-    // Operations left out count as well, and impossible numbers are cut off.
+    // Operations that are not recorded on purpose count as well, and impossible numbers are cut off.
     let left_out = |rings: &mut Rings, now: u64, count: u64, each_ps: u64| {
         writer.control(RingWord::LEFT_OUT).store(count, Ordering::Relaxed);
         writer.control(RingWord::LEFT_OUT_PS).store(each_ps, Ordering::Relaxed);
@@ -41,7 +42,8 @@ fn the_measured_cost_of_some_operations_applies_to_all() {
     assert_eq!(rings.cost().recorded_ns, 5_000);
 }
 
-/// A thread that does nothing but operations may leave them out; the ring's next thread starts without that right.
+/// A thread that does nothing but operations may stop recording some of them; the ring's next thread starts without
+/// that right.
 #[test]
 fn a_thread_whose_operations_cost_too_much_may_leave_them_out() {
     const MS: u64 = 1_000_000;
@@ -57,7 +59,8 @@ fn a_thread_whose_operations_cost_too_much_may_leave_them_out() {
             assert_eq!(turn(rings, now, &[7]).0.len() as u64, each_turn);
         }
     };
-    // 50,000 a second are 1.75 % of its time, 100,000 are 3.5: too much by a quarter of a second's 2 % after 0.3 s.
+    // 50,000 operations per second take 1.75 % of the thread's time, and 100,000 take 3.5 %. After 0.3 s that exceeds
+    // the limit of 2 % by the time that a quarter of a second allows.
     operations(&mut rings, 500, 100);
     assert!(!leaves_out());
     operations(&mut rings, 900, 20);
@@ -76,7 +79,8 @@ fn a_thread_whose_operations_cost_too_much_may_leave_them_out() {
     assert_eq!(rings.left_out(), 0, "nonsense is no number");
 }
 
-/// With a budget, a thread alone leaves operations out of a full ring instead of losing them.
+/// With a budget, a thread that is alone in its process stops recording operations when its ring is full, so that none
+/// is lost.
 #[test]
 fn with_a_budget_a_full_ring_makes_a_lone_thread_leave_operations_out() {
     for (share, rather) in [(Some(0.02), 1), (None, 0)] {

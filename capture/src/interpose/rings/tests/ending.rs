@@ -10,7 +10,7 @@ fn the_ring_of_a_dead_thread_is_freed_when_it_is_empty() {
     thread.writes(10);
     thread.control(RingWord::BEGAN).store(12, Ordering::Relaxed);
     thread.control(RingWord::PHASE).store(0x300 | Phase::Inside as u64, Ordering::Release);
-    // The records of a dead thread are read in the turn that finds it gone.
+    // The records of a dead thread are read in the same turn that finds the thread dead.
     assert_eq!(turn(&mut rings, 20, &[]).0, [(0, 10)]);
     let owner = |ring: usize| shared.word(shared.layout().control(ring)).load(Ordering::Relaxed);
     // The kernel reported no end: whether the thread lives is checked once it has been quiet for a while, not before.

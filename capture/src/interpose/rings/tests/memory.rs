@@ -24,7 +24,8 @@ fn memory_of_rings_of_quiet_threads_is_released() {
     assert!(pages < 64 * 5, "{pages} pages");
 }
 
-/// Threads that are busy now and then must not keep all their rings' memory: for 600 threads that would be 1.2 GB.
+/// Threads that are busy only now and then must not keep all memory of their rings: for 600 threads that would be 1.2
+/// GB.
 #[test]
 fn memory_of_rings_of_many_busy_threads_is_bounded() {
     const TURN_NS: u64 = 5_000_000;
@@ -102,7 +103,7 @@ fn threads_that_flood_their_rings_at_once_share_the_pool() {
     assert!(rings.used_bytes() <= 4096 * 4 * THREADS as u64 && bytes(&shared) <= rings.used_bytes());
 }
 
-/// A thread that needed much memory once and then only waits keeps it until other threads need it.
+/// A thread that once needed much memory and then only waits keeps the memory until other threads need it.
 #[test]
 fn a_ring_s_idle_memory_is_released_when_the_pool_shrinks() {
     let layout = SharedLayout::new(3, 4096).expect("layout");

@@ -1,4 +1,4 @@
-//! Rings with a simulated library as their writer.
+//! Tests of rings whose writer is a simulated library.
 
 mod cost;
 mod ending;
@@ -13,7 +13,7 @@ use zerocopy::IntoBytes;
 
 const PID: u32 = 70;
 
-/// Acts as the library in one thread.
+/// Acts as the preloaded library does in one thread.
 struct Writer<'a> {
     shared: &'a Shared,
     ring: usize,
@@ -91,7 +91,7 @@ impl Writer<'_> {
         self.fills(self.takes_place(), time_ns);
     }
 
-    /// As [`Writer::writes`], if there is room.
+    /// Does what [`Writer::writes`] does, if the ring has room.
     fn writes_if_it_can(&self, time_ns: u64) -> bool {
         self.tries().map(|place| self.fills(place, time_ns)).is_some()
     }
@@ -107,7 +107,8 @@ fn other_side(rings: &Rings) -> Shared {
     rings.shared.again().expect("mapped again")
 }
 
-/// One turn at this time with these threads alive. Returns (ring, time) of each record, and up to when the turn is complete.
+/// One turn at this time with these threads alive. Returns ring and time of each record, and the time up to which the
+/// turn is complete.
 fn turn(rings: &mut Rings, now_ns: u64, alive: &[u32]) -> (Vec<(usize, u64)>, Option<u64>) {
     let mut got = Vec::new();
     let turned = rings.drain(

@@ -26,12 +26,12 @@ fn a_record_that_is_being_written_delays_completeness_and_is_not_lost() {
     let slow = thread.takes_place();
     // A signal handler writes a record in between.
     thread.writes(1_500);
-    // The unfilled place was not taken yet at 1,000, so its record is newer than that.
+    // At 1,000 the unfilled place had not been taken, so its record is newer than that.
     assert_eq!(turn(&mut rings, 2_000, &[7]), (vec![], Some(1_000)));
     assert_eq!(turn(&mut rings, 3_000, &[7]), (vec![], Some(1_000)));
     thread.fills(slow, 2_500);
     assert_eq!(turn(&mut rings, 4_000, &[7]), (vec![(0, 2_500), (0, 1_500)], Some(4_000)));
-    // The next unfilled place holds completeness back again, from the last turn that did not see it.
+    // The next unfilled place delays completeness again, from the last turn that did not see it on.
     let next = thread.takes_place();
     assert_eq!(turn(&mut rings, 5_000, &[7]).1, Some(4_000));
     thread.fills(next, 4_500);
@@ -100,7 +100,7 @@ fn impossible_records_and_counters_in_a_ring_are_not_believed() {
     let mut rings = rings();
     let shared = other_side(&rings);
     let thread = Writer::claims(&shared, 0, 7);
-    // Another thread's record, one from the future, one that ends before it begins, and one of another kind.
+    // Four invalid records: of another thread, from the future, with an end before its beginning, and of another kind.
     Writer { tid: 8, ..Writer::claims(&shared, 0, 7) }.fills(thread.takes_place(), 10);
     thread.writes(1_000);
     thread.writes(11);

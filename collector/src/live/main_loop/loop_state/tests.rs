@@ -42,7 +42,7 @@ fn a_recording_ends_once_with_the_first_reason() {
     }
 }
 
-/// The user who ends a recording by ^C has to know if the command gets it, too.
+/// A user who ends a recording by ^C must know whether the command gets the signal, too.
 #[test]
 fn an_interrupt_that_a_launched_command_gets_too_is_remembered() {
     for terminal in [true, false] {
@@ -52,7 +52,7 @@ fn an_interrupt_that_a_launched_command_gets_too_is_remembered() {
         assert!(loop_state.command_was_interrupted(), "terminal: {terminal}");
         check(&mut loop_state, change(7, ChangeKind::Ended), &["StopCapture"]);
     }
-    // With a screen, ^C goes to longpole only.
+    // With a screen, ^C goes only to longpole.
     let mut loop_state = LoopState::new(Mode::Screen, Relation::Launched { terminal: true }, &[7], false);
     loop_state.handle(Message::Signal(libc::SIGINT));
     assert!(!loop_state.command_was_interrupted());
@@ -196,7 +196,7 @@ fn a_pattern_typed_at_the_prompt_is_searched_in_all_targets() {
     let mut loop_state = LoopState::new(Mode::Screen, Relation::Attached, &[7, 9], false);
     let press = |code| Message::Key(KeyEvent::new(code, KeyModifiers::NONE));
     check(&mut loop_state, press(KeyCode::Char('f')), &["ShowPrompt", "Draw"]);
-    // While the user types, none of these keys is a command.
+    // While the user types a pattern, none of these keys is a command.
     for key in ['q', '*', 'x'] {
         check(&mut loop_state, press(KeyCode::Char(key)), &["ShowPrompt", "Draw"]);
     }

@@ -7,7 +7,7 @@ use engine::report::{Cpus, Trust};
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// Writes the first run, and all others after it.
+/// Writes the first run, followed by all others.
 pub fn write(runs: &[Parallelism], out: &mut dyn Write) -> io::Result<()> {
     let Some((first, others)) = runs.split_first() else { return Ok(()) };
     let document = Document {

@@ -1,4 +1,4 @@
-//! One row alone: its histogram, its states, its callers and callees, as in gprof.
+//! Shows a single row: its histogram, its states, its callers and callees, in the style of gprof.
 
 use super::screen::bars;
 use super::words::{name, named, percent, sentence, share};
@@ -9,7 +9,7 @@ use crate::present::table;
 use engine::parallelism::{Link, Parallelism, ParallelismRow, ParallelismRowKind, StateTime};
 use std::io::{self, Write};
 
-/// Most callers, and most callees, that are shown.
+/// Largest number of callers, and of callees, that are shown.
 const LINKS: usize = 6;
 
 /// Writes the row's page.

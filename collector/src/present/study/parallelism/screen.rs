@@ -9,18 +9,18 @@ use engine::parallelism::{Parallelism, ParallelismRow, ParallelismRowKind};
 use engine::report::{Cpus, Finding};
 use std::io::{self, Write};
 
-/// What to show.
+/// What the user wants to see.
 #[derive(Clone, Debug)]
 pub struct Asked<'a> {
-    /// Only rows of this class.
+    /// Only rows of this class are shown.
     pub only: Option<Class>,
     /// Rows of each class; `None`: the class's usual number.
     pub top: Option<usize>,
-    /// The limit, how sure it is, and the file for the next command.
+    /// The limit, how sure the answer is, and the file for the next command.
     pub frame: &'a Frame,
     /// Findings about the recording.
     pub findings: &'a [Finding],
-    /// The prediction for as many CPUs as the measured run had, shown next to it.
+    /// The prediction for the measured run's number of CPUs, shown next to the measured run.
     pub beside: Option<&'a Parallelism>,
 }
 
@@ -54,13 +54,13 @@ impl Class {
     }
 }
 
-/// Most rows of the histogram; with more numbers of busy CPUs, rows are ranges.
+/// Largest number of rows of the histogram; with more numbers of busy CPUs, each row is a range.
 const BARS: usize = 7;
 /// Width of a name's column.
 const NAME: usize = 22;
 /// A row with a smaller share of the run is shown only with all rows.
 const WORTH: f64 = 0.005;
-/// A foreign function with a smaller share of its own only connects other functions, and has no row.
+/// A foreign function whose own share is smaller than this only connects other functions, and has no row.
 const BETWEEN: f64 = 0.01;
 
 /// Writes the screen, with a column for each run; text and rows are about the first run.
@@ -72,7 +72,7 @@ pub fn write(
 ) -> io::Result<()> {
     let Some(run) = runs.first() else { return Ok(()) };
     let out = &mut out;
-    // If a wait limits, changing code that runs meanwhile gains nothing.
+    // If the limit is a wait, changing code that runs at that time gains nothing.
     let limit = asked.frame.limits.at.iter().find(|limit| Some(limit.cpus) == run.cpus);
     let is_wait = limit.is_some_and(|limit| limit.kind.is_wait());
     let first = || run.first().filter(|_| !is_wait).map(|(row, advice)| sentence(run, row, advice));
@@ -199,7 +199,7 @@ pub(super) fn bars(most: u32) -> Vec<(u32, u32)> {
     if most < most_bars {
         return (0..=most).map(|level| (level, level)).collect();
     }
-    // 0 and 1 have rows of their own; the rest is divided evenly.
+    // 0 and 1 have rows of their own; all other numbers are divided evenly.
     let parts = most_bars - 2;
     let mut bars = vec![(0, 0), (1, 1)];
     let mut from = 2;
@@ -303,7 +303,7 @@ fn name_columns(numbers: usize, style: &Style) -> usize {
     style.width.saturating_sub(numbers).clamp(12, NAME)
 }
 
-/// Writes a row with its advice next to it, or below it where there is no room.
+/// Writes a row with its advice to the right, or below if there is no room.
 fn advised(
     run: &Parallelism,
     row: &ParallelismRow,
@@ -363,7 +363,7 @@ fn objects(
     style: &Style,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    // On a narrow screen the number of acquisitions is left out.
+    // On a narrow screen the number of acquisitions is omitted.
     let is_narrow = style.width < 60;
     let columns = name_columns(if is_narrow { 26 } else { 36 }, style);
     let word = if is_narrow { "LOCKS, WAITS" } else { title(Class::Objects) };

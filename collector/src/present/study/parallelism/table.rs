@@ -13,7 +13,8 @@ use engine::parallelism::{self, Parallelism, ParallelismRowKind};
 const NAME: usize = 24;
 const CELL: usize = 9;
 
-/// The rows, by normalized time with all work done on their behalf, the largest first. States are sums over threads.
+/// The rows, sorted by normalized time including all work on their behalf, the largest first. States are sums over
+/// threads.
 pub(crate) fn rows(run: &Parallelism, style: &Style) -> Table {
     let columns = if style.width < 60 { 14 } else { NAME };
     let head = ["of run", "itself", "busy", "spinning", "blocked", "ready"];
@@ -39,13 +40,13 @@ pub(crate) fn rows(run: &Parallelism, style: &Style) -> Table {
     Table::new(&title, rows, style)
 }
 
-/// Why there are no rows.
+/// Says why there are no rows.
 pub(crate) fn nothing(run: Option<&Parallelism>) -> String {
     let problem = run.and_then(notice::problem);
     problem.unwrap_or_else(|| "no function, lock or thread takes a noticeable part".to_owned())
 }
 
-/// An empty line, then the advice for a row and its histogram, in at most `most` lines in all.
+/// An empty line, then the advice for a row and its histogram, in at most `most` lines in total.
 pub(crate) fn about(run: &Parallelism, of: &str, most: usize, style: &Style) -> Vec<String> {
     let Some(row) = found(run, of) else { return Vec::new() };
     let mut lines = vec![String::new()];
@@ -62,7 +63,7 @@ pub(crate) fn about(run: &Parallelism, of: &str, most: usize, style: &Style) -> 
     lines
 }
 
-/// The whole page about a row.
+/// The complete page about a row.
 pub(crate) fn page(run: &Parallelism, of: &str, style: &Style) -> Vec<String> {
     let Some(row) = found(run, of) else { return Vec::new() };
     let mut said = Vec::new();

@@ -101,7 +101,7 @@ pub(super) fn name(row: &ParallelismRow) -> String {
     named(row.name.as_deref(), row.kind)
 }
 
-/// The same, by name and kind.
+/// The words for a row, from its name and kind.
 pub(super) fn named(name: Option<&str>, kind: ParallelismRowKind) -> String {
     match (name, kind) {
         (None, _) => "(in no function)".to_owned(),

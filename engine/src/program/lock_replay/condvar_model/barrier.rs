@@ -1,4 +1,4 @@
-//! A barrier made of a mutex and a condition variable (**ours**).
+//! A barrier made of a mutex and a condition variable (a method of longpole's own).
 //!
 //! All visits of a group wait, except the last one, which broadcasts (VPPB, 1999, treats broadcasts this way). The simulation
 //! decides which thread comes last.

@@ -1,4 +1,4 @@
-//! Finds the purpose of condition variables (**ours**).
+//! Finds the purpose of condition variables (a method of longpole's own).
 //!
 //! Replayed signals would be lost as soon as their order changes, and a thread that did not wait on one CPU may have to on
 //! eight. The condition itself is not recorded, but which threads waited when, and which did not, shows its purpose:
@@ -29,10 +29,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use user_lock::Turns;
 pub(super) use user_lock::{UserLock, UserLocks};
 
-/// Most visits of a mutex, times its conditions, that are examined. Beyond it, the conditions are replayed.
+/// Largest product of a mutex's visits and its conditions that is examined. With more, the conditions are replayed.
 const MOST_WORK: usize = 20_000_000;
 
-/// Most distances between mutexes and conditions that are tried.
+/// Largest number of distances between mutexes and conditions that are tried.
 const MOST_DISTANCES: usize = 64;
 
 /// The purposes of a recording's condition variables, by recorded operation.
@@ -40,11 +40,11 @@ const MOST_DISTANCES: usize = 64;
 pub(super) struct CondvarModel {
     /// Waits decided by the simulation.
     decided: FxHashSet<u32>,
-    /// Waits in which the mutex is kept, because the thread waits before it takes the mutex.
+    /// Waits during which the thread keeps the mutex, because it waits before it takes the mutex.
     keeps: FxHashSet<u32>,
     /// Operations at the begin of a signal, a broadcast or a wait.
     gives: FxHashMap<u32, Vec<Operation>>,
-    /// Operations before a mutex is taken, and before it is released.
+    /// Operations to write before a mutex is taken or released.
     before_take: FxHashMap<u32, Vec<Operation>>,
     before_give: FxHashMap<u32, Vec<Operation>>,
     simulated: FxHashSet<u32>,
@@ -56,8 +56,8 @@ pub(super) struct CondvarModel {
     pub(super) unawaited: Vec<u32>,
 }
 
-/// The purpose of a condition, for others of its kind: those at the same distance from their mutex, as in objects of one
-/// type.
+/// The purpose of a condition. It is used for other conditions of the same kind: those at the same distance from their
+/// mutex, as in objects of one type.
 #[derive(Clone, Debug)]
 struct Lesson {
     giving: Giving,
@@ -209,8 +209,8 @@ impl CondvarModel {
         None
     }
 
-    /// Finds the purpose of a condition without a wait, if its recording agrees with that of others of its kind. Its initial
-    /// count is at least theirs.
+    /// Finds the purpose of a condition that no thread waited for, if its recording agrees with other conditions of its
+    /// kind. Its initial count is at least theirs.
     fn infer(&mut self, history: &MutexHistory, condition: u32, lesson: &Lesson) -> bool {
         let takers = lesson.takers.clone();
         let question = Question { history, condition, kind: Kind::Place, takers };
@@ -246,8 +246,8 @@ impl CondvarModel {
         }
         let mutex = ObjectId(mutex);
         for &broadcast in &barrier.broadcasts {
-            // The last thread of the recording need not come last in the simulation, so it must not hold the mutex while it
-            // waits.
+            // The last thread in the recording need not be the last in the simulation, so it must not hold the mutex
+            // while it waits.
             let list = if under.contains(&broadcast) {
                 vec![Operation::Unlock(mutex), meet, Operation::Lock(mutex)]
             } else {
@@ -307,7 +307,7 @@ impl CondvarModel {
         }
     }
 
-    /// Appends the operations at the begin of this signal, broadcast or wait.
+    /// Appends the operations at the beginning of this signal, broadcast or wait.
     pub(super) fn gives(&self, number: u32, list: &mut Vec<Operation>) {
         list.extend(self.gives.get(&number).into_iter().flatten());
     }
@@ -317,7 +317,7 @@ impl CondvarModel {
         self.simulated.contains(&object)
     }
 
-    /// Whether the simulation decides the sleep of this wait.
+    /// Whether the simulation decides how long this wait sleeps.
     pub(super) fn decides(&self, number: u32) -> bool {
         self.decided.contains(&number)
     }

@@ -1,5 +1,5 @@
-//! What threads did with the mutex of a condition variable held: visits, from taking the mutex to releasing it, in parts
-//! between waits. The mutex puts all parts in one order.
+//! What threads did while they held the mutex of a condition variable. A *visit* goes from taking the mutex to
+//! releasing it; waits for conditions divide it into parts. The mutex puts all parts in one order.
 
 use super::super::nesting::NONE;
 use super::super::sections::Sections;
@@ -12,12 +12,12 @@ use std::hash::{Hash, Hasher};
 /// The kernel's `ETIMEDOUT`.
 const TIMED_OUT: i32 = 110;
 
-/// A thread holds the mutex, except while it waits for a condition.
+/// A visit: the time in which a thread holds the mutex, including its waits for a condition in between.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Visit {
     /// The operation that took the mutex.
     pub(super) taken_by: u32,
-    /// The operation that finally released it; [`NONE`]: not recorded.
+    /// The operation that finally released the mutex; [`NONE`]: not recorded.
     pub(super) given_by: u32,
     /// Return address of the call that took the mutex.
     pub(super) place: u64,
@@ -34,7 +34,8 @@ pub(super) struct Part {
     pub(super) section: u32,
     pub(super) from: u64,
     pub(super) to: u64,
-    /// The condition wait that ends it, and the condition variable; `NONE` and `NO_OBJECT` if it ends otherwise.
+    /// The condition wait that ends the part, and the condition variable; `NONE` and `NO_OBJECT` if the part ends
+    /// otherwise.
     pub(super) wait: u32,
     pub(super) condition: u32,
     pub(super) timed_out: bool,
@@ -49,13 +50,14 @@ pub(super) struct Give {
     pub(super) is_inside: bool,
 }
 
-/// All visits of one mutex.
+/// All visits of one mutex, by all threads.
 #[derive(Clone, Debug, Default)]
 pub(super) struct MutexHistory {
     pub(super) visits: Vec<Visit>,
     /// Ordered by time.
     pub(super) parts: Vec<Part>,
-    /// By index in `parts`: signals given in the part, or after it and before the thread's next part.
+    /// For each part, by its index in `parts`: signals given in the part, or after it and before the thread's next
+    /// part.
     pub(super) gives: FxHashMap<u32, Vec<(u32, Give)>>,
 }
 
@@ -64,11 +66,11 @@ pub(super) struct MutexHistory {
 pub(super) struct Uses {
     pub(super) waits: Vec<u32>,
     pub(super) gives: Vec<u32>,
-    /// The mutexes that threads used in waits for it.
+    /// The mutexes that threads used in waits for the condition variable.
     pub(super) mutexes: Vec<u32>,
 }
 
-/// The operations on each condition variable, by its index.
+/// Collects the operations on each condition variable, by the variable's index.
 pub(super) fn by_condition(timeline: &Timeline) -> FxHashMap<u32, Uses> {
     let mut all: FxHashMap<u32, Uses> = FxHashMap::default();
     for (used, number) in timeline.lock_operations.iter().zip(0u32..) {
@@ -95,8 +97,8 @@ pub(super) fn by_condition(timeline: &Timeline) -> FxHashMap<u32, Uses> {
 impl MutexHistory {
     /// The visits of a mutex, with the signals of its conditions.
     ///
-    /// `sections` are those of the mutex, ascending and so ordered by thread and time. `None` if a thread signals that never
-    /// had the mutex before.
+    /// `sections` must be those of the mutex, ascending and so ordered by thread and time. `None` if a thread signals
+    /// without having had the mutex before.
     pub(super) fn of(
         timeline: &Timeline,
         all: &Sections,
@@ -104,7 +106,7 @@ impl MutexHistory {
         gives: &[u32],
     ) -> Option<MutexHistory> {
         let mut history = MutexHistory::default();
-        // By index in `sections`.
+        // For each section in `sections`: its visit.
         let mut visits: Vec<u32> = Vec::with_capacity(sections.len());
         for &number in sections {
             let section = all.all.get(number as usize)?;
@@ -150,7 +152,7 @@ impl MutexHistory {
         Some(history)
     }
 
-    /// Puts the parts in order, and each signal to the part in or after which it was given.
+    /// Sorts the parts, and adds each signal to the part in or after which it was given.
     fn attach(&mut self, timeline: &Timeline, all: &Sections, gives: &[u32]) -> Option<()> {
         self.parts.sort_by_key(|part| (part.from, part.to, part.section));
         let mut by_thread: FxHashMap<u32, Vec<u32>> = FxHashMap::default();

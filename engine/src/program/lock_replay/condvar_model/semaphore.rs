@@ -1,4 +1,5 @@
-//! A condition that counts (**ours**): a visit takes one of what other visits give, and waits while there is none.
+//! A condition that counts (a method of longpole's own): a visit takes one of what other visits give, and waits while
+//! there is none.
 //!
 //! Most condition variables do this (queues, pools, bounded buffers), and other than single signals it can be simulated, as a
 //! semaphore. Checked against the recording: each visit that waited must have found nothing, and each other visit something.
@@ -8,14 +9,14 @@ use super::super::nesting::NONE;
 use super::mutex_history::{MutexHistory, Visit};
 use rustc_hash::FxHashSet;
 
-/// How the count grows.
+/// When a counted condition's count grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Giving {
     /// Each signal or broadcast adds one.
     Signals,
-    /// Each visit of a signalling kind adds one, whether it signals or not.
+    /// Each visit of a signalling kind adds one, whether the visit signals or not.
     Visits,
-    /// Each signal adds one, a broadcast as many as are taken until the next wait.
+    /// Each signal adds one; a broadcast adds as many as visits take until the next wait.
     Broadcasts,
     /// Each signal adds as many as are taken until the next wait: an opened gate stays open.
     Opening,
@@ -26,9 +27,9 @@ pub(super) enum Giving {
 /// How visits are divided into kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// By the place where the mutex is taken.
+    /// By the place in the code where the thread takes the mutex.
     Place,
-    /// By that place and the other actions with the mutex held.
+    /// By the place where the thread takes the mutex, and by its other actions while it holds the mutex.
     Shape,
 }
 
@@ -46,11 +47,11 @@ impl Kind {
 pub(super) struct Counted {
     /// Initial count.
     pub(super) initial: u32,
-    /// Visit, and the number that it takes.
+    /// Visits that take from the count: the visit, and the number that it takes.
     pub(super) takes: Vec<(u32, u32)>,
-    /// Signal or broadcast, and the number that it adds.
+    /// Signals and broadcasts that add to the count: the operation, and the number that it adds.
     pub(super) gives: Vec<(u32, u32)>,
-    /// Visits that add one.
+    /// Visits that add one to the count.
     pub(super) given_by: Vec<u32>,
 }
 
@@ -59,7 +60,7 @@ pub(super) struct Question<'h> {
     pub(super) history: &'h MutexHistory,
     pub(super) condition: u32,
     pub(super) kind: Kind,
-    /// Kinds of visits that take, besides those that waited.
+    /// Kinds of visits that take from the count, in addition to visits that waited.
     pub(super) takers: FxHashSet<u64>,
 }
 
@@ -159,7 +160,7 @@ impl Question<'_> {
         last
     }
 
-    /// The part of each visit after its last wait for the condition; [`NONE`] if that wait timed out.
+    /// For each visit: the part after its last wait for the condition; [`NONE`] if that wait timed out.
     fn taking_parts(&self) -> Vec<u32> {
         let mut taking = vec![NONE; self.history.visits.len()];
         // Whether the visit's part before ended in a wait for the condition, and whether that wait timed out.
@@ -171,7 +172,7 @@ impl Question<'_> {
             };
             let is_waiting = part.condition == self.condition;
             match waited.replace(is_waiting.then_some(part.timed_out)) {
-                // The visit's first part, or one after a wait for the condition.
+                // The part is the visit's first one, or it follows a wait for the condition.
                 None | Some(Some(false)) => *taking = place,
                 Some(Some(true)) => *taking = NONE,
                 Some(None) => {}
@@ -219,7 +220,7 @@ impl Sums {
         }
     }
 
-    /// Adds one. `is_missed`: a thread waits but gets no signal from this visit.
+    /// A visit adds one to the count. `is_missed`: a thread waits but gets no signal from this visit.
     fn visit_gives(&mut self, visit: u32, signals: bool, is_missed: bool) -> Option<()> {
         // The thread waits for more than this count.
         if is_missed && self.there == 0 {
@@ -236,7 +237,7 @@ impl Sums {
         if giving == Giving::Countdown {
             return Some(());
         }
-        // The thread waits, so the count was 0, and it is known from here on.
+        // The thread waits, so the count was 0, and from here on it is known.
         self.is_open = false;
         (self.there == 0).then_some(())
     }

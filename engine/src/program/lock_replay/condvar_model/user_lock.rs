@@ -1,5 +1,6 @@
-//! Locks that programs make of a mutex, a condition variable and a flag (**ours**): CPython's GIL, locks with a time limit or
-//! a fair order. The mutex only guards the flag and is nearly always free; threads hold the flag.
+//! Locks that programs make of a mutex, a condition variable and a flag (a method of longpole's own): CPython's GIL,
+//! locks with a time limit or a fair order. The mutex only guards the flag and is nearly always free; threads hold the
+//! flag.
 //!
 //! Visits of the mutex are of two kinds, by the place where it is taken: takers wait for the condition at times, givers
 //! signal it. It is a lock if, in the mutex's order, each acquisition is followed by a release of the same thread before
@@ -23,14 +24,14 @@ const FEWEST: u64 = 8;
 /// All user locks of a recording.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct UserLocks {
-    /// Facts about each lock, under the index of its condition variable, and its mutex.
+    /// Facts about each lock, with the index of its condition variable, and the lock's mutex.
     pub(in super::super) all: Vec<UserLock>,
     /// Marks at begins of recorded operations, and at ends.
     begins: FxHashMap<u32, Operation>,
     ends: FxHashMap<u32, Operation>,
 }
 
-/// One user lock.
+/// A lock that a program builds from a mutex, a condition variable and a flag.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(in super::super) struct UserLock {
     pub(in super::super) fact: LockFact,
@@ -104,7 +105,7 @@ impl UserLocks {
         self.all.push(UserLock { fact, mutex, taken_at: turns.taken_at });
     }
 
-    /// The marks at the begin of this operation, and at its end.
+    /// The marks to write at the beginning of this operation, and at its end.
     pub(in super::super) fn marks(&self, number: u32) -> (Option<Operation>, Option<Operation>) {
         (self.begins.get(&number).copied(), self.ends.get(&number).copied())
     }

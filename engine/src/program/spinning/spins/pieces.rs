@@ -11,25 +11,26 @@ use crate::timeline::{self, State, StepKind, Timeline};
 use probe_abi::SampleReason;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A function waits if at least this share of its samples in a stretch of [`BUCKET_NS`] does.
+/// A function waits if at least this share of its samples in a stretch of [`BUCKET_NS`] waits.
 const NEARLY_ALL: f64 = 0.8;
-/// With fewer samples no share is computed.
+/// Least number of samples from which a share is computed.
 const FEWEST: u32 = 5;
-/// Probes come and go during a recording, so the code between them changes.
+/// Length of a stretch for which shares are computed, ns. Probes come and go during a recording, so the code between
+/// them changes.
 const BUCKET_NS: u64 = 200_000_000;
 
-/// A stretch of running in one function.
+/// A stretch of running time in one function.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Piece {
     pub(super) from: u64,
     pub(super) to: u64,
     pub(super) context: Option<FunctionId>,
-    /// In a recorded operation, whose purpose is known.
+    /// Whether the piece is in a recorded operation, whose purpose is known.
     pub(super) operation: bool,
-    /// Before this piece, the thread slept or its state is unknown.
+    /// Whether the thread slept, or its state is unknown, before this piece.
     pub(super) after_break: bool,
     pub(super) spins: bool,
-    /// It waits for a spin lock.
+    /// Whether the piece waits for a spin lock.
     pub(super) tries: bool,
 }
 
@@ -187,7 +188,7 @@ fn mark(pieces: &mut Vec<Piece>, ticks: &[(u64, bool)], period_ns: u64) {
     *pieces = out;
 }
 
-/// Each sample stands for the time up to the middle between it and its neighbours, within the piece.
+/// Divides a piece by its samples: each stands for the time up to the middle between it and its neighbours.
 fn by_sample(
     out: &mut Vec<Piece>,
     piece: &Piece,

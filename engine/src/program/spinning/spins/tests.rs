@@ -19,8 +19,8 @@ const WAITS: u32 = 1;
 /// A part of a thread's time: length in microseconds, and whether it only waits.
 type Part = (u64, bool);
 
-/// Threads of one process that run all the time, sampled each `period_us`. `probed`: all but the waiting is in a probed
-/// function.
+/// Threads of one process that run all the time, with a sample every `period_us` microseconds. `probed`: everything
+/// except the waiting is in a probed function.
 fn timeline(threads: &[Vec<Part>], period_us: u64, probed: bool, waits: &str) -> Timeline {
     let end = threads.iter().map(|parts| parts.iter().map(|part| part.0).sum::<u64>()).max().unwrap_or(0);
     let thread = |(number, parts): (u32, &Vec<Part>)| {
@@ -107,7 +107,8 @@ fn ping_pong(rounds: u64, ping: u64, pong: u64) -> Vec<Vec<Part>> {
     vec![parts(true), parts(false)]
 }
 
-/// Otherwise the prediction for two CPUs is twice as fast as for one.
+/// The predictions for one CPU and for two must be the same: two threads that yield to each other never compute at
+/// once.
 #[test]
 fn two_threads_that_yield_to_each_other_are_serial() {
     let serial_ns = 2_000 * 600 * US;
@@ -124,7 +125,7 @@ fn two_threads_that_yield_to_each_other_are_serial() {
     assert!(share.is_some_and(|share| (share - 0.5).abs() < 0.005), "{share:?}");
 }
 
-/// Loops of the program itself, found in its code or named by the user.
+/// Loops of the program count as waiting if they are found in its code, or if the user names them.
 #[test]
 fn loops_found_in_code_or_declared_by_the_user_count_as_waiting() {
     let serial_ns = 2_000 * 600 * US;
@@ -171,7 +172,7 @@ fn a_probed_function_declared_as_waiting_needs_no_samples() {
     let mut timeline =
         timeline(&[vec![(1_000, false), (1_000, true)], vec![(3_000, true)]], 10_000, true, "x");
     timeline.spin = vec!["wor?".to_owned()];
-    // The other thread computes while this one is in `work`.
+    // The other thread computes while this thread is in `work`.
     assert_eq!(computes_ns(&from_timeline(&timeline)), (1_000 + 3_000) * US);
 }
 

@@ -1,4 +1,4 @@
-//! Threads that sleep with or without a lock, each on a CPU of its own, as the kernel shows them.
+//! Tests with threads that sleep with or without a lock, each on a CPU of its own, as the kernel shows them.
 
 use super::{HOT, Run, empty};
 use crate::cpus::Cpus;
@@ -18,7 +18,7 @@ const APART: u64 = 30_000;
 pub(super) const LATE: u64 = 5_000;
 pub(super) const ENDS: u64 = 200_000_000;
 
-/// Threads that sleep twice with the lock held, or once before they take it.
+/// Threads that sleep twice while they hold the lock, or once before they take it.
 fn run(with_lock: bool) -> Run {
     let mut run = Run { timeline: empty(HOT, ENDS), acquisitions: 0, held_ns: 0, ran_ns: 0 };
     let mut comes = [1_000, 8_000, 15_000, 22_000];
@@ -51,7 +51,7 @@ fn run(with_lock: bool) -> Run {
     }
 }
 
-/// The thread runs with this stack, and samples may find it; returns the end.
+/// Lets the thread run with this stack, which samples may find; returns the end.
 pub(super) fn runs(run: &mut Run, thread: usize, from: u64, length: u64, stack: u32) -> u64 {
     let tick = from.next_multiple_of(97_331);
     if tick < from + length {
@@ -83,7 +83,7 @@ pub(super) fn time_ns(program: &Program) -> f64 {
     timing.run(Cpus::Infinite, 0).length.as_ns_f64()
 }
 
-/// Number of the program's sleeps with the lock held, and of all its sleeps.
+/// Number of the program's sleeps with the lock held, and number of all its sleeps.
 fn with_lock(program: &Program) -> (usize, usize) {
     let (mut with, mut all) = (0, 0);
     for thread in &program.threads {
@@ -100,7 +100,8 @@ fn with_lock(program: &Program) -> (usize, usize) {
     (with, all)
 }
 
-/// A log is synced under its lock: otherwise the device seems to limit, and the lock to be held during computing only.
+/// A log is synced under its lock. Without this rule the device would seem to be the limit, and the lock would seem to
+/// be held only during computing.
 #[test]
 fn a_section_that_is_put_back_spans_its_thread_s_sleep_while_others_wait() {
     let mut run = run(true);

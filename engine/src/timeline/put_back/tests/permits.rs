@@ -1,4 +1,4 @@
-//! Threads that sleep with a permit, each on a CPU of its own, as the kernel shows them.
+//! Tests with threads that sleep with a permit, each on a CPU of its own, as the kernel shows them.
 
 use super::asleep::{ENDS, LATE, PIECE, asleep, runs, time_ns};
 use super::{HOT, Run, Shape, WORD, empty};

@@ -1,4 +1,4 @@
-//! Threads on one CPU that read and write under one lock, as the kernel shows them.
+//! Tests with threads on one CPU that read and write under one lock, as the kernel shows them.
 
 use super::{BINARY, HOT, LIBRARY, PID, Run, Shape, WORD, empty, speed_up};
 use crate::event::{CodeFact, SyncObject};
@@ -9,7 +9,7 @@ use crate::timeline::put_back::put_back;
 use probe_abi::{SampleReason, SyncOperation};
 
 const THREADS: usize = 4;
-/// Nanoseconds of a read, of a write, and between two of them.
+/// Nanoseconds of a read, of a write, and between two operations.
 const READ: u64 = 50_000;
 const WRITE: u64 = 100_000;
 const APART: u64 = 25_000;
@@ -61,7 +61,8 @@ fn begin(end_ns: u64) -> Run {
     Run { timeline, acquisitions: 0, held_ns: 0, ran_ns: 0 }
 }
 
-/// One CPU, in slices. Readers share; the last reader wakes a writer, and a writer wakes all readers.
+/// Threads on one CPU that run in slices. Readers share the lock; the last reader wakes a writer, and a writer wakes
+/// all readers.
 fn run(end_ns: u64) -> (Run, Truth) {
     let mut run = begin(end_ns);
     let mut truth = Truth { reading_ns: 0, writing_ns: 0, taken: 0 };
@@ -122,7 +123,7 @@ fn run(end_ns: u64) -> (Run, Truth) {
                         _ => Vec::new(),
                     };
                     waiting.retain(|waiter| !woken.contains(waiter));
-                    // As in glibc: woken threads have the lock when they return.
+                    // As in glibc, woken threads have the lock when they return.
                     for woken in woken {
                         let is_write = writes(woken, doing[woken].2);
                         (writer, readers) = if is_write { (true, 0) } else { (false, readers + 1) };
@@ -141,7 +142,7 @@ fn run(end_ns: u64) -> (Run, Truth) {
     (run, truth)
 }
 
-/// The same work as a program with recorded operations.
+/// A program that does the same work with recorded operations.
 fn program(rounds: u64) -> Program {
     let round = |thread, round| {
         let (takes, length) = if writes(thread, round) { ("wrlock", WRITE) } else { ("rdlock", READ) };
@@ -156,7 +157,7 @@ fn program(rounds: u64) -> Program {
         .expect("a program")
 }
 
-/// With replayed waits, the speed-up of four readers and writers on 16 CPUs is half of the true one.
+/// If the waits were replayed, the speed-up of four readers and writers on 16 CPUs would be half of the true one.
 #[test]
 fn a_read_write_lock_is_put_back_with_both_of_its_sides() {
     let (run, truth) = run(1_500_000_000);
