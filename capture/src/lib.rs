@@ -5,7 +5,7 @@
 //! makes samples from the stacks that the kernel programs took, [`jit`] reads the names that programs publish
 //! for generated code, and [`rights`] says what this process may do.
 
-// Printing panics when the reader of the output is gone.
+// Printing panics when the output has no reader any more.
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 mod boot_cache;

@@ -123,7 +123,7 @@ pub fn file_name(location: &str) -> &str {
     location.rsplit('/').next().unwrap_or(location)
 }
 
-/// `93.1 %`, `-4.0 %`, `250 %`.
+/// A share as a percentage: `93.1 %`, `-4.0 %`, `250 %`.
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
     if !percent.is_finite() {

@@ -10,7 +10,7 @@ pub(crate) fn cpus(cpus: Cpus) -> String {
     }
 }
 
-/// `on 1 CPU`, `on 8 CPUs`, `on unlimited CPUs`
+/// A CPU count in a sentence: `on 1 CPU`, `on 8 CPUs`, `on unlimited CPUs`.
 pub(crate) fn on(number: Cpus) -> String {
     format!("on {}", cpus(number))
 }

@@ -108,7 +108,7 @@ fn a_command_that_cannot_run_gives_exit_code_127_or_126() {
     assert_eq!(code(before_the_gate("/")), Code::NotExecutable);
     assert_eq!(code(before_the_gate(&write("plain", "x", 0o644))), Code::NotExecutable);
 
-    // Only exec itself finds these errors, which come back through the gate.
+    // These errors are found only by the exec of the command; they come back through the gate.
     let at_the_gate = |command: &str| gated(&[command]).expect("gated").release().expect_err("refused");
     let missing = at_the_gate(&write("script", "#!/no/such/interpreter\n", 0o755));
     assert!(missing.to_string().contains("interpreter"), "{missing}");
@@ -183,7 +183,7 @@ fn a_command_that_gave_up_root_cannot_write_root_s_folder() {
     let mut child = Launch::gated(&command, options).expect("gated");
     match child.release() {
         Err(error) => assert_eq!(code(error), Code::Launch),
-        // As root the release works. The folder belongs to root, so the other user cannot touch the file.
+        // As root the release works: the folder belongs to root, so the other user cannot change the file.
         Ok(()) => assert_eq!(child.wait().expect("waited").code(), Some(1)),
     }
 }

@@ -117,9 +117,9 @@ impl Metrics {
     }
 }
 
-/// Compares the metrics of a program. The first function by each metric, and others up to `simulated` in all, are also left
-/// out in a simulation, which takes a run each. A standard function's computing counts for its user's function, unless `all`
-/// is set.
+/// Compares the metrics of a program. The first function by each metric, and others up to `simulated` in all, are also
+/// simulated without their time, which takes a run each. A standard function's computing counts for its user's
+/// function, unless `all` is set.
 ///
 /// # Errors
 /// The program fails [`Program::check`].

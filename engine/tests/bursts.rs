@@ -43,7 +43,7 @@ fn switch(time_ns: u64, from: u32, to: u32, state: u32) -> Record {
     })
 }
 
-/// An acquisition with its release, which the library would write as two records.
+/// An acquisition and its release, which the library would write as two records.
 #[derive(Clone, Copy)]
 struct Pair {
     tid: u32,
@@ -151,7 +151,7 @@ fn predicted(program: &Program) -> Report {
     report(program, &cpus, Detail::Functions)
 }
 
-/// Name, acquisitions, contended ones, ns waited, ns held.
+/// A lock's name, number of acquisitions, number of contended ones, and times waited and held, nanoseconds.
 type Row = (String, u64, Option<u64>, Option<f64>, Option<f64>);
 
 fn rows(report: &Report) -> Vec<Row> {
@@ -163,7 +163,8 @@ fn rows(report: &Report) -> Vec<Row> {
     rows
 }
 
-/// The recording has one CPU, where no thread waited; on two CPUs the threads contend for the lock all the same.
+/// The recording has one CPU, where no thread waited for the lock; on two CPUs, in the prediction, the threads contend
+/// for it.
 #[test]
 fn a_lock_of_two_threads_is_predicted_the_same_from_bursts() {
     let pairs = pairs(|_| 0x1000);

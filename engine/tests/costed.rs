@@ -8,8 +8,8 @@ use engine::schedule::SharedCpuCosts;
 use engine::synth::{Lengths, Numbers, random_program};
 use engine::time::Ticks;
 
-/// How much an operation is shortened: large compared with the rounding of times to ticks, small compared with all lengths,
-/// so that the order of events stays.
+/// How much an operation is shortened, ns: large compared with the rounding of times to ticks, small compared with all
+/// lengths, so that the order of events stays.
 const LESS: u64 = 200_000;
 
 fn costs(hundredths: u64, latency: u64, cost: u64) -> SharedCpuCosts {
@@ -26,7 +26,7 @@ fn shorten(operation: &Operation) -> Option<Operation> {
     }
 }
 
-/// Without waits by the clock, it equals the sweep over one schedule for all numbers of processors.
+/// Without waits by the clock, a path with costs equals the sweep over one schedule for all numbers of processors.
 #[test]
 fn a_costed_path_without_costs_has_the_weights_of_the_critical_path() {
     let mut compared = 0;

@@ -18,7 +18,7 @@ fn each(check: impl Fn(u64, &Program, &CriticalPath<'_>, &[Cpus])) {
     }
 }
 
-/// T_P itself, as numerator and denominator.
+/// T_P itself (the time on P processors), as numerator and denominator.
 fn time(path: &CriticalPath<'_>, cpus: Cpus) -> (i128, i128) {
     let time = path.time(cpus);
     (time.value, i128::from(time.scale))
@@ -120,8 +120,8 @@ fn weight(program: &str, cpus: &str, function: &str) -> f64 {
 
 #[test]
 fn figure_7_of_the_paper_has_a_weight_above_one() {
-    // Shortening `thick` on three CPUs shortens the time in which four threads share them, and brings the end forward. On two
-    // CPUs `last` also starts earlier then, while two others run.
+    // Shortening `thick` on three CPUs shortens the time in which four threads share them, and brings the end forward.
+    // On two CPUs `last` then also starts earlier, while two other threads run.
     let program = r#"{"format":"longpole-program","version":1,"threads":[
         {"name":"T1","ops":[["exec","thick",2],["sleep",1],["exec","last",4]]},
         {"name":"T2","ops":[["exec","b",5]]},

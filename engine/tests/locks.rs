@@ -137,7 +137,7 @@ fn recorded(operations: Vec<Record>) -> Program {
     from_timeline(&build(&Recording { facts, events, ..Recording::default() }))
 }
 
-/// Name, acquisitions, contended ones, ns waited, ns held.
+/// A lock's name, number of acquisitions, number of contended ones, and times waited and held, nanoseconds.
 type Row = (String, u64, Option<u64>, Option<f64>, Option<f64>);
 
 fn rows(program: &Program) -> Vec<Row> {

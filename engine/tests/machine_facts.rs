@@ -109,7 +109,7 @@ fn a_time_slice_ends_when_another_thread_takes_over() {
         facts(vec![thread(1, DISK, &states, 120_000), thread(2, DISK, &other, 120_000)]).slice_ns,
         None
     );
-    // A single thread lost its CPU to something outside the recording.
+    // The thread lost its CPU to something that was not recorded, so this says nothing about slices.
     assert_eq!(facts(vec![turns(1, true)]).slice_ns, None);
 }
 
@@ -117,7 +117,7 @@ fn a_time_slice_ends_when_another_thread_takes_over() {
 fn a_device_serves_as_many_at_once_as_waited_for_it_at_once() {
     let two = facts(vec![sleeper(1, 0, 30), sleeper(2, 1, 30)]);
     assert_eq!(two.devices, [DeviceFact { name: "disk".to_owned(), most_at_once: 2 }]);
-    // The waits follow one another.
+    // The threads' waits follow one another.
     let mut late = sleeper(2, 1, 30);
     late.intervals.iter_mut().for_each(|interval| interval.start.0 += 500);
     late.end.0 += 500;

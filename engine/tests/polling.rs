@@ -18,8 +18,8 @@ fn futex(word: u64) -> WaitReason {
     WaitReason::Futex(FutexFact { word, operation: 128, words: 0 })
 }
 
-/// A thread that repeatedly computes 5 and then waits 10, until its time limit, for the next of these words. If `woken`,
-/// another thread ends the last wait.
+/// A thread that repeatedly computes 5 and then waits for 10, to the wait's time limit, for the next of these words. If
+/// `woken`, another thread ends the last wait.
 fn polls(words: &[u64], woken: bool) -> Timeline {
     let mut states = vec![(0, RUNNING)];
     for number in 0..words.len() as u32 {
@@ -49,7 +49,7 @@ fn a_time_limit_before_the_same_wait_again_is_no_sleep() {
     assert_eq!(of(&polls(&[64, 68, 64], true)), ["exec 15", awaits, "exec 55"]);
     // The time limit decided when the thread continued.
     assert_eq!(of(&polls(&[64, 64], false)), ["exec 5", "sleep 10", "exec 5", "sleep 10", "exec 70"]);
-    // The thread ended another wait than the polling one.
+    // Another thread ended a wait, but not the polling one.
     assert_eq!(of(&polls(&[32, 64], true)), ["exec 5", "sleep 10", "exec 5", awaits, "exec 70"]);
     // The polling thread was a clock for another thread.
     let mut clock = polls(&[64, 64], true);
@@ -63,8 +63,9 @@ fn a_time_limit_before_the_same_wait_again_is_no_sleep() {
     assert_eq!(of(&clock), ["exec 5", "sleep 10", "exec 2", release, "exec 3", awaits, "exec 70"]);
 }
 
-/// A thread wants an object that another one holds. It looks three times, each after its time limit and for `looks`, and
-/// holds the object then. The other thread releases it at 300, and waits from then until it gets it back at 390.
+/// A thread wants an object that another one holds. It checks the object three times, each time after its time limit
+/// and for `looks`, and then holds the object. The other thread releases it at 300, and waits from then until it gets
+/// it back at 390.
 fn takes_turns(looks: u64) -> Timeline {
     let mut states = vec![(0, RUNNING), (10, State::Blocked(0))];
     for wait in 1..3 {
@@ -83,7 +84,7 @@ fn takes_turns(looks: u64) -> Timeline {
     Timeline { end: Timestamp(400), wakeups, ..timeline(vec![first, second]) }
 }
 
-/// As CPython's GIL with four threads: such waits are not sleeping.
+/// As with CPython's GIL and four threads: such waits are not sleeping.
 #[test]
 fn a_thread_that_only_looks_at_each_time_limit_waits_for_the_other() {
     let program = from_timeline(&takes_turns(1));
@@ -165,7 +166,7 @@ fn housekeeping_sleeps_of_a_thread_do_not_limit_the_program() {
     assert_eq!(of(false, &[(0, RUNNING), (3_000_000, State::Blocked(0))]), 3);
 }
 
-/// A loop that paces itself, without another thread to wait for, sleeps as long as recorded.
+/// A loop that sleeps to pace itself, with no other thread to wait for, sleeps as long as recorded.
 #[test]
 fn short_sleeps_of_a_thread_alone_are_sleeps() {
     let states = [(0, RUNNING), (10, State::Blocked(0)), (60_010, RUNNING), (60_020, State::Blocked(1))];
@@ -200,7 +201,7 @@ fn a_thread_that_stops_others_at_its_time_limit_waits_for_them() {
     assert_eq!(operations(&of(1_999_999)), ["sleep 2000000", "exec 5", release, "exec 5"]);
 }
 
-/// Whatever counts as polling, an effect comes later than its cause.
+/// Whichever sleeps count as polling, an effect comes later than its cause.
 #[test]
 fn threads_that_poll_come_to_their_end_and_take_no_longer_than_recorded() {
     for seed in 0..300 {
@@ -262,7 +263,7 @@ fn poller(tid: u32, end: u64, asleep: u64, computes: u64, reason: WaitReason) ->
     thread
 }
 
-/// A poller costs its computing only, at any rate and by either kind of sleep.
+/// A thread that polls costs its computing only, at any rate of polling and with either kind of sleep.
 #[test]
 fn a_poller_costs_no_more_than_its_computing() {
     let cpus = Cpus::parse_list("1,2,inf").expect("counts");

@@ -127,7 +127,7 @@ fn a_thread_that_wakes_several_on_idle_processors_spends_time_on_each() {
         wake_cost: Ticks::from_ns(2),
         ..parameters(cpus)
     };
-    // A wakes C after it has woken B, and computes its 10 after both.
+    // A wakes C after it has woken B, and computes for 10 after both.
     check(threads, slow(3), &["A@0 3-27", "B@1 16-26", "C@2 18-28"]);
     // With one processor, none is idle when A wakes B and C.
     check(threads, slow(1), &["A@0 3-23", "B@0 23-33", "C@0 33-43"]);
@@ -188,7 +188,7 @@ fn locks_queues_and_barriers_on_few_processors_have_this_schedule() {
         parameters(2),
         &["A@0 0-2", "B@1 0-4", "C@0 2-7", "A@1 5-7", "B@0 7-9"],
     );
-    // A semaphore of one, posted twice.
+    // A semaphore of count 1, posted twice.
     check(
         r#"{"name":"A","ops":[["sem_init","s",1],["create","B"],["create","C"],["exec",6],["sem_post","s"]]},
            {"name":"B","ops":[["sem_wait","s"],["exec",2],["sem_post","s"]]},
@@ -196,7 +196,7 @@ fn locks_queues_and_barriers_on_few_processors_have_this_schedule() {
         parameters(2),
         &["A@0 0-6", "B@1 0-2", "C@1 2-4"],
     );
-    // Only the first thread computes the body; C finds it done.
+    // Only the first thread computes the body of the `once`; C finds it done.
     check(
         r#"{"name":"A","ops":[["once","o",5],["exec",1]]},{"name":"B","ops":[["exec",1],["once","o",5],["exec",1]]},
            {"name":"C","ops":[["exec",7],["once","o",5],["exec",1]]}"#,
@@ -284,7 +284,7 @@ fn a_quota_stops_all_threads_until_the_next_period() {
         ms(100)
     ));
     assert_eq!(run(&two, quota(2, 100)).0.length.0, Ticks::from_ns(ms(150)).0);
-    // A quota above their use has no effect; a sleeping thread's unused quota returns.
+    // A quota above the threads' use has no effect; a sleeping thread's unused quota returns.
     assert_eq!(run(&two, quota(2, 200)).0.length.0, Ticks::from_ns(ms(100)).0);
     let sleeper =
         program(&format!(r#"{{"name":"A","ops":[["exec",{0}],["sleep",{0}],["exec",{0}]]}}"#, ms(3)));
@@ -359,8 +359,8 @@ fn a_sleep_until_a_time_ends_then_however_late_it_began() {
     assert_eq!(rows.map(|row| (row.function.as_str(), row.tet_ns)).collect::<Vec<_>>(), [("g", 1.0)]);
 }
 
-/// As `next += period; clock_nanosleep(TIMER_ABSTIME, next)`: the work in a period moves no deadline, and a missed deadline
-/// is not waited for.
+/// As with `next += period; clock_nanosleep(TIMER_ABSTIME, next)`: the work in a period moves no deadline, and the
+/// thread does not wait for a deadline that it missed.
 #[test]
 fn a_timer_that_repeats_keeps_its_ends_whatever_is_computed_between() {
     check(

@@ -107,7 +107,7 @@ fn futex_words_without_operations_are_objects() {
         &[(0, RUNNING), (5, State::Blocked(0)), (20, RUNNING), (30, State::Blocked(1)), (40, RUNNING)],
         vec![moved, wait(futex(0x80, 128), Wake::External(External::Task))],
     );
-    // Not private, by the bitset command: glibc's wait for a thread's end.
+    // This futex is not private and its command is the bitset one: glibc's wait for a thread's end.
     let joiner = thread(
         3,
         &[(0, State::Blocked(0)), (90, RUNNING)],
@@ -154,7 +154,7 @@ fn locks_that_lost_their_probes_are_objects_with_unknown_free_uses() {
     };
     let timeline = |families_removed: &[(u32, SyncFamily)]| Timeline {
         end: Timestamp(100),
-        // The mutex's word, a word inside the condition, and one behind it.
+        // The threads wait for the mutex's word, a word inside the condition, and one behind it.
         threads: vec![waiter(1, 0x1000), waiter(2, 0x2004), waiter(3, 0x2030)],
         locks: vec![
             lock(0x1000, SyncObject::Mutex),

@@ -223,7 +223,7 @@ fn what_a_lock_s_holder_does_is_marked_as_waiting_for_the_lock() {
     assert_eq!(path(&two, &[request((0, 0), (0, 10))]), "0c2 2c3* 1w1* 1c2* 0r1 0c1");
 }
 
-/// Until a worker has answered another request, it worked for that one.
+/// Until a worker has answered another request, it worked for that other request.
 #[test]
 fn a_worker_is_not_there_before_its_answer_to_another_request() {
     let lines = ["RR11111111", "SSSSSSSSSS", "R11111rrRR"];
@@ -294,7 +294,7 @@ pub(crate) fn assert_sums(summary: &RequestSummary) {
     }
 }
 
-/// Of 40 requests one waits ten times as long for the disk.
+/// One of 40 requests waits ten times as long for the disk.
 #[test]
 fn the_first_row_of_requests_is_what_slow_ones_have_more_of() {
     let mut line = String::new();

@@ -94,7 +94,8 @@ struct Coverage {
 }
 
 impl Coverage {
-    /// `tie`: error by ties that are decided differently, as a share of the predicted time.
+    /// Compares an estimate with the truth. `tie`: error by ties that are decided differently, as a share of the
+    /// predicted time.
     fn add(&mut self, truth: &Report, estimate: &Report, tie: f64) {
         for (place, result) in estimate.results.iter().enumerate() {
             for row_ in &result.functions {
@@ -157,8 +158,8 @@ fn true_times_lie_within_the_errors_stated_for_samples() {
     }
 }
 
-/// The whole way: a true schedule on two CPUs, recorded with probes on some functions and a clock that ticks on all CPUs at
-/// once.
+/// Tests the whole way: a true schedule on two CPUs, recorded with probes on some functions and a clock that ticks on
+/// all CPUs at once.
 #[test]
 fn a_sampled_recording_tells_what_a_fully_probed_one_does() {
     let mut coverage = Coverage::default();
@@ -313,7 +314,8 @@ fn samples_written_out_as_calls_give_the_times_of_the_report() {
             assert_eq!(a.time_ns.to_bits(), b.time_ns.to_bits());
             for a in &a.functions {
                 let own = row(&after, place, &a.function).map_or(0.0, |row| row.tet_ns);
-                // On one CPU all time weighs the same; on others the sum depends on which operations a function gets.
+                // On one CPU all time weighs the same; on more CPUs the sum depends on which operations a function
+                // gets.
                 let close = if place == 0 { 0.002 } else { 0.03 } * b.time_ns;
                 assert!((own - a.tet_ns).abs() <= close, "{}: {own}, reported {}", a.function, a.tet_ns);
                 let real = row(&truth, place, &a.function).map_or(0.0, |row| row.tet_ns);

@@ -55,7 +55,7 @@ fn a_mutex_is_not_handed_over_to_the_thread_that_it_wakes() {
         &["A a 0-2", "A a 2-4", "B b 0-1", "B b 4-5"],
         &[],
     );
-    // With work in between, B gets it.
+    // With work in between, B gets the lock.
     check(
         r#"{"name":"A","ops":[["lock","m"],["exec","a",2],["unlock","m"],["exec","c",1],["lock","m"],["exec","a",2],["unlock","m"]]},
            {"name":"B","ops":[["exec","b",1],["lock","m"],["exec","b",3],["unlock","m"]]}"#,
@@ -86,7 +86,8 @@ fn a_read_write_lock_is_handed_over_between_readers_and_writers() {
         &["A r 0-2", "A r 5-7", "W a 0-1", "W w 2-5"],
         &[],
     );
-    // All waiting readers get in when a writer leaves, though it writes again at once; then the next writer is woken.
+    // All waiting readers get in when a writer leaves, though that writer wants to write again at once; then the next
+    // writer is woken.
     check(
         r#"{"name":"W","ops":[["wrlock","r"],["exec","w",3],["rwunlock","r"],["wrlock","r"],["exec","w",1],["rwunlock","r"]]},
            {"name":"A","ops":[["exec","a",1],["rdlock","r"],["exec","r",2],["rwunlock","r"]]},

@@ -35,7 +35,7 @@ fn report_of(program: &Program, model: &Model) -> Report {
     report_by(program, &cpus(), Detail::Functions, Grouping::Function, model)
 }
 
-/// By function: sums over stacks with it innermost, and over stacks that contain it.
+/// By function: sums over stacks with the function innermost, and over stacks that contain it.
 fn sums(program: &Program, stacks: &[Stack], ns: impl Fn(&Stack) -> f64) -> BTreeMap<String, (f64, f64)> {
     let mut sums: BTreeMap<String, (f64, f64)> = BTreeMap::new();
     let name = |frame: &engine::view::Frame| program.functions[frame.function.0 as usize].name.clone();

@@ -46,7 +46,7 @@ fn coz_s_toy_gains_four_and_a_half_percent_from_a_and_nothing_from_b() {
     let a = gain("a").expect("a is on the critical path");
     assert!((share(a[0]) - 0.0448).abs() < 0.001 && a[0] == a[3], "{a:?}");
     assert!(gain("b").is_none_or(|gains| gains == [0.0; 4]));
-    // On one CPU both count in full.
+    // On one CPU both functions count in full.
     let one = rank(&program, &cpus("1"), &ideal(), 10).expect("a ranking").remove(0);
     assert_eq!(one.rows.iter().map(|row| row.gains_ns[3]).collect::<Vec<_>>(), [6700.0, 6400.0]);
 }

@@ -3,20 +3,20 @@
 use crate::{Header, Operation, OperationFlags, SyncOperation};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// A thread has taken and released a mutex several times in a row, at the same two places of the program. It
-/// did not wait, did no other operation, and no other thread held the mutex in between or waited for it at a
-/// release. Only the library that is put before libc writes this record ([`crate::interpose`]).
+/// A thread has taken and released a mutex several times in a row, at the same two places of the program. It did not
+/// wait, did no other operation, and no other thread held the mutex in between or waited for it at a release. Only the
+/// library that is put before libc writes this record ([`crate::interpose`]).
 ///
-/// The same for a read-write lock that was taken for reading ([`OperationFlags::READS`]): no writer had it in between, but
-/// other readers may have.
+/// The same for a read-write lock that was taken for reading ([`OperationFlags::READS`]): no writer had it in between,
+/// but other readers may have.
 ///
-/// Each acquisition and each release is an instant: no thread waits in it. The record has the sum and the
-/// least of the hold times; the distance between a release and the next acquisition follows from the rest
+/// Each acquisition and each release is an instant: no thread waits in it. The record has the sum and the least of the
+/// hold times; the distance between a release and the next acquisition follows from the other fields
 /// ([`Burst::apart_ns`]).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Burst {
-    /// `tid`/`pid` are the caller, `time_ns` is the last release.
+    /// `tid` and `pid` are the caller's; `time_ns` is the time of the last release.
     pub header: Header,
     /// Address of the mutex in the caller's memory.
     pub object: u64,

@@ -31,9 +31,9 @@ impl Default for Call {
 pub const YIELD_CALL: u32 = 24;
 /// Number of `futex(2)` on x86-64, the only architecture that is recorded.
 pub const FUTEX_CALL: u32 = 202;
-/// `futex_waitv(2)` (Linux 5.16).
+/// The system call `futex_waitv(2)` (Linux 5.16).
 pub const FUTEX_WAITV_CALL: u32 = 449;
-/// `futex_wake(2)` (Linux 6.7).
+/// The system call `futex_wake(2)` (Linux 6.7).
 pub const FUTEX_WAKE_CALL: u32 = 454;
 
 /// The command of a futex `op` argument without its flag bits (`FUTEX_PRIVATE_FLAG`, `FUTEX_CLOCK_REALTIME`).

@@ -54,111 +54,111 @@ pub struct Settings {
     pub preempt_count_distance: u32,
     /// 1: `sched_process_exit` has the argument `group_dead` (Linux 6.16).
     pub exit_has_group_dead: u32,
-    /// `task_struct.pid`
+    /// Offset of `task_struct.pid`.
     pub task_pid: u32,
-    /// `task_struct.tgid`
+    /// Offset of `task_struct.tgid`.
     pub task_tgid: u32,
-    /// `task_struct.__state`
+    /// Offset of `task_struct.__state`.
     pub task_state: u32,
-    /// `task_struct.start_time`
+    /// Offset of `task_struct.start_time`.
     pub task_start_time: u32,
-    /// `task_struct.static_prio`; 0: not known.
+    /// Offset of `task_struct.static_prio`; 0: not known.
     pub task_static_prio: u32,
-    /// `task_struct.cpus_mask`; 0: not known.
+    /// Offset of `task_struct.cpus_mask`; 0: not known.
     pub task_cpus_mask: u32,
-    /// `task_struct.nr_cpus_allowed`
+    /// Offset of `task_struct.nr_cpus_allowed`.
     pub task_cpus_allowed: u32,
-    /// `task_struct.comm`
+    /// Offset of `task_struct.comm`.
     pub task_comm: u32,
-    /// `task_struct.signal`
+    /// Offset of `task_struct.signal`.
     pub task_signal: u32,
-    /// `signal_struct.live.counter`
+    /// Offset of `signal_struct.live.counter`.
     pub signal_live: u32,
-    /// `task_struct.pending.signal`
+    /// Offset of `task_struct.pending.signal`.
     pub task_pending: u32,
-    /// `task_struct.blocked`
+    /// Offset of `task_struct.blocked`.
     pub task_blocked: u32,
-    /// `signal_struct.shared_pending.signal`
+    /// Offset of `signal_struct.shared_pending.signal`.
     pub signal_shared_pending: u32,
-    /// `task_struct.se.cfs_rq`
+    /// Offset of `task_struct.se.cfs_rq`.
     pub task_cfs_rq: u32,
-    /// `task_struct.se.sum_exec_runtime`; 0 if one of these three is not known.
+    /// Offset of `task_struct.se.sum_exec_runtime`; 0 if one of these three is not known.
     pub task_ran: u32,
-    /// `task_struct.se.prev_sum_exec_runtime`
+    /// Offset of `task_struct.se.prev_sum_exec_runtime`.
     pub task_ran_before: u32,
-    /// `task_struct.prio`
+    /// Offset of `task_struct.prio`.
     pub task_priority: u32,
-    /// `task_struct.thread_info.status`
+    /// Offset of `task_struct.thread_info.status`.
     pub task_status: u32,
-    /// `task_struct.mm`
+    /// Offset of `task_struct.mm`.
     pub task_mm: u32,
-    /// `mm_struct.start_code`
+    /// Offset of `mm_struct.start_code`.
     pub mm_start_code: u32,
     /// 1: the fields up to `dentry_name` are known, so the kinds of descriptors can be determined.
     pub descriptors_known: u32,
-    /// `task_struct.files`
+    /// Offset of `task_struct.files`.
     pub task_files: u32,
-    /// `files_struct.fdt`
+    /// Offset of `files_struct.fdt`.
     pub files_fdt: u32,
-    /// `fdtable.max_fds`
+    /// Offset of `fdtable.max_fds`.
     pub fdt_max_fds: u32,
-    /// `fdtable.fd`
+    /// Offset of `fdtable.fd`.
     pub fdt_fd: u32,
-    /// `file.f_inode`
+    /// Offset of `file.f_inode`.
     pub file_inode: u32,
-    /// `file.f_path.dentry`
+    /// Offset of `file.f_path.dentry`.
     pub file_dentry: u32,
-    /// `inode.i_mode`
+    /// Offset of `inode.i_mode`.
     pub inode_mode: u32,
-    /// `inode.i_rdev`
+    /// Offset of `inode.i_rdev`.
     pub inode_rdev: u32,
-    /// `inode.i_sb`
+    /// Offset of `inode.i_sb`.
     pub inode_sb: u32,
-    /// `super_block.s_magic`
+    /// Offset of `super_block.s_magic`.
     pub sb_magic: u32,
-    /// `dentry.d_name.name`
+    /// Offset of `dentry.d_name.name`.
     pub dentry_name: u32,
-    /// `file.private_data`; 0 if this or one of the next two is unknown.
+    /// Offset of `file.private_data`; 0 if this or one of the next two is unknown.
     pub file_private: u32,
-    /// `timerfd_ctx.tintv`
+    /// Offset of `timerfd_ctx.tintv`.
     pub timerfd_interval: u32,
-    /// `timerfd_ctx.settime_flags`
+    /// Offset of `timerfd_ctx.settime_flags`.
     pub timerfd_flags: u32,
-    /// `net_device.type`
+    /// Offset of `net_device.type`.
     pub net_device_type: u32,
-    /// `task_struct.thread.fsbase`, the thread pointer; 0: not known.
+    /// Offset of `task_struct.thread.fsbase`, the thread pointer; 0: not known.
     pub task_thread_pointer: u32,
     /// Function counters from this number on belong to libc's functions.
     pub first_libc_counters: u32,
-    /// `sock.__sk_common.skc_portpair`: the peer's port in network byte order, and the socket's own port; 0 if one of
-    /// these six offsets is unknown.
+    /// Offset of `sock.__sk_common.skc_portpair`: the peer's port in network byte order, and the socket's own port; 0
+    /// if one of these six offsets is unknown.
     pub sock_ports: u32,
-    /// `sock.__sk_common.skc_daddr`
+    /// Offset of `sock.__sk_common.skc_daddr`.
     pub sock_daddr: u32,
-    /// `sock.__sk_common.skc_family`
+    /// Offset of `sock.__sk_common.skc_family`.
     pub sock_family: u32,
-    /// `sock.sk_type`
+    /// Offset of `sock.sk_type`.
     pub sock_type: u32,
-    /// `unix_sock.addr`
+    /// Offset of `unix_sock.addr`.
     pub unix_addr: u32,
-    /// `unix_sock.peer`
+    /// Offset of `unix_sock.peer`.
     pub unix_peer: u32,
-    /// `cfs_rq.rq`
+    /// Offset of `cfs_rq.rq`.
     pub cfs_rq_rq: u32,
-    /// `pt_regs.sp`
+    /// Offset of `pt_regs.sp`.
     pub regs_sp: u32,
-    /// `pt_regs.ip`
+    /// Offset of `pt_regs.ip`.
     pub regs_ip: u32,
-    /// `pt_regs.bp`
+    /// Offset of `pt_regs.bp`.
     pub regs_bp: u32,
     /// A [`crate::Sampling`] as a number.
     pub sampling: u32,
-    /// Least time between two stacks of a thread taken when it sleeps, and between two stacks taken when it wakes
-    /// others, nanoseconds.
+    /// Least time between two stacks of a thread taken when it sleeps, and between two stacks taken when it wakes other
+    /// threads, nanoseconds.
     pub sample_period_ns: u32,
     /// Pieces of a stack to copy; at most [`crate::COPY_PIECES`].
     pub copy_pieces: u32,
-    /// `pt_regs.orig_ax`: the system call's number.
+    /// Offset of `pt_regs.orig_ax`: the system call's number.
     pub regs_number: u32,
     /// `pt_regs` of system call arguments 1 and 2.
     pub regs_arguments: [u32; 2],

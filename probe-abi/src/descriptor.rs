@@ -13,23 +13,23 @@ pub enum Descriptor {
     Pipe = 2,
     /// A socket of any family.
     Socket = 3,
-    /// `eventfd`
+    /// A descriptor of kind `eventfd`.
     Event = 4,
     /// A terminal, real or pseudo.
     Terminal = 5,
     /// A `timerfd` that expires a length of time after it was set, or whose kind is unknown.
     Timer = 6,
-    /// `signalfd`
+    /// A descriptor of kind `signalfd`.
     Signal = 7,
-    /// `epoll`
+    /// A descriptor of kind `epoll`.
     Epoll = 8,
     /// Another device, character or block.
     Device = 9,
-    /// `io_uring`
+    /// A descriptor of kind `io_uring`.
     Ring = 10,
     /// `inotify` or `fanotify`
     Notify = 11,
-    /// `pidfd`
+    /// A descriptor of kind `pidfd`.
     Process = 12,
     /// Something else that the kernel made without a file system.
     Other = 13,

@@ -7,7 +7,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct FunctionEnter {
-    /// `tid`/`pid` are the caller.
+    /// `tid` and `pid` are the caller's.
     pub header: Header,
     /// Number of the function in the session's function table.
     pub function: u32,
@@ -22,7 +22,7 @@ pub struct FunctionEnter {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct FunctionExit {
-    /// `tid`/`pid` are the caller.
+    /// `tid` and `pid` are the caller's.
     pub header: Header,
     /// Number of the function in the session's function table.
     pub function: u32,

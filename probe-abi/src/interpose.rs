@@ -86,8 +86,8 @@ const MOST_PIECES: usize = 64 * (CONTROL_WORDS - RingWord::IDLE);
 const LEAST_PIECE: usize = PAGE_WORDS / RECORD_WORDS;
 
 /// Whether a ring with this many unread pieces may take another one from a pool of this size: no ring has more than
-/// remains for all others. With many busy writers each gets an equal part, and the same amount stays for a new one; a
-/// single writer gets half of the pool.
+/// remains for all other rings. With many busy writers each gets an equal part, and the same amount stays for a new
+/// one; a single writer gets half of the pool.
 #[inline]
 pub const fn may_take(in_use: u64, free: i64) -> bool {
     free > 0 && in_use < free as u64
@@ -170,11 +170,11 @@ impl RingWord {
     pub const PHASE: usize = 3;
     /// The operation in progress, as in [`crate::Operation`].
     pub const BEGAN: usize = 4;
-    /// Likewise.
+    /// The object of the operation in progress.
     pub const OBJECT: usize = 5;
-    /// Likewise.
+    /// The second object of the operation in progress.
     pub const SECOND: usize = 6;
-    /// Likewise.
+    /// The caller's address of the operation in progress.
     pub const CALLER: usize = 7;
     /// A [`crate::SyncOperation`] as a number.
     pub const OPERATION: usize = 8;
@@ -195,8 +195,8 @@ impl RingWord {
     pub const PAID_TO: usize = 15;
     /// Number of places read so far. Only the reader writes here.
     pub const TAIL: usize = 16;
-    /// 1: while the thread is the only one of its process, its operations on mutexes that no other process has are left
-    /// out. Written by the reader, and by the thread itself ([`SharedWord::RATHER_LEAVE_OUT`]).
+    /// 1: while the thread is the only one of its process, its operations on mutexes that no other process has are not
+    /// recorded. Written by the reader, and by the thread itself ([`SharedWord::RATHER_LEAVE_OUT`]).
     pub const LEAVE_OUT: usize = 17;
     /// Operations that were folded and only counted, two for each pair. Written by the thread, and only when there is hardly
     /// any room, so it does not matter that the reader uses this cache line.

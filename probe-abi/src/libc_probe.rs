@@ -181,7 +181,8 @@ pub const MAX_OWN_RANGES: usize = 6;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct LibcProcess {
     /// Addresses (from, up to) of libc's own code in further files: calls from it are no calls of the program. The
-    /// first range is the loader's, which the kernel program itself sets when a new program starts; then there are no others.
+    /// first range is the loader's, which the kernel program itself sets when a new program starts; then there are no
+    /// other ranges.
     pub own: [[u64; 2]; MAX_OWN_RANGES],
     /// Device of the process's PID namespace in the kernel's encoding, if it is not the first namespace.
     pub namespace_device: u64,

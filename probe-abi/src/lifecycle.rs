@@ -8,7 +8,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Fork {
-    /// `tid`/`pid` are the parent.
+    /// `tid` and `pid` are the parent's.
     pub header: Header,
     /// The new thread.
     pub child_tid: u32,
@@ -20,13 +20,13 @@ pub struct Fork {
     pub comm: [u8; 16],
 }
 
-/// `sched_process_exec`: the header's process runs a new program. Its other threads are gone.
+/// `sched_process_exec`: the header's process runs a new program. Its other threads have ended.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Exec {
-    /// `tid`/`pid` after the exec.
+    /// `tid` and `pid` are those after the exec.
     pub header: Header,
-    /// `tid` before the exec: differs if another thread than the leader called it.
+    /// `tid` before the exec: it differs if another thread than the leader called exec.
     pub old_tid: u32,
     /// Number of the page at which the program's instructions begin in memory (`mm_struct.start_code` >> 12, low 32
     /// bits), 0 if not known. For a process that ends soon, nothing else shows where its program lay.
@@ -39,7 +39,7 @@ pub struct Exec {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Exit {
-    /// `tid`/`pid` are the thread that ends.
+    /// `tid` and `pid` are those of the thread that ends.
     pub header: Header,
     /// 1 if the thread was the last one of its process, else 0.
     pub last_of_process: u32,
@@ -78,7 +78,7 @@ impl Exit {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Rename {
-    /// `tid`/`pid` are the thread that made the change.
+    /// `tid` and `pid` are those of the thread that made the change.
     pub header: Header,
     /// The renamed thread.
     pub renamed_tid: u32,

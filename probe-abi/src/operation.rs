@@ -15,8 +15,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Operation {
-    /// `tid`/`pid` are the caller, `time_ns` is when the call returned. A lock is held from some instant in
-    /// `began_ns..=time_ns` of its acquisition to some instant in the same span of its release.
+    /// `tid` and `pid` are the caller's; `time_ns` is the time at which the call returned. A lock is held from some
+    /// instant in `began_ns..=time_ns` of its acquisition to some instant in the same span of its release.
     pub header: Header,
     /// Time at which the call began (`CLOCK_MONOTONIC` nanoseconds).
     pub began_ns: u64,
@@ -97,86 +97,86 @@ macro_rules! operations {
 }
 
 operations! {
-    /// `pthread_mutex_init`
+    /// A call of `pthread_mutex_init`.
     MutexInit = 1 "mutex init",
-    /// `pthread_mutex_destroy`
+    /// A call of `pthread_mutex_destroy`.
     MutexDestroy = 2 "mutex destroy",
-    /// `pthread_mutex_lock`
+    /// A call of `pthread_mutex_lock`.
     MutexLock = 3 "mutex lock",
-    /// `pthread_mutex_trylock`
+    /// A call of `pthread_mutex_trylock`.
     MutexTryLock = 4 "mutex trylock",
-    /// `pthread_mutex_timedlock`, `pthread_mutex_clocklock`
+    /// A call of `pthread_mutex_timedlock` or `pthread_mutex_clocklock`.
     MutexTimedLock = 5 "mutex timedlock",
-    /// `pthread_mutex_unlock`
+    /// A call of `pthread_mutex_unlock`.
     MutexUnlock = 6 "mutex unlock",
     /// `pthread_mutex_consistent`: a robust mutex whose owner died is usable again.
     MutexConsistent = 7 "mutex consistent",
 
-    /// `pthread_cond_init`
+    /// A call of `pthread_cond_init`.
     ConditionInit = 16 "condition init",
-    /// `pthread_cond_destroy`
+    /// A call of `pthread_cond_destroy`.
     ConditionDestroy = 17 "condition destroy",
     /// `pthread_cond_wait`: releases the mutex when it begins and has acquired it again when it returns.
     ConditionWait = 18 "condition wait",
-    /// `pthread_cond_timedwait`, `pthread_cond_clockwait`
+    /// A call of `pthread_cond_timedwait` or `pthread_cond_clockwait`.
     ConditionTimedWait = 19 "condition timedwait",
-    /// `pthread_cond_signal`
+    /// A call of `pthread_cond_signal`.
     ConditionSignal = 20 "condition signal",
-    /// `pthread_cond_broadcast`
+    /// A call of `pthread_cond_broadcast`.
     ConditionBroadcast = 21 "condition broadcast",
 
-    /// `pthread_rwlock_init`
+    /// A call of `pthread_rwlock_init`.
     RwLockInit = 32 "rwlock init",
-    /// `pthread_rwlock_destroy`
+    /// A call of `pthread_rwlock_destroy`.
     RwLockDestroy = 33 "rwlock destroy",
-    /// `pthread_rwlock_rdlock`
+    /// A call of `pthread_rwlock_rdlock`.
     RwLockRead = 34 "rwlock rdlock",
-    /// `pthread_rwlock_tryrdlock`
+    /// A call of `pthread_rwlock_tryrdlock`.
     RwLockTryRead = 35 "rwlock tryrdlock",
-    /// `pthread_rwlock_timedrdlock`, `pthread_rwlock_clockrdlock`
+    /// A call of `pthread_rwlock_timedrdlock` or `pthread_rwlock_clockrdlock`.
     RwLockTimedRead = 36 "rwlock timedrdlock",
-    /// `pthread_rwlock_wrlock`
+    /// A call of `pthread_rwlock_wrlock`.
     RwLockWrite = 37 "rwlock wrlock",
-    /// `pthread_rwlock_trywrlock`
+    /// A call of `pthread_rwlock_trywrlock`.
     RwLockTryWrite = 38 "rwlock trywrlock",
-    /// `pthread_rwlock_timedwrlock`, `pthread_rwlock_clockwrlock`
+    /// A call of `pthread_rwlock_timedwrlock` or `pthread_rwlock_clockwrlock`.
     RwLockTimedWrite = 39 "rwlock timedwrlock",
-    /// `pthread_rwlock_unlock`
+    /// A call of `pthread_rwlock_unlock`.
     RwLockUnlock = 40 "rwlock unlock",
 
-    /// `pthread_barrier_init`
+    /// A call of `pthread_barrier_init`.
     BarrierInit = 48 "barrier init",
-    /// `pthread_barrier_destroy`
+    /// A call of `pthread_barrier_destroy`.
     BarrierDestroy = 49 "barrier destroy",
-    /// `pthread_barrier_wait`
+    /// A call of `pthread_barrier_wait`.
     BarrierWait = 50 "barrier wait",
 
-    /// `pthread_spin_init`
+    /// A call of `pthread_spin_init`.
     SpinInit = 56 "spin init",
-    /// `pthread_spin_destroy`
+    /// A call of `pthread_spin_destroy`.
     SpinDestroy = 57 "spin destroy",
-    /// `pthread_spin_lock`
+    /// A call of `pthread_spin_lock`.
     SpinLock = 58 "spin lock",
-    /// `pthread_spin_trylock`
+    /// A call of `pthread_spin_trylock`.
     SpinTryLock = 59 "spin trylock",
-    /// `pthread_spin_unlock`
+    /// A call of `pthread_spin_unlock`.
     SpinUnlock = 60 "spin unlock",
 
-    /// `sem_init`
+    /// A call of `sem_init`.
     SemaphoreInit = 64 "semaphore init",
-    /// `sem_destroy`
+    /// A call of `sem_destroy`.
     SemaphoreDestroy = 65 "semaphore destroy",
     /// `sem_open`: `object` is its result. The same name gives the same object in one process.
     SemaphoreOpen = 66 "semaphore open",
-    /// `sem_close`
+    /// A call of `sem_close`.
     SemaphoreClose = 67 "semaphore close",
-    /// `sem_wait`
+    /// A call of `sem_wait`.
     SemaphoreWait = 68 "semaphore wait",
-    /// `sem_trywait`
+    /// A call of `sem_trywait`.
     SemaphoreTryWait = 69 "semaphore trywait",
-    /// `sem_timedwait`, `sem_clockwait`
+    /// A call of `sem_timedwait` or `sem_clockwait`.
     SemaphoreTimedWait = 70 "semaphore timedwait",
-    /// `sem_post`
+    /// A call of `sem_post`.
     SemaphorePost = 71 "semaphore post",
 
     /// `pthread_once`: operations of the initialization itself were written before.
@@ -186,9 +186,9 @@ operations! {
     ThreadCreate = 88 "thread create",
     /// `pthread_join`, or `_timedjoin_np` or `_clockjoin_np`, which have a time limit.
     ThreadJoin = 89 "thread join",
-    /// `pthread_tryjoin_np`
+    /// A call of `pthread_tryjoin_np`.
     ThreadTryJoin = 90 "thread tryjoin",
-    /// `pthread_detach`
+    /// A call of `pthread_detach`.
     ThreadDetach = 91 "thread detach",
     /// `pthread_exit`, recorded when it begins. A thread that returns from its first function has no such operation.
     ThreadExit = 92 "thread exit",
@@ -211,7 +211,7 @@ pub enum SyncFamily {
     Spin = 3,
     /// Semaphores.
     Semaphore = 4,
-    /// `pthread_once`.
+    /// The word belongs to a `pthread_once`.
     Once = 5,
     /// Create, join, detach and exit.
     Thread = 6,

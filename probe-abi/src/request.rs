@@ -12,7 +12,7 @@ pub struct RequestKey {
     pub address: u32,
     /// Served: the port that the process listens on. Asked: the peer's port. In host byte order; 0 for Unix sockets.
     pub port: u16,
-    /// `AF_INET`, `AF_INET6` or `AF_UNIX`.
+    /// The socket's address family: `AF_INET`, `AF_INET6` or `AF_UNIX`.
     pub family: u16,
     /// 1: the process answers these requests; 0: it sends them.
     pub served: u32,

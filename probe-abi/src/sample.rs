@@ -1,4 +1,4 @@
-//! Samples of threads: stacks, as the kernel programs take them and as the rest of longpole reads them.
+//! Samples of threads: stacks, as the kernel programs take them and as longpole's other code reads them.
 
 use crate::Header;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -7,7 +7,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Sample {
-    /// `tid`/`pid` are the thread. `sequence` numbers the samples of a CPU, apart from its other records.
+    /// `tid` and `pid` are the thread's. `sequence` numbers the samples of a CPU, apart from its other records.
     pub header: Header,
     /// Number of the stack, whose note (`NoteKind::Stack`) precedes the first sample that refers to it; 0: the stack is
     /// not known.
@@ -71,7 +71,7 @@ pub enum Sampling {
 
 /// Kind byte of a [`RawStack`]. Such records only go from the kernel programs to the collector.
 pub const RAW_STACK_KIND: u8 = 128;
-/// Kind byte of a [`RawCopy`], likewise.
+/// Kind byte of a [`RawCopy`], which leaves the kernel programs like a raw sample.
 pub const RAW_COPY_KIND: u8 = 129;
 
 /// Largest number of frames that a kernel with its default limit (`kernel.perf_event_max_stack`) follows.

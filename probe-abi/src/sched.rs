@@ -7,7 +7,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Switch {
-    /// `tid`/`pid` are the thread that leaves.
+    /// `tid` and `pid` are those of the thread that leaves.
     pub header: Header,
     /// Thread that takes the CPU; 0 is idle.
     pub next_tid: u32,
@@ -51,7 +51,7 @@ impl SwitchFlags {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Ran {
-    /// `tid`/`pid` are the thread that leaves.
+    /// `tid` and `pid` are those of the thread that leaves.
     pub header: Header,
     /// CPU time that the kernel has counted for the thread since it came to the CPU, nanoseconds. Time that interrupts
     /// and the host took in between may be missing.
@@ -63,7 +63,7 @@ pub struct Ran {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Waking {
-    /// `tid`/`pid` are the current thread: the waker only if `context` is `Task`.
+    /// `tid` and `pid` are the current thread's: the waker's only if `context` is `Task`.
     pub header: Header,
     /// Thread that becomes runnable.
     pub wakee_tid: u32,

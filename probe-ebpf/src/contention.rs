@@ -1,9 +1,9 @@
-//! Waits for locks of the kernel. They are counted here, not recorded one by one, since there may be a million waits for one
-//! lock in a second. Without contention neither program runs.
+//! Waits for locks of the kernel. They are counted here, not recorded one by one, since there may be a million waits
+//! for one lock in a second. No program runs without contention.
 //!
-//! A thread sleeps for one lock at a time, and may meanwhile spin for one more: the lock of the queue in which it waits. An
-//! interrupt's spinning is not counted for the thread that it interrupts. A mutex reports a new beginning whenever its
-//! thread changes from spinning to sleeping, or back.
+//! A thread sleeps for one lock at a time, and may spin for one more at the same time: the lock of the queue in which
+//! it waits. An interrupt's spinning is not counted for the thread that it interrupts. A mutex reports a new beginning
+//! whenever its thread changes from spinning to sleeping, or back.
 
 use core::mem::offset_of;
 
@@ -157,7 +157,7 @@ fn count(open: *mut OpenContention, task: Task, pid: u32) {
     // SAFETY: a word of a map value.
     let before = unsafe { memory::load(longest) };
     if before < total_ns {
-        // SAFETY: as above.
+        // SAFETY: a word of a map value.
         unsafe { memory::store(longest, total_ns) };
     }
 }

@@ -96,7 +96,7 @@ fn anonymous(file: u64) -> Option<Descriptor> {
     })
 }
 
-/// `TFD_TIMER_ABSTIME` (`include/uapi/linux/timerfd.h`).
+/// The timer ends at absolute times: `TFD_TIMER_ABSTIME` (`include/uapi/linux/timerfd.h`).
 const ABSOLUTE: u16 = 1;
 
 /// A timer's kind: whether its end is fixed, whatever its reader does before.

@@ -1,6 +1,6 @@
-//! The set of recorded processes: one bit per possible process id, so that a look-up costs one load at a known place
-//! in every switch of the machine. The user side sets bits for the processes that it must record; the programs
-//! set them for child processes and clear them when a process is gone.
+//! The set of recorded processes: one bit per possible process id, so that a look-up costs one load at a known place in
+//! every switch of the machine. The user side sets bits for the processes that it must record; the programs set them
+//! for child processes and clear them when a process has ended.
 
 use aya_ebpf::{
     bindings::{BPF_F_MMAPABLE, BPF_F_NO_PREALLOC},

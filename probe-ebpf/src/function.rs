@@ -178,14 +178,14 @@ fn exit(time_ns: u64, tid: u32, pid: u32, function: u32, stack_pointer: u64) {
         if depth > 0 && top.function == u64::from(function) && top.stack_pointer == stack_pointer {
             set_depth(frames, depth - 1);
         } else if found.is_some() || !is_on(function) || is_too_deep(depth) {
-            // The end of a call that was folded, cut or beyond the depth limit. Of a frame that was open before the probes
-            // came no frame of ours remains here, since they were all below it.
+            // The end of a call that was folded, cut or beyond the depth limit. It is no call that was open before the
+            // probes came: all frames here were below such a call's frame, so none would remain.
             pass_silently(frames, time_ns, tid, pid, function, stack_pointer);
             return;
         }
         silent = take_silent(frames);
     }
-    // Recorded with or without an entry of ours: a function that was open before the probes came ends as well.
+    // Recorded with or without an entry in this map: a function that was open before the probes came ends as well.
     ring::write(Kind::FunctionExit, Context::Task, time_ns, tid, pid, |header| FunctionExit {
         header,
         function,
@@ -223,8 +223,8 @@ fn is_too_deep(depth: u64) -> bool {
     limit != 0 && depth >= limit
 }
 
-/// Drops the frames that have ended when a function starts (`inclusive`) or ends at `stack_pointer`. Returns the number of
-/// the others, and the index of the innermost frame of `function` among them.
+/// Drops the frames that have ended when a function starts (`inclusive`) or ends at `stack_pointer`. Returns the number
+/// of the remaining frames, and the index of the innermost frame of `function` among them.
 ///
 /// Results go through the map's memory: the verifier would follow every value in a register to the end of the program.
 #[inline(always)]

@@ -75,7 +75,7 @@ impl Task {
         unsafe { field(self.0, setting!(task_tgid)) }
     }
 
-    /// `TASK_*` bits.
+    /// The thread's state: bits `TASK_*` (include/linux/sched.h).
     #[inline(always)]
     pub fn state(self) -> u32 {
         // SAFETY: a task and an offset of `task_struct`.
@@ -181,7 +181,7 @@ impl Task {
             let queue = pointer(self.0, setting!(task_cfs_rq));
             let run_queue: u64 = behind(queue, setting!(cfs_rq_rq))?;
             at = run_queue.wrapping_add_signed(i64::from(setting!(preempt_count_distance) as i32));
-            // SAFETY: as above.
+            // SAFETY: a word of a map value.
             unsafe { memory::store(known, at) };
         }
         behind(at as usize as *const u8, 0)

@@ -10,7 +10,7 @@ use probe_abi::{Context, CpuCounters};
 
 use crate::{context::context, filter, kernel::Task, memory, ring, settings::setting};
 
-/// `ARPHRD_LOOPBACK`
+/// The type of the loopback device: `ARPHRD_LOOPBACK` (include/uapi/linux/if_arp.h).
 const LOOPBACK: u16 = 772;
 
 /// A packet goes to a device. Arguments: `sk_buff`, `net_device`.
@@ -49,15 +49,15 @@ pub fn netif_receive_skb(arguments: BtfTracePointContext) -> i32 {
     let mut sender = 0;
     if packet != 0 && packet == arguments.arg::<u64>(0) {
         sender = u64::from(Task::current().tid());
-        // SAFETY: as above.
+        // SAFETY: a word of a map value.
         unsafe { memory::store(sent, 0) };
     }
-    // SAFETY: as above.
+    // SAFETY: a word of a map value.
     unsafe { memory::store(own, sender) };
     0
 }
 
-/// A device's packets have been received, at least for now. Packets after this belong to others.
+/// A device's packets have been received, at least for now. Packets after this belong to other devices.
 #[btf_tracepoint(function = "napi_poll")]
 pub fn napi_poll(_: BtfTracePointContext) -> i32 {
     no_packet();

@@ -99,23 +99,23 @@ impl Hit {
 
     #[inline(always)]
     fn instruction(&self) -> u64 {
-        // SAFETY: as above.
+        // SAFETY: the context of this program is the thread's user registers.
         unsafe { (*self.regs).rip }
     }
 
     #[inline(always)]
     fn argument(&self) -> u64 {
-        // SAFETY: as above.
+        // SAFETY: the context of this program is the thread's user registers.
         unsafe { (*self.regs).rdi }
     }
 
     #[inline(always)]
     fn second(&self) -> u64 {
-        // SAFETY: as above.
+        // SAFETY: the context of this program is the thread's user registers.
         let second = unsafe { (*self.regs).rsi };
-        // SAFETY: as above.
+        // SAFETY: the context of this program is the thread's user registers.
         let third = unsafe { (*self.regs).rdx };
-        // SAFETY: as above.
+        // SAFETY: the context of this program is the thread's user registers.
         let fourth = unsafe { (*self.regs).rcx };
         match self.cookie.function.second {
             SecondFrom::Nothing => 0,
@@ -127,7 +127,7 @@ impl Hit {
 
     #[inline(always)]
     fn result(&self) -> u64 {
-        // SAFETY: as above.
+        // SAFETY: the context of this program is the thread's user registers.
         unsafe { (*self.regs).rax }
     }
 }

@@ -84,7 +84,7 @@ macro_rules! add {
 fn plus(word: *mut u64, value: u64) {
     // SAFETY: a word of a map value.
     let before = unsafe { memory::load(word) };
-    // SAFETY: as above.
+    // SAFETY: a word of a map value.
     unsafe { memory::store(word, before.wrapping_add(value)) };
 }
 
@@ -234,7 +234,7 @@ const KEY: usize = offset_of!(OpenSocket, key);
 fn set_key(open: *mut OpenSocket, first: u64, second: u64) {
     // SAFETY: two words of a map value.
     unsafe { memory::store(memory::word(open, KEY), first) };
-    // SAFETY: as above.
+    // SAFETY: a word of a map value.
     unsafe { memory::store(memory::word(open, KEY + 8), second) };
 }
 
@@ -242,7 +242,7 @@ fn set_key(open: *mut OpenSocket, first: u64, second: u64) {
 fn key_of(open: *mut OpenSocket) -> RequestKey {
     // SAFETY: two words of a map value.
     let first = unsafe { memory::load(memory::word(open, KEY)) };
-    // SAFETY: as above.
+    // SAFETY: a word of a map value.
     let second = unsafe { memory::load(memory::word(open, KEY + 8)) };
     zerocopy::transmute!([first, second])
 }
@@ -306,7 +306,7 @@ fn count(key: &RequestKey, [before_ns, arrived_ns, began_ns, now_ns]: [u64; 4]) 
     let longest = memory::word(counts, offset_of!(RequestCounts, longest_ns));
     // SAFETY: a word of a map value.
     if unsafe { memory::load(longest) } < all_ns {
-        // SAFETY: as above.
+        // SAFETY: a word of a map value.
         unsafe { memory::store(longest, all_ns) };
     }
     let bucket = request_bucket(all_ns) & (REQUEST_BUCKETS - 1);

@@ -57,7 +57,7 @@ fn cpu() -> u32 {
     unsafe { bpf_get_smp_processor_id() }
 }
 
-/// `CLOCK_MONOTONIC` nanoseconds.
+/// The time now: `CLOCK_MONOTONIC`, nanoseconds.
 #[inline(always)]
 pub fn now_ns() -> u64 {
     // SAFETY: the helper has no arguments.

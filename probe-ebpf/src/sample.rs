@@ -1,9 +1,11 @@
-//! Samples of threads: their user stacks at ticks of the CPU's clock, when they go to sleep, and when they wake
-//! others. The latter two are taken only now and then for each thread, since a stack costs ten times as much as a record.
+//! Samples of threads: their user stacks at ticks of the CPU's clock, when they go to sleep, and when they wake other
+//! threads. The latter two are taken only now and then for each thread, since a stack costs ten times as much as a
+//! record.
 //!
 //! A stack is taken by frame pointers, which is cheap, or as bytes, which user space unwinds by unwind tables. For a
-//! process that was born a moment ago only the instruction pointer is taken, and at ticks only: processes of `make` and shells
-//! end before their tables could be read, and would each have stacks taken for their first sleep and first wake-up.
+//! process that was born a moment ago only the instruction pointer is taken, and at ticks only: processes of `make` and
+//! shells end before their tables could be read, and would each have stacks taken for their first sleep and first
+//! wake-up.
 
 use core::{ffi::c_void, hint::black_box, mem::offset_of};
 
@@ -60,7 +62,7 @@ macro_rules! put {
     ($room:ident, $field:ident, $value:expr) => {
         // SAFETY: a field of the reserved room.
         let place = unsafe { &raw mut (*$room).$field };
-        // SAFETY: as above.
+        // SAFETY: a field of the reserved room.
         unsafe { place.write($value) };
     };
 }
@@ -86,7 +88,7 @@ pub fn sample_tick(context: PerfEventContext) -> u32 {
     let pid = task.pid();
     let Some(counters) = ring::this_cpu() else { return 0 };
     if !filter::is_tracked(pid) {
-        // A tick on an idle CPU takes nobody's time.
+        // A tick on an idle CPU takes no thread's time.
         if pid != 0 {
             // SAFETY: a counter in a map value.
             unsafe { memory::add(memory::word(counters, offset_of!(CpuCounters, ticks_elsewhere)), 1) };
@@ -96,7 +98,7 @@ pub fn sample_tick(context: PerfEventContext) -> u32 {
     // SAFETY: a counter in a map value.
     unsafe { memory::add(memory::word(counters, offset_of!(CpuCounters, ticks)), 1) };
     let left_out = (1 << skip_shift(OF_TICKS)) - 1;
-    // SAFETY: as above.
+    // SAFETY: a counter in a map value.
     unsafe { memory::add(memory::word(counters, offset_of!(CpuCounters, ticks_left_out)), left_out) };
     // SAFETY: the program's own context.
     let code_segment = unsafe { (*context.ctx).regs.cs };
@@ -159,7 +161,7 @@ pub fn at_event(
     if task.has_no_memory() {
         return;
     }
-    // SAFETY: as above.
+    // SAFETY: a map value of 8 bytes.
     unsafe { memory::store(last, time_ns) };
     if filter::is_young(pid, time_ns, YOUNG_NS) {
         return;
@@ -239,12 +241,12 @@ fn take(taken: Taken) {
         unsafe { memory::add(memory::word(counters, offset_of!(CpuCounters, samples_lost)), 1) };
     }
     let took_ns = ring::now_ns().wrapping_sub(taken.time_ns);
-    // SAFETY: as above.
+    // SAFETY: a counter in a map value.
     unsafe { memory::add(memory::word(counters, offset_of!(CpuCounters, samples_ns)), took_ns) };
     if taken.reason as u8 != SampleReason::Tick as u8 {
-        // SAFETY: as above.
+        // SAFETY: a counter in a map value.
         unsafe { memory::add(memory::word(counters, offset_of!(CpuCounters, event_samples)), 1) };
-        // SAFETY: as above.
+        // SAFETY: a counter in a map value.
         unsafe { memory::add(memory::word(counters, offset_of!(CpuCounters, event_samples_ns)), took_ns) };
     }
 }
@@ -397,7 +399,7 @@ unsafe extern "C" fn is_outside(index: u32, search: *mut c_void) -> i64 {
     if inside >> 63 != 0 {
         return GO_ON;
     }
-    // SAFETY: as above.
+    // SAFETY: a map value.
     unsafe { (*search).outside = index as u64 };
     STOP
 }

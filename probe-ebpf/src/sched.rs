@@ -98,13 +98,13 @@ fn check_chain(previous: u32, previous_tracked: bool, next: u32, next_tracked: b
     if broken && (previous_tracked || expected & CURRENT_TRACKED != 0) {
         ring::count!(unseen_switches);
     }
-    // SAFETY: as above.
+    // SAFETY: a word of a map value.
     unsafe { memory::store(current, current_word(next, next_tracked)) };
     // A packet that the leaving thread has sent is not the next thread's.
-    // SAFETY: as above.
+    // SAFETY: a word of a map value.
     unsafe { memory::store(memory::word(counters, offset_of!(CpuCounters, sent_packet)), 0) };
     // If the last thread was ending, that says nothing about the next one.
-    // SAFETY: as above.
+    // SAFETY: a word of a map value.
     unsafe { memory::store(memory::word(counters, offset_of!(CpuCounters, ending_from)), 0) };
     broken
 }

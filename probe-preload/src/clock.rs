@@ -1,5 +1,5 @@
 //! `CLOCK_MONOTONIC` through the vDSO, found without libc: no lock is taken, nothing is allocated, and a program that
-//! has put its own `clock_gettime` in the way does not change our time.
+//! has put its own `clock_gettime` in the way does not change the recorded times.
 
 use crate::descriptor::Text;
 use crate::process::clock_function;
@@ -28,7 +28,7 @@ pub fn now_ns() -> u64 {
     time[0].wrapping_mul(1_000_000_000).wrapping_add(time[1])
 }
 
-/// Looks for the vDSO's function; without one the clock is read by a system call.
+/// Finds the vDSO's function; without one the clock is read by a system call.
 pub fn find() {
     const AT_SYSINFO_EHDR: usize = 33;
     let image = real::auxiliary(AT_SYSINFO_EHDR);
@@ -93,9 +93,9 @@ unsafe fn symbol(image: usize, name: &[u8]) -> Option<usize> {
     }
     let count = match (hash, gnu_hash) {
         (0, 0) => return None,
-        // SAFETY: the table's second number is the number of all symbols.
+        // SAFETY: the address of the vDSO's GNU hash table.
         (0, table) => unsafe { gnu_symbols(table) },
-        // SAFETY: as above.
+        // SAFETY: the second number of the vDSO's hash table, which is the number of all symbols.
         (table, _) => unsafe { read::<u32>(table + 4) as usize },
     };
     (0..count).find_map(|i| {

@@ -52,7 +52,8 @@ impl Descriptor {
     }
 
     /// Maps the shared memory. The inherited descriptor may have been closed, or belong to another file by now: some
-    /// programs close descriptors that they do not know before they start others. Then another process's is opened.
+    /// programs close descriptors that they do not know before they start other programs. Then another process's is
+    /// opened.
     pub fn map(self, map: impl Fn(i32, usize) -> Option<SharedLayout>) -> Option<SharedLayout> {
         if let Some(bytes) = self.bytes(self.fd) {
             return map(self.fd, bytes);

@@ -1,4 +1,4 @@
-//! Exports our functions under libc's names.
+//! Exports the library's functions under libc's names.
 //!
 //! Each exported function is a few instructions: they pass the return address as one more argument, then jump to the
 //! implementation, which returns to the caller. The stack is unchanged, so unwinding works.

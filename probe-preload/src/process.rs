@@ -123,7 +123,7 @@ impl Shared {
         unsafe { &*word }
     }
 
-    /// [`SharedWord::BELL`], which is half as wide as the others.
+    /// [`SharedWord::BELL`], which is half as wide as the other words.
     fn bell(&self) -> &'static AtomicU32 {
         // SAFETY: the header is one page, and that much is mapped.
         let word = unsafe { self.words.add(SharedWord::BELL) }.cast::<AtomicU32>();
@@ -221,8 +221,8 @@ pub fn look() {
         let up = start(environment);
         STATE.store(if up { READY } else { OFF }, Ordering::Release);
     }
-    // While one thread initializes the library, others (a signal handler, threads of a library's constructor) continue
-    // without it.
+    // While one thread initializes the library, other threads (a signal handler, threads of a library's constructor)
+    // continue without it.
     if STATE.load(Ordering::Acquire) == READY && epoch() == 0 {
         enter();
     }

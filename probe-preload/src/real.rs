@@ -1,8 +1,8 @@
-//! libc's own functions, which ours call: found on first use, or all at once when the library comes up.
+//! libc's own functions, which the library's own functions call: found on first use, or all at once when the library
+//! comes up.
 //!
-//! Nothing of libc is linked: a reference to a symbol version that the target's libc lacks would keep the
-//! target from starting. The few functions needed to begin with are weak references; missing functions are not
-//! used.
+//! Nothing of libc is linked: a reference to a symbol version that the target's libc lacks would keep the target from
+//! starting. The few functions needed to begin with are weak references; missing functions are not used.
 
 use core::ffi::{CStr, c_char, c_void};
 use core::mem::transmute;
@@ -98,7 +98,7 @@ impl Real {
         Real { address: AtomicUsize::new(0), name: Inline::of(name), version: Inline::of(version) }
     }
 
-    /// Its address. If the C library lacks the function, nobody should call it; a caller would get `ENOSYS`.
+    /// The function's address. A caller of a function that the C library lacks gets `ENOSYS`.
     #[inline(always)]
     pub fn get(&self) -> usize {
         let address = self.address.load(Ordering::Relaxed);
@@ -249,7 +249,7 @@ pub fn errno() -> i32 {
 /// Sets this thread's `errno`.
 pub fn set_errno(value: i32) {
     if let Some(place) = errno_place() {
-        // SAFETY: as above.
+        // SAFETY: the place is this thread's own for as long as it lives.
         unsafe { place.write(value) }
     }
 }

@@ -234,7 +234,7 @@ pub fn open_of(pid: u32, fd: u32) -> Option<i32> {
     i32::try_from(result).ok().filter(|&fd| fd >= 0)
 }
 
-/// Closes a descriptor of ours.
+/// Closes a descriptor that the library opened.
 pub fn close(fd: i32) {
     // SAFETY: close takes a number, and no other code knows this one.
     unsafe { call(number::CLOSE, [fd as usize, 0, 0, 0, 0, 0]) };
@@ -340,7 +340,7 @@ fn mapped(result: isize) -> Option<*mut u8> {
     (result > 0 || result < -(PAGE as isize)).then_some(result as *mut u8)
 }
 
-/// `CLOCK_MONOTONIC` by system call.
+/// The time now, `CLOCK_MONOTONIC`, nanoseconds, by system call.
 pub fn clock_ns() -> u64 {
     let mut time = [0u64; 2];
     let arguments = [CLOCK_MONOTONIC, time.as_mut_ptr() as usize, 0, 0, 0, 0];

@@ -14,7 +14,7 @@ pub struct Tls {
     pub ring: Cell<usize>,
     /// Epoch of the process when the thread got its ring: see [`crate::process`].
     pub epoch: Cell<u64>,
-    /// `pid << 32 | tid`
+    /// The thread's ids: `pid << 32 | tid`.
     pub ids: Cell<u64>,
     /// The epoch in which the thread is looking for a ring just now; otherwise 0.
     pub claiming: Cell<u64>,
@@ -30,7 +30,7 @@ pub struct Tls {
 
 /// Offsets for the assembly in [`crate::operations::once`].
 pub const ROUTINE: usize = core::mem::offset_of!(Tls, routine);
-/// Likewise.
+/// Offset of `ran`, for the assembly in [`crate::once`].
 pub const RAN: usize = core::mem::offset_of!(Tls, ran);
 const _: () = assert!(size_of::<Tls>() == 64);
 

@@ -11,7 +11,7 @@ use recording::{EventChunks, Writer};
 
 /// Records in a frame.
 const RECORDS: usize = 1 << 16;
-/// Each time is the shortest of this many runs.
+/// Number of runs; each time is the shortest of them.
 const TIMES: usize = 5;
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -34,7 +34,7 @@ pub enum DamageKind {
     },
     /// The file has bytes after the end of the recording.
     Trailing,
-    /// The rest would not fit into memory.
+    /// The chunk's remaining bytes would not fit into memory.
     TooLarge,
 }
 

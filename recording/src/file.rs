@@ -1,5 +1,5 @@
-//! Creates output files as root in directories that others may write to. An existing file is never opened for writing, so no
-//! link can lead longpole into another file. The exception are devices and pipes, for exports.
+//! Creates output files as root in directories that other users may write to. An existing file is never opened for
+//! writing, so no link can lead longpole into another file. The exception are devices and pipes, for exports.
 
 use super::{SudoUser, is_session};
 use std::fs::{File, FileType, OpenOptions};
@@ -213,7 +213,8 @@ pub fn create_unused(path: &Path) -> Result<(File, PathBuf), CreateError> {
     Err(taken.unwrap_or(CreateError { path: path.to_path_buf(), problem: CreateProblem::NoName }))
 }
 
-/// `longpole-NAME-PID-TIME.lp`. `name` is the target's and may contain anything: letters that are not plain are replaced.
+/// The name of a session file, `longpole-NAME-PID-TIME.lp`. `name` is the target's and may contain anything: letters
+/// that are not plain are replaced.
 pub fn default_name(name: &str, pid: u32, realtime_ns: u64) -> PathBuf {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "._+-".contains(c) { c } else { '_' };
     let name: String = name.chars().take(64).map(plain).collect();

@@ -34,9 +34,9 @@ pub struct Meta {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClockAnchor {
-    /// `CLOCK_MONOTONIC`, nanoseconds.
+    /// The time of `CLOCK_MONOTONIC`, nanoseconds.
     pub monotonic_ns: u64,
-    /// `CLOCK_REALTIME`, nanoseconds since 1970.
+    /// The time of `CLOCK_REALTIME`, nanoseconds since 1970.
     pub realtime_ns: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Reads sessions: the file header has the version, and the version's module reads the rest.
+//! Reads sessions: the file header has the version, and the version's module reads the other bytes.
 
 use super::v1::{self, FileHeader, FileLimits, Outline};
 use super::{SessionError, SessionInfo};

@@ -18,7 +18,7 @@ impl TwoFiles {
         TwoFiles { path: path.to_path_buf(), older: None }
     }
 
-    /// `a.lp` → `a-older.lp`
+    /// Path of the older file: `a.lp` → `a-older.lp`.
     fn name_of_older(&self) -> PathBuf {
         let mut name = self.path.file_stem().unwrap_or_default().to_os_string();
         name.push("-older");
@@ -57,7 +57,7 @@ impl Shelf for TwoFiles {
     fn replace(&mut self, write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
         write_whole(&self.path, Overwrite::AnyFile, |out| write(out)).map_err(system)?;
         if let Some(older) = self.older.take() {
-            // FILE has everything: an older file that is already gone, or cannot be removed, is no error.
+            // FILE has everything: an older file that was already removed, or cannot be removed, is no error.
             let _ = std::fs::remove_file(older);
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Lists a binary's functions with the source lines where they begin. usage: functions FILE
+//! Lists a binary's functions with the source lines where they begin. Usage: functions FILE
 
 use std::error::Error;
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
-//! Names, lines and inline chains are those of llvm-symbolizer, for programs built as distributions and build systems build
-//! them. The oracle always sees the unstripped program with its debug information. longpole sees the stripped parts and has to
-//! find the others.
+//! Names, lines and inline chains are those of llvm-symbolizer, for programs built as distributions and build systems
+//! build them. The oracle always sees the unstripped program with its debug information. longpole sees the stripped
+//! parts and has to find the other parts.
 
 use super::sources::{Built, C, CPP, OTHER_C, build};
 use std::collections::BTreeMap;
@@ -240,7 +240,7 @@ fn a_debug_file_by_debug_link_is_used_if_its_checksum_is_right() {
     assert!(matches!(module.source(), SymbolSource::DebugFile(_)), "{:?}", module.source());
     compare(test, &module, &built.binary);
 
-    // The same with the debug file in the folder `.debug`, where debuggers look.
+    // The same comparison with the debug file in the folder `.debug`, where debuggers look.
     std::fs::create_dir(path(&built, ".debug")).expect("folder");
     std::fs::rename(path(&built, "program.debug"), path(&built, ".debug/program.debug")).expect("moved");
     let module = functions_of(&stripped).expect("readable");
@@ -282,7 +282,7 @@ fn a_debug_file_by_build_id_is_used_if_its_build_id_is_right() {
     assert!(matches!(module.source(), SymbolSource::DebugFile(_)), "{:?}", module.source());
     compare(test, &module, &built.binary);
 
-    // Another program's debug file under this one's name.
+    // The debug file is another program's, under the name of this program's.
     std::fs::copy(&other.binary, &debug).expect("copied");
     let module = functions_with(&stripped, &folders).expect("readable");
     assert!(!matches!(module.source(), SymbolSource::DebugFile(_)));
@@ -337,7 +337,7 @@ fn split_debug_information_is_found_in_objects_and_packages() {
     }
 }
 
-/// As [`compare`] for a program compiled again in another folder.
+/// Like [`compare`], for a program compiled again in another folder.
 fn compare_moved(test: &str, module: &ModuleFunctions, whole: &Path) -> Option<usize> {
     let reference = functions_of(whole).expect("the whole program");
     let addresses = addresses(&reference);

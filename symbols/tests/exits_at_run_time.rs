@@ -57,7 +57,7 @@ fn replay(chosen: &[ChosenFunction], hits: &Hits) -> BTreeMap<String, (usize, us
     let mut counts: BTreeMap<String, (usize, usize)> = BTreeMap::new();
     for &(index, is_entry, stack_pointer) in hits {
         let name = &chosen[index].fact.name;
-        // The stack grows down: a frame below the current one is gone, and so is one at the place of a new one.
+        // The stack grows down: a frame below the current one has ended, and so has one at the place of a new one.
         let is_gone = |top: u64| top < stack_pointer || (is_entry && top == stack_pointer);
         while let Some(&(gone, _)) = stack.last().filter(|&&(_, top)| is_gone(top)) {
             stack.pop();

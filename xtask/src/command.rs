@@ -13,7 +13,7 @@ use crate::workspace::Workspace;
 
 /// The result of a program.
 pub struct Outcome {
-    /// `None`: it ran past its limit and was killed.
+    /// The command's exit status; `None`: it ran past its limit and was killed.
     pub status: Option<ExitStatus>,
     /// Standard output and standard error in the order written.
     pub output: String,

@@ -1,4 +1,4 @@
-//! BENCHMARKS.md and VALIDATION.md: each measurement replaces its own section and leaves the others alone.
+//! BENCHMARKS.md and VALIDATION.md: each measurement replaces its own section and does not change the other sections.
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -13,7 +13,7 @@ use anyhow::Result;
 
 use crate::workspace::Workspace;
 
-/// `./x tidy`: complaints on standard output, one a line.
+/// Runs `./x tidy`: prints complaints on standard output, one a line.
 ///
 /// # Errors
 /// Never; all commands have this signature.
@@ -54,7 +54,7 @@ pub fn check(workspace: &Workspace) -> Vec<String> {
         if NAMES_TESTS.contains(&document.path.as_str()) {
             wrong.extend(prose::named_tests(document, &sources));
         }
-        // CHANGELOG.md may name files that are gone.
+        // CHANGELOG.md may name files that do not exist any more.
         if document.path != "CHANGELOG.md" {
             wrong.extend(prose::named_paths(document, |path| workspace.root.join(path).exists()));
         }

@@ -18,7 +18,7 @@ pub struct Toolchain {
     pub release: String,
     /// Major number of the line `LLVM version:`.
     pub llvm_major: u32,
-    /// `rustc --print sysroot`.
+    /// The folder that `rustc --print sysroot` prints.
     pub sysroot: PathBuf,
 }
 

@@ -24,7 +24,7 @@ pub struct Doorbell {
 
 // SAFETY: the mapping belongs to no thread, and all access is atomic.
 unsafe impl Send for Doorbell {}
-// SAFETY: likewise.
+// SAFETY: as for `Send`: the mapping belongs to no thread, and all access is atomic.
 unsafe impl Sync for Doorbell {}
 
 impl Doorbell {

@@ -45,7 +45,7 @@ impl LibraryFile {
         sweep(parent);
         let name = format!("{PREFIX}{}-{:x}", std::process::id(), crate::target::monotonic_ns());
         let folder = parent.join(name);
-        // Fails if another process has made the folder before us, so a folder that we get is ours.
+        // Fails if another process made the folder before, so a folder that is created here belongs to longpole.
         std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
         let place = LibraryFile { file: folder.join(NAME), folder, left: false };
         let mut file = File::options().write(true).create_new(true).mode(0o600).open(&place.file)?;
@@ -86,7 +86,7 @@ fn sweep(parent: &Path) {
     let left: Vec<PathBuf> = entries
         .filter_map(Result::ok)
         .filter(|entry| entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes()))
-        // No links are followed. In a folder that is ours no other user can create files.
+        // No links are followed. In a folder of longpole's own, no other user can create files.
         .filter(|entry| entry.metadata().is_ok_and(|data| data.is_dir() && data.uid() == user))
         .map(|entry| entry.path())
         .filter(|folder| folder.join(NAME).exists() && !maker_lives(folder))

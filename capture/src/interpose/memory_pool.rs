@@ -22,12 +22,12 @@ pub(super) fn bytes_of(available: u64, ring_bytes: u64) -> u64 {
     (available / PART).clamp(LEAST_BYTES, most)
 }
 
-/// [`bytes_of`] for the machine's present state. The available memory is what both longpole and `pid` may still use, plus
-/// `used`, the bytes that rings already have.
+/// [`bytes_of`] for the machine's present state. The available memory is what both longpole and `pid` may still use,
+/// plus `used`, the bytes that rings already have.
 pub(super) fn bytes_now(pid: Option<u32>, used: u64, ring_bytes: u64) -> u64 {
     let pids = [std::process::id()].into_iter().chain(pid);
     let available = pids.filter_map(memory::available_bytes).min();
-    // If the kernel does not tell, memory is assumed to suffice.
+    // If the kernel does not report the available memory, memory is assumed to suffice.
     bytes_of(available.map_or(u64::MAX, |available| available.saturating_add(used)), ring_bytes)
 }
 

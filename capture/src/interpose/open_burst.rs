@@ -57,7 +57,7 @@ impl Look {
 }
 
 impl OpenBurst {
-    /// Reads the control block of a ring. `torn`: its thread is gone, and may have been changing the words.
+    /// Reads the control block of a ring. `torn`: its thread has ended, perhaps while it was changing the words.
     pub fn look(shared: &Shared, number: usize, torn: bool) -> Look {
         let control = shared.layout().control(number);
         let word = |word: usize| shared.word(control + word).load(Ordering::Relaxed);
@@ -181,7 +181,7 @@ impl ReportedBurst {
         self.lock.take_if(|told| *told == (number, time_ns)).is_some()
     }
 
-    /// Corrections for a thread that is gone: numbers it had used whose records were reported but never written, and
+    /// Corrections for a thread that has ended: numbers it had used whose records were reported but never written, and
     /// whether the reported acquisition used a further number that the thread had not counted.
     pub fn of_one_gone(&self, open: &OpenBurst) -> (u64, bool) {
         let burst = open.has_burst() && self.burst == Some(open.number as u32);

@@ -23,7 +23,8 @@ pub(super) struct Passed {
 }
 
 impl Passed {
-    /// Tells the thread that everything before `tail` has been read, if enough has been read since the last time.
+    /// Publishes to the thread that everything before `tail` has been read, if enough has been read since the last
+    /// time.
     #[inline]
     pub fn to(&mut self, turn: &Turn<'_>, tail: u64, gives_back: bool) {
         let every = if gives_back { TOGETHER * turn.shared.layout().piece_records() } else { ROOM_EVERY };
@@ -32,7 +33,8 @@ impl Passed {
         }
     }
 
-    /// Tells the thread that everything before `tail` has been read. Whole pieces are returned, or marked as idle.
+    /// Publishes to the thread that everything before `tail` has been read. Whole pieces are returned, or marked as
+    /// idle.
     pub fn all(&mut self, turn: &Turn<'_>, tail: u64, gives_back: bool) {
         let piece = turn.shared.layout().piece_records();
         let (first, end) = (self.to & !(piece - 1), tail & !(piece - 1));

@@ -1,7 +1,7 @@
 //! The memory that is shared with the target, in the layout of [`probe_abi::interpose`].
 //!
-//! The target may write anything into it, at any time, and is not trusted: each value is checked where it is
-//! used. The target cannot make the memory smaller: the file is sealed, so that no access of ours can fail.
+//! The target may write anything into it, at any time, and is not trusted: each value is checked where it is used. The
+//! target cannot make the memory smaller: the file is sealed, so that no access by longpole can fail.
 
 use super::doorbell::Doorbell;
 use crate::target::launching::limits::descriptors_of_commands;
@@ -22,7 +22,7 @@ const HIGH_DESCRIPTOR: RawFd = 700;
 /// Name of the shared memory in the mappings of processes that use it.
 pub(super) const MEMORY_NAME: &str = "longpole";
 
-/// Shared memory of our own, mapped.
+/// Shared memory that longpole itself made, mapped.
 #[derive(Debug)]
 pub(super) struct Shared {
     start: NonNull<AtomicU64>,

@@ -151,7 +151,8 @@ impl Ring {
             return (self.tell(turn, look, false, sink), Emptied::Yes);
         }
         if taken > turn.shared.layout().ring_records as u64 {
-            // No writer of ours takes more places than there are: the target has overwritten the words, so it means nothing.
+            // No writer of longpole's own takes more places than there are. So the target has overwritten the words,
+            // and they mean nothing.
             self.undecodable = self.undecodable.saturating_add(1);
             self.tail = head;
             self.passed.over(turn, head);
@@ -338,7 +339,7 @@ impl Ring {
         Ring::counter(shared, number, RingWord::LEFT_OUT).saturating_mul(each_ps) / 1_000
     }
 
-    /// Frees the ring for another thread. Its thread must be gone, and everything must have been read.
+    /// Frees the ring for another thread. Its thread must have ended, and everything must have been read.
     pub fn free(&mut self, shared: &Shared, number: usize) {
         let control = shared.layout().control(number);
         if let Look::There(open) = OpenBurst::look(shared, number, true) {

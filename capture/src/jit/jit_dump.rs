@@ -15,7 +15,7 @@ const MOST_BYTES: u64 = 1 << 30;
 const MOST_RECORD: usize = 64 << 20;
 /// Largest number of pieces of code that are kept, in case they are moved.
 const MOST_PIECES: usize = 4_000_000;
-/// A header's flag: times are the CPU's own and cannot be compared with ours.
+/// A header's flag: times are the CPU's own and cannot be compared with longpole's.
 const ARCH_TIMES: u64 = 1;
 /// Largest number of lines that are kept for all code together.
 const MOST_LINES: usize = 4_000_000;

@@ -112,8 +112,9 @@ impl Capture {
         if self.ended { Some(self.common.lock()) } else { self.common.try_lock() }
     }
 
-    /// Notes since the last call, in time order; those of work in progress come with a later call. A note may be older than
-    /// records that were drained before it: a function's records stop some ten milliseconds before its probes are gone.
+    /// Notes since the last call, in time order; those of work in progress come with a later call. A note may be older
+    /// than records that were drained before it: a function's records stop some ten milliseconds before its probes are
+    /// removed.
     pub fn take_notes(&mut self) -> Vec<Note> {
         let mut notes = std::mem::take(&mut self.own_notes);
         notes.append(&mut self.common.take_notes());

@@ -24,7 +24,7 @@ pub enum ProbeErrorKind {
     Permission,
     /// The kernel lacks something.
     Unsupported,
-    /// The target is gone or cannot be probed.
+    /// The target has ended or cannot be probed.
     Target,
     /// Anything else that should have worked.
     Failed,
@@ -58,7 +58,7 @@ impl ProbeError {
         }
     }
 
-    /// A binary in a process cannot be probed. A file that is gone means that the process is.
+    /// A binary in a process cannot be probed. A file that does not exist any more means that the process has ended.
     pub(crate) fn of_probe(binary: impl fmt::Display, pid: NonZeroU32, cause: &std::io::Error) -> ProbeError {
         let failed = ProbeError::from_cause(format!("cannot probe {binary} in process {pid}"), cause);
         match cause.raw_os_error() {

@@ -40,8 +40,8 @@ impl Capture {
     ///
     /// # Errors
     ///
-    /// This longpole has no programs, rights are missing, the kernel lacks something, or a target is gone. Everything
-    /// attached by then is detached again.
+    /// This longpole has no programs, rights are missing, the kernel lacks something, or a target has ended. Everything
+    /// that was attached before the error is detached again.
     pub fn start(options: CaptureOptions) -> Result<Capture, ProbeError> {
         check_namespace()?;
         let stages = Stages(Instant::now());

@@ -79,7 +79,7 @@ impl AddressSpace {
     pub fn looked(&mut self, seen: &CodeFound, is_told: bool) -> bool {
         self.pause = pause_after(self.before, if is_told { seen.took } else { Duration::ZERO });
         self.told.looked(seen.at_ns);
-        // A process that is gone has no mappings; the known ones stay.
+        // A process that has ended has no mappings; the known ones stay.
         if seen.now.is_empty() {
             return false;
         }
@@ -95,7 +95,7 @@ impl AddressSpace {
 /// The result of reading a process's mappings.
 #[derive(Debug, Default)]
 pub struct CodeFound {
-    /// The process's executable mappings in order of address; empty if it is gone.
+    /// The process's executable mappings in order of address; empty if it has ended.
     pub now: Arc<Vec<Code>>,
     /// New mappings, and mappings that came and went between two readings.
     pub new: Vec<MappingFact>,

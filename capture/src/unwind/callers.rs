@@ -43,7 +43,7 @@ impl<'a> Stack<'a> {
 pub(super) struct Frame {
     pub(super) instruction: u64,
     pub(super) stack_pointer: u64,
-    /// `None`: unknown.
+    /// The caller's frame pointer; `None`: unknown.
     pub(super) frame_pointer: Option<u64>,
     /// Whether the instruction is the one after a call, and not an interrupted one.
     pub(super) is_return: bool,
@@ -70,7 +70,7 @@ fn caller_by_rule(at: &Frame, rule: &Rule, stack: &Stack<'_>) -> Option<Caller> 
     let sp = at.stack_pointer;
     let frame = match rule.frame {
         FrameAt::Unknown => return None,
-        // Without a return address the function has no caller, whatever the rest of the rule.
+        // Without a return address the function has no caller, whatever else the rule says.
         _ if rule.back == Saved::Lost => return Some(Caller::None),
         FrameAt::Stack(distance) => above(sp, distance),
         FrameAt::Pointer(distance) => above(at.frame_pointer?, distance),

@@ -22,7 +22,8 @@ pub enum Leaf {
 }
 
 impl Leaf {
-    /// The leaf of a sample taken in the kernel at a tick; `None` for others. `call`: as [`probe_abi::RawCopy::call`].
+    /// The leaf of a sample taken in the kernel at a tick; `None` for all other samples. `call`: as
+    /// [`probe_abi::RawCopy::call`].
     pub fn of_kernel(reason: u8, flags: u8, call: u16) -> Option<Leaf> {
         let in_kernel = reason == SampleReason::Tick as u8 && flags & SampleFlags::IN_KERNEL != 0;
         in_kernel.then_some(Leaf::InKernel(u32::from(call).checked_sub(1)))

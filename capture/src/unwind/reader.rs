@@ -70,7 +70,7 @@ impl Reader {
         (Reader { asks, told }, asked, tell)
     }
 
-    /// Asks a question. If the threads are gone, [`Reader::next`] shows it.
+    /// Asks a question. If the reading threads have ended, [`Reader::next`] shows it.
     pub fn ask(&self, ask: Ask) {
         let _ = self.asks.send(ask);
     }
@@ -103,9 +103,9 @@ struct Opened {
     pid: u32,
     since_ns: u64,
     code: Code,
-    /// `None`: it cannot be opened.
+    /// The file's identity; `None`: the file cannot be opened.
     key: Option<FileKey>,
-    /// `None`: the file was passed on before, or too many are open.
+    /// The open file; `None`: it was passed on before, or too many files are open.
     file: Option<File>,
 }
 

@@ -106,7 +106,8 @@ impl Sampler {
         self.most_mappings = usize::MAX;
     }
 
-    /// `true`: the caller reports later mappings of processes ([`Sampler::mapped`]), so processes are looked at less often.
+    /// `true` if the caller reports later mappings of processes ([`Sampler::mapped`]), so that the mappings are read
+    /// less often.
     #[must_use]
     pub fn hearing_of_mappings(self, hears_of_mappings: bool) -> Sampler {
         Sampler { hears_of_mappings, ..self }
@@ -199,7 +200,7 @@ impl Sampler {
                 let (pid, time_ns) = (raw.header.pid, raw.header.time_ns);
                 let since_ns = self.process(pid).space.since_ns;
                 if time_ns < since_ns {
-                    // The sample is of the program before, whose code is gone.
+                    // The sample is of the program before the exec, whose code is no longer mapped.
                     let flags = raw.flags | SampleFlags::TRUNCATED;
                     return Some(self.finish(&raw.header, (raw.reason, flags), &[], Leaf::Code));
                 }
@@ -325,7 +326,7 @@ impl Sampler {
         let (since_ns, is_known) = (space.since_ns, space.knows(frames, time_ns));
         let same_since = space.same_since(time_ns);
         if time_ns < since_ns {
-            // The sample is of the program before, whose code is gone.
+            // The sample is of the program before the exec, whose code is no longer mapped.
             return 0;
         }
         let number = match self.interner.number(pid, same_since, frames, leaf) {

@@ -201,7 +201,7 @@ mod tests {
             changed(&told, &now).map(|(code, since)| (code.inode, since)).collect::<Vec<_>>(),
             [(3, 40)]
         );
-        // The mapping in between was gone before anything looked.
+        // The mapping in between ended before anything read it.
         let gone = gone(u32::MAX, &told, &now);
         let gone: Vec<_> = gone.iter().map(|fact| (fact.since_ns, fact.path.as_str())).collect();
         assert_eq!(gone, [(20, "/a (deleted)"), (30, "/b (deleted)")]);

@@ -97,10 +97,10 @@ fn run(command: Command) -> Result<Outcome, UserError> {
     }
 }
 
-/// Prints help and version, which are no errors; other errors become our two lines.
+/// Prints help and version, which are no errors; other errors become longpole's two lines.
 fn refuse(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
-        // An error means that stdout is closed: there is nobody to tell.
+        // An error means that stdout is closed, so it cannot be reported.
         let _ = error.print();
         return ExitCode::SUCCESS;
     }

@@ -85,12 +85,12 @@ pub fn table_names() -> String {
     Table::ALL.iter().map(|table| table.name).collect::<Vec<_>>().join(", ")
 }
 
-/// `1,2,4-8,inf`
+/// Reads a list of CPU counts: `1,2,4-8,inf`.
 pub fn cpu_list(text: &str) -> Result<List<Cpus>, UserError> {
     Cpus::parse_list(text).map_err(|error| UserError::usage(format!("@: {error}"), error.hint()))
 }
 
-/// `10s`, `1m 30s`, `500ms`; a bare number is seconds. Longer than 0.
+/// Reads a time longer than 0: `10s`, `1m 30s`, `500ms`; a number without a unit is in seconds.
 pub fn duration(text: &str) -> Result<Duration, UserError> {
     let parsed = match text.trim().parse::<f64>() {
         Ok(seconds) => Duration::try_from_secs_f64(seconds).ok(),
@@ -147,7 +147,8 @@ pub fn time_ns(text: &str) -> Result<u64, UserError> {
     }
 }
 
-/// `9464`, `:9464` or `localhost:9464` (this machine only); `192.168.0.7:9464`, `[::]:9464`. Host names are not looked up.
+/// Reads an address: `9464`, `:9464` or `localhost:9464` (this machine only); `192.168.0.7:9464`, `[::]:9464`. Host
+/// names are not looked up.
 pub fn address(text: &str) -> Result<SocketAddr, UserError> {
     let text = text.trim();
     let local = text.strip_prefix("localhost").unwrap_or(text);
@@ -171,7 +172,7 @@ pub fn quota(text: &str) -> Result<u32, UserError> {
     })
 }
 
-/// `disk=4`: a device and how many waits it serves at once.
+/// Reads a device and how many waits it serves at once: `disk=4`.
 pub fn device(text: &str) -> Result<(String, u32), UserError> {
     let parts = text.rsplit_once('=').filter(|(name, _)| !name.trim().is_empty());
     match parts.map(|(name, count)| (name, count.trim().parse::<u32>())) {
@@ -235,7 +236,7 @@ pub fn budget(text: &str) -> Result<Maybe<u32>, UserError> {
     }
 }
 
-/// `8M`, `512K`, `65536`, `2GiB`: bytes.
+/// Reads a number of bytes: `8M`, `512K`, `65536`, `2GiB`.
 fn bytes(text: &str) -> Option<u64> {
     let trimmed = text.trim().trim_end_matches("iB").trim_end_matches('B');
     let (digits, unit) = match trimmed.char_indices().last() {
@@ -272,7 +273,7 @@ pub fn ring_bytes(text: &str) -> Result<u32, UserError> {
     })
 }
 
-/// `0`, `0-3,8`: CPUs by number; longpole must be allowed to use all of them.
+/// Reads CPUs by number: `0`, `0-3,8`. longpole must be allowed to use all of them.
 pub fn cpus_to_run_on(text: &str) -> Result<CpuList, UserError> {
     let cpus = CpuList::parse(text).ok_or_else(|| {
         let hint = "give CPU numbers such as @ 0 or @ 0-3";
@@ -307,7 +308,7 @@ pub fn cpu_counts(text: &str) -> Result<List<u32>, UserError> {
     Ok(counts)
 }
 
-/// `5%`, `0.5 %`, `5`: a share of at least 0, given in percent.
+/// Reads a share of at least 0, given in percent: `5%`, `0.5 %`, `5`.
 pub fn share(text: &str) -> Result<f64, UserError> {
     match text.trim().trim_end_matches('%').trim_end().parse::<f64>() {
         Ok(percent) if percent.is_finite() && percent >= 0.0 => Ok(percent / 100.0),

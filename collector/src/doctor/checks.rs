@@ -86,7 +86,7 @@ fn architecture(machine: &Machine) -> Check {
     )
 }
 
-/// `6.18.0-1-amd64` → (6, 18).
+/// Major and minor version of a kernel release: `6.18.0-1-amd64` → (6, 18).
 fn version(release: &str) -> Option<(u32, u32)> {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit());
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))

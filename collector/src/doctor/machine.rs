@@ -28,7 +28,7 @@ pub const TRACEPOINTS: [&str; 13] = [
 /// Properties of a machine that matter to longpole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
-    /// `uname -r`.
+    /// The kernel's release, as `uname -r` prints it.
     pub kernel_release: String,
     /// Instruction set.
     pub architecture: String,
@@ -46,7 +46,7 @@ pub struct Machine {
     pub first_pid_namespace: Option<bool>,
     /// Whether `no_new_privs` is set: then capabilities of files are ignored.
     pub no_new_privileges: bool,
-    /// `kernel.perf_event_paranoid`.
+    /// The kernel's setting `kernel.perf_event_paranoid`; `None`: it cannot be read.
     pub perf_event_paranoid: Option<i32>,
     /// Kernel lockdown: `none`, `integrity` or `confidentiality`.
     pub lockdown: Option<String>,
@@ -131,7 +131,7 @@ fn names_in(btf: &[u8]) -> Vec<&'static str> {
     plain.chain(tracepoints).collect()
 }
 
-/// `none [integrity] confidentiality` → `integrity`.
+/// The active mode of the kernel's lockdown: `none [integrity] confidentiality` → `integrity`.
 fn lockdown(text: &str) -> Option<String> {
     let (_, rest) = text.split_once('[')?;
     rest.split_once(']').map(|(chosen, _)| chosen.to_string())

@@ -1,5 +1,5 @@
-//! Messages for people, on stderr. `eprintln!` panics when stderr is closed, for example because its terminal is gone;
-//! no message is worth that.
+//! Messages for people, on stderr. `eprintln!` panics when stderr is closed, for example because its terminal was
+//! closed; no message is worth a panic.
 
 use std::fmt::Display;
 use std::io::Write;

@@ -73,7 +73,7 @@ pub fn by_names<'m>(model: &'m Model<'_>, stacks: &Stacks, weight: Weight) -> Ve
     kept
 }
 
-/// Tells the user that stacks with a negative weight are missing.
+/// Prints that stacks with a negative weight are missing.
 pub fn say_left_out(count: usize, ns: f64) {
     if count > 0 {
         let ns = crate::cell::duration(ns);

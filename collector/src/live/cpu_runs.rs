@@ -124,7 +124,7 @@ fn read(file: &Path, run: (u32, u32), others: Duration) -> Result<Option<CpuRun>
 /// The CPUs that runs may use.
 ///
 /// # Errors
-/// The kernel does not tell them.
+/// The kernel does not say which CPUs they are.
 pub fn pool(target: &TargetPlan) -> Result<CpuList, UserError> {
     match target {
         TargetPlan::Launch { cpus: Some(cpus), .. } => Ok(cpus.clone()),

@@ -22,7 +22,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-/// Reads threads and what others used of the CPUs from now on.
+/// Reads the threads, and the CPU time that other programs used since the start.
 fn at_end() -> AtEnd {
     let before = CpuTimes::now();
     Box::new(move |pids| {
@@ -129,7 +129,7 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
             overhead: cost.or(usual.overhead),
             ..usual
         };
-        // If stderr is closed, nobody wants the summary.
+        // If stderr is closed, the summary cannot be shown.
         let _ = summary.write(&style::for_stderr(), style::columns_of_stderr(), io::stderr().lock());
     }
     Ok(outcome(&ended))

@@ -22,15 +22,15 @@ use std::io::{self, Write};
 /// JSON documents of other commands, as these print them; null for documents that do not apply.
 #[derive(Debug, Serialize)]
 pub struct Tables {
-    /// `report --json`.
+    /// The report, as in `longpole report --json`.
     pub report: Box<RawValue>,
-    /// `predict --json`.
+    /// The prediction, as in `longpole predict --json`.
     pub predict: Box<RawValue>,
-    /// `parallelism --json`.
+    /// The parallelism, as in `longpole parallelism --json`.
     pub parallelism: Box<RawValue>,
-    /// `slack --json`.
+    /// The slack, as in `longpole slack --json`.
     pub slack: Box<RawValue>,
-    /// `paths --json`.
+    /// The paths, as in `longpole paths --json`.
     pub paths: Box<RawValue>,
 }
 

@@ -172,7 +172,7 @@ fn calls_of<'a>(measured: &'a Measured<'_>, thread: &ThreadFacts<'_>, take: &mut
 }
 
 /// Stores for each thread the number of calls, then by time each call's start, length, depth and function. The shortest
-/// are left out. Returns how many, the least length shown, and the names of functions.
+/// calls are not stored. Returns how many these are, the least length stored, and the names of functions.
 fn calls<'a>(
     measured: &'a Measured<'_>,
     start: Timestamp,

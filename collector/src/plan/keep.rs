@@ -18,7 +18,7 @@ pub enum Keep {
     },
 }
 
-/// `record --ring`.
+/// Options of `longpole record --ring`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RingPlan {
     /// Length of the ring; longer than 0.

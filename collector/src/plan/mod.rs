@@ -118,7 +118,7 @@ pub struct CapturePlan {
     pub ring_bytes: Option<u32>,
 }
 
-/// `longpole record`.
+/// Options of `longpole record`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordPlan {
     /// The target, and what is recorded of it.
@@ -146,7 +146,7 @@ pub struct CpuRunsPlan {
     pub rounds: u32,
 }
 
-/// `longpole top`.
+/// Options of `longpole top`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopPlan {
     /// The target, and what is recorded of it.
@@ -169,7 +169,7 @@ pub struct TopPlan {
     pub listen: Option<ListenPlan>,
 }
 
-/// `longpole top --listen`.
+/// Options of `longpole top --listen`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenPlan {
     /// The address.
@@ -178,7 +178,7 @@ pub struct ListenPlan {
     pub token: Option<PathBuf>,
 }
 
-/// `longpole validate`.
+/// Options of `longpole validate`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValidatePlan {
     /// What is recorded; the runs use the command's CPUs.

@@ -17,9 +17,9 @@ pub enum Measure {
 /// How a value is compared with its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
-    /// `<`
+    /// The sign `<`: true for smaller values.
     Below,
-    /// `>`
+    /// The sign `>`: true for larger values.
     Above,
 }
 

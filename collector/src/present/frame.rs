@@ -182,7 +182,7 @@ pub(crate) fn clip(line: &str, columns: usize, style: &Style) -> String {
     format!("{}{}", clipped.trim_end(), if style.unicode { '…' } else { '~' })
 }
 
-/// `3 more functions: --top 12 shows all`, if there are any.
+/// Says how to see the rows that are not shown, if there are any: `3 more functions: --top 12 shows all`.
 pub(super) fn more(out: &mut dyn Write, rest: usize, what: &str, how: &str, style: &Style) -> io::Result<()> {
     if rest == 0 {
         return Ok(());

@@ -189,7 +189,7 @@ fn decide(terminal: bool, terminal_columns: Option<usize>, environment: &Environ
     }
 }
 
-/// `1 CPU`, `8 CPUs`, `∞ CPUs`; a large number without the word.
+/// A CPU count as a title: `1 CPU`, `8 CPUs`, `∞ CPUs`; a large number without the word.
 pub fn cpu_title(cpus: Cpus, style: &Style) -> String {
     match cpus {
         Cpus::Count(count) if count.get() == 1 => "1 CPU".into(),

@@ -22,8 +22,8 @@ static TAKEN: AtomicBool = AtomicBool::new(false);
 /// thread also restores it, before the panic's message is printed.
 #[derive(Debug)]
 pub struct Guard {
-    /// Never dropped: on a terminal that is gone, ratatui's drop panics when its error message cannot be printed, either.
-    /// All that the drop does is show the cursor, which [`give_back`] does, too.
+    /// Never dropped: on a terminal that was closed, ratatui's drop panics when its error message cannot be printed,
+    /// either. All that the drop does is show the cursor, which [`give_back`] does, too.
     terminal: ManuallyDrop<Terminal<CrosstermBackend<Stdout>>>,
     style: Style,
 }
@@ -90,7 +90,7 @@ impl Guard {
         drop(self);
         let mut out = stdout().lock();
         for line in last_picture(state, &style, size.height.into()) {
-            // A write error means that the terminal is gone.
+            // A write error means that the terminal was closed.
             let _ = writeln!(out, "{line}");
         }
     }
@@ -104,7 +104,7 @@ impl Drop for Guard {
 
 fn give_back() {
     if TAKEN.swap(false, Ordering::SeqCst) {
-        // Errors mean that the terminal is gone.
+        // Errors mean that the terminal was closed.
         let _ = disable_raw_mode();
         let _ = crossterm::execute!(stdout(), LeaveAlternateScreen, Show);
         log::show_kept();

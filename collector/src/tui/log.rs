@@ -40,7 +40,7 @@ fn keep(kept: &mut VecDeque<String>, bytes: &[u8]) {
 pub(super) fn show_kept() {
     let kept = std::mem::take(&mut *KEPT.lock().unwrap_or_else(PoisonError::into_inner));
     for line in kept {
-        // An error means that nobody reads stderr.
+        // An error means that stderr is closed.
         let _ = io::stderr().write_all(line.as_bytes());
     }
 }

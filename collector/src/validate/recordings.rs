@@ -160,8 +160,8 @@ pub fn overwrite(plan: &ValidatePlan) -> Overwrite {
     if plan.force { Overwrite::AnyFile } else { Overwrite::Nothing }
 }
 
-/// Adds findings. Of several recordings of one command, only the first with a kind of finding adds it: numbers in the
-/// others differ a little.
+/// Adds findings. Of several recordings of one command, only the first with a kind of finding adds it: its numbers in
+/// the other recordings differ a little.
 fn add_findings(findings: &mut Vec<Finding>, programs: &[Program]) {
     let mut new: Vec<Finding> = Vec::new();
     for finding in programs.iter().flat_map(|program| &program.findings) {
@@ -186,8 +186,8 @@ fn lost_share(program: &Program) -> f64 {
 mod tests {
     use super::*;
 
-    /// A program may take locks eight million times a second (Radiosity of SPLASH): two thirds of its operations are lost, and
-    /// a prediction from the rest is wrong by a third.
+    /// A program may take locks eight million times a second (Radiosity of SPLASH): two thirds of its operations are
+    /// lost, and a prediction from the other operations is wrong by a third.
     #[test]
     fn a_recording_that_lost_many_records_exceeds_the_limit_for_predictions() {
         let of = |events: u64, lost: u64| {

@@ -37,7 +37,7 @@ pub(crate) fn run(command: Command, stdin: &[u8]) -> Run {
     run_in(command, stdin, 80)
 }
 
-/// The same on a screen of this width.
+/// Runs a command as on a screen of this width, in columns.
 pub(crate) fn run_in(mut command: Command, stdin: &[u8], columns: usize) -> Run {
     for variable in ["LONGPOLE_LOG", "NO_COLOR", "CLICOLOR_FORCE", "COLUMNS", "LC_CTYPE", "LANG"] {
         command.env_remove(variable);
@@ -100,7 +100,7 @@ impl Folder {
         Folder(tempfile::tempdir().expect("a folder"))
     }
 
-    /// The path of a file in it.
+    /// The path of a file in the test's folder.
     pub(crate) fn path(&self, name: &str) -> String {
         self.0.path().join(name).to_str().expect("UTF-8").to_owned()
     }

@@ -67,7 +67,7 @@ fn a_session_and_its_export_have_the_same_report() {
     panic!("only {compared} of the random programs could be recorded");
 }
 
-/// The first lines are about the recorded machine's CPU count, not about the largest one.
+/// The screen's first lines are about the recorded machine's CPU count, not about the largest one.
 #[test]
 fn the_first_limit_is_for_the_recorded_machine_s_cpu_count() {
     let folder = Folder::new();
@@ -80,7 +80,7 @@ fn the_first_limit_is_for_the_recorded_machine_s_cpu_count() {
         let report: Value = serde_json::from_str(&text).expect("JSON");
         report["limit"]["at"][0]["cpus"].as_u64()
     };
-    // If the machine is not known, they are about the largest count.
+    // If the machine is not known, the first lines are about the largest CPU count.
     assert_eq!([first(2), first(3), first(0)], [Some(2), Some(3), Some(16)]);
 }
 

@@ -108,7 +108,7 @@ fn cut_and_empty_recordings_can_be_exported() {
     }
 }
 
-/// A formula becomes a text, and each name is one cell.
+/// A formula in a name becomes a text in the table, and each name is one cell.
 #[test]
 fn a_formula_as_a_name_becomes_text_in_tables() {
     let folder = Folder::new();

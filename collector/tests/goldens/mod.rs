@@ -129,7 +129,7 @@ fn the_paper_s_quick_sort_crosses_over_between_five_and_six_cpus() {
     assert!(report.at("inf").time_ns() < total / 6.0);
 }
 
-/// Text and JSON of every scenario's report, as a whole.
+/// The whole text and JSON of every scenario's report are as expected.
 #[test]
 fn reports_of_the_scenarios_are_their_golden_files() {
     for scenario in ["figure-1", "figure-4", "quicksort", "deadlock"] {
@@ -141,7 +141,7 @@ fn reports_of_the_scenarios_are_their_golden_files() {
     }
 }
 
-/// Text and JSON of every scenario's prediction, as a whole.
+/// The whole text and JSON of every scenario's prediction are as expected.
 #[test]
 fn predictions_of_the_scenarios_are_their_golden_files() {
     for scenario in ["figure-1", "figure-4", "quicksort"] {

@@ -17,7 +17,7 @@ fn list<'v>(value: &'v Value, name: &str) -> &'v Vec<Value> {
     value[name].as_array().unwrap_or_else(|| panic!("no {name} in {value}"))
 }
 
-/// Text and JSON of these commands, as a whole.
+/// The whole text and JSON of these commands' output are as expected.
 #[test]
 fn slack_paths_and_what_if_of_the_scenarios_are_their_golden_files() {
     for scenario in ["figure-4", "quicksort", "deadlock"] {

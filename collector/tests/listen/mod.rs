@@ -63,7 +63,7 @@ impl Served {
     /// Sends these bytes, and returns the answer up to the end of the connection.
     fn send(&self, bytes: &[u8]) -> String {
         let mut stream = self.connect();
-        // An error means that the server closes before it has read all.
+        // An error means that the server closed the connection before it had read everything.
         let _ = stream.write_all(bytes);
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);

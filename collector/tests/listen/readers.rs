@@ -1,4 +1,4 @@
-//! Metrics, read by Prometheus's own parser and by Prometheus itself, and the page in a browser.
+//! Tests that read metrics with Prometheus's own parser and with Prometheus itself, and the page with a browser.
 
 use super::{TOKEN, serve, snapshot, snapshot_of};
 use crate::command_line::Folder;
@@ -165,7 +165,7 @@ fn prometheus_reads_the_metrics_of_the_report() {
     for question in questions() {
         let question = question.replace("$job", ".*").replace("$instance", ".*").replace("$cpus", "8");
         let found = ask(&question);
-        // There is no rate yet, and no cost, since the recording was made before.
+        // There is no rate and no cost after the start, since the recording was made before.
         let has_none = ["rate(", "cost"].iter().any(|word| question.contains(word));
         assert!(has_none || !found.is_empty(), "{question}");
     }

@@ -185,7 +185,7 @@ fn hostile_names_are_only_in_the_page_s_document() {
     let (page, _) = page_of(&folder, &input, &[]);
     let threads = page["names"]["threads"].as_array().expect("threads");
     assert!(threads.iter().any(|thread| thread["name"] == "</script><script>alert(1)</script>"));
-    // `document` has compared the rest of the file with the built page.
+    // The test `document` has compared the other parts of the file with the built page.
 }
 
 #[test]

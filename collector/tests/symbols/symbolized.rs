@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use symbols::functions_of;
 
-/// A stripped program, its debug file, and a session that has only places in it.
+/// Paths of a stripped program, its debug file, and a session that has only places in the program.
 struct Case {
     built: Built,
     session: PathBuf,

@@ -9,8 +9,8 @@ const ROUND: usize = 8;
 const ROUNDS_PER_BARRIER: usize = 64;
 
 /// Threads that compute in functions, share locks (half as many as threads), pass a token to their neighbour in every
-/// round and meet at a barrier every 64 rounds. Every post comes before the wait of the same round, so no thread is stuck.
-/// `numbers_per_thread`: each thread has its own sequence of random numbers; otherwise all threads share one.
+/// round and meet at a barrier every 64 rounds. Every post comes before the wait of the same round, so no thread is
+/// stuck. If `numbers_per_thread`, each thread has its own sequence of random numbers; otherwise all threads share one.
 pub fn token_ring(operations: usize, threads: u32, numbers_per_thread: bool) -> Program {
     let locks = threads / 2;
     let rounds = operations / threads as usize / ROUND;

@@ -18,7 +18,7 @@ pub struct Neighbours {
     pub on_top: u64,
     /// Its callers, with numbers of samples, the most frequent first.
     pub callers: Vec<(String, u64)>,
-    /// Its callees, likewise.
+    /// The function's callees, each with its time like the callers.
     pub callees: Vec<(String, u64)>,
 }
 

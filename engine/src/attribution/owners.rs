@@ -2,7 +2,8 @@
 //! functions is spent. "Make `<u64 as PartialOrd>::lt` faster first" is not advice; a user can change the function that
 //! calls it or has it inlined.
 //!
-//! [`crate::program::FunctionOrigin`] says which functions are standard. This is for advice only: rows of reports are not changed.
+//! [`crate::program::FunctionOrigin`] says which functions are standard. This is for advice only: rows of reports are
+//! not changed.
 
 use crate::program::{FunctionRef, Place, PlaceId, Program};
 use rustc_hash::FxHashMap;

@@ -73,12 +73,13 @@ impl Strata {
             let by_function = rest.into_iter().map(|((top, _), chunk)| (top, chunk));
             left.extend(gatherer.pool(by_function.collect()));
         }
-        // Threads that live for less than a stratum are joined by length: threads that compute for about as long probably do
-        // the same.
+        // Threads that live for less than a stratum are joined by length: threads that compute for about as long
+        // probably do the same work.
         let alike =
             left.into_iter().map(|(top, chunk)| ((top, gatherer.length_class(chunk)), chunk)).collect();
         let left = gatherer.pool(alike).into_iter().map(|((top, _), chunk)| (top, chunk)).collect();
-        // The rest has no other stratum to join: the number of its samples decides whether it is divided.
+        // The remaining threads have no other stratum to join: the number of their samples decides whether they are
+        // divided.
         gatherer.pool::<u32>(left);
         let mut strata = gatherer.finish(slots);
         for (index, thread) in program.threads.iter().enumerate() {

@@ -28,7 +28,7 @@ pub struct RunPaths<'a, const N: usize> {
 }
 
 impl<'a, const N: usize> RunPaths<'a, N> {
-    /// `run` returns the run with this index.
+    /// Adds up the paths of runs. `run` returns the run with this index.
     pub(crate) fn of(
         program: &'a Program,
         cpus: Cpus,

@@ -70,7 +70,7 @@ pub(crate) struct OwnSum {
     pub(crate) thread: u32,
     /// Index of the stack in the [`CallTree`].
     pub(crate) node: u32,
-    /// Stratum, if samples tell more than the stack, else [`crate::attribution::NO_STRATUM`].
+    /// Stratum, if samples show more than the stack, else [`crate::attribution::NO_STRATUM`].
     pub(crate) stratum: u32,
 }
 

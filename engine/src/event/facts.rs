@@ -207,7 +207,7 @@ pub struct ThreadBefore {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Condition {
-    /// No event since events became complete: the first one will tell the state.
+    /// No event since events became complete: the first one will show the state.
     #[default]
     Unseen,
     /// Like `Unseen`, after a contradiction.

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 /// Numbers of entries that are missing in a recording.
 ///
-/// A file limits everything except events, so that a reader needs bounded memory. The writer counts the rest.
+/// A file limits everything except events, so that a reader needs bounded memory. The writer counts the entries beyond
+/// the limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LeftOut {

@@ -16,7 +16,8 @@ pub struct LossCounts {
     /// The part of `operations` that was lost for lack of memory, though the thread's ring had room.
     #[serde(skip_serializing_if = "is_zero")]
     pub operations_short: u64,
-    /// Left out on purpose: mutex operations of a process's only thread that were too frequent for the overhead goal.
+    /// Operations not recorded on purpose: those on mutexes by a process's only thread, when they were too frequent for
+    /// the overhead goal.
     pub operations_left_out: u64,
     /// Mutex operations that were counted but not recorded: pairs of an uncontended acquisition and its release. The
     /// thread was faster than the ring reader, and its ring was nearly full.
@@ -32,12 +33,12 @@ pub struct LossCounts {
     /// Switches of recorded threads that the kernel did not report, for unknown reasons: a thread left a CPU to which it had
     /// not come. Each becomes a contradiction in the timeline.
     pub unseen_switches: u64,
-    /// Left out on purpose: recursive calls below a function's first open frame.
+    /// Calls not recorded on purpose: recursive ones below a function's first open frame.
     pub recursion_folded: u64,
 }
 
 impl LossCounts {
-    /// Number of records lost. Folded recursion and operations left out or forbidden are deliberate and not included.
+    /// Number of records lost. Folded recursion and operations that were not recorded on purpose are not included.
     /// Switches that the kernel did not report were never records; they show as contradictions and unknown time.
     pub fn lost(&self) -> u64 {
         [self.dropped, self.missed, self.operations, self.late, self.undecodable]

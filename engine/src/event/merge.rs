@@ -1,20 +1,20 @@
 //! Merges the rings into one stream in time order. **The release rule**:
 //!
-//! 1. Every ring has a *bound*: the latest time seen in it, less the disorder allowed in a ring. The caller can also declare
-//!    a ring drained up to a time (after reading the clock and then emptying the ring).
-//! 2. A record older than its own ring's bound on arrival is *late*: it is counted and left out.
-//! 3. A record leaves once it is older than the bounds of all rings; records leave in order of time, then CPU,
-//!    then number, then ring.
+//! 1. Every ring has a *bound*: the latest time seen in it, less the disorder allowed in a ring. The caller can also
+//! declare a ring drained up to a time (after reading the clock and then emptying the ring).
+//! 2. A record older than its own ring's bound on arrival is *late*: it is counted and dropped.
+//! 3. A record leaves once it is older than the bounds of all rings; records leave in order of time, then CPU, then
+//! number, then ring.
 //!
-//! By rule 2, no accepted record is older than one that rule 3 has released. Whether a record is late depends on its own ring
-//! alone. So the stream depends neither on the interleaving of the rings nor on how often it is read. In a ring, neighbours
-//! may be swapped (nested interrupts, several CPUs in a ring): this needs the allowed disorder.
+//! By rule 2, no accepted record is older than one that rule 3 has released. Whether a record is late depends on its
+//! own ring alone. So the stream depends neither on the interleaving of the rings nor on how often it is read. In a
+//! ring, neighbours may be swapped (nested interrupts, several CPUs in a ring): this needs the allowed disorder.
 //!
-//! A ring has one kind of writer: one CPU or a few in the kernel, or one thread of the target in user space. Missing numbers
-//! in the sequence of a CPU (of a thread, if `cpu` is [`Header::NO_CPU`]) are lost records. Each hole becomes a
-//! [`NoteKind::Gap`] between its neighbours once no record in time can fill it. Missing numbers before a CPU's first record
-//! are lost records, too, if the start is known ([`Merger::numbered_from`]). Samples have numbers of their own, which are
-//! ignored here: the code that takes samples counts lost ones.
+//! A ring has one kind of writer: one CPU or a few in the kernel, or one thread of the target in user space. Missing
+//! numbers in the sequence of a CPU (of a thread, if `cpu` is [`Header::NO_CPU`]) are lost records. Each hole becomes a
+//! [`NoteKind::Gap`] between its neighbours once no record in time can fill it. Missing numbers before a CPU's first
+//! record are lost records, too, if the start is known ([`Merger::numbered_from`]). Samples have numbers of their own,
+//! which are ignored here: the code that takes samples counts lost ones.
 
 use super::queue::{Blocks, Queue, Waiting};
 use super::sequence::Sequence;

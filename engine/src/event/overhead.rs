@@ -89,7 +89,7 @@ impl Overhead {
         self.in_threads_ns().saturating_add(self.collector_ns)
     }
 
-    /// The cost in the recorded threads, nanoseconds. The rest is longpole's own, on any free CPU.
+    /// The cost in the recorded threads, nanoseconds. All other cost is longpole's own, on any free CPU.
     pub fn in_threads_ns(&self) -> u64 {
         let programs_ns = self.event_ns.saturating_add(self.sample_ns);
         programs_ns.saturating_add(self.hit_ns).saturating_add(self.inside_ns())
@@ -124,7 +124,7 @@ impl Overhead {
 
     /// Whole cost, and cost in the threads, ÷ the recorded processes' CPU time; `None` if they used none.
     ///
-    /// Tells by how much times in the recording may be wrong.
+    /// Times in the recording may be wrong by this much.
     pub fn shares_of_target(&self) -> Option<(f64, f64)> {
         ratio(self.spent_ns(), self.target_ns).zip(ratio(self.in_threads_ns(), self.target_ns))
     }

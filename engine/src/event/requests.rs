@@ -34,7 +34,7 @@ pub struct RequestSums {
     pub pid: u32,
     /// The process answered the requests; otherwise it sent them.
     pub served: bool,
-    /// `AF_INET` (2), `AF_INET6` (10) or `AF_UNIX` (1).
+    /// The socket's address family: `AF_INET` (2), `AF_INET6` (10) or `AF_UNIX` (1).
     pub family: u16,
     /// The port: the process's own if it served, else the peer's; 0 for Unix sockets.
     pub port: u16,

@@ -11,7 +11,7 @@ pub struct ComputePart {
     pub thread: usize,
     /// Start, as an offset in the thread's computing, ticks.
     pub from: u64,
-    /// End, likewise.
+    /// End of the part, in the same unit as `from`.
     pub to: u64,
     /// Only computing that counts for this function; `None`: all computing of the thread.
     pub function: Option<FunctionRef>,

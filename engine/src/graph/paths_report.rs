@@ -81,7 +81,7 @@ pub struct PathRow {
 /// Upper bounds on the gain from improving a part of the program (1994, section VI).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BenefitRow {
-    /// `function`, `thread`, `lock`, `class` (compute, io, wait), `process` or `cpu`.
+    /// What the row is about: `function`, `thread`, `lock`, `class` (compute, io, wait), `process` or `cpu`.
     pub kind: &'static str,
     /// Its name.
     pub name: String,

@@ -5,7 +5,8 @@ use super::subjects::Subject;
 use crate::program::{Move, Program, Thread};
 use rustc_hash::FxHashMap;
 
-/// `timed`: by thread, its edges that take time, in the order of its operations.
+/// Puts the subjects' edges that take time into `parts`. `timed`: by thread, its edges that take time, in the order of
+/// its operations.
 pub(super) fn placed(
     program: &Program,
     graph: &ActivityGraph,

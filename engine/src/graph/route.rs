@@ -45,7 +45,7 @@ pub enum NamedActivity {
     WakeUp,
 }
 
-/// `{"kind":"compute","name":"f"}`; kinds are compute, io, sleep and wake_up.
+/// Written as in `{"kind":"compute","name":"f"}`; the kinds are compute, io, sleep and wake_up.
 impl Serialize for NamedActivity {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let (kind, name) = match self {

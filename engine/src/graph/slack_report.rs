@@ -88,9 +88,9 @@ pub struct SegmentTimes {
     pub free_slack_ns: f64,
 }
 
-/// Slack of all functions, and with `segments` the times of every operation. The first `simulated` functions are also left
-/// out in a simulation, which takes a run each; `changed` is the program to simulate, with the functions that go with each
-/// one.
+/// Slack of all functions, and with `segments` the times of every operation. The first `simulated` functions are also
+/// simulated without their time, which takes a run each; `changed` is the program to simulate, with the functions that
+/// go with each one.
 ///
 /// # Errors
 /// The program fails [`Program::check`].

@@ -53,8 +53,7 @@ pub struct Limits {
     pub more_threads: Option<MoreThreads>,
     /// Functions that compute most, the largest first. Standard functions count for their callers.
     pub functions: Vec<FunctionUse>,
-    /// What threads do on the first of the CPU counts. Threads that do the same share one entry; the busiest come
-    /// first.
+    /// What threads do on the first of the CPU counts, the busiest first. Threads that do the same share one entry.
     pub threads: Vec<ThreadUse>,
     /// CPU time of the program on several CPU counts, if it was run on them.
     pub costs: Option<CpuCosts>,
@@ -62,8 +61,7 @@ pub struct Limits {
     pub traffic: Vec<Endpoint>,
     /// Programs that were not recorded and used CPUs during the recording, the largest first.
     pub others: Vec<OtherUse>,
-    /// Set for a program that sleeps for most of its recording: the predicted time covers only the time in which it is
-    /// awake.
+    /// Set for a program that sleeps for most of its recording: only the time in which it is awake is predicted.
     pub asleep: Option<MostlyAsleep>,
 }
 
@@ -102,8 +100,7 @@ impl Limit {
         let Some(LedgerRow { kind, least, most, evidence }) = rows.next() else {
             return Limit::known(cpus, time_ns, LimitKind::Nothing);
         };
-        // These causes make the recorded run slow, but not the simulated one. So removing them may save more time of
-        // the recorded run.
+        // These causes slow only the recorded run, so removing them may save more time there.
         let is_of_recorded =
             matches!(kind, LimitKind::TooManyThreads { .. } | LimitKind::WokenForNothing { .. });
         let most_known = if is_of_recorded { least } else { most };

@@ -21,7 +21,7 @@ pub(super) struct PathCauses {
 }
 
 impl PathCauses {
-    /// `is_timer`: by object, whether it is a timer.
+    /// The causes of a run's path. `is_timer`: by object, whether it is a timer.
     pub(super) fn of(path: &RunPath, is_timer: &[bool]) -> PathCauses {
         let computed = path.visits.iter().map(|visit| visit.to.saturating_sub(visit.from));
         let mut causes = PathCauses {

@@ -25,7 +25,8 @@ pub(super) struct WatchedRun {
 }
 
 impl WatchedRun {
-    /// `pause`: a stop shorter than this, ticks, does not end a thread's stretch.
+    /// Runs the program on `cpus` and notes what its threads do. `pause`: a stop shorter than this, ticks, does not end
+    /// a thread's stretch.
     pub(super) fn of(timing: &Timing<'_>, cpus: Cpus, pause: u64) -> WatchedRun {
         let program = timing.program();
         let mut computing = Computing::new(program.threads.len(), pause);

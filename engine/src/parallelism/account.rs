@@ -141,7 +141,7 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// `hundredths`: hundredths of a processor to share ideally.
+    /// An account without time. `hundredths`: hundredths of a processor to share ideally.
     pub(super) fn new(places: Places, hundredths: Option<u64>) -> Account {
         let rows = places.part(0) as usize;
         let actor = |thread| Actor {

@@ -41,7 +41,7 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    /// `crowded`: the place of the first number in [`Sum::crowded`].
+    /// The meter of a sum. `crowded`: the place of the first number in [`Sum::crowded`].
     pub(super) fn of(sum: &Sum, crowded: usize) -> Meter {
         let scaled = |ticks: &Vec<u128>| ticks.iter().map(|ticks| scale(*ticks)).collect();
         let mut by_runnable = sum.by_runnable.each_ref().map(scaled);

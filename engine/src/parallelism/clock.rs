@@ -1,17 +1,18 @@
-//! Clocks that all threads share, so that advancing the time costs the same for any number of threads. A thread's time is the
-//! difference of a clock's values at the end and at the beginning of an activity ([`super::tally`]).
+//! Clocks that all threads share, so that advancing the time costs the same for any number of threads. A thread's time
+//! is the difference of a clock's values at the end and at the beginning of an activity ([`super::tally`]).
 //!
-//! Normalized processor time (1989, Equation 1) is the integral of dt ÷ (number of busy processors) over the time that a
-//! thread computes. While n threads compute, each gets dt ÷ n. One clock for each n counts whole ticks, which are divided by
-//! n at the end of the run ([`super::balance`]): nothing is rounded before, and all clocks are machine words. Large n share
-//! clocks ([`place_of`]), so that a change costs the same with a hundred threads and with a hundred thousand. These clocks
-//! count dt ÷ n in parts of a tick, rounded down: after 10⁹ changes the error is a thousandth of a tick.
+//! Normalized processor time (1989, Equation 1) is the integral of dt ÷ (number of busy processors) over the time that
+//! a thread computes. While n threads compute, each gets dt ÷ n. One clock for each n counts whole ticks, which are
+//! divided by n at the end of the run ([`super::balance`]): nothing is rounded before, and all clocks are machine
+//! words. Large n share clocks ([`place_of`]), so that a change costs the same with a hundred threads and with a
+//! hundred thousand. These clocks count dt ÷ n in parts of a tick, rounded down: after 10⁹ changes the error is a
+//! thousandth of a tick.
 //!
-//! Ideally shared processors (2001, section 2.3) may have more executing threads than processors. Each of n threads on P
-//! processors then runs for P ÷ n of the time, and is ready for the rest. The *busy processors* are those of the P that
-//! compute, P · (computing ÷ executing), rounded up. A thread's processor time divided by them is again dt ÷ (number of
-//! computing threads). A spinning thread keeps its processor but is not busy (section 3.1: "spin time is factored out"): it
-//! counts among the executing threads, not among the computing ones.
+//! Ideally shared processors (2001, section 2.3) may have more executing threads than processors. Each of n threads on
+//! P processors then runs for P ÷ n of the time, and is ready for the other part. The *busy processors* are those of
+//! the P that compute, P · (computing ÷ executing), rounded up. A thread's processor time divided by them is again dt ÷
+//! (number of computing threads). A spinning thread keeps its processor but is not busy (section 3.1: "spin time is
+//! factored out"): it counts among the executing threads, not among the computing ones.
 
 /// Parts of a tick in divided times.
 pub(super) const SCALE: u128 = 1 << 40;

@@ -1,10 +1,11 @@
 //! The parallelism of a program, for functions, locks, barriers, conditions and threads: Quartz (Anderson and Lazowska,
 //! "Quartz: A Tool for Tuning Parallel Program Performance", 1989).
 //!
-//! *Normalized processor time* (Equation 1) of a piece of code is its processor time divided by the number of processors that
-//! are busy meanwhile, summed. Code that runs alone counts with all its time, code on P processors at once with one P-th. So
-//! functions divide the elapsed time, except when no processor is busy. The program waits for the function with the largest
-//! part: parallelize it if it runs alone, optimize it if all processors are busy anyway ([`advice`]).
+//! *Normalized processor time* (Equation 1) of a piece of code is its processor time divided by the number of
+//! processors that are busy at the same time, summed. Code that runs alone counts with all its time, code on P
+//! processors at once with one P-th. So functions divide the elapsed time, except when no processor is busy. The
+//! program waits for the function with the largest part: parallelize it if it runs alone, optimize it if all processors
+//! are busy anyway ([`advice`]).
 //!
 //! [`of_run`] feeds the accounts ([`account`]) from the predicted run, [`of_timeline`] from the measured one; [`build`] makes
 //! their rows. It takes one pass, in memory that grows with rows and threads only.

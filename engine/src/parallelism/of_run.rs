@@ -19,7 +19,7 @@ pub(super) struct Feed<'a> {
 }
 
 impl<'a> Feed<'a> {
-    /// `hundredths`: hundredths of a processor to share ideally.
+    /// A feed before the run begins. `hundredths`: hundredths of a processor to share ideally.
     pub(super) fn new(program: &Program, attribution: &'a Attribution, hundredths: Option<u64>) -> Feed<'a> {
         let account = Account::new(places(program), hundredths);
         let created: FxHashSet<u32> = program.created().map(|thread| thread.0).collect();

@@ -320,7 +320,7 @@ mod tests {
         program
     }
 
-    /// `f` takes three times the CPU time on two CPUs, `g` the same.
+    /// A program in which `f` takes three times the CPU time on two CPUs, and `g` the same CPU time.
     fn growing() -> Program {
         let mut runs = Vec::new();
         for round in 0..3 {

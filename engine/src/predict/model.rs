@@ -6,7 +6,7 @@ use crate::schedule::{SchedulerParameters, Setup, SharedCpuCosts, Sharing, base_
 use crate::time::Ticks;
 use serde::Serialize;
 
-/// The user's settings of the machine to predict for; the rest comes from the recording.
+/// The user's settings of the machine to predict for; all other facts come from the recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Model {
     /// How threads share processors. `None`: like Linux for a recorded program, or if one of the fields below from
@@ -20,8 +20,8 @@ pub struct Model {
     pub wake_latency_ns: Option<u64>,
     /// CPU time that waking a thread on an idle CPU takes from its waker, in addition to the time in the recording, ns.
     pub wake_cost_ns: Option<u64>,
-    /// An idle CPU asks the others for waiting threads by chance only, and again after this time at most, ns; 0: it takes a
-    /// waiting thread at once.
+    /// An idle CPU only sometimes asks the other CPUs for waiting threads, and again after this time at most, ns; 0: it
+    /// takes a waiting thread at once.
     pub idle_tick_ns: Option<u64>,
     /// CPU time that the program may use, in hundredths of a CPU.
     pub quota: Option<u32>,

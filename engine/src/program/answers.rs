@@ -1,7 +1,8 @@
 //! Waits for a socket that are waits for other servers' answers (a method of longpole's own).
 //!
-//! A wait in `recv` does not show whether the next request or an answer is awaited. The sums of requests do: if as many are open at
-//! others, on average, as threads wait for sockets, these threads wait for their answers. In any other case the name stays.
+//! A wait in `recv` does not show whether the next request or an answer is awaited. The sums of requests do: if as many
+//! requests are open at other servers, on average, as threads wait for sockets, these threads wait for their answers.
+//! In any other case the name stays.
 
 use super::{Endpoint, Program};
 
@@ -9,8 +10,8 @@ use super::{Endpoint, Program};
 const SOCKET: &str = "socket receive";
 /// Name of a wait for answers, to be followed by the name of the server.
 pub(super) const ANSWERS: &str = "answers of ";
-/// Requests that are open at others, and threads that wait for sockets, may differ by this factor: a request is open a little
-/// longer than its thread sleeps.
+/// The numbers of requests that are open at other servers, and threads that wait for sockets, may differ by this
+/// factor: a request is open a little longer than its thread sleeps.
 const SAME: f64 = 1.3;
 /// A server is named if it gets at least this share of all requests.
 const MOST: f64 = 0.8;

@@ -210,7 +210,7 @@ struct Script<'a> {
     /// Probe hits in running stretches to come; below, time of the hits so far, ns.
     probes: ProbeTime<'a>,
     probe_ns: u64,
-    /// Running time so far, probe hits included, ns.
+    /// How long the thread has run so far, probe hits included, ns.
     ran_ns: u64,
     /// The CPUs on which the thread computed.
     moves: Moves,

@@ -2,7 +2,7 @@
 
 use super::Operation;
 
-/// Tells where runs start, while walking through a thread's operations. No other code decides this.
+/// Finds where runs start, while walking through a thread's operations. No other code decides this.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RunBreaks {
     inside: bool,

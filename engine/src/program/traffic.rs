@@ -9,7 +9,7 @@ use crate::event::{RequestSums, Requests};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// `AF_UNIX`
+/// The address family `AF_UNIX` (include/linux/socket.h).
 const UNIX: u16 = 1;
 /// Least number of requests that follow another one on their connection for the load to be known.
 const ENOUGH: u64 = 10;
@@ -20,7 +20,7 @@ const ENOUGH: u64 = 10;
 pub struct Endpoint {
     /// The program answers the requests; otherwise it sends them.
     pub served: bool,
-    /// `port 80`, `Unix sockets`, or for sent requests `10.0.0.7:5432`.
+    /// What the packets or requests went through: `port 80`, `Unix sockets`, or for sent requests `10.0.0.7:5432`.
     pub name: String,
     /// Number of processes that answer or send the requests.
     pub processes: usize,

@@ -22,14 +22,14 @@ pub enum WaitKind {
     WakeUp,
     /// Time from creating a thread until the new thread acts.
     ThreadStart,
-    /// Processor time that threads spend on waking others.
+    /// Processor time that threads spend on waking other threads.
     Waking,
     /// Sleeping.
     Sleep,
     /// A ready thread waits to be put on a processor: during a switch, while an idle processor does not ask for
     /// threads, or because a quota is used up.
     Scheduling,
-    /// Threads keep processors that others want, spinning for this lock.
+    /// Threads keep processors that other threads want, spinning for this lock.
     Spinning(String),
     /// Waiting for a device, or for something else outside the program.
     Device(String),

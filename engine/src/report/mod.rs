@@ -151,7 +151,7 @@ pub struct FunctionRow {
     /// Σ weight · length of the segments with the function anywhere on the stack, once per segment, nanoseconds.
     #[serde(serialize_with = "number")]
     pub tetid_ns: f64,
-    /// `file:line`, if known.
+    /// Where the function begins, as `file:line`, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub location: Option<String>,
     /// All numbers come from exact probes; otherwise some come from samples.

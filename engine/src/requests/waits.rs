@@ -9,7 +9,7 @@ use crate::timeline::{External, Timeline, Wait, WaitReason, Wake};
 use probe_abi::{Descriptor, SampleReason};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Looks up waits.
+/// Finds what threads waited for.
 #[derive(Debug)]
 pub(super) struct Waits<'a> {
     timeline: &'a Timeline,

@@ -20,6 +20,7 @@ mod runs;
 mod shared_cpus;
 mod simulation;
 mod source;
+mod steps;
 
 pub(crate) use machine::Machine;
 pub use machine::Why;

@@ -1,11 +1,11 @@
 //! Processors shared in infinitely small slices, at no cost (2001, section 2.3): with n threads that want one and P
 //! processors each thread runs at speed min(1, P/n).
 //!
-//! With [`SharedCpuCosts`], a woken thread that finds an idle processor acts only after a latency, and its waker computes
-//! longer.
+//! With [`SharedCpuCosts`], a woken thread that finds an idle processor acts only after a latency, and its waker
+//! computes longer.
 //!
 //! `work` is how far each executing thread has got; one number serves all, since all have the same speed. A computation
-//! of length d that begins at work W ends at W + d, so one queue orders all ends whatever the speed does meanwhile.
+//! of length d that begins at work W ends at W + d, so one queue orders all ends however the speed changes until then.
 //! Time is kept in fractions of a tick; it is rounded only where a wait by the clock ends while threads share.
 
 use std::cmp::Reverse;
@@ -56,7 +56,7 @@ pub struct Shared<'w, const COSTS: bool = false> {
     began: Vec<u128>,
     wake_latency: u64,
     wake_cost: u64,
-    /// For each thread: processor time for waking others that it has not computed yet; empty without costs.
+    /// For each thread: processor time for waking other threads that it has not computed yet; empty without costs.
     debts: Vec<u64>,
     /// For each thread: whether it has been woken and its latency is not over; empty without costs.
     arriving: Vec<bool>,
@@ -306,7 +306,7 @@ impl<const COSTS: bool> Machine for Shared<'_, COSTS> {
     }
 
     fn block(&mut self, thread: u32, why: Why) {
-        // The cost of waking others is spent during this wait.
+        // The cost of waking other threads is spent during this wait.
         if let Some(debt) = self.debts.get_mut(thread as usize) {
             *debt = 0;
         }

@@ -20,6 +20,7 @@ use super::outcome::consistency::ConsistencyWarnings;
 use super::outcome::result::{Charge, Delay, Latency, Schedule, Step, Vertex};
 use super::outcome::usage::Usage;
 use super::source::{Operations, Whole};
+use super::steps::Steps;
 use super::{Forest, PointId, Runs};
 use crate::program::{ObjectId, Operation, Program, ProgramError, ThreadId};
 use crate::time::Ticks;
@@ -39,6 +40,7 @@ pub struct Simulation<'a, M = Agenda, O = Whole<'a>> {
     pub(super) runs: Runs,
     pub(super) end: Moment,
     pub(super) vertices: Vec<Vertex>,
+    pub(super) steps: Steps,
     given: usize,
     pub(super) semaphores: Table<Semaphore>,
     pub(super) mutexes: Table<Mutex>,
@@ -137,7 +139,7 @@ impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
         }
     }
 
-    /// `program` gives the threads, objects and names that the operations refer to.
+    /// A simulation before its start. `program` gives the threads, objects and names that the operations refer to.
     pub(super) fn with(
         program: &'a Program,
         source: O,
@@ -171,6 +173,7 @@ impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
             runs: Runs::default(),
             end: Moment { time: 0, point: PointId::START },
             vertices: Vec::new(),
+            steps: Steps::of(program),
             given: 0,
             semaphores: Table::new(objects),
             mutexes: Table::new(objects),
@@ -224,6 +227,7 @@ impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
         if self.is_over() {
             return None;
         }
+        self.steps.take()?;
         let now = self.machine.next_instant()?;
         self.source.now(now);
         while let Some(turn) = self.machine.next_turn() {

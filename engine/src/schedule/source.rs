@@ -23,7 +23,7 @@ pub struct Whole<'a> {
 }
 
 impl<'a> Whole<'a> {
-    /// Looks at all operations once. The program has been checked.
+    /// Notes which threads are created by other threads. The program has been checked.
     pub(super) fn of(program: &'a Program) -> Whole<'a> {
         let mut created = vec![false; program.threads.len()];
         for thread in program.created() {

@@ -5,7 +5,7 @@
 pub struct Execution {
     /// Processors, 1 to 64.
     pub cpus: u16,
-    /// Time after which a running thread makes room for others.
+    /// Time after which a running thread makes room for other threads.
     pub slice_ns: u64,
     /// Time from a wake-up, or from a pre-emption, until the thread can run.
     pub latency_ns: u64,

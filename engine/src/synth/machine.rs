@@ -64,7 +64,7 @@ pub(super) struct Actor {
     pub(super) next: usize,
     /// Rest of the current compute operation.
     pub(super) left_ns: u64,
-    /// Length of the present chunk, and the rest of the time slice.
+    /// Length of the present chunk, and the remaining time of the slice, ns.
     pub(super) chunk_ns: u64,
     pub(super) slice_ns: u64,
     pub(super) stack: Vec<(u32, u64, bool)>,

@@ -390,7 +390,8 @@ impl Builder {
         if self.replaced_leader(pid, tid) {
             return None;
         }
-        // Up to `listed_ns`: alive at the start, gone before /proc was read. Later: /proc did not list it.
+        // Up to `listed_ns`: the thread was alive at the start and ended before /proc was read. Later: /proc did not
+        // list it.
         let missed = if self.now_ns <= self.listed_ns {
             Unseen::Listed { state: ThreadState::Unknown, seen_ns: u64::MAX }
         } else {

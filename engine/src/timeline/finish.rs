@@ -160,8 +160,9 @@ fn lost(recording: &Recording, late: u64) -> u64 {
     gap_loss.max(end.map_or(0, |end| end.loss.lost()))
 }
 
-/// The recording's cost with the run's length as wall time: costs are summed from before the first probe. CPU time that a
-/// program used after it was last read counts for others in `cost`; events show it, and it is moved to the program.
+/// The recording's cost with the run's length as wall time: costs are summed from before the first probe. CPU time that
+/// a program used after it was last read counts for other programs in `cost`; events show it, and it is moved to the
+/// program.
 fn over(cost: Overhead, start_ns: u64, end_ns: u64, running_ns: u64) -> Overhead {
     let wall_ns = if cost.wall_ns == 0 { 0 } else { end_ns.saturating_sub(start_ns) };
     let not_read_ns = running_ns.saturating_sub(cost.target_ns);
@@ -174,9 +175,10 @@ fn running_ns(timeline: &Timeline) -> u64 {
     timeline.threads.iter().map(|thread| thread.ran().0).fold(0, u64::saturating_add)
 }
 
-/// Families of lock operations with losses, by process. Holes in the sequence numbers of a thread's ring show the losses, and
-/// the operations next to a hole show the families. Operations left out on purpose were of a single thread, so no other thread
-/// misses them. The kernel's rings hold all kinds of records: where one was full, any family that uses it may have losses.
+/// Families of lock operations with losses, by process. Holes in the sequence numbers of a thread's ring show the
+/// losses, and the operations next to a hole show the families. Operations that were not recorded on purpose were of a
+/// single thread, so no other thread misses them. The kernel's rings hold all kinds of records: where one was full, any
+/// family that uses it may have losses.
 fn lossy(recording: &Recording, locks: &Locks) -> Vec<(u32, SyncFamily)> {
     let is_told = |end: &WindowEnd| end.loss.operations > 0 || end.loss.operations_left_out == 0;
     let lost = recording.facts.end.as_ref().is_none_or(is_told);

@@ -56,7 +56,7 @@ pub(super) struct Gaps {
     looks_left: u64,
     /// The value to which `looks_left` is reset when gaps are joined; halved each time.
     looks_next: u64,
-    /// Gaps that were merged with others.
+    /// Gaps that were merged with other gaps.
     pub(super) joined: u64,
 }
 

@@ -107,9 +107,10 @@ impl Builder {
 
     /// The thread that has taken over a leader's id for an exec.
     ///
-    /// A thread that calls exec and does not lead its process waits until all others have ended. Then it exchanges ids with
-    /// the leader (`de_thread` in fs/exec.c, `exchange_tids` in kernel/pid.c). That is before the exec record: the thread may
-    /// be switched meanwhile, even before the leader's last switch. It is the only living thread of the process.
+    /// A thread that calls exec and does not lead its process waits until all other threads of the process have ended.
+    /// Then it exchanges ids with the leader (`de_thread` in fs/exec.c, `exchange_tids` in kernel/pid.c). That is
+    /// before the exec record: the thread may be switched before that record, even before the leader's last switch. It
+    /// is the only living thread of the process.
     pub(super) fn exchange(&mut self, pid: u32) -> Option<u32> {
         let &leader = self.live.get(&pid)?;
         let ended = |thread: &ThreadTracker| thread.exiting || thread.state == RunState::Dead;

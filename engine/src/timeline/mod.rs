@@ -53,7 +53,7 @@ pub fn build(recording: &Recording) -> Timeline {
     build_with(recording, expand_bursts::MOST_PAIRS)
 }
 
-/// `build`, with a limit for the pairs of operations made from bursts.
+/// Like `build`, with a limit for the pairs of operations made from bursts.
 fn build_with(recording: &Recording, most_pairs: u64) -> Timeline {
     let facts = &recording.facts;
     let last_ns = || recording.events.iter().map(|event| event.header().time_ns).max();

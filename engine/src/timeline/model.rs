@@ -73,7 +73,8 @@ pub struct Timeline {
     pub line_transfer: Option<LineTransfer>,
     /// The time between two ticks of the kernel's clock, ns, if known.
     pub tick_ns: Option<u64>,
-    /// `tick_ns`, if idle CPUs may wait for a tick before they take a waiting thread (see [`crate::event::Facts`]).
+    /// The tick's period, ns, if idle CPUs may wait for a tick before they take a waiting thread (see
+    /// [`crate::event::Facts`]).
     pub idle_tick_ns: Option<u64>,
     /// Hundredths of a CPU that the program may use (see [`crate::event::Facts`]).
     pub cpu_quota: Option<u32>,
@@ -372,7 +373,7 @@ pub struct LockOperation {
     pub outcome: i32,
     /// The kind of operation.
     pub operation: SyncOperation,
-    /// `probe_abi::OperationFlags` bits.
+    /// Bits of `probe_abi::OperationFlags`.
     pub flags: u16,
     /// Whether operations of the same thread directly before this one are missing.
     pub after_hole: bool,

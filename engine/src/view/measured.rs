@@ -165,7 +165,7 @@ impl<'a> Measured<'a> {
         found.next().map(|mapping| (mapping.path.as_str(), mapping.build_id.as_deref()))
     }
 
-    /// The name of a function with probes; `?` for others.
+    /// The name of a function with probes; `?` for all other functions.
     pub(super) fn function(&self, id: FunctionId) -> &'a str {
         let number = self.functions.binary_search(&id).ok();
         let function = number.and_then(|number| self.program.functions.get(number));

@@ -26,7 +26,7 @@ pub struct Ranking {
 pub struct RankRow {
     /// Unique name.
     pub function: String,
-    /// `file:line`, if known.
+    /// Where the function begins, as `file:line`, if known.
     pub location: Option<String>,
     /// Gain from taking 10 %, 20 %, 50 % and all off the function's self time, nanoseconds; below 0 the program gets
     /// slower.

@@ -1,4 +1,4 @@
-//! Random programs, and recordings of their execution.
+//! Random programs, and generated recordings of their execution.
 
 use engine::program::{EdgeId, Function, FunctionRef, ObjectId, Operation, Program, Thread, ThreadId};
 use engine::synth::{Execution, Generated, generate};
@@ -110,7 +110,7 @@ fn execution() -> impl Strategy<Value = Execution> {
         })
 }
 
-/// A generated recording that prints as its program and execution.
+/// A generated recording. As text it is its program and execution.
 #[derive(Clone)]
 pub struct Case {
     pub program: Program,

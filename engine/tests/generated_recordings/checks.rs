@@ -8,7 +8,7 @@ use engine::timeline::{State, Timeline};
 pub fn assert_tiles(timeline: &Timeline) {
     for thread in &timeline.threads {
         assert!(timeline.start <= thread.start && thread.end <= timeline.end, "{thread:#?}");
-        // A wait may end in the instant of its first evidence.
+        // The first evidence of a wait may come in the instant in which it ends.
         assert!(!thread.intervals.is_empty() || thread.start == thread.end, "{thread:#?}");
         let mut now = thread.start;
         let mut steps = 0;

@@ -83,7 +83,7 @@ fn ideal(program: &Program, cpus: &[Cpus]) -> Report {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The executed program comes out again, and so does its report.
+    /// The executed program is restored from its recording, and its report is the same.
     #[test]
     fn a_generated_recording_gives_the_executed_program_back(case in case()) {
         let generated = &case.generated;
@@ -131,7 +131,7 @@ proptest! {
     /// Attached in the middle, intervals from there on are those of the whole run.
     #[test]
     fn a_recording_attached_in_the_middle_has_the_whole_run_s_intervals(case in case(), part in 0u64..1000) {
-        // Only its waker distinguishes a second wake-up from the first one.
+        // Only its waker distinguishes the second wake-up of a thread from the first one.
         let execution = Execution { second_wakings: false, ..case.execution };
         let generated = generate(&case.program, &execution).expect("supported");
         let start = generated.facts.start_ns;

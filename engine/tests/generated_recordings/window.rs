@@ -17,7 +17,7 @@ proptest! {
         assert_moved_window_is_the_rest(&case.generated.recording(), &parts);
     }
 
-    /// The same holds with gaps.
+    /// A window that has moved on keeps its gaps, too, as the rest of a recording of everything.
     #[test]
     fn a_window_that_has_moved_on_keeps_its_gaps(case in case(), parts in prop::collection::vec(0u64..1000, 1..4), gaps in prop::collection::vec((0u64..1000, 0u64..300, prop::option::of(0u16..3)), 0..3)) {
         let mut recording = case.generated.recording();

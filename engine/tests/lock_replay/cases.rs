@@ -153,7 +153,8 @@ fn a_lock_that_two_threads_hold_at_once_is_replayed() {
     assert_eq!(kinds(&script.program()), ["replayed"]);
 }
 
-/// In the simulation other threads may come later than recorded.
+/// In the simulation, threads may come later to a lock than recorded. A lock still held at the end must not make them
+/// wait forever.
 #[test]
 fn a_lock_still_held_at_the_end_is_released_there() {
     let mut script = Script::default();

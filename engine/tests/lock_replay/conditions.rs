@@ -123,7 +123,7 @@ fn a_gate_made_of_a_condition_variable_opens_once_for_all() {
     assert_eq!(does(&program, 4), "lock m, give c, give c, give c, unlock m");
 }
 
-/// The time limit ended the wait, so it takes no item.
+/// The time limit ended the condition wait, so the thread takes no item.
 #[test]
 fn a_condition_wait_that_timed_out_takes_no_item() {
     let mut script = Script::default();
@@ -134,7 +134,7 @@ fn a_condition_wait_that_timed_out_takes_no_item() {
     assert_eq!(does(&program, 1), "take c, lock m, unlock m, lock m, unlock m, lock m, unlock m");
 }
 
-/// A thread takes from two queues and gives to one of them only at times: the meaning of its count is unknown.
+/// A thread takes from two queues and gives to one of them only sometimes: the meaning of its count is unknown.
 #[test]
 fn a_condition_variable_that_is_not_understood_is_replayed_with_a_finding() {
     let mut script = Script::default();
@@ -214,7 +214,7 @@ fn a_lock_made_of_a_mutex_and_a_condition_variable_becomes_a_lock() {
     assert_eq!((fact.waited, fact.held), (Ticks::from_ns(6 * 56), Ticks::from_ns(6 * (36 + 14))));
 }
 
-/// Two threads may hold it at once, so it is a pool and no lock.
+/// Two threads may hold the resource at once, so it is a pool and not a lock.
 #[test]
 fn a_pool_of_two_made_of_a_condition_variable_is_no_lock() {
     let mut script = Script::default();

@@ -33,7 +33,7 @@ pub fn program(seed: u64, kinds: &Kinds) -> Program {
                 maker.block(&mut operations);
             }
             if kinds.waits {
-                // Each worker posts to the next one.
+                // Each worker posts to the next worker.
                 if worker > 0 {
                     operations.push(Operation::SemWait(SIGNALS[worker as usize - 1]));
                     maker.block(&mut operations);

@@ -11,7 +11,7 @@ pub const MUTEX: u64 = 0x40;
 pub const CONDITION: u64 = 0x200;
 pub const OTHER: u64 = 0x300;
 
-/// Operations one after the other, of 2 ns each.
+/// A recording of operations one after the other, each of 2 ns.
 #[derive(Default)]
 pub struct Script {
     now: u64,
@@ -55,7 +55,7 @@ impl Script {
         self
     }
 
-    /// An operation with this outcome and these flags.
+    /// Adds an operation with this outcome and these flags.
     pub fn odd(&mut self, tid: u32, operation: S, object: u64, outcome: i32, flags: u16) -> &mut Script {
         self.op(tid, operation, object, 1);
         if let Some(Record::Operation(operation)) = self.records.last_mut() {
@@ -113,7 +113,7 @@ impl Script {
         self
     }
 
-    /// This many operations of a single thread were not recorded.
+    /// Counts this many operations of a single thread as not recorded.
     pub fn leaves_out(&mut self, operations: u64) -> &mut Script {
         self.left_out = operations;
         self

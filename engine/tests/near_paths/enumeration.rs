@@ -1,5 +1,5 @@
-//! Path enumeration (1994, near-critical paths, III.A). The paths found so far divide the rest into parts: paths with the
-//! same end up to an edge, but without that edge. The next path is the longest of all parts.
+//! Path enumeration (1994, near-critical paths, III.A). The paths found so far divide all other paths into parts: paths
+//! with the same end up to an edge, but without that edge. The next path is the longest of all parts.
 
 use super::Path;
 use engine::graph::{ActivityGraph, VertexId};

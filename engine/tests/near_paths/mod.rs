@@ -113,7 +113,7 @@ fn near_path_algorithms_agree_on_graphs_of_programs() {
     assert!(compared > 5_000, "{compared} paths are too few to mean anything");
 }
 
-/// One function's time on a path.
+/// A function's time on a path.
 fn on_path(graph: &ActivityGraph, path: &[u32], function: FunctionRef) -> u64 {
     let edges = path.iter().map(|edge| graph.activity(ActivityId(*edge)));
     edges.filter(|edge| edge.function == Some(function)).map(|edge| edge.length.0).sum()
@@ -232,7 +232,7 @@ fn near_path_metrics_are_summed_up_by_process_and_cpu() {
         let ns = |ticks: Ticks| ticks.0 / Ticks::PER_NS;
         (ns(found.critical), ns(found.maximum), found.critical_paths, found.near_paths)
     };
-    // Of 105, B's 70 remain without p: 35 are gained.
+    // Of the length 105, the 70 of B remain without p: 35 are gained.
     assert_eq!(of(Subject::Process(ThreadId(0))), (105, 35, 1, 1));
     assert_eq!(of(Subject::Cpu(0)), (30, 30, 1, 1));
     // A has 10 + 20 on CPU 1; without CPU 1 A still takes 75, and C 50.
@@ -241,7 +241,7 @@ fn near_path_metrics_are_summed_up_by_process_and_cpu() {
     assert_eq!(all.iter().filter(|b| matches!(b.subject, Subject::Cpu(_) | Subject::Process(_))).count(), 3);
 }
 
-/// Far more functions than a word has bits, all in one walk.
+/// There are far more functions than a word has bits, and one walk is for all of them.
 #[test]
 fn zeroing_of_300_functions_at_once_is_exact() {
     use engine::program::{Function, Operation, Thread};

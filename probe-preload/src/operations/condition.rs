@@ -16,7 +16,8 @@ pub fn taken_again(mutex: usize) -> u16 {
     0
 }
 
-/// `pthread_cond_NAME`: on x86-64 in both versions, each under a label of its own; on others in its only version.
+/// `pthread_cond_NAME`: on x86-64 in both versions, each under a label of its own; on other machines in its only
+/// version.
 macro_rules! condition {
     (
         $module:ident, $before:ident = $count:tt $arguments:tt, $name:literal, $version:tt, $version_before:tt,

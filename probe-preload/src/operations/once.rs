@@ -1,6 +1,6 @@
-//! `pthread_once`: to record which of the calling threads runs the initialization, libc gets a function of
-//! ours, which notes that it was called and jumps to the program's. It is not on the stack then, so exceptions pass
-//! through.
+//! `pthread_once`: to record which of the calling threads runs the initialization, libc gets a function of the
+//! library's own, which notes that it was called and jumps to the program's. It is not on the stack then, so exceptions
+//! pass through.
 
 use crate::export::export;
 use crate::real::{Real, find_each};

@@ -1,17 +1,16 @@
-//! A mutex, or a read-write lock for reading, that is taken and released again and again without a waiter.
-//! The two calls read the clock once each and change a few words in the control block, and one record stands
-//! for all of them ([`probe_abi::Burst`]).
+//! A mutex, or a read-write lock for reading, that is taken and released again and again without a waiter. The two
+//! calls read the clock once each and change a few words in the control block, and one record stands for all of them
+//! ([`probe_abi::Burst`]).
 //!
 //! A burst is true for three reasons. Taking is done with `pthread_mutex_trylock`, which never waits. A release first
-//! checks for waiters. And each mutex has a word with its last holder, which shows that no other thread held
-//! it in between. So the order in which threads held a mutex is complete, and a burst has sums instead of times only
-//! within one thread's turn. A read-write lock has a word that counts its writers and does
-//! not change while other threads read: as long as it stays the same, no writer has held the lock. Readers
-//! need no order among themselves.
+//! checks for waiters. And each mutex has a word with its last holder, which shows that no other thread held it in
+//! between. So the order in which threads held a mutex is complete, and a burst has sums instead of times only within
+//! one thread's turn. A read-write lock has a word that counts its writers and does not change while other threads
+//! read: as long as it stays the same, no writer has held the lock. Readers need no order among themselves.
 //!
-//! When there is hardly any room for records, bursts are left out first: their pairs are only counted
-//! ([`BURST_COUNTED`]), so that operations with a waiter are still written. Any other operation of the
-//! thread ends its burst ([`settle`]), and so do mutexes of special kinds.
+//! When there is hardly any room for records, bursts are no longer written: their pairs are only counted
+//! ([`BURST_COUNTED`]), so that operations with a waiter are still written. Any other operation of the thread ends its
+//! burst ([`settle`]), and so do mutexes of special kinds.
 
 use crate::clock;
 use crate::operations::mutex::{lock_word, plain_kind};
@@ -45,7 +44,8 @@ static POSSIBLE_READS: AtomicBool = AtomicBool::new(false);
 /// Functions of one library that belong together are less than this number of bytes apart.
 const NEAR: usize = 1 << 16;
 
-/// Decides whether bursts are possible. To be called when the functions after ours are known.
+/// Decides whether bursts are possible. To be called when the originals of the mutex and read-write lock functions are
+/// known.
 pub fn find() {
     let [lock, trylock, unlock] =
         [&mutex::lock::REAL, &mutex::trylock::REAL, &mutex::unlock::REAL].map(crate::real::Real::get);

@@ -18,7 +18,7 @@ use probe_abi::{Kind, SyncOperation};
 const PATIENCE: u32 = 1024;
 
 /// One operation in this number is measured for its cost, which is reported. The measured one reads the clock two times
-/// more than others.
+/// more than other operations do.
 const MEASURED: u32 = 64;
 
 /// Words from [`RingWord::BEGAN`] to [`RingWord::FRAME`].
@@ -357,7 +357,8 @@ fn measure_left_out(own: &Own, mutex: usize) {
     own.word(RingWord::LEFT_OUT_PS).store(each_ps, Ordering::Relaxed);
 }
 
-/// Saves the operation that this one interrupts, unless that operation was left without an end: then its frame is gone.
+/// Saves the operation that this one interrupts, unless that operation was left without an end: then its frame does not
+/// exist any more.
 #[cold]
 #[inline(never)]
 fn save(own: &Own, phase: u64, frame: u64, begun: &mut Begun) {

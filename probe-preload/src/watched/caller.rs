@@ -1,5 +1,5 @@
-//! Reads the caller's memory through the kernel: what a caller passes to `execve` may be no valid address,
-//! for which the kernel returns `EFAULT`. No instruction of ours accesses the memory directly.
+//! Reads the caller's memory through the kernel: what a caller passes to `execve` may be no valid address, for which
+//! the kernel returns `EFAULT`. No instruction of the library accesses the memory directly.
 
 use crate::system;
 

@@ -14,7 +14,7 @@ fn come_up(real: &Real) -> usize {
     address
 }
 
-/// `last_moment!(MODULE, "name", …)`
+/// `last_moment!(MODULE, "name", …)`: functions before which the library must have come up.
 macro_rules! last_moment {
     ($($module:ident = $name:literal as $c:literal,)+) => {
         $(

@@ -108,7 +108,7 @@ extern "C" fn before_syscall(number: u32, first: usize, second: usize) -> usize 
     before(of_syscall(number, [first, second]), &SYSCALL, go_on as usize)
 }
 
-/// Returns the address to continue at: in libc, or in a function of ours that sees the result.
+/// Returns the address to continue at: in libc, or in a function of the library that sees the result.
 fn before(threat: Threat, real: &Real, go_on: usize) -> usize {
     let errno = real::errno();
     let address = real.get();
@@ -124,8 +124,8 @@ fn before(threat: Threat, real: &Real, go_on: usize) -> usize {
     to
 }
 
-/// Makes a call that changes this thread's clock. Between the last step of recording and the change, none of our
-/// code runs.
+/// Makes a call that changes this thread's clock. Between the last step of recording and the change, no code of the
+/// library runs.
 fn change(threat: Threat, real: impl FnOnce() -> isize) -> isize {
     let errno = real::errno();
     let begun = threat != Threat::Clock && restricted::begin();

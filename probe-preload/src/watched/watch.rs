@@ -1,5 +1,5 @@
-//! Functions of libc that are watched: a check runs before each, the arguments stay where they are, and then the original
-//! is jumped to, so that none of our code is on the stack.
+//! Functions of libc that are watched: a check runs before each, the arguments stay where they are, and then the
+//! original is jumped to, so that no code of the library is on the stack.
 
 /// `watch!("name", BEFORE)`: `BEFORE` is called with the first three arguments and returns the address to continue at.
 /// `watch!("name", BEFORE, if NUMBER or NUMBER, BEHIND)`: it is called only if the first argument is one of these numbers, or

@@ -90,7 +90,7 @@ impl Carried {
         self.forget_stacks(latest_stack);
         self.notes.retain(|note| match note.kind {
             NoteKind::Gap { until_ns, .. } | NoteKind::EndedUnprobed { until_ns, .. } => until_ns > start_ns,
-            // The others say which functions have probes.
+            // All other notes say which functions have probes.
             _ => true,
         });
         self.bytes = self.stacks.iter().chain(&self.notes).map(memory).fold(0, u64::saturating_add);

@@ -21,7 +21,7 @@ pub enum Behind {
     Draft { begin: u64, chunks: Vec<u8> },
 }
 
-/// Searches the rest of the file once, from `kept` on.
+/// Searches the file once, from `kept` on.
 pub fn find(source: &mut (impl Read + Seek), kept: u64) -> io::Result<Behind> {
     // The last drafts, of those for the place that is furthest in the file.
     let mut found: VecDeque<(u64, ChunkHeader)> = VecDeque::new();

@@ -1,11 +1,11 @@
 //! The newest part of a recording on disk, in files that together never exceed a size.
 //!
-//! There are two files, each a whole recording of its time and at most half of the size. When the newer file is full, it
-//! replaces the older one, and a new file begins with all that is known by then. At the end both are joined.
+//! There are two files, each a whole recording of its time and at most half of the size. When the newer file is full,
+//! it replaces the older one, and a new file begins with all that is known by then. At the end both are joined.
 //!
 //! ```text
 //! FILE     ▓▓▓▓▓▓▓▓│                  │
-//! older            │▓▓▓▓▓▓▓▓          │▓▓▓▓▓▓▓▓          the one before it is gone
+//! older            │▓▓▓▓▓▓▓▓          │▓▓▓▓▓▓▓▓          the one before it has been removed
 //! FILE             │        ▓▓▓▓▓▓▓▓▓▓│        ▓▓▓▓
 //! ```
 

@@ -19,8 +19,9 @@ pub struct Joined {
     pub left_out: LeftOut,
 }
 
-/// Writes `older` and then `newer` to `to`; both are whole. `newer` comes without its file header and without what it repeats
-/// of `older`, so it begins with a chunk. `end` is for the time of both, and includes what both have left out.
+/// Writes `older` and then `newer` to `to`; both are whole. `newer` comes without its file header and without what it
+/// repeats of `older`, so it begins with a chunk. Joins two recordings. `end` is for the time of both, and counts what
+/// is missing in each.
 pub fn join(
     older: impl Read,
     newer: impl Read,

@@ -32,8 +32,9 @@ pub struct Merger {
 }
 
 impl Merger {
-    /// Adds a chunk's facts: an entry with a known key replaces the old one, others are appended. `false` if there would be too
-    /// many entries. A writer counts replaced entries, too, so its files never have too many.
+    /// Adds a chunk's facts: an entry with a known key replaces the old one, entries with other keys are appended.
+    /// `false` if there would be too many entries. A writer counts replaced entries, too, so its files never have too
+    /// many.
     pub fn add(&mut self, more: Facts, most: usize) -> bool {
         if entries(&self.facts) + entries(&more) > most {
             return false;

@@ -64,7 +64,7 @@ pub fn read_without_events<R: Read + Seek>(
             }
         }
     }
-    // The index counts, too; it lists all others.
+    // The index counts, too; it lists all other chunks.
     reader.contents.info.chunks = entries.len() as u64 + 1;
     Ok(Some(reader.contents.finish(None)))
 }

@@ -1,5 +1,5 @@
 //! Chooses which functions of a binary get probes: the largest ones of the program's own, each with entry and exits.
-//! All others are counted by the reason for not choosing them.
+//! All other functions are counted by the reason for not choosing them.
 
 use super::named_functions::{NamedFunctions, Unclear};
 use super::proven::Proofs;
@@ -71,7 +71,7 @@ pub struct ChosenFunction {
 pub struct Choice {
     /// The functions to probe, largest first; their numbers count up from [`Selection::first_id`].
     pub chosen: Vec<ChosenFunction>,
-    /// Number of function symbols, both of chosen functions and of others.
+    /// Number of function symbols, both of chosen functions and of all other functions.
     pub total: usize,
     /// Number of functions that were not chosen, by reason.
     pub left_out: BTreeMap<SkipReason, usize>,

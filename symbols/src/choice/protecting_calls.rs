@@ -9,9 +9,9 @@ const PIECE: u64 = 1 << 20;
 pub(super) const MOST_BYTES: u64 = 256 << 20;
 /// Number of bytes before a call in which its arguments are searched. Pieces of a section overlap by this number.
 const BEFORE: usize = 96;
-/// `PROT_EXEC`.
+/// The flag `PROT_EXEC` of `mmap` and `mprotect`.
 pub(super) const EXECUTE: u32 = 4;
-/// `SHM_EXEC`, among the flags of `shmat`.
+/// The flag `SHM_EXEC` of `shmat`.
 const SHARED_EXECUTE: u32 = 0o100_000;
 /// System call numbers (asm/unistd_64.h): `mmap`, `mprotect` and `pkey_mprotect`, whose third argument is a protection;
 /// `shmat`; `mremap` and `personality`.

@@ -126,7 +126,7 @@ impl Body {
 }
 
 /// Whether unwind tables say that the stack is level at a place, if the tables can be trusted. Tables that are right
-/// only at calls (synchronous ones) do not show that the frame is gone before a `ret`.
+/// only at calls (synchronous ones) do not show that the frame has ended before a `ret`.
 pub struct Levels<'a> {
     pieces: &'a [Piece],
 }

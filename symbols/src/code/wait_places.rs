@@ -4,7 +4,7 @@ use super::wait_loops::{Callee, WaitLoop, slot_of_stub, wait_loops};
 use crate::elf::{ModuleFunctions, imports};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Largest function that is searched for loops, and most bytes of all functions of a module.
+/// Bytes of the largest function that is searched for loops, and most bytes of all functions of a module.
 const LARGEST: u64 = 256 << 10;
 const MOST_BYTES: u64 = 64 << 20;
 /// Size of a linker's stub, bytes.

@@ -27,7 +27,7 @@ impl Search {
     }
 }
 
-/// Looks for the binary's debug file.
+/// Searches for the binary's debug file.
 pub fn find(elf: &ElfFile, files: &mut dyn Files) -> Search {
     let mut outcome = Search::default();
     if let Some(id) = &elf.build_id {

@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 /// Largest file whose checksum is computed, bytes.
 const MAX_SUMMED: u64 = 16 << 30;
 
-/// `.gnu_debuglink`: a file name, and a checksum of the complete file.
+/// The section `.gnu_debuglink`: a file name, and a checksum of the complete file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DebugLink {
     /// A plain file name.

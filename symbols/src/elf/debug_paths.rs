@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// The folder in which distributions install debug files.
 const DEBUG_ROOT: &str = "/usr/lib/debug";
 
-/// Place number of a fetched file: after all others.
+/// Place number of a fetched file: after all other places.
 const FETCHED: u32 = u32::MAX;
 
 /// Opens debug files of one binary. Only regular ELF files are opened, and only those that everybody may read or that
@@ -189,7 +189,7 @@ impl Files for HostFiles {
     }
 }
 
-/// `ab/cdef.debug`
+/// Path of a debug file below the folder of build ids: `ab/cdef.debug`.
 fn by_build_id(hex: &str) -> Option<PathBuf> {
     let (start, rest) = hex.split_at_checked(2).filter(|(_, rest)| !rest.is_empty())?;
     Some(Path::new(start).join(format!("{rest}.debug")))

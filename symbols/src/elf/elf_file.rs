@@ -69,9 +69,9 @@ pub struct Segment {
 pub struct Section {
     /// Name, as in the file.
     pub name: Vec<u8>,
-    /// `SHT_*`.
+    /// The section's type: `SHT_*`.
     pub kind: u32,
-    /// `SHF_*`.
+    /// The section's flags: `SHF_*`.
     pub flags: u64,
     /// First address, 0 if not loaded.
     pub address: u64,

@@ -92,7 +92,7 @@ pub enum Binding {
     Global,
     /// Like global, but another definition may take its place.
     Weak,
-    /// `static`.
+    /// The function is `static`.
     Local,
 }
 
@@ -115,7 +115,7 @@ pub enum FunctionKind {
     IfuncResolver,
     /// A linker's stub.
     Plt,
-    /// `_start`, `.init`, `.fini`.
+    /// The function belongs to the start or end of the program: `_start`, `.init`, `.fini`.
     Startup,
     /// The rarely executed part of another function (`.cold`), reached by jumps.
     Cold,

@@ -32,7 +32,7 @@ const DYNAMIC_ENTRY: usize = 16;
 /// The outline of an ELF file; see the module's documentation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outline {
-    /// `e_machine`.
+    /// The field `e_machine` of the file header.
     pub machine: u16,
     /// Loaded segments.
     pub segments: Vec<Segment>,

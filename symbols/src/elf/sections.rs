@@ -9,6 +9,8 @@ use std::ops::Deref;
 
 /// Largest number of unpacked bytes of debug information, in all sections of one file.
 const MAX_BYTES: u64 = 4 << 30;
+/// Largest ratio of unpacked to packed bytes: DEFLATE's own limit. A small file then cannot claim much memory.
+const MOST_RATIO: u64 = 1032;
 
 /// Bytes of a section.
 #[derive(Debug)]
@@ -120,7 +122,7 @@ fn read(elf: &ElfFile, section: &Section, budget: &mut Budget) -> Result<Bytes, 
 }
 
 fn unpacked(data: &[u8], kind: u8, size: u64, budget: &Budget) -> Result<Bytes, Reason> {
-    if size > budget.0 {
+    if size > budget.0 || size / MOST_RATIO > data.len() as u64 {
         return Err(Reason::TooLarge);
     }
     let bytes = match kind {
@@ -138,4 +140,20 @@ fn unpacked(data: &[u8], kind: u8, size: u64, budget: &Budget) -> Result<Bytes, 
         return Err(Reason::BadDebugInformation);
     }
     Ok(Bytes::Read(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 15 kB took 2.5 GB: the memory was reserved before anything was unpacked.
+    #[test]
+    fn a_packed_section_that_claims_an_impossible_size_takes_no_memory() {
+        for kind in [1, 2] {
+            let claimed = unpacked(&[0; 1000], kind, 3 << 30, &Budget::default());
+            assert_eq!(claimed.err(), Some(Reason::TooLarge), "{kind}");
+            let possible = unpacked(&[0; 1000], kind, 900_000, &Budget::default());
+            assert_eq!(possible.err(), Some(Reason::BadDebugInformation), "{kind}");
+        }
+    }
 }

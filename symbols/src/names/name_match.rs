@@ -70,7 +70,8 @@ pub fn is_pattern(typed: &str) -> bool {
     typed.contains(['*', '?'])
 }
 
-/// A list of names for an error message: the first few, long ones without their middle, and the number of the others.
+/// A list of names for an error message: the first few, long ones without their middle, and the number of all other
+/// names.
 pub fn listed<N: AsRef<str>>(names: &[N]) -> String {
     const SHOWN: usize = 8;
     const LETTERS: usize = 80;

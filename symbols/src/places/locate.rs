@@ -11,8 +11,8 @@ pub fn locate(module: &ModuleFunctions, places: &[Place]) -> Vec<Location> {
     Locator::with(module, |locator| locator.locate(places)).locations()
 }
 
-/// Fills in `file:line` of functions of this module; others do not change. That is the line at which the function
-/// itself opens, not a line of a function inlined there.
+/// Fills in `file:line` of functions of this module; other functions do not change. That is the line at which the
+/// function itself opens, not a line of a function inlined there.
 pub fn locate_functions<'a>(
     module: &ModuleFunctions,
     functions: impl IntoIterator<Item = &'a mut FunctionFact>,

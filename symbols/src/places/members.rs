@@ -268,7 +268,7 @@ impl<'d> Walk<'_, 'd> {
 }
 
 struct Member {
-    /// `None`: the members of an unnamed member count as the outer type's.
+    /// The member's name; `None`: the members of an unnamed member count as the outer type's.
     name: Option<String>,
     kind: UnitOffset,
     start: u64,

@@ -110,7 +110,7 @@ impl Variables {
 pub(crate) struct Named<'a> {
     module: &'a ModuleFunctions,
     variables: Variables,
-    /// `None`: not read yet.
+    /// Members of types; `None`: not read yet.
     members: Option<Option<(DebugInformation<'a>, Members)>>,
 }
 

@@ -7,7 +7,7 @@ use rustix::thread::{
 };
 use std::io;
 
-/// The user and group `nobody`, which has no rights.
+/// The user and group `nobody`, who has no rights.
 const NOBODY: u32 = 65_534;
 /// Largest address space, bytes: large debug files are mapped.
 const ADDRESS_SPACE: u64 = 64 << 30;
@@ -63,12 +63,13 @@ pub fn close_all_but_standard() {
     let _ = unsafe { libc::syscall(libc::SYS_close_range, 3u32, u32::MAX, 0u32) };
 }
 
-/// Gives up the user. Only root can; other users have nothing to give up, and a container may not know `nobody`.
+/// Gives up the user. Only root can; other users have no more rights than their own, and a container may not know
+/// `nobody`.
 fn become_nobody() {
     // SAFETY: an empty list of groups; the process has one thread.
     let _ = unsafe { libc::setgroups(0, std::ptr::null()) };
     // SAFETY: numbers only; the process has one thread.
     let _ = unsafe { libc::setresgid(NOBODY, NOBODY, NOBODY) };
-    // SAFETY: as above.
+    // SAFETY: numbers only; the process has one thread.
     let _ = unsafe { libc::setresuid(NOBODY, NOBODY, NOBODY) };
 }

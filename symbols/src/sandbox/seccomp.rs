@@ -63,7 +63,7 @@ const NUMBER: u32 = 0;
 const ARCHITECTURE: u32 = 4;
 const ARGUMENTS: u32 = 16;
 
-/// `AUDIT_ARCH_X86_64`.
+/// The processor that system calls are for: `AUDIT_ARCH_X86_64`.
 const THIS_ARCHITECTURE: u32 = 0xc000_003e;
 
 fn statement(code: u16, k: u32) -> libc::sock_filter {

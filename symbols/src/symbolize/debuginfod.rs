@@ -136,7 +136,7 @@ impl Client {
         let folder = place.parent().unwrap_or(&self.settings.cache);
         let cache = |error: io::Error| FetchError::Cache(error.to_string());
         std::fs::create_dir_all(folder).map_err(cache)?;
-        // A temporary file: others see it under its name only when it is complete.
+        // A temporary file: other processes see it under its name only when it is complete.
         let file = tempfile::NamedTempFile::new_in(folder).map_err(cache)?;
         let out = file.as_file().try_clone().map_err(cache)?;
         let mut curl = match self.curl(&format!("{server}/buildid/{id}/{kind}"), out).spawn() {

@@ -40,7 +40,8 @@ struct Wanted<'a> {
     calls: Vec<&'a AddressFact>,
 }
 
-/// Names functions and calls without a name in `facts`, by files in `folders` and on this machine; `client` fetches others.
+/// Names functions and calls without a name in `facts`, by files in `folders` and on this machine; `client` fetches
+/// files that are missing.
 pub fn symbolize(
     facts: &Facts,
     parsers: &Parsers,

@@ -27,16 +27,16 @@ const MOST_WHOLE: f64 = 1e6;
 /// perf runs with programs of at most this many longpole events: its files are a hundred times as large.
 const MOST_PERF: f64 = 1e6;
 
-/// Our own programs, each with arguments for recordings of 0.05 to 10 million events.
+/// The project's own programs, each with arguments for recordings of 0.05 to 10 million events.
 const OWN: [(&str, &[&str]); 2] = [
     ("pingpong.c", &["8000", "80000", "300000", "2000000"]),
     ("two_mutexes.c", &["100000 100 300 1", "800000 100 300 1"]),
 ];
-/// Names of our own programs, and programs of [`APPS`].
+/// Names of the project's own programs, and programs of [`APPS`].
 const OWN_NAMES: [&str; 2] = ["hand-over", "contended mutex"];
 const REAL: [&str; 3] = ["redis", "nginx", "x264"];
 
-/// `--huge`: how often the middle of a hand-over recording is repeated.
+/// With `--huge`: how often the middle of a hand-over recording is repeated.
 const HUGE_TIMES: &str = "60";
 const HUGE_BYTES: u64 = 4 << 30;
 

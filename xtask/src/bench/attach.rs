@@ -44,7 +44,7 @@ pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
         let mut record = Background::start(record.arg(scratch.0.join("attach.lp"))).context("longpole")?;
         text.wait_for(FUNCTIONS, &mut record)?;
         attach.push(start.elapsed().as_secs_f64() * 1e3);
-        // Meanwhile the program calls some of the functions now and then.
+        // During the sleep the program calls some of the functions now and then.
         std::thread::sleep(Duration::from_millis(500));
         let start = Instant::now();
         record.signal("INT")?;

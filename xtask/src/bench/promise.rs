@@ -216,7 +216,7 @@ impl Pair<'_> {
             }
             if took.is_none() && has_ended(pid) {
                 took = Some(begin.elapsed());
-                // longpole's work from here on delays nobody.
+                // longpole's work from here on delays no thread.
                 recorder_s = recorder.cpu_s()? - before_s;
             }
             std::thread::sleep(Duration::from_millis(1));

@@ -71,7 +71,7 @@ impl Figures {
 
 /// Result of a program that ran under watch.
 pub struct Watched {
-    /// `None`: the program was killed at the limit.
+    /// The program's exit status; `None`: it was killed at the limit.
     pub status: Option<ExitStatus>,
     /// Seconds from the program's start to its end.
     pub seconds: f64,

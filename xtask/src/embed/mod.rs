@@ -37,7 +37,7 @@ pub struct Options {
     check: bool,
 }
 
-/// `./x embed`.
+/// Runs `./x embed`.
 ///
 /// # Errors
 /// Something does not compile, or cannot be written.

@@ -22,7 +22,7 @@ pub struct Options {
 
 /// The files of a release.
 pub struct Release {
-    /// `0.1.0`.
+    /// longpole's version: `0.1.0`.
     version: &'static str,
     /// Seconds since 1970 of the last commit: the time of all files in archives and packages.
     time: String,

@@ -14,7 +14,7 @@ use crate::workspace::Workspace;
 /// Name of the file of checksums.
 pub const CHECKSUMS: &str = "SHA256SUMS";
 
-/// `longpole-VERSION-x86_64-linux.tar.gz`: to be unpacked below `/usr/local` or into a home folder.
+/// Makes `longpole-VERSION-x86_64-linux.tar.gz`, to be unpacked below `/usr/local` or into a home folder.
 ///
 /// # Errors
 /// tar or gzip fails.

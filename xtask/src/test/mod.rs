@@ -38,7 +38,8 @@ pub struct Options {
     nextest: Vec<OsString>,
 }
 
-/// `./x test`: everything, or the tests that are asked for; the last line printed is `N passed, N failed, N skipped`.
+/// Runs `./x test`: everything, or the tests that are asked for; the last line printed is `N passed, N failed, N
+/// skipped`.
 ///
 /// # Errors
 /// Something keeps the tests from being run at all; a failed test is counted, and is no error.
@@ -73,7 +74,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     Ok(score.finish())
 }
 
-/// `./x live-test`: the tests that record running programs, on a binary of the sources as they are.
+/// Runs `./x live-test`: the tests that record running programs, on a binary of the sources as they are.
 ///
 /// # Errors
 /// As [`run`].
@@ -90,7 +91,8 @@ pub fn live(options: &Options) -> Result<ExitCode> {
     Ok(score.finish())
 }
 
-/// `./x check`: formatting, lints and tests of the crates that differ from the last commit. Live tests are only compiled.
+/// Runs `./x check`: formatting, lints and tests of the crates that differ from the last commit. Live tests are only
+/// compiled.
 ///
 /// # Errors
 /// As [`run`]; or git cannot say what differs.

@@ -13,7 +13,7 @@ const LIMIT: Duration = Duration::from_secs(2400);
 /// Number of slowest tests that are named.
 const SLOWEST: usize = 10;
 
-/// The count so far.
+/// The results of the tests so far.
 #[derive(Debug, Default)]
 pub struct Score {
     passed: usize,

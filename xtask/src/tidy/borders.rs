@@ -4,7 +4,7 @@ use super::files::Source;
 use super::modules::{Module, Modules};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Our crates; each may need only those before it. Dependencies of tests are free.
+/// The project's crates; each may need only those before it. Dependencies of tests are free.
 const CRATES: [&str; 6] = ["probe-abi", "engine", "recording", "symbols", "capture", "collector"];
 /// Top-level modules of crates; each may need only those before it.
 const LAYERS: [(&str, &[&str]); 4] = [

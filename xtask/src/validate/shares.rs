@@ -10,7 +10,7 @@ use longpole_tests::{take_binary, workload};
 
 /// Number of recordings: half of them launched, half attached.
 const RECORDINGS: usize = 200;
-/// Number of wrong shares that are shown; the others are only counted.
+/// Number of wrong shares that are shown; all other wrong shares are only counted.
 const SHOWN: usize = 5;
 
 /// Makes this number of recordings, and compares them.

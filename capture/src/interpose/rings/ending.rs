@@ -41,7 +41,7 @@ impl Rings {
         }
     }
 
-    /// Frees the ring of a thread that is gone, if everything has been read; `false`: not yet.
+    /// Frees the ring of a thread that has ended, if everything has been read; `false`: not yet.
     fn free(&mut self, number: usize) -> bool {
         let Some(ring) = self.rings.get_mut(number) else { return false };
         let turn = Turn::looking(&self.shared, number);

@@ -1,10 +1,10 @@
 //! Attaching and removing breakpoints without disturbing the target.
 //!
-//! For each breakpoint the kernel takes the target's memory map for writing, for some 15 µs. Threads that map
-//! or unmap memory wait meanwhile, as do page faults that need the map, and the attaching thread uses a CPU.
-//! With 4,096 breakpoints in one link, threads waited up to 16 ms (50 threads on two CPUs that mapped memory all the
-//! time). With 64 in a link and a pause after each link, the longest waits were those without probes. Closing links had
-//! no effect in any size: the kernel mostly sleeps while it closes one.
+//! For each breakpoint the kernel takes the target's memory map for writing, for some 15 µs. Threads that map or unmap
+//! memory wait during that time, as do page faults that need the map, and the attaching thread uses a CPU. With 4,096
+//! breakpoints in one link, threads waited up to 16 ms (50 threads on two CPUs that mapped memory all the time). With
+//! 64 in a link and a pause after each link, the longest waits were those without probes. Closing links had no effect
+//! in any size: the kernel mostly sleeps while it closes one.
 
 use std::time::Duration;
 

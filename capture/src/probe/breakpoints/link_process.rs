@@ -1,10 +1,10 @@
-//! The process that holds links of breakpoints: `longpole __links`, started by [`super::link_keeper`] with a socket as its
-//! standard input.
+//! The process that holds links of breakpoints: `longpole __links`, started by [`super::link_keeper`] with a socket as
+//! its standard input.
 //!
-//! If the process that removes breakpoints is killed, the kernel stops halfway and leaves the other breakpoints
-//! in the target. So this process must not be killed together with longpole: it has its own name and process group, blocks
-//! signals, and is the last to be chosen when memory runs out. It makes the links itself, so that longpole never
-//! owns one, and removes them when longpole asks for it or is gone.
+//! If the process that removes breakpoints is killed, the kernel stops halfway and leaves the other breakpoints in the
+//! target. So this process must not be killed together with longpole: it has its own name and process group, blocks
+//! signals, and is the last to be chosen when memory runs out. It makes the links itself, so that longpole never owns
+//! one, and removes them when longpole asks for it or has ended.
 
 use std::{
     collections::BTreeMap,
@@ -98,7 +98,7 @@ struct Held {
 }
 
 impl Held {
-    /// Follows longpole's messages until longpole is gone.
+    /// Follows longpole's messages until longpole has ended.
     fn serve(&mut self, socket: &UnixStream) -> io::Result<()> {
         let mut program = None;
         while let Some((told, file)) = wire::receive::<Told>(socket, MOST_ASKED, None)? {

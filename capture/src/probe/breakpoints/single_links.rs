@@ -25,7 +25,7 @@ pub(crate) fn are_needed() -> bool {
     })
 }
 
-/// `6.1.0-50-amd64` → (6, 1).
+/// Major and minor version of a kernel release: `6.1.0-50-amd64` → (6, 1).
 fn version(release: &str) -> Option<(u32, u32)> {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit());
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))

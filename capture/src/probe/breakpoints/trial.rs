@@ -27,7 +27,7 @@ pub struct Calls {
 }
 
 /// Counts calls for this time. A point is a thread and the address of a function's first instruction, at most
-/// [`AT_ONCE`] for each thread. `None`: the kernel refused, or the thread is gone.
+/// [`AT_ONCE`] for each thread. `None`: the kernel refused, or the thread has ended.
 pub fn count_calls(points: &[(u32, u64)], time: Duration) -> Vec<Option<Calls>> {
     let breakpoints: Vec<io::Result<Breakpoint>> =
         points.iter().map(|(thread, address)| Breakpoint::set(*thread, *address)).collect();

@@ -1,16 +1,16 @@
-//! The overhead budget: chooses the probes that must go so that recording costs no more than it may, and those that can come
-//! back. Pure: time and costs come in, decisions go out.
+//! The overhead budget: chooses the probes that must go so that recording costs no more than it may, and those that can
+//! come back. Pure: time and costs come in, decisions go out.
 //!
 //! This method is longpole's own. A debt grows by what probes cost and shrinks by what they may cost. When it reaches
 //! one second's worth of the budget, the most expensive probes are removed until the rest fits. So a burst of hits is
 //! stopped within milliseconds and a slight excess within seconds, and neither costs more than that one debt. The debt
-//! stays until it is worked off: probes that turn out to be expensive once the worst are gone are removed at the next
-//! look. Probes may cost the budget (a share of the recorded processes' own CPU time) less the other costs: scheduler
-//! events, and the threads that read them. If those alone use most of the budget, a quarter of it stays for probes, so
-//! that a busy scheduler does not leave a recording without any function.
+//! stays until it is worked off: probes that turn out to be expensive once the worst are removed go at the next check.
+//! Probes may cost the budget (a share of the recorded processes' own CPU time) less the other costs: scheduler events,
+//! and the threads that read them. If those alone use most of the budget, a quarter of it stays for probes, so that a
+//! busy scheduler does not leave a recording without any function.
 //!
-//! A removed probe is tried again when its expected cost fits. That is its last known cost, halved after each
-//! pause; the pause becomes four times as long each time the probe is removed again. So no probe comes and goes more than a
+//! A removed probe is tried again when its expected cost fits. That is its last known cost, halved after each pause;
+//! the pause becomes four times as long each time the probe is removed again. So no probe comes and goes more than a
 //! few times an hour.
 
 use super::spending::{ProbeId, Spent};
@@ -77,7 +77,7 @@ struct Off {
 }
 
 impl Budget {
-    /// `ppm`: budget in millionths of the processes' own CPU time; `None`: no limit.
+    /// A budget of `ppm` millionths of the processes' own CPU time; `None`: no limit.
     pub(crate) fn new(ppm: Option<u32>) -> Budget {
         Budget {
             share: ppm.map(|ppm| f64::from(ppm) / 1e6),

@@ -6,8 +6,8 @@ use aya::Ebpf;
 
 use crate::probe::sources::{counters, requests};
 
-/// Time of the programs that run for network interrupts and packets, and of all others, nanoseconds. Programs on functions
-/// are left out, since their hits are counted, and so are those that count requests.
+/// Time of the programs that run for network interrupts and packets, and of all others, nanoseconds. Two kinds of
+/// programs are not included: those on functions, since their hits are counted, and those that count requests.
 pub(super) fn kernel_programs_ns(ebpf: &Ebpf) -> (u64, u64) {
     let (mut network_ns, mut others_ns) = (0u64, 0u64);
     for program in counters::program_costs(ebpf) {

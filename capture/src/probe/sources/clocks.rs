@@ -106,7 +106,7 @@ pub(crate) fn waited_for_ns(pid: u32) -> u64 {
     waited_for_ticks(&text).saturating_mul(NS_PER_TICK)
 }
 
-/// User space sees ticks of a hundredth of a second on every architecture that we know (`USER_HZ`).
+/// User space sees ticks of a hundredth of a second on every architecture that longpole knows (`USER_HZ`).
 const NS_PER_TICK: u64 = 10_000_000;
 
 /// The sum of `cutime` and `cstime` in a line of /proc/PID/stat. The name in the line may contain anything.

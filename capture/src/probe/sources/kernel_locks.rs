@@ -56,7 +56,7 @@ pub(crate) fn counted(ebpf: &Ebpf, missed: u64) -> Option<KernelLocks> {
     Some(longest(sums.into_values().collect(), lost))
 }
 
-/// Keeps the sums with the longest time; the waits of the others count as lost.
+/// Keeps the sums with the longest time; the waits of all other sums count as lost.
 fn longest(mut waits: Vec<KernelLockWaits>, mut lost: u64) -> KernelLocks {
     if waits.len() > MOST {
         waits.sort_by_key(|of| std::cmp::Reverse(of.total_ns));

@@ -225,7 +225,7 @@ mod tests {
         assert_eq!(lost.map(|lost| (lost.pid, lost.time_ns)), Some((0, 99)));
     }
 
-    /// A mapping that our own process makes with the right to execute is reported.
+    /// A mapping that longpole's own process makes with the right to execute is reported.
     #[test]
     fn a_new_executable_mapping_is_reported_once() {
         let mappings = match aya::util::nr_cpus() {

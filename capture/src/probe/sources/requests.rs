@@ -170,7 +170,7 @@ fn none_of(key: RequestKey) -> RequestSums {
     }
 }
 
-/// The sums with the most requests; requests of the others count as lost.
+/// The sums with the most requests; requests of all other sums count as lost.
 fn most(mut sums: Vec<RequestSums>, mut lost: u64) -> Requests {
     sums.sort_by_key(|of| std::cmp::Reverse(of.count));
     if sums.len() > MOST {

@@ -115,9 +115,9 @@ impl Clock {
         Clock { rate_hz, skip_shift: 0, links: BTreeMap::new(), coverage: Coverage::default() }
     }
 
-    /// The cost of a tick to the interrupted thread, nanoseconds, without taking a stack; `None` if it could not
-    /// be measured. On a virtual machine it may be ten times as much as on a real one. Nothing is recorded
-    /// meanwhile.
+    /// The cost of a tick to the interrupted thread, nanoseconds, without taking a stack; `None` if it could not be
+    /// measured. On a virtual machine it may be ten times as much as on a real one. Nothing is recorded during the
+    /// measurement.
     pub(crate) fn tick_ns(&self, ebpf: &mut Ebpf) -> Option<u64> {
         const PERIOD_NS: u64 = 200_000;
         let own = PerfEventScope::CallingProcess { cpu: None };

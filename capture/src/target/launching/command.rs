@@ -95,7 +95,7 @@ fn beginning(path: &Path) -> Option<Vec<u8>> {
     Some(start)
 }
 
-/// The interpreter and the rest of a `#!` line.
+/// The interpreter in a `#!` line, and the text after it.
 fn interpreter(start: &[u8]) -> Option<(PathBuf, Vec<u8>)> {
     let line = start.strip_prefix(b"#!")?.split(|&byte| byte == b'\n').next()?.trim_ascii();
     let end = line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len());

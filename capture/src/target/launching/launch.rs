@@ -41,7 +41,8 @@ pub struct LaunchOptions {
     pub cpus: Option<CpuList>,
     /// The program that has the subcommand `__gate`: longpole itself.
     pub gate_program: PathBuf,
-    /// Descriptors of ours that the command inherits under the same numbers. They must stay open until it has started.
+    /// longpole's descriptors that the command inherits under the same numbers. They must stay open until it has
+    /// started.
     pub inherited: Vec<RawFd>,
 }
 
@@ -65,7 +66,7 @@ impl Default for LaunchOptions {
 pub enum ChildStream {
     /// To the same file as longpole's own stream.
     Inherit,
-    /// `/dev/null`.
+    /// The command's stream is `/dev/null`.
     Null,
     /// To an open file (`top` keeps the command's output off its screen).
     File(File),
@@ -201,7 +202,8 @@ impl GatedChild {
         self.binary.is_some() && program != self.binary
     }
 
-    /// Adds variables to the command's environment, which is ours otherwise. To be called before [`GatedChild::release`].
+    /// Adds variables to the command's environment, which is otherwise the same as longpole's. To be called before
+    /// [`GatedChild::release`].
     pub fn add_to_environment(&mut self, variables: Vec<(OsString, OsString)>) {
         self.release.environment.extend(variables);
     }

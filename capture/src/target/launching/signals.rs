@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// How longpole came to its target: by launching or by attaching.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
-    /// `-p PID`.
+    /// The target is a running process (`-p PID`).
     Attached,
-    /// `-- CMD`.
+    /// The target is a command (`-- CMD`).
     Launched {
         /// Whether longpole has a terminal, whose ^C then also reaches the command.
         terminal: bool,
@@ -83,7 +83,8 @@ fn say_until_somebody_listens() {
         unsafe { libc::write(libc::STDERR_FILENO, TEXT.as_ptr().cast(), TEXT.len()) };
         // SAFETY: no pointer is involved, and the call is async-signal-safe.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
-        // SAFETY: as above. The signal is delivered when this handler returns, and ends the process.
+        // SAFETY: no pointer is involved, and the call is async-signal-safe. The signal is delivered when this handler
+        // returns, and ends the process.
         unsafe { libc::raise(signal) };
     }
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
@@ -123,9 +124,9 @@ pub fn leave_interrupts_to_others() {
     unsafe { libc::signal(libc::SIGINT, libc::SIG_IGN) };
 }
 
-/// Ends this process by the signal that ended the command, so that a shell sees the same status as without
-/// us, but without a core file of our own. Returns if the signal does not kill; then 128 + signal is the exit
-/// code.
+/// Ends this process by the signal that ended the command, so that a shell sees the same status as without longpole,
+/// but without a core file of longpole's own. Returns if the signal does not kill the process; then the exit code is
+/// 128 + signal.
 pub fn end_by(signal: i32) {
     // If this fails, the only consequence is one more core file.
     let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });

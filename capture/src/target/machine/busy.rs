@@ -11,7 +11,7 @@ use std::time::Duration;
 pub struct BusyTimes(BTreeMap<usize, Duration>);
 
 impl BusyTimes {
-    /// The times now; empty if /proc does not tell.
+    /// The times now; empty if they cannot be read from /proc.
     pub fn now() -> BusyTimes {
         BusyTimes::parse(&std::fs::read_to_string("/proc/stat").unwrap_or_default(), tick_ns())
     }

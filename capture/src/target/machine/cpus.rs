@@ -71,7 +71,7 @@ impl CpuList {
     }
 
     fn spread_over(&self, count: usize, siblings: impl Fn(usize) -> Option<CpuList>) -> CpuList {
-        // The number of smaller CPUs of ours on the same core.
+        // The number of smaller allowed CPUs on the same core.
         let rank = |cpu: usize| {
             siblings(cpu)
                 .map_or(0, |core| core.iter().filter(|&other| other < cpu && self.0.contains(&other)).count())
@@ -84,7 +84,7 @@ impl CpuList {
 }
 
 impl fmt::Display for CpuList {
-    /// `0-3,8`
+    /// Writes the list as in `0-3,8`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut rest = self.0.iter().copied().peekable();
         let mut first_part = true;

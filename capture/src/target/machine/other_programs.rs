@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// Number of programs that are kept: those that use most CPU time.
 const MOST: usize = 8;
-/// Processes looked at: with more, reading them would take tenths of a second.
+/// Number of processes that are read at most: reading more would take tenths of a second.
 const MOST_PROCESSES: usize = 8192;
 
 /// The CPU time of all processes at some instant.

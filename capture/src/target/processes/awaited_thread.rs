@@ -16,7 +16,7 @@ use std::os::unix::fs::FileExt;
 const MOST: usize = 4_096;
 /// `FUTEX_TID_MASK` (include/uapi/linux/futex.h).
 const TID: u32 = 0x3fff_ffff;
-/// `FUTEX_WAITERS` (the same file).
+/// `FUTEX_WAITERS` (include/uapi/linux/futex.h).
 const WAITERS: u32 = 0x8000_0000;
 /// glibc's value of a mutex with waiters; no thread has this or a smaller number.
 const LOCKED: u32 = 2;

@@ -129,7 +129,7 @@ pub fn comm(text: &str) -> String {
     safe_within(text.strip_suffix('\n').unwrap_or(text), 64)
 }
 
-/// Removes the mark that the kernel adds to the path of a program whose file is gone.
+/// Removes the mark that the kernel adds to the path of a program whose file was deleted.
 pub fn without_deleted(path: &str) -> String {
     path.strip_suffix(" (deleted)").unwrap_or(path).to_owned()
 }

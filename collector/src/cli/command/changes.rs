@@ -26,8 +26,9 @@ const ALL: Steps = Steps { factors: &[0.9, 0.8, 0.5, 0.0], parts: &[2, 4, 8] };
 const SOME: Steps = Steps { factors: &[0.5, 0.0], parts: &[2, 8] };
 const ONE: Steps = Steps { factors: &[0.5], parts: &[8] };
 
-/// Curves for the functions with the largest share of the critical path on any CPU count, and for the locks with the longest
-/// waits: as many as there is time for. What cannot be changed is left out. `report` is that of `program`.
+/// Curves for the functions with the largest share of the critical path on any CPU count, and for the locks with the
+/// longest waits: as many as there is time for. Functions and locks that cannot be changed have none. `report` is that
+/// of `program`.
 pub fn curves(program: &Program, owners: &Owners, report: &Report, model: &Model) -> Vec<Curve> {
     let cpus: Vec<Cpus> = report.results.iter().map(|result| result.cpus).collect();
     let operations: usize = program.threads.iter().map(|thread| thread.operations.len()).sum();

@@ -31,7 +31,7 @@ pub struct Threshold {
     pub share: f64,
 }
 
-/// `4`, `inf`
+/// Reads a CPU count: `4`, `inf`.
 pub fn one_cpu_count(text: &str) -> Result<Cpus, UserError> {
     match cpu_list(text)?[..] {
         [cpus] => Ok(cpus),
@@ -39,7 +39,7 @@ pub fn one_cpu_count(text: &str) -> Result<Cpus, UserError> {
     }
 }
 
-/// `8`, `+1`, `xz=8`, `xz=+4`.
+/// Reads a number of threads: `8`, `+1`, `xz=8`, `xz=+4`.
 pub fn threads(text: &str) -> Result<Threads, UserError> {
     let (name, number) = match text.rsplit_once('=') {
         Some((name, number)) if !name.is_empty() => (Some(name.to_owned()), number),
@@ -52,7 +52,7 @@ pub fn threads(text: &str) -> Result<Threads, UserError> {
     Ok(Threads { name, count })
 }
 
-/// `5%`: a share up to 100 %.
+/// Reads a share up to 100 %: `5%`.
 pub fn part(text: &str) -> Result<f64, UserError> {
     match share(text)? {
         share if share > 1.0 => {
@@ -62,7 +62,7 @@ pub fn part(text: &str) -> Result<f64, UserError> {
     }
 }
 
-/// `parse=0.8`
+/// Reads a function and a factor for its time: `parse=0.8`.
 pub fn scale(text: &str) -> Result<(String, f64), UserError> {
     /// Largest factor: with a larger one the program would not be the same any more, and times would overflow.
     const MOST: f64 = 1e6;
@@ -76,17 +76,17 @@ pub fn scale(text: &str) -> Result<(String, f64), UserError> {
     }
 }
 
-/// `cache=4`
+/// Reads a lock and the number of its parts: `cache=4`.
 pub fn split_lock(text: &str) -> Result<(String, u32), UserError> {
     parts(text, "cache=4")
 }
 
-/// `connections=8`
+/// Reads a resource and its number of permits: `connections=8`.
 pub fn permits(text: &str) -> Result<(String, u32), UserError> {
     parts(text, "connections=8")
 }
 
-/// `parse=4`
+/// Reads a function and the number of threads to divide it among: `parse=4`.
 pub fn divide(text: &str) -> Result<(String, u32), UserError> {
     parts(text, "parse=4")
 }
@@ -104,13 +104,13 @@ fn parts(text: &str, example: &str) -> Result<(String, u32), UserError> {
     }
 }
 
-/// `parse=cache`
+/// Reads a function and the lock to move it out of: `parse=cache`.
 pub fn move_out(text: &str) -> Result<(String, String), UserError> {
     let (function, lock) = named(text, "parse=cache")?;
     Ok((function, lock.to_owned()))
 }
 
-/// `NAME=VALUE`. A name may contain `=` itself (`operator==`): the last one counts.
+/// Splits `NAME=VALUE`. A name may contain `=` itself (`operator==`): the last one counts.
 fn named<'t>(text: &'t str, example: &str) -> Result<(String, &'t str), UserError> {
     match text.rsplit_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value)),
@@ -121,7 +121,7 @@ fn named<'t>(text: &'t str, example: &str) -> Result<(String, &'t str), UserErro
     }
 }
 
-/// `+5%`, `5%`, `parse=+5%`.
+/// Reads a threshold: `+5%`, `5%`, `parse=+5%`.
 pub fn threshold(text: &str) -> Result<Threshold, UserError> {
     let (function, growth) = match text.rsplit_once('=') {
         Some((name, growth)) if !name.is_empty() => (Some(name.to_owned()), growth.trim()),

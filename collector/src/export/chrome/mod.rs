@@ -13,7 +13,7 @@ use super::Model;
 use std::io::{self, Write};
 use trace::{LeftOut, Trace};
 
-/// Tells viewers the trace's level of detail.
+/// Metadata that sets the trace's level of detail in viewers.
 #[derive(serde::Serialize)]
 struct LevelOfDetail {
     quantum_ns: u64,
@@ -24,7 +24,7 @@ struct LevelOfDetail {
 /// are joined or omitted; 0: all items are written.
 pub fn write(model: &Model<'_>, most: Option<u64>, out: &mut dyn Write) -> io::Result<u64> {
     write!(out, "{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
-    // Reserves room for the beginning and the end. A third of the rest is for critical paths.
+    // Reserves room for the beginning and the end. A third of all other entries is for critical paths.
     let most = most.map(|most| most.saturating_sub(1_000));
     let of_path = most.map(|most| most / 3 / model.cpus.len().max(1) as u64);
     let mut trace = Trace::new(out);

@@ -1,4 +1,4 @@
-//! The messages of Perfetto's trace format that we write, with the field numbers of `perfetto/trace/*.proto`.
+//! The messages of Perfetto's trace format that longpole writes, with the field numbers of `perfetto/trace/*.proto`.
 
 use prost::Message;
 

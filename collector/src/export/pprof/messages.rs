@@ -1,5 +1,5 @@
-//! The messages of pprof's format that we write, with the field numbers of `profile.proto`. Texts are indices into the
-//! profile's table of strings.
+//! The messages of pprof's format that longpole writes, with the field numbers of `profile.proto`. Texts are indices
+//! into the profile's table of strings.
 
 use prost::Message;
 

@@ -6,7 +6,7 @@
 use super::analysis::Depth;
 use engine::event::Overhead;
 
-/// Share of the overhead budget that analyses may take; recording needs the rest.
+/// Share of the overhead budget that analyses may take; the other part is for recording.
 const OF_BUDGET: f64 = 0.5;
 /// Largest share of one CPU that analyses take, even if the program computes much.
 const MOST_OF_CPU: f64 = 0.02;

@@ -10,7 +10,7 @@ pub struct CountsOverTime {
     start_ns: u64,
     /// Lost records; the first entry holds at the start of the kept part. Never empty.
     losses: VecDeque<(u64, LossCounts)>,
-    /// Costs of recording, likewise.
+    /// Costs of recording, each with its time like the counts.
     costs: VecDeque<(u64, Overhead)>,
 }
 
@@ -66,7 +66,7 @@ impl CountsOverTime {
     /// The latest counts.
     pub fn last(&self) -> (LossCounts, Option<Overhead>) {
         let loss = self.losses.back().map(|(_, loss)| *loss).unwrap_or_default();
-        // The first entry is a default that nobody measured.
+        // The first entry is a default, not a measurement.
         let cost = self.costs.back().map(|(_, cost)| *cost).filter(|cost| *cost != Overhead::default());
         (loss, cost)
     }

@@ -146,7 +146,7 @@ impl<D: Disk> Destination<D> {
         }
     }
 
-    /// An error if the file was deleted: nobody could find it any more.
+    /// An error if the file was deleted, since a recording in it could not be found any more.
     fn look(&self, looked: &mut Instant) -> io::Result<()> {
         if looked.elapsed() < LOOK_EVERY {
             return Ok(());

@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// An action of the main loop.
 #[derive(Debug)]
 pub enum Effect {
-    /// Empty the rings, write the rest, detach.
+    /// Empty the rings, write all their records, detach.
     StopCapture,
     /// Make no report of the last window.
     SkipLastReport,

@@ -34,13 +34,13 @@ pub struct Executor {
     pub snapshots: Option<ThreadSnapshots>,
     /// Requests to the thread that finds functions.
     pub function_finder: Option<FunctionFinder>,
-    /// Tells the writer that no last report is wanted.
+    /// Set when no last report is wanted; the writer reads it.
     pub skip_last_report: Arc<AtomicBool>,
-    /// Tells the writer to save the ring.
+    /// Set when the ring is to be saved; the writer reads it.
     pub save: Arc<AtomicBool>,
     /// Writes the window on the screen to a file, and sends the outcome.
     pub window_file: Option<(WindowFile, UnboundedSender<Message>)>,
-    /// Tells the user where a ring was saved.
+    /// Prints where a ring was saved.
     pub saved: Option<TellSaved>,
     /// The thread that reads keys. It is set if and only if `screen` is set; both are dropped in this order.
     pub keyboard: Option<Keyboard>,

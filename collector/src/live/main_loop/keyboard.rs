@@ -59,7 +59,7 @@ impl Keyboard {
     }
 }
 
-/// The next event, `None` if there was none for a while, or an error if the terminal is gone.
+/// The next event, `None` if there was none for a while, or an error if the terminal was closed.
 fn next(patience: Duration) -> io::Result<Option<Event>> {
     let is_there = wait_for_input(&io::stdin(), patience)?;
     // Even with a timeout of zero, crossterm may still have bytes in its buffer.

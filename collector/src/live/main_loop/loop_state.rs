@@ -12,13 +12,13 @@ use std::process::ExitStatus;
 /// How longpole was started: for a recording, a screen, or printed reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// `record`: ends with the file.
+    /// `longpole record`: ends when the file is complete.
     Record,
-    /// `top`: ends when the user leaves.
+    /// `longpole top`: ends when the user leaves.
     Screen,
-    /// `top --once`: ends with the first report.
+    /// `longpole top --once`: ends with the first report.
     Once,
-    /// `top --batch`: every report is printed; ends as a recording does.
+    /// `longpole top --batch`: prints every report, and ends as a recording does.
     Batch,
 }
 
@@ -293,7 +293,7 @@ impl LoopState {
             }
             ChangeKind::Mapped { .. } if self.alive.contains(&change.pid) => self.choose(change),
             ChangeKind::Executed { .. } | ChangeKind::Mapped { .. } => vec![],
-            // The record comes a moment before the process is gone from /proc.
+            // The record comes a moment before the process disappears from /proc.
             ChangeKind::Ended => {
                 let mut effects = self.gone(change.pid);
                 if self.children {
@@ -330,7 +330,7 @@ impl LoopState {
             // The screen shows no further report, and detaching needs no screen.
             effects.splice(0..0, [Effect::SkipLastReport, Effect::CloseScreen]);
         } else if self.mode == Mode::Batch && reason == StopReason::Terminated {
-            // After SIGTERM a service manager waits for longpole to end; nobody wants one more report.
+            // After SIGTERM a service manager waits for longpole to end; one more report would delay that.
             effects.insert(0, Effect::SkipLastReport);
         }
         self.leaving = true;

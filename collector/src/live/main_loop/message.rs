@@ -19,7 +19,7 @@ use std::sync::Arc;
 pub enum Message {
     /// SIGINT, SIGTERM, SIGHUP or SIGQUIT.
     Signal(i32),
-    /// The reader of the output is gone.
+    /// The output has no reader any more.
     ReaderGone,
     /// The terminal cannot be read any more.
     TerminalGone,

@@ -75,7 +75,7 @@ pub struct Saving {
     pub wanted: Arc<AtomicBool>,
     /// Conditions that have the ring saved.
     pub triggers: Triggers,
-    /// Tells the user that the ring was saved, or why not.
+    /// Prints that the ring was saved, or why not.
     pub tell: TellSaved,
 }
 

@@ -77,7 +77,7 @@ impl Default for KnownAddresses {
 }
 
 impl KnownAddresses {
-    /// Looks at a record.
+    /// Notes the addresses in a record.
     pub fn record(&mut self, record: &Record) {
         self.lock_stacks.record(record);
         match record {
@@ -110,14 +110,14 @@ impl KnownAddresses {
         }
     }
 
-    /// Looks at a note: words that threads change together need names.
+    /// Notes the addresses in a note: words that threads change together need names.
     pub fn note(&mut self, note: &Note) {
         if let NoteKind::Changed { pid, address, .. } = note.kind {
             self.address(pid, note.time_ns, address, AddressKind::Object);
         }
     }
 
-    /// Looks at a thread's last wait: the futex word needs a name.
+    /// Notes the address of a thread's last wait: the futex word needs a name.
     pub fn thread(&mut self, thread: &ThreadFact) {
         if let Some(awaits) = thread.awaits {
             self.address(thread.pid, thread.seen_ns, awaits.futex.word, AddressKind::Object);

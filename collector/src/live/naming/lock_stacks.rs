@@ -37,7 +37,7 @@ pub struct LockStacks {
 }
 
 impl LockStacks {
-    /// Looks at a record.
+    /// Notes a record. Samples of threads that go to sleep or wake others have the stacks.
     pub fn record(&mut self, record: &Record) {
         match record {
             Record::Sample(sample) => {

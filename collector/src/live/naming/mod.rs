@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 /// Longest wait for names after the end.
 const LAST_WAIT: Duration = Duration::from_secs(60);
 
-/// All names until the sender is gone. Waits for `LAST_WAIT` at most, then warns with `else_what`.
+/// All names until the sender ends. Waits for `LAST_WAIT` at most, then warns with `else_what`.
 fn rest<T>(names: &Receiver<Vec<T>>, else_what: &str) -> Vec<T> {
     let until = Instant::now() + LAST_WAIT;
     let mut rest = Vec::new();

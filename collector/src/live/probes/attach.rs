@@ -3,7 +3,7 @@
 //! 1. A command that is to be started is held at the gate: the process exists, but does not run the program.
 //! 2. Symbols are read, which may take long. For running programs that get no probe at once, this comes after step 3.
 //! 3. The capture starts. Records are complete from its `start_ns` on.
-//! 4. Only then are threads read from /proc: threads born meanwhile are in the records.
+//! 4. Only then are threads read from /proc: threads born after `start_ns` are in the records.
 //! 5. The command is released as soon as the ring reader runs.
 
 use super::alive::is_alive;

@@ -143,7 +143,7 @@ impl Worker {
         self.done.send(WriterMessage::Batch(Batch { notes: vec![note], ..Batch::default() })).ok()
     }
 
-    /// Attaches the function probes of a process. `None`: the receiver is gone.
+    /// Attaches the function probes of a process. `None`: the receiver has ended.
     fn process(&mut self, chosen: Chosen, over: bool) -> Option<()> {
         let Chosen { pid, missing_since_ns, functions, placing } = chosen;
         let added = match (functions, &mut self.attach) {

@@ -50,7 +50,8 @@ pub enum LibcChoice {
 }
 
 impl CLibraries {
-    /// `inside`: path of the library that the command preloads and that records the operations of its processes.
+    /// A finder of C libraries. `inside`: path of the library that the command preloads and that records the operations
+    /// of its processes.
     pub fn new(parsers: Parsers, inside: Option<PathBuf>) -> CLibraries {
         CLibraries {
             parsers,

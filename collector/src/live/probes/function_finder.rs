@@ -76,7 +76,7 @@ impl FunctionFinder {
         let is_looking = Arc::clone(&looking);
         crate::threads::spawn("symbols", messages.clone(), (), move || {
             crate::threads::behind_others();
-            // The receiver is gone, or there are no more requests.
+            // The receiver has ended, or there are no more requests.
             let _ =
                 Work { choose, new_processes: NewProcessDelay::new(held), is_looking, messages }.run(&inbox);
         })?;
@@ -102,7 +102,7 @@ impl FunctionFinder {
         }
     }
 
-    /// Passes on where threads ran, likewise.
+    /// Passes on where threads ran. Ignored while the thread works on earlier functions.
     pub fn tallied(&self, tally: Tally, pids: Vec<u32>) {
         if !self.looking.swap(true, Ordering::AcqRel) {
             let _ = self.wanted.send(Order::Tallied(tally, pids));
@@ -119,7 +119,7 @@ struct Work {
 }
 
 impl Work {
-    /// Serves requests. `None`: the receiver of answers is gone, or there are no more requests.
+    /// Serves requests. `None`: the receiver of answers has ended, or there are no more requests.
     fn run(mut self, inbox: &Receiver<Order>) -> Option<()> {
         loop {
             let order = match self.new_processes.next(now_ns()) {

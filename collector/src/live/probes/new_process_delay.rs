@@ -36,7 +36,7 @@ struct Waiting {
 }
 
 impl NewProcessDelay {
-    /// `held`: pid of a command at the gate, whose first program is already read.
+    /// Starts without processes. `held`: pid of a command at the gate, whose first program is already read.
     pub fn new(held: Option<u32>) -> NewProcessDelay {
         NewProcessDelay { waiting: BTreeMap::new(), held }
     }

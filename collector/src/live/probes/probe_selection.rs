@@ -113,7 +113,7 @@ impl ProbedFunctions {
                 };
                 for (rank, seen) in here {
                     let mut same = all.iter().filter(|chosen| chosen.fact.name == seen.name);
-                    // Two functions have that name: nobody knows which one the samples were in.
+                    // Two functions have that name: the samples could be in either.
                     let (Some(chosen), None) = (same.next(), same.next()) else { continue };
                     if chosen.unsure.is_some() {
                         continue;

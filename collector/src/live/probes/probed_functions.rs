@@ -358,7 +358,8 @@ fn too_many(functions: usize) -> String {
     )
 }
 
-/// `missing`: the message about the program's missing symbols.
+/// A hint for a program in which no function was chosen, if there is one. `missing`: the message about the program's
+/// missing symbols.
 fn hint(is_go: bool, total: usize, missing: Option<&str>) -> Option<&'static str> {
     if total == 0 {
         // A user who installed a package cannot change how it is built.

@@ -144,7 +144,7 @@ impl Decoder {
         self.seen.as_mut().map(KnownAddresses::take).unwrap_or_default()
     }
 
-    /// Looks at threads at the end: the words that they wait for get names.
+    /// Notes the words that threads wait for at the end: they get names.
     pub fn see_threads(&mut self, threads: &[ThreadFact]) {
         if let Some(seen) = &mut self.seen {
             threads.iter().for_each(|thread| seen.thread(thread));
@@ -178,7 +178,7 @@ impl Decoder {
         }
     }
 
-    /// Releases the rest, up to `end_ns`: later records lie outside the window.
+    /// Releases all remaining records up to `end_ns`: later records lie outside the window.
     pub fn finish(&mut self, source: &mut dyn EventSource, end_ns: u64) -> Batch {
         // No triggers: at the end the file is written in any case.
         let mut leaving = BatchBuilder::with(self.chunks.as_mut(), None, self.usual);

@@ -110,7 +110,7 @@ impl LiveSource {
             },
             &mut || began.elapsed() >= SAMPLES_TURN,
         );
-        // The rest of the turn's time is for samples that waited for unwind tables.
+        // The remaining time of the turn is for samples that waited for unwind tables.
         sampler.go_on(&mut || began.elapsed() >= SAMPLES_TURN);
         let codes = sampler.take_codes();
         if !codes.is_empty() && !capture.tell_code(&codes) {

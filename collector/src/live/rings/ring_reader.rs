@@ -24,7 +24,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 /// A command of the main loop.
 pub enum Command {
-    /// Read the rest and detach.
+    /// Read what is in the rings, then detach.
     Stop {
         /// Processes that are still alive.
         pids: Vec<u32>,
@@ -52,7 +52,8 @@ pub enum WriterMessage {
     End(WindowEnd),
 }
 
-/// Reads the threads of processes that are alive at the end, and what others used of the CPUs; called once, right after the end.
+/// Reads the threads of processes that are alive at the end, and what other programs used of the CPUs; called once,
+/// right after the end.
 pub type AtEnd = Box<dyn FnOnce(&[u32]) -> (Vec<ThreadFact>, Option<OtherPrograms>) + Send>;
 
 /// If a turn has more records than this, the next turn comes sooner; if it has less than a quarter, later.
@@ -81,7 +82,7 @@ pub enum Wanted {
     Chunks,
 }
 
-/// The thread's body: runs until [`Command::Stop`], the source's own end, or the receiver is gone.
+/// The thread's body: runs until [`Command::Stop`], the source's own end, or the receiver ends.
 pub fn run(
     mut source: Box<dyn EventSource>,
     (poll_intervals, wanted, triggers): (PollIntervals, Wanted, Option<Triggers>),
@@ -159,7 +160,7 @@ enum Turn {
 }
 
 impl RingReader {
-    /// Empties the rings once, and passes on records that may leave. `None`: the receiver is gone.
+    /// Empties the rings once, and passes on records that may leave. `None`: the receiver has ended.
     fn turn(
         &mut self,
         source: &mut dyn EventSource,
@@ -215,7 +216,7 @@ impl RingReader {
         })
     }
 
-    /// Passes on new mappings. `None`: the receiver is gone.
+    /// Passes on new mappings. `None`: the receiver has ended.
     fn hand_on_mappings(&self, source: &mut dyn EventSource, feed: &SyncSender<WriterMessage>) -> Option<()> {
         self.hand_on_these(source.take_mappings(), feed)
     }
@@ -250,7 +251,7 @@ impl RingReader {
             recent_overhead: overhead.map(|now| self.recent(now)),
         };
         self.decoder.overhead = overhead;
-        // The main loop may have ended already: then nobody needs this.
+        // The main loop may have ended already: then this message is not needed.
         if probed != Probed::default() {
             let _ = messages.send(Message::Probed(probed));
         }

@@ -16,7 +16,8 @@ const UNREAD: f64 = 0.5;
 /// Threads that are busy for this share of the time count as always busy.
 const ALWAYS: f64 = 0.95;
 
-/// `users`: number of threads, how many of them change nothing, and whether each changed word is one thread's own.
+/// A sentence about threads that change one cache line. The three values about its users: the number of threads, how
+/// many of them change nothing, and whether each changed word is one thread's own.
 pub(super) fn of_cache_line(
     line: &str,
     function: Option<&str>,
@@ -37,8 +38,9 @@ pub(super) fn of_cache_line(
     )
 }
 
-/// `calls`: the most frequent system calls; `cpu_share`: all calls' share of the CPU time. `threads`: how many threads cause
-/// the work; `lock_waits`: how long they wait for locks of the kernel there.
+/// A sentence about work of the kernel or a runtime for the threads. `calls`: the most frequent system calls;
+/// `cpu_share`: all calls' share of the CPU time. `threads`: how many threads cause the work; `lock_waits`: how long
+/// they wait there for locks of the kernel.
 pub(super) fn of_support_work(
     subject: SupportSubject,
     (calls, cpu_share): (&str, &str),
@@ -79,13 +81,14 @@ fn of_kernel_locks(subject: SupportSubject, threads: usize, waits: Option<LockWa
     }
 }
 
-/// `waiting`: threads that wait, on average.
+/// A sentence about a semaphore with too few permits. `waiting`: number of threads that wait, on average.
 pub(super) fn of_permits(semaphore: &str, permits: u32, threads: usize, waiting: f64) -> String {
     let name = bare_name(semaphore);
     format!("permits of {name}: all {permits} are in use, {waiting:.1} of {threads} threads wait for one.")
 }
 
-/// `threads`: how many there are; `then`: how many would be faster.
+/// A sentence about a program with more threads than it can use. `threads`: how many it has; `then`: with how many it
+/// would be faster.
 pub(super) fn of_too_many_threads(
     limit: &Limit,
     (threads, then): (usize, usize),
@@ -111,7 +114,8 @@ pub(super) fn of_polling(threads: usize, every_ns: f64, function: Option<&str>, 
     format!("polling: {who} every {every} whether there is something to do{place}. Up to {gain} of the time.")
 }
 
-/// `wakings`: number of wake-ups, and how many of them found nothing to do.
+/// A sentence about threads that are woken for nothing. `wakings`: number of wake-ups; `for_nothing`: how many of them
+/// found nothing to do.
 pub(super) fn of_woken(object: &str, (wakings, for_nothing): (u64, u64), most: &str) -> String {
     let (wakings, for_nothing) = (grouped(wakings), grouped(for_nothing));
     let name = bare_name(object);
@@ -153,7 +157,8 @@ pub(super) fn of_lock(lock: &str, locks: usize, waiting: f64, threads: usize) ->
     format!("{name}: {waits}.")
 }
 
-/// `growth`: CPU time on `many` CPUs divided by that on `few`; `few_ns`, `many_ns`: the function's CPU time there.
+/// A sentence about a function that takes more CPU time on more CPUs. `growth`: its CPU time on `many` CPUs divided by
+/// that on `few`; `few_ns`, `many_ns`: its CPU time there, nanoseconds.
 pub(super) fn of_cost(
     (few, many, growth): (u32, u32, f64),
     function: Option<String>,
@@ -169,7 +174,8 @@ pub(super) fn of_cost(
     )
 }
 
-/// `busy`: share of the time in which the threads are busy; `gain`: what one more thread gains.
+/// A sentence about a program with fewer threads than it could use. `busy`: share of the time in which the threads are
+/// busy; `gain`: what one more thread gains.
 pub(super) fn of_too_few_threads(threads: usize, function: Option<String>, busy: f64, gain: f64) -> String {
     let run = function.map_or(String::new(), |function| format!(" that run {function}"));
     let more = match gain >= engine::limit::WORTH {

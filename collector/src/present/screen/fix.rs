@@ -39,7 +39,7 @@ pub(super) fn gain(fix: &Fix) -> String {
     }
 }
 
-/// `(-68 % on 16 CPUs)`
+/// A fix's gain on the largest CPU count: `(-68 % on 16 CPUs)`.
 pub(super) fn at_largest(fix: &Fix, largest: Option<Cpus>) -> Option<String> {
     Some(format!("({} % on {})", minus(fix.gain_at_largest?), cpus(largest?)))
 }

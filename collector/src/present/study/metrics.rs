@@ -162,7 +162,7 @@ fn sentence(metrics: &Metrics) -> String {
     }
 }
 
-/// `a, b and c`
+/// Names in a sentence: `a, b and c`.
 fn listed(names: &[&str]) -> String {
     match names {
         [] => String::new(),

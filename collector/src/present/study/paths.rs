@@ -97,14 +97,14 @@ fn sentence(report: &PathsReport) -> String {
     format!("{listed}: {gain}.")
 }
 
-/// `; 3.0 s (78 %) if their order may change`; empty if that was not simulated.
+/// The simulated length of paths: `; 3.0 s (78 %) if their order may change`; empty if it was not simulated.
 pub(super) fn simulated_text(simulated_ns: Option<f64>, length_ns: f64) -> String {
     simulated_ns.map_or(String::new(), |ns| {
         format!("; {} ({}) if their order may change", duration(ns), share(ns, length_ns))
     })
 }
 
-/// `12 paths`, `about 3e40 paths`.
+/// A number of paths in words: `12 paths`, `about 3e40 paths`.
 pub fn paths(count: u128) -> String {
     match u64::try_from(count) {
         Ok(count) if count < 1_000_000_000 => counted(usize::try_from(count).unwrap_or(usize::MAX), "path"),

@@ -93,7 +93,7 @@ fn sentence(row: &WhatIfRow, changes: &str) -> String {
     )
 }
 
-/// `27 to 38`, in percent.
+/// A range in percent: `27 to 38`.
 fn between(low: f64, high: f64) -> String {
     let percent = |share: f64| format!("{:.0}", (share * 100.0).round() + 0.0);
     format!("{} to {}", percent(low), percent(high))

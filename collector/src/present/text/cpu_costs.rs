@@ -80,7 +80,7 @@ pub(in crate::present) fn write(costs: &CpuCosts, style: &Style, out: &mut impl 
     table::wrap(out, style, Paint::Dim, "", &style.text(&text), " ")
 }
 
-/// `1.67 times (1.60 to 1.71)`
+/// A factor with its range over the samples: `1.67 times (1.60 to 1.71)`.
 fn spread(of: &Spread) -> String {
     let Spread { middle, least, most } = of;
     if most - least < 0.005 {

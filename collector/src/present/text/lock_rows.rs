@@ -178,7 +178,7 @@ impl Row<'_> {
     }
 }
 
-/// `taken 1,000 times, 12.0 % not free; waited for 3.2 ms, held for 10 ms`
+/// A lock's counts and times in words: `taken 1,000 times, 12.0 % not free; waited for 3.2 ms, held for 10 ms`.
 fn uses(taken: u64, contended: Option<f64>, wait: Option<f64>, hold: Option<f64>) -> String {
     let times = match taken {
         0 => "never".to_owned(),
@@ -195,7 +195,8 @@ fn uses(taken: u64, contended: Option<f64>, wait: Option<f64>, hold: Option<f64>
     text
 }
 
-/// `longest queue: 3.1 ms; at most 7 threads, behind Worker-3/123, which held it for 1.2 ms; empty 2.0 ms later`
+/// A lock's queue in words: `longest queue: 3.1 ms; at most 7 threads, behind Worker-3/123, which held it for 1.2 ms;
+/// empty 2.0 ms later`.
 fn queue(queue: &Queue) -> String {
     let threads = queue.waiters.len();
     let who =

@@ -94,7 +94,7 @@ fn cause(name: &str) -> String {
     name.strip_prefix("another ").unwrap_or(name).to_owned()
 }
 
-/// `thread 7, timer 2`
+/// The most frequent names with their counts: `thread 7, timer 2`.
 pub(in crate::present) fn shares(shares: &[Share]) -> String {
     let each: Vec<String> =
         shares.iter().map(|share| format!("{} {}", share.name, grouped(share.count))).collect();

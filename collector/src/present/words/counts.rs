@@ -6,7 +6,7 @@ use engine::report::Cpus;
 /// Times that differ by less than this share count as the same.
 const EQUAL: f64 = 0.005;
 
-/// `4`, `∞`
+/// A CPU count as a column's title: `4`, `∞`.
 pub(in crate::present) fn title(cpus: Cpus, style: &Style) -> String {
     match cpus {
         Cpus::Count(count) => count.to_string(),
@@ -14,7 +14,7 @@ pub(in crate::present) fn title(cpus: Cpus, style: &Style) -> String {
     }
 }
 
-/// `2`, `2, 4`, `2 to ∞`
+/// CPU counts in few words: `2`, `2, 4`, `2 to ∞`.
 pub(in crate::present) fn range(cpus: &[Cpus], style: &Style) -> String {
     match cpus {
         [] => String::new(),
@@ -24,7 +24,7 @@ pub(in crate::present) fn range(cpus: &[Cpus], style: &Style) -> String {
     }
 }
 
-/// `on 2 to ∞ CPUs`
+/// CPU counts in a sentence: `on 2 to ∞ CPUs`.
 pub(in crate::present) fn on(cpus: &[Cpus], style: &Style) -> String {
     let plural = if cpus == [Cpus::ONE] { "" } else { "s" };
     format!("{} CPU{plural}", range(cpus, style))

@@ -18,7 +18,7 @@ pub struct About<'a> {
     pub now: Cpus,
 }
 
-/// `split the lock in 8`, `parse 2x faster`.
+/// An edit in words: `split the lock in 8`, `parse 2x faster`.
 pub fn words(edit: &Edit, about: About<'_>) -> String {
     let About { function, lock, now } = about;
     match edit {

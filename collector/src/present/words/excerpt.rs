@@ -3,7 +3,8 @@
 use crate::cell::{duration, grouped};
 use engine::report::Finding;
 
-/// `1.24 s of 60.0 s`, if a finding is about a part of a recording.
+/// Length of the analysed part and of the whole recording, `1.24 s of 60.0 s`, if a finding is about a part of a
+/// recording.
 pub(crate) fn lengths(finding: &Finding) -> Option<String> {
     match finding {
         Finding::Excerpt { length_ns, whole_ns, .. } => {

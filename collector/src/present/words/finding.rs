@@ -308,7 +308,7 @@ fn of_program(finding: &Finding) -> String {
             "lengths add up to more than 106 days and were cut there".to_owned()
         }
         Finding::TooLong { recorded: false } => {
-            "the predicted time is longer than 53 days: it is cut there".to_owned()
+            "the predicted run is cut off: it is longer than 53 days, or takes too many steps".to_owned()
         }
         Finding::InvalidProgram { error } => error.clone(),
         Finding::Other { text, .. } => text.clone(),
@@ -455,7 +455,7 @@ pub fn missing(left_out: &LeftOut) -> String {
     }
 }
 
-/// `a, b and 3 more`
+/// The first names and the number of all others: `a, b and 3 more`.
 fn listed(names: &Names) -> String {
     let more = if names.more > 0 { format!(" and {} more", names.more) } else { String::new() };
     format!("{}{more}", names.names.join(", "))

@@ -1,6 +1,6 @@
 //! Bounded resources without a recorded semaphore, put back as semaphores (a method of longpole's own). Of several
-//! threads never more than a certain number sleep at a time, others wait meanwhile, and a waiter goes on whenever a
-//! sleeper is done. Examples are connections in a queue, tokens in a channel, and a semaphore made of atomic
+//! threads never more than a certain number sleep at a time, other threads wait until one is done, and a waiter goes on
+//! whenever a sleeper is done. Examples are connections in a queue, tokens in a channel, and a semaphore made of atomic
 //! operations. The number of sleepers and the wake-ups are recorded; that they belong to one resource is concluded. The
 //! program with the semaphore must take as long as the recording, or as predicted without it.
 

@@ -54,8 +54,8 @@ const NEARLY_ALL: f64 = 0.95;
 /// Least number of changes for turns. With fewer changes, a user can examine each stretch by itself.
 const CHANGES: u64 = 20;
 
-/// Up to this part of a stretch others may compute, or all threads be idle: an instant of another thread does not
-/// end the stretch.
+/// In up to this part of a stretch, other threads may compute, or all threads may be idle: an instant of another thread
+/// does not end the stretch.
 const OTHERS: f64 = 0.02;
 
 impl Computing {
@@ -143,7 +143,7 @@ impl Computing {
     }
 }
 
-/// `alone`: intervals in which exactly one thread computes, in order of time.
+/// The turns in a stretch of `length` ticks. `alone`: intervals in which exactly one thread computes, in order of time.
 fn turns(alone: &[(u32, u64, u64)], length: u64) -> Option<Turns> {
     let mut by_thread: FxHashMap<u32, u64> = FxHashMap::default();
     for (thread, start, end) in alone {

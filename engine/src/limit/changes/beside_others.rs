@@ -8,7 +8,7 @@ use crate::cpus::Cpus;
 use crate::experiment::Edit;
 use crate::limit::search::Search;
 
-/// Others that use a smaller part of the CPUs are in nobody's way.
+/// Other programs that use a smaller part of the CPUs do not slow the program.
 const IN_THE_WAY: f64 = 0.05;
 /// If the program and others together use a smaller part of the CPUs on average, enough are free.
 const CROWDED: f64 = 0.5;

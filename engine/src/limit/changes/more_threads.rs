@@ -22,8 +22,8 @@ impl Search {
         Edit::MoreThreads { threads: threads.to_vec(), more, under }
     }
 
-    /// Predicted times as it is and with `more` additional threads, nanoseconds. `None`: the threads do not share the
-    /// work evenly, or the program does not come to its end.
+    /// Predicted times of the program as it is and with `more` additional threads, nanoseconds. `None`: the threads do
+    /// not share the work evenly, or the program does not come to its end.
     pub fn with_workers(&self, threads: &[usize], more: usize, cpus: Cpus) -> Option<(f64, f64)> {
         let shares = |base: &RunOutcome| is_even(threads, base) || self.sleeps_at_work(threads, base);
         let base = self.complete_run(cpus).filter(shares)?;
@@ -62,9 +62,9 @@ impl Search {
         Some(certain.max(self.least_with_more(cpus, threads, base)?).min(base_ns))
     }
 
-    /// The least time that more threads can lead to, nanoseconds (a method of longpole's own). The time without
-    /// computing of these threads, or with only one of them alive, stays; all computing of the rest is spread over all
-    /// CPUs. CPUs that are idle outside of the rest do not help.
+    /// The least time that more threads can lead to, nanoseconds (a method of longpole's own). The time in which none
+    /// of these threads computes, or only one of them lives, stays. All computing in the remaining time is spread over
+    /// all CPUs. CPUs that are idle outside of it do not help.
     fn least_with_more(&self, cpus: Cpus, threads: &[usize], base: &RunOutcome) -> Option<f64> {
         let Some(most_busy) = self.most_busy(cpus) else { return Some(0.0) };
         let mut work = AtWork::of(self.program(), threads);

@@ -76,7 +76,7 @@ fn apart(group: Group, is_sleeper: impl Fn(&usize) -> bool) -> Vec<Group> {
 }
 
 impl<'p> Sleeper<'p> {
-    /// `None`: the thread sleeps rarely, or little, or starts threads.
+    /// The thread with this number as a sleeper; `None`: it sleeps rarely, or little, or starts threads.
     fn of(program: &'p Program, number: usize, creators: &FxHashMap<usize, usize>) -> Option<Sleeper<'p>> {
         let thread = program.threads.get(number)?;
         let starts = thread.operations.iter().any(|operation| created(operation).is_some());

@@ -65,7 +65,7 @@ impl ReplayDecisions {
             }
         }
         for (list, object) in by_object.iter_mut().zip(0u32..) {
-            // Sections that are put back may overlap: samples tell how long they are, not when.
+            // Sections that are put back may overlap: samples show how long they are, not when.
             if timeline.locks.get(object as usize).is_some_and(|lock| lock.put_back) {
                 continue;
             }

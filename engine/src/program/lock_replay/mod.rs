@@ -97,7 +97,7 @@ struct OperationRange {
 }
 
 impl Plan {
-    /// `numbers`: index in the timeline → index in the program. Objects that `forced` has are replayed.
+    /// Makes the plan. `numbers`: index in the timeline → index in the program. Objects that `forced` has are replayed.
     pub(super) fn of(timeline: &Timeline, numbers: &FxHashMap<u32, ThreadId>, forced: &ForcedReplay) -> Plan {
         let nesting = Nesting::of(timeline);
         let contention = Contention::of(timeline, &nesting);
@@ -141,7 +141,7 @@ impl Plan {
         plan
     }
 
-    /// Decides which waits are simulated, and makes edges for the others.
+    /// Decides which waits are simulated, and makes edges for all other waits.
     fn decide(&mut self, known: &mut Known<'_>, forced: &ForcedReplay) {
         let timeline = known.timeline;
         for (index, thread) in timeline.threads.iter().enumerate() {

@@ -97,7 +97,7 @@ impl Sections {
         self.strays.iter().filter_map(used)
     }
 
-    /// `contended`: by operation, whether it had to wait; `waited`: how long, ns.
+    /// The sections of the timeline's locks. `contended`: by operation, whether it had to wait; `waited`: how long, ns.
     pub(super) fn of(timeline: &Timeline, contended: &[bool], waited: &[u64]) -> Sections {
         let count = timeline.lock_operations.len();
         let mut sections =

@@ -70,9 +70,9 @@ pub(in crate::program) fn machine(timeline: &Timeline) -> MachineFacts {
             if let State::Running { cpu: Some(cpu) } = state {
                 last_cpu = Some(cpu);
             }
-            // Pre-empted by another recorded thread that had wanted the CPU for the whole slice. A thread just woken that
-            // takes the CPU at once tells nothing about slices. Neither does a thread that got the CPU because another one
-            // went to sleep: slices end at ticks, so its first slice is shorter.
+            // Pre-empted by another recorded thread that had wanted the CPU for the whole slice. A thread just woken
+            // that takes the CPU at once shows nothing about slices. Neither does a thread that got the CPU because
+            // another one went to sleep: slices end at ticks, so its first slice is shorter.
             if let (Some((began, State::Running { cpu: Some(cpu) })), State::Runnable) = (before, state)
                 && follower(&occupied, cpu, start.0).is_some_and(|next| next.wanted <= began)
                 && taken.get(&cpu).is_some_and(|taken| taken.binary_search(&began).is_ok())

@@ -111,7 +111,7 @@ impl FunctionOrigin {
             return origin;
         }
         let is_language = match line {
-            // Debug information without folders does not tell the origin.
+            // Debug information without folders does not show the origin.
             Some(line) if line.starts_with('/') => is_standard_source(line),
             _ => is_standard_name(name),
         };

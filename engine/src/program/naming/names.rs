@@ -165,7 +165,7 @@ pub(in crate::program) fn device(wait: &Wait) -> &'static str {
         (External::UnknownContext, _) => "unknown waker",
         (External::BeforeWindow, _) => "woken before the window",
         (External::NotSeen, _) => "wake-up not seen",
-        // The call and descriptor tell more than the kind of interrupt.
+        // The call and descriptor say more than the kind of interrupt.
         (_, Some(name)) => name,
         (External::Timer, _) => TIMER,
         (External::Network, _) => "network",

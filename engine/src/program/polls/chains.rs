@@ -84,13 +84,14 @@ pub(super) struct Chains {
 }
 
 impl Chains {
-    /// `occupied`: for a housekeeping thread, when others of its process have work.
+    /// The chains of a thread's waits. `occupied`: for a housekeeping thread, when other threads of its process have
+    /// work.
     pub(super) fn of(index: usize, thread: &Thread, plan: &Plan, occupied: Option<&Occupied>) -> Chains {
         let mut chains = Chains { polls: vec![Poll::Time; thread.waits.len()], gone_on: Vec::new() };
         if !thread.waits.iter().any(|wait| matches!(wait.wake, Wake::External(External::Timer))) {
             return chains;
         }
-        // A thread that acts after every sleep depends on time: only its short sleeps are for others.
+        // A thread that acts after every sleep depends on time: only its short sleeps are for other threads.
         let looks = |things: &Things| things.of.get(&WHATEVER).is_some_and(OneThing::is_polled);
         let things = occupied.map(|occupied| Things::of(thread, plan, Some(occupied))).filter(looks);
         let Things { of: things, goes_on } = things.unwrap_or_else(|| Things::of(thread, plan, None));

@@ -79,7 +79,7 @@ pub(super) fn find(
         let end = ends.entry(thread.pid).or_insert(0);
         *end = thread.end.0.max(*end);
     }
-    // A thread that ended before the others waited for something that did end.
+    // A thread that ended before the other threads waited: what they waited for did end.
     let lasts = |thread: &Thread| {
         let end = ends.get(&thread.pid).copied().unwrap_or(0);
         thread.end.0.saturating_add(BEFORE_NS) >= end
@@ -257,7 +257,7 @@ fn stuck<'l>(timeline: &Timeline, waiting: &'l [Last]) -> Vec<&'l Last> {
             break;
         }
     }
-    // Threads that others wait for come first: they are the cycle.
+    // Threads that other threads wait for come first: they are the cycle.
     let awaited: FxHashSet<usize> = left.iter().flat_map(|last| last.holders.iter().copied()).collect();
     let (mut first, rest): (Vec<&Last>, Vec<&Last>) =
         left.iter().copied().partition(|last| awaited.contains(&last.thread));

@@ -145,7 +145,7 @@ fn calls(timeline: &Timeline) -> Vec<Call> {
             *call = Call { after_ns, number: so_far.saturating_add(1), of: 0 };
         }
     }
-    // Walks back from the end: the wake-up after the last one of a call is the first of another call.
+    // Back from the end: a wake-up is the last of its call unless the waker's next wake-up has the next number.
     let mut of: FxHashMap<u32, (u32, u32)> = FxHashMap::default();
     for (call, wakeup) in calls.iter_mut().zip(&timeline.wakeups).rev() {
         let size = match of.get(&wakeup.waker) {

@@ -372,7 +372,7 @@ fn of_word(
                 object.group = Some(of.to_owned()).filter(|of| is_java_wait(of));
                 format!("{} {of}", object.address)
             }
-            // A wait in `futex_wait` does not distinguish a word from others.
+            // A wait in `futex_wait` does not show which word the thread waited for.
             None if context.is_of_the_system(function) => object.address.clone(),
             None => format!("in {function}"),
         },

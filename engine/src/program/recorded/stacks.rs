@@ -24,7 +24,7 @@ pub(super) enum WaitsIn {
     A(Primitive),
 }
 
-/// `None` if the functions do not tell.
+/// What a thread with this stack waits for; `None` if the functions do not show it.
 pub(super) fn waits_in(program: &Program, stack: u32) -> Option<WaitsIn> {
     let places = program.samples.stack(stack).map(|(_, place)| place.function);
     let functions = places.filter_map(|function| program.functions.get(function.0 as usize));

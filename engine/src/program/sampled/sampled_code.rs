@@ -1,5 +1,5 @@
-//! Stacks of a recording as places in functions: with probes, or known from samples only. Frames of the library that longpole
-//! preloads are left out: a caller that reached libc through it counts as the caller of the libc function.
+//! Stacks of a recording as places in functions: with probes, or known from samples only. Frames of the library that
+//! longpole preloads are skipped: a caller that reached libc through it counts as the caller of the libc function.
 
 use crate::event::{
     CodeFact, CodeMap, CodeNames, FunctionFact, FunctionId, frame_address, is_jit_code, is_recording_library,

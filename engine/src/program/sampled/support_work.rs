@@ -93,7 +93,7 @@ fn of_stacks(timeline: &Timeline, program: &Program) -> Vec<Option<(&'static str
     (0u32..).zip(&timeline.stacks).map(of_stack).collect()
 }
 
-/// The threads of a process that cause the work. A thread that starts the others has a sample or two, too.
+/// The threads of a process that cause the work. A thread that starts the other threads has a sample or two, too.
 fn causing(threads: &FxHashMap<usize, u64>) -> impl Iterator<Item = usize> + '_ {
     let most = threads.values().max().copied().unwrap_or(0);
     threads.iter().filter(move |(_, samples)| samples.saturating_mul(HARDLY) >= most).map(|(place, _)| *place)

@@ -22,7 +22,7 @@ pub(in crate::program) struct Ticking<'a> {
 /// A hit may have taken up to this many times the measured cost.
 const LONGER: u64 = 2;
 
-/// Tells which samples are in probe hits, whose time is not in the operations.
+/// Finds which samples are in probe hits, whose time is not in the operations.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::program) struct Probes<'a> {
     /// Probe hits in order of time; empty if their cost is not subtracted.

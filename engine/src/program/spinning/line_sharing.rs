@@ -113,7 +113,7 @@ mod tests {
     use super::*;
     use crate::timeline::Interval;
 
-    /// `samples` samples of a thread at a word.
+    /// Samples of a thread that accessed a word: `samples` of them.
     fn at(thread: usize, address: u64, access: Access, samples: usize) -> Vec<Seen> {
         vec![Seen { time_ns: 0, thread, stack: 0, address, access }; samples]
     }

@@ -28,7 +28,7 @@ enum What {
     Start,
     /// A part of a run of compute operations, from this offset in ticks.
     Run { run: u32, from: u64 },
-    /// A thread computes the cost of waking others.
+    /// A thread computes the cost of waking other threads.
     Waking,
     /// A delay, in which nothing of the program is computed.
     Delay(DelayKind),
@@ -76,7 +76,7 @@ pub(in crate::schedule) struct CauseTree {
 }
 
 impl CauseTree {
-    /// `background`: for each thread, whether it runs only as long as others do.
+    /// A tree without stretches. `background`: for each thread, whether it runs only as long as other threads do.
     pub(in crate::schedule) fn new(background: Vec<bool>, processors: usize) -> CauseTree {
         let cursor = ThreadCursor {
             cause: Cause::default(),
@@ -289,7 +289,7 @@ impl CauseTree {
 }
 
 impl What {
-    /// The delay of a stretch; the inner `None` is computing the cost of waking others.
+    /// The delay of a stretch; the inner `None` is computing the cost of waking other threads.
     fn delay(self) -> Option<Option<DelayKind>> {
         match self {
             What::Start | What::Run { .. } => None,

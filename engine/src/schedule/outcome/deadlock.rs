@@ -15,7 +15,12 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
     /// Deadlocks and contradictions; to be called when the run is over.
     pub(in crate::schedule) fn findings(&mut self) -> Vec<Finding> {
         let mut findings = self.warnings.findings();
-        findings.extend(self.deadlock());
+        if self.steps.are_over() {
+            // Threads that have not ended are not stuck.
+            findings.push(Finding::TooLong { recorded: false });
+        } else {
+            findings.extend(self.deadlock());
+        }
         findings
     }
 

@@ -6,6 +6,9 @@ use super::parameters::UNIT;
 use super::task::{NONE, TaskState};
 use crate::schedule::outcome::cpu_accounting::SimulatedState;
 
+/// Virtual times stay far below their largest value with slices of at most this length, ticks.
+const LONGEST_SLICE: u64 = 1 << 50;
+
 impl Processors<'_> {
     /// Virtual time that a thread of this weight uses in `length` of processor time.
     pub(super) fn virtual_time(length: u64, weight: u32) -> i64 {
@@ -93,6 +96,8 @@ impl Processors<'_> {
     /// Handles the end of a slice, or of the processor's allowance, of a thread that computes or spins. The thread is
     /// charged up to now.
     pub(super) fn stretch_over(&mut self, thread: u32) {
+        let slice = &mut self.parameters.slice;
+        slice.0 = slice.0.saturating_mul(self.slices.take()).min(LONGEST_SLICE);
         self.arm(thread);
     }
 

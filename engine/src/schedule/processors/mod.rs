@@ -30,6 +30,7 @@ use super::machine::{Machine, Origin, Turn, Why};
 use super::outcome::cause_tree::CauseTree;
 use super::outcome::cpu_accounting::{CpuAccounting, SimulatedState};
 use super::outcome::run_path::{PathStretch, RunPath};
+use super::steps::SlicesLeft;
 use crate::numbers::Numbers;
 use crate::program::{ObjectId, Program};
 use crate::time::Ticks;
@@ -61,6 +62,8 @@ pub struct Processors<'w> {
     /// Time from the clock's last tick to the start of the run.
     phase: u64,
     quota: Option<Quota>,
+    /// Slices until the next ones are longer.
+    slices: SlicesLeft,
     numbers: Option<Numbers>,
     /// The last number that `draw` gave without a seed.
     drawn: u32,
@@ -142,6 +145,7 @@ impl<'w> Processors<'w> {
             tick: None,
             phase,
             quota,
+            slices: SlicesLeft::of(program),
             numbers,
             drawn: 0,
             masks,
@@ -153,7 +157,7 @@ impl<'w> Processors<'w> {
         }
     }
 
-    /// Keeps the run's path. `background`: for each thread, whether it runs only as long as others do.
+    /// Keeps the run's path. `background`: for each thread, whether it runs only as long as other threads do.
     pub(super) fn keep_causes(&mut self, background: Vec<bool>) {
         self.causes = Some(CauseTree::new(background, self.cpus.len()));
     }
@@ -333,7 +337,7 @@ impl Machine for Processors<'_> {
     }
 
     fn block(&mut self, thread: u32, why: Why) {
-        // The cost of waking others is spent during this wait.
+        // The cost of waking other threads is spent during this wait.
         self.task(thread).debt = 0;
         self.deschedule(thread, SimulatedState::Blocked(why));
     }

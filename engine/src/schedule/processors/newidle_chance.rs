@@ -1,4 +1,4 @@
-//! Whether a processor that becomes idle asks the others for a waiting thread. Since 2025 Linux throws dice
+//! Whether a processor that becomes idle asks the other processors for a waiting thread. Since 2025 Linux throws dice
 //! ("sched/fair: Proportional newidle balance"; `sched_balance_newidle` and `update_newidle_stats` in
 //! kernel/sched/fair.c). Of 1,024 times it asks as often as asking has helped lately; at first, half of the times. A
 //! processor that does not ask, or finds nothing, stays idle until a thread is woken on it or the clock of a processor

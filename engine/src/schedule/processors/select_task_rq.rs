@@ -162,7 +162,7 @@ impl Processors<'_> {
         };
         let task = &mut self.tasks[thread as usize];
         // A thread that was behind stays behind, by at most two slices. One that was ahead starts at the average: the
-        // others have caught up while it waited.
+        // other threads have caught up while it waited.
         let lag = task.lag.clamp(0, slice.saturating_mul(2));
         task.virtual_time = average.saturating_sub(lag);
         self.count(at, thread);

@@ -220,7 +220,7 @@ pub struct Census {
 }
 
 impl Census {
-    /// `notes` have the stacks that samples refer to.
+    /// A census without samples yet. `notes` have the stacks that samples refer to.
     pub fn new(notes: &[Note]) -> Census {
         let stacks = notes.iter().filter_map(|note| match &note.kind {
             NoteKind::Stack { id, frames, .. } => Some((*id, *frames.first()?)),

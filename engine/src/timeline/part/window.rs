@@ -149,8 +149,8 @@ impl Window {
 
     /// A copy of the window as a recording that ends at `end`, without later events.
     ///
-    /// Stacks without a sample are left out: the window keeps tens of thousands for later samples, and a reader would walk
-    /// through all.
+    /// Stacks without a sample are not copied: the window keeps tens of thousands for later samples, and a reader would
+    /// walk through all.
     pub fn ending(&self, end: WindowEnd) -> Recording {
         let end_ns = end.end_ns;
         let Recording { facts, events, notes } = &self.recording;

@@ -1,7 +1,7 @@
 //! Sleeps with a mutex held (a method of longpole's own). While a thread waits for a mutex, each release wakes one
 //! waiter. So a thread that wakes a waiter has held the mutex since the waiter came, or since the release before. If it
-//! slept meanwhile, for a device or a timer, the sleep is part of the section. Such a sleep cannot deadlock: simulated,
-//! it takes as long as recorded.
+//! slept in that time, for a device or a timer, the sleep is part of the section. Such a sleep cannot deadlock:
+//! simulated, it takes as long as recorded.
 
 use super::super::model::{State, Thread, Timeline, Wake};
 use super::futex_words::sleeps;

@@ -15,7 +15,8 @@ use probe_abi::{SyncFamily, SyncOperation};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Percentage of rounds that must have all threads. In others, a thread came just before the last one and did not sleep.
+/// Percentage of rounds that must have all threads. In the other rounds, a thread came just before the last one and did
+/// not sleep.
 const WHOLE_PERCENT: usize = 90;
 /// Fewer rounds may be a coincidence.
 const FEWEST_ROUNDS: usize = 4;

@@ -1,6 +1,6 @@
 //! Finds futex words that are mutexes, with their waits and wake-ups. A word is a mutex if a sample found a thread
-//! waiting for it in a function with a name of a mutex's slow path: C libraries, Rust's standard library and others use
-//! such names.
+//! waiting for it in a function with a name of a mutex's slow path: C libraries, Rust's standard library and other
+//! libraries use such names.
 
 use super::super::model::{State, Thread, Timeline, Wait, Wake};
 use super::lock_samples::{CallId, Calls};

@@ -107,7 +107,8 @@ struct Stretch {
 }
 
 impl Stretch {
-    /// `ticks`: instants of samples in the thread's own clock, ascending, and whether they are under the lock.
+    /// The stretch from `from` until `until`. `ticks`: instants of samples in the thread's own clock, ascending, and
+    /// whether they are under the lock.
     fn of(ticks: &[(u64, bool)], from: u64, until: u64) -> Stretch {
         let place = |time: u64| ticks.partition_point(|(at, _)| *at < time);
         let inside = ticks.get(place(from)..place(until)).unwrap_or_default();

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 /// Number of a call that takes a lock; one number for each place in a binary.
 pub(super) type CallId = u32;
 
-/// Innermost frames of a stack that tell what a thread waits for.
+/// Innermost frames of a stack that show what a thread waits for.
 const INNERMOST: usize = 4;
 /// Weight of all threads' share in each thread's, as a number of samples: threads with few samples get about that share.
 const COMMON: f64 = 50.0;

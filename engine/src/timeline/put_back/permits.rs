@@ -134,8 +134,8 @@ fn join_conditions(words: &mut BTreeMap<Key, Word>) {
     }
 }
 
-/// Whether nearly all threads that wait there wake others, and nearly no others do. A thread that takes part in nearly all
-/// wake-ups serves the others: then it is no resource.
+/// Whether nearly all threads that wait there wake other threads there, and nearly no other threads do. A thread that
+/// takes part in nearly all wake-ups serves the other threads: then it is no resource.
 fn is_shared(word: &Word) -> bool {
     let most = |part: usize, all: usize| part * 100 >= all * BY_USERS_PERCENT;
     let users: Vec<&Marks> = word.threads.values().filter(|marks| !marks.waits.is_empty()).collect();

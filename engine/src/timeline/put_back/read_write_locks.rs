@@ -1,5 +1,5 @@
-//! Read-write locks among the futex words. Each becomes two locks: taken for reading, and taken for writing. A C library's
-//! lock has several words; the function in which a thread waits tells its side, not the word.
+//! Read-write locks among the futex words. Each becomes two locks: taken for reading, and taken for writing. A C
+//! library's lock has several words; the function in which a thread waits shows its side, and the word does not.
 
 use super::super::model::{NO_STACK, Timeline, Wake, Wakeup};
 use super::futex_words::{Marks, Slept, Word, sleeps};
@@ -149,8 +149,8 @@ impl Lock {
         }
     }
 
-    /// The side that a thread which wakes a writer held: that of its last wait if it has woken nobody since, else the side
-    /// under which samples find it more often.
+    /// The side that a thread which wakes a writer held: that of its last wait if it has woken no thread since, else
+    /// the side under which samples find it more often.
     fn had(&mut self, timeline: &Timeline, calls: &Calls, waker: u32, time_ns: u64) -> ReadWrite {
         let waits = self.waits.get(&waker).map_or(&[][..], Vec::as_slice);
         let before = waits.partition_point(|waited| waited.ran_ns <= time_ns);

@@ -47,7 +47,7 @@ impl Section {
 pub(super) struct Made {
     /// Shown by events.
     pub(super) seen: u64,
-    /// Put back.
+    /// Number of sections that were put back (estimated).
     pub(super) added: u64,
 }
 

@@ -4,10 +4,10 @@
 //! of its return address.
 //!
 //! Rules (all are longpole's own):
-//! - Entry at S: open frames below S are gone (longjmp, exception, an exit without a probe); an open frame at S ended
+//! - Entry at S: open frames below S have ended (longjmp, exception, an exit without a probe); an open frame at S ended
 //!   in a tail call.
-//! - Exit at S: open frames below S are gone, and the frame at S ends.
-//! - A thread leaves its CPU with user stack pointer S: open frames below S are gone.
+//! - Exit at S: open frames below S have ended, and the frame at S ends.
+//! - A thread leaves its CPU with user stack pointer S: open frames below S have ended.
 //! - Exit at S without a frame there, S above everything recorded on the thread's first stack: the function was open
 //!   all the time, around everything known. Any other exit without a frame proves nothing and is counted.
 //! - A function loses its probes: its open frames end at that moment, and those above, since nothing tells any more
@@ -184,7 +184,7 @@ impl Stacks {
 
     /// A record of a function whose probes do not count proves that the thread is at this stack pointer.
     pub(in crate::timeline) fn passes(&mut self, stack_pointer: u64, begins: bool, log: &mut StepLog<'_>) {
-        // At an entry, open frames at `stack_pointer` are gone, too.
+        // At an entry, open frames at `stack_pointer` have ended, too.
         self.seen_at(stack_pointer.saturating_add(u64::from(begins)), log);
     }
 

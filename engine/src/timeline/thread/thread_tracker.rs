@@ -24,7 +24,7 @@ pub(in crate::timeline) enum RunState {
     Blocked { reason: WaitReason },
     /// The thread's state is unknown because of a gap.
     Gap,
-    /// Gone.
+    /// The thread has ended.
     Dead,
 }
 

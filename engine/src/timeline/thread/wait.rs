@@ -116,7 +116,7 @@ pub enum External {
     Idle,
     /// A signal, sent by no thread of the recording.
     Signal,
-    /// The kernel program could not tell the context of the waking.
+    /// The kernel program could not find out the context of the waking.
     UnknownContext,
     /// A thread of the recording, before the window began.
     BeforeWindow,

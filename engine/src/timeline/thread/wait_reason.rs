@@ -14,7 +14,7 @@ pub enum WaitReason {
     Futex(FutexFact),
     /// The thread waited inside the kernel with these `TASK_*` bits.
     Kernel {
-        /// `TASK_*` bits, 0 if not known.
+        /// Bits `TASK_*` of the kernel (include/linux/sched.h), 0 if not known.
         task_state: u32,
         /// The system call; [`Call::NONE`] outside of one, or if it is not known.
         call: Call,

@@ -90,7 +90,8 @@ fn time(record: &Record) -> u64 {
     record.header().time_ns
 }
 
-/// Records these records, with a snapshot whenever one is wanted, or without any. Calls `look` after each chunk.
+/// Records these records, with a snapshot whenever one is wanted, or without any. Calls `look` after each chunk that
+/// was written.
 fn recorded(
     disk: &Memory,
     most_bytes: u64,

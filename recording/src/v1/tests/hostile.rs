@@ -205,7 +205,7 @@ fn facts_stacks_and_notes_share_one_limit() {
     }
 }
 
-/// A file whose index lists these chunks after its first one, wherever they are in `bytes`.
+/// A file whose index lists these chunks after its first one, at any place in `bytes`.
 fn listed(bytes: Vec<u8>, others: &[Entry]) -> Vec<u8> {
     let begin = FileHeader::BYTES as u64;
     let first = Entry { kind: 900, offset: begin, ..Entry::default() };
@@ -215,7 +215,7 @@ fn listed(bytes: Vec<u8>, others: &[Entry]) -> Vec<u8> {
     file
 }
 
-/// Overlapping chunks must be refused, or each would be read together with everything that it shares with the others.
+/// Overlapping chunks must be refused, or each would be read together with everything that it shares with other chunks.
 #[test]
 fn overlapping_chunks_in_an_index_are_refused() {
     let begin = (FileHeader::BYTES + ChunkHeader::BYTES) as u64;

@@ -154,7 +154,7 @@ fn a_batch_shows_every_report_and_the_last_one_after_the_target_ended() {
     let mut loop_state = LoopState::new(Mode::Batch, Relation::Attached, &[7], false);
     check(&mut loop_state, Message::Signal(libc::SIGTERM), &["SkipLastReport", "StopCapture"]);
     check(&mut loop_state, Message::Finished, &["Leave"]);
-    // The reader is gone.
+    // The output has no reader any more.
     let mut loop_state = LoopState::new(Mode::Batch, Relation::Attached, &[7], false);
     check(&mut loop_state, Message::ReaderGone, &["SkipLastReport", "StopCapture"]);
     check(&mut loop_state, Message::Finished, &["Leave"]);

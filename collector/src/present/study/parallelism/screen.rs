@@ -280,7 +280,7 @@ fn title(class: Class) -> &'static str {
     }
 }
 
-/// `25 %`, `25 ±1 %`
+/// A share of the time, with its error if it has one: `25 %`, `25 ±1 %`.
 fn sure_share(ns: u64, error: Option<f64>, run: &Parallelism) -> String {
     let text = share(ns, run);
     let error = error.map(|error| error / (run.elapsed_ns as f64).max(1.0) * 100.0);

@@ -111,7 +111,7 @@ pub(super) fn named(name: Option<&str>, kind: ParallelismRowKind) -> String {
     }
 }
 
-/// `25 %`
+/// A share as a percentage: `25 %`.
 pub(super) fn percent(share: f64) -> String {
     super::super::listing::share(share, 1.0)
 }
