@@ -5,6 +5,7 @@ mod build;
 mod command;
 mod demo;
 mod embed;
+mod measure;
 mod page;
 mod recordings;
 mod release;

@@ -22,9 +22,6 @@ const HEADER_BYTES: u64 = 104;
 const ATTRIBUTE_BYTES: u64 = 112;
 
 /// Writes the addresses of a text file that lie in `binary`; the file has one hexadecimal number a line.
-///
-/// # Errors
-/// A file cannot be read or written, or `readelf` shows no code.
 pub fn write(binary: &Path, addresses: &Path, output: &Path) -> Result<()> {
     let mut records = Vec::new();
     let mut name = PROCESS.to_le_bytes().repeat(2);

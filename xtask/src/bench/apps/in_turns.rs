@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Result, ensure};
 use longpole_tests::Group;
 
 /// Length of a turn. Not shorter: the clock goes on while a program is frozen. So work that it does twenty times a second is
@@ -25,7 +25,6 @@ pub struct Work<'a> {
 }
 
 /// Time that a work took.
-#[derive(Clone, Copy, Default)]
 pub struct Took {
     /// Seconds.
     pub wall_s: f64,
@@ -34,9 +33,6 @@ pub struct Took {
 }
 
 /// Runs both in turns until both are done, and returns the time of each. Both go on afterwards.
-///
-/// # Errors
-/// A group cannot be frozen, or a work does not end.
 pub fn in_turns(mut works: [Work<'_>; 2]) -> Result<[Took; 2]> {
     let mut took = [Duration::ZERO; 2];
     let mut done = [false; 2];
@@ -50,14 +46,8 @@ pub fn in_turns(mut works: [Work<'_>; 2]) -> Result<[Took; 2]> {
         if done == [true; 2] {
             break;
         }
-        if begin.elapsed() > LIMIT {
-            bail!("a work does not come to an end");
-        }
-        let (Some(work), Some(took), Some(done)) =
-            (works.get_mut(turn), took.get_mut(turn), done.get_mut(turn))
-        else {
-            break;
-        };
+        ensure!(begin.elapsed() <= LIMIT, "a work does not come to an end");
+        let (work, took, done) = (&mut works[turn], &mut took[turn], &mut done[turn]);
         if *done {
             continue;
         }
@@ -75,7 +65,5 @@ pub fn in_turns(mut works: [Work<'_>; 2]) -> Result<[Took; 2]> {
         *cpu_s += work.group.cpu_s()?;
         work.group.let_go()?;
     }
-    let [first, second] = took.map(|took| took.as_secs_f64());
-    let [cpu_first, cpu_second] = cpu_s;
-    Ok([Took { wall_s: first, cpu_s: cpu_first }, Took { wall_s: second, cpu_s: cpu_second }])
+    Ok([0, 1].map(|at| Took { wall_s: took[at].as_secs_f64(), cpu_s: cpu_s[at] }))
 }
