@@ -1,5 +1,6 @@
 //! Running other programs: quiet unless they fail, never waiting for standard input, with a time limit.
 
+use std::ffi::OsStr;
 use std::io::Read;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc;
@@ -39,6 +40,13 @@ pub fn cargo(workspace: &Workspace) -> Command {
     for variable in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_MANIFEST_DIR", "CARGO_MANIFEST_PATH"] {
         command.env_remove(variable);
     }
+    command
+}
+
+/// A command with arguments that contain no blanks.
+pub fn line(program: impl AsRef<OsStr>, words: &str) -> Command {
+    let mut command = Command::new(program);
+    command.args(words.split_whitespace());
     command
 }
 

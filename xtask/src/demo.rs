@@ -7,9 +7,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail};
 use longpole_tests::workload;
 
-use crate::bench::Scratch;
 use crate::build;
 use crate::command;
+use crate::measure::Scratch;
 use crate::workspace::Workspace;
 
 /// The lock that limits the program, by construction.

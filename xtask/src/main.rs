@@ -6,6 +6,7 @@ mod command;
 mod demo;
 mod embed;
 mod fuzz;
+mod measure;
 mod page;
 mod recordings;
 mod release;

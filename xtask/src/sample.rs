@@ -2,15 +2,36 @@
 
 use std::fmt;
 
-/// Measurements of one quantity.
+/// Measurements of one quantity, in the order of the runs.
 #[derive(Clone, Debug, Default)]
 pub struct Sample(Vec<f64>);
+
+impl FromIterator<f64> for Sample {
+    fn from_iter<I: IntoIterator<Item = f64>>(values: I) -> Self {
+        Self(values.into_iter().collect())
+    }
+}
 
 impl Sample {
     /// Adds a measurement.
     pub fn push(&mut self, value: f64) {
         self.0.push(value);
-        self.0.sort_by(f64::total_cmp);
+    }
+
+    /// All measurements.
+    pub fn values(&self) -> &[f64] {
+        &self.0
+    }
+
+    /// What comes of each measurement and the other one of the same run.
+    pub fn with(&self, other: &Sample, both: impl Fn(f64, f64) -> f64) -> Sample {
+        self.0.iter().zip(&other.0).map(|(own, other)| both(*own, *other)).collect()
+    }
+
+    fn sorted(&self) -> Vec<f64> {
+        let mut values = self.0.clone();
+        values.sort_by(f64::total_cmp);
+        values
     }
 
     /// The number of measurements.
@@ -20,8 +41,8 @@ impl Sample {
 
     /// The median, of an even number the mean of the middle two; 0 of none.
     pub fn median(&self) -> f64 {
-        let middle = self.0.len() / 2;
-        match (self.0.get(middle.wrapping_sub(1)), self.0.get(middle)) {
+        let (sorted, middle) = (self.sorted(), self.0.len() / 2);
+        match (sorted.get(middle.wrapping_sub(1)), sorted.get(middle)) {
             (Some(below), Some(above)) if self.0.len().is_multiple_of(2) => (below + above) / 2.0,
             (_, Some(value)) => *value,
             _ => 0.0,
@@ -45,7 +66,8 @@ impl Sample {
 /// `median (smallest–largest)` with three significant digits.
 impl fmt::Display for Sample {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (first, last) = (self.0.first().copied().unwrap_or(0.0), self.0.last().copied().unwrap_or(0.0));
+        let sorted = self.sorted();
+        let (first, last) = (sorted.first().copied().unwrap_or(0.0), sorted.last().copied().unwrap_or(0.0));
         write!(f, "{} ({}–{})", digits(self.median()), digits(first), digits(last))
     }
 }

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-use crate::bench;
 use crate::command;
+use crate::measure;
 use crate::workspace::Workspace;
 
 /// How often.
@@ -24,7 +24,7 @@ pub struct Options {
 /// longpole cannot be built, or cannot record on this machine.
 pub fn run(options: &Options) -> Result<ExitCode> {
     let workspace = Workspace::find();
-    let longpole = bench::recorder(&workspace)?;
+    let longpole = measure::recorder(&workspace)?;
     let mut test = command::cargo(&workspace);
     test.args(["test", "--quiet", "--locked", "--package", "longpole-tests", "--test", "live", "harm::soak"]);
     test.args(["--", "--nocapture", "--test-threads", "1"]);

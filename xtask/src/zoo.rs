@@ -11,7 +11,7 @@ use anyhow::{Result, bail};
 use longpole_tests::workload::Problem;
 use longpole_tests::zoo::{Bounds, Cell, ENTRIES, Entry, Keep, Score, What, failed, judge, missing, prepare};
 
-use crate::bench::recorder;
+use crate::measure::recorder;
 use crate::page::{self, Page};
 use crate::workspace::Workspace;
 

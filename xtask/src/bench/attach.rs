@@ -1,75 +1,73 @@
 //! Time to attach to and detach from a program of 5,000 functions. The program's memory shows when breakpoints come and go.
 
-use std::fmt::Write;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use longpole_tests::{Background, workload};
+use serde_json::json;
 
-use super::Scratch;
-use super::sample::Sample;
 use crate::command;
-use crate::workspace::Workspace;
+use crate::measure::{Measurement, Need, Runs, Side};
 
-const RUNS: usize = 7;
 const FUNCTIONS: usize = 5_000;
 const LIMIT: Duration = Duration::from_secs(120);
 /// The instruction that a uprobe writes over the first byte of a function (x86-64: int3).
 const BREAKPOINT: u8 = 0xcc;
 
-/// Attaches and detaches several times.
-///
-/// # Errors
-/// The program or longpole cannot be run, or not every function gets its probe.
-pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
-    let program = workload::build_many_functions(FUNCTIONS)?;
-    let scratch = Scratch::new(workspace, "attach")?;
-    let (mut attach, mut detach, mut end) = (Sample::default(), Sample::default(), Sample::default());
-    for _ in 0..RUNS {
-        let mut target =
-            Background::start(&mut Command::new(&program)).context("cannot start the program")?;
-        target.line(LIMIT)?;
-        let text = Text::of(&target.line(LIMIT)?, target.pid())?;
-        if text.probed()? != 0 {
-            bail!("breakpoints before anything was attached");
-        }
-        let start = Instant::now();
-        let mut record = Command::new(longpole);
-        record.args(["record", "--force", "--exact", "--functions", "*", "--max-functions", "6000"]);
-        record.args(["-p", &target.pid().to_string(), "-o"]);
-        let mut record = Background::start(record.arg(scratch.0.join("attach.lp"))).context("longpole")?;
-        text.wait_for(FUNCTIONS, &mut record)?;
-        attach.push(start.elapsed().as_secs_f64() * 1e3);
-        // During the sleep the program calls some of the functions now and then.
-        std::thread::sleep(Duration::from_millis(500));
-        let start = Instant::now();
-        record.signal("INT")?;
-        text.wait_for(0, &mut record)?;
-        detach.push(start.elapsed().as_secs_f64() * 1e3);
-        let ended = record.wait(LIMIT)?;
-        end.push(start.elapsed().as_secs_f64() * 1e3);
-        command::well(ended, "longpole record")?;
-        if !target.is_running()? {
-            bail!("the program did not survive");
-        }
-    }
-    let mut text = String::from("## Attaching to a program of 5,000 functions\n\n");
-    write!(
-        text,
-        "Entry and exit probes on all of them, {RUNS} times, seen from the program's own memory. The targets are 1 s and \
-         0.5 s.\n\n| from | to | ms |\n|---|---|---|\n\
-         | start of `longpole record -p PID` | last breakpoint in place | {attach} |\n\
-         | ^C | last breakpoint gone | {detach} |\n\
-         | ^C | longpole has ended, recording complete | {end} |"
-    )?;
-    Ok(text)
-}
+pub const ATTACH: Measurement = Measurement {
+    name: "attach",
+    about: "Attaching to and detaching from 5,000 functions",
+    title: "Attaching to a program of 5,000 functions",
+    needs: &[Need::Recorder],
+    runs: Runs::Times(7),
+    sides: |setting| {
+        let program = workload::build_many_functions(FUNCTIONS)?;
+        let run = move |_| {
+            let mut target =
+                Background::start(&mut Command::new(&program)).context("cannot start the program")?;
+            target.line(LIMIT)?;
+            let text = Text::of(&target.line(LIMIT)?, target.pid())?;
+            ensure!(text.probed()? == 0, "breakpoints before anything was attached");
+            let mut record = setting.call("record --force --exact --functions * --max-functions 6000 -o");
+            record.arg(setting.file("attach.lp")).args(["-p", &target.pid().to_string()]);
+            let ms = |start: Instant| start.elapsed().as_secs_f64() * 1e3;
+            let start = Instant::now();
+            let mut record = Background::start(&mut record).context("longpole")?;
+            text.wait_for(FUNCTIONS, &mut record)?;
+            let attach = ms(start);
+            // Meanwhile the program calls some of the functions now and then.
+            std::thread::sleep(Duration::from_millis(500));
+            let start = Instant::now();
+            record.signal("INT")?;
+            text.wait_for(0, &mut record)?;
+            let detach = ms(start);
+            let ended = record.wait(LIMIT)?;
+            let end = ms(start);
+            command::well(ended, "longpole record")?;
+            ensure!(target.is_running()?, "the program did not survive");
+            Ok(json!({ "attach": attach, "detach": detach, "end": end }))
+        };
+        Ok(vec![Side::new("5,000 functions", run)])
+    },
+    says: "Entry and exit probes on all of them, {runs} times, seen from the program's own memory. The targets are 1 \
+           s and 0.5 s.",
+    heads: "from | to | ms",
+    rows: Some(|results| {
+        let steps = [
+            ("start of `longpole record -p PID` | last breakpoint in place", "attach"),
+            ("^C | last breakpoint gone", "detach"),
+            ("^C | longpole has ended, recording complete", "end"),
+        ];
+        let row = |(step, name)| Ok(format!("{step} | {}", results.at(0)?.spread(name, 1.0)?));
+        steps.into_iter().map(row).collect()
+    }),
+    ..Measurement::NEW
+};
 
-/// The functions of a program in its memory.
+/// The functions of the program in its memory.
 struct Text {
     memory: File,
     first: u64,
@@ -92,7 +90,7 @@ impl Text {
         Ok(Self { memory, first, length, offsets })
     }
 
-    /// Number of functions that start with a breakpoint.
+    /// How many functions start with a breakpoint.
     fn probed(&self) -> Result<usize> {
         let mut bytes = vec![0; self.length];
         self.memory.read_exact_at(&mut bytes, self.first).context("cannot read the program's memory")?;

@@ -1,121 +1,128 @@
 //! Cost of each export format for a recording of a million operations: time, memory, size.
 
-use std::fmt::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
-use longpole_tests::workload;
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
 
-use super::{Scratch, Watched, example, watched};
 use crate::command;
+use crate::measure::{Measurement, Need, Outcome, Side, built, table, watched};
 use crate::sample::digits;
 use crate::view;
-use crate::workspace::Workspace;
 
-/// Formats, and whether each is written as a folder.
-const FORMATS: [(&str, bool); 12] = [
-    ("program", false),
-    ("perfetto", false),
-    ("firefox", false),
-    ("pprof", false),
-    ("speedscope", false),
-    ("folded", false),
-    ("svg", false),
-    ("chrome", false),
-    ("dot", false),
-    ("csv", true),
-    ("ndjson", true),
-    ("parquet", true),
-];
-
+/// Names of the formats; the last three make folders.
+const FORMATS: &str = "program perfetto firefox pprof speedscope folded svg chrome dot csv ndjson parquet";
 /// Arguments: threads, rows of each, registries, work in a row.
-const STORE: [&str; 5] = ["4", "65000", "8", "200", "200"];
-
+const STORE: &str = "4 65000 8 200 200";
 /// Operations and threads of the generated recording.
-const LARGE: [&str; 2] = ["6000000", "32"];
-
+const LARGE: (&str, &str) = ("6000000", "32");
 /// A command that takes longer fails.
 const LIMIT: Duration = Duration::from_secs(3600);
+const HEADS: &str = "format | seconds | memory, MB | written, MB";
 
-/// Records once, and exports once in each format.
-///
-/// # Errors
-/// The program or longpole cannot be run.
-pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
-    let store = workload::build("store.c")?;
-    let scratch = Scratch::new(workspace, "exports")?;
-    let recording = scratch.0.join("store.lp");
-    let mut record = Command::new(longpole);
-    record.args(["record", "-o"]).arg(&recording).arg("--").arg(&store).args(STORE);
-    command::must(record.stdout(Stdio::null()).stderr(Stdio::null()), "recording")?;
-    let report = measured(Command::new(longpole).arg("report").arg(&recording).arg("--json"))?;
-    let size = std::fs::metadata(&recording)?.len();
-    let mut text = format!(
-        "## Exports\n\nA recording of `store {}` of {} MB. Once each; wall time on two cores, the largest resident memory, and \
-         what was written.\nFor comparison: `longpole report --json`, which reads and simulates the same.\n\n\
-         | format | seconds | memory, MB | written, MB |\n|---|---|---|---|\n",
-        STORE.join(" "),
-        digits(size as f64 / 1e6)
-    );
-    writeln!(text, "| `report --json` | {} | {} | – |", digits(report.0), digits(report.1))?;
-    for (format, is_folder) in FORMATS {
-        let out = scratch.0.join(format);
-        let taken = measured(
-            Command::new(longpole).arg("export").arg(&recording).args(["-f", format, "-o"]).arg(&out),
-        )?;
-        let files =
-            if is_folder { std::fs::read_dir(&out)?.collect::<Result<Vec<_>, _>>()? } else { Vec::new() };
-        let mut bytes = if is_folder { 0 } else { std::fs::metadata(&out)?.len() };
-        for file in files {
-            bytes += file.metadata()?.len();
+pub const EXPORTS: Measurement = Measurement {
+    name: "exports",
+    about: "A recording of a million operations in each format",
+    title: "Exports",
+    needs: &[Need::Recorder],
+    sides: |setting| {
+        let recording = setting.file("store.lp");
+        let mut record = setting.call("record -o");
+        record.arg(&recording).arg("--").arg(built("store.c")?).args(STORE.split(' '));
+        command::must(&mut record, "recording")?;
+        let size = std::fs::metadata(&recording)?.len();
+        let mut report = setting.call("report --json");
+        report.arg(&recording);
+        let mut sides = vec![Side::new("`report --json`", move |_| {
+            let mut value = measured(&mut report, None)?;
+            value["recording"] = size.into();
+            Ok(value)
+        })];
+        for format in FORMATS.split(' ') {
+            let out = setting.file(format);
+            let mut export = setting.call("export -f");
+            export.arg(format).arg(&recording).arg("-o").arg(&out);
+            sides.push(Side::new(format!("`{format}`"), move |_| measured(&mut export, Some(&out))));
         }
-        let written = digits(bytes as f64 / 1e6);
-        writeln!(text, "| `{format}` | {} | {} | {written} |", digits(taken.0), digits(taken.1))?;
-    }
-    text.push_str(&page(workspace, longpole, &recording, &scratch)?);
-    text.push_str(&large_page(workspace, longpole, &scratch)?);
-    text.push('\n');
-    Ok(text)
-}
+        let page = move |recording: &Path| {
+            let out = setting.file("page.html");
+            let mut report = setting.call("report");
+            let mut value = measured(report.arg(recording).arg("--html").arg(&out), Some(&out))?;
+            if let Some(shown) = view::speed(&setting.workspace, &out)? {
+                value["shown"] = json!([shown.ready_ms, shown.median_ms, shown.worst_ms]);
+            }
+            Ok(value)
+        };
+        sides.push(Side::new("`report --html`", move |_| page(&recording)));
+        let generator = setting.example("generated_session", "--package recording")?;
+        sides.push(
+            Side::new("`report --html`", move |_| {
+                let recording = setting.file("large.lp");
+                let mut generate = Command::new(&generator);
+                command::must(generate.arg(&recording).args([LARGE.0, LARGE.1]), "generating")?;
+                page(&recording)
+            })
+            .unlisted(),
+        );
+        Ok(sides)
+    },
+    says: "A recording of `store 4 65000 8 200 200` of {size} MB. Once each; wall time on two cores, the largest \
+           resident memory, and what was written.\nFor comparison: `longpole report --json`, which reads and \
+           simulates the same.",
+    fills: |results| Ok(vec![("size", results.at(0)?.middle("recording", 1e-6)?)]),
+    heads: HEADS,
+    rows: Some(|results| results.listed().map(row).collect()),
+    ends: |results| {
+        let [.., page, large] = &results.sides[..] else { anyhow::bail!("no pages") };
+        let rows = table(HEADS, [row(large)?]);
+        Ok(format!(
+            "{}A generated recording of {} operations, half of them segments, on {} threads:\n\n{rows}\n{}",
+            shown(page),
+            LARGE.0,
+            LARGE.1,
+            shown(large)
+        ))
+    },
+    ..Measurement::NEW
+};
 
-/// Row of the table for this recording's page, and the speed of a browser that shows the page.
-fn page(workspace: &Workspace, longpole: &Path, recording: &Path, scratch: &Scratch) -> Result<String> {
-    let page = scratch.0.join("page.html");
-    let taken = measured(Command::new(longpole).arg("report").arg(recording).arg("--html").arg(&page))?;
-    let written = digits(std::fs::metadata(&page)?.len() as f64 / 1e6);
-    let mut text = format!("| `report --html` | {} | {} | {written} |\n", digits(taken.0), digits(taken.1));
-    if let Some(shown) = view::speed(workspace, &page)? {
-        writeln!(
-            text,
-            "\nThat page in headless Chromium: ready after {} ms; drawing it again while it is moved takes {} ms (median; \
-             the worst of 90 times {} ms).",
-            digits(shown.ready_ms),
-            digits(shown.median_ms),
-            digits(shown.worst_ms)
-        )?;
-    }
-    Ok(text)
-}
-
-/// Like `page`, for a generated recording with 3 million segments.
-fn large_page(workspace: &Workspace, longpole: &Path, scratch: &Scratch) -> Result<String> {
-    let generator = example(workspace, "generated_session", &["--package", "recording"])?;
-    let recording = scratch.0.join("large.lp");
-    let mut generate = Command::new(generator);
-    command::must(generate.arg(&recording).args(LARGE), "generating")?;
-    let rows = page(workspace, longpole, &recording, scratch)?;
+fn row(side: &Outcome) -> Result<String> {
+    let written = side.middle("written", 1e-6).unwrap_or_else(|_| "–".into());
     Ok(format!(
-        "\nA generated recording of {} operations, half of them segments, on {} threads:\n\n\
-         | format | seconds | memory, MB | written, MB |\n|---|---|---|---|\n{rows}",
-        LARGE[0], LARGE[1]
+        "{} | {} | {} | {written}",
+        side.label,
+        side.middle("seconds", 1.0)?,
+        side.middle("memory", 1.0)?
     ))
 }
 
-/// Seconds, and the largest memory in megabytes.
-fn measured(command: &mut Command) -> Result<(f64, f64)> {
-    let Watched { status, seconds, peak_kib } = watched(command, LIMIT).context("longpole")?;
-    ensure!(status.is_some_and(|status| status.success()), "{command:?}: {status:?}");
-    Ok((seconds, peak_kib as f64 * 1024.0 / 1e6))
+/// The speed of a browser that shows the page.
+fn shown(side: &Outcome) -> String {
+    let times = side.last().and_then(|last| last["shown"].as_array());
+    let Some(times) = times else { return String::new() };
+    let times: Vec<String> = times.iter().map(|ms| digits(ms.as_f64().unwrap_or(f64::NAN))).collect();
+    let [ready, median, worst] = &times[..] else { return String::new() };
+    format!(
+        "That page in headless Chromium: ready after {ready} ms; drawing it again while it is moved takes {median} ms \
+         (median; the worst of 90 times {worst} ms).\n\n"
+    )
+}
+
+/// Seconds, the largest memory in megabytes, and the bytes of the file or folder that it writes.
+fn measured(command: &mut Command, out: Option<&Path>) -> Result<Value> {
+    let taken = watched(command, LIMIT)?.well(command)?;
+    let mut value = json!({ "seconds": taken.seconds, "memory": taken.peak_mb() });
+    let Some(out) = out else { return Ok(value) };
+    let mut bytes = 0;
+    if out.is_dir() {
+        for file in std::fs::read_dir(out)? {
+            bytes += file?.metadata()?.len();
+        }
+    } else {
+        bytes = std::fs::metadata(out).with_context(|| out.display().to_string())?.len();
+    }
+    value["written"] = bytes.into();
+    Ok(value)
 }

@@ -1,17 +1,16 @@
 //! Half a million scheduler events a second for a minute: nothing may be lost, and longpole may take half a core at most.
 
-use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use longpole_tests::{Background, workload};
+use longpole_tests::Background;
+use serde_json::{Value, json};
 
-use super::Scratch;
-use super::handover::lost_percent;
+use super::summary::{events, lost_percent};
 use crate::command;
+use crate::measure::{Measurement, Need, Setting, Side, built};
 use crate::sample::digits;
-use crate::workspace::Workspace;
 
 /// Hand-overs a second; each makes somewhat less than two events. `LONGPOLE_FLOOD_RATE` changes it.
 const RATE: u64 = 330_000;
@@ -19,64 +18,75 @@ const RATE: u64 = 330_000;
 const SECONDS: u64 = 60;
 const EVENTS: f64 = 500_000.0;
 
-/// Measures one run.
-///
-/// # Errors
-/// The program or longpole cannot be run.
-pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
-    let flood = workload::build("flood.c")?;
+pub const FLOOD: Measurement = Measurement {
+    name: "flood",
+    about: "Half a million events a second for a minute",
+    title: "A flood of events",
+    needs: &[Need::Recorder],
+    sides: |setting| Ok(vec![Side::new("flood", |_| flood(setting)).once(true)]),
+    says: "Two pairs of threads, each on a CPU of its own, hand over by a futex at a set rate; `longpole record -p \
+           PID` for {seconds} s. The targets: 500,000 events\na second, nothing lost, longpole below half a core \
+           (CPU time of its whole process).",
+    fills: |results| Ok(vec![("seconds", results.at(0)?.count("seconds")?)]),
+    columns: &[
+        ("events", |side, _| side.count("events")),
+        ("a second", |side, _| Ok(format!("{:.0}", side.median("rate")?))),
+        ("lost, %", |side, _| Ok(format!("{:.3}", side.median("lost")?))),
+        ("CPU time of longpole, s", |side, _| side.middle("cpu", 1.0)),
+        ("cores", |side, _| side.ratio("cpu", "seconds", 1.0)),
+        ("bytes per event", |side, _| Ok(digits(side.median("bytes")? / side.median("events")?.max(1.0)))),
+    ],
+    ends: |results| {
+        let side = results.at(0)?;
+        let core = side.median("cpu")? / side.median("seconds")?;
+        let verdict = match () {
+            () if side.median("rate")? < 0.98 * EVENTS => "**The program did not make as many events here.**",
+            () if side.median("lost")? > 0.0 => "**Events were lost.**",
+            () if core > 0.5 => "**longpole took more than half a core.**",
+            () => "Both targets are met.",
+        };
+        let said = side.last().and_then(|last| last["said"].as_str()).unwrap_or_default();
+        Ok(format!("{verdict} {said}"))
+    },
+    ..Measurement::NEW
+};
+
+/// Makes one run.
+fn flood(setting: &Setting) -> Result<Value> {
     let number =
         |name: &str, otherwise| std::env::var(name).ok().and_then(|n| n.parse().ok()).unwrap_or(otherwise);
     let (rate, seconds) = (number("LONGPOLE_FLOOD_RATE", RATE), number("LONGPOLE_FLOOD_SECONDS", SECONDS));
     let limit = Duration::from_secs(seconds + 120);
-    let scratch = Scratch::new(workspace, "flood")?;
-    let file = scratch.0.join("flood.lp");
-    let mut target = Command::new(flood);
-    target.args([rate.to_string(), (seconds * 1_000 + 3_000).to_string(), "2".to_owned()]);
+    let file = setting.file("flood.lp");
+    let mut target = command::line(built("flood.c")?, &format!("{rate} {} 2", seconds * 1_000 + 3_000));
     let target = Background::start(&mut target).context("flood")?;
     // The shell prints the CPU time of longpole, with all its threads, its start and its end.
-    let script = "\"$@\"; code=$?; times; exit $code";
     let mut call = Command::new("sh");
-    call.args(["-c", script, "sh"]).arg(longpole);
-    call.args(["record", "--force", "-d", &format!("{seconds}s"), "-p", &target.pid().to_string(), "-o"])
-        .arg(&file);
-    let ended = command::well(longpole_tests::run(&mut call, limit)?, "longpole")?;
+    call.args(["-c", "\"$@\"; code=$?; times; exit $code", "sh"]).arg(&setting.longpole);
+    call.args(["record", "--force", "-d", &format!("{seconds}s"), "-p", &target.pid().to_string(), "-o"]);
+    let ended = command::well(longpole_tests::run(call.arg(&file), limit)?, "longpole")?;
     let of_target = target.wait(limit)?;
     let cpu = children_seconds(&ended.stdout).with_context(|| format!("no times in: {}", ended.stdout))?;
-    let events = ended.stderr.lines().find_map(|line| line.strip_prefix("events "));
-    let events = events.and_then(|line| line.split(", ").next()).context("no events in the summary")?;
-    let events: f64 = events.chars().filter(char::is_ascii_digit).collect::<String>().parse()?;
-    let (lost, per_second) = (lost_percent(&ended.stderr)?, events / seconds as f64);
-    let core = cpu / seconds as f64;
-    let bytes = std::fs::metadata(&file)?.len() as f64 / events.max(1.0);
-    let verdict = match () {
-        () if per_second < 0.98 * EVENTS => "**The program did not make as many events here.**",
-        () if lost > 0.0 => "**Events were lost.**",
-        () if core > 0.5 => "**longpole took more than half a core.**",
-        () => "Both targets are met.",
-    };
-    Ok(format!(
-        "## A flood of events\n\nTwo pairs of threads, each on a CPU of its own, hand over by a futex at a set rate; `longpole record -p PID` for \
-         {seconds} s. The targets: 500,000 events\na second, nothing lost, longpole below half a core (CPU time of its whole \
-         process).\n\n\
-         | events | a second | lost, % | CPU time of longpole, s | cores | bytes per event |\n|---|---|---|---|---|---|\n\
-         | {events:.0} | {per_second:.0} | {lost:.3} | {} | {} | {} |\n\n{verdict} {}",
-        digits(cpu),
-        digits(core),
-        digits(bytes),
-        of_target.stdout.trim()
-    ))
+    let events = events(&ended.stderr)?;
+    Ok(json!({
+        "seconds": seconds,
+        "events": events,
+        "rate": events / seconds as f64,
+        "lost": lost_percent(&ended.stderr)?,
+        "cpu": cpu,
+        "bytes": std::fs::metadata(&file)?.len(),
+        "said": of_target.stdout.trim(),
+    }))
 }
 
 /// User and system time of the children in the output of the shell's `times`: two lines of `0m1.234s 0m0.567s`.
 fn children_seconds(said: &str) -> Option<f64> {
+    let seconds = |text: &str| {
+        let (minutes, seconds) = text.strip_suffix('s')?.split_once('m')?;
+        Some(minutes.parse::<f64>().ok()? * 60.0 + seconds.parse::<f64>().ok()?)
+    };
     let line = said.lines().rfind(|line| line.contains('m') && line.ends_with('s'))?;
     line.split_whitespace().map(seconds).sum()
-}
-
-fn seconds(text: &str) -> Option<f64> {
-    let (minutes, seconds) = text.strip_suffix('s')?.split_once('m')?;
-    Some(minutes.parse::<f64>().ok()? * 60.0 + seconds.parse::<f64>().ok()?)
 }
 
 #[cfg(test)]

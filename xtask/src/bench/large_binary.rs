@@ -19,9 +19,6 @@ const UNITS: usize = 4;
 const FUNCTIONS: usize = 500;
 
 /// Builds a program with at least `debug_bytes` bytes of debug information in `folder`.
-///
-/// # Errors
-/// There is no `g++`, or it fails.
 pub fn build(folder: &Path, debug_bytes: u64) -> Result<PathBuf> {
     let began = Instant::now();
     let objects: Vec<PathBuf> = (0..UNITS).map(|unit| folder.join(format!("unit{unit}.o"))).collect();

@@ -18,13 +18,10 @@ const SAMPLE_TYPE: u64 = 1 | 1 << 1;
 /// Records are about the program's own code.
 const USER: u16 = 2;
 const HEADER_BYTES: u64 = 104;
-/// Size of `struct perf_event_attr` as of version 5, bytes.
+/// `struct perf_event_attr` as of its version 5.
 const ATTRIBUTE_BYTES: u64 = 112;
 
 /// Writes the addresses of a text file that lie in `binary`; the file has one hexadecimal number a line.
-///
-/// # Errors
-/// A file cannot be read or written, or `readelf` shows no code.
 pub fn write(binary: &Path, addresses: &Path, output: &Path) -> Result<()> {
     let mut records = Vec::new();
     let mut name = PROCESS.to_le_bytes().repeat(2);

@@ -1,46 +1,31 @@
-//! Measures what recording costs a user: CPU time of a program and longpole together, above that of the program alone.
-//! The cost is compared with the one that longpole reports, and with its goal.
+//! What recording costs a user: CPU time of a program and longpole together, above that of the program alone; compared
+//! with what longpole says, and with its goal.
 
-use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, anyhow, ensure};
 use longpole_tests::zoo::{ENTRIES, Entry, Keep, Mode, missing, prepare};
 use longpole_tests::{Background, Group, has_ended, shell};
+use serde_json::json;
 
-use super::Scratch;
+use super::summary::{launched_pid, told_cost};
 use crate::command;
-use crate::sample::Sample;
-use crate::workspace::Workspace;
+use crate::measure::{Fills, Measurement, Need, Outcome, Results, Runs, Side};
 
-/// Number of pairs of runs, unless `LONGPOLE_BENCH_RUNS` says otherwise.
-const RUNS: usize = 4;
 /// A run takes less, even on a loaded machine.
 const LIMIT: Duration = Duration::from_secs(120);
 /// Time between the start of a program and attaching to it.
 const WARM: Duration = Duration::from_millis(500);
 /// longpole's default goal, percent of the program's CPU time.
 const BUDGET: f64 = 2.0;
-/// The cost that longpole reports is right if it differs from the measured cost by at most this share of it, or by this
-/// number of percentage points.
+/// The told cost is right if it is this near to the measured one: as a part of it, or in percent.
 const NEAR: (f64, f64) = (1.0 / 3.0, 0.5);
 
 /// Programs of the zoo, by name.
-const FROM_THE_ZOO: [&str; 10] = [
-    "x264",
-    "python-threads",
-    "redis",
-    "sqlite3",
-    "pigz",
-    "node-apart",
-    "java-lock",
-    "go-mutex",
-    "hot-lock",
-    "make",
-];
-
-/// Further programs, which call functions or start processes as often as they can.
+const FROM_THE_ZOO: &str =
+    "x264 python-threads redis sqlite3 pigz node-apart java-lock go-mutex hot-lock make";
+/// Other programs, which call functions or start processes as often as they can.
 const OWN: [Entry; 2] = [
     Entry::built("million-calls", "C", "zoo/calls.c", "PROGRAM N", 2_000),
     Entry {
@@ -58,126 +43,118 @@ enum Way {
     Top,
 }
 
-const WAYS: [Way; 3] = [Way::Launched, Way::Attached, Way::Top];
+const WAYS: [(Way, &str); 3] = [(Way::Launched, "launched"), (Way::Attached, "attached"), (Way::Top, "top")];
 
-/// Costs of a program that is recorded in one way, percent.
-#[derive(Default)]
-struct Cost {
-    measured: Sample,
-    said: Sample,
-    /// How much longer the program took.
-    elapsed: Sample,
-}
-
-impl Cost {
-    fn is_near(&self) -> bool {
-        let (measured, said) = (self.measured.median(), self.said.median());
-        (said - measured).abs() <= (measured.abs() * NEAR.0).max(NEAR.1)
-    }
-}
-
-/// Runs twelve programs in each way.
-///
-/// # Errors
-/// A program that is installed does not run to its end.
-pub fn measure(workspace: &Workspace, longpole: &Path, only: &[String]) -> Result<String> {
-    let scratch = Scratch::new(workspace, "promise")?;
-    let folders = ["alone", "recorded"].map(|name| scratch.0.join(name));
-    let keep = Keep::new(longpole, &scratch.0, 1, false)?;
-    for folder in &folders {
-        std::fs::create_dir_all(folder)?;
-        prepare(folder)?;
-        std::fs::write(
-            folder.join("loop.sh"),
-            "i=0; while [ $i -lt $1 ]; do /bin/true; i=$((i + 1)); done\n",
-        )?;
-    }
-    let runs = std::env::var("LONGPOLE_BENCH_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(RUNS);
-    let (mut rows, mut absent) = (Vec::new(), Vec::new());
-    let of_zoo = FROM_THE_ZOO.iter().filter_map(|name| ENTRIES.iter().find(|entry| entry.name == *name));
-    for entry in of_zoo.chain(&OWN) {
-        if !only.is_empty() && !only.iter().any(|name| entry.name.starts_with(name.as_str())) {
-            continue;
+pub const PROMISE: Measurement = Measurement {
+    name: "promise",
+    about: "What recording costs twelve programs, launched, attached to and under `top`, and what longpole says of that",
+    title: "What recording costs, and what longpole says of it",
+    needs: &[Need::Recorder],
+    runs: Runs::Times(4),
+    chooses: true,
+    sides: |setting| {
+        let folders = ["alone", "recorded"].map(|name| setting.file(name));
+        let keep = Keep::new(&setting.longpole, &setting.folder, 1, false)?;
+        for folder in &folders {
+            std::fs::create_dir_all(folder)?;
+            prepare(folder)?;
+            let lines = "i=0; while [ $i -lt $1 ]; do /bin/true; i=$((i + 1)); done\n";
+            std::fs::write(folder.join("loop.sh"), lines)?;
         }
-        if let Some(why) = missing(entry) {
-            absent.push(format!("{} ({why})", entry.name));
-            continue;
+        let of_zoo =
+            FROM_THE_ZOO.split(' ').filter_map(|name| ENTRIES.iter().find(|entry| entry.name == name));
+        let mut sides = Vec::new();
+        for (stage, entry) in of_zoo.chain(&OWN).filter(|entry| setting.wants(entry.name)).enumerate() {
+            let side = if let Some(why) = missing(entry) {
+                Side::absent(entry.name, why)
+            } else {
+                let program = keep.build(entry).map_err(|why| anyhow!("{}: {why}", entry.name))?;
+                let (folders, longpole) = (folders.clone(), setting.longpole.display().to_string());
+                let mut pair = Pair { entry, program, folders, cpus: halves(), longpole };
+                Side::new(entry.name, move |run| {
+                    pair.cpus = halves();
+                    if run % 2 == 1 {
+                        pair.cpus.reverse();
+                    }
+                    let mut figures = json!({});
+                    for (way, name) in WAYS {
+                        for (figure, percent) in pair.run(way)? {
+                            figures[format!("{name} {figure}")] = percent.into();
+                        }
+                    }
+                    Ok(figures)
+                })
+            };
+            sides.push(side.stage(stage));
         }
-        let program = keep.build(entry).map_err(|why| anyhow::anyhow!("{}: {why}", entry.name))?;
-        let mut costs = WAYS.map(|_| Cost::default());
-        for run in 0..runs {
-            let mut cpus = halves();
-            if run % 2 == 1 {
-                cpus.reverse();
-            }
-            for (way, cost) in WAYS.into_iter().zip(&mut costs) {
-                let cpus = cpus.clone();
-                let pair = Pair { entry, program: &program, folders: &folders, cpus, longpole };
-                let seen = pair.run(way).with_context(|| entry.name)?;
-                cost.measured.push(seen.measured);
-                cost.said.push(seen.said);
-                cost.elapsed.push(seen.elapsed);
-            }
+        Ok(sides)
+    },
+    says: "Percent of the CPU time of the program alone, or of one CPU if that is more, that it and longpole \
+           together take more, what longpole says, and by how many percent the program takes longer: launched \
+           by\n`longpole record`, attached to by `record -p`, and watched by `top -p`, {runs} pairs of runs of some \
+           ten seconds. The two of a pair\nrun at the same time, each on its half of the CPUs, and change places. It \
+           counts from when recording begins (`top`: from its first\nscreen on) to the end of the program. The \
+           budget is\n2 %; make and the shell's loop start processes as fast as they can.\n\nWithin the budget: \
+           {within} of {calm} without those two. What longpole says is within a third of what is measured, or half a \
+           point: {near} of {all}.",
+    fills,
+    heads: "program",
+    columns: &[
+        ("launched", |side, _| side.spread("launched measured", 1.0)),
+        ("said", |side, _| side.spread("launched said", 1.0)),
+        ("longer", |side, _| side.spread("launched longer", 1.0)),
+        ("attached", |side, _| side.spread("attached measured", 1.0)),
+        ("said", |side, _| side.spread("attached said", 1.0)),
+        ("longer", |side, _| side.spread("attached longer", 1.0)),
+        ("top", |side, _| side.spread("top measured", 1.0)),
+        ("said", |side, _| side.spread("top said", 1.0)),
+        ("longer", |side, _| side.spread("top longer", 1.0)),
+    ],
+    ..Measurement::NEW
+};
+
+/// How many costs are within the budget, of all but storms; and of how many the told one is near.
+fn fills(results: &Results) -> Result<Fills> {
+    let (mut calm, mut within, mut all, mut near) = (0, 0, 0, 0);
+    for side in results.listed() {
+        for (_, way) in WAYS {
+            let (measured, said) = cost(side, way)?;
+            let is_calm = !STORMS.contains(&side.label.as_str());
+            calm += usize::from(is_calm);
+            within += usize::from(is_calm && measured <= BUDGET);
+            all += 1;
+            near += usize::from(is_near(measured, said));
         }
-        eprintln!("xtask: {} {}", entry.name, told_row(&costs));
-        rows.push((entry.name, costs));
     }
-    text(&rows, &absent, runs)
+    let counts = [("within", within), ("calm", calm), ("near", near), ("all", all)];
+    Ok(counts.map(|(name, count)| (name, count.to_string())).into())
 }
 
-fn told_row(costs: &[Cost]) -> String {
-    let cell = |cost: &Cost| format!("{} | {} | {}", cost.measured, cost.said, cost.elapsed);
-    let cells: Vec<String> = costs.iter().map(cell).collect();
-    cells.join(" | ")
+/// Measured and told cost of a program in one way, percent.
+fn cost(side: &Outcome, way: &str) -> Result<(f64, f64)> {
+    Ok((side.median(&format!("{way} measured"))?, side.median(&format!("{way} said"))?))
 }
 
-fn text(rows: &[(&str, [Cost; 3])], absent: &[String], runs: usize) -> Result<String> {
-    let calm = || rows.iter().filter(|(name, _)| !STORMS.contains(name)).flat_map(|(_, costs)| costs);
-    let all = || rows.iter().flat_map(|(_, costs)| costs);
-    let mut text = format!(
-        "## What recording costs, and what longpole says of it\n\nPercent of the CPU time of the program alone, or of one CPU if that is more, that it and longpole \
-         together take more, what longpole says, and by how many percent the program takes longer: launched by\n`longpole record`, attached to by `record -p`, and watched by \
-         `top -p`, {runs} pairs of runs of some ten seconds. The two of a pair\nrun at the same time, each on its half of the CPUs, and \
-         change places. It counts from when recording begins (`top`: from its first\nscreen on) to the end of the program. The budget is\n{BUDGET} %; make and the shell's loop \
-         start processes as fast as they can.\n\n\
-         Within the budget: {} of {} without those two. What longpole says is within a third of what is measured, or half a point: {} of {}.\n\n\
-         | program | launched | said | longer | attached | said | longer | top | said | longer |\n|---|---|---|---|---|---|---|---|---|---|\n",
-        calm().filter(|cost| cost.measured.median() <= BUDGET).count(),
-        calm().count(),
-        all().filter(|cost| cost.is_near()).count(),
-        all().count(),
-    );
-    for (name, costs) in rows {
-        writeln!(text, "| {name} | {} |", told_row(costs))?;
-    }
-    if !absent.is_empty() {
-        write!(text, "\nNot measured: {}.", absent.join(", "))?;
-    }
-    Ok(text)
+fn is_near(measured: f64, said: f64) -> bool {
+    (said - measured).abs() <= (measured.abs() * NEAR.0).max(NEAR.1)
 }
 
-/// A program alone and recorded, at the same time, each on its half of the CPUs. If the two took turns on the same
-/// CPUs, the ticks of longpole's clock there would also be a cost of the program alone.
-struct Pair<'a> {
-    entry: &'a Entry,
-    /// The words that start the program that was built from the source.
-    program: &'a str,
+/// A program alone and recorded, at the same time, each on its half of the CPUs. If the two took turns on the same CPUs,
+/// longpole's clock ticks there would be a cost of the program alone, too.
+struct Pair {
+    entry: &'static Entry,
+    /// The words that start what was built of its source.
+    program: String,
     /// Folders of the two.
-    folders: &'a [PathBuf; 2],
+    folders: [PathBuf; 2],
     /// CPU lists of the two.
     cpus: [String; 2],
-    longpole: &'a Path,
+    longpole: String,
 }
 
-/// Results of a pair of runs, percent.
-struct Seen {
-    measured: f64,
-    said: f64,
-    elapsed: f64,
-}
-
-impl Pair<'_> {
-    fn run(&self, way: Way) -> Result<Seen> {
+impl Pair {
+    /// Figures of a pair of runs, percent.
+    fn run(&self, way: Way) -> Result<[(&'static str, f64); 3]> {
         let groups = ["alone", "recorded"].map(|name| Group::new(&format!("promise-{name}")));
         let ([alone, recorded], recorder) = (groups, Group::new("promise-longpole")?);
         let (alone, recorded) = (alone?, recorded?);
@@ -186,7 +163,7 @@ impl Pair<'_> {
             programs.push(self.start(&recorded, 1)?);
         }
         let mut clients = Vec::new();
-        for folder in self.folders {
+        for folder in &self.folders {
             if let Some(script) = self.entry.script(Mode::Attached, true, folder) {
                 clients.push(Background::start(&mut shell(&script))?);
             }
@@ -202,21 +179,19 @@ impl Pair<'_> {
                 self.attach(&recorder, way, program.pid())?
             }
         };
-        // A launched program starts running once longpole has reported that.
+        // A launched program runs once longpole has said so.
         let begin = if way == Way::Launched { Instant::now() } else { started };
         let (alone_pid, mut alone_took) = (programs[0].pid(), None);
         let mut took = None;
         let mut recorder_s = 0.0;
         while took.is_none() || alone_took.is_none() {
-            if begin.elapsed() > LIMIT {
-                bail!("does not come to an end");
-            }
+            ensure!(begin.elapsed() <= LIMIT, "does not come to an end");
             if alone_took.is_none() && has_ended(alone_pid) {
                 alone_took = Some(started.elapsed());
             }
             if took.is_none() && has_ended(pid) {
                 took = Some(begin.elapsed());
-                // longpole's work from here on delays no thread.
+                // longpole's work from here on delays nobody.
                 recorder_s = recorder.cpu_s()? - before_s;
             }
             std::thread::sleep(Duration::from_millis(1));
@@ -228,18 +203,14 @@ impl Pair<'_> {
         }
         let ended = command::well(longpole.wait(LIMIT)?, "longpole")?;
         let screens = std::fs::read_to_string(self.screens()).unwrap_or_default();
-        let said = told_cost(if way == Way::Top { &screens } else { &ended.stderr });
+        let said = told_cost(if way == Way::Top { &screens } else { &ended.stderr })?;
         let alone_cpu_s = alone.cpu_s()?;
         let more = (recorded.cpu_s()? + recorder_s - alone_cpu_s) / alone_cpu_s.max(alone_s);
-        Ok(Seen {
-            measured: 100.0 * more,
-            said: said.context("longpole does not say what it cost")?,
-            elapsed: 100.0 * (took_s / alone_s - 1.0),
-        })
+        Ok([("measured", 100.0 * more), ("said", said), ("longer", 100.0 * (took_s / alone_s - 1.0))])
     }
 
     fn words(&self, side: usize) -> (String, String) {
-        self.entry.words(Mode::Attached, true, self.program, &self.folders[side])
+        self.entry.words(Mode::Attached, true, &self.program, &self.folders[side])
     }
 
     fn start(&self, group: &Group, side: usize) -> Result<Background> {
@@ -248,7 +219,7 @@ impl Pair<'_> {
         Ok(Background::start(&mut group.shell(&line))?)
     }
 
-    /// Starts longpole. Returns it, the pid of the program that it launched, and the CPU time used until then.
+    /// Starts longpole; returns it, the pid of the program that it launched, and the CPU time used by then.
     fn launch(&self, group: &Group) -> Result<(Background, u32, f64)> {
         let (variables, words) = self.words(1);
         let line = format!("env {variables} {} -- {words} >/dev/null", self.record());
@@ -256,8 +227,7 @@ impl Pair<'_> {
         longpole.close_stdin();
         let said = longpole.wait_for_stderr("recording ", LIMIT)?;
         let before_s = group.cpu_s()?;
-        let pid = said.split("(pid ").nth(1).and_then(|rest| rest.split(')').next()?.parse().ok());
-        Ok((longpole, pid.with_context(|| format!("no pid in: {said}"))?, before_s))
+        Ok((longpole, launched_pid(&said)?, before_s))
     }
 
     fn attach(&self, group: &Group, way: Way, pid: u32) -> Result<(Background, u32, f64)> {
@@ -269,7 +239,7 @@ impl Pair<'_> {
             Way::Top => format!(
                 "taskset -c {} {} top --batch {} -p {pid} >{}",
                 self.cpus[1],
-                self.longpole.display(),
+                self.longpole,
                 self.entry.record.join(" "),
                 self.screens().display()
             ),
@@ -281,9 +251,7 @@ impl Pair<'_> {
         } else {
             let begin = Instant::now();
             while std::fs::metadata(self.screens()).map_or(0, |file| file.len()) == 0 {
-                if begin.elapsed() > LIMIT {
-                    bail!("no screen");
-                }
+                ensure!(begin.elapsed() <= LIMIT, "no screen");
                 std::thread::sleep(Duration::from_millis(5));
             }
         }
@@ -293,7 +261,7 @@ impl Pair<'_> {
 
     fn record(&self) -> String {
         let file = self.folders[1].join("it.lp");
-        let (longpole, options) = (self.longpole.display(), self.entry.record.join(" "));
+        let (longpole, options) = (&self.longpole, self.entry.record.join(" "));
         format!("taskset -c {} {longpole} record --force -o {} {options}", self.cpus[1], file.display())
     }
 
@@ -310,42 +278,13 @@ fn halves() -> [String; 2] {
     [list(0, half), list(cpus - half, cpus)]
 }
 
-/// The last cost in longpole's output, percent.
-pub(super) fn told_cost(text: &str) -> Option<f64> {
-    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    let cost = |line: &str| {
-        let words = words(line);
-        let at = words.iter().position(|word| word == "cost")?;
-        let percent = words.get(at + 2)?;
-        words.get(at + 1)?.parse().ok().filter(|_| percent.starts_with('%'))
-    };
-    text.lines().filter_map(cost).next_back()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
-
-    #[test]
-    fn the_last_cost_in_the_output_counts() {
-        assert_eq!(
-            told_cost("a  cost 1.5 % (0.2 in it)\n\ncost   2.25 %: of\nprobes would cost 9 times"),
-            Some(2.25)
-        );
-        assert_eq!(told_cost("costs nothing"), None);
-    }
+    use super::is_near;
 
     #[test]
     fn a_told_cost_is_near_within_a_third_or_half_a_point() {
-        let cost = |measured, said| {
-            let mut cost = Cost::default();
-            cost.measured.push(measured);
-            cost.said.push(said);
-            cost.is_near()
-        };
-        assert_eq!(
-            [cost(3.0, 2.0), cost(3.0, 1.9), cost(0.1, 0.6), cost(-0.1, 0.5)],
-            [true, false, true, false]
-        );
+        let costs = [(3.0, 2.0), (3.0, 1.9), (0.1, 0.6), (-0.1, 0.5)];
+        assert_eq!(costs.map(|(measured, said)| is_near(measured, said)), [true, false, true, false]);
     }
 }

@@ -1,71 +1,65 @@
 //! Sixteen busy threads: alone, and with their stacks sampled in each way.
 
-use std::fmt::Write;
-use std::path::Path;
-use std::process::Command;
+use anyhow::Result;
+use serde_json::json;
 
-use anyhow::{Context, Result};
-use longpole_tests::workload;
+use super::summary::timed;
+use crate::command;
+use crate::measure::{Measurement, Need, Outcome, Results, Runs, Side, built};
+use crate::sample::Sample;
 
-use super::Scratch;
-use super::handover::once;
-use super::sample::Sample;
-use crate::workspace::Workspace;
-
-const RUNS: usize = 15;
 /// Rounds of each thread: some seconds of CPU time in all.
 const ROUNDS: u64 = 4_000;
 
 /// Options that are measured in addition to the program alone.
-const WAYS: [(&str, &[&str]); 4] = [
-    ("`-F 0`: scheduler events only", &["-F", "0"]),
-    ("`--call-graph fp`", &["-F", "499", "--call-graph", "fp"]),
-    ("`--call-graph auto`", &["-F", "499", "--call-graph", "auto"]),
-    ("`--call-graph dwarf`", &["-F", "499", "--call-graph", "dwarf"]),
+const WAYS: [(&str, &str); 4] = [
+    ("`-F 0`: scheduler events only", "-F 0"),
+    ("`--call-graph fp`", "-F 499 --call-graph fp"),
+    ("`--call-graph auto`", "-F 499 --call-graph auto"),
+    ("`--call-graph dwarf`", "-F 499 --call-graph dwarf"),
 ];
 
-/// Runs all ways in alternation.
-///
-/// # Errors
-/// One of them cannot be run or does not end well.
-pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
-    let busy = workload::build("busy.c")?;
-    let scratch = Scratch::new(workspace, "sampling")?;
-    let session = scratch.0.join("sampled.lp");
-    let mut plain = Sample::default();
-    let mut ratios: Vec<Sample> = WAYS.iter().map(|_| Sample::default()).collect();
-    let mut bytes = [0u64; WAYS.len()];
-    for turn in 0..RUNS {
-        let mut alone = None;
-        let mut others = [0.0; WAYS.len()];
-        // Each way is first, second, … and last in turn.
-        for place in 0..=WAYS.len() {
-            match ((turn + place) % (WAYS.len() + 1)).checked_sub(1) {
-                None => alone = Some(once(&mut Command::new(&busy), ROUNDS)?.ns),
-                Some(way) => {
-                    let mut record = Command::new(longpole);
-                    record.args(["record", "--interpose", "never", "--force", "-o"]).arg(&session);
-                    record.args(WAYS[way].1).arg("--").arg(&busy);
-                    others[way] = once(&mut record, ROUNDS)?.ns;
-                    bytes[way] = std::fs::metadata(&session)?.len();
-                }
-            }
+pub const SAMPLING: Measurement = Measurement {
+    name: "sampling",
+    about: "Sixteen busy threads with their stacks sampled",
+    title: "Sampling",
+    needs: &[Need::Recorder],
+    runs: Runs::Times(15),
+    rotates: true,
+    sides: |setting| {
+        let busy = built("busy.c")?;
+        let mut alone = command::line(&busy, &ROUNDS.to_string());
+        let mut sides = vec![Side::new("alone", move |_| timed(&mut alone)).unlisted()];
+        for (label, options) in WAYS {
+            let file = setting.file("sampled.lp");
+            let mut record = setting.call("record --interpose never --force -o");
+            record.arg(&file).args(options.split(' ')).arg("--").arg(&busy).arg(ROUNDS.to_string());
+            sides.push(Side::new(label, move |_| {
+                let mut value = timed(&mut record)?;
+                value["bytes"] = json!(std::fs::metadata(&file)?.len());
+                Ok(value)
+            }));
         }
-        let alone = alone.context("not run alone")?;
-        plain.push(alone);
-        for (ratio, other) in ratios.iter_mut().zip(others) {
-            ratio.push(other / alone);
-        }
-    }
-    let mut text = format!(
-        "## Sampling\n\n16 threads that only compute, 20 calls deep, compiled without frame pointers; stacks 499 times a \
-         second on each CPU. CPU time\nof the program ({} s alone), in {RUNS} turns, against its run alone in the same \
-         turn; what samples cost is what goes beyond `-F 0`.\n\n| recorded with | more CPU time | times that of the program \
-         alone | bytes of recording |\n|---|---|---|---|\n",
-        plain.scaled(1e-9)
-    );
-    for (((name, _), ratio), bytes) in WAYS.iter().zip(&ratios).zip(bytes) {
-        writeln!(text, "| {name} | {:.2} % | {ratio} | {bytes} |", (ratio.median() - 1.0) * 100.0)?;
-    }
-    Ok(text)
+        Ok(sides)
+    },
+    says: "16 threads that only compute, 20 calls deep, compiled without frame pointers; stacks 499 times a second \
+           on each CPU. CPU time\nof the program ({alone} s alone), in {runs} turns, against its run alone in the \
+           same turn; what samples cost is what goes beyond `-F 0`.",
+    fills: |results| Ok(vec![("alone", results.at(0)?.spread("ns", 1e-9)?)]),
+    heads: "recorded with",
+    columns: &[
+        ("more CPU time", |side, results| {
+            Ok(format!("{:.2} %", (ratios(side, results)?.median() - 1.0) * 100.0))
+        }),
+        ("times that of the program alone", |side, results| Ok(ratios(side, results)?.to_string())),
+        ("bytes of recording", |side, _| {
+            Ok(side.last().map_or(String::new(), |last| last["bytes"].to_string()))
+        }),
+    ],
+    ..Measurement::NEW
+};
+
+/// Times of a way, each relative to the run alone in the same turn.
+fn ratios(side: &Outcome, results: &Results) -> Result<Sample> {
+    Ok(side.of("ns")?.with(&results.at(0)?.of("ns")?, |own, alone| own / alone))
 }

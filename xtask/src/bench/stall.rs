@@ -1,160 +1,126 @@
-//! Measures what a server's clients notice of an attach. A client sends a request every millisecond: before longpole
-//! attaches, while it records, and from the signal that ends the recording on.
+//! What a server's clients notice of an attach. A client sends a request every millisecond: before longpole attaches, while
+//! it records, and from the signal on that ends it.
 
-use std::fmt::Write as _;
+use std::cell::RefCell;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
-use longpole_tests::latency_client::{Answered, LatencyClient, lengths, quantile};
-use longpole_tests::{Background, workload};
+use anyhow::{Context, Result, bail, ensure};
+use longpole_tests::latency_client::{LatencyClient, lengths, quantile};
+use longpole_tests::{Background, shell};
+use serde_json::{Value, json};
 
-use super::Scratch;
-use crate::sample::{Sample, digits};
-use crate::workspace::Workspace;
+use crate::command;
+use crate::measure::{Measurement, Need, Outcome, Runs, Setting, Side, built, table};
+use crate::sample::digits;
 
 /// Length of each of the three stretches.
 const STRETCH: Duration = Duration::from_secs(5);
 const LIMIT: Duration = Duration::from_secs(60);
-/// Rounds, by default; `LONGPOLE_BENCH_RUNS` changes it.
-const ROUNDS: usize = 3;
-/// Quantiles of the answers' times that are reported for a stretch.
-const SHARES: [f64; 4] = [0.5, 0.99, 0.999, 1.0];
-
-/// The program that attaches, and how the program is stopped.
-struct Way {
-    name: &'static str,
-    /// A line of shell, with `LONGPOLE`, `PID` and `FILE` replaced. Empty: no program.
-    command: &'static str,
-    signal: &'static str,
-}
-
-const WAYS: [Way; 5] = [
-    Way { name: "nobody", command: "", signal: "" },
-    Way {
-        name: "`longpole record -p`, ^C",
-        command: "exec LONGPOLE record --force -p PID -o FILE",
-        signal: "INT",
-    },
-    Way {
-        name: "`longpole record -p`, kill -9",
-        command: "exec LONGPOLE record --force -p PID -o FILE",
-        signal: "KILL",
-    },
-    Way {
-        name: "`longpole top --once -p`, ^C",
-        command: "exec LONGPOLE top --once --window 60s -p PID",
-        signal: "INT",
-    },
-    Way { name: "`perf record -g -p`, ^C", command: "exec perf record -q -g -p PID -o FILE", signal: "INT" },
-];
-
 /// Names of a turn's stretches.
 const STRETCHES: [&str; 3] = ["before", "while it is there", "from its end on"];
+/// Quantiles of the answers' times that are reported for a stretch.
+const SHARES: [f64; 4] = [0.5, 0.99, 0.999, 1.0];
+/// Titles of tables, and how their servers start.
+const SERVERS: [(&str, Start); 2] = [
+    ("redis-server under redis-benchmark", Server::redis),
+    ("a server of 50 threads under 8 clients", Server::of_threads),
+];
+type Start = fn(&Path) -> Result<Server>;
+
+/// Programs that attach: name, a line of shell with `LONGPOLE`, `PID` and `FILE` replaced, and the signal that ends it.
+const WAYS: [(&str, &str, &str); 5] = [
+    ("nobody", "", ""),
+    ("`longpole record -p`, ^C", "exec LONGPOLE record --force -p PID -o FILE", "INT"),
+    ("`longpole record -p`, kill -9", "exec LONGPOLE record --force -p PID -o FILE", "KILL"),
+    ("`longpole top --once -p`, ^C", "exec LONGPOLE top --once --window 60s -p PID", "INT"),
+    ("`perf record -g -p`, ^C", "exec perf record -q -g -p PID -o FILE", "INT"),
+];
+
+pub const STALL: Measurement = Measurement {
+    name: "stall",
+    about: "Answers of servers while somebody attaches and goes",
+    title: "What attaching does to a server's answers",
+    needs: &[Need::Recorder],
+    runs: Runs::Times(3),
+    chooses: true,
+    sides: |setting| {
+        let mut sides = Vec::new();
+        for (stage, (title, start)) in
+            SERVERS.into_iter().enumerate().filter(|(_, (name, _))| setting.wants(name))
+        {
+            // The server starts with its first turn, and ends with the last side of its stage.
+            let server = Rc::new(RefCell::new(None));
+            for way in WAYS {
+                let server = server.clone();
+                let run = move |_| {
+                    let mut server = server.borrow_mut();
+                    if server.is_none() {
+                        *server = Some(start(&setting.folder)?);
+                        std::thread::sleep(Duration::from_secs(1));
+                    }
+                    turn(way, server.as_ref().context("no server")?, setting)
+                };
+                sides.push(Side::new(format!("{title}: {}", way.0), run).stage(stage));
+            }
+        }
+        Ok(sides)
+    },
+    says: "A client asks every millisecond: 5 s before, 5 s while a tool is attached (attaching included), and 5 s \
+           from the order to detach, {runs} rounds of all in turn. Milliseconds. The goal: 99.9 % at most 1 ms and \
+           the worst at most 10 ms above those without a tool.",
+    ends: |results| {
+        let tables = results.sides.chunks(WAYS.len()).map(server_table).collect::<Result<Vec<_>>>()?;
+        Ok(tables.join("\n"))
+    },
+    ..Measurement::NEW
+};
 
 /// A server under load.
-pub(super) struct Server {
+pub struct Server {
     server: Background,
     /// Load generator, which ends with the server.
     _load: Background,
-    pub(super) socket: PathBuf,
+    pub socket: PathBuf,
     question: &'static [u8],
 }
 
 impl Server {
     /// A Redis that answers at a socket in this folder, and its load generator.
-    ///
-    /// # Errors
-    ///
-    /// One of the two cannot be started.
-    pub(super) fn redis(folder: &Path) -> Result<Server> {
+    pub fn redis(folder: &Path) -> Result<Server> {
         let socket = folder.join("redis.sock");
-        let mut server = Command::new("redis-server");
-        server.args(["--port", "0", "--save", "", "--appendonly", "no", "--unixsocket"]).arg(&socket);
-        let server = Background::start(&mut server).context("redis-server (Debian: redis-server)")?;
-        wait_for(&socket)?;
-        let mut load = Command::new("redis-benchmark");
-        load.arg("-s").arg(&socket).args(["-q", "-c", "20", "-n", "1000000000", "-t", "set,get"]);
-        let load = Background::start(&mut load).context("redis-benchmark (Debian: redis-tools)")?;
+        let mut server = command::line("redis-server", "--port 0 --appendonly no --unixsocket");
+        let server = Background::start(server.arg(&socket).args(["--save", ""]));
+        let server = server.context("redis-server (Debian: redis-server)")?;
+        let end = Instant::now() + LIMIT;
+        while UnixStream::connect(&socket).is_err() {
+            ensure!(Instant::now() <= end, "nobody answers at {}", socket.display());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let mut load = command::line("redis-benchmark", "-q -c 20 -n 1000000000 -t set,get -s");
+        let load = Background::start(load.arg(&socket)).context("redis-benchmark (Debian: redis-tools)")?;
         Ok(Server { server, _load: load, socket, question: b"PING\r\n" })
     }
 
     /// Its process.
-    pub(super) fn pid(&self) -> u32 {
+    pub fn pid(&self) -> u32 {
         self.server.pid()
     }
 
-    fn of_threads(program: &Path, folder: &Path) -> Result<Server> {
-        let socket = folder.join("answers.sock");
-        let mut server = Background::start(Command::new(program).arg(&socket).args(["50", "200"]))?;
+    fn of_threads(folder: &Path) -> Result<Server> {
+        let (program, socket) = (built("answers.c")?, folder.join("answers.sock"));
+        let mut server = Background::start(command::line(&program, "").arg(&socket).args(["50", "200"]))?;
         server.line(LIMIT)?;
-        let mut load = Background::start(Command::new(program).arg("load").arg(&socket).arg("8"))?;
+        let mut load = Background::start(command::line(&program, "load").arg(&socket).arg("8"))?;
         load.line(LIMIT)?;
         Ok(Server { server, _load: load, socket, question: b"?" })
     }
 }
 
-fn wait_for(socket: &Path) -> Result<()> {
-    let end = Instant::now() + LIMIT;
-    while UnixStream::connect(socket).is_err() {
-        if Instant::now() > end {
-            bail!("nobody answers at {}", socket.display());
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    Ok(())
-}
-
-/// Times of answers in milliseconds, by way, stretch and quantile.
-type Table = Vec<[[Sample; SHARES.len()]; STRETCHES.len()]>;
-
-/// Measures two servers, or those whose names begin with `only`, while each program attaches and detaches in turns.
-///
-/// # Errors
-/// A server, longpole or perf cannot be run.
-pub fn measure(workspace: &Workspace, longpole: &Path, only: &[String]) -> Result<String> {
-    let program = workload::build("answers.c")?;
-    let rounds = std::env::var("LONGPOLE_BENCH_RUNS").ok().and_then(|runs| runs.parse().ok());
-    let rounds: usize = rounds.unwrap_or(ROUNDS);
-    let scratch = Scratch::new(workspace, "stall")?;
-    let mut text = format!(
-        "## What attaching does to a server's answers\n\nA client asks every millisecond: {} s before, {} s while a \
-         tool is attached (attaching included), and {} s from the order to detach, {rounds} rounds of all in \
-         turn. Milliseconds. The goal: 99.9 % at most 1 ms and the worst at most 10 ms above those without a tool.\n",
-        STRETCH.as_secs(),
-        STRETCH.as_secs(),
-        STRETCH.as_secs()
-    );
-    for name in ["redis-server under redis-benchmark", "a server of 50 threads under 8 clients"] {
-        if !only.is_empty() && !only.iter().any(|only| name.starts_with(only.as_str())) {
-            continue;
-        }
-        let server = if name.starts_with("redis") {
-            Server::redis(&scratch.0)?
-        } else {
-            Server::of_threads(&program, &scratch.0)?
-        };
-        std::thread::sleep(Duration::from_secs(1));
-        let mut table: Table = WAYS.iter().map(|_| Default::default()).collect();
-        for _ in 0..rounds {
-            for (way, samples) in WAYS.iter().zip(&mut table) {
-                let answers = turn(way, &server, longpole, &scratch.0)?;
-                for (of_stretch, lengths) in samples.iter_mut().zip(&answers) {
-                    for (sample, share) in of_stretch.iter_mut().zip(SHARES) {
-                        sample.push(quantile(lengths, share));
-                    }
-                }
-            }
-        }
-        write_table(&mut text, name, &table)?;
-    }
-    Ok(text)
-}
-
-/// One program attaches and detaches. Returns the times of the answers in each stretch.
-fn turn(way: &Way, server: &Server, longpole: &Path, folder: &Path) -> Result<[Vec<f64>; 3]> {
+/// One program attaches and detaches; returns quantiles of the times of the answers in each stretch, milliseconds.
+fn turn((name, line, signal): (&str, &str, &str), server: &Server, setting: &Setting) -> Result<Value> {
     let client = UnixStream::connect(&server.socket)?;
     client.set_read_timeout(Some(LIMIT))?;
     let asking = LatencyClient::start(client, server.question);
@@ -162,50 +128,55 @@ fn turn(way: &Way, server: &Server, longpole: &Path, folder: &Path) -> Result<[V
     std::thread::sleep(STRETCH);
     let came = Instant::now();
     let mut comer = None;
-    if !way.command.is_empty() {
-        let line = way
-            .command
-            .replace("LONGPOLE", &longpole.display().to_string())
-            .replace("PID", &server.server.pid().to_string())
-            .replace("FILE", &folder.join("stall.out").display().to_string());
-        comer = Some(Background::start(&mut longpole_tests::shell(&line)).context(way.name)?);
+    if !line.is_empty() {
+        let line = line
+            .replace("LONGPOLE", &setting.longpole.display().to_string())
+            .replace("PID", &server.pid().to_string())
+            .replace("FILE", &setting.file("stall.out").display().to_string());
+        comer = Some(Background::start(&mut shell(&line)).context(name.to_owned())?);
     }
     std::thread::sleep(STRETCH);
     let went = Instant::now();
     if let Some(comer) = &mut comer {
         if !comer.is_running()? {
-            bail!("{} ended before it was told to", way.name);
+            bail!("{name} ended before it was told to");
         }
-        comer.signal(way.signal)?;
+        comer.signal(signal)?;
     }
     std::thread::sleep(STRETCH);
     let over = Instant::now();
     if let Some(comer) = comer {
         comer.wait(LIMIT)?;
     }
-    let answers: Vec<Answered> = asking.finish().context("the server is gone")?;
-    Ok([(began, came), (came, went), (went, over)].map(|(from, to)| lengths(&answers, from, to)))
-}
-
-fn write_table(text: &mut String, name: &str, table: &Table) -> Result<()> {
-    write!(
-        text,
-        "\n{name}:\n\n| who | when | 50 % | 99 % | 99.9 % | worst | 99.9 % above | worst above |\n\
-         |---|---|---|---|---|---|---|---|\n"
-    )?;
-    let Some(nobody) = table.first() else { return Ok(()) };
-    for (way, samples) in WAYS.iter().zip(table) {
-        for ((when, [half, most, nearly_all, worst]), alone) in STRETCHES.iter().zip(samples).zip(nobody) {
-            let [_, _, alone_nearly_all, alone_worst] = alone;
-            let above = |with: &Sample, alone: &Sample| digits(with.median() - alone.median());
-            writeln!(
-                text,
-                "| {} | {when} | {half} | {most} | {nearly_all} | {worst} | {} | {} |",
-                way.name,
-                above(nearly_all, alone_nearly_all),
-                above(worst, alone_worst)
-            )?;
+    let answers = asking.finish().context("the server is gone")?;
+    let mut figures = json!({});
+    for (stretch, (from, to)) in STRETCHES.iter().zip([(began, came), (came, went), (went, over)]) {
+        let lengths = lengths(&answers, from, to);
+        for share in SHARES {
+            figures[format!("{stretch} {share}")] = json!(quantile(&lengths, share));
         }
     }
-    Ok(())
+    Ok(figures)
+}
+
+/// A title and a table with a row for each program and stretch.
+fn server_table(ways: &[Outcome]) -> Result<String> {
+    let nobody = ways.first().context("no ways")?;
+    let title = nobody.label.split(':').next().unwrap_or_default();
+    let mut rows = Vec::new();
+    for (side, (who, ..)) in ways.iter().zip(WAYS) {
+        for when in STRETCHES {
+            let figure = |share: f64| format!("{when} {share}");
+            let mut cells = vec![who.to_owned(), when.to_owned()];
+            for share in SHARES {
+                cells.push(side.spread(&figure(share), 1.0)?);
+            }
+            for share in &SHARES[2..] {
+                cells.push(digits(side.median(&figure(*share))? - nobody.median(&figure(*share))?));
+            }
+            rows.push(cells.join(" | "));
+        }
+    }
+    let heads = "who | when | 50 % | 99 % | 99.9 % | worst | 99.9 % above | worst above";
+    Ok(format!("{title}:\n\n{}", table(heads, rows)))
 }

@@ -1,67 +1,44 @@
-//! Validates predictions from attaching to programs while they run.
+//! Predictions from attaching to programs while they run.
 
-use std::ffi::OsStr;
 use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use longpole_tests::Background;
 
+use super::programs::LIMIT;
 use crate::command;
-use crate::sample::Sample;
+use crate::measure::Setting;
 
 /// Time between the start of a program and attaching to it.
 const WARM: Duration = Duration::from_millis(200);
-/// Longest time of a recording, or of an answer about it; a longer one is a failure.
-const LIMIT: Duration = Duration::from_secs(120);
-/// Recordings for each speed-up; their median counts.
-const RECORDINGS: usize = 3;
 
-/// Starts the command on these CPUs, records it for this number of seconds while it runs, and ends it.
-///
-/// # Errors
-///
-/// The command does not start, or longpole fails.
-pub fn record<S: AsRef<OsStr>>(
-    longpole: &Path,
-    program: &[S],
-    environment: &[(&str, String)],
-    cpus: &str,
-    seconds: f64,
+/// Starts the command on these CPUs, records it for these seconds while it runs, and ends it. `threads`: for OpenMP.
+pub fn record(
+    setting: &Setting,
+    program: &[String],
+    threads: Option<u64>,
+    (cpus, seconds): (&str, f64),
     file: &Path,
 ) -> Result<()> {
-    let mut target = Command::new("taskset");
-    target.args(["-c", cpus]).args(program).envs(environment.iter().map(|(name, value)| (name, value)));
+    let mut target = command::line("taskset", "-c");
+    target.arg(cpus).args(program).envs(threads.map(|threads| ("OMP_NUM_THREADS", threads.to_string())));
     let target = Background::start(&mut target)?;
     std::thread::sleep(WARM);
-    let mut record = Command::new(longpole);
-    record.args(["record", "--force", "-d", &format!("{seconds}s"), "-o"]).arg(file);
-    command::good(record.args(["-p", &target.pid().to_string()]), LIMIT).map(drop)
+    let mut record = setting.call(&format!("record --force -d {seconds}s -p {} -o", target.pid()));
+    command::good(record.arg(file), LIMIT).map(drop)
 }
 
-/// Speed-ups on `cpus` CPUs relative to one, predicted from recordings of a program that runs on one CPU.
-///
-/// # Errors
-/// As [`record`], or longpole predicts nothing.
-pub fn speedups(
-    longpole: &Path,
-    program: &[String],
-    environment: &[(&str, String)],
-    cpus: u64,
-    seconds: f64,
-    file: &Path,
-) -> Result<Sample> {
-    let mut speedups = Sample::default();
-    for _ in 0..RECORDINGS {
-        record(longpole, program, environment, "0", seconds, file)?;
-        let mut predict = Command::new(longpole);
-        let answer = command::json(
-            predict.args(["predict", "--json", "--cpus", &format!("1,{cpus}")]).arg(file),
-            LIMIT,
-        )?;
-        let time = |at: usize| answer["results"][at]["time_ns"].as_f64().context("no predicted time");
-        speedups.push(time(0)? / time(1)?);
-    }
-    Ok(speedups)
+/// Predicted speed-ups on these numbers of CPUs, relative to one CPU.
+pub fn predicted(setting: &Setting, cpus: &[u64], file: &Path) -> Result<Vec<f64>> {
+    let list: String = cpus.iter().map(|cpus| format!(",{cpus}")).collect();
+    let mut predict = setting.call(&format!("predict --json --cpus 1{list}"));
+    let answer = command::json(predict.arg(file), LIMIT)?;
+    let rows = answer["results"].as_array().context("no results")?;
+    let time = |cpus: u64| {
+        let row = rows.iter().find(|row| row["cpus"].as_u64() == Some(cpus));
+        row.and_then(|row| row["time_ns"].as_f64())
+            .with_context(|| format!("no predicted time on {cpus} CPUs"))
+    };
+    cpus.iter().map(|cpus| Ok(time(1)? / time(*cpus)?)).collect()
 }

@@ -4,68 +4,22 @@
 //! Most machines that run the tests have two CPUs; these are the rows for 4, 8 and 16. With `--longpole`, nothing is compiled
 //! on the large machine: a binary compiled on another machine of the same kind is enough.
 
-use std::fmt::Write;
-use std::path::Path;
-use std::process::Command;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
-use longpole_tests::workload;
-use serde_json::Value;
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
 
-use super::speedups::{Recorded, validation};
-use crate::bench::Scratch;
+use super::attached;
+use super::speedups::{Recorded, number, predict, rows, validation};
+use crate::measure::{Measurement, Need, Results, Runs, Setting, Side, built};
 use crate::sample::Sample;
-use crate::workspace::Workspace;
 
-/// Least number of CPUs, which must be more than the machine for tests has.
+/// Least number of CPUs, which must be more than the tests' own machine has.
 const FEWEST: usize = 4;
 
-/// Sixteen threads where a program can have any number; each takes some hundred milliseconds to a second on one CPU.
-const PROGRAMS: [Case; 24] = [
-    (What::Built("quicksort.c"), &["2"], None, "parallel quick sort (2001, 4.1)"),
-    (What::Built("nlargest.c"), &["16", "600"], None, "the n largest (2001, 4.2)"),
-    (What::Built("billing.c"), &["15000000"], None, "billing gateway without I/O (2001, 4.3)"),
-    (What::Built("convoy.c"), &["40", "16", "1000000"], Some(0), "one hot lock"),
-    (What::Built("readers.c"), &["16", "300"], Some(1), "readers and writers"),
-    (What::Built("phases.c"), &["16", "50"], Some(1), "barrier phases with imbalance"),
-    (What::Built("pipeline.c"), &["401", "4", "200000"], Some(0), "pipeline with bounded buffers"),
-    (What::Built("pool.c"), &["16", "1500"], Some(1), "thread pool with futures"),
-    (What::Built("work_stealing"), &["16", "400000000"], Some(1), "work stealing (rayon)"),
-    (What::Built("stealing.c"), &["16", "400000000"], Some(1), "work stealing that yields"),
-    (What::Built("openmp.c"), &["30"], None, OPENMP),
-    (What::Built("handoff.c"), &["997", "16", "200000"], Some(0), "hand-off chain"),
-    (What::Built("forkjoin.c"), &["11", "15", "2000000"], Some(0), "fork and join with one long branch"),
-    (What::Built("forkjoin.c"), &["5", "40", "2000000"], Some(0), "fork and join: 41 threads"),
-    (What::Built("spinblock.c"), &["16", "1500"], Some(1), "adaptive and spin locks"),
-    (What::Built("zoo/shapes.c"), &["lock", "2000"], Some(1), "a lock held half of the time, 4 threads"),
-    (What::Built("zoo/hash_table.cpp"), &["1500", "16"], Some(0), "hash table with one lock"),
-    (What::Built("zoo/shared_mutex.cpp"), &["5000"], Some(0), "`std::shared_mutex`"),
-    (What::Go("zoo/work.go"), &["tiles", "3"], Some(1), "Go: 200 goroutines"),
-    (What::Go("zoo/work.go"), &["mutex", "1200"], Some(1), "Go: a hot mutex, 4 goroutines"),
-    (What::Shell, &["pigz -p16 -9 -c"], None, "pigz -9, 16 threads"),
-    (What::Shell, &["zstd -q -T16 -12 -B512KiB -c"], None, "zstd -12, 16 threads"),
-    (What::Shell, &["xz -T16 -1 --block-size=512KiB -c"], None, "xz -1, 16 threads"),
-    (What::Shell, &["pbzip2 -p16 -b3 -c"], None, "pbzip2, 16 threads"),
-];
-
-/// CPU counts of the table.
-const COLUMNS: [u64; 4] = [2, 4, 8, 16];
-
-/// An answer about a recording that takes longer fails.
-const ANSWER: Duration = Duration::from_secs(120);
-/// Factor for the repetitions of a program that longpole attaches to.
-const LONGER: u64 = 20;
-/// Seconds for which such a program is recorded, and its CPUs.
-const WINDOW: f64 = 2.0;
-const ATTACHED_ON: &str = "0,1";
-
-/// The program with as many threads as CPUs: each number of CPUs has its own recordings.
-const OPENMP: &str = "OpenMP loops, static and dynamic";
-
-/// How a program is started: what to run, its arguments, the index of the argument that is its number of repetitions,
-/// and its description.
-type Case = (What, &'static [&'static str], Option<usize>, &'static str);
+/// A program: how it starts, its arguments, the place of the one that is its number of repetitions, and its description.
+type Case = (What, &'static str, Option<usize>, &'static str);
 
 #[derive(Clone, Copy)]
 enum What {
@@ -77,204 +31,198 @@ enum What {
     Shell,
 }
 
-/// How much of it is measured.
-#[derive(clap::Args)]
-pub struct Amount {
-    /// For `cores`, on a machine that is lent by the minute: begin no other program after this time
-    #[arg(long)]
-    minutes: Option<u64>,
-    /// For `cores`: programs whose figures are kept in target/cores are not run again
-    #[arg(long)]
-    resume: bool,
-}
+/// Sixteen threads where a program can have any number; each takes some hundred milliseconds to a second on one CPU.
+const PROGRAMS: [Case; 24] = [
+    (What::Built("quicksort.c"), "2", None, "parallel quick sort (2001, 4.1)"),
+    (What::Built("nlargest.c"), "16 600", None, "the n largest (2001, 4.2)"),
+    (What::Built("billing.c"), "15000000", None, "billing gateway without I/O (2001, 4.3)"),
+    (What::Built("convoy.c"), "40 16 1000000", Some(0), "one hot lock"),
+    (What::Built("readers.c"), "16 300", Some(1), "readers and writers"),
+    (What::Built("phases.c"), "16 50", Some(1), "barrier phases with imbalance"),
+    (What::Built("pipeline.c"), "401 4 200000", Some(0), "pipeline with bounded buffers"),
+    (What::Built("pool.c"), "16 1500", Some(1), "thread pool with futures"),
+    (What::Built("work_stealing"), "16 400000000", Some(1), "work stealing (rayon)"),
+    (What::Built("stealing.c"), "16 400000000", Some(1), "work stealing that yields"),
+    (What::Built("openmp.c"), "30", None, OPENMP),
+    (What::Built("handoff.c"), "997 16 200000", Some(0), "hand-off chain"),
+    (What::Built("forkjoin.c"), "11 15 2000000", Some(0), "fork and join with one long branch"),
+    (What::Built("forkjoin.c"), "5 40 2000000", Some(0), "fork and join: 41 threads"),
+    (What::Built("spinblock.c"), "16 1500", Some(1), "adaptive and spin locks"),
+    (What::Built("zoo/shapes.c"), "lock 2000", Some(1), "a lock held half of the time, 4 threads"),
+    (What::Built("zoo/hash_table.cpp"), "1500 16", Some(0), "hash table with one lock"),
+    (What::Built("zoo/shared_mutex.cpp"), "5000", Some(0), "`std::shared_mutex`"),
+    (What::Go("zoo/work.go"), "tiles 3", Some(1), "Go: 200 goroutines"),
+    (What::Go("zoo/work.go"), "mutex 1200", Some(1), "Go: a hot mutex, 4 goroutines"),
+    (What::Shell, "pigz -p16 -9 -c", None, "pigz -9, 16 threads"),
+    (What::Shell, "zstd -q -T16 -12 -B512KiB -c", None, "zstd -12, 16 threads"),
+    (What::Shell, "xz -T16 -1 --block-size=512KiB -c", None, "xz -1, 16 threads"),
+    (What::Shell, "pbzip2 -p16 -b3 -c", None, "pbzip2, 16 threads"),
+];
+/// The program with as many threads as CPUs: each number of CPUs has its own recordings.
+const OPENMP: &str = "OpenMP loops, static and dynamic";
 
-/// Makes the table of all programs.
-///
-/// # Errors
-/// The machine is too small, something does not compile, or longpole fails.
-pub fn compare(workspace: &Workspace, longpole: &Path, runs: usize, amount: &Amount) -> Result<String> {
-    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    if cpus < FEWEST && !amount.resume {
-        bail!("this needs a machine of {FEWEST} CPUs or more; here are {cpus}");
-    }
-    let scratch = Scratch::new(workspace, "cores")?;
-    let data = scratch.0.join("data");
-    let mut code = std::fs::read(longpole).context("cannot read a file to compress")?;
-    code.truncate(8 << 20);
-    std::fs::write(&data, code)?;
-    // Recordings and figures are kept, so that another prediction can be compared with the measurements.
-    let kept = workspace.target.join("cores");
-    std::fs::create_dir_all(&kept)?;
-    let mut table = Table::new(runs);
-    let start = Instant::now();
-    for (recorded_on, case) in [1, 2].into_iter().flat_map(|on| PROGRAMS.iter().map(move |case| (on, case))) {
-        let recorded = if case.3 == OPENMP { Recorded::Each } else { Recorded::On(recorded_on) };
-        if recorded == Recorded::Each && recorded_on > 1 {
-            continue;
+/// CPU counts of the table.
+const COLUMNS: [u64; 4] = [2, 4, 8, 16];
+/// Factor for the repetitions of a program that longpole attaches to.
+const LONGER: u64 = 20;
+/// Seconds for which such a program is recorded, and its CPUs.
+const WINDOW: f64 = 2.0;
+const ATTACHED_ON: &str = "0,1";
+/// Where a side's answers lie: from a launched recording, and from an attached one.
+const LAUNCHED: &str = "launched";
+const ATTACHED: &str = "attached";
+
+pub const CORES: Measurement = Measurement {
+    name: "cores",
+    about: "The same on a machine of many CPUs, for programs of many threads",
+    title: "A machine of many CPUs",
+    needs: &[Need::Asked, Need::Recorder],
+    runs: Runs::Inside(7),
+    sides: |setting| {
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        let is_large = cpus >= FEWEST || setting.wishes.resume;
+        ensure!(is_large, "this needs a machine of {FEWEST} CPUs or more; here are {cpus}");
+        let mut code = std::fs::read(&setting.longpole).context("cannot read a file to compress")?;
+        code.truncate(8 << 20);
+        std::fs::write(setting.file("data"), code)?;
+        // Recordings and figures are kept, so that another prediction can be compared with the measurements.
+        std::fs::create_dir_all(kept(setting))?;
+        let start = Instant::now();
+        let mut sides = Vec::new();
+        for (on, case) in [1, 2].into_iter().flat_map(|on| PROGRAMS.iter().map(move |case| (on, case))) {
+            let label = match (case.3, on) {
+                (OPENMP, 1) => format!("{OPENMP} | each"),
+                (OPENMP, _) => continue,
+                (what, on) => format!("{what} | {on}"),
+            };
+            // A program that fails has no row and is named: the machine may not be available again.
+            sides.push(Side::new(label, move |_| compared(setting, on, case, start)).may_fail());
         }
-        let row = format!("{}, recorded on {recorded_on}", case.3);
-        let name: String = case.3.chars().filter(char::is_ascii_alphanumeric).collect();
-        let figures = kept.join(format!("{name}-{recorded_on}.json"));
-        let document = if amount.resume && figures.exists() {
-            std::fs::read(&figures).map_err(Into::into).and_then(|text| Ok(serde_json::from_slice(&text)?))
-        } else if amount.minutes.is_some_and(|limit| start.elapsed() >= Duration::from_secs(60 * limit)) {
-            table.not_begun.push(row);
-            continue;
-        } else {
-            eprintln!("{:3} s  {row}", start.elapsed().as_secs());
-            let kept = figures.with_extension("lp");
-            command(case, &data)
-                .and_then(|command| validation(longpole, &command, runs, recorded, Some(&kept)))
-        };
-        // A program that fails has no row and is named: the machine may not be available again.
-        match document {
-            Ok(document) => {
-                std::fs::write(&figures, document.to_string())?;
-                let on = if recorded == Recorded::Each { "each".to_owned() } else { recorded_on.to_string() };
-                table.row(case.3, &on, recorded_on - 1, &document);
-                if let (Recorded::On(2), Some(long)) = (recorded, longer(case)?) {
-                    match attached(longpole, &long, &figures.with_extension("attached.lp"), document) {
-                        Ok(document) => table.row(case.3, "2, attached", 2, &document),
-                        Err(error) => table.failed.push(format!("{}, attached: {error:#}", case.3)),
-                    }
-                }
+        Ok(sides)
+    },
+    says: "Programs of 16 threads, where a program can have any number, on a larger machine. Each is recorded on one \
+           CPU\nand on two (`longpole validate --runs {runs} --record-on N -- PROGRAM`), and run without longpole on \
+           1, 2, 4 …\nCPUs, in turn. A cell is the measured speed-up (the middle of the rounds), the predicted one \
+           (the middle of three\nrecordings), and the error. *CPU time* is by how much the CPU time of the same work \
+           grows on the largest number of CPUs. A recording on fewer CPUs does not contain that growth. The \
+           simulation's own errors below are those of predictions that contain it.\n*Attached*: recorded once with \
+           `record -p` for 2 s while it ran on two CPUs, 20 times as long.",
+    heads: "program | recorded on | 2 CPUs | 4 | 8 | 16 | CPU time",
+    rows: Some(|results| {
+        let mut lines = Vec::new();
+        for (label, documents) in results.values() {
+            lines.push(format!("{label} | {}", cells(&documents[LAUNCHED])));
+            if documents[ATTACHED].is_object() {
+                lines.push(format!("{label}, attached | {}", cells(&documents[ATTACHED])));
             }
-            Err(error) => table.failed.push(format!("{row}: {error:#}")),
         }
-    }
-    table.text()
+        Ok(lines)
+    }),
+    ends: |results| {
+        let mut text = [
+            errors(results, "Recorded on one CPU", LAUNCHED, |label| !label.ends_with("| 2")),
+            errors(results, "Recorded on two CPUs", LAUNCHED, |label| label.ends_with("| 2")),
+            errors(results, "Attached on two CPUs", ATTACHED, |_| true),
+        ]
+        .join("\n");
+        for (label, documents) in results.values() {
+            if let Some(why) = documents[ATTACHED].as_str() {
+                text.push_str(&format!("\n\nFailed: {label}, attached: {why}"));
+            }
+        }
+        Ok(text)
+    },
+    ..Measurement::NEW
+};
+
+fn kept(setting: &Setting) -> PathBuf {
+    setting.workspace.target.join("cores")
 }
 
-/// Command line of a program that repeats itself for long enough to outlive its recording; `None` for other programs.
-fn longer(case: &Case) -> Result<Option<Vec<String>>> {
-    let Some(place) = case.2 else { return Ok(None) };
-    // The program's own arguments are the last ones of the command line.
+/// Answers about a program from a launched recording and an attached one; of the latter also why there is none.
+fn compared(setting: &Setting, on: usize, case: &Case, start: Instant) -> Result<Value> {
+    let name: String = case.3.chars().filter(char::is_ascii_alphanumeric).collect();
+    let figures = kept(setting).join(format!("{name}-{on}.json"));
+    let document: Value = if setting.wishes.resume && figures.exists() {
+        serde_json::from_slice(&std::fs::read(&figures)?)?
+    } else {
+        let is_time_over = |limit| start.elapsed() >= Duration::from_secs(60 * limit);
+        ensure!(!setting.wishes.minutes.is_some_and(is_time_over), "no time was left");
+        let recorded = if case.3 == OPENMP { Recorded::Each } else { Recorded::On(on) };
+        let recording = figures.with_extension("lp");
+        validation(setting, &command(case, &setting.file("data"))?, recorded, Some(&recording))?
+    };
+    std::fs::write(&figures, document.to_string())?;
+    let mut documents = json!({ LAUNCHED: document });
+    if let (2, Some(place)) = (on, case.2) {
+        let file = figures.with_extension("attached.lp");
+        let attached = longer(case, place)
+            .and_then(|program| attached(setting, &program, &file, documents[LAUNCHED].clone()));
+        documents[ATTACHED] = attached.unwrap_or_else(|error| json!(format!("{error:#}")));
+    }
+    Ok(documents)
+}
+
+/// Command line of a program that repeats itself, long enough to outlive its recording.
+fn longer(case: &Case, place: usize) -> Result<Vec<String>> {
+    // The program's arguments are the last ones.
     let mut command = command(case, Path::new(""))?;
-    let place = command.len() - case.1.len() + place;
+    let place = command.len() - case.1.split(' ').count() + place;
     let times = command.get_mut(place).context("no such argument")?;
     *times = (times.parse::<u64>().context("an argument that is no number")? * LONGER).to_string();
-    Ok(Some(command))
+    Ok(command)
 }
 
-/// Replaces the predictions in a document by those from attaching to the program; the measurements stay.
-fn attached(longpole: &Path, program: &[String], file: &Path, mut document: Value) -> Result<Value> {
-    super::attached::record(longpole, program, &[], ATTACHED_ON, WINDOW, file)?;
-    let counts = COLUMNS.map(|cpus| cpus.to_string()).join(",");
-    let mut predict = Command::new(longpole);
-    predict.args(["predict", "--json", "--cpus", &format!("1,{counts}")]).arg(file);
-    let answer = crate::command::json(&mut predict, ANSWER)?;
-    let time = |cpus: u64| {
-        let mut rows = answer["results"].as_array()?.iter();
-        rows.find(|row| row["cpus"].as_u64() == Some(cpus))?["time_ns"].as_f64()
-    };
-    let one = time(1).context("no predicted time")?;
+/// Replaces the predictions in a document by those from attaching to the program; measurements stay.
+fn attached(setting: &Setting, program: &[String], file: &Path, mut document: Value) -> Result<Value> {
+    attached::record(setting, program, None, (ATTACHED_ON, WINDOW), file)?;
+    let predicted = attached::predicted(setting, &COLUMNS, file)?;
     for row in document["results"].as_array_mut().into_iter().flatten() {
-        let (cpus, measured) = (row["cpus"].as_u64(), row["measured_speedup"].as_f64());
-        let (Some(time), Some(measured)) = (cpus.and_then(time), measured) else { continue };
-        let predicted = one / time;
-        row["predicted_speedup"] = predicted.into();
-        row["error"] = ((predicted - measured).abs() / measured).into();
-        row["scheduling_error"] = Value::Null;
+        let place = COLUMNS.iter().position(|cpus| row["cpus"].as_u64() == Some(*cpus));
+        if let Some(place) = place.filter(|_| row["measured_speedup"].is_number()) {
+            predict(row, predicted[place]);
+        }
     }
     Ok(document)
 }
 
 /// Command line of a program.
-fn command(&(program, arguments, _, _): &Case, data: &Path) -> Result<Vec<String>> {
-    let built = |source: &str| -> Result<String> { Ok(workload::build(source)?.display().to_string()) };
+fn command(&(program, arguments, ..): &Case, data: &Path) -> Result<Vec<String>> {
     let mut command = match program {
         What::Built(source) => vec![built(source)?],
         What::Go(source) => vec!["env".into(), "GOMAXPROCS=16".into(), built(source)?],
         What::Shell => {
-            let script = format!("exec {} {} > /dev/null", arguments.join(" "), data.display());
+            let script = format!("exec {arguments} {} > /dev/null", data.display());
             return Ok(vec!["sh".into(), "-c".into(), script]);
         }
     };
-    command.extend(arguments.iter().map(|text| (*text).to_owned()));
+    command.extend(arguments.split(' ').map(str::to_owned));
     Ok(command)
 }
 
-/// The rows of the table, and sums over them.
-struct Table {
-    text: String,
-    /// Errors of all rows: launched on one CPU, launched on two, attached.
-    errors: [Sample; 3],
-    own_errors: [Sample; 3],
-    failed: Vec<String>,
-    /// Programs that were not begun because the time of `--minutes` was over.
-    not_begun: Vec<String>,
+/// Cells of measured and predicted speed-ups on each number of CPUs.
+fn cells(document: &Value) -> String {
+    let cell = |cpus: u64| {
+        let row = rows(document).find(|row| row["cpus"].as_u64() == Some(cpus));
+        row.map_or("–".to_owned(), |row| {
+            let [measured, predicted] =
+                ["measured_speedup", "predicted_speedup"].map(|name| number(row, name));
+            format!("{measured:.2} / {predicted:.2}, {:.0} %", number(row, "error") * 100.0)
+        })
+    };
+    let inflation = rows(document).last().map_or(f64::NAN, |row| number(row, "inflation"));
+    format!("{} | {inflation:.2}×", COLUMNS.map(cell).join(" | "))
 }
 
-impl Table {
-    fn new(runs: usize) -> Self {
-        let text = format!(
-            "## A machine of many CPUs\n\nPrograms of 16 threads, where a program can have any number, on a larger \
-             machine. Each is recorded on one CPU\nand on two (`longpole validate --runs {runs} --record-on N -- PROGRAM`), and \
-             run without longpole on 1, 2, 4 …\nCPUs, in turn. A cell is the measured speed-up (the middle of the rounds), the \
-             predicted one (the middle of three\nrecordings), and the error. *CPU time* is by how much the CPU time \
-             of the same work grows on the largest number of CPUs. A recording on fewer CPUs does not contain that \
-             growth. The simulation's own errors below are those of predictions that contain it.\n*Attached*: \
-             recorded once with `record -p` for {WINDOW} s while it ran on two \
-             CPUs, {LONGER} times as long.\n\n\
-             | program | recorded on | 2 CPUs | 4 | 8 | 16 | CPU time |\n|---|---|---|---|---|---|---|\n"
-        );
-        Self {
-            text,
-            errors: Default::default(),
-            own_errors: Default::default(),
-            failed: Vec::new(),
-            not_begun: Vec::new(),
-        }
-    }
-
-    /// Adds a row of measured and predicted speed-ups on each number of CPUs; `on` and `group` say how it was recorded.
-    fn row(&mut self, what: &str, on: &str, group: usize, document: &Value) {
-        // Writing to a string cannot fail.
-        let _ = write!(self.text, "| {what} | {on} |");
-        let rows = document["results"].as_array().map_or(&[][..], Vec::as_slice);
-        for cpus in COLUMNS {
-            let Some(row) = rows.iter().find(|row| row["cpus"].as_u64() == Some(cpus)) else {
-                self.text.push_str(" – |");
-                continue;
-            };
-            let number = |name: &str| row[name].as_f64().unwrap_or(f64::NAN);
-            self.errors[group].push(number("error") * 100.0);
-            let own = row["scheduling_error"].as_f64();
-            own.into_iter().for_each(|own| self.own_errors[group].push(own * 100.0));
-            let _ = write!(
-                self.text,
-                " {:.2} / {:.2}, {:.0} % |",
-                number("measured_speedup"),
-                number("predicted_speedup"),
-                number("error") * 100.0,
-            );
-        }
-        let inflation = rows.last().and_then(|row| row["inflation"].as_f64()).unwrap_or(f64::NAN);
-        let _ = writeln!(self.text, " {inflation:.2}× |");
-    }
-
-    fn text(mut self) -> Result<String> {
-        for (on, (errors, own)) in ["Recorded on one CPU", "Recorded on two CPUs", "Attached on two CPUs"]
-            .iter()
-            .zip(self.errors.iter().zip(&self.own_errors))
-        {
-            let count = errors.len();
-            write!(
-                self.text,
-                "\n{on}: errors in percent, middle (smallest–largest) of {count} rows: {errors}"
-            )?;
-            if own.len() == 0 {
-                self.text.push('.');
-            } else {
-                write!(self.text, "; the simulation's own: {own}.")?;
-            }
-        }
-        if !self.failed.is_empty() {
-            write!(self.text, "\n\nFailed:\n- {}", self.failed.join("\n- "))?;
-        }
-        if !self.not_begun.is_empty() {
-            write!(self.text, "\n\nNo time was left for:\n- {}", self.not_begun.join("\n- "))?;
-        }
-        Ok(self.text)
-    }
+/// Errors of these answers in the table, in a sentence.
+fn errors(results: &Results, name: &str, which: &str, wanted: fn(&str) -> bool) -> String {
+    let documents = results.values().filter(|(label, _)| wanted(label));
+    let in_table = |row: &&Value| row["cpus"].as_u64().is_some_and(|cpus| COLUMNS.contains(&cpus));
+    let all: Vec<&Value> = documents.flat_map(|(_, all)| rows(&all[which])).filter(in_table).collect();
+    let errors: Sample = all.iter().map(|row| number(row, "error") * 100.0).collect();
+    let own = all.iter().filter_map(|row| Some(row["scheduling_error"].as_f64()? * 100.0));
+    let own: Sample = own.collect();
+    let own = if own.len() == 0 { String::new() } else { format!("; the simulation's own: {own}") };
+    let count = errors.len();
+    format!("{name}: errors in percent, middle (smallest–largest) of {count} rows: {errors}{own}.")
 }

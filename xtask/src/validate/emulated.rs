@@ -1,97 +1,90 @@
 //! Predictions for more CPUs than there are, from a recording on this machine, compared with the same program on an emulated
 //! machine: there, a computing thread takes one of P tokens and sleeps (real locks, real wake-ups; tests/workloads/common.h).
 
-use std::fmt::Write;
-use std::path::Path;
-use std::process::Command;
-
-use anyhow::{Context, Result};
+use anyhow::Result;
 use longpole_tests::workload;
+use serde_json::{Value, json};
 
-use super::{LIMIT, SCALABLE};
-use crate::bench::Scratch;
+use super::attached;
+use super::programs::{LIMIT, SCALABLE, launch};
 use crate::command;
+use crate::measure::{Measurement, Need, Runs, Setting, Side, in_turns};
 use crate::sample::{Sample, digits};
-use crate::workspace::Workspace;
 
 /// Speed-ups are relative to the first.
-const CPUS: [u32; 6] = [1, 2, 4, 8, 16, 32];
+const CPUS: [u64; 6] = [1, 2, 4, 8, 16, 32];
 /// Predictions count for more CPUs than this, which this machine cannot show.
-const BEYOND: u32 = 2;
+const BEYOND: u64 = 2;
 
-/// Programs with their arguments. Pieces of work take at least a millisecond, so that waking a sleeping thread takes
-/// only a small part of the time.
-const SUBJECTS: [(&str, &str, &[&str]); 12] = [
-    ("barriers, 16 threads", "phases.c", &["16", "40", "4000000"]),
-    ("a pool of 16 threads", "pool.c", &["16", "800", "4000000"]),
-    ("a pool of 40 threads", "pool.c", &["40", "800", "4000000"]),
-    ("readers and writers, 16 threads", "readers.c", &["16", "60", "2000000", "20"]),
-    ("a hot lock, 8 threads", "convoy.c", &["30", "8", "6000000"]),
-    ("one lock of 16 threads, held a third of the time", "store.c", &["16", "60", "1", "2000000", "1000000"]),
-    ("the same with the lock split in 8", "store.c", &["16", "60", "8", "2000000", "1000000"]),
-    ("fork and join, 12 branches", "forkjoin.c", &["30", "12", "5000000"]),
-    ("a pipeline of three stages", "pipeline.c", &["300", "4", "1000000"]),
-    ("a queue of eight", "producer_consumer.c", &["150", "1000000"]),
-    ("handing a token on", "handoff.c", &["400", "8", "4000000"]),
-    ("work stealing, 16 threads", "stealing.c", &["16", "3000000000", "4000000"]),
+/// Programs with their arguments. Pieces of work take at least a millisecond, so that waking a sleeper is a small part.
+const SUBJECTS: [(&str, &str, &str); 12] = [
+    ("barriers, 16 threads", "phases.c", "16 40 4000000"),
+    ("a pool of 16 threads", "pool.c", "16 800 4000000"),
+    ("a pool of 40 threads", "pool.c", "40 800 4000000"),
+    ("readers and writers, 16 threads", "readers.c", "16 60 2000000 20"),
+    ("a hot lock, 8 threads", "convoy.c", "30 8 6000000"),
+    ("one lock of 16 threads, held a third of the time", "store.c", "16 60 1 2000000 1000000"),
+    ("the same with the lock split in 8", "store.c", "16 60 8 2000000 1000000"),
+    ("fork and join, 12 branches", "forkjoin.c", "30 12 5000000"),
+    ("a pipeline of three stages", "pipeline.c", "300 4 1000000"),
+    ("a queue of eight", "producer_consumer.c", "150 1000000"),
+    ("handing a token on", "handoff.c", "400 8 4000000"),
+    ("work stealing, 16 threads", "stealing.c", "16 3000000000 4000000"),
 ];
 
-/// Compares all programs.
-///
-/// # Errors
-/// A program or longpole fails.
-pub fn compare(workspace: &Workspace, longpole: &Path, runs: usize) -> Result<String> {
-    let scratch = Scratch::new(workspace, "emulated")?;
-    let file = scratch.0.join("emulated.lp");
-    let (mut rows, mut errors) = (String::new(), Sample::default());
-    for (title, source, arguments) in SUBJECTS {
-        eprintln!("{title}");
-        let program = workload::build_with(source, &SCALABLE)?;
-        let mut record = Command::new(longpole);
-        record.args(["record", "--force", "-o"]).arg(&file).arg("--").arg(&program).args(arguments);
-        command::good(&mut record, LIMIT)?;
-        let predicted = predicted(longpole, &file)?;
-        let mut measured = CPUS.map(|_| Sample::default());
-        for _ in 0..runs {
-            for (cpus, sample) in CPUS.iter().zip(&mut measured) {
-                let mut command = Command::new(&program);
-                command.args(arguments).env("WORKLOAD_CPUS", cpus.to_string());
-                sample.push(command::seconds(&mut command, LIMIT)?);
-            }
-        }
-        let one = measured[0].median();
-        write!(rows, "| {title} ({source}) |")?;
-        for ((cpus, sample), predicted) in CPUS.iter().zip(&measured).zip(predicted).skip(1) {
-            let measured = one / sample.median();
-            write!(rows, " {} / {} |", digits(measured), digits(predicted))?;
-            if *cpus > BEYOND {
-                errors.push(100.0 * (predicted / measured - 1.0).abs());
-            }
-        }
-        rows.push('\n');
-    }
-    let heads: String = CPUS.iter().skip(1).map(|cpus| format!(" {cpus} CPUs |")).collect();
-    Ok(format!(
-        "## Beyond this machine: emulated CPUs\n\nSpeed-ups relative to one CPU, measured / predicted. Measured on an emulated machine: \
-         a thread that computes takes one of P tokens, sleeps as long as it would compute, and returns the token \
-         after a slice of 4 ms at the latest. \
-         Locks, queues and wake-ups are real\n({runs} runs, medians). Predicted from one recording of the same program that computes, on the CPUs of this machine.\n\
-         The emulation has no caches and memory that CPUs share. A thread that wakes up waits for the end of a slice \
-         there, whereas Linux runs a short job first: the pool's main thread, which adds up results.\n\n\
-         | program |{heads}\n|---|{}\n{rows}\nErrors on more than {BEYOND} CPUs in percent, middle (smallest–largest): {errors}.",
-        "---|".repeat(CPUS.len() - 1)
-    ))
+pub const EMULATED: Measurement = Measurement {
+    name: "emulated",
+    about: "Speed-ups on an emulated machine of up to 32 CPUs",
+    title: "Beyond this machine: emulated CPUs",
+    needs: &[Need::Recorder],
+    runs: Runs::Inside(7),
+    sides: |setting| {
+        let side = |(title, source, words)| {
+            Side::new(format!("{title} ({source})"), move |_| compared(setting, source, words))
+        };
+        Ok(SUBJECTS.map(side).into())
+    },
+    says: "Speed-ups relative to one CPU, measured / predicted. Measured on an emulated machine: a thread that \
+           computes takes one of P tokens, sleeps as long as it would compute, and returns the token after a slice \
+           of 4 ms at the latest. Locks, queues and wake-ups are real\n({runs} runs, medians). Predicted from one \
+           recording of the same program that computes, on the CPUs of this machine.\nThe emulation has no caches \
+           and memory that CPUs share. A thread that wakes up waits for the end of a slice there, whereas Linux runs \
+           a short job first: the pool's main thread, which adds up results.",
+    heads: "program | 2 CPUs | 4 CPUs | 8 CPUs | 16 CPUs | 32 CPUs",
+    rows: Some(|results| {
+        let cell =
+            |[measured, predicted]: [f64; 2]| format!(" | {} / {}", digits(measured), digits(predicted));
+        let row = |(title, value)| {
+            format!("{title}{}", pairs(value).map(|(_, pair)| cell(pair)).collect::<String>())
+        };
+        Ok(results.values().map(row).collect())
+    }),
+    ends: |results| {
+        let all = results.values().flat_map(|(_, value)| pairs(value)).filter(|(cpus, _)| *cpus > BEYOND);
+        let errors: Sample = all.map(|(_, [real, told])| 100.0 * (told / real - 1.0).abs()).collect();
+        Ok(format!("Errors on more than {BEYOND} CPUs in percent, middle (smallest–largest): {errors}."))
+    },
+    ..Measurement::NEW
+};
+
+/// Measured and predicted speed-ups, by number of CPUs, without one CPU.
+fn pairs(value: &Value) -> impl Iterator<Item = (u64, [f64; 2])> {
+    let of = |name: &str, at: usize| value[name][at].as_f64().unwrap_or(f64::NAN);
+    CPUS.into_iter()
+        .enumerate()
+        .skip(1)
+        .map(move |(at, cpus)| (cpus, [of("measured", at), of("predicted", at)]))
 }
 
-/// Predicted speed-ups relative to one CPU.
-fn predicted(longpole: &Path, file: &Path) -> Result<Vec<f64>> {
-    let list = CPUS.map(|cpus| cpus.to_string()).join(",");
-    let mut command = Command::new(longpole);
-    command.args(["predict", "--json", "--cpus", &list]).arg(file);
-    let answer = command::json(&mut command, LIMIT)?;
-    let time = |at: usize| {
-        let time = answer["results"][at]["time_ns"].as_f64();
-        time.with_context(|| format!("no time in {}", answer["results"][at]))
-    };
-    (0..CPUS.len()).map(|at| Ok(time(0)? / time(at)?)).collect()
+fn compared(setting: &Setting, source: &str, words: &str) -> Result<Value> {
+    let (program, file) = (workload::build_with(source, &SCALABLE)?, setting.file("emulated.lp"));
+    launch(setting, "", &program, words, &file)?;
+    let predicted = attached::predicted(setting, &CPUS[1..], &file)?;
+    let times = in_turns(setting.runs, CPUS.len(), false, |at| {
+        let mut run = command::line(&program, words);
+        command::seconds(run.env("WORKLOAD_CPUS", CPUS[at].to_string()), LIMIT)
+    })?;
+    let measured: Vec<f64> = times.iter().map(|time| times[0].median() / time.median()).collect();
+    let predicted = [&[1.0], &predicted[..]].concat();
+    Ok(json!({ "measured": measured, "predicted": predicted }))
 }

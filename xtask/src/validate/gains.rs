@@ -1,96 +1,79 @@
-//! Finds which share of a function best predicts the gain of making it faster. Candidates whose values are limited are
-//! compared with the simulated gain of making the function a tenth faster and a tenth slower. Recordings: those under
-//! tests/data/recordings, and the first launched one of each program that `./x zoo` has left.
+//! Which share of a function best predicts the gain of making it faster. Candidates that cannot explode are compared with the
+//! simulated gain of making the function a tenth faster and a tenth slower. Recordings: those under tests/data/recordings, and
+//! the first launched one of each program that `./x zoo` has left.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::Duration;
 
 use anyhow::Result;
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use super::programs::LIMIT;
 use crate::command;
+use crate::measure::{Measurement, Need, Results, Setting, Side};
 use crate::workspace::Workspace;
 
 const CPUS: [u64; 4] = [1, 2, 4, 16];
 /// Number of functions of each recording: those with the largest shares.
 const FUNCTIONS: usize = 4;
-/// Least share of a function for it to be compared.
+/// Functions with smaller shares are left out.
 const LEAST: f64 = 0.02;
-/// An answer that takes longer fails.
-const LIMIT: Duration = Duration::from_secs(600);
+/// Candidates, and the difference between the two sides of the simulation.
+const NAMES: [&str; 3] =
+    ["path of the predicted run (shown)", "steady weights of ideal sharing", "share of what is computed"];
+const TWO_SIDED: &str = "two sides";
 
 /// Functions' shares, by number of CPUs and name.
 type Shares = BTreeMap<(u64, String), f64>;
 
-/// A candidate's distances from the simulation, in points.
-#[derive(Default)]
-struct Distance {
-    all: Vec<f64>,
-}
-
-/// Compares all candidates.
-///
-/// # Errors
-/// A recording cannot be read.
-pub fn compare(workspace: &Workspace, longpole: &Path) -> Result<String> {
-    let names =
-        ["path of the predicted run (shown)", "steady weights of ideal sharing", "share of what is computed"];
-    let mut distances = [const { Distance { all: Vec::new() } }; 3];
-    let mut two_sided = Distance::default();
-    let recordings = recordings(workspace)?;
-    for recording in &recordings {
-        let path = shares(longpole, recording, "auto")?;
-        let ideal = shares(longpole, recording, "ideal")?;
-        for function in leading(&path) {
-            let [faster, slower] = simulated(longpole, recording, &function)?;
-            for cpus in CPUS {
-                let of = |shares: &Shares, cpus: u64| {
-                    shares.get(&(cpus, function.clone())).copied().unwrap_or(0.0)
-                };
-                let (Some(gain), Some(cost)) = (faster.get(&cpus), slower.get(&cpus)) else { continue };
-                // Ten times the mean of a tenth's gain and a tenth's cost.
-                let truth = 5.0 * (gain + cost);
-                let told = [of(&path, cpus), of(&ideal, cpus), of(&path, 1)];
-                for (distance, told) in distances.iter_mut().zip(told) {
-                    distance.all.push((told - truth).abs() * 100.0);
-                }
-                two_sided.all.push((gain - cost).abs() * 1000.0);
-            }
-        }
-    }
-    let count = two_sided.all.len();
-    let mut text = format!(
-        "## Shares and simulated changes\n\n{} recordings (tests/data/recordings, and programs of the zoo), their leading \
-         functions, on 1, 2, 4 and 16 CPUs: {count} values.\nEach share is compared with ten times the gain of a \
-         tenth of the function in simulation: the mean of a tenth faster and a tenth slower.\n\n| share | points off: \
-         middle | nine of ten within | worst |\n|---|---|---|---|\n",
-        recordings.len()
-    );
-    for (name, distance) in names.iter().zip(&mut distances) {
-        let [middle, most, worst] = distance.quantiles();
-        writeln!(text, "| {name} | {middle:.1} | {most:.1} | {worst:.1} |")?;
-    }
-    let [middle, most, worst] = two_sided.quantiles();
-    writeln!(
-        text,
-        "\nThe two sides themselves differ by {middle:.1} points (middle), {most:.1} (nine of ten), {worst:.1} \
-         (worst), so the result depends on the point between them."
-    )?;
-    Ok(text)
-}
-
-impl Distance {
-    fn quantiles(&mut self) -> [f64; 3] {
-        self.all.sort_by(f64::total_cmp);
-        let at = |part: f64| {
-            let last = self.all.len().saturating_sub(1);
-            self.all.get((last as f64 * part).round() as usize).copied().unwrap_or(f64::NAN)
+pub const GAINS: Measurement = Measurement {
+    name: "gains",
+    about: "Shares of functions, compared with the simulated gain of making them faster",
+    title: "Shares and simulated changes",
+    needs: &[Need::Recorder],
+    sides: |setting| {
+        let side = |recording: PathBuf| {
+            Side::new(recording.display().to_string(), move |_| distances(setting, &recording)).once(true)
         };
-        [at(0.5), at(0.9), at(1.0)]
-    }
+        Ok(recordings(&setting.workspace)?.into_iter().map(side).collect())
+    },
+    says: "{recordings} recordings (tests/data/recordings, and programs of the zoo), their leading functions, on 1, \
+           2, 4 and 16 CPUs: {values} values.\nEach share is compared with ten times the gain of a tenth of the \
+           function in simulation: the mean of a tenth faster and a tenth slower.",
+    fills: |results| {
+        let values = all(results, TWO_SIDED).len().to_string();
+        Ok(vec![("recordings", results.sides.len().to_string()), ("values", values)])
+    },
+    heads: "share | points off: middle | nine of ten within | worst",
+    rows: Some(|results| {
+        let row = |name: &str| {
+            let [middle, most, worst] = quantiles(all(results, name));
+            format!("{name} | {middle:.1} | {most:.1} | {worst:.1}")
+        };
+        Ok(NAMES.map(row).into())
+    }),
+    ends: |results| {
+        let [middle, most, worst] = quantiles(all(results, TWO_SIDED));
+        Ok(format!(
+            "The two sides themselves differ by {middle:.1} points (middle), {most:.1} (nine of ten), {worst:.1} (worst), so \
+             the result depends on the point between them."
+        ))
+    },
+    ..Measurement::NEW
+};
+
+/// Distances of a candidate from the simulation in all recordings, in points.
+fn all(results: &Results, name: &str) -> Vec<f64> {
+    let lists = results.values().flat_map(|(_, value)| value[name].as_array());
+    lists.flatten().filter_map(Value::as_f64).collect()
+}
+
+/// The middle, nine of ten, and the largest.
+fn quantiles(mut values: Vec<f64>) -> [f64; 3] {
+    values.sort_by(f64::total_cmp);
+    let last = values.len().saturating_sub(1) as f64;
+    let at = |part: f64| values.get((last * part).round() as usize).copied().unwrap_or(f64::NAN);
+    [at(0.5), at(0.9), at(1.0)]
 }
 
 fn recordings(workspace: &Workspace) -> Result<Vec<PathBuf>> {
@@ -106,25 +89,47 @@ fn recordings(workspace: &Workspace) -> Result<Vec<PathBuf>> {
     Ok(all)
 }
 
-/// longpole's answer about a recording, as JSON.
-fn said(longpole: &Path, words: &[&str], recording: &Path) -> Result<Value> {
-    let list = CPUS.map(|cpus| cpus.to_string()).join(",");
-    let mut command = Command::new(longpole);
-    command.args(words).arg(recording).args(["--json", "--cpus", &list]);
-    command::json(&mut command, LIMIT)
+/// For a recording, the distances of each candidate from the simulation.
+fn distances(setting: &Setting, recording: &Path) -> Result<Value> {
+    let path = shares(setting, recording, "auto")?;
+    let ideal = shares(setting, recording, "ideal")?;
+    let mut distances: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for function in leading(&path) {
+        let [faster, slower] = [0.9, 1.1].map(|factor| simulated(setting, recording, &function, factor));
+        let (faster, slower) = (faster?, slower?);
+        for cpus in CPUS {
+            let of = |shares: &Shares, cpus| shares.get(&(cpus, function.clone())).copied().unwrap_or(0.0);
+            let (Some(gain), Some(slower)) = (faster.get(&cpus), slower.get(&cpus)) else { continue };
+            let cost = -slower;
+            // Ten times the mean of a tenth's gain and a tenth's cost.
+            let truth = 5.0 * (gain + cost);
+            for (name, told) in NAMES.into_iter().zip([of(&path, cpus), of(&ideal, cpus), of(&path, 1)]) {
+                distances.entry(name).or_default().push((told - truth).abs() * 100.0);
+            }
+            distances.entry(TWO_SIDED).or_default().push((gain - cost).abs() * 1000.0);
+        }
+    }
+    Ok(json!(distances))
 }
 
-fn results(answer: &Value) -> impl Iterator<Item = (u64, &Value)> {
-    let results = answer["results"].as_array().map_or(&[][..], Vec::as_slice);
-    results.iter().filter_map(|result| Some((result["cpus"].as_u64()?, result)))
+/// longpole's answer about a recording: the results by number of CPUs.
+fn said(setting: &Setting, words: &[&str], recording: &Path) -> Result<BTreeMap<u64, Value>> {
+    let mut command = command::line(&setting.longpole, "");
+    command
+        .args(words)
+        .arg(recording)
+        .args(["--json", "--cpus"])
+        .arg(CPUS.map(|cpus| cpus.to_string()).join(","));
+    let mut answer = command::json(&mut command, LIMIT)?;
+    let results = answer["results"].as_array_mut().map(std::mem::take).unwrap_or_default();
+    Ok(results.into_iter().filter_map(|result| Some((result["cpus"].as_u64()?, result))).collect())
 }
 
-fn shares(longpole: &Path, recording: &Path, model: &str) -> Result<Shares> {
-    let answer = said(longpole, &["report", "--model", model], recording)?;
+fn shares(setting: &Setting, recording: &Path, model: &str) -> Result<Shares> {
     let mut shares = Shares::new();
-    for (cpus, result) in results(&answer) {
+    for (cpus, result) in said(setting, &["report", "--model", model], recording)? {
         let time = result["time_ns"].as_f64().unwrap_or(f64::NAN);
-        for row in result["functions"].as_array().map_or(&[][..], Vec::as_slice) {
+        for row in result["functions"].as_array().into_iter().flatten() {
             if let (Some(name), Some(own)) = (row["function"].as_str(), row["tet_ns"].as_f64()) {
                 shares.insert((cpus, name.to_owned()), own / time);
             }
@@ -145,15 +150,9 @@ fn leading(shares: &Shares) -> Vec<String> {
     names.into_iter().take(FUNCTIONS).map(|(name, _)| name.to_owned()).collect()
 }
 
-/// For each number of CPUs: the gain of making the function a tenth faster, and the cost of making it a tenth slower,
-/// as shares of the time.
-fn simulated(longpole: &Path, recording: &Path, function: &str) -> Result<[BTreeMap<u64, f64>; 2]> {
-    let change = |factor: f64| -> Result<BTreeMap<u64, f64>> {
-        let scale = format!("{function}={factor}");
-        let answer = said(longpole, &["what-if", "--scale", &scale], recording)?;
-        let share = |row: &Value| Some(1.0 - row["after_ns"].as_f64()? / row["before_ns"].as_f64()?);
-        Ok(results(&answer).filter_map(|(cpus, row)| Some((cpus, share(row)?))).collect())
-    };
-    let slower = change(1.1)?.into_iter().map(|(cpus, share)| (cpus, -share)).collect();
-    Ok([change(0.9)?, slower])
+/// By number of CPUs, the gain of a function that takes this factor of its time, as a share of the run's time.
+fn simulated(setting: &Setting, recording: &Path, function: &str, factor: f64) -> Result<BTreeMap<u64, f64>> {
+    let answer = said(setting, &["what-if", "--scale", &format!("{function}={factor}")], recording)?;
+    let gain = |row: &Value| Some(1.0 - row["after_ns"].as_f64()? / row["before_ns"].as_f64()?);
+    Ok(answer.into_iter().filter_map(|(cpus, row)| Some((cpus, gain(&row)?))).collect())
 }

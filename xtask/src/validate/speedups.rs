@@ -1,13 +1,12 @@
-//! Runs `longpole validate` on a command, and prints rows of a table from its answer.
+//! Runs `longpole validate` on a command, and makes cells of its answer.
 
-use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 use anyhow::Result;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::command;
+use crate::measure::{Results, Setting};
 use crate::sample::Sample;
 
 /// A `longpole validate` that takes longer fails.
@@ -18,23 +17,19 @@ pub const LIMIT: Duration = Duration::from_secs(1800);
 pub enum Recorded {
     /// Recordings on this number of CPUs, for all rows.
     On(usize),
-    /// Each number of CPUs has recordings of its own, with the same number of OpenMP threads.
+    /// Each number of CPUs has recordings of its own, with as many OpenMP threads.
     Each,
 }
 
 /// `longpole validate --json` of a command. If one recording serves all numbers of CPUs, the first is kept in `kept`.
-///
-/// # Errors
-/// longpole fails.
 pub fn validation(
-    longpole: &Path,
+    setting: &Setting,
     program: &[String],
-    runs: usize,
     recorded: Recorded,
-    kept: Option<&Path>,
+    kept: Option<&std::path::Path>,
 ) -> Result<Value> {
-    let mut command = Command::new(longpole);
-    command.args(["validate", "--json", "--runs", &runs.to_string()]);
+    let mut command = setting.call("validate --json --runs");
+    command.arg(setting.runs.to_string());
     if let (Some(file), Recorded::On(_)) = (kept, recorded) {
         command.arg("--force").arg("-o").arg(file);
     }
@@ -42,43 +37,48 @@ pub fn validation(
         Recorded::On(cpus) => command.args(["--record-on", &cpus.to_string(), "--"]),
         Recorded::Each => command.args(["--", "env", "OMP_NUM_THREADS={cpus}"]),
     };
-    command.args(program);
-    command::json(&mut command, LIMIT)
+    command::json(command.args(program), LIMIT)
 }
 
-/// Errors of predictions, percent.
-#[derive(Default)]
-pub struct Errors {
-    all: Sample,
-    /// Errors of the simulation alone.
-    own: Sample,
+/// Rows of such an answer, without that for one CPU.
+pub fn rows(document: &Value) -> impl Iterator<Item = &Value> {
+    document["results"].as_array().into_iter().flatten().skip(1)
 }
 
-impl Errors {
-    /// Cells of a row of `longpole validate --json`: CPUs, measured, predicted, error, CPU time, and the simulation's error.
-    pub fn cells(&mut self, row: &Value) -> String {
-        let number = |name: &str| row[name].as_f64().unwrap_or(f64::NAN);
-        let [error, own] = ["error", "scheduling_error"].map(|name| number(name) * 100.0);
-        self.all.push(error);
-        self.own.push(own);
-        let [measured, predicted] = ["measured_speedup", "predicted_speedup"].map(|name| range(row, name));
-        let (cpus, inflation) = (&row["cpus"], number("inflation"));
-        format!("{cpus} | {measured} | {predicted} | {error:.1} % | {inflation:.2}× | {own:.1} %")
-    }
-
-    /// All errors, in a sentence.
-    pub fn told(&self) -> String {
-        let Errors { all, own } = self;
-        format!(
-            "Errors in percent, middle (smallest–largest) of the {} rows: {all}; the simulation's own: {own}.",
-            all.len()
-        )
-    }
+/// Cells of a row: CPUs, measured, predicted, error, CPU time, and the simulation's error.
+pub fn cells(row: &Value) -> String {
+    let [measured, predicted] = ["measured_speedup", "predicted_speedup"].map(|name| range(row, name));
+    let [error, own] = ["error", "scheduling_error"].map(|name| number(row, name) * 100.0);
+    let (cpus, inflation) = (&row["cpus"], number(row, "inflation"));
+    format!("{cpus} | {measured} | {predicted} | {error:.1} % | {inflation:.2}× | {own:.1} %")
 }
 
-/// A speed-up in a row of the answer, with its smallest and largest value.
+/// A speed-up in such a row, with its smallest and largest value.
 fn range(row: &Value, name: &str) -> String {
-    let of = |name: &str| row[name].as_f64().unwrap_or(f64::NAN);
-    let (low, high) = (of(&format!("{name}_low")), of(&format!("{name}_high")));
-    format!("{:.2} ({low:.2}–{high:.2})", of(name))
+    let [low, high] = ["low", "high"].map(|end| number(row, &format!("{name}_{end}")));
+    format!("{:.2} ({low:.2}–{high:.2})", number(row, name))
+}
+
+/// A number in such a row.
+pub fn number(row: &Value, name: &str) -> f64 {
+    row[name].as_f64().unwrap_or(f64::NAN)
+}
+
+/// The errors of all documents, in a sentence.
+pub fn told_errors(results: &Results) -> String {
+    let all = || results.values().flat_map(|(_, document)| rows(document));
+    let percent = |name: &'static str| all().map(|row| number(row, name) * 100.0).collect::<Sample>();
+    let (errors, own) = (percent("error"), percent("scheduling_error"));
+    format!(
+        "Errors in percent, middle (smallest–largest) of the {} rows: {errors}; the simulation's own: {own}.",
+        errors.len()
+    )
+}
+
+/// Puts predicted speed-ups in place of those of a row; what was measured stays.
+pub fn predict(row: &mut Value, predicted: f64) {
+    let measured = number(row, "measured_speedup");
+    row["predicted_speedup"] = json!(predicted);
+    row["error"] = json!((predicted - measured).abs() / measured);
+    row["scheduling_error"] = Value::Null;
 }

@@ -1,4 +1,4 @@
-//! One pair of runs of a real program, alone and recorded, which take turns on the CPUs.
+//! One pair of runs of a real program, alone and recorded, in turns.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -9,37 +9,38 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use longpole_tests::{Background, Group, has_ended, run, shell};
 
-use super::app_files::prepare_side;
-use super::app_list::Load;
+use super::files::prepare_side;
 use super::in_turns::{Took, Work, in_turns};
+use super::list::Load;
+use crate::bench::summary::launched_pid;
 use crate::command;
+use crate::measure::{Setting, built};
 
 /// A run takes less, even on a loaded machine.
-pub(super) const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_secs(120);
 
-/// When a server's work begins to count. Too expensive probes are removed within some tenths of a second, which
-/// `Settled` excludes.
+/// When a server's work begins to count. Too expensive probes go within some tenths of a second, which `Settled` leaves out.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Since {
+pub enum Since {
     Attach,
     /// Once the same work has been done before, attached.
     Settled,
 }
 
-/// A function that gives a server a fixed amount of work, and waits until the work is done.
-pub(super) type Drive = fn(&Side) -> Result<()>;
+/// Gives a server a fixed amount of work, and waits until it is done.
+pub type Drive = fn(&Side) -> Result<()>;
 
 /// One of the two copies of a program that run in turns.
-pub(super) struct Side {
+pub struct Side {
     group: Group,
-    /// The folder for the output of the copy.
+    /// The folder for its output.
     folder: PathBuf,
-    /// The address at which the copy's nginx listens.
+    /// The address at which its nginx listens.
     address: String,
 }
 
 impl Side {
-    pub(super) fn new(work: &Path, name: &str, port: u16) -> Result<Side> {
+    fn new(work: &Path, name: &str, port: u16) -> Result<Side> {
         let address = format!("127.0.0.1:{port}");
         let folder = prepare_side(work, name, &address)?;
         Ok(Side { group: Group::new(&format!("bench-{name}"))?, folder, address })
@@ -51,39 +52,44 @@ impl Side {
 }
 
 fn in_folder(line: &str, work: &Path) -> String {
-    // The interpreter itself is used, not a script that chooses among several.
-    let python = || run(&mut shell("python3 -c 'import sys; print(sys.executable)'"), LIMIT);
-    let line = match line.split_once("PYTHON ") {
-        Some((_, rest)) => {
-            format!("{} {rest}", python().map(|ended| ended.stdout).unwrap_or_default().trim())
-        }
-        None => line.to_owned(),
-    };
-    let line = match line.split_once("WORKLOAD/") {
-        Some((before, rest)) => {
-            let (source, rest) = rest.split_once(' ').unwrap_or((rest, ""));
-            let built = longpole_tests::workload::build(source).unwrap_or_default();
-            format!("{before}{} {rest}", built.display())
-        }
-        None => line,
-    };
+    let mut line = line.to_owned();
+    if let Some(rest) = line.strip_prefix("PYTHON ") {
+        // The interpreter itself, not a script that chooses among several.
+        let python = run(&mut shell("python3 -c 'import sys; print(sys.executable)'"), LIMIT);
+        line = format!("{} {rest}", python.map(|ended| ended.stdout).unwrap_or_default().trim());
+    }
+    if let Some(rest) = line.strip_prefix("WORKLOAD/") {
+        let (source, rest) = rest.split_once(' ').unwrap_or((rest, ""));
+        line = format!("{} {rest}", built(source).unwrap_or_default());
+    }
     line.replace("DATA", &work.join("data").display().to_string())
         .replace("WORK", &work.display().to_string())
 }
 
+/// Runs a program alone and recorded, in turns; returns both times, and what longpole says.
+pub fn pair(load: &Load<'_>, setting: &Setting, file: &Path) -> Result<([Took; 2], String)> {
+    let work = &setting.folder;
+    let sides = [Side::new(work, "alone", 18_745)?, Side::new(work, "recorded", 18_746)?];
+    match load {
+        Load::Command(before, line) => commands((before, "", line), setting, &sides, file),
+        Load::Commands(before, line) => commands((before, "--children", line), setting, &sides, file),
+        Load::Server(line, drive, since) => servers((line, *drive, *since), setting, &sides, file),
+    }
+}
+
 /// Time of the command alone and recorded: from its release to the end of its process, without longpole's work before and
 /// after.
-pub(super) fn commands(
+fn commands(
     (before, options, line): (&str, &str, &str),
-    work: &Path,
-    [alone, recorded]: [&Side; 2],
-    longpole: &Path,
+    setting: &Setting,
+    [alone, recorded]: &[Side; 2],
     file: &Path,
 ) -> Result<([Took; 2], String)> {
+    let (work, longpole) = (&setting.folder, &setting.longpole);
     for side in [alone, recorded] {
         run(&mut shell(&side.words(before, work)), LIMIT).context("sh")?;
     }
-    // The shell is frozen when it joins the group, before it executes the program.
+    // The shell is frozen as it joins the group, before it executes the program.
     alone.group.hold()?;
     let line_alone = alone.words(line, work);
     let mut by_itself =
@@ -99,8 +105,7 @@ pub(super) fn commands(
     record.close_stdin();
     let said = record.wait_for_stderr("recording ", LIMIT)?;
     recorded.group.hold()?;
-    let pid = said.split("(pid ").nth(1).and_then(|rest| rest.split(')').next()?.parse().ok());
-    let pids = [by_itself.pid(), pid.with_context(|| said.clone())?];
+    let pids = [by_itself.pid(), launched_pid(&said)?];
     let [mut first, mut second] = pids.map(|pid| move || has_ended(pid));
     let seconds = in_turns([
         Work { group: &alone.group, done: &mut first },
@@ -114,19 +119,18 @@ pub(super) fn commands(
 }
 
 /// Time of a server's work alone, and recorded: longpole attaches before the work and detaches after it.
-pub(super) fn servers(
+fn servers(
     (line, drive, since): (&str, Drive, Since),
-    work: &Path,
-    sides: [&Side; 2],
-    longpole: &Path,
+    setting: &Setting,
+    sides: &[Side; 2],
     file: &Path,
 ) -> Result<([Took; 2], String)> {
-    let start = |side: &Side| server(line, work, side);
+    let start = |side: &Side| server(line, &setting.folder, side);
     let [alone, recorded] = sides;
     let mut servers = [start(alone)?, start(recorded)?];
     let pid = servers.last().map_or(0, Background::pid);
     let mut call = recorded.group.shell("\"$LONGPOLE\" record --force --children -p \"$PID\" -o \"$FILE\"");
-    call.env("LONGPOLE", longpole).env("PID", pid.to_string()).env("FILE", file);
+    call.env("LONGPOLE", &setting.longpole).env("PID", pid.to_string()).env("FILE", file);
     let mut recorder = Background::start(&mut call).context("longpole")?;
     recorder.wait_for_stderr("recording ", LIMIT)?;
     if since == Since::Settled {
@@ -138,7 +142,7 @@ pub(super) fn servers(
     }
     let seconds = std::thread::scope(|scope| {
         // A client waits while its server is frozen.
-        let clients = sides.map(|side| scope.spawn(move || drive(side)));
+        let clients = sides.each_ref().map(|side| scope.spawn(move || drive(side)));
         let [mut first, mut second] = clients.each_ref().map(|client| || client.is_finished());
         let seconds = in_turns([
             Work { group: &alone.group, done: &mut first },
@@ -169,7 +173,7 @@ pub(super) fn servers(
     Ok((seconds, ended.stderr))
 }
 
-/// Starts a server, and waits until it answers.
+/// Starts a server and waits until it answers.
 fn server(line: &str, work: &Path, side: &Side) -> Result<Background> {
     let server = Background::start(&mut side.group.shell(&side.words(line, work))).context("sh")?;
     let mut warm = Err(anyhow::anyhow!("never tried"));
@@ -184,8 +188,8 @@ fn server(line: &str, work: &Path, side: &Side) -> Result<Background> {
     Ok(server)
 }
 
-/// Standard error of a recorder. The recorder starts the program, or it attaches to a server and then prints `ready`.
-pub(super) fn recorded(
+/// Standard error of a recorder. It starts the program, or attaches to a server and then says `ready`.
+pub fn recorded(
     load: &Load<'_>,
     work: &Path,
     ready: &str,
@@ -217,7 +221,7 @@ pub(super) fn recorded(
 }
 
 /// The target of a recorder.
-pub(super) enum Recorded<'a> {
+pub enum Recorded<'a> {
     /// A line of shell to start.
     Command(&'a str),
     /// A process that runs already.
@@ -238,7 +242,7 @@ fn ready(side: &Side) -> Result<()> {
     TcpStream::connect(&side.address).map(drop).context("no connection")
 }
 
-pub(super) fn drive_redis(side: &Side) -> Result<()> {
+pub fn drive_redis(side: &Side) -> Result<()> {
     let mut load = Command::new("redis-benchmark");
     load.arg("-s").arg(side.folder.join("redis.sock"));
     load.args(["-q", "-c", "20", "-n", "800000", "-P", "4", "-t", "set,get,lpush"]);
@@ -246,7 +250,7 @@ pub(super) fn drive_redis(side: &Side) -> Result<()> {
 }
 
 /// Eight connections that send requests without a pause, as browsers do: enough that no CPU is idle.
-pub(super) fn drive_nginx(side: &Side) -> Result<()> {
+pub fn drive_nginx(side: &Side) -> Result<()> {
     let client = |address: &str| -> Result<()> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;

@@ -1,4 +1,4 @@
-//! Input files of the programs of [`super::apps`].
+//! Input files of the real programs.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 
 /// Writes the programs' input files, with the same content each time.
-pub(super) fn prepare(work: &Path) -> Result<()> {
+pub fn prepare(work: &Path) -> Result<()> {
     let mut state = 88_172_645_463_325_252_u64;
     let mut next = move || {
         state ^= state << 13;
@@ -29,25 +29,16 @@ pub(super) fn prepare(work: &Path) -> Result<()> {
     }
     lines.flush()?;
     let mut sql = std::fs::File::create(work.join("bench.sql")).map(std::io::BufWriter::new)?;
-    writeln!(
-        sql,
-        "PRAGMA journal_mode=WAL; CREATE TABLE t(a INTEGER PRIMARY KEY, b INTEGER, c TEXT); BEGIN;"
-    )?;
+    let table = "CREATE TABLE t(a INTEGER PRIMARY KEY, b INTEGER, c TEXT)";
+    writeln!(sql, "PRAGMA journal_mode=WAL; {table}; BEGIN;")?;
     for row in 0..150_000 {
-        writeln!(
-            sql,
-            "INSERT INTO t VALUES({row}, {}, '{}');",
-            next() % 100_000,
-            words[(next() % 3_000) as usize]
-        )?;
+        let (number, word) = (next() % 100_000, &words[(next() % 3_000) as usize]);
+        writeln!(sql, "INSERT INTO t VALUES({row}, {number}, '{word}');")?;
     }
     writeln!(sql, "COMMIT; CREATE INDEX i ON t(b);")?;
     for _ in 0..40 {
-        writeln!(
-            sql,
-            "SELECT c, count(*), sum(b) FROM t WHERE b > {} GROUP BY c ORDER BY 2 LIMIT 3;",
-            next() % 1_000
-        )?;
+        let least = next() % 1_000;
+        writeln!(sql, "SELECT c, count(*), sum(b) FROM t WHERE b > {least} GROUP BY c ORDER BY 2 LIMIT 3;")?;
     }
     sql.flush()?;
     let tree = work.join("tree");
@@ -73,7 +64,7 @@ pub(super) fn prepare(work: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Writes sources of a small C program into a folder, and a script that builds it from `FROM` into `OUT`.
+/// Sources of a small C program, and how to build it from `FROM` into `OUT`.
 fn project(folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder)?;
     let mut objects = String::new();
@@ -91,15 +82,15 @@ fn project(folder: &Path) -> Result<()> {
     Ok(std::fs::write(folder.join("Makefile"), makefile)?)
 }
 
-/// A folder for the output of one of the two copies of a program, with configuration files that name the folder.
-pub(super) fn prepare_side(work: &Path, name: &str, address: &str) -> Result<PathBuf> {
+/// A folder for the output of one of the two copies of a program, with configuration that names it.
+pub fn prepare_side(work: &Path, name: &str, address: &str) -> Result<PathBuf> {
     let folder = work.join(name);
     std::fs::create_dir_all(&folder)?;
     let socket = folder.join("redis.sock");
     if socket.exists() {
         std::fs::remove_file(socket)?;
     }
-    // One worker: with two, chance decides how many connections each gets, and so how long the work takes.
+    // One worker: with two, chance decides how many connections each gets, and with it how long the work takes.
     std::fs::write(
         folder.join("nginx.conf"),
         format!(

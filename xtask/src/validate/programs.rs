@@ -1,0 +1,30 @@
+//! Programs of validations: how they run and are recorded.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use crate::command;
+use crate::measure::Setting;
+
+/// Builds workloads whose functions can be made faster from outside, and that can run on an emulated machine (common.h).
+pub const SCALABLE: [&str; 1] = ["-DSCALABLE"];
+/// A run of a workload, or an answer about it, that takes longer fails.
+pub const LIMIT: Duration = Duration::from_secs(600);
+
+/// Records a program with these arguments, from its start to its end.
+pub fn launch(setting: &Setting, options: &str, program: &Path, words: &str, file: &Path) -> Result<()> {
+    let mut record = setting.call("record --force");
+    record.args(options.split_whitespace()).arg("-o").arg(file).arg("--").arg(program);
+    command::good(record.args(words.split_whitespace()), LIMIT).map(drop)
+}
+
+/// Wall seconds of one run of a program on these CPUs, of a list as for `taskset`. `scale`: which function takes what part of
+/// its time.
+pub fn seconds_on(cpus: &str, program: &Path, words: &str, scale: Option<&String>) -> Result<f64> {
+    let mut run = command::line("taskset", "-c");
+    run.arg(cpus).arg(program).args(words.split_whitespace());
+    run.envs(scale.map(|scale| ("WORKLOAD_SCALE", scale)));
+    command::seconds(&mut run, LIMIT)
+}
