@@ -1,9 +1,9 @@
 //! Stacks that wait for an answer of the reader threads. They are reported when the answer has come.
 
-use super::copies::Unwound;
 use super::process::{Kept, On, Waiting, of};
 use super::reader::{Reader, ReaderAnswer};
 use super::sampler::{Followed, Sampler, sane};
+use super::unwinding::Unwound;
 use engine::event::{CallGraph, MOST_FRAMES, Note, NoteKind};
 use std::time::{Duration, Instant};
 

@@ -1,10 +1,10 @@
 //! A process whose stacks are sampled: its code, its unwinder, and its stacks that wait.
 
 use super::address_space::AddressSpace;
-use super::copies::{Copied, Unwinding, Unwound};
 use super::depth::Depth;
 use super::leaf::Leaf;
 use super::reader::{Ask, Reader};
+use super::unwinding::{Copied, Unwinding, Unwound};
 use probe_abi::{MAX_KEEPING, MAX_ROOTS, REGISTERS, RawCopy, SampledCode};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;

@@ -5,11 +5,11 @@
 //! be passed on; the stack itself is reported when the answer is there.
 
 use super::changed_words::ChangedWords;
-use super::copies::{Copied, Unwound};
 use super::interner::{Interned, Interner};
 use super::leaf::Leaf;
 use super::process::{Kept, On, SampledProcess, Waiting, ask_look, of};
 use super::reader::{Ask, Reader};
+use super::unwinding::{Copied, Unwound};
 use crate::probe::NewMapping;
 use engine::event::{CallGraph, MOST_FRAMES, MappingFact, Note, NoteKind, SampleCounts};
 use probe_abi::{

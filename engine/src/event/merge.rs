@@ -1,10 +1,10 @@
 //! Merges the rings into one stream in time order. **The release rule**:
 //!
 //! 1. Every ring has a *bound*: the latest time seen in it, less the disorder allowed in a ring. The caller can also
-//! declare a ring drained up to a time (after reading the clock and then emptying the ring).
+//!    declare a ring drained up to a time (after reading the clock and then emptying the ring).
 //! 2. A record older than its own ring's bound on arrival is *late*: it is counted and dropped.
 //! 3. A record leaves once it is older than the bounds of all rings; records leave in order of time, then CPU, then
-//! number, then ring.
+//!    number, then ring.
 //!
 //! By rule 2, no accepted record is older than one that rule 3 has released. Whether a record is late depends on its
 //! own ring alone. So the stream depends neither on the interleaving of the rings nor on how often it is read. In a
