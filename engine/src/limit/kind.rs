@@ -266,12 +266,13 @@ pub enum LimitKind {
         /// The server.
         #[serde(rename = "object")]
         server: String,
-        /// How many connections there are.
+        /// Number of connections, from their open requests and the part of the time in which they have one.
         connections: u32,
-        /// How many requests wait, on average.
+        /// How many requests, or threads, wait for a connection, on average.
         waiting: f64,
-        /// The port at which the requests arrive.
-        port: String,
+        /// The port at which the requests arrive; `None`: threads wait.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        port: Option<String>,
     },
     /// The kernel drops new connections, since the queue of those that the program has not accepted is full. Clients try again
     /// after a second.

@@ -397,7 +397,7 @@ impl Search {
             Cause::Edit(edit) | Cause::OnPath(edit) => self.kind(edit, run),
             Cause::Idle => LimitKind::Idle { busy },
             Cause::OpenRequests => self.of_open_requests(busy),
-            Cause::Connections => self.of_connections(),
+            Cause::Connections => self.of_connections(busy),
             Cause::Backlog => self.of_backlog(),
             Cause::Goroutines => self.of_goroutines(busy),
             Cause::Work => LimitKind::Work { busy, hidden: self.hidden },

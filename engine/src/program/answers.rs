@@ -4,7 +4,7 @@
 //! requests are open at other servers, on average, as threads wait for sockets, these threads wait for their answers.
 //! In any other case the name stays.
 
-use super::{Endpoint, Program};
+use super::{Endpoint, Program, RecordedWait};
 
 /// Name of a wait for anything that arrives at a socket.
 const SOCKET: &str = "socket receive";
@@ -19,6 +19,12 @@ const MOST: f64 = 0.8;
 /// If threads wake each other at least this number of times for each request that is sent, a thread may wait for
 /// requests that another thread passes on.
 const PASSED_ON: f64 = 0.5;
+
+/// Whether threads waited for what a socket brings: requests or answers.
+pub(crate) fn is_for_socket(wait: &RecordedWait) -> bool {
+    let name = wait.name.as_str();
+    name == SOCKET || name.starts_with(ANSWERS)
+}
 
 /// Names the waits of a program whose sums of requests are known. `length_ns`: of the recording; `wakeups`: by its threads.
 pub(super) fn name(program: &mut Program, length_ns: u64, wakeups: usize) {
@@ -45,7 +51,7 @@ pub(super) fn name(program: &mut Program, length_ns: u64, wakeups: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::program::{Recorded, RecordedWait};
+    use crate::program::Recorded;
 
     fn named(waited_ns: u64, open: &[f64]) -> String {
         named_with(waited_ns, open, 10)

@@ -228,13 +228,20 @@ fn of_open_requests(kind: &LimitKind) -> String {
 /// Requests that wait: for connections, for other servers, or for something that is not visible; or that are dropped.
 pub(super) fn of_requests(kind: &LimitKind) -> String {
     match kind {
-        LimitKind::Connections { server, connections, waiting, port } => format!(
-            "connections to {server}: all {connections} have a request open, and {waiting:.1} requests at a time ({port}) \
-             wait for one. More connections let more requests go at once, if {server} answers them as fast."
-        ),
+        LimitKind::Connections { server, connections, waiting, port } => {
+            let who = match port {
+                Some(port) => format!("{waiting:.1} requests at a time ({port})"),
+                None => format!("{waiting:.1} threads at a time"),
+            };
+            format!(
+                "connections to {server}: all (about {connections}) have a request open, and {who} wait for one. More \
+                 connections let more requests go at once, if {server} answers them as fast."
+            )
+        }
         LimitKind::Backlog { dropped } => format!(
             "new connections: the kernel dropped {}, since the program accepts them too late and their queue is full. Their \
-             clients try again after a second. A longer queue (listen's backlog, net.core.somaxconn) or accepting sooner helps.",
+             clients wait a second and try again. A longer queue (listen's backlog, net.core.somaxconn) spares them that, unless \
+             the program accepts too slowly all the time.",
             grouped(*dropped)
         ),
         _ => of_open_requests(kind),

@@ -9,7 +9,7 @@ use crate::limit::row::Evidence;
 use crate::limit::search::Search;
 use crate::limit::watched_run::WatchedRun;
 use crate::limit::{LimitKind, WORTH};
-use crate::program::Endpoint;
+use crate::program::{Endpoint, is_for_socket};
 
 /// From this part of the connections' time with an open request on, the next request has to wait for a connection.
 const IN_USE: f64 = 0.9;
@@ -17,6 +17,8 @@ const IN_USE: f64 = 0.9;
 const FEWEST: f64 = 1.5;
 /// How long a client waits before it tries again (Linux `TCP_TIMEOUT_INIT`), seconds.
 const AGAIN_S: f64 = 1.0;
+/// Clients that lose this share of their time send requests at a pace that the losses set.
+const MOSTLY: f64 = 0.5;
 /// At least this many requests wait in the program, on average.
 const WAITING: f64 = 1.0;
 
@@ -26,9 +28,10 @@ pub(super) struct Pool<'a> {
     server: &'a Endpoint,
     /// How many connections there are.
     connections: f64,
-    /// The requests that the program serves.
-    served: &'a Endpoint,
-    /// How many requests a thread has read that are not open at the server.
+    /// The requests that the program serves, if it serves any.
+    served: Option<&'a Endpoint>,
+    /// Requests that a thread has read and that are not open at the server, on average; without served requests, threads that
+    /// neither have a request open at the server nor compute.
     waiting: f64,
 }
 
@@ -37,44 +40,55 @@ impl Search {
     /// permits limit more.
     pub(in crate::limit) fn claim_connections(&self, claims: &mut Vec<Claim>, run: &WatchedRun) {
         let idle = 1.0 - run.busy() / run.cpus.or(usize::MAX) as f64;
-        place(claims, Claim::at_most(Cause::Backlog, self.clients_lost().min(idle), Evidence::Unknown));
+        let lost = self.clients_lost();
+        place(claims, Claim::at_most(Cause::Backlog, lost.min(idle), Evidence::Unknown));
+        // Clients that mostly wait to try again send no more requests to a faster program.
+        if lost >= MOSTLY
+            && let Some(place) = claims.iter().position(|claim| claim.cause == Cause::Backlog)
+        {
+            claims[..=place].rotate_right(1);
+        }
         let busy = self.rest.map_or_else(|| run.busy(), |rest| rest.busy);
         let cpus = match run.cpus {
             Cpus::Count(count) => f64::from(count.get()),
             Cpus::Infinite => f64::INFINITY,
         };
-        if let Some(pool) = self.connection_pool().filter(|_| busy < FULL * cpus) {
+        if let Some(pool) = self.connection_pool(busy).filter(|_| busy < FULL * cpus) {
             // Each request then waits only for its answer.
             let most = pool.waiting / (pool.waiting + pool.server.open);
             place(claims, Claim::at_most(Cause::Connections, most, Evidence::Bounded));
         }
     }
 
-    /// The pool of connections for which most requests wait.
-    fn connection_pool(&self) -> Option<Pool<'_>> {
-        let served = loaded(&self.recorded)?;
-        let read = served.open * (1.0 - served.queued);
-        let asked = self.recorded.traffic.iter().filter(|end| !end.served);
-        let pools = asked.filter_map(|server| {
+    /// The pool of connections for which requests or threads wait. `busy`: CPUs in use on average.
+    fn connection_pool(&self, busy: f64) -> Option<Pool<'_>> {
+        let traffic = &self.recorded.traffic;
+        let served = loaded(&self.recorded);
+        let users = match served {
+            Some(served) => served.open * (1.0 - served.queued),
+            // Threads of a server wait for their clients at sockets, too.
+            None if traffic.iter().any(|end| end.served) => return None,
+            None => {
+                let at_sockets = self.recorded.waits.iter().filter(|wait| is_for_socket(wait));
+                at_sockets.map(|wait| wait.threads).max().unwrap_or(0) as f64 - busy
+            }
+        };
+        let pools = traffic.iter().filter(|end| !end.served).filter_map(|server| {
             let load = server.load.filter(|load| *load >= IN_USE)?;
-            let (connections, waiting) = (server.open / load, read - server.open);
-            (connections >= FEWEST && waiting >= WAITING).then_some(Pool {
-                server,
-                connections,
-                served,
-                waiting,
-            })
+            let (connections, waiting) = (server.open / load, users - server.open);
+            let is_shared = connections >= FEWEST && waiting >= WAITING;
+            is_shared.then_some(Pool { server, connections, served, waiting })
         });
         pools.max_by(|a, b| a.server.open.total_cmp(&b.server.open))
     }
 
     /// The pool in words.
-    pub(in crate::limit) fn of_connections(&self) -> LimitKind {
-        self.connection_pool().map_or(LimitKind::Nothing, |pool| LimitKind::Connections {
+    pub(in crate::limit) fn of_connections(&self, busy: f64) -> LimitKind {
+        self.connection_pool(busy).map_or(LimitKind::Nothing, |pool| LimitKind::Connections {
             server: pool.server.name.clone(),
             connections: pool.connections.round() as u32,
             waiting: pool.waiting,
-            port: pool.served.name.clone(),
+            port: pool.served.map(|served| served.name.clone()),
         })
     }
 

@@ -32,8 +32,32 @@ fn a_pool_whose_connections_are_all_in_use_is_the_limit() {
     else {
         panic!("connections");
     };
-    assert_eq!((server.as_str(), port.as_str(), connections), ("10.0.0.7:5432", "port 80", 4));
+    assert_eq!((server.as_str(), port.as_deref(), connections), ("10.0.0.7:5432", Some("port 80"), 4));
     assert!((waiting - 12.1).abs() < 0.01, "{waiting}");
+}
+
+/// Ten workers that share five connections "waited for socket receive" (public report: email-alert-api, pull request 349).
+#[test]
+fn threads_that_share_fewer_connections_wait_for_them() {
+    let of = |threads: u64, traffic: Vec<Endpoint>| {
+        let mut program =
+            program(&alike("w", 4, 10, r#"["io",90000,"socket receive"],["exec","serve",1000]"#));
+        let wait =
+            RecordedWait { name: "socket receive".into(), threads, waits: 9, ..RecordedWait::default() };
+        program.recorded.waits.push(wait);
+        program.recorded.traffic = traffic;
+        on(&program, 8).at[0].kind.clone()
+    };
+    let asked = || end(false, 4.9, 0.98);
+    let LimitKind::Connections { connections: 5, waiting, port: None, .. } = of(10, vec![asked()]) else {
+        panic!("connections");
+    };
+    assert!((4.0..5.2).contains(&waiting), "{waiting}");
+    assert!(!matches!(of(5, vec![asked()]), LimitKind::Connections { .. }), "each thread has its own");
+    assert!(
+        !matches!(of(100, vec![asked(), end(true, 4.9, 0.1)]), LimitKind::Connections { .. }),
+        "threads wait for clients"
+    );
 }
 
 #[test]
