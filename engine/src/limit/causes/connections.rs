@@ -17,8 +17,6 @@ const IN_USE: f64 = 0.9;
 const FEWEST: f64 = 1.5;
 /// How long a client waits before it tries again (Linux `TCP_TIMEOUT_INIT`), seconds.
 const AGAIN_S: f64 = 1.0;
-/// Clients that lose this share of their time send requests at a pace that the losses set.
-const MOSTLY: f64 = 0.5;
 /// At least this many requests wait in the program, on average.
 const WAITING: f64 = 1.0;
 
@@ -40,14 +38,7 @@ impl Search {
     /// permits limit more.
     pub(in crate::limit) fn claim_connections(&self, claims: &mut Vec<Claim>, run: &WatchedRun) {
         let idle = 1.0 - run.busy() / run.cpus.or(usize::MAX) as f64;
-        let lost = self.clients_lost();
-        place(claims, Claim::at_most(Cause::Backlog, lost.min(idle), Evidence::Unknown));
-        // Clients that mostly wait to try again send no more requests to a faster program.
-        if lost >= MOSTLY
-            && let Some(place) = claims.iter().position(|claim| claim.cause == Cause::Backlog)
-        {
-            claims[..=place].rotate_right(1);
-        }
+        place(claims, Claim::at_most(Cause::Backlog, self.clients_lost().min(idle), Evidence::Unknown));
         let busy = self.rest.map_or_else(|| run.busy(), |rest| rest.busy);
         let cpus = match run.cpus {
             Cpus::Count(count) => f64::from(count.get()),
