@@ -11,7 +11,8 @@ const VARIABLE: &str = "LONGPOLE_FUZZ";
 
 static CHOSEN: LazyLock<&'static Target> = LazyLock::new(|| {
     let name = std::env::var(VARIABLE).unwrap_or_default();
-    target(&name).unwrap_or_else(|| panic!("{VARIABLE}={name} names no target; ./x fuzz --list shows all"))
+    target(&name)
+        .unwrap_or_else(|| panic!("{VARIABLE}={name} names no target: fuzz/corpus has a folder for each"))
 });
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| (CHOSEN.run)(bytes));

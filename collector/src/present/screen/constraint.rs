@@ -240,7 +240,7 @@ pub(super) fn of_requests(kind: &LimitKind) -> String {
         }
         LimitKind::Backlog { dropped } => format!(
             "new connections: the kernel dropped {}, since the program accepts them too late and their queue is full. Their \
-             clients wait a second and try again. A longer queue (listen's backlog, net.core.somaxconn) spares them that, unless \
+             clients wait a second and try again. A longer queue (listen's backlog, net.core.somaxconn) avoids that, unless \
              the program accepts too slowly all the time.",
             grouped(*dropped)
         ),

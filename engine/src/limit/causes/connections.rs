@@ -1,8 +1,6 @@
 //! Connections: those to another server that are always in use (a pool), and those of clients that the kernel drops (ours).
 
 use super::loaded::loaded;
-use super::open_requests::FULL;
-use crate::cpus::Cpus;
 use crate::experiment::Edit;
 use crate::limit::ledger::{Cause, Claim};
 use crate::limit::row::Evidence;
@@ -39,12 +37,8 @@ impl Search {
     pub(in crate::limit) fn claim_connections(&self, claims: &mut Vec<Claim>, run: &WatchedRun) {
         let idle = 1.0 - run.busy() / run.cpus.or(usize::MAX) as f64;
         place(claims, Claim::at_most(Cause::Backlog, self.clients_lost().min(idle), Evidence::Unknown));
-        let busy = self.rest.map_or_else(|| run.busy(), |rest| rest.busy);
-        let cpus = match run.cpus {
-            Cpus::Count(count) => f64::from(count.get()),
-            Cpus::Infinite => f64::INFINITY,
-        };
-        if let Some(pool) = self.connection_pool(busy).filter(|_| busy < FULL * cpus) {
+        let (busy, has_free_cpus) = self.busy_cpus(run);
+        if let Some(pool) = self.connection_pool(busy).filter(|_| has_free_cpus) {
             // Each request then waits only for its answer.
             let most = pool.waiting / (pool.waiting + pool.server.open);
             place(claims, Claim::at_most(Cause::Connections, most, Evidence::Bounded));

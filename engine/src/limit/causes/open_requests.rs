@@ -30,12 +30,8 @@ impl Search {
         }
         let others =
             claims.iter().any(|claim| !is_idle(claim) && claim.most >= WORTH && claim.cause != Cause::Work);
-        let busy = self.rest.map_or_else(|| run.busy(), |rest| rest.busy);
-        let cpus = match run.cpus {
-            Cpus::Count(count) => f64::from(count.get()),
-            Cpus::Infinite => f64::INFINITY,
-        };
-        let waits = requests.open >= WAITING * busy && busy < FULL * cpus;
+        let (busy, has_free_cpus) = self.busy_cpus(run);
+        let waits = requests.open >= WAITING * busy && has_free_cpus;
         if !others && waits {
             let most = 1.0 - busy / requests.open;
             claims.clear();
@@ -43,6 +39,16 @@ impl Search {
         } else if others {
             claims.retain(|claim| !is_idle(claim));
         }
+    }
+
+    /// CPUs in use on average, and whether so few are in use that requests do not wait for CPUs.
+    pub(super) fn busy_cpus(&self, run: &WatchedRun) -> (f64, bool) {
+        let busy = self.rest.map_or_else(|| run.busy(), |rest| rest.busy);
+        let cpus = match run.cpus {
+            Cpus::Count(count) => f64::from(count.get()),
+            Cpus::Infinite => f64::INFINITY,
+        };
+        (busy, busy < FULL * cpus)
     }
 
     /// The server at which most of the program's requests are open, if these explain the requests open at the program.
