@@ -142,6 +142,7 @@ fn request(begin: (u32, u64), end: (u32, u64)) -> Request {
     Request {
         begin_thread: begin.0,
         begin: Timestamp(begin.1 * UNIT),
+        taken: Timestamp(begin.1 * UNIT),
         end_thread: end.0,
         end: Some(Timestamp(end.1 * UNIT)),
         began_before: false,
@@ -241,6 +242,24 @@ fn a_request_that_changes_threads_is_followed_from_where_it_began() {
     let busy = ["RRRRnnnnnn", "SSSSSSSSSS"];
     let both = [request((0, 2), (1, 10)), request((0, 0), (1, 6))];
     assert_eq!(path(&busy, &both), "0c2 1q2 1c4");
+}
+
+/// Before its thread took it, a request waits: behind the thread's other requests, then for anything else that it does.
+#[test]
+fn a_request_waits_in_its_socket_for_the_thread_that_reads_it() {
+    let taken = |at: u64, request: Request| Request { taken: Timestamp(at * UNIT), ..request };
+    let late = taken(6, request((0, 1), (0, 9)));
+    assert_eq!(path(&["SSSSSSSSS"], &[late, request((0, 0), (0, 4))]), "0q3 0c5");
+    // Without another request, the thread itself kept it waiting.
+    assert_eq!(path(&["SSSdddSSS"], &[late]), "0c2 0d3 0c3");
+    // An idle thread is woken by the request.
+    assert_eq!(
+        path(&["nnrSSSSSS"], &[taken(4, request((0, 2), (0, 9))), request((0, 0), (0, 1))]),
+        "0w1 0c6"
+    );
+    // Another thread answers it.
+    let both = [taken(4, request((0, 1), (1, 9))), request((0, 0), (0, 3))];
+    assert_eq!(path(&["RRRRRnnnn", "0000rSSSS"], &both), "0q2 0c1 1w1 1c4");
 }
 
 #[test]

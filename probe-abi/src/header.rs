@@ -57,11 +57,13 @@ pub enum Kind {
     Ran = 11,
     /// [`crate::Burst`]
     Burst = 12,
+    /// [`crate::Answer`]
+    Answer = 13,
 }
 
 impl Kind {
     /// Every kind of record, in order of its byte.
-    pub const ALL: [Kind; 12] = [
+    pub const ALL: [Kind; 13] = [
         Kind::Switch,
         Kind::Waking,
         Kind::Fork,
@@ -74,6 +76,7 @@ impl Kind {
         Kind::Sample,
         Kind::Ran,
         Kind::Burst,
+        Kind::Answer,
     ];
 
     /// The kind of a byte, or `None` for a byte that this version does not know.

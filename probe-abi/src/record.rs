@@ -1,8 +1,8 @@
 //! Any record, decoded.
 
 use crate::{
-    Burst, Exec, Exit, Fork, FunctionEnter, FunctionExit, Header, Kind, Operation, Ran, Rename, Sample,
-    Switch, Waking,
+    Answer, Burst, Exec, Exit, Fork, FunctionEnter, FunctionExit, Header, Kind, Operation, Ran, Rename,
+    Sample, Switch, Waking,
 };
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -22,6 +22,7 @@ pub enum Record {
     Sample(Sample),
     Ran(Ran),
     Burst(Burst),
+    Answer(Answer),
 }
 
 /// Why some bytes do not form a record.
@@ -60,6 +61,7 @@ impl Record {
             Kind::Sample => Record::Sample(read(bytes, short)?),
             Kind::Ran => Record::Ran(read(bytes, short)?),
             Kind::Burst => Record::Burst(read(bytes, short)?),
+            Kind::Answer => Record::Answer(read(bytes, short)?),
         })
     }
 
@@ -79,6 +81,7 @@ impl Record {
             Record::Sample(r) => r.as_bytes(),
             Record::Ran(r) => r.as_bytes(),
             Record::Burst(r) => r.as_bytes(),
+            Record::Answer(r) => r.as_bytes(),
         }
     }
 
@@ -98,6 +101,7 @@ impl Record {
             Record::Sample(_) => Kind::Sample,
             Record::Ran(_) => Kind::Ran,
             Record::Burst(_) => Kind::Burst,
+            Record::Answer(_) => Kind::Answer,
         }
     }
 
@@ -117,6 +121,7 @@ impl Record {
             Record::Sample(r) => &r.header,
             Record::Ran(r) => &r.header,
             Record::Burst(r) => &r.header,
+            Record::Answer(r) => &r.header,
         }
     }
 
@@ -135,6 +140,7 @@ impl Record {
             Kind::Sample => size_of::<Sample>(),
             Kind::Ran => size_of::<Ran>(),
             Kind::Burst => size_of::<Burst>(),
+            Kind::Answer => size_of::<Answer>(),
         }
     }
 }

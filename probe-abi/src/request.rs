@@ -1,6 +1,26 @@
-//! Requests over stream sockets. The kernel programs count them as sums in a map, not as records.
+//! Requests over stream sockets. The kernel programs count all of them as sums in a map. Those that recorded processes
+//! answer are also records.
 
+use crate::Header;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// The header's thread has begun the answer to a request.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct Answer {
+    /// `tid` and `pid` are those of the thread that answers.
+    pub header: Header,
+    /// Time at which the request lay in the socket (`CLOCK_MONOTONIC` nanoseconds); `read_ns` if that is not known.
+    pub arrived_ns: u64,
+    /// Time at which the request was read, or its first part (`CLOCK_MONOTONIC` nanoseconds).
+    pub read_ns: u64,
+    /// The thread that read the request then.
+    pub reader: u32,
+    /// The port that the process listens on, in host byte order; 0 for Unix sockets.
+    pub port: u16,
+    /// The socket's address family: `AF_INET`, `AF_INET6` or `AF_UNIX`.
+    pub family: u16,
+}
 
 /// The key of a sum: requests are added up by process, direction and port or peer.
 #[repr(C)]
@@ -61,6 +81,8 @@ pub struct OpenSocket {
     pub began_ns: u64,
     /// Time at which the last request was answered (`CLOCK_MONOTONIC` nanoseconds); 0: not known.
     pub ended_ns: u64,
+    /// The thread that read or sent the request at `began_ns`.
+    pub reader: u64,
 }
 
 /// Number of places for sockets in use.
@@ -115,8 +137,9 @@ pub const fn bucket_begins_ns(bucket: usize) -> u64 {
     quarters << (FIRST_BUCKET_BITS as usize + bucket / 4 - 2)
 }
 
+const _: () = assert!(size_of::<Answer>() == 48);
 const _: () = assert!(size_of::<RequestKey>() == 16);
-const _: () = assert!(size_of::<OpenSocket>() == 64 && OPEN_SOCKETS == 1 << 16);
+const _: () = assert!(size_of::<OpenSocket>() == 72 && OPEN_SOCKETS == 1 << 16);
 const _: () = assert!(size_of::<RequestCounts>() == 56 + 8 * REQUEST_BUCKETS);
 
 #[cfg(test)]

@@ -1,24 +1,23 @@
-//! Requests over stream sockets. They are counted here, not recorded one by one, since a server may answer a hundred thousand
-//! a second.
+//! Requests over stream sockets. They are counted, and those that recorded processes answer are also recorded one by one.
 //!
 //! A server's socket is one on whose port a recorded process listens, or a Unix socket with a name of its own. There a message
 //! that comes in is a request, and the first message sent after it begins the answer. On other sockets it is the other way
 //! round: a message sent is a request, and the first message that comes in begins the answer. A request begins when it lies in
-//! the socket, not when a thread reads it; for the first request on a new connection that time is unknown. Several requests
-//! sent together count as one.
+//! the socket, not when a thread reads it, also on a connection that no thread has accepted yet; for the first request on a
+//! Unix socket that time is unknown. Several requests sent together count as one.
 
 use core::mem::offset_of;
 
 use aya_ebpf::{
-    bindings::BPF_F_NO_PREALLOC,
+    bindings::{BPF_F_MMAPABLE, BPF_F_NO_PREALLOC},
     helpers::generated::bpf_get_socket_cookie,
     macros::{btf_tracepoint, map},
     maps::{Array, HashMap, PerCpuArray, PerCpuHashMap},
     programs::BtfTracePointContext,
 };
 use probe_abi::{
-    MAX_LISTENING, MAX_REQUEST_KEYS, OPEN_SOCKETS, OpenSocket, REQUEST_BUCKETS, RequestCounts, RequestKey,
-    request_bucket,
+    Answer, Context, Kind, MAX_LISTENING, MAX_REQUEST_KEYS, OPEN_SOCKETS, OpenSocket, REQUEST_BUCKETS,
+    RequestCounts, RequestKey, request_bucket,
 };
 
 use crate::{
@@ -38,7 +37,7 @@ static NO_REQUESTS: PerCpuArray<RequestCounts> = PerCpuArray::with_max_entries(1
 
 /// Sockets of recorded processes.
 #[map]
-static SOCKETS: Array<OpenSocket> = Array::with_max_entries(OPEN_SOCKETS, 0);
+static SOCKETS: Array<OpenSocket> = Array::with_max_entries(OPEN_SOCKETS, BPF_F_MMAPABLE);
 
 /// The number of the present stretch, set by the user side. Nothing is carried over from one stretch to the next.
 #[map]
@@ -93,22 +92,23 @@ fn plus(word: *mut u64, value: u64) {
 pub fn sock_recv_length(arguments: BtfTracePointContext) -> i32 {
     /// The flag of a read that leaves the data in the socket.
     const MSG_PEEK: i32 = 2;
-    let pid = Task::current().pid();
-    if !filter::is_tracked(pid) || arguments.arg::<i32>(1) <= 0 || arguments.arg::<i32>(2) & MSG_PEEK != 0 {
+    let task = Task::current();
+    let is_peek = arguments.arg::<i32>(2) & MSG_PEEK != 0;
+    if !filter::is_tracked(task.pid()) || arguments.arg::<i32>(1) <= 0 || is_peek {
         return 0;
     }
-    message(&arguments, pid, true);
+    message(&arguments, task, true);
     0
 }
 
 /// A thread has written to a socket. Arguments: `sock`, `int ret`, `int flags`.
 #[btf_tracepoint(function = "sock_send_length")]
 pub fn sock_send_length(arguments: BtfTracePointContext) -> i32 {
-    let pid = Task::current().pid();
-    if !filter::is_tracked(pid) || arguments.arg::<i32>(1) <= 0 {
+    let task = Task::current();
+    if !filter::is_tracked(task.pid()) || arguments.arg::<i32>(1) <= 0 {
         return 0;
     }
-    message(&arguments, pid, false);
+    message(&arguments, task, false);
     0
 }
 
@@ -126,41 +126,66 @@ pub fn sk_data_ready(arguments: BtfTracePointContext) -> i32 {
 /// A TCP socket's state changes. Arguments: `sock`, `int oldstate`, `int newstate`.
 #[btf_tracepoint(function = "inet_sock_set_state")]
 pub fn inet_sock_set_state(arguments: BtfTracePointContext) -> i32 {
-    /// Number of a socket's state, from Linux `include/net/tcp_states.h`.
+    /// Numbers of a socket's states, from Linux `include/net/tcp_states.h`.
+    const TCP_ESTABLISHED: i32 = 1;
+    const TCP_SYN_RECV: i32 = 3;
     const TCP_LISTEN: i32 = 10;
-    if arguments.arg::<i32>(2) == TCP_LISTEN && filter::is_tracked(Task::current().pid()) {
+    let (before, now) = (arguments.arg::<i32>(1), arguments.arg::<i32>(2));
+    if now == TCP_LISTEN && filter::is_tracked(Task::current().pid()) {
         // If there is no room for the port, its requests count as sent by the process.
         let _ = LISTENING.insert(&Socket(arguments.arg(0)).port(), &1, 0);
+    }
+    if before == TCP_SYN_RECV && now == TCP_ESTABLISHED {
+        connected(&arguments);
     }
     0
 }
 
-/// A message has been read, or sent.
+/// A client has connected to a server. Its request may arrive before a thread accepts the connection.
 #[inline(always)]
-fn message(arguments: &BtfTracePointContext, pid: u32, is_read: bool) {
+fn connected(arguments: &BtfTracePointContext) {
     let (socket, number) = (Socket(arguments.arg(0)), number(arguments));
+    if let Some(open) = place(number)
+        // The process is not known yet; the one that answers counts.
+        && let Some(key) = key(socket, 0)
+        && key.served == 1
+    {
+        take_place(open, number, key);
+    }
+}
+
+/// Gives a place to another socket.
+#[inline(always)]
+fn take_place(open: *mut OpenSocket, number: u64, key: RequestKey) {
+    if get!(open, socket) != 0 && get!(open, began_ns) != 0 && get!(open, stretch) == stretch() {
+        lost();
+    }
+    set!(open, socket, number);
+    set!(open, stretch, stretch());
+    set!(open, unasked, 0);
+    set!(open, arrived_ns, 0);
+    set!(open, began_ns, 0);
+    set!(open, ended_ns, 0);
+    let [first, second] = zerocopy::transmute!(key);
+    set_key(open, first, second);
+}
+
+/// A thread has read a message, or sent one.
+#[inline(always)]
+fn message(arguments: &BtfTracePointContext, task: Task, is_read: bool) {
+    let (socket, number, pid) = (Socket(arguments.arg(0)), number(arguments), task.pid());
     let Some(open) = place(number) else { return };
     if let Some(messages) = MESSAGES.get_ptr_mut(0) {
         plus(messages, 1);
     }
     if !is_of(open, number) {
         let Some(key) = key(socket, pid) else { return };
-        if get!(open, socket) != 0 && get!(open, began_ns) != 0 && get!(open, stretch) == stretch() {
-            lost();
-        }
-        set!(open, socket, number);
-        set!(open, stretch, stretch());
-        set!(open, unasked, 0);
-        set!(open, arrived_ns, 0);
-        set!(open, began_ns, 0);
-        set!(open, ended_ns, 0);
-        let [first, second] = zerocopy::transmute!(key);
-        set_key(open, first, second);
+        take_place(open, number, key);
     }
     let key = key_of(open);
     let began_ns = get!(open, began_ns);
     if is_read == (key.served == 1) {
-        begin(open, is_read, began_ns);
+        begin(open, task, is_read, began_ns);
         return;
     }
     if began_ns == 0 {
@@ -181,11 +206,22 @@ fn message(arguments: &BtfTracePointContext, pid: u32, is_read: bool) {
     }
     // If several processes share the socket, the one that answers counts.
     count(&RequestKey { pid, ..key }, [ended_ns, arrived_ns, began_ns, now_ns]);
+    if key.served == 1 {
+        let reader = get!(open, reader) as u32;
+        ring::write(Kind::Answer, Context::Task, now_ns, task.tid(), pid, |header| Answer {
+            header,
+            arrived_ns,
+            read_ns: began_ns,
+            reader,
+            port: key.port,
+            family: key.family,
+        });
+    }
 }
 
 /// Begins a request, unless this message is a further part of the open one.
 #[inline(always)]
-fn begin(open: *mut OpenSocket, is_read: bool, began_ns: u64) {
+fn begin(open: *mut OpenSocket, task: Task, is_read: bool, began_ns: u64) {
     // A request whose answer was read before the request was noticed has ended.
     if began_ns != 0 {
         if get!(open, unasked) == 0 {
@@ -197,6 +233,7 @@ fn begin(open: *mut OpenSocket, is_read: bool, began_ns: u64) {
     if !is_read || get!(open, arrived_ns) == 0 {
         set!(open, arrived_ns, now_ns);
     }
+    set!(open, reader, u64::from(task.tid()));
     set!(open, began_ns, now_ns);
 }
 

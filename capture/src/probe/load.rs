@@ -4,7 +4,7 @@ use std::sync::{Arc, atomic::AtomicU64};
 
 use aya::{
     Ebpf, EbpfLoader,
-    maps::{Map, MapData, RingBuf},
+    maps::{MapData, RingBuf},
 };
 use aya_log::EbpfLogger;
 use engine::event::SamplingFact;
@@ -16,7 +16,7 @@ use zerocopy::IntoBytes as _;
 
 use super::overhead::preload_cost::SharedPreloadCost;
 use crate::probe::breakpoints::{lock_probes, single_links};
-use crate::probe::error::{ProbeError, no_map};
+use crate::probe::error::ProbeError;
 use crate::probe::kernel::{KernelLayout, Shared, SharedWords, load_together, object, panicked};
 use crate::probe::sources::{Placing, cpu_rings, sampling_clock};
 
@@ -95,12 +95,16 @@ pub(crate) fn load(kernel: &KernelLayout, options: &LoadOptions) -> Result<Loade
         logger.inspect_err(|error| log::debug!("the kernel programs' warnings cannot be read: {error}")).ok()
     });
     let shared = Shared {
-        tracked: share(&ebpf, "TRACKED", PID_LIMIT as usize / 64)?,
-        cpus: share(&ebpf, "CPUS", cpu_count as usize * size_of::<CpuCounters>() / 8)?,
+        tracked: SharedWords::of(&ebpf, "TRACKED", PID_LIMIT as usize / 64)?,
+        cpus: SharedWords::of(&ebpf, "CPUS", cpu_count as usize * size_of::<CpuCounters>() / 8)?,
         cpu_count: cpu_count as usize,
-        functions: share(&ebpf, "FUNCTIONS", functions as usize * size_of::<FunctionCounters>() / 8)?,
-        generations: share(&ebpf, "GENERATIONS", MAX_GROUPS)?,
-        libc_sites: share(&ebpf, "LIBC_SITES", MAX_LIBC_SITES * size_of::<LibcSite>() / 8)?,
+        functions: SharedWords::of(
+            &ebpf,
+            "FUNCTIONS",
+            functions as usize * size_of::<FunctionCounters>() / 8,
+        )?,
+        generations: SharedWords::of(&ebpf, "GENERATIONS", MAX_GROUPS)?,
+        libc_sites: SharedWords::of(&ebpf, "LIBC_SITES", MAX_LIBC_SITES * size_of::<LibcSite>() / 8)?,
         unwinding_ns: AtomicU64::new(0),
         ticks_missed: AtomicU64::new(0),
         operations: SharedPreloadCost::default(),
@@ -142,12 +146,6 @@ fn calls_per_window(hz: u64) -> u32 {
     }
     let calls = u128::from(hz) * (1u128 << RATE_WINDOW_SHIFT) / 1_000_000_000;
     u32::try_from(calls.max(1)).unwrap_or(u32::MAX)
-}
-
-fn share(ebpf: &Ebpf, name: &str, words: usize) -> Result<SharedWords, ProbeError> {
-    let Some(Map::Array(data)) = ebpf.map(name) else { return Err(no_map(name)) };
-    SharedWords::map(std::os::fd::AsFd::as_fd(data.fd()), words)
-        .map_err(|error| ProbeError::from_cause(format_args!("cannot map {name}"), &error))
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use super::overhead::{
     adaptive_sampling::AdaptiveSampling,
     budget::Budget,
     calibrate,
-    controller::{self, Common, Probes},
+    controller::{self, Common, Later, Probes},
     cost_accounting::{CostAccounting, Costs},
 };
 use crate::probe::breakpoints::{FunctionProbes, LinkKeeper, LockProbes, function_probes, lock_probes};
@@ -72,7 +72,7 @@ impl Capture {
             sampling_clock::start_at_events(&mut ebpf, &kernel)?;
         }
         stages.end("samples at events");
-        let (contention, requests) = count(&mut ebpf, &kernel, &options.pids, is_early);
+        let (contention, requests) = count(&mut ebpf, &kernel, &options, is_early);
         stages.end("kernel's locks and requests");
         let hit_costs = costs.and_then(HitCosting::end);
         stages.end("cost of a hit");
@@ -172,12 +172,16 @@ impl Capture {
         let common = self.common.clone();
         let budget = Budget::new(options.budget_ppm);
         let of_events = AdaptiveSampling::of_events(options.budget_ppm);
-        let (samples, pids) = (options.sampling.is_some(), options.pids.clone());
+        let what = Later {
+            pids: options.pids.clone(),
+            samples: options.sampling.is_some(),
+            every_request: options.every_request,
+        };
         let thread = std::thread::Builder::new()
             .name("longpole-budget".into())
             .spawn(move || {
                 if let Some(kernel) = later {
-                    controller::begin_later(&common, &kernel, &pids, samples);
+                    controller::begin_later(&common, &kernel, &what);
                 }
                 controller::run(&common, budget, [sampling, of_events], &stopped);
             })
@@ -191,13 +195,14 @@ impl Capture {
 fn count(
     ebpf: &mut Ebpf,
     kernel: &KernelLayout,
-    pids: &[u32],
+    options: &CaptureOptions,
     later: bool,
 ) -> (Vec<Link>, Option<RequestCounter>) {
     if later {
         return (Vec::new(), None);
     }
-    (kernel_locks::attach(ebpf, kernel), RequestCounter::begin(ebpf, kernel, pids))
+    let requests = RequestCounter::begin(ebpf, kernel, &options.pids, options.every_request);
+    (kernel_locks::attach(ebpf, kernel), requests)
 }
 
 /// Starts watching which files processes map, if probes or samples depend on that.

@@ -5,8 +5,8 @@ use super::record_args::{RecordArguments, TopArguments, ValidateArguments};
 use super::study::{self, Analyzed, PartArguments, Scheduling};
 use super::value::{self, List, Maybe};
 use crate::export::{Format, Table};
+use crate::plan::per::Per;
 use crate::present::text::report::By;
-use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser, Subcommand, ValueHint};
 use engine::predict::Io;
 use engine::report::Cpus;
@@ -107,11 +107,11 @@ pub struct ReportArguments {
         ("function", By::Function), ("line", By::Line), ("file", By::File), ("module", By::Module), ("lock", By::Lock),
         ("wait", By::Wait), ("thread", By::Thread)]))]
     pub by: By,
-    /// Show single requests instead: calls of the function of this name, or of all functions with a matching name, as
-    /// `record --per` recorded them. How long requests take, and where slow ones spend more time than fast ones
-    #[arg(long, value_name = "NAME|GLOB", conflicts_with_all = ["html", "segments", "wide", "all", "by", "cpus", "probed_only",
-        "model"], value_parser = NonEmptyStringValueParser::new())]
-    pub per: Option<String>,
+    /// Show single requests instead: calls of functions with this name, as `record --per` recorded them, or what arrives at sockets
+    /// (socket, socket:PORT, socket:unix). How long requests take, and where slow ones spend more time than fast ones
+    #[arg(long, value_name = "NAME|socket", conflicts_with_all = ["html", "segments", "wide", "all", "by", "cpus", "probed_only",
+        "model"], value_parser = value::per)]
+    pub per: Option<Per>,
     /// Leave the cost of probe hits in the compute time, as it was measured
     #[arg(long)]
     pub raw: bool,
@@ -222,10 +222,10 @@ pub struct ExportArguments {
     /// With csv, ndjson and parquet: only this table, for example functions or intervals
     #[arg(long, value_name = "NAME", value_parser = value::table)]
     pub table: Option<&'static Table>,
-    /// With -f folded: time of this function's calls, which `record --per` recorded. Two numbers a stack, for flame graphs of a
-    /// difference: nanoseconds of a fast request and of a slow one
-    #[arg(long, value_name = "NAME|GLOB", conflicts_with = "cpus", value_parser = NonEmptyStringValueParser::new())]
-    pub per: Option<String>,
+    /// With -f folded: time of these requests (see `report --per`). Two numbers a stack, for flame graphs of a difference:
+    /// nanoseconds of a fast request and of a slow one
+    #[arg(long, value_name = "NAME|socket", conflicts_with = "cpus", value_parser = value::per)]
+    pub per: Option<Per>,
     /// Where to write; - is standard output
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     pub output: PathBuf,

@@ -5,6 +5,7 @@ use super::value;
 use crate::exit::UserError;
 use crate::plan::cpus_in_command::{depends_on_cpus, doubling};
 use crate::plan::keep::{Keep, RingPlan};
+use crate::plan::per::Per;
 use crate::plan::trigger::Condition;
 use crate::plan::{
     Breakpoints, CapturePlan, CpuRunsPlan, ListenPlan, MOST_FUNCTIONS, RecordPlan, Selection, TargetPlan,
@@ -17,7 +18,11 @@ use std::time::Duration;
 
 /// The plan of `longpole record`.
 pub fn record(mut args: RecordArguments) -> Result<RecordPlan, UserError> {
-    args.capture.functions.extend(args.per.iter().cloned());
+    args.capture.functions.extend(args.per.iter().filter_map(|per| match per {
+        Per::Function(name) => Some(name.clone()),
+        Per::Sockets(_) => None,
+    }));
+    let every_request = args.per.iter().any(|per| matches!(per, Per::Sockets(_)));
     let cpu_runs = args.cpus.map(|cpus| CpuRunsPlan { cpus, rounds: args.runs });
     if cpu_runs.as_ref().is_some_and(|runs| runs.cpus.len() < 2) {
         return Err(UserError::usage(
@@ -33,7 +38,7 @@ pub fn record(mut args: RecordArguments) -> Result<RecordPlan, UserError> {
         per: args.per.into_iter().next(),
         output: args.output,
         force: args.force,
-        capture: from_samples_if_attached(capture("record", args.capture)?),
+        capture: CapturePlan { every_request, ..from_samples_if_attached(capture("record", args.capture)?) },
     })
 }
 
@@ -210,6 +215,7 @@ fn capture(name: &str, mut args: CaptureArguments) -> Result<CapturePlan, UserEr
         sampling: (rate_hz > 0).then_some(SamplingFact { rate_hz, call_graph: args.call_graph }),
         fitting_samples: args.frequency.is_none(),
         budget_ppm: args.overhead,
+        every_request: false,
         max_rate_hz: args.max_rate,
         depth: args.depth,
         ring_bytes: args.ring_size,

@@ -1,6 +1,7 @@
 //! Arguments of the commands that record.
 
 use super::value::{self, List, Maybe};
+use crate::plan::per::Per;
 use crate::plan::trigger::Condition;
 use capture::interpose::InterposeMode;
 use capture::target::CpuList;
@@ -99,10 +100,11 @@ pub struct RecordArguments {
     /// Replace FILE if it exists
     #[arg(long)]
     pub force: bool,
-    /// Record when each call of this function begins and ends, as --functions does: each call is a request, and `report --per`
-    /// shows where slow requests spend more time than fast ones (may be repeated)
-    #[arg(long, value_name = "NAME|GLOB", value_parser = NonEmptyStringValueParser::new())]
-    pub per: Vec<String>,
+    /// Record each request, so that `report --per` shows where slow requests spend more time than fast ones (may be repeated).
+    /// NAME: each call of this function is a request, as with --functions; socket, socket:PORT or socket:unix: each message to the
+    /// program, until its answer begins
+    #[arg(long, value_name = "NAME|socket", value_parser = value::per)]
+    pub per: Vec<Per>,
     /// Stop after this long, for example 10s [default: when the target ends, or on ^C]; a COMMAND that has not
     /// ended by then runs on
     #[arg(short, long, value_name = "TIME", value_parser = value::duration)]

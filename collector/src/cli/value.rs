@@ -5,6 +5,7 @@ use crate::export::{Format, Table};
 use crate::plan::is_dash;
 use crate::plan::keep::LEAST_FILE_BYTES;
 use crate::plan::part::Moment;
+use crate::plan::per::Per;
 use crate::plan::trigger::Condition;
 use capture::target::CpuList;
 use clap::builder::{PathBufValueParser, PossibleValuesParser, TypedValueParser};
@@ -261,6 +262,11 @@ pub fn file_bytes(text: &str) -> Result<u64, UserError> {
 
 /// A condition that saves a ring: see [`Condition`].
 pub fn condition(text: &str) -> Result<Condition, UserError> {
+    text.parse()
+}
+
+/// What counts as a request: see [`Per`].
+pub fn per(text: &str) -> Result<Per, UserError> {
     text.parse()
 }
 

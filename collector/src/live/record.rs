@@ -137,7 +137,9 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
 
 /// Options that the next command needs to show requests.
 fn words_about_requests(plan: &RecordPlan) -> String {
-    plan.per.as_ref().map_or(String::new(), |name| format!(" --per {}", shell_word(Path::new(name))))
+    plan.per
+        .as_ref()
+        .map_or(String::new(), |per| format!(" --per {}", shell_word(Path::new(&per.to_string()))))
 }
 
 /// Facts about the present state of these processes and their threads.

@@ -3,6 +3,7 @@
 pub mod cpus_in_command;
 pub mod keep;
 pub mod part;
+pub mod per;
 pub mod trigger;
 
 use capture::interpose::InterposeMode;
@@ -11,6 +12,7 @@ use engine::event::SamplingFact;
 use engine::report::Cpus;
 use keep::Keep;
 use part::RecordingPart;
+use per::Per;
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -116,6 +118,8 @@ pub struct CapturePlan {
     pub fitting_samples: bool,
     /// Size of one ring buffer, bytes: a power of two of at least one page. `None`: the default of the probes.
     pub ring_bytes: Option<u32>,
+    /// Requests over sockets are recorded all the time, whatever that costs; else in stretches if there are many.
+    pub every_request: bool,
 }
 
 /// Options of `longpole record`.
@@ -133,8 +137,8 @@ pub struct RecordPlan {
     pub cpu_runs: Option<CpuRunsPlan>,
     /// Which part of the recording is kept.
     pub keep: Keep,
-    /// The function whose calls are requests.
-    pub per: Option<String>,
+    /// What counts as a request.
+    pub per: Option<Per>,
 }
 
 /// Runs of a command on several numbers of CPUs, in addition to its recording.

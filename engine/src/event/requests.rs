@@ -24,6 +24,25 @@ pub struct Requests {
     /// programs in the network namespace of the first process (`ListenOverflows` in `/proc/PID/net/netstat`).
     #[serde(skip_serializing_if = "is_zero")]
     pub dropped_connections: u64,
+    /// Requests that were read and not answered when the recording ended, those that arrived first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub open: Vec<OpenRequest>,
+}
+
+/// A request that was read and not answered when the recording ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OpenRequest {
+    /// Host id of the thread that read the request.
+    pub reader: u32,
+    /// The port that the process listens on; 0 for Unix sockets.
+    pub port: u16,
+    /// The socket's address family.
+    pub family: u16,
+    /// Time at which the request lay in the socket (`CLOCK_MONOTONIC` nanoseconds).
+    pub arrived_ns: u64,
+    /// Time at which the request was read (`CLOCK_MONOTONIC` nanoseconds).
+    pub read_ns: u64,
 }
 
 /// The requests that a process answered at a port, or sent to a port.

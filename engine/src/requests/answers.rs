@@ -30,7 +30,7 @@ impl Answers {
         for request in requests {
             let end = request.end.unwrap_or(timeline.end).0;
             if let Some(begins) = answers.begins.get_mut(request.begin_thread as usize) {
-                begins.push(request.begin.0);
+                begins.push(request.taken.0);
             }
             if let (Some(ends), Some(_)) = (answers.ends.get_mut(request.end_thread as usize), request.end) {
                 ends.push(end);
@@ -38,7 +38,7 @@ impl Answers {
             if request.begin_thread == request.end_thread
                 && let Some(open) = open.get_mut(request.begin_thread as usize)
             {
-                open.push((request.begin.0, end));
+                open.push((request.taken.0, end));
             }
         }
         open.iter_mut().for_each(|open| open.sort_unstable());

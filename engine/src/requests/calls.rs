@@ -12,6 +12,8 @@ pub struct Request {
     pub begin_thread: u32,
     /// Time at which the request began. With `began_before` it is the first known time of the request.
     pub begin: Timestamp,
+    /// Time at which that thread took the request: from `begin` until then it waited for the thread. For calls it is `begin`.
+    pub taken: Timestamp,
     /// Index of the thread in which the request ended, or is still open.
     pub end_thread: u32,
     /// Time at which the request ended; `None`: the end is not in the recording.
@@ -29,10 +31,10 @@ impl Request {
     }
 }
 
-/// The calls of some functions.
+/// Requests of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Calls {
-    /// Thread by thread, in order of time.
+    /// Calls: thread by thread, in order of time.
     pub requests: Vec<Request>,
     /// Whether one of the functions has probes only at its entries. The ends of its calls then follow only from later
     /// entries and switches.
@@ -80,7 +82,8 @@ impl Open<'_> {
         self.depth += 1;
         if self.depth == 1 {
             self.last = self.last.max(time);
-            self.request = Request { begin: self.last, end: None, began_before: before, ..self.request };
+            let begin = self.last;
+            self.request = Request { begin, taken: begin, end: None, began_before: before, ..self.request };
         }
     }
 

@@ -53,14 +53,7 @@ impl Walk {
         let Some(end) = request.end.filter(|_| request.latency_ns().is_some()) else { return 0 };
         self.at = end.0;
         self.stays = request.begin_thread == request.end_thread;
-        let mut first = frame(request.end_thread, request.begin.0, None);
-        if !self.stays
-            && let Some(last) = paths.answers.last_end(request.end_thread, end.0)
-            && last > first.low
-        {
-            (first.floor, first.below) = (last, Below::Served);
-        }
-        self.stack.push(first);
+        self.stack.push(if self.stays { begun(paths, request) } else { ended(paths, request, end) });
         let mut steps = 0;
         while let Some(frame) = self.stack.last().copied() {
             if self.at <= frame.low {
@@ -105,7 +98,7 @@ impl Walk {
             Below::Served => {
                 let left = handed_over(paths, request).min(self.at).max(frame.low);
                 self.part(&frame, left, Cause::Queued);
-                self.stay(request);
+                self.stay(paths, request);
             }
             Below::Holder(object) => match paths.holders.before(object, self.at) {
                 Some(holder) => {
@@ -124,10 +117,10 @@ impl Walk {
     }
 
     /// Continues in the thread in which the request began: earlier work of the other thread was for other requests.
-    fn stay(&mut self, request: &Request) {
+    fn stay(&mut self, paths: &Paths<'_>, request: &Request) {
         self.stays = true;
         self.stack.clear();
-        self.stack.push(self::frame(request.begin_thread, request.begin.0, None));
+        self.stack.push(begun(paths, request));
     }
 
     fn set(&mut self, frame: Frame) {
@@ -204,7 +197,7 @@ impl Walk {
             return self.part(&Frame { lock: of_lock, ..frame }, from, cause);
         };
         if !self.stays && of_lock.is_none() && waker == request.begin_thread {
-            return self.stay(request);
+            return self.stay(paths, request);
         }
         let mut inner = self::frame(waker, from, of_lock);
         match lock {
@@ -232,9 +225,27 @@ fn frame(thread: u32, low: u64, lock: Option<LockRef>) -> Frame {
     Frame { thread, low, floor: low, below: Below::Nothing, lock }
 }
 
+/// The thread that ended the request, if another one began it. Before its last end, it worked for other requests.
+fn ended(paths: &Paths<'_>, request: &Request, end: Timestamp) -> Frame {
+    let thread = frame(request.end_thread, request.begin.0, None);
+    match paths.answers.last_end(request.end_thread, end.0) {
+        Some(last) if last > thread.low => Frame { floor: last, below: Below::Served, ..thread },
+        _ => thread,
+    }
+}
+
+/// The thread in which the request began. Until it ended its last request before it took this one, this one waited for it.
+fn begun(paths: &Paths<'_>, request: &Request) -> Frame {
+    let thread = frame(request.begin_thread, request.begin.0, None);
+    match paths.answers.last_end(request.begin_thread, request.taken.0) {
+        Some(end) if end > thread.low => Frame { floor: end, below: Below::Queue, ..thread },
+        _ => thread,
+    }
+}
+
 /// The end of the begin thread's work for the request: it sleeps then, or begins another request.
 fn handed_over(paths: &Paths<'_>, request: &Request) -> u64 {
-    let begin = request.begin.0;
+    let begin = request.taken.0;
     let next = paths.answers.next_begin(request.begin_thread, begin).unwrap_or(u64::MAX);
     let Some(thread) = paths.timeline.threads.get(request.begin_thread as usize) else { return begin };
     let place = thread.intervals.partition_point(|interval| interval.start.0 < begin);

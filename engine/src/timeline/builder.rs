@@ -7,6 +7,7 @@ use super::locks::Locks;
 use super::model::{BaseStack, Birth, External, Hit, Step, StepKind, Thread, Wake, Wakeup};
 use super::probe_intervals::ProbeIntervals;
 use super::samples::Stacks;
+use super::socket_requests::SocketRequests;
 use super::thread::pending_wakeup::PendingWakeup;
 use super::thread::stack::{ExitOutcome, StepLog};
 use super::thread::thread_tracker::{RunState, SwitchOut, Tally, ThreadTracker, Unseen};
@@ -42,6 +43,7 @@ pub(super) struct Builder {
     pub(super) unprobed_locks: UnprobedLocks,
     pub(super) probe_intervals: ProbeIntervals,
     pub(super) tally: Tally,
+    pub(super) requests: SocketRequests,
     pub(super) events: u64,
     pub(super) late: u64,
     /// Time at which /proc had listed all threads, ns. A thread that appears later without being listed was missed in
@@ -131,6 +133,12 @@ impl Builder {
             Record::Operation(operation) => self.operation(operation),
             Record::Burst(burst) => self.burst(burst),
             Record::Sample(sample) => self.sample(sample),
+            Record::Answer(answer) => {
+                let thread = self.seen_running(&answer.header);
+                self.settle_pending_wakeup(thread);
+                let reader = self.live.get(&answer.reader).copied();
+                thread.into_iter().for_each(|thread| self.requests.answered(answer, reader, thread));
+            }
             Record::FunctionEnter(enter) => {
                 let cost = self
                     .costs

@@ -65,6 +65,8 @@ pub struct Timeline {
     pub kernel_locks: Option<KernelLocks>,
     /// Requests over sockets; `None`: not counted.
     pub requests: Option<Requests>,
+    /// Requests that recorded threads answered, in order of their answers, then those that were open at the end.
+    pub socket_requests: Vec<SocketRequest>,
     /// CPU time that other programs used; `None`: not measured.
     pub others: Option<OtherPrograms>,
     /// The time to wake a thread on an idle CPU, if measured.
@@ -108,6 +110,23 @@ impl Timeline {
         let wakee = self.threads.get(wakeup.wakee as usize)?;
         Some((wakee, wakee.waits.get(wakeup.ended? as usize)?))
     }
+}
+
+/// A request over a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SocketRequest {
+    /// The port on which the process listens; 0 for Unix sockets.
+    pub port: u16,
+    /// The socket's address family: `AF_INET`, `AF_INET6` or `AF_UNIX`.
+    pub family: u16,
+    /// Time at which the request lay in the socket.
+    pub arrived: Timestamp,
+    /// Time at which a thread read it; at least `arrived`.
+    pub read: Timestamp,
+    /// Index in [`Timeline::threads`] of the thread that read it.
+    pub reader: u32,
+    /// Index of the thread that began the answer, and when; `None`: the request was not answered.
+    pub answered: Option<(u32, Timestamp)>,
 }
 
 /// One thread, identified by process, id and start time.

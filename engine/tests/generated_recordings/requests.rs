@@ -20,6 +20,7 @@ fn check(timeline: &Timeline, anywhere: &[(u32, u64, u32, u64)]) {
         found.requests.push(Request {
             begin_thread: begin_thread % threads,
             begin: begin.min(end),
+            taken: Timestamp(begin.0.min(end.0) + (end.0.abs_diff(begin.0)) / 3),
             end_thread: end_thread % threads,
             end: Some(begin.max(end)),
             began_before: false,

@@ -155,6 +155,7 @@ pub fn options(pid: u32) -> CaptureOptions {
         sampling: None,
         fitting_samples: false,
         max_depth: 0,
+        every_request: false,
     }
 }
 

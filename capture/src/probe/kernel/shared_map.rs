@@ -2,11 +2,14 @@
 
 use std::{
     io,
-    os::fd::{AsRawFd as _, BorrowedFd},
+    os::fd::{AsFd as _, AsRawFd as _, BorrowedFd},
     ptr::NonNull,
     sync::atomic::AtomicU64,
 };
 
+use aya::{Ebpf, maps::Map};
+
+use crate::probe::error::{ProbeError, no_map};
 use crate::probe::overhead::preload_cost::SharedPreloadCost;
 
 /// All memory shared with the kernel programs, and some counters shared between threads.
@@ -62,6 +65,13 @@ impl SharedWords {
         }
         let start = NonNull::new(start.cast()).ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
         Ok(SharedWords { start, words })
+    }
+
+    /// Maps the first `words` words of the array with this name.
+    pub(crate) fn of(ebpf: &Ebpf, name: &str, words: usize) -> Result<SharedWords, ProbeError> {
+        let Some(Map::Array(data)) = ebpf.map(name) else { return Err(no_map(name)) };
+        SharedWords::map(data.fd().as_fd(), words)
+            .map_err(|error| ProbeError::from_cause(format_args!("cannot map {name}"), &error))
     }
 
     /// The word at this index.

@@ -196,15 +196,24 @@ impl Common {
     }
 }
 
-/// Starts what may begin after events are recorded: counting waits for locks of the kernel, counting requests of these
-/// processes, which ran already, and, with `samples`, taking stacks at sleeps and wake-ups.
-pub(crate) fn begin_later(common: &Common, kernel: &KernelLayout, pids: &[u32], samples: bool) {
+/// What may begin after events are recorded.
+pub(crate) struct Later {
+    /// Processes that ran already.
+    pub(crate) pids: Vec<u32>,
+    /// Whether stacks are taken at sleeps and wake-ups.
+    pub(crate) samples: bool,
+    /// See [`crate::probe::CaptureOptions::every_request`].
+    pub(crate) every_request: bool,
+}
+
+/// Starts what may begin after events are recorded. Waits for locks of the kernel and requests are always counted.
+pub(crate) fn begin_later(common: &Common, kernel: &KernelLayout, later: &Later) {
     {
         let probes = &mut *common.lock();
         probes.contention = kernel_locks::attach(&mut probes.ebpf, kernel);
-        probes.requests = RequestCounter::begin(&mut probes.ebpf, kernel, pids);
+        probes.requests = RequestCounter::begin(&mut probes.ebpf, kernel, &later.pids, later.every_request);
     }
-    if !samples {
+    if !later.samples {
         return;
     }
     if let Err(error) = sampling_clock::start_at_events(&mut common.lock().ebpf, kernel) {

@@ -49,6 +49,11 @@ impl RequestWatch {
         Some(false)
     }
 
+    /// Whether requests are not counted at present.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.pause_ns > 0
+    }
+
     /// Number of the present stretch of counting.
     pub(crate) fn stretch(&self) -> u64 {
         self.stretches

@@ -6,13 +6,15 @@ use aya::{
     Ebpf,
     maps::{Array, HashMap, MapData, PerCpuArray, PerCpuHashMap},
 };
-use engine::event::{RequestSums, Requests};
-use probe_abi::{RequestCounts, RequestKey};
+use engine::event::{OpenRequest, RequestSums, Requests};
+use probe_abi::{OPEN_SOCKETS, OpenSocket, RequestCounts, RequestKey};
 
 use super::clocks::now_ns;
 use super::counters::{self, ProgramCost};
 use crate::probe::error::ProbeError;
-use crate::probe::kernel::{KernelLayout, Link, attach_tracepoint, close_together, load_together};
+use crate::probe::kernel::{
+    KernelLayout, Link, SharedWords, attach_tracepoint, close_together, load_together,
+};
 use crate::probe::overhead::request_watch::RequestWatch;
 use crate::target::processes::listening;
 
@@ -24,6 +26,12 @@ const PROGRAMS: [&str; 4] = ["inet_sock_set_state", "sock_send_length", "sock_re
 /// and for the other end if that is on this machine. Measured here: 0.2 to 0.3 µs.
 const MESSAGE_NS: u64 = 400;
 
+/// Size of a place of a socket, in words.
+const SOCKET_WORDS: usize = size_of::<OpenSocket>() / 8;
+
+/// Largest number of open requests that are kept.
+const MOST_OPEN: usize = 1024;
+
 /// Largest number of sums that are kept: those with the most requests.
 const MOST: usize = 64;
 
@@ -31,6 +39,10 @@ const MOST: usize = 64;
 pub(crate) struct RequestCounter {
     links: Vec<Link>,
     watch: RequestWatch,
+    /// Sockets in use; `None`: the kernel does not show them.
+    sockets: Option<SharedWords>,
+    /// There are no pauses, whatever that costs.
+    every: bool,
     /// Connections that the kernel dropped; `None`: not known.
     dropped: Option<listening::Dropped>,
     /// Cost of counting until the last check, nanoseconds.
@@ -41,7 +53,12 @@ impl RequestCounter {
     /// Starts counting requests that these processes, and processes recorded later, answer or send. Nothing else
     /// depends on this count, so a kernel that refuses the programs or lacks the tracepoints (before Linux 6.3) is no
     /// error: the result is `None`.
-    pub(crate) fn begin(ebpf: &mut Ebpf, kernel: &KernelLayout, pids: &[u32]) -> Option<RequestCounter> {
+    pub(crate) fn begin(
+        ebpf: &mut Ebpf,
+        kernel: &KernelLayout,
+        pids: &[u32],
+        every: bool,
+    ) -> Option<RequestCounter> {
         if kernel.settings.sock_ports == 0 {
             return None;
         }
@@ -58,7 +75,9 @@ impl RequestCounter {
         match begun {
             Ok(links) => {
                 let dropped = listening::Dropped::begin(pids.first().copied().unwrap_or(std::process::id()));
-                Some(RequestCounter { links, watch: RequestWatch::begin(now_ns()), dropped, cost_ns: 0 })
+                let sockets = SharedWords::of(ebpf, "SOCKETS", OPEN_SOCKETS as usize * SOCKET_WORDS).ok();
+                let watch = RequestWatch::begin(now_ns());
+                Some(RequestCounter { links, watch, sockets, every, dropped, cost_ns: 0 })
             }
             Err(error) => {
                 log::debug!("requests are not counted: {error}");
@@ -72,7 +91,7 @@ impl RequestCounter {
     pub(crate) fn look(&mut self, ebpf: &mut Ebpf, is_limited: bool) -> u64 {
         let cost_ns = sum_of_cpus(ebpf, "MESSAGES").saturating_mul(MESSAGE_NS).max(self.cost_ns);
         let before_ns = std::mem::replace(&mut self.cost_ns, cost_ns);
-        let change = if is_limited { self.watch.look(now_ns(), cost_ns) } else { None };
+        let change = if is_limited && !self.every { self.watch.look(now_ns(), cost_ns) } else { None };
         match change {
             // No thread must wait until the last CPU has left the programs.
             Some(false) => drop(self.end()),
@@ -97,12 +116,45 @@ impl RequestCounter {
     pub(crate) fn counted(&mut self, ebpf: &Ebpf) -> Option<Requests> {
         let requests = counted(ebpf)?;
         Some(Requests {
+            open: self.open(),
             dropped_connections: self.dropped.as_mut().map_or(0, listening::Dropped::count),
             counted_ns: self.watch.counted_ns(now_ns()),
             pauses: self.watch.pauses(),
             ..requests
         })
     }
+}
+
+impl RequestCounter {
+    /// Requests that were read and are not answered yet, those that arrived first, at most [`MOST_OPEN`].
+    fn open(&self) -> Vec<OpenRequest> {
+        if self.watch.is_paused() {
+            return Vec::new();
+        }
+        let places = 0..OPEN_SOCKETS as usize;
+        let sockets = self
+            .sockets
+            .iter()
+            .flat_map(|sockets| places.clone().filter_map(|place| sockets.value::<SOCKET_WORDS>(place)));
+        let mut open: Vec<OpenRequest> = sockets
+            .filter_map(|words| open_request(zerocopy::transmute!(words), self.watch.stretch()))
+            .collect();
+        open.sort_by_key(|request| request.arrived_ns);
+        open.truncate(MOST_OPEN);
+        open
+    }
+}
+
+/// The request that a socket has open in this stretch, if a thread has read it.
+fn open_request(socket: OpenSocket, stretch: u64) -> Option<OpenRequest> {
+    let is_open = socket.stretch == stretch && socket.began_ns != 0 && socket.key.served == 1;
+    is_open.then(|| OpenRequest {
+        reader: socket.reader as u32,
+        port: socket.key.port,
+        family: socket.key.family,
+        arrived_ns: socket.arrived_ns,
+        read_ns: socket.began_ns,
+    })
 }
 
 fn attach(ebpf: &mut Ebpf) -> Result<Vec<Link>, ProbeError> {

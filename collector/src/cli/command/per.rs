@@ -1,13 +1,14 @@
-//! `longpole report --per`: requests, which are calls of a function.
+//! `longpole report --per`: requests, which are calls of a function, or messages at sockets.
 
 use super::output::{to_reader, to_stdout};
 use crate::cli::args::ReportArguments;
 use crate::exit::{Outcome, UserError};
 use crate::input::Input;
+use crate::plan::per::Per;
 use crate::present::{json, style, text};
 use engine::event::{FunctionFact, FunctionId};
 use engine::program::Program;
-use engine::requests::{Calls, calls, summarize};
+use engine::requests::{Calls, Sockets, at_sockets, calls, summarize};
 use engine::timeline::Timeline;
 use symbols::{NameMatch, listed, match_name};
 
@@ -20,52 +21,80 @@ pub(super) struct Asked {
     pub(super) program: Program,
     /// The requests.
     pub(super) calls: Calls,
-    /// Names of the functions whose calls are requests.
-    pub(super) functions: Vec<String>,
+    /// Names of the functions whose calls are requests, or of the sockets.
+    pub(super) names: Vec<String>,
 }
 
 /// Reads an input, follows each request, shows the summary.
-pub fn run(args: &ReportArguments, name: &str) -> Result<Outcome, UserError> {
+pub fn run(args: &ReportArguments, per: &Per) -> Result<Outcome, UserError> {
     let mut input = Input::open(&args.input.plan())?;
     if let Input::Session(read) = &mut input {
         super::symbolize::in_memory(&mut read.recording, &args.sources)?;
     }
-    let asked = asked(if args.raw { input.raw() } else { input }, name)?;
+    let asked = asked(if args.raw { input.raw() } else { input }, per)?;
     let summary = summarize(&asked.timeline, &asked.program, &asked.calls);
     let findings = &asked.program.findings;
     if args.json {
-        to_stdout(|out| json::requests::write(&summary, &asked.functions, args.top, findings, out))?;
+        to_stdout(|out| json::requests::write(&summary, &asked.names, args.top, findings, out))?;
     } else {
         let style = style::for_stdout();
-        let what = match &asked.functions[..] {
+        let what = match &asked.names[..] {
             [one] => one.clone(),
-            _ => name.to_owned(),
+            _ => per.to_string(),
         };
-        to_reader(|out| text::requests::write(&summary, &what, args.top, findings, &style, out))?;
+        let about = text::requests::About { what: &what, at_sockets: matches!(per, Per::Sockets(_)) };
+        to_reader(|out| text::requests::write(&summary, &about, args.top, findings, &style, out))?;
     }
     Ok(Outcome::Done)
 }
 
-/// The calls of the functions that a user names.
-pub(super) fn asked(input: Input, name: &str) -> Result<Asked, UserError> {
+/// The requests that a user means.
+pub(super) fn asked(input: Input, per: &Per) -> Result<Asked, UserError> {
     let Some((timeline, program)) = input.into_unsimulated() else {
         return Err(UserError::usage(
             "a program has no requests, since it has no recorded times of calls",
-            format!("give a recording; `{}` makes one", record(name)),
+            format!("give a recording; `{}` makes one", record(&per.to_string())),
         ));
     };
-    let functions = functions(&timeline, name)?;
-    let ids: Vec<FunctionId> = functions.iter().map(|function| function.id).collect();
-    let calls = calls(&timeline, &ids);
+    let (calls, mut names) = match per {
+        Per::Function(name) => {
+            let functions = functions(&timeline, name)?;
+            let ids: Vec<FunctionId> = functions.iter().map(|function| function.id).collect();
+            (calls(&timeline, &ids), functions.iter().map(|function| function.name.clone()).collect())
+        }
+        Per::Sockets(sockets) => (at_sockets(&timeline, *sockets), vec![words(*sockets)]),
+    };
     if calls.requests.is_empty() {
-        return Err(UserError::usage(
+        return Err(none(per, timeline.requests.is_some()));
+    }
+    names.dedup();
+    Ok(Asked { timeline, program, calls, names })
+}
+
+fn words(sockets: Sockets) -> String {
+    match sockets {
+        Sockets::All => "sockets".to_owned(),
+        Sockets::Port(port) => format!("port {port}"),
+        Sockets::Unix => "Unix sockets".to_owned(),
+    }
+}
+
+/// There are no such requests. `are_counted`: those over sockets were.
+fn none(per: &Per, are_counted: bool) -> UserError {
+    match per {
+        Per::Function(name) => UserError::usage(
             format!("there is no call of '{name}' in this recording"),
             format!("record for longer, or record another function: `{}`", record("NAME")),
-        ));
+        ),
+        Per::Sockets(_) if !are_counted => UserError::usage(
+            "requests over sockets were not recorded",
+            "they need Linux 6.3; or record calls of a function: `longpole record --per NAME`",
+        ),
+        Per::Sockets(sockets) => UserError::usage(
+            format!("no request at {} was answered while this was recorded", words(*sockets)),
+            "record a server under load, for longer; `longpole info FILE` shows at which ports it answers",
+        ),
     }
-    let mut functions: Vec<String> = functions.iter().map(|function| function.name.clone()).collect();
-    functions.dedup();
-    Ok(Asked { timeline, program, calls, functions })
 }
 
 fn record(name: &str) -> String {

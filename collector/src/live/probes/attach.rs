@@ -314,6 +314,7 @@ fn start(
         sampling: plan.sampling,
         fitting_samples: plan.fitting_samples,
         max_depth: plan.depth.unwrap_or(0),
+        every_request: plan.every_request,
         budget_ppm: plan.budget_ppm,
     })
     .map_err(probe_error)?;

@@ -23,29 +23,37 @@ const CELL: usize = 11;
 /// Width of the column of a ±, in characters.
 const ERROR: usize = 9;
 
-/// Writes the summary. `what`: functions whose calls are requests; `top`: number of rows asked for; `findings`: of the
-/// recording.
+/// What requests are.
+#[derive(Clone, Copy, Debug)]
+pub struct About<'a> {
+    /// The functions whose calls are requests, or the sockets.
+    pub what: &'a str,
+    /// Requests are messages at sockets.
+    pub at_sockets: bool,
+}
+
+/// Writes the summary. `top`: number of rows asked for; `findings`: of the recording.
 pub fn write(
     summary: &RequestSummary,
-    what: &str,
+    about: &About<'_>,
     top: Option<usize>,
     findings: &[Finding],
     style: &Style,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    head(summary, what, style, out)?;
+    head(summary, about, style, out)?;
     causes(summary, top.unwrap_or(ROWS), style, out)?;
     without(summary, style, out)?;
-    remarks(summary, findings, style, out)
+    remarks(summary, about, findings, style, out)
 }
 
-fn head(summary: &RequestSummary, what: &str, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+fn head(summary: &RequestSummary, about: &About<'_>, style: &Style, out: &mut dyn Write) -> io::Result<()> {
     let RequestSummary { count, latencies, .. } = summary;
     let seconds = summary.span_ns as f64 / 1e9;
     let rate =
         if seconds > 0.0 { format!(", {} a second", rate(*count as f64 / seconds)) } else { String::new() };
     let requests = format!("{} request{}", grouped(*count as u64), ending("request", *count));
-    let line = format!("{what}: {requests} in {}{rate}", duration(summary.span_ns as f64));
+    let line = format!("{}: {requests} in {}{rate}", about.what, duration(summary.span_ns as f64));
     writeln!(out, "{}", style.paint(Paint::Bold, &clip(&style.text(&line), style.width, style)))?;
     let [p50, p90, p99, longest] =
         [latencies.p50_ns, latencies.p90_ns, latencies.p99_ns, latencies.longest_ns]
@@ -62,6 +70,10 @@ fn head(summary: &RequestSummary, what: &str, style: &Style, out: &mut dyn Write
             duration(summary.unfinished_ns as f64)
         );
         table::wrap(&mut out, style, Paint::Plain, "", &style.text(&line), "  ")?;
+    }
+    if about.at_sockets {
+        let guess = "A request counts from its arrival in the socket until its answer begins; several sent at once count as one.";
+        table::wrap(&mut out, style, Paint::Dim, "", guess, "")?;
     }
     writeln!(out)
 }
@@ -184,6 +196,7 @@ fn without(summary: &RequestSummary, style: &Style, out: &mut dyn Write) -> io::
 
 fn remarks(
     summary: &RequestSummary,
+    about: &About<'_>,
     findings: &[Finding],
     style: &Style,
     out: &mut dyn Write,
@@ -195,9 +208,13 @@ fn remarks(
         );
     }
     if summary.partly {
-        remarks.push(
-            "the function had its probes for a part of the recording: there were more calls. `record --overhead none` keeps them".to_owned(),
-        );
+        let more = match about.at_sockets {
+            true => "requests were recorded for a part of the time: `record --per socket` records all",
+            false => {
+                "the function had its probes for a part of the recording: there were more calls. `record --overhead none` keeps them"
+            }
+        };
+        remarks.push(more.to_owned());
     }
     if summary.not_followed > 0 {
         let count = grouped(summary.not_followed as u64);
@@ -242,7 +259,8 @@ mod tests {
     fn text(summary: &RequestSummary, top: Option<usize>) -> String {
         let style = Style { colour: false, unicode: true, width: 80 };
         let mut out = Vec::new();
-        write(summary, "serve", top, &[], &style, &mut out).expect("written");
+        let about = About { what: "serve", at_sockets: false };
+        write(summary, &about, top, &[], &style, &mut out).expect("written");
         String::from_utf8(out).expect("text")
     }
 

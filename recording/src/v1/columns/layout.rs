@@ -91,6 +91,14 @@ const BURST: &[Field] = &[
     field(Width::Two, Code::Plain),
 ];
 
+const ANSWER: &[Field] = &[
+    field(Width::Eight, Code::Time),
+    field(Width::Eight, Code::Time),
+    TID,
+    field(Width::Two, Code::Last),
+    field(Width::Two, Code::Plain),
+];
+
 /// The fields of the body of a record of this kind: everything after the header.
 pub const fn body(kind: Kind) -> &'static [Field] {
     match kind {
@@ -105,6 +113,7 @@ pub const fn body(kind: Kind) -> &'static [Field] {
         Kind::Sample => SAMPLE,
         Kind::Ran => RAN,
         Kind::Burst => BURST,
+        Kind::Answer => ANSWER,
     }
 }
 

@@ -1,0 +1,47 @@
+//! Requests over sockets, one by one.
+
+use super::model::SocketRequest;
+use crate::event::{OpenRequest, Requests};
+use crate::time::Timestamp;
+use probe_abi::Answer;
+use rustc_hash::FxHashMap;
+
+/// Collects requests in order of their answers.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SocketRequests {
+    pub(super) all: Vec<SocketRequest>,
+}
+
+impl SocketRequests {
+    /// `thread` has answered a request that `reader` has read; `None`: its reader is not known.
+    pub(super) fn answered(&mut self, answer: &Answer, reader: Option<u32>, thread: u32) {
+        let end = answer.header.time_ns;
+        // Another CPU's clock may be a little ahead.
+        let read = answer.read_ns.min(end);
+        self.all.push(SocketRequest {
+            port: answer.port,
+            family: answer.family,
+            arrived: Timestamp(answer.arrived_ns.min(read)),
+            read: Timestamp(read),
+            reader: reader.unwrap_or(thread),
+            answered: Some((thread, Timestamp(end))),
+        });
+    }
+
+    /// Adds the requests that are open at the end of the recording, `end`. `live`: threads by their ids.
+    pub(super) fn end(&mut self, requests: Option<&Requests>, live: &FxHashMap<u32, u32>, end: Timestamp) {
+        let open = requests.iter().flat_map(|requests| &requests.open);
+        self.all.extend(open.filter(|request| request.arrived_ns < end.0).filter_map(|request| {
+            let OpenRequest { reader, port, family, arrived_ns, read_ns } = *request;
+            let read = read_ns.clamp(arrived_ns, end.0);
+            Some(SocketRequest {
+                port,
+                family,
+                arrived: Timestamp(arrived_ns),
+                read: Timestamp(read),
+                reader: *live.get(&reader)?,
+                answered: None,
+            })
+        }));
+    }
+}
