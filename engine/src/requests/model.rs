@@ -69,7 +69,7 @@ pub struct CauseRow {
     pub slow_ns: f64,
     /// Half of the 95 % interval of `slow_ns`, ns.
     pub slow_error_ns: f64,
-    /// For a lock: what its holders did while slow requests waited, the longest first.
+    /// For a lock: what its holders did while slow requests waited; for a queue: what its thread computed. The longest first.
     pub details: Vec<HolderDetail>,
 }
 
@@ -80,13 +80,13 @@ impl CauseRow {
     }
 }
 
-/// What a lock's holder did while slow requests waited for the lock.
+/// What a lock's holder, or the thread of a queue, did while slow requests waited.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct HolderDetail {
-    /// Name of the holder's thread, without its number.
+    /// Name of that thread, without its number.
     #[serde(rename = "thread")]
     pub by: String,
-    /// The kind of what the holder did.
+    /// The kind of what it did.
     pub kind: CauseKind,
     /// The name, as in [`CauseRow::name`].
     pub name: String,

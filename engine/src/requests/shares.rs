@@ -1,4 +1,4 @@
-//! How samples divide the requests' computing among functions.
+//! How samples divide the requests' computing, and that of threads for which they waited, among functions.
 
 use super::cause::Cause;
 use super::groups::GROUPS;
@@ -25,7 +25,11 @@ impl Shares {
     pub(super) fn of(namer: &Namer<'_>, sums: &Sums) -> Shares {
         let mut shares = FxHashMap::default();
         for (number, key, _) in sums.all() {
-            let Cause::Computing(top) = key.cause else { continue };
+            let top = match key.cause {
+                Cause::Computing(top) => top,
+                Cause::Queued => None,
+                _ => continue,
+            };
             let all: Vec<(usize, &Hits)> = (0..GROUPS)
                 .filter_map(|group| Some((group, sums.hits.get(&(group, number))?)))
                 .filter(|(_, hits)| hits.samples() > 0)

@@ -119,6 +119,13 @@ fn rows(namer: &Namer<'_>, sums: &Sums, shares: &Shares) -> Vec<CauseRow> {
         let Cause::Computing(_) = key.cause else {
             let row = rows.entry(namer.cause(&key)).or_default();
             (0..GROUPS).for_each(|group| row.ns[group] += ns[group] as f64);
+            let slow = Group::Slow as usize;
+            if let Some(ran) = sums.ran.get(&(slow, number)) {
+                for share in shares.at(slow, number) {
+                    let detail = (namer.thread(key.thread), CauseKind::Computing, namer.function(share.function));
+                    *row.details.entry(detail).or_insert(0.0) += share.part * *ran as f64;
+                }
+            }
             continue;
         };
         for (group, ns) in ns.into_iter().enumerate() {

@@ -48,6 +48,8 @@ pub(super) struct Sums {
     pub(super) ns: [Vec<u64>; GROUPS],
     /// Samples by group and number of the key.
     pub(super) hits: FxHashMap<(usize, u32), Hits>,
+    /// Time that threads ran while requests were queued for them, by group and number of the key, ns.
+    pub(super) ran: FxHashMap<(usize, u32), u64>,
     /// Number of requests in each group.
     pub(super) counts: [usize; GROUPS],
     /// For each request: its group, its latency, and where its causes end in `causes`.
@@ -99,11 +101,11 @@ impl Sums {
             let number = self.number(part, first_of_name);
             let length = part.length_ns();
             match part.cause {
-                Cause::Computing(_) => {
-                    let hits = self.hits.entry((group as usize, number)).or_default();
-                    let left = &mut self.samples_left;
-                    sampled::between(timeline, part.thread, part.from.0, part.to.0, left)
-                        .for_each(|sample| hits.add(part.thread, sample));
+                Cause::Computing(_) => self.sample(timeline, part, (group as usize, number)),
+                Cause::Queued => {
+                    self.sample(timeline, part, (group as usize, number));
+                    let ran = self.ran.entry((group as usize, number)).or_insert(0);
+                    *ran = ran.saturating_add(sampled::ran_ns(timeline, part, &mut self.samples_left));
                 }
                 Cause::NotFollowed => is_followed = false,
                 _ => {}
@@ -127,6 +129,13 @@ impl Sums {
                 *sum = sum.saturating_add(*length);
             }
         }
+    }
+
+    /// Adds the samples of a part.
+    fn sample(&mut self, timeline: &Timeline, part: &PathPart, key: (usize, u32)) {
+        let hits = self.hits.entry(key).or_default();
+        sampled::between(timeline, part.thread, part.from.0, part.to.0, &mut self.samples_left)
+            .for_each(|sample| hits.add(part.thread, sample));
     }
 
     fn number(&mut self, part: &PathPart, first_of_name: &[u32]) -> u32 {

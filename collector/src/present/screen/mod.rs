@@ -319,11 +319,18 @@ fn trust(
             }
         }
         _ if !computes => return Ok(()),
+        Some(LimitKind::Idle { .. }) if serves(limits) => command("report --per socket"),
         Some(LimitKind::Idle { .. }) => command("report --by wait"),
         Some(LimitKind::Deadlock { .. }) => command("notes"),
         _ => command("what-if --rank"),
     };
     table::wrap(out, style, Paint::Bold, "NEXT   ", &next, "       ")
+}
+
+/// Whether the program has answered enough requests that single ones tell something.
+fn serves(limits: &Limits) -> bool {
+    const ENOUGH: u64 = 100;
+    limits.traffic.iter().any(|end| end.served && end.count >= ENOUGH)
 }
 
 /// What can change the answer, one line for each finding: a live screen has no room for more.

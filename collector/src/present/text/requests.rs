@@ -12,9 +12,9 @@ use std::io::{self, Write};
 
 /// Rows of a table by default.
 const ROWS: usize = 10;
-/// For each lock: number of lines that say what its holders did.
+/// For each lock and queue: number of lines that say what its holders, or the thread, did.
 const DETAILS: usize = 3;
-/// Least share of a lock's time for which a line says what the lock's holders did.
+/// Least share of a row's time for which there is such a line.
 const LEAST_DETAIL: f64 = 0.05;
 /// Number of causes for which the 99th percentile without the cause is shown.
 const WITHOUT: usize = 5;
@@ -163,11 +163,12 @@ fn amount(ns: f64) -> String {
     if ns.abs() < 0.5 { "0".to_owned() } else { duration(ns) }
 }
 
-/// Lines that say what the lock's holders did.
+/// Lines that say what the lock's holders did, or the threads for which requests were queued.
 fn details(row: &CauseRow, style: &Style, out: &mut dyn Write) -> io::Result<()> {
     let weighty = row.details.iter().filter(|detail| detail.slow_ns >= LEAST_DETAIL * row.slow_ns);
     for detail in weighty.take(DETAILS) {
-        let line = format!("  held by {}: {}", detail.by, doing(detail));
+        let relation = if row.kind == CauseKind::Queue { "meanwhile" } else { "held by" };
+        let line = format!("  {relation} {}: {}", detail.by, doing(detail));
         writeln!(out, "{}", style.paint(Paint::Dim, &clip(&style.text(&line), style.width, style)))?;
     }
     Ok(())
