@@ -196,6 +196,7 @@ fn what(limit: &Limit) -> &str {
         LimitKind::SupportWork { calls, .. } => calls,
         LimitKind::Permits { semaphore, .. } => semaphore,
         LimitKind::Connections { server, .. } => server,
+        LimitKind::AnsweringThreads { port, .. } => port,
         LimitKind::WokenForNothing { object, .. } => object,
         LimitKind::LocksNotRecorded { word, .. } => word,
         LimitKind::Threads { function, .. }

@@ -274,6 +274,15 @@ pub enum LimitKind {
         #[serde(skip_serializing_if = "Option::is_none")]
         port: Option<String>,
     },
+    /// Requests lie unread, although all threads that answer have one each, which mostly sleep meanwhile.
+    AnsweringThreads {
+        /// Number of threads that answer.
+        threads: u32,
+        /// The port at which the requests arrive.
+        port: String,
+        /// How many requests lie unread, on average.
+        unread: f64,
+    },
     /// The kernel drops new connections, since the queue of those that the program has not accepted is full. Clients try again
     /// after a second.
     Backlog {
@@ -352,6 +361,22 @@ impl LimitKind {
         )
     }
 
+    /// Whether no change of the program is simulated for this limit.
+    pub fn is_not_simulated(&self) -> bool {
+        matches!(
+            self,
+            LimitKind::Nothing
+                | LimitKind::Deadlock { .. }
+                | LimitKind::NotKnown { .. }
+                | LimitKind::Unexplained { .. }
+                | LimitKind::OpenRequests { .. }
+                | LimitKind::Connections { .. }
+                | LimitKind::AnsweringThreads { .. }
+                | LimitKind::Backlog { .. }
+                | LimitKind::Goroutines { .. }
+        )
+    }
+
     /// Whether the limit is a wait or unknown: then it does not matter what threads compute at that time.
     pub fn is_wait(&self) -> bool {
         matches!(
@@ -363,6 +388,7 @@ impl LimitKind {
                 | LimitKind::LocksNotRecorded { .. }
                 | LimitKind::Goroutines { .. }
                 | LimitKind::Connections { .. }
+                | LimitKind::AnsweringThreads { .. }
                 | LimitKind::Backlog { .. }
         ) || !self.is_known()
     }

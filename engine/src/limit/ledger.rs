@@ -45,6 +45,8 @@ pub(super) enum Cause {
     OpenRequests,
     /// Requests wait for a connection to another server.
     Connections,
+    /// Requests lie unread, since all threads that answer have one.
+    AnsweringThreads,
     /// Clients' connections are dropped.
     Backlog,
     /// Goroutines wait for each other, which only samples show.
@@ -83,6 +85,7 @@ impl Claim {
             | Cause::Unexplained
             | Cause::OpenRequests
             | Cause::Connections
+            | Cause::AnsweringThreads
             | Cause::Backlog
             | Cause::Goroutines
             | Cause::Work => u32::MAX,
@@ -156,6 +159,7 @@ impl Search {
         self.claim_open_requests(&mut claims, run);
         self.claim_goroutines(&mut claims, run);
         self.claim_connections(&mut claims, run);
+        self.claim_answering_threads(&mut claims, run);
         claims[1..].sort_by(|a, b| b.most.total_cmp(&a.most));
         claims
     }
@@ -398,6 +402,7 @@ impl Search {
             Cause::Idle => LimitKind::Idle { busy },
             Cause::OpenRequests => self.of_open_requests(busy),
             Cause::Connections => self.of_connections(busy),
+            Cause::AnsweringThreads => self.of_answering_threads(busy),
             Cause::Backlog => self.of_backlog(),
             Cause::Goroutines => self.of_goroutines(busy),
             Cause::Work => LimitKind::Work { busy, hidden: self.hidden },

@@ -6,8 +6,9 @@
 //! 1, all clients always wait for an answer, so the server's own speed sets the rate; near 0, the clients set the rate.
 
 use crate::event::{RequestSums, Requests};
+use crate::timeline::SocketRequest;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The address family `AF_UNIX` (include/linux/socket.h).
 const UNIX: u16 = 1;
@@ -44,6 +45,8 @@ pub struct Endpoint {
     /// The part of the connections' time in which a request was open; `None`: too few requests followed another on a
     /// connection.
     pub load: Option<f64>,
+    /// Number of threads that answered the requests; `None`: not known, or the program sends them.
+    pub threads: Option<u32>,
     /// Requests were counted in stretches, so requests that take longer than a second may be missing.
     pub in_stretches: bool,
 }
@@ -70,6 +73,22 @@ pub fn endpoints(requests: Option<&Requests>) -> Vec<Endpoint> {
     ends
 }
 
+/// Counts the threads that answered at each endpoint.
+pub(super) fn count_threads(ends: &mut [Endpoint], requests: &[SocketRequest]) {
+    let mut threads: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
+    let mut last: Option<(u16, u16, u32)> = None;
+    for request in requests {
+        let Some((thread, _)) = request.answered else { continue };
+        let this = (request.family, request.port, thread);
+        if last.replace(this) != Some(this) {
+            threads.entry(served_name(request.family, request.port)).or_default().insert(thread);
+        }
+    }
+    for end in ends.iter_mut().filter(|end| end.served) {
+        end.threads = threads.get(&end.name).and_then(|threads| u32::try_from(threads.len()).ok());
+    }
+}
+
 fn endpoint(served: bool, name: String, sums: &RequestSums, processes: usize, counted_ns: f64) -> Endpoint {
     let (open_ns, again_ns) = (sums.all_ns() as f64, sums.again_ns as f64);
     let share = |part: f64, all: f64| if all > 0.0 { part / all } else { 0.0 };
@@ -86,6 +105,7 @@ fn endpoint(served: bool, name: String, sums: &RequestSums, processes: usize, co
         longest_ns: sums.longest_ns,
         queued: share(sums.queued_ns as f64, open_ns),
         load: (sums.again >= ENOUGH).then(|| share(again_ns, again_ns + sums.between_ns as f64)),
+        threads: None,
         in_stretches: false,
     }
 }
@@ -93,11 +113,14 @@ fn endpoint(served: bool, name: String, sums: &RequestSums, processes: usize, co
 fn name(sums: &RequestSums) -> String {
     let [a, b, c, d] = sums.address;
     match (sums.family, sums.served) {
-        (UNIX, _) => "Unix sockets".to_owned(),
-        (_, true) => format!("port {}", sums.port),
+        (UNIX, _) | (_, true) => served_name(sums.family, sums.port),
         (_, false) if sums.address == [0; 4] => format!("port {} of others", sums.port),
         (_, false) => format!("{a}.{b}.{c}.{d}:{}", sums.port),
     }
+}
+
+fn served_name(family: u16, port: u16) -> String {
+    if family == UNIX { "Unix sockets".to_owned() } else { format!("port {port}") }
 }
 
 #[cfg(test)]

@@ -15,6 +15,9 @@ pub(super) struct Answers {
     ends: Vec<Vec<u64>>,
     /// For each thread: times at which requests began in it.
     begins: Vec<Vec<u64>>,
+    /// For each thread: from when until when it worked for the requests that ended in it, in order of their ends. A request that
+    /// another thread took may have begun later.
+    turns: Vec<Vec<(u64, u64)>>,
 }
 
 impl Answers {
@@ -24,6 +27,7 @@ impl Answers {
             given: vec![Vec::new(); threads],
             ends: vec![Vec::new(); threads],
             begins: vec![Vec::new(); threads],
+            turns: vec![Vec::new(); threads],
         };
         // For each thread: beginning and end of the requests that both begin and end in it.
         let mut open: Vec<Vec<(u64, u64)>> = vec![Vec::new(); threads];
@@ -34,6 +38,9 @@ impl Answers {
             }
             if let (Some(ends), Some(_)) = (answers.ends.get_mut(request.end_thread as usize), request.end) {
                 ends.push(end);
+                if let Some(turns) = answers.turns.get_mut(request.end_thread as usize) {
+                    turns.push((request.taken.0, end));
+                }
             }
             if request.begin_thread == request.end_thread
                 && let Some(open) = open.get_mut(request.begin_thread as usize)
@@ -42,6 +49,7 @@ impl Answers {
             }
         }
         open.iter_mut().for_each(|open| open.sort_unstable());
+        answers.turns.iter_mut().for_each(|turns| turns.sort_unstable_by_key(|(from, to)| (*to, *from)));
         answers.ends.iter_mut().for_each(|ends| ends.sort_unstable());
         answers.begins.iter_mut().for_each(|begins| begins.sort_unstable());
         for wakeup in &timeline.wakeups {
@@ -73,6 +81,13 @@ impl Answers {
     pub(super) fn last_end(&self, thread: u32, before: u64) -> Option<u64> {
         let ends = self.ends.get(thread as usize)?;
         ends.partition_point(|time| *time < before).checked_sub(1).and_then(|last| ends.get(last)).copied()
+    }
+
+    /// The last turn of this thread that ended by `time`: from when until when it worked for a request.
+    pub(super) fn last_turn(&self, thread: u32, time: u64) -> Option<(u64, u64)> {
+        let turns = self.turns.get(thread as usize)?;
+        let next = turns.partition_point(|(_, to)| *to <= time);
+        next.checked_sub(1).and_then(|last| turns.get(last)).copied()
     }
 
     /// Time at which the next request after `after` began in this thread.

@@ -23,6 +23,7 @@ mod cause;
 mod cpu_waits;
 mod groups;
 mod holders;
+mod meanwhile;
 mod model;
 mod names;
 mod paths;

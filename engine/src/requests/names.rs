@@ -1,10 +1,13 @@
 //! Names of causes in rows.
 
-use super::cause::{Cause, LockRef, Source};
+use super::cause::{Cause, LockRef, Outside, Source};
 use super::groups::GROUPS;
+use super::meanwhile::Asleep;
 use super::model::{CauseKind, CauseRow};
+use super::sampled::{Work, runtimes, users_function};
 use super::shares::Shares;
 use super::sums::{Key, Sums};
+use crate::event::SupportSubject;
 use crate::program::{FunctionRef, Program};
 use crate::timeline::Timeline;
 use rustc_hash::FxHashMap;
@@ -16,6 +19,8 @@ pub(super) struct Namer<'a> {
     /// For each kind of wait: the only function in which such waits happened, if it is known; `None`: there are several
     /// functions.
     only: FxHashMap<(Source, &'static str), Option<FunctionRef>>,
+    /// For each function: the work of a runtime that it does.
+    runtimes: Vec<Option<SupportSubject>>,
 }
 
 impl<'a> Namer<'a> {
@@ -30,7 +35,22 @@ impl<'a> Namer<'a> {
                 *known = None;
             }
         }
-        Namer { timeline, program, only }
+        Namer { timeline, program, only, runtimes: runtimes(program) }
+    }
+
+    /// What a thread computes with this stack; `top`: its innermost function with probes.
+    pub(super) fn work_of(&self, stack: u32, top: Option<FunctionRef>) -> Work {
+        let mut places = self.program.samples.stack(stack);
+        let runtime = places.find_map(|(_, place)| *self.runtimes.get(place.function.0 as usize)?);
+        let function = || users_function(self.program, stack).or(top);
+        runtime.map_or_else(|| Work::Function(function()), Work::Runtime)
+    }
+
+    pub(super) fn work(&self, work: Work) -> String {
+        match work {
+            Work::Function(function) => self.function(function),
+            Work::Runtime(subject) => subject.name().to_owned(),
+        }
     }
 
     pub(super) fn function(&self, function: Option<FunctionRef>) -> String {
@@ -66,21 +86,31 @@ impl<'a> Namer<'a> {
             Cause::Queued => (CauseKind::Queue, self.thread(key.thread)),
             Cause::Unknown => (CauseKind::Unknown, String::new()),
             Cause::NotFollowed => (CauseKind::NotFollowed, String::new()),
-            Cause::Waiting(outside) => {
-                let kind = match outside.source {
-                    Source::Disk => CauseKind::Disk,
-                    Source::Peer => CauseKind::Peer,
-                    Source::Timer => CauseKind::Timer,
-                    Source::Process => CauseKind::Process,
-                    Source::Other => CauseKind::Other,
-                };
-                // A sleep may have no sampled stack; its function is then taken from other sleeps of the same kind.
-                let only = || self.only.get(&(outside.source, outside.name)).copied().flatten();
-                let function = self.function(outside.function.or_else(only));
-                let place = if function.is_empty() { function } else { format!(" in {function}") };
-                (kind, format!("{}{place}", outside.name))
-            }
+            Cause::Waiting(outside) => self.outside(&outside),
         }
+    }
+
+    /// Kind and name of what a thread slept for.
+    pub(super) fn asleep(&self, asleep: &Asleep) -> (CauseKind, String) {
+        match asleep {
+            Asleep::Lock(lock) => (CauseKind::Lock, self.lock(*lock)),
+            Asleep::Outside(outside) => self.outside(outside),
+        }
+    }
+
+    fn outside(&self, outside: &Outside) -> (CauseKind, String) {
+        let kind = match outside.source {
+            Source::Disk => CauseKind::Disk,
+            Source::Peer => CauseKind::Peer,
+            Source::Timer => CauseKind::Timer,
+            Source::Process => CauseKind::Process,
+            Source::Other => CauseKind::Other,
+        };
+        // A sleep may have no sampled stack; its function is then taken from other sleeps of the same kind.
+        let only = || self.only.get(&(outside.source, outside.name)).copied().flatten();
+        let function = self.function(outside.function.or_else(only));
+        let place = if function.is_empty() { function } else { format!(" in {function}") };
+        (kind, format!("{}{place}", outside.name))
     }
 }
 

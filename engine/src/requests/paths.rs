@@ -63,6 +63,11 @@ impl<'a> Paths<'a> {
         let steps = walk.request(self, request, self.budget.min(MOST_STEPS));
         self.budget = self.budget.saturating_sub(steps);
         self.walk = walk;
+        self.last()
+    }
+
+    /// The path that was walked last.
+    pub(super) fn last(&self) -> &[PathPart] {
         &self.walk.parts
     }
 }

@@ -1,8 +1,8 @@
 //! Samples inside stretches of requests.
 
-use super::cause::PathPart;
-use crate::program::{FunctionRef, Program};
-use crate::timeline::{NO_STACK, State, Timeline};
+use crate::event::{SupportSubject, runtime_work};
+use crate::program::{Function, FunctionRef, Program};
+use crate::timeline::{NO_STACK, Timeline};
 use probe_abi::SampleReason;
 
 /// A sample's stack, and the sample's index among the thread's samples.
@@ -37,20 +37,19 @@ pub(super) fn between<'t>(
         })
 }
 
-/// Time that the part's thread ran during the part, ns. `left`: how many intervals may still be read; a part with more
-/// intervals gets 0.
-pub(super) fn ran_ns(timeline: &Timeline, part: &PathPart, left: &mut u64) -> u64 {
-    let Some(thread) = timeline.threads.get(part.thread as usize) else { return 0 };
-    let first = thread.intervals.partition_point(|interval| interval.start <= part.from).saturating_sub(1);
-    let until = thread.intervals.partition_point(|interval| interval.start < part.to);
-    let intervals = thread.intervals.get(first..until).unwrap_or_default();
-    if intervals.len() as u64 > *left {
-        return 0;
-    }
-    *left -= intervals.len() as u64;
-    let ends = intervals.iter().skip(1).map(|next| next.start).chain([part.to.min(thread.end)]);
-    let ran = intervals.iter().zip(ends).filter(|(interval, _)| matches!(interval.state, State::Running { .. }));
-    ran.map(|(interval, end)| end.0.saturating_sub(interval.start.max(part.from).0)).fold(0, u64::saturating_add)
+/// What a thread computes at a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Work {
+    /// This function; `None`: not known.
+    Function(Option<FunctionRef>),
+    /// Work of a runtime.
+    Runtime(SupportSubject),
+}
+
+/// For each function of a program: the work of a runtime that it and all functions below it do.
+pub(super) fn runtimes(program: &Program) -> Vec<Option<SupportSubject>> {
+    let of = |function: &Function| runtime_work(&function.name, function.module.as_deref());
+    program.functions.iter().map(|function| of(function).filter(|subject| subject.is_whole())).collect()
 }
 
 /// The innermost function of a stack that a user can change, else the innermost function.

@@ -3,7 +3,7 @@
 use super::cause::Cause;
 use super::groups::GROUPS;
 use super::names::Namer;
-use super::sampled::users_function;
+use super::sampled::Work;
 use super::sums::{Hits, Sums};
 use crate::program::FunctionRef;
 use rustc_hash::FxHashMap;
@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 /// The part of a key's time that samples assign to a function.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Share {
-    pub(super) function: Option<FunctionRef>,
+    pub(super) work: Work,
     /// Share of the time, from 0 to 1.
     pub(super) part: f64,
     /// Variance of `part`.
@@ -52,7 +52,7 @@ impl Shares {
 
     /// The share of a key's time in a group that belongs to the function `name`.
     pub(super) fn part(&self, namer: &Namer<'_>, group: usize, number: u32, name: &str) -> f64 {
-        let own = self.at(group, number).iter().filter(|share| namer.function(share.function) == name);
+        let own = self.at(group, number).iter().filter(|share| namer.work(share.work) == name);
         own.map(|share| share.part).sum()
     }
 }
@@ -60,24 +60,23 @@ impl Shares {
 /// Divides a key's time by samples; without samples all of it belongs to the innermost function with probes. The variance of a
 /// share p of n samples is p(1−p)/n. There p has one more sample, half of it in the function: a single sample is not certain.
 fn divided(namer: &Namer<'_>, hits: &[&Hits], top: Option<FunctionRef>) -> Vec<Share> {
-    let mut counts: FxHashMap<Option<FunctionRef>, u64> = FxHashMap::default();
+    let mut counts: FxHashMap<Work, u64> = FxHashMap::default();
     for (stack, count) in hits.iter().flat_map(|hits| &hits.stacks) {
-        let function = users_function(namer.program, *stack).or(top);
-        *counts.entry(function).or_insert(0) += u64::from(*count);
+        *counts.entry(namer.work_of(*stack, top)).or_insert(0) += u64::from(*count);
     }
     let all: u64 = counts.values().sum();
     if all == 0 {
-        return vec![Share { function: top, part: 1.0, variance: 0.0 }];
+        return vec![Share { work: Work::Function(top), part: 1.0, variance: 0.0 }];
     }
     let samples = hits.iter().map(|hits| hits.samples()).sum::<usize>().max(1) as f64;
     let mut shares: Vec<Share> = counts
         .into_iter()
-        .map(|(function, count)| {
+        .map(|(work, count)| {
             let part = count as f64 / all as f64;
             let seen = (part * samples + 0.5) / (samples + 1.0);
-            Share { function, part, variance: seen * (1.0 - seen) / samples }
+            Share { work, part, variance: seen * (1.0 - seen) / samples }
         })
         .collect();
-    shares.sort_by_key(|share| share.function);
+    shares.sort_by_key(|share| share.work);
     shares
 }

@@ -104,7 +104,7 @@ fn rows(namer: &Namer<'_>, sums: &Sums, shares: &Shares) -> Vec<CauseRow> {
             match key.cause {
                 Cause::Computing(_) => {
                     for share in shares.at(slow, number) {
-                        let name = namer.function(share.function);
+                        let name = namer.work(share.work);
                         *row.details.entry((by.clone(), CauseKind::Computing, name)).or_insert(0.0) +=
                             share.part * ns[slow] as f64;
                     }
@@ -119,11 +119,13 @@ fn rows(namer: &Namer<'_>, sums: &Sums, shares: &Shares) -> Vec<CauseRow> {
         let Cause::Computing(_) = key.cause else {
             let row = rows.entry(namer.cause(&key)).or_default();
             (0..GROUPS).for_each(|group| row.ns[group] += ns[group] as f64);
-            let slow = Group::Slow as usize;
-            if let Some(ran) = sums.ran.get(&(slow, number)) {
-                for share in shares.at(slow, number) {
-                    let detail = (namer.thread(key.thread), CauseKind::Computing, namer.function(share.function));
-                    *row.details.entry(detail).or_insert(0.0) += share.part * *ran as f64;
+            if let Some(meanwhile) = sums.meanwhile.get(&number) {
+                let computed = shares.at(Group::Slow as usize, number).iter().map(|share| {
+                    ((CauseKind::Computing, namer.work(share.work)), share.part * meanwhile.ran_ns as f64)
+                });
+                let slept = meanwhile.asleep.iter().map(|(asleep, ns)| (namer.asleep(asleep), *ns as f64));
+                for ((kind, name), ns) in computed.chain(slept) {
+                    *row.details.entry((namer.thread(key.thread), kind, name)).or_insert(0.0) += ns;
                 }
             }
             continue;
@@ -131,7 +133,7 @@ fn rows(namer: &Namer<'_>, sums: &Sums, shares: &Shares) -> Vec<CauseRow> {
         for (group, ns) in ns.into_iter().enumerate() {
             let ns = ns as f64;
             for share in shares.at(group, number) {
-                let row = rows.entry((CauseKind::Computing, namer.function(share.function))).or_default();
+                let row = rows.entry((CauseKind::Computing, namer.work(share.work))).or_default();
                 row.ns[group] += share.part * ns;
                 row.variance[group] += share.variance * ns * ns;
             }

@@ -3,6 +3,7 @@
 use super::calls::Request;
 use super::cause::{Cause, LockRef, PathPart};
 use super::groups::{GROUPS, Group, Groups};
+use super::meanwhile::Meanwhile;
 use super::paths::{Paths, STEPS_PER_EVENT};
 use super::sampled;
 use crate::timeline::Timeline;
@@ -48,8 +49,8 @@ pub(super) struct Sums {
     pub(super) ns: [Vec<u64>; GROUPS],
     /// Samples by group and number of the key.
     pub(super) hits: FxHashMap<(usize, u32), Hits>,
-    /// Time that threads ran while requests were queued for them, by group and number of the key, ns.
-    pub(super) ran: FxHashMap<(usize, u32), u64>,
+    /// What threads did while slow requests were queued for them, by number of the key.
+    pub(super) meanwhile: FxHashMap<u32, Meanwhile>,
     /// Number of requests in each group.
     pub(super) counts: [usize; GROUPS],
     /// For each request: its group, its latency, and where its causes end in `causes`.
@@ -89,6 +90,9 @@ impl Sums {
             let group = groups.at(place);
             let parts = paths.path(request);
             sums.add(timeline, parts, group, &first_of_name);
+            if group == Group::Slow {
+                sums.add_meanwhile(paths, &first_of_name);
+            }
             sums.requests.push((group, latency, sums.causes.len()));
         }
         sums
@@ -101,11 +105,8 @@ impl Sums {
             let number = self.number(part, first_of_name);
             let length = part.length_ns();
             match part.cause {
-                Cause::Computing(_) => self.sample(timeline, part, (group as usize, number)),
-                Cause::Queued => {
+                Cause::Computing(_) | Cause::Queued => {
                     self.sample(timeline, part, (group as usize, number));
-                    let ran = self.ran.entry((group as usize, number)).or_insert(0);
-                    *ran = ran.saturating_add(sampled::ran_ns(timeline, part, &mut self.samples_left));
                 }
                 Cause::NotFollowed => is_followed = false,
                 _ => {}
@@ -128,6 +129,14 @@ impl Sums {
             if let Some(sum) = ns.get_mut(*number as usize) {
                 *sum = sum.saturating_add(*length);
             }
+        }
+    }
+
+    /// Adds what threads did while the request that was walked last was queued for them.
+    fn add_meanwhile(&mut self, paths: &Paths<'_>, first_of_name: &[u32]) {
+        for part in paths.last().iter().filter(|part| part.cause == Cause::Queued) {
+            let number = self.number(part, first_of_name);
+            self.meanwhile.entry(number).or_default().add(paths, part, &mut self.samples_left);
         }
     }
 

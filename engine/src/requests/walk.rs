@@ -28,6 +28,10 @@ enum Below {
     Nothing,
     /// The thread did other requests.
     Queue,
+    /// Up to `floor` the thread did another request, since `from`.
+    Turn {
+        from: u64,
+    },
     /// The thread did other requests; before that, the request was in the thread in which it began.
     Served,
     /// Another thread had this lock.
@@ -95,6 +99,11 @@ impl Walk {
         match frame.below {
             Below::Nothing => self.set(Frame { floor: frame.low, ..frame }),
             Below::Queue => self.part(&frame, frame.low, Cause::Queued),
+            Below::Turn { from } => {
+                let from = from.max(frame.low);
+                self.part(&frame, from, Cause::Queued);
+                self.set(turn(paths, Frame { floor: frame.low, below: Below::Nothing, ..frame }, from));
+            }
             Below::Served => {
                 let left = handed_over(paths, request).min(self.at).max(frame.low);
                 self.part(&frame, left, Cause::Queued);
@@ -234,11 +243,18 @@ fn ended(paths: &Paths<'_>, request: &Request, end: Timestamp) -> Frame {
     }
 }
 
-/// The thread in which the request began. Until it ended its last request before it took this one, this one waited for it.
+/// The thread in which the request began. Other requests that it did before it took this one kept this one waiting.
 fn begun(paths: &Paths<'_>, request: &Request) -> Frame {
     let thread = frame(request.begin_thread, request.begin.0, None);
-    match paths.answers.last_end(request.begin_thread, request.taken.0) {
-        Some(end) if end > thread.low => Frame { floor: end, below: Below::Queue, ..thread },
+    turn(paths, thread, request.taken.0)
+}
+
+/// The frame down to the end of the thread's last other request before `time`.
+fn turn(paths: &Paths<'_>, thread: Frame, time: u64) -> Frame {
+    match paths.answers.last_turn(thread.thread, time) {
+        Some((from, to)) if to > thread.low && from < to => {
+            Frame { floor: to, below: Below::Turn { from: from.min(to) }, ..thread }
+        }
         _ => thread,
     }
 }

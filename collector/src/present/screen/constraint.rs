@@ -238,6 +238,16 @@ pub(super) fn of_requests(kind: &LimitKind) -> String {
                  connections let more requests go at once, if {server} answers them as fast."
             )
         }
+        LimitKind::AnsweringThreads { threads, port, unread } => {
+            let all = match threads {
+                1 => "the one that answers always has a request".to_owned(),
+                _ => format!("the {threads} that answer always have a request each"),
+            };
+            format!(
+                "too few threads: {all} ({port}) and mostly sleeps or waits in it, while {unread:.1} more lie unread in their \
+                 sockets."
+            )
+        }
         LimitKind::Backlog { dropped } => format!(
             "new connections: the kernel dropped {}, since the program accepts them too late and their queue is full. Their \
              clients wait a second and try again. A longer queue (listen's backlog, net.core.somaxconn) avoids that, unless \

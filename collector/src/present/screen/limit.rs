@@ -252,9 +252,10 @@ fn no_constraint(kind: &LimitKind, share: f64) -> String {
         LimitKind::Idle { busy } => {
             format!("idle: the program waits for work or time, {busy:.2} CPUs are busy.")
         }
-        LimitKind::OpenRequests { .. } | LimitKind::Connections { .. } | LimitKind::Backlog { .. } => {
-            of_requests(kind)
-        }
+        LimitKind::OpenRequests { .. }
+        | LimitKind::Connections { .. }
+        | LimitKind::AnsweringThreads { .. }
+        | LimitKind::Backlog { .. } => of_requests(kind),
         LimitKind::Goroutines { lock, function, samples, busy } => {
             of_goroutines(lock, function.as_deref(), *samples, *busy)
         }
@@ -338,18 +339,7 @@ fn more(first: &Limit, limits: &Limits) -> Vec<String> {
         lines.extend(how_to_record(word, *is_lock, *is_lost, *cost));
         return lines;
     }
-    let waits = matches!(
-        first.kind,
-        LimitKind::Idle { .. }
-            | LimitKind::Nothing
-            | LimitKind::Deadlock { .. }
-            | LimitKind::NotKnown { .. }
-            | LimitKind::Unexplained { .. }
-            | LimitKind::OpenRequests { .. }
-            | LimitKind::Connections { .. }
-            | LimitKind::Backlog { .. }
-            | LimitKind::Goroutines { .. }
-    );
+    let waits = matches!(first.kind, LimitKind::Idle { .. }) || first.kind.is_not_simulated();
     let helps = first.time_ns > largest.time_ns * (1.0 + engine::limit::WORTH);
     // The gain of one more computing thread says nothing about threads that sleep.
     let sleeps = matches!(first.kind, LimitKind::Sleepers { .. });

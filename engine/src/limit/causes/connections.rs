@@ -11,8 +11,11 @@ use crate::program::{Endpoint, is_for_socket};
 
 /// From this part of the connections' time with an open request on, the next request has to wait for a connection.
 const IN_USE: f64 = 0.9;
-/// One connection may carry many requests at a time (pipelining, streams), so a single one shows no pool.
+/// One connection may carry many requests at a time (pipelining, streams), so a single one shows no pool, unless it answers one
+/// request for each that the program answers.
 const FEWEST: f64 = 1.5;
+/// A single connection answers at least this many requests for each that the program answers.
+const ONE_EACH: f64 = 0.9;
 /// How long a client waits before it tries again (Linux `TCP_TIMEOUT_INIT`), seconds.
 const AGAIN_S: f64 = 1.0;
 /// At least this many requests wait in the program, on average.
@@ -61,7 +64,8 @@ impl Search {
         let pools = traffic.iter().filter(|end| !end.served).filter_map(|server| {
             let load = server.load.filter(|load| *load >= IN_USE)?;
             let (connections, waiting) = (server.open / load, users - server.open);
-            let is_shared = connections >= FEWEST && waiting >= WAITING;
+            let one_each = served.is_some_and(|of| server.per_second >= ONE_EACH * of.per_second);
+            let is_shared = (connections >= FEWEST || one_each) && waiting >= WAITING;
             is_shared.then_some(Pool { server, connections, served, waiting })
         });
         pools.max_by(|a, b| a.server.open.total_cmp(&b.server.open))
@@ -92,7 +96,7 @@ impl Search {
 }
 
 /// Puts the claim before the first row that only shows where threads wait, else behind all.
-fn place(claims: &mut Vec<Claim>, claim: Claim) {
+pub(super) fn place(claims: &mut Vec<Claim>, claim: Claim) {
     if claim.most < WORTH {
         return;
     }

@@ -1,5 +1,6 @@
 //! Causes that may limit a run, a file for each kind that takes more than a simulation without it.
 
+mod answering_threads;
 pub(super) mod asked_again;
 mod busy_thread;
 mod connections;

@@ -60,15 +60,8 @@ impl Search {
         let is_idle = matches!(first.limit.kind, LimitKind::Idle { .. });
         match first.limit.kind {
             LimitKind::Idle { busy } if busy < BUSY || first.at_work < AT_WORK => return Vec::new(),
-            LimitKind::Nothing
-            | LimitKind::Deadlock { .. }
-            | LimitKind::NotKnown { .. }
-            | LimitKind::Unexplained { .. }
-            | LimitKind::OpenRequests { .. }
-            | LimitKind::Connections { .. }
-            | LimitKind::Backlog { .. }
-            | LimitKind::Goroutines { .. }
-            | LimitKind::LocksNotRecorded { .. } => return Vec::new(),
+            LimitKind::LocksNotRecorded { .. } => return Vec::new(),
+            ref kind if kind.is_not_simulated() => return Vec::new(),
             _ => {}
         }
         let mut edits: Vec<Edit> = Vec::new();

@@ -67,7 +67,10 @@ fn connections_that_are_free_now_and_then_are_no_limit() {
     };
     assert!(is_pool(end(true, 16.0, 0.97), end(false, 3.9, 0.98)));
     assert!(!is_pool(end(true, 16.0, 0.97), end(false, 3.9, 0.6)), "one is free");
-    assert!(!is_pool(end(true, 16.0, 0.97), end(false, 1.0, 0.99)), "it may carry many requests at a time");
+    let fewer = Endpoint { per_second: 50.0, ..end(false, 1.0, 0.99) };
+    assert!(!is_pool(end(true, 16.0, 0.97), fewer), "it may carry many requests at a time");
+    // Public report: node-postgres, issue 660.
+    assert!(is_pool(end(true, 16.0, 0.97), end(false, 1.0, 0.99)), "one for each request that is served");
     assert!(!is_pool(end(true, 16.0, 0.1), end(false, 3.9, 0.98)), "the clients set the pace");
     let unread = Endpoint { queued: 0.75, ..end(true, 16.0, 0.97) };
     assert!(!is_pool(unread, end(false, 3.9, 0.98)), "threads are missing, which would read them");
@@ -82,4 +85,26 @@ fn dropped_connections_are_the_limit_if_their_clients_lose_much_time() {
     assert_eq!(of(served(), 200), LimitKind::Backlog { dropped: 200 });
     assert!(!matches!(of(served(), 1), LimitKind::Backlog { .. }), "20 s of requests, 1 s lost");
     assert!(!matches!(of(Vec::new(), 200), LimitKind::Backlog { .. }), "another program's connections");
+}
+
+/// A pool of four threads that sleep in each request was "sleeping", a single accepting thread, too (public report:
+/// geowebcache, issue 1220).
+#[test]
+fn requests_that_lie_unread_while_all_threads_have_one_need_more_threads() {
+    let served = |open: f64, queued: f64, threads: Option<u32>| Endpoint {
+        queued,
+        threads,
+        load: None,
+        ..end(true, open, 0.0)
+    };
+    let few = |end: Endpoint| of(vec![end], 0);
+    assert_eq!(
+        few(served(32.0, 0.875, Some(4))),
+        LimitKind::AnsweringThreads { threads: 4, port: "port 80".to_owned(), unread: 28.0 }
+    );
+    let is_few = |end: Endpoint| matches!(few(end), LimitKind::AnsweringThreads { .. });
+    assert!(is_few(Endpoint { load: Some(0.98), ..served(32.0, 0.875, Some(4)) }));
+    assert!(!is_few(served(32.0, 0.875, Some(8))), "threads are free");
+    assert!(!is_few(served(32.0, 0.875, Some(1))), "an event loop has several requests at a time");
+    assert!(!is_few(served(32.0, 0.875, None)) && !is_few(served(4.2, 0.05, Some(4))));
 }
