@@ -41,6 +41,7 @@ pub mod limit;
 pub mod metrics;
 mod numbers;
 pub mod parallelism;
+mod percentile;
 pub mod predict;
 pub mod program;
 pub mod report;

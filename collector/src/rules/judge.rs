@@ -3,7 +3,7 @@
 use super::measure::{Limit, Measure, Rule};
 use super::parse::{Rules, RulesError};
 use crate::cpu_words;
-use engine::program::bare_name;
+use engine::program::{Endpoint, bare_name};
 use engine::report::{CpuResult, Cpus, FunctionRow, Report};
 use std::collections::BTreeSet;
 use symbols::{NameMatch, listed, match_name};
@@ -31,28 +31,33 @@ pub enum Verdict {
 }
 
 impl Rules {
-    /// The outcome of every rule on each of its CPU counts. `report` must contain [`Rules::cpus`].
+    /// The outcome of every rule on each of its CPU counts. `report` must contain [`Rules::cpus`]; `traffic`: requests of the
+    /// recording, those with most requests first.
     ///
     /// # Errors
     /// A rule's name may mean several functions or locks.
-    pub fn outcomes(&self, report: &Report) -> Result<Vec<RuleOutcome>, RulesError> {
+    pub fn outcomes(&self, report: &Report, traffic: &[Endpoint]) -> Result<Vec<RuleOutcome>, RulesError> {
         let mut all = Vec::new();
         for (number, rule) in self.rules.iter().enumerate() {
-            let of_rule = outcomes(rule, report);
+            let of_rule = outcomes(rule, report, traffic);
             all.extend(of_rule.map_err(|(problem, hint)| RulesError::of_rule(number + 1, problem, hint))?);
         }
         Ok(all)
     }
 }
 
-fn outcomes(rule: &Rule, report: &Report) -> Result<Vec<RuleOutcome>, (String, String)> {
+fn outcomes(
+    rule: &Rule,
+    report: &Report,
+    traffic: &[Endpoint],
+) -> Result<Vec<RuleOutcome>, (String, String)> {
     if !rule.measure.depends_on_cpus() {
         if rule.measure == Measure::Lost && report.trust.lost.is_none() {
             let text = "lost records are not known: the recording lacks its end, which has their number";
             let (name, measure) = (rule.name.clone(), rule.measure.text());
             return Ok(vec![RuleOutcome { name, measure, verdict: Verdict::Broken, text: text.to_owned() }]);
         }
-        let number = everywhere(&rule.measure, report);
+        let number = everywhere(&rule.measure, report, traffic);
         return Ok(vec![judged(rule, &rule.measure, rule.name.clone(), String::new(), number)]);
     }
     let names = named(&rule.measure, report)?;
@@ -130,12 +135,16 @@ fn judged(rule: &Rule, measure: &Measure, name: String, on: String, number: Opti
     RuleOutcome { name, verdict, text: format!("{measure}{on} is {is}, allowed {limits}"), measure }
 }
 
-fn everywhere(measure: &Measure, report: &Report) -> Option<f64> {
+fn everywhere(measure: &Measure, report: &Report, traffic: &[Endpoint]) -> Option<f64> {
+    let served = traffic.iter().find(|end| end.served);
     let count = |kind: &Option<String>| {
         let findings = report.findings.iter();
         findings.filter(|finding| kind.as_ref().is_none_or(|kind| finding.kind() == kind.as_str())).count()
     };
     match measure {
+        Measure::Requests => served.map(|end| end.per_second),
+        Measure::Latency(50) => served.map(|end| end.median_ns as f64),
+        Measure::Latency(_) => served.map(|end| end.p99_ns as f64),
         Measure::Lost => report.trust.lost.map(|lost| lost as f64),
         Measure::Unmatched => Some(report.trust.unmatched as f64),
         Measure::Unknown => Some(report.trust.unknown_ns as f64),
@@ -181,7 +190,7 @@ mod tests {
         let rules = Rules::parse(rules).expect("rules");
         let report = engine::report::report(&program, &rules.cpus(), Detail::Functions);
         rules
-            .outcomes(&report)
+            .outcomes(&report, &[])
             .expect("names")
             .into_iter()
             .map(|outcome| (outcome.verdict, outcome.text))
@@ -221,7 +230,7 @@ mod tests {
             let rule = format!("[[rule]]\nmeasure=\"self\"\nfunction=\"{function}\"\nmax=\"1%\"");
             let rules = Rules::parse(&rule).expect("rules");
             let report = engine::report::report(&program, &rules.cpus(), Detail::Functions);
-            rules.outcomes(&report).expect("names").remove(0).text
+            rules.outcomes(&report, &[]).expect("names").remove(0).text
         };
         assert!(self_of("*").contains("is 100.0 %"), "{}", self_of("*"));
         assert!(self_of("hash").contains("is 100.0 %"), "{}", self_of("hash"));
@@ -236,7 +245,7 @@ mod tests {
             ..Report::default()
         };
         let rules = Rules::parse("[[rule]]\nmeasure=\"lost\"\nmax=9").expect("rules");
-        let outcome = |lost| rules.outcomes(&report(lost)).expect("outcomes").remove(0);
+        let outcome = |lost| rules.outcomes(&report(lost), &[]).expect("outcomes").remove(0);
         assert_eq!(outcome(Some(9)).verdict, Verdict::Kept);
         let RuleOutcome { verdict, text, .. } = outcome(None);
         assert_eq!(verdict, Verdict::Broken);
@@ -254,7 +263,7 @@ mod tests {
         let program = engine::program::json::read(program).expect("a program");
         let rules = Rules::parse("[[rule]]\nmeasure=\"self\"\nfunction=\"hash\"\nmax=\"1%\"").expect("rules");
         let report = engine::report::report(&program, &rules.cpus(), Detail::Functions);
-        let error = rules.outcomes(&report).expect_err("one of two");
+        let error = rules.outcomes(&report, &[]).expect_err("one of two");
         assert_eq!(error.to_string(), "rule 1: \"hash\" matches 2 functions");
         assert_eq!(error.hint(), "choose one: hash_a, hash_b");
     }
@@ -264,5 +273,35 @@ mod tests {
         let outcomes = outcomes_of("[[rule]]\nmeasure=\"time\"\ncpus=[1,2]\nmax=\"500ns\"");
         let verdicts: Vec<Verdict> = outcomes.iter().map(|outcome| outcome.0).collect();
         assert_eq!(verdicts, [Verdict::Broken, Verdict::Kept]);
+    }
+
+    #[test]
+    fn requests_have_rules() {
+        let rules = Rules::parse(
+            "[[rule]]\nmeasure='p99'\nmax='20ms'\n[[rule]]\nmeasure='p50'\nmax='1ms'\n[[rule]]\nmeasure='requests'\nmin=500",
+        );
+        let rules = rules.expect("rules");
+        let served = Endpoint {
+            served: true,
+            per_second: 480.2,
+            median_ns: 900_000,
+            p99_ns: 25_000_000,
+            ..Endpoint::default()
+        };
+        let asked = Endpoint { served: false, p99_ns: 1, ..Endpoint::default() };
+        let verdicts = |traffic: &[Endpoint]| -> Vec<(Verdict, String)> {
+            let outcomes = rules.outcomes(&Report::default(), traffic).expect("no names");
+            outcomes.into_iter().map(|outcome| (outcome.verdict, outcome.text)).collect()
+        };
+        let told = verdicts(&[asked.clone(), served]);
+        assert_eq!(
+            told[0],
+            (Verdict::Broken, "time of 99 % of requests is 25.0 ms, allowed at most 20.0 ms".to_owned())
+        );
+        assert_eq!((told[1].0, told[2].0), (Verdict::Kept, Verdict::Broken), "{told:?}");
+        assert_eq!(
+            verdicts(&[asked]).iter().map(|(verdict, _)| *verdict).collect::<Vec<_>>(),
+            [Verdict::Kept, Verdict::Kept, Verdict::Broken]
+        );
     }
 }

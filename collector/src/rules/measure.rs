@@ -34,6 +34,10 @@ pub enum Measure {
     Calls(String),
     /// Share of the critical path that is computed while locks with this name (or matching it as a pattern) are held.
     Held(String),
+    /// Requests answered per second, at the endpoint with most of them.
+    Requests,
+    /// This percentile of the time until a request's answer, 50 or 99, at the endpoint with most requests.
+    Latency(u8),
     /// Records lost.
     Lost,
     /// Waits without a recorded wake-up.
@@ -65,16 +69,22 @@ impl Measure {
     /// The measure's unit.
     pub fn unit(&self) -> Unit {
         match self {
-            Measure::Time | Measure::Unknown => Unit::Nanoseconds,
+            Measure::Time | Measure::Unknown | Measure::Latency(_) => Unit::Nanoseconds,
             Measure::Speedup => Unit::Times,
             Measure::Own(_) | Measure::Total(_) | Measure::Held(_) => Unit::Share,
-            Measure::Calls(_) | Measure::Lost | Measure::Unmatched | Measure::Findings(_) => Unit::Count,
+            Measure::Calls(_)
+            | Measure::Requests
+            | Measure::Lost
+            | Measure::Unmatched
+            | Measure::Findings(_) => Unit::Count,
         }
     }
 
     /// Whether the number depends on the CPU count.
     pub fn depends_on_cpus(&self) -> bool {
-        !matches!(self, Measure::Lost | Measure::Unmatched | Measure::Unknown | Measure::Findings(_))
+        let is_recorded =
+            matches!(self, Measure::Lost | Measure::Unmatched | Measure::Unknown | Measure::Findings(_));
+        !is_recorded && !matches!(self, Measure::Requests | Measure::Latency(_))
     }
 
     /// The measure in words: `self of parse`.
@@ -86,6 +96,8 @@ impl Measure {
             Measure::Total(name) => format!("total of {name}"),
             Measure::Calls(name) => format!("calls of {name}"),
             Measure::Held(name) => format!("{name} held"),
+            Measure::Requests => "requests a second".to_owned(),
+            Measure::Latency(percent) => format!("time of {percent} % of requests"),
             Measure::Lost => "records lost".to_owned(),
             Measure::Unmatched => "unmatched waits".to_owned(),
             Measure::Unknown => "unknown time".to_owned(),

@@ -80,8 +80,7 @@ enum NumberToml {
     Text(String),
 }
 
-const MEASURES: &str =
-    "measures are time, speedup, self, total, calls, held, lost, unmatched, unknown and findings";
+const MEASURES: &str = "measures are time, speedup, self, total, calls, held, requests, p50, p99, lost, unmatched, unknown and findings";
 
 /// CPU counts of rules that name none, as in a report.
 const CPUS: [Cpus; 1] = [Cpus::Infinite];
@@ -143,6 +142,9 @@ impl RuleToml {
             "total" => Measure::Total(named(&self.function, "function")?),
             "calls" => Measure::Calls(named(&self.function, "function")?),
             "held" => Measure::Held(named(&self.lock, "lock")?),
+            "requests" => Measure::Requests,
+            "p50" => Measure::Latency(50),
+            "p99" => Measure::Latency(99),
             "lost" => Measure::Lost,
             "unmatched" => Measure::Unmatched,
             "unknown" => Measure::Unknown,

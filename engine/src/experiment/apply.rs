@@ -78,7 +78,7 @@ fn change(program: &mut Program, owners: &Owners, edit: &Edit) -> Result<(), Edi
         Edit::NoSyncs => group_commit::no_syncs(program),
         Edit::FreeIo => free_io(program),
         Edit::NoSleeps => free::sleeps(program, None),
-        Edit::NoPolling(threads) => free::sleeps(program, Some(threads)),
+        Edit::NoPolling(polling) => free::sleeps(program, Some(polling)),
         Edit::NoSpinning => free::spinning(program),
         Edit::NoSpunWaits => free::spun_waits(program),
         Edit::NoTurns | Edit::OwnLines { .. } | Edit::WakeOne(_) | Edit::LessSupportWork { .. } => {

@@ -1,6 +1,7 @@
 //! All changes of a program, for `what-if`, FIX and the search for what limits.
 
 use super::divide::ComputePart;
+use super::polling::Polling;
 use crate::cpus::Cpus;
 use crate::event::SupportSubject;
 use crate::program::{FunctionRef, ObjectId, quoted};
@@ -81,7 +82,7 @@ pub enum Edit {
     NoSleeps,
     /// These threads sleep and then poll for work; now they find work at once. That is an upper bound on the gain of
     /// waking them instead.
-    NoPolling(Vec<usize>),
+    NoPolling(Polling),
     /// A thread that waits for a spin lock yields its CPU.
     NoSpinning,
     /// A thread that busy-waits for another thread continues at once.

@@ -1,5 +1,6 @@
 //! Removes one constraint from a program: waits of one kind take no time.
 
+use super::polling::Polling;
 use crate::program::{EdgeId, ObjectId, ObjectMeaning, Operation, Program, Thread};
 use crate::time::Ticks;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -90,20 +91,27 @@ pub(super) fn devices(program: &mut Program, devices: &[ObjectId]) {
     }
 }
 
-/// These threads (`None`: all) neither sleep nor wait for timers, except where a thread repeats a sleep in the
-/// background: the thread would loop without a pause.
-pub(super) fn sleeps(program: &mut Program, threads: Option<&[usize]>) {
+/// Threads that poll do not sleep between their checks (`None`: no thread sleeps), nor wait for timers, except where a thread
+/// repeats a sleep in the background: the thread would loop without a pause.
+pub(super) fn sleeps(program: &mut Program, polling: Option<&Polling>) {
     let timers = timers(program);
     let all = program.threads.iter_mut().enumerate();
-    let chosen = all.filter(|(number, _)| threads.is_none_or(|threads| threads.contains(number)));
+    let chosen = all.filter(|(number, _)| polling.is_none_or(|polling| polling.threads.contains(number)));
+    let is_free = |length: Ticks| {
+        polling.is_none_or(|Polling { between: (least, most), .. }| *least <= length && length <= *most)
+    };
     for (_, thread) in chosen {
         let once = thread.once();
         for operation in thread.operations.iter_mut().take(once) {
             match operation {
-                Operation::Sleep(length) | Operation::SleepNext(length) | Operation::SleepUntil(length) => {
+                Operation::Sleep(length) | Operation::SleepNext(length) | Operation::SleepUntil(length)
+                    if is_free(*length) =>
+                {
                     *length = Ticks(0)
                 }
-                Operation::Io(device, length) if timers.get(device.0 as usize) == Some(&true) => {
+                Operation::Io(device, length)
+                    if timers.get(device.0 as usize) == Some(&true) && is_free(*length) =>
+                {
                     *length = Ticks(0);
                 }
                 _ => {}

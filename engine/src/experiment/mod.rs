@@ -34,5 +34,5 @@ pub(crate) use group_commit::{is_sync, synced_under};
 pub(crate) use more_sleepers::own_sleep;
 pub use permits::permits;
 pub(crate) use permits::{Permits, bounded};
-pub(crate) use polling::Polling;
+pub use polling::Polling;
 pub use trials::{Trial, Trials};

@@ -18,18 +18,23 @@ const FINDS_NOTHING: f64 = 0.1;
 
 /// The threads of a program that poll.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Polling {
+pub struct Polling {
     /// Their indices in the program.
     pub(crate) threads: Vec<usize>,
-    /// Length of each sleep of these threads.
+    /// The median length of the sleeps between two checks.
     pub(crate) every: Ticks,
+    /// The shortest and the longest of these sleeps; sleeps of another length are not for a check.
+    pub(crate) between: (Ticks, Ticks),
 }
 
-/// A thread's sleeps: their lengths, and the computing after each.
+/// A thread's sleeps of about one length, in ascending order, and the computing after each.
 #[derive(Default)]
 struct Looks {
+    thread: usize,
     slept: Vec<u64>,
     computed: Vec<u64>,
+    /// Computing after sleeps that another such sleep followed, ascending: a check that finds nothing is repeated.
+    again: Vec<u64>,
     /// Whether no thread waits for this one: then it polls for something outside the program.
     in_background: bool,
 }
@@ -38,44 +43,70 @@ impl Polling {
     /// Finds threads whose checks often find no work, and threads with sleeps as long whose checks found work.
     pub(crate) fn of(program: &Program) -> Option<Polling> {
         let timers = timers(program);
-        let looks = program.threads.iter().map(|thread| Looks::of(thread, &timers));
-        let looks: Vec<Option<Looks>> = looks.map(|looks| looks.filter(Looks::is_regular)).collect();
-        let first = looks.iter().flatten().filter(|looks| !looks.in_background && looks.is_polling());
+        let threads = program.threads.iter().enumerate();
+        let looks: Vec<Looks> =
+            threads.flat_map(|(number, thread)| Looks::of(number, thread, &timers)).collect();
+        let first = looks.iter().filter(|looks| !looks.in_background && looks.is_polling());
         let every = first.map(Looks::every).max()?;
-        let is_alike = |looks: &Looks| looks.every().abs_diff(every) as f64 <= ALIKE * every as f64;
-        let threads = looks.iter().enumerate();
-        let threads = threads.filter(|(_, looks)| looks.as_ref().is_some_and(is_alike));
-        Some(Polling { threads: threads.map(|(thread, _)| thread).collect(), every: Ticks(every) })
+        let is_alike = |looks: &&Looks| looks.every().abs_diff(every) as f64 <= ALIKE * every as f64;
+        let alike: Vec<&Looks> = looks.iter().filter(is_alike).collect();
+        let lengths = || alike.iter().flat_map(|looks| looks.slept.iter().copied());
+        let between = (Ticks(lengths().min()?), Ticks(lengths().max()?));
+        let mut threads: Vec<usize> = alike.iter().map(|looks| looks.thread).collect();
+        threads.dedup();
+        Some(Polling { threads, every: Ticks(every), between })
     }
 }
 
-impl Looks {
-    /// The sleeps of a thread; `None`: too few, or a periodic timer wakes it.
-    fn of(thread: &Thread, timers: &[bool]) -> Option<Looks> {
-        let mut looks = Looks { in_background: thread.background.is_some(), ..Looks::default() };
-        for operation in &thread.operations {
-            match operation {
-                Operation::Sleep(length) => looks.sleep(length.0),
-                Operation::Io(device, length) if timers.get(device.0 as usize) == Some(&true) => {
-                    looks.sleep(length.0);
-                }
-                Operation::SleepNext(_) | Operation::SleepUntil(_) => return None,
-                Operation::Exec(length) | Operation::ExecIn(_, length) => {
-                    if let Some(computed) = looks.computed.last_mut() {
-                        *computed = computed.saturating_add(length.0);
-                    }
-                }
-                _ => {}
+/// The thread's sleeps, each with the computing after it; `None`: a periodic timer wakes it.
+fn sleeps(thread: &Thread, timers: &[bool]) -> Option<Vec<(u64, u64)>> {
+    let mut sleeps: Vec<(u64, u64)> = Vec::new();
+    for operation in &thread.operations {
+        match operation {
+            Operation::Sleep(length) => sleeps.push((length.0, 0)),
+            Operation::Io(device, length) if timers.get(device.0 as usize) == Some(&true) => {
+                sleeps.push((length.0, 0));
             }
+            Operation::SleepNext(_) | Operation::SleepUntil(_) => return None,
+            Operation::Exec(length) | Operation::ExecIn(_, length) => {
+                if let Some((_, computed)) = sleeps.last_mut() {
+                    *computed = computed.saturating_add(length.0);
+                }
+            }
+            _ => {}
         }
-        looks.slept.sort_unstable();
-        looks.computed.sort_unstable();
-        (looks.slept.len() >= FEWEST).then_some(looks)
     }
+    Some(sleeps)
+}
 
-    fn sleep(&mut self, length: u64) {
-        self.slept.push(length);
-        self.computed.push(0);
+impl Looks {
+    /// The regular sleeps of a thread, by length.
+    fn of(number: usize, thread: &Thread, timers: &[bool]) -> Vec<Looks> {
+        let sleeps = sleeps(thread, timers).unwrap_or_default();
+        let mut lengths: Vec<u64> = sleeps.iter().map(|(slept, _)| *slept).collect();
+        lengths.sort_unstable();
+        let is_near = |a: &u64, b: &u64| *b as f64 <= (1.0 + ALIKE) * *a as f64;
+        let of_one_length = lengths.chunk_by(is_near).filter(|lengths| lengths.len() >= FEWEST);
+        let looks = of_one_length.map(|slept| {
+            let is_one = |length: u64| slept.first() <= Some(&length) && Some(&length) <= slept.last();
+            let mut looks = Looks {
+                thread: number,
+                slept: slept.to_vec(),
+                in_background: thread.background.is_some(),
+                ..Looks::default()
+            };
+            let next = sleeps.iter().skip(1).map(|(slept, _)| Some(*slept)).chain([None]);
+            for ((_, computed), next) in sleeps.iter().zip(next).filter(|((slept, _), _)| is_one(*slept)) {
+                looks.computed.push(*computed);
+                if next.is_some_and(is_one) {
+                    looks.again.push(*computed);
+                }
+            }
+            looks.computed.sort_unstable();
+            looks.again.sort_unstable();
+            looks
+        });
+        looks.filter(Looks::is_regular).collect()
     }
 
     /// The median length.
@@ -93,7 +124,7 @@ impl Looks {
         let most = self.computed.len().div_ceil(10);
         let work = self.computed.iter().rev().take(most).map(|ticks| *ticks as f64).sum::<f64>();
         let least = (OF_WORK * work / most.max(1) as f64).min(OF_SLEEP * self.every() as f64);
-        let nothing = self.computed.partition_point(|computed| (*computed as f64) < least);
+        let nothing = self.again.partition_point(|computed| (*computed as f64) < least);
         nothing as f64 > FINDS_NOTHING * self.computed.len() as f64
     }
 }

@@ -36,7 +36,7 @@ struct Done {
 
 impl Search {
     fn sleeps(&self) -> impl Iterator<Item = Edit> {
-        let polling = self.polling.as_ref().map(|polling| Edit::NoPolling(polling.threads.clone()));
+        let polling = self.polling.clone().map(Edit::NoPolling);
         polling.into_iter().chain([Edit::NoSleeps])
     }
 

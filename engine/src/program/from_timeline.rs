@@ -89,7 +89,7 @@ fn with_recorded(mut program: Program, timeline: &Timeline, sampled: &SampledCod
     program.recorded.lines = lines;
     program.recorded.support = super::sampled::support_work::of(timeline, sampled, &program);
     program.recorded.traffic = super::traffic::endpoints(timeline.requests.as_ref());
-    super::traffic::count_threads(&mut program.recorded.traffic, &timeline.socket_requests);
+    super::traffic::add_single_requests(&mut program.recorded.traffic, timeline);
     program.recorded.dropped_connections =
         timeline.requests.as_ref().map_or(0, |requests| requests.dropped_connections);
     program.recorded.others = super::machine::others::of(timeline.others.as_ref());

@@ -6,7 +6,8 @@
 //! 1, all clients always wait for an answer, so the server's own speed sets the rate; near 0, the clients set the rate.
 
 use crate::event::{RequestSums, Requests};
-use crate::timeline::SocketRequest;
+use crate::percentile::rank;
+use crate::timeline::Timeline;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,6 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 const UNIX: u16 = 1;
 /// Least number of requests that follow another one on their connection for the load to be known.
 const ENOUGH: u64 = 10;
+/// With at least this share of the requests recorded one by one, these show percentiles.
+const NEARLY_ALL: f64 = 0.95;
 
 /// Requests that all recorded processes together answered at one port, or sent to one address.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -34,7 +37,8 @@ pub struct Endpoint {
     pub open: f64,
     /// Mean time from a request until its answer begins, nanoseconds.
     pub mean_ns: f64,
-    /// Median of the durations, nanoseconds: the end of a histogram's bucket, at most a quarter too long.
+    /// Median of the durations, nanoseconds. Of requests that the program sends, and of those that were recorded in stretches, it
+    /// is the end of a histogram's bucket, at most a quarter too long.
     pub median_ns: u64,
     /// 99th percentile of the durations, nanoseconds, with the same error.
     pub p99_ns: u64,
@@ -42,6 +46,8 @@ pub struct Endpoint {
     pub longest_ns: u64,
     /// Share of the requests' time in which they were in the socket, unread.
     pub queued: f64,
+    /// Share of the requests that were the first on their connection, or the first on it that was recorded.
+    pub first: f64,
     /// The part of the connections' time in which a request was open; `None`: too few requests followed another on a
     /// connection.
     pub load: Option<f64>,
@@ -73,19 +79,34 @@ pub fn endpoints(requests: Option<&Requests>) -> Vec<Endpoint> {
     ends
 }
 
-/// Counts the threads that answered at each endpoint.
-pub(super) fn count_threads(ends: &mut [Endpoint], requests: &[SocketRequest]) {
-    let mut threads: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
-    let mut last: Option<(u16, u16, u32)> = None;
-    for request in requests {
-        let Some((thread, _)) = request.answered else { continue };
-        let this = (request.family, request.port, thread);
-        if last.replace(this) != Some(this) {
-            threads.entry(served_name(request.family, request.port)).or_default().insert(thread);
+/// Requests that were answered one by one at one endpoint.
+#[derive(Default)]
+struct Single {
+    threads: BTreeSet<u32>,
+    latencies_ns: Vec<u64>,
+}
+
+/// Adds what single requests show: the threads that answered, and exact percentiles if nearly all requests were recorded.
+pub(super) fn add_single_requests(ends: &mut [Endpoint], timeline: &Timeline) {
+    let mut all: BTreeMap<(u16, u16), Single> = BTreeMap::new();
+    for request in &timeline.socket_requests {
+        let Some((thread, end)) = request.answered else { continue };
+        let of_port = all.entry((if request.family == UNIX { UNIX } else { 0 }, request.port)).or_default();
+        of_port.threads.insert(thread);
+        if request.arrived >= timeline.start {
+            of_port.latencies_ns.push(end.0.saturating_sub(request.arrived.0));
         }
     }
-    for end in ends.iter_mut().filter(|end| end.served) {
-        end.threads = threads.get(&end.name).and_then(|threads| u32::try_from(threads.len()).ok());
+    for ((family, port), mut single) in all {
+        let name = served_name(family, port);
+        let Some(end) = ends.iter_mut().find(|end| end.served && end.name == name) else { continue };
+        end.threads = u32::try_from(single.threads.len()).ok();
+        let latencies = &mut single.latencies_ns;
+        latencies.sort_unstable();
+        if latencies.len() as f64 >= NEARLY_ALL * end.count as f64 {
+            let at = |percent| rank(latencies.len(), percent).and_then(|place| latencies.get(place)).copied();
+            (end.median_ns, end.p99_ns) = (at(50).unwrap_or(0), at(99).unwrap_or(0));
+        }
     }
 }
 
@@ -104,6 +125,7 @@ fn endpoint(served: bool, name: String, sums: &RequestSums, processes: usize, co
         p99_ns: sums.quantile_ns(0.99),
         longest_ns: sums.longest_ns,
         queued: share(sums.queued_ns as f64, open_ns),
+        first: share(sums.count.saturating_sub(sums.again) as f64, sums.count as f64),
         load: (sums.again >= ENOUGH).then(|| share(again_ns, again_ns + sums.between_ns as f64)),
         threads: None,
         in_stretches: false,

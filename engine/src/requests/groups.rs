@@ -1,5 +1,7 @@
 //! Fast and slow requests.
 
+use crate::percentile::rank;
+
 /// Least number of requests for which the slowest 1 % is a useful group.
 const MANY: usize = 100;
 /// With at least `MANY` requests, at least this number of requests count as slow.
@@ -81,12 +83,6 @@ impl Groups {
             _ => Group::Middle,
         }
     }
-}
-
-/// The index of a percentile in `count` sorted values (nearest rank); `None` if there are none.
-pub(super) fn rank(count: usize, percent: u64) -> Option<usize> {
-    let place = (count as u64).saturating_mul(percent.min(100)).div_ceil(100);
-    usize::try_from(place).ok()?.max(1).checked_sub(1).filter(|place| *place < count)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 pub(super) struct Meanwhile {
     /// Time for which they ran, ns.
     pub(super) ran_ns: u64,
-    /// Time for which they slept, ns, unless another thread ended the sleep.
+    /// Time for which they slept, ns.
     pub(super) asleep: FxHashMap<Asleep, u64>,
 }
 
@@ -18,6 +18,8 @@ pub(super) struct Meanwhile {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Asleep {
     Lock(LockRef),
+    /// The thread with this index.
+    Thread(u32),
     Outside(Outside),
 }
 
@@ -53,8 +55,8 @@ fn asleep(paths: &Paths<'_>, thread: u32, wait: u32, start: u64) -> Option<Aslee
     if let Some(lock) = paths.waits.lock(thread, wait) {
         return Some(Asleep::Lock(lock));
     }
-    if paths.waits.ended_by(thread, wait).is_some() {
-        return None;
+    if let Some(waker) = paths.waits.ended_by(thread, wait) {
+        return Some(Asleep::Thread(waker));
     }
     match paths.waits.outside(thread, wait, start, &paths.tops) {
         Cause::Waiting(outside) => Some(Asleep::Outside(outside)),

@@ -94,6 +94,7 @@ impl<'a> Namer<'a> {
     pub(super) fn asleep(&self, asleep: &Asleep) -> (CauseKind, String) {
         match asleep {
             Asleep::Lock(lock) => (CauseKind::Lock, self.lock(*lock)),
+            Asleep::Thread(thread) => (CauseKind::Queue, self.thread(Some(*thread))),
             Asleep::Outside(outside) => self.outside(outside),
         }
     }

@@ -1,10 +1,11 @@
 //! The 99th percentile of the latencies without a cause.
 
-use super::groups::{GROUPS, Group, rank};
+use super::groups::{GROUPS, Group};
 use super::model::{CauseRow, WithoutRow};
 use super::names::Namer;
 use super::shares::Shares;
 use super::sums::Sums;
+use crate::percentile::rank;
 
 /// Number of causes tried: those with the most time in slow requests.
 const TRIED: usize = 16;

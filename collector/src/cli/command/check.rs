@@ -30,7 +30,7 @@ pub fn run(args: &CheckArguments) -> Result<crate::exit::Outcome, UserError> {
     let model = super::model(args.scheduling.model);
     let report =
         super::report_on_all_cores(&program, &rules.cpus(), Detail::Functions, Grouping::Function, &model);
-    let outcomes = rules.outcomes(&report).map_err(|error| {
+    let outcomes = rules.outcomes(&report, &program.recorded.traffic).map_err(|error| {
         UserError::usage(format!("{}: {error}", symbols::safe_path(&args.rules)), error.hint())
     })?;
     let mut shown = args.json;

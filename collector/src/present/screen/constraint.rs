@@ -240,13 +240,12 @@ pub(super) fn of_requests(kind: &LimitKind) -> String {
         }
         LimitKind::AnsweringThreads { threads, port, unread } => {
             let all = match threads {
-                1 => "the one that answers always has a request".to_owned(),
-                _ => format!("the {threads} that answer always have a request each"),
+                1 => format!("the one that answers ({port}) always has a request and mostly sleeps in it"),
+                _ => format!(
+                    "the {threads} that answer ({port}) always have a request each and mostly sleep in it"
+                ),
             };
-            format!(
-                "too few threads: {all} ({port}) and mostly sleeps or waits in it, while {unread:.1} more lie unread in their \
-                 sockets."
-            )
+            format!("too few threads: {all}, while {unread:.1} more requests lie unread.")
         }
         LimitKind::Backlog { dropped } => format!(
             "new connections: the kernel dropped {}, since the program accepts them too late and their queue is full. Their \

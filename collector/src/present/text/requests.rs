@@ -175,7 +175,11 @@ fn details(row: &CauseRow, style: &Style, out: &mut dyn Write) -> io::Result<()>
 }
 
 fn doing(detail: &HolderDetail) -> String {
-    format!("{}, {}", words(detail.kind, &detail.name), duration(detail.slow_ns))
+    let doing = match detail.kind {
+        CauseKind::Queue => format!("waiting for {}", detail.name),
+        kind => words(kind, &detail.name),
+    };
+    format!("{doing}, {}", duration(detail.slow_ns))
 }
 
 fn without(summary: &RequestSummary, style: &Style, out: &mut dyn Write) -> io::Result<()> {

@@ -7,6 +7,10 @@ use engine::program::Endpoint;
 const FEWEST: u64 = 10;
 /// The sentence omits unread time below this part of the requests' time.
 const QUEUED: f64 = 0.1;
+/// The sentence omits new connections below this part of the requests, or with fewer requests: a recording sees each connection
+/// for the first time once.
+const FIRST: f64 = 0.3;
+const ENOUGH: u64 = 100;
 /// Least number of open requests at other servers for which the first screen has a line about them.
 const ASKED: f64 = 0.05;
 
@@ -32,9 +36,14 @@ pub(crate) fn sentence(end: &Endpoint) -> String {
     } else {
         String::new()
     };
+    let first = if end.first >= FIRST && end.count >= ENOUGH && !end.in_stretches {
+        format!("; {:.0} % on new connections", end.first * 100.0)
+    } else {
+        String::new()
+    };
     let seen = if end.in_stretches { " (of those up to 1 s)" } else { "" };
     format!(
-        "{} requests/s, {}: {:.1} open at a time, {} each, 99 % within {}{seen}{queued}",
+        "{} requests/s, {}: {:.1} open at a time, {} each, 99 % within {}{seen}{queued}{first}",
         rate(end.per_second),
         end.name,
         end.open,
@@ -73,6 +82,9 @@ mod tests {
             end(true, "port 443", 90, 0.1),
             end(false, "10.0.0.7:5432", 20, 0.01),
         ];
+        let first = Endpoint { first: 0.9, ..ends[1].clone() };
+        assert!(!sentence(&first).contains("new connections"), "too few");
+        assert!(sentence(&Endpoint { count: 900, ..first }).ends_with("; 90 % on new connections"));
         let lines = super::lines(&ends);
         let expected = "2,250 requests/s, port 80: 15.9 open at a time, 390 µs each, 99 % within 560 µs; 94 % of that unread in the socket (and 1 more)";
         assert_eq!(lines, [("SERVES ", expected.to_owned())]);

@@ -1,6 +1,6 @@
 //! Edits and locks in the program's own words: names of functions, threads and objects.
 
-use crate::experiment::{Edit, most_to_do};
+use crate::experiment::{Edit, Polling, most_to_do};
 use crate::limit::LimitKind;
 use crate::limit::search::Search;
 use crate::limit::threads::holders::{self, Sums};
@@ -53,11 +53,11 @@ impl Search {
         }
     }
 
-    fn of_polling(&self, threads: usize) -> LimitKind {
+    fn of_polling(&self, polling: &Polling) -> LimitKind {
         let sleep = self.recorded.waits.iter().find(|wait| wait.is_for_time());
         LimitKind::Polling {
-            threads,
-            every_ns: self.polling.as_ref().map_or(0.0, |polling| polling.every.as_ns_f64()),
+            threads: polling.threads.len(),
+            every_ns: polling.every.as_ns_f64(),
             function: sleep.and_then(|wait| wait.sleepers.first()).map(|share| share.name.clone()),
         }
     }
@@ -100,7 +100,7 @@ impl Search {
             Edit::LessSupportWork { work, .. } => self.of_support_work(*work),
             Edit::Permits { semaphore, now, .. } => self.of_permits(*semaphore, *now, run),
             Edit::NoSleeps => LimitKind::Timers,
-            Edit::NoPolling(threads) => self.of_polling(threads.len()),
+            Edit::NoPolling(polling) => self.of_polling(polling),
             Edit::NoSpunWaits => LimitKind::SpunWaits { waiting: run.share(run.states.spinning()) },
             Edit::NoSpinning => LimitKind::Spinning,
             Edit::FreeHandOver => {

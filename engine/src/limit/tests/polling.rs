@@ -51,3 +51,16 @@ fn threads_that_sleep_for_different_lengths_do_not_poll() {
     let thread = format!(r#"{{"name":"a","ops":[{}]}}"#, sleeps.collect::<Vec<_>>().join(","));
     assert_eq!(of(&[thread]).at[0].kind, LimitKind::Timers);
 }
+
+/// A lock that is tried again after 10 ms was "too few threads", since each request sleeps for 8 ms, too (public report:
+/// RustCFML, issue 401).
+#[test]
+fn a_thread_may_sleep_for_something_else_between_its_checks() {
+    let request = r#"["sleep",8000000],["exec","f",2000],["sleep",10000000],["exec","f",1000],["sleep",10000000],["exec","f",600000]"#;
+    let thread = |name: &str| format!(r#"{{"name":"{name}","ops":[{}]}}"#, [request; 12].join(","));
+    let found = of(&[thread("a"), thread("b"), thread("c")]);
+    let LimitKind::Polling { threads: 3, every_ns, .. } = found.at[0].kind else { panic!("{found:?}") };
+    assert_eq!(every_ns, 1e7);
+    let gain = found.fixes.first().expect("a change").gain;
+    assert!((0.6..0.75).contains(&gain), "20 of 28.6 ms: {gain}");
+}
