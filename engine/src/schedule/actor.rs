@@ -48,15 +48,6 @@ pub(super) struct Actor {
     pub(super) timed: bool,
 }
 
-/// A thread's periodic timer: its ends do not move with what the thread does in between.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Timer {
-    /// The last end that the thread slept until.
-    pub(super) origin: Moment,
-    /// The timer's last end, slept until or not.
-    pub(super) deadline: u64,
-}
-
 /// When a thread continues after an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flow {

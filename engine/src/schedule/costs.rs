@@ -3,65 +3,14 @@
 
 use super::PointId;
 use super::actor::Stage;
-use super::machine::Machine;
-use super::objects::recorded_wakes::Edges;
+use super::core::Core;
+use super::machine::{Machine, Why};
 use super::outcome::cpu_accounting::SimulatedState;
-use super::outcome::result::{Charge, Costed, Delay, DelayKind, Latency, Step};
-use super::shared_cpus::{Shared, SharedCpuCosts};
-use super::simulation::Simulation;
-use super::source::{Operations, Whole};
-use crate::program::{Program, ThreadId};
+use super::outcome::result::{Charge, Delay, DelayKind, Latency};
+use crate::program::ThreadId;
 use crate::time::Ticks;
-use std::mem::take;
 
-impl<'a> Simulation<'a, Shared<'static, true>> {
-    /// Ready to start on processors shared in infinitely small slices, with costs of waking. The program has been
-    /// checked.
-    pub(crate) fn with_costs(program: &'a Program, costs: &SharedCpuCosts) -> Self {
-        Simulation::costed(program, costs, None)
-    }
-
-    /// Like `with_costs`, keeping the order in which operations take effect.
-    pub(crate) fn traced_with_costs(program: &'a Program, costs: &SharedCpuCosts) -> Self {
-        Simulation::costed(program, costs, Some(Vec::new()))
-    }
-
-    fn costed(program: &'a Program, costs: &SharedCpuCosts, trace: Option<Vec<Step>>) -> Self {
-        let source = Whole::of(program);
-        let machine = Shared::with_costs(costs, program.threads.len(), program.objects.len());
-        let mut simulation = Simulation::with(program, source, machine, trace);
-        simulation.number_runs();
-        simulation.edges = Edges::of(program, true);
-        simulation.limit(&costs.servers);
-        simulation
-    }
-
-    /// Number of processors as a fraction; its numerator is also the number of parts of a tick that virtual time
-    /// counts.
-    pub(crate) fn capacity(&self) -> (i64, i64) {
-        self.machine.capacity()
-    }
-
-    /// Runs to the end.
-    pub(crate) fn run_to_end(mut self) -> Costed {
-        while self.instant().is_some() {
-            self.vertices.clear();
-        }
-        self.finish_with_costs()
-    }
-
-    /// The result, with the steps other than computing.
-    pub(crate) fn finish_with_costs(mut self) -> Costed {
-        let (latencies, charges) = (take(&mut self.latencies), take(&mut self.charges));
-        let (delays, repeated) = (take(&mut self.delays), take(&mut self.echoes));
-        let schedule = self.into_schedule();
-        let like = |(point, run)| Some((point, schedule.runs.point(run)?));
-        let echoes = repeated.into_iter().filter_map(like).collect();
-        Costed { schedule, latencies, charges, echoes, delays }
-    }
-}
-
-impl<M: Machine, O: Operations> Simulation<'_, M, O> {
+impl<M: Machine> Core<'_, M> {
     /// Notes that the step to the thread's present point ends now.
     pub(super) fn end_step(&mut self, thread: u32) {
         if M::COSTS {
@@ -177,5 +126,20 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
             let thread = ThreadId(thread);
             self.charges.push(Charge { point, length: Ticks(debt), thread, operation });
         }
+    }
+
+    /// The thread, which is off its processor, waits by the clock for this long and then has its turn.
+    pub(super) fn wait_by_clock(&mut self, thread: u32, length: u64, why: Why) {
+        if M::COSTS {
+            let from = self.actors[thread as usize].point;
+            self.begin_latency(thread, from, length, DelayKind::Clock(why));
+        }
+        self.time_out(thread, length);
+    }
+
+    /// Gives the thread, which is off its processor, its turn after this length.
+    pub(super) fn time_out(&mut self, thread: u32, length: u64) {
+        self.note_end(thread, length);
+        self.machine.expire(thread, length);
     }
 }

@@ -9,6 +9,7 @@
 mod actor;
 mod agenda;
 mod background;
+mod core;
 mod costs;
 mod machine;
 mod objects;

@@ -1,17 +1,20 @@
 //! Running a program on a number of processors.
 
 use super::machine::Machine;
+use super::objects::recorded_wakes::Edges;
 use super::outcome::cpu_accounting::{CpuAccounting, ThreadUse, Watcher};
+use super::outcome::result::{Costed, Step};
 use super::outcome::run_path::{PathStretch, RunPath};
 use super::outcome::usage::ObjectUse;
 use super::processors::{Processors, SchedulerCounts, SchedulerParameters};
 use super::runs::Runs;
-use super::shared_cpus::Shared;
+use super::shared_cpus::{Shared, SharedCpuCosts};
 use super::simulation::Simulation;
 use super::source::{Operations, Whole};
 use crate::finding::Finding;
 use crate::program::{Program, ProgramError};
 use crate::time::Ticks;
+use std::mem::take;
 
 /// The machine that a program runs on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,10 +126,10 @@ fn run_with_causes<T>(
     simulation.limit(servers);
     simulation.number_runs();
     while simulation.instant().is_some() {}
-    let end = simulation.end.time;
-    simulation.machine.close(end);
-    let path = told(&mut simulation.machine, end);
-    let runs = std::mem::take(&mut simulation.runs);
+    let end = simulation.core.end.time;
+    simulation.core.machine.close(end);
+    let path = told(&mut simulation.core.machine, end);
+    let runs = take(&mut simulation.core.runs);
     (conclude(simulation, |machine| (&machine.accounting, machine.counts)), path, runs)
 }
 
@@ -144,7 +147,7 @@ pub(super) fn on_machine<O: Operations>(
             let mut simulation = Simulation::with(program, source, machine, None);
             simulation.limit(&setup.servers);
             while simulation.instant().is_some() {}
-            simulation.machine.close();
+            simulation.core.machine.close();
             conclude(simulation, |machine| (&machine.accounting, SchedulerCounts::default()))
         }
         Sharing::Scheduled(parameters) => {
@@ -152,8 +155,8 @@ pub(super) fn on_machine<O: Operations>(
             let mut simulation = Simulation::with(program, source, machine, None);
             simulation.limit(&setup.servers);
             while simulation.instant().is_some() {}
-            let end = simulation.end.time;
-            simulation.machine.close(end);
+            let end = simulation.core.end.time;
+            simulation.core.machine.close(end);
             conclude(simulation, |machine| (&machine.accounting, machine.counts))
         }
     }
@@ -163,10 +166,10 @@ fn conclude<M: Machine, O: Operations>(
     mut simulation: Simulation<'_, M, O>,
     accounts: impl for<'m> Fn(&'m M) -> (&'m CpuAccounting<'m>, SchedulerCounts),
 ) -> RunOutcome {
-    let length = simulation.end.time;
-    simulation.usage.close(length);
+    let length = simulation.core.end.time;
+    simulation.core.usage.close(length);
     let mut findings = simulation.findings();
-    let (accounting, counts) = accounts(&simulation.machine);
+    let (accounting, counts) = accounts(&simulation.core.machine);
     if counts.overrun {
         // Threads that have not ended are not stuck: the run was cut off before.
         findings.retain(|finding| {
@@ -174,7 +177,7 @@ fn conclude<M: Machine, O: Operations>(
         });
         findings.push(Finding::TooLong { recorded: false });
     }
-    let objects = simulation.usage.objects.iter().zip(&accounting.objects).map(|(object, waiting)| {
+    let objects = simulation.core.usage.objects.iter().zip(&accounting.objects).map(|(object, waiting)| {
         ObjectUse { waits: waiting.waits, blocked: waiting.blocked, spun: waiting.spun, ..*object }
     });
     RunOutcome {
@@ -185,5 +188,52 @@ fn conclude<M: Machine, O: Operations>(
         busy: accounting.busy.clone(),
         counts,
         findings,
+    }
+}
+
+impl<'a> Simulation<'a, Shared<'static, true>> {
+    /// Ready to start on processors shared in infinitely small slices, with costs of waking. The program has been
+    /// checked.
+    pub(crate) fn with_costs(program: &'a Program, costs: &SharedCpuCosts) -> Self {
+        Simulation::costed(program, costs, None)
+    }
+
+    /// Like `with_costs`, keeping the order in which operations take effect.
+    pub(crate) fn traced_with_costs(program: &'a Program, costs: &SharedCpuCosts) -> Self {
+        Simulation::costed(program, costs, Some(Vec::new()))
+    }
+
+    fn costed(program: &'a Program, costs: &SharedCpuCosts, trace: Option<Vec<Step>>) -> Self {
+        let source = Whole::of(program);
+        let machine = Shared::with_costs(costs, program.threads.len(), program.objects.len());
+        let mut simulation = Simulation::with(program, source, machine, trace);
+        simulation.number_runs();
+        simulation.edges = Edges::of(program, true);
+        simulation.limit(&costs.servers);
+        simulation
+    }
+
+    /// Number of processors as a fraction; its numerator is also the number of parts of a tick that virtual time
+    /// counts.
+    pub(crate) fn capacity(&self) -> (i64, i64) {
+        self.core.machine.capacity()
+    }
+
+    /// Runs to the end.
+    pub(crate) fn run_to_end(mut self) -> Costed {
+        while self.instant().is_some() {
+            self.core.vertices.clear();
+        }
+        self.finish_with_costs()
+    }
+
+    /// The result, with the steps other than computing.
+    pub(crate) fn finish_with_costs(mut self) -> Costed {
+        let (latencies, charges) = (take(&mut self.core.latencies), take(&mut self.core.charges));
+        let (delays, repeated) = (take(&mut self.core.delays), take(&mut self.core.echoes));
+        let schedule = self.into_schedule();
+        let like = |(point, run)| Some((point, schedule.runs.point(run)?));
+        let echoes = repeated.into_iter().filter_map(like).collect();
+        Costed { schedule, latencies, charges, echoes, delays }
     }
 }

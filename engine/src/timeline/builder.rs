@@ -1,6 +1,5 @@
 //! Assigns records to threads: decides for each record which thread and CPU it is about, and what it proves.
 
-use super::cpus::Cpu;
 use super::function_costs::FunctionCosts;
 use super::gaps::Gaps;
 use super::locks::Locks;
@@ -8,6 +7,7 @@ use super::model::{BaseStack, Birth, External, Hit, Step, StepKind, Thread, Wake
 use super::probe_intervals::ProbeIntervals;
 use super::samples::Stacks;
 use super::socket_requests::SocketRequests;
+use super::thread::name::clean_name;
 use super::thread::pending_wakeup::PendingWakeup;
 use super::thread::stack::{ExitOutcome, StepLog};
 use super::thread::thread_tracker::{RunState, SwitchOut, Tally, ThreadTracker, Unseen};
@@ -16,7 +16,7 @@ use super::unprobed_locks::UnprobedLocks;
 use crate::event::{Facts, HitCost, Note, ThreadState, futex_of_wakee};
 use crate::time::Timestamp;
 use probe_abi::{
-    Cause, Context, Fork, Header, Operation, Record, SILENT_AT_ONCE, Switch, SwitchFlags, Waking, WakingFlags,
+    Cause, Context, Fork, Header, Record, SILENT_AT_ONCE, Switch, SwitchFlags, Waking, WakingFlags,
 };
 use rustc_hash::FxHashMap;
 
@@ -54,10 +54,19 @@ pub(super) struct Builder {
     pub(super) unborn: FxHashMap<u32, Fork>,
     /// Forked processes whose first wake-up was never recorded.
     pub(super) unfollowed: u64,
-    costs: FunctionCosts,
+    pub(super) costs: FunctionCosts,
     pub(super) stacks: Stacks,
     /// Names of processes, for threads without a name of their own.
     process_names: FxHashMap<u32, String>,
+}
+
+/// What is known about one CPU.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Cpu {
+    /// The recorded thread that is on this CPU.
+    pub(super) thread: Option<u32>,
+    /// Time at which the CPU's thread last changed, or was found to have changed, ns.
+    pub(super) changed_ns: Option<u64>,
 }
 
 /// The numbers of the set bits.
@@ -111,7 +120,7 @@ impl Builder {
         self.now_ns = time_ns;
         self.gaps.advance(time_ns, &mut self.threads, &mut self.tally);
         self.operations_go_missing(time_ns);
-        self.probes_change(time_ns);
+        self.probe_intervals.advance(time_ns, &mut self.threads);
         match record {
             Record::Switch(switch) => self.switch(switch),
             Record::Waking(waking) => self.waking(waking),
@@ -132,12 +141,18 @@ impl Builder {
             Record::Rename(rename) => self.rename(rename),
             Record::Operation(operation) => self.operation(operation),
             Record::Burst(burst) => self.burst(burst),
-            Record::Sample(sample) => self.sample(sample),
             Record::Answer(answer) => {
                 let thread = self.seen_running(&answer.header);
                 self.settle_pending_wakeup(thread);
                 let reader = self.live.get(&answer.reader).copied();
                 thread.into_iter().for_each(|thread| self.requests.answered(answer, reader, thread));
+            }
+            Record::Sample(sample) => {
+                // A sample alone does not prove that a thread with this id exists.
+                let index = self.live.get(&sample.header.tid).copied();
+                if let Some(thread) = index.and_then(|index| self.threads.get_mut(index as usize)) {
+                    self.stacks.sample(sample, thread);
+                }
             }
             Record::FunctionEnter(enter) => {
                 let cost = self
@@ -179,7 +194,7 @@ impl Builder {
     /// Moves time to `time_ns`; no more records come up to it.
     pub(super) fn advance_to(&mut self, time_ns: u64) {
         self.operations_go_missing(time_ns);
-        self.probes_change(time_ns);
+        self.probe_intervals.advance(time_ns, &mut self.threads);
         self.gaps.advance(time_ns, &mut self.threads, &mut self.tally);
         self.now_ns = self.now_ns.max(time_ns);
     }
@@ -327,27 +342,6 @@ impl Builder {
         thread.out.steps = steps;
     }
 
-    /// Adds the two probe hits of an operation: one at its begin, one at its end.
-    pub(super) fn operation_hits(&mut self, thread: u32, record: &Operation) {
-        if record.header.cpu == Header::NO_CPU {
-            return;
-        }
-        let Some((entry, exit)) = self.costs.operation() else { return };
-        let Some(thread) = self.threads.get_mut(thread as usize) else { return };
-        let ended_ns = record.header.time_ns;
-        let hit = |time_ns: u64, cost: HitCost| Hit {
-            time: Timestamp(time_ns),
-            before_ns: cost.before_ns,
-            after_ns: cost.after_ns,
-        };
-        // Keeps hits in order of time: others may lie between begin and end.
-        if record.began_ns < ended_ns {
-            let at = thread.out.hits.partition_point(|hit| hit.time.0 <= record.began_ns);
-            thread.out.hits.insert(at, hit(record.began_ns, entry));
-        }
-        thread.out.hits.push(hit(ended_ns, exit));
-    }
-
     /// A record that a thread wrote on a CPU proves that the thread runs there.
     pub(super) fn seen_running(&mut self, header: &Header) -> Option<u32> {
         let index = self.find_or_add_on(header.cpu, header.pid, header.tid, true)?;
@@ -480,20 +474,5 @@ fn interrupt(waking: &Waking) -> External {
         Cause::Soft => External::SoftIrq,
         Cause::None if waking.header.context == Context::SoftIrq as u8 => External::SoftIrq,
         Cause::None => External::HardIrq,
-    }
-}
-
-/// A name from the kernel, up to its NUL, with control characters replaced: names come from the target and are not
-/// trusted.
-pub(super) fn clean_name(comm: &[u8]) -> String {
-    let bytes = comm.split(|&byte| byte == 0).next().unwrap_or_default();
-    let text = String::from_utf8_lossy(bytes);
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
-}
-
-pub(super) fn set_name(name: &mut String, comm: &[u8]) {
-    let new = clean_name(comm);
-    if !new.is_empty() {
-        *name = new;
     }
 }

@@ -1,18 +1,9 @@
 //! Keeps track of which thread is on which CPU. Each CPU runs one thread, so a record by one thread proves that another
 //! has left.
 
-use super::builder::Builder;
+use super::builder::{Builder, Cpu};
 use super::thread::thread_tracker::RunState;
 use probe_abi::Ran;
-
-/// What is known about one CPU.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Cpu {
-    /// The recorded thread that is on this CPU.
-    pub(super) thread: Option<u32>,
-    /// Time at which the CPU's thread last changed, or was found to have changed, ns.
-    pub(super) changed_ns: Option<u64>,
-}
 
 impl Builder {
     /// A record proves that the thread is on this CPU now.

@@ -1,7 +1,8 @@
 //! Births, exec and new names of threads.
 
-use super::builder::{Builder, set_name};
+use super::builder::Builder;
 use super::model::{BaseStack, Birth, StepKind};
+use super::thread::name::set_name;
 use super::thread::stack::StepLog;
 use super::thread::thread_tracker::{RunState, ThreadTracker, Unseen};
 use crate::time::Timestamp;

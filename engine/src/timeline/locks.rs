@@ -1,8 +1,7 @@
 //! Collects finished synchronization operations, each with the object that was at its address at that time.
 //! `program::lock_replay` decides what the operations mean for the program.
 
-use super::builder::Builder;
-use super::model::{FirstUse, Lock, LockOperation, NO_OBJECT, StepKind};
+use super::model::{FirstUse, Lock, LockOperation, NO_OBJECT};
 use crate::event::{Effect, SyncObject, meaning};
 use crate::time::Timestamp;
 use probe_abi::{Burst, Header, Operation, SyncFamily, SyncOperation};
@@ -53,86 +52,22 @@ struct Lifetime {
     born: Option<FirstUse>,
 }
 
-impl Builder {
-    pub(super) fn operation(&mut self, record: &Operation) {
-        let header = record.header;
-        let found = if header.cpu == Header::NO_CPU {
-            self.find_or_add(header.pid, header.tid, true)
-        } else {
-            self.seen_running(&header)
-        };
-        let Some(thread) = found else { return };
-        self.settle_pending_wakeup(Some(thread));
-        self.operation_hits(thread, record);
-        let Some(operation) = SyncOperation::from_number(record.operation) else { return };
-        let after_hole = self.is_after_hole(thread, &header, operation.family());
-        let is_silent = operation == SyncOperation::ThreadSilent;
-        self.locks.holes += u64::from(is_silent && !after_hole);
-        let after_hole = after_hole || is_silent;
-        let began_ns = record.began_ns.min(header.time_ns);
-        let (object, second) = self.locks.objects(record, operation, began_ns, thread);
-        let number = u32::try_from(self.locks.lock_operations.len()).unwrap_or(u32::MAX);
-        self.locks.lock_operations.push(LockOperation {
-            began: Timestamp(began_ns),
-            ended: Timestamp(header.time_ns),
-            value: if object == NO_OBJECT { record.object } else { record.second },
-            caller: record.caller,
-            thread,
-            object,
-            second,
-            outcome: record.outcome,
-            operation,
-            flags: record.flags,
-            after_hole,
-            times: 1,
-        });
-        self.step(thread, header.time_ns, StepKind::Operated(number));
-        if self.unprobed_locks.is_cut(header.pid, operation.family(), began_ns) {
-            // The thread may have taken a lock while probes were removed, for example: the lock's release may not be
-            // recorded.
-            self.forgets_what_it_holds(thread, header.time_ns);
-        }
-    }
-
+impl Locks {
     /// Whether operations of the thread just before this record are missing.
-    fn is_after_hole(&mut self, thread: u32, header: &Header, family: SyncFamily) -> bool {
-        let locks = &mut self.locks;
+    pub(super) fn is_after_hole(&mut self, thread: u32, header: &Header, family: SyncFamily) -> bool {
         if header.cpu != Header::NO_CPU {
-            locks.probed.insert((header.pid, family));
+            self.probed.insert((header.pid, family));
             return false;
         }
-        let Some((last, before)) = locks.last.insert(thread, (header.sequence, family)) else { return false };
+        let Some((last, before)) = self.last.insert(thread, (header.sequence, family)) else { return false };
         let after_hole = header.sequence != last.wrapping_add(1);
         if after_hole {
-            locks.holes += 1;
-            locks.lossy.extend([(header.pid, before), (header.pid, family)]);
+            self.holes += 1;
+            self.lossy.extend([(header.pid, before), (header.pid, family)]);
         }
         after_hole
     }
 
-    pub(super) fn burst(&mut self, burst: &Burst) {
-        let header = burst.header;
-        let Some(thread) = self.find_or_add(header.pid, header.tid, true) else { return };
-        self.settle_pending_wakeup(Some(thread));
-        let taking = Burst::taking(burst.flags);
-        let after_hole = self.is_after_hole(thread, &header, taking.family());
-        let began_ns = burst.began_ns();
-        let first = Operation {
-            header: Header { time_ns: began_ns, ..header },
-            began_ns,
-            object: burst.object,
-            second: 0,
-            caller: burst.caller,
-            operation: taking as u16,
-            flags: burst.flags,
-            outcome: 0,
-        };
-        let (object, _) = self.locks.objects(&first, taking, began_ns, thread);
-        self.locks.bursts.push(RecordedBurst { burst: *burst, thread, object, after_hole });
-    }
-}
-
-impl Locks {
     /// After exec, addresses mean other objects.
     pub(super) fn exec(&mut self, pid: u32) {
         let programs = self.programs.entry(pid).or_insert(0);
@@ -140,7 +75,7 @@ impl Locks {
     }
 
     /// The object of an operation, and the mutex of a condition wait.
-    fn objects(
+    pub(super) fn objects(
         &mut self,
         record: &Operation,
         operation: SyncOperation,

@@ -26,6 +26,7 @@ mod lifecycle;
 mod locks;
 mod model;
 mod operation_count;
+mod operations;
 mod part;
 mod probe_intervals;
 mod put_back;
@@ -81,7 +82,7 @@ pub fn facts_at(recording: &Recording, start_ns: u64) -> Facts {
         builder.record(event);
     }
     builder.advance_to(limit_ns);
-    part::resume::facts(&builder, &recording.facts, start_ns)
+    part::resume::facts(&builder.threads, &recording.facts, start_ns)
 }
 
 #[cfg(test)]

@@ -9,9 +9,8 @@
 //!   exit without an entry proves that the function was open from the start only if its probes were there from the
 //!   start.
 
-use super::builder::Builder;
 use super::thread::stack::StepLog;
-use super::thread::thread_tracker::RunState;
+use super::thread::thread_tracker::{RunState, ThreadTracker};
 use crate::event::{Facts, FunctionId, GapReason, Note, NoteKind};
 use crate::time::Timestamp;
 use probe_abi::Record;
@@ -142,6 +141,25 @@ impl ProbeIntervals {
         }
     }
 
+    /// Applies all changes of probes up to `time_ns`; closes open calls of functions that lose theirs.
+    pub(super) fn advance(&mut self, time_ns: u64, threads: &mut [ThreadTracker]) {
+        while let Some(change) = self.next(time_ns) {
+            self.apply(&change);
+            if change.on || self.given_up {
+                continue;
+            }
+            self.looks = self.looks.saturating_add(threads.len() as u64);
+            self.given_up = self.looks > MOST_LOOKS;
+            let all = self.given_up;
+            let functions: FxHashSet<FunctionId> = change.functions.into_iter().collect();
+            let gone = |function: FunctionId| all || functions.contains(&function);
+            for thread in threads.iter_mut().filter(|thread| thread.state != RunState::Dead) {
+                let mut log = StepLog { time: Timestamp(change.time_ns), steps: &mut thread.out.steps };
+                thread.stacks.close(&gone, &mut log);
+            }
+        }
+    }
+
     /// Whether a function's record in a process is valid at this time.
     pub(super) fn holds(&self, pid: u32, function: FunctionId, time_ns: u64) -> bool {
         !self.given_up
@@ -169,26 +187,5 @@ impl ProbeIntervals {
     /// Whether only entries of the function are recorded, while samples show its time.
     pub(super) fn is_entry_only(&self, function: FunctionId) -> bool {
         self.entry_only.contains(&function)
-    }
-}
-
-impl Builder {
-    /// Applies all changes of probes up to `time_ns`; closes open calls of functions that lose theirs.
-    pub(super) fn probes_change(&mut self, time_ns: u64) {
-        while let Some(change) = self.probe_intervals.next(time_ns) {
-            self.probe_intervals.apply(&change);
-            if change.on || self.probe_intervals.given_up {
-                continue;
-            }
-            self.probe_intervals.looks = self.probe_intervals.looks.saturating_add(self.threads.len() as u64);
-            self.probe_intervals.given_up = self.probe_intervals.looks > MOST_LOOKS;
-            let all = self.probe_intervals.given_up;
-            let functions: FxHashSet<FunctionId> = change.functions.into_iter().collect();
-            let gone = |function: FunctionId| all || functions.contains(&function);
-            for thread in self.threads.iter_mut().filter(|thread| thread.state != RunState::Dead) {
-                let mut log = StepLog { time: Timestamp(change.time_ns), steps: &mut thread.out.steps };
-                thread.stacks.close(&gone, &mut log);
-            }
-        }
     }
 }

@@ -1,8 +1,7 @@
 //! Assigns samples to threads and stacks.
 
-use super::builder::Builder;
 use super::model::{InKernel, NO_STACK, Stack, StackSample, Thread};
-use super::thread::thread_tracker::RunState;
+use super::thread::thread_tracker::{RunState, ThreadTracker};
 use crate::event::{CodeMap, CodeNames, Facts, Note, NoteKind, frame_address};
 use crate::time::Timestamp;
 use probe_abi::{Sample, SampleFlags, SampleReason};
@@ -55,6 +54,22 @@ impl Stacks {
         }
         stacks
     }
+
+    /// Adds a sample to its thread, which is the one with the sample's thread id. A sample shows where in its code a thread
+    /// was, but proves no state.
+    pub(super) fn sample(&self, sample: &Sample, thread: &mut ThreadTracker) {
+        let header = &sample.header;
+        let Some(reason) = SampleReason::from_byte(sample.reason) else { return };
+        let stack = self.numbers.get(&sample.stack).copied().unwrap_or(NO_STACK);
+        if thread.out.pid == header.pid && thread.state != RunState::Dead {
+            thread.out.samples.push(StackSample {
+                time: Timestamp(header.time_ns),
+                stack,
+                reason,
+                truncated: sample.flags & SampleFlags::TRUNCATED != 0 || self.cut.contains(&stack),
+            });
+        }
+    }
 }
 
 /// Gives a sample its own copy of a stack if code at the stack's addresses changed between the note and the sample.
@@ -96,26 +111,6 @@ pub(super) fn split_by_time(threads: &mut [Thread], mut stacks: Vec<Stack>, fact
         sample.stack = other;
     }
     stacks
-}
-
-impl Builder {
-    /// A sample shows where in its code a thread was, but proves no state.
-    pub(super) fn sample(&mut self, sample: &Sample) {
-        let header = &sample.header;
-        let Some(reason) = SampleReason::from_byte(sample.reason) else { return };
-        let stack = self.stacks.numbers.get(&sample.stack).copied().unwrap_or(NO_STACK);
-        // A sample alone does not prove that a thread with this id exists.
-        let Some(&index) = self.live.get(&header.tid) else { return };
-        let Some(thread) = self.threads.get_mut(index as usize) else { return };
-        if thread.out.pid == header.pid && thread.state != RunState::Dead {
-            thread.out.samples.push(StackSample {
-                time: Timestamp(header.time_ns),
-                stack,
-                reason,
-                truncated: sample.flags & SampleFlags::TRUNCATED != 0 || self.stacks.cut.contains(&stack),
-            });
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Finds synchronization operations that are missing from some time on because their probes were removed. A thread that
 //! held a lock at that time may have released it at any later time.
 
-use super::builder::Builder;
 use super::model::{StepKind, Timeline};
 use crate::event::{GapReason, Note, NoteKind, OperationsTried};
 use crate::finding::Finding;
@@ -40,11 +39,18 @@ impl UnprobedLocks {
     }
 
     /// The next instant up to `time_ns` from which on operations of a process are missing.
-    fn next(&mut self, time_ns: u64) -> Option<(u64, u32)> {
+    pub(super) fn next(&mut self, time_ns: u64) -> Option<(u64, u32)> {
         let (from_ns, pid, family) = self.coming.pop_if(|&mut (from_ns, ..)| from_ns <= time_ns)?;
         self.since.insert(pid, from_ns);
         self.missing.entry(pid).or_default().insert(family);
         Some((from_ns, pid))
+    }
+
+    /// The step from which on a thread is not known to hold any lock.
+    pub(super) fn hole(&mut self) -> StepKind {
+        let number = self.holes;
+        self.holes = number.saturating_add(1);
+        StepKind::Hole(number)
     }
 
     /// A process runs another program: operations of that program are recorded.
@@ -70,27 +76,6 @@ fn off(notes: &[Note]) -> impl Iterator<Item = (u64, u32, SyncFamily)> {
         }
         _ => None,
     })
-}
-
-impl Builder {
-    /// Ends the known holds of all threads of a process whose operations go missing, up to `time_ns`.
-    pub(super) fn operations_go_missing(&mut self, time_ns: u64) {
-        while let Some((from_ns, pid)) = self.unprobed_locks.next(time_ns) {
-            let mut threads: Vec<u32> = self.by_process.get(&pid).cloned().unwrap_or_default();
-            threads.sort_unstable();
-            threads.dedup();
-            for thread in threads {
-                self.forgets_what_it_holds(thread, from_ns);
-            }
-        }
-    }
-
-    /// From here on, the thread is not known to hold any lock.
-    pub(super) fn forgets_what_it_holds(&mut self, thread: u32, time_ns: u64) {
-        let number = self.unprobed_locks.holes;
-        self.unprobed_locks.holes = number.saturating_add(1);
-        self.step(thread, time_ns, StepKind::Hole(number));
-    }
 }
 
 /// Processes and families whose operations are missing from some instant on; ascending.

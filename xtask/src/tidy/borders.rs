@@ -14,6 +14,7 @@ const LAYERS: [(&str, &[&str]); 4] = [
             "words",
             "time",
             "numbers",
+            "percentile",
             "json",
             "glob",
             "event",
@@ -88,13 +89,9 @@ const LAYERS: [(&str, &[&str]); 4] = [
 ];
 /// Largest number of files that may need each other in a circle.
 const MOST_IN_CIRCLE: usize = 3;
-/// Larger circles that exist: crate, one of the files, and their number. They are to be broken: none may be added, and
-/// none may grow.
-const KNOWN_CIRCLES: [(&str, &str, usize); 3] = [
-    ("engine", "schedule/simulation", 13),
-    ("engine", "timeline/builder", 7),
-    ("probe-preload", "operations/thread", 17),
-];
+/// Larger circles that exist: crate, one of the files, and their number. None may be added, and none may grow. The library
+/// in the target comes up in any of its operations, and then looks up libc's functions for all of them.
+const KNOWN_CIRCLES: [(&str, &str, usize); 1] = [("probe-preload", "operations/thread", 17)];
 
 /// Returns everything that breaks the rules about borders between crates, as `path: what`.
 pub fn check(sources: &[Source]) -> Vec<String> {

@@ -3,9 +3,8 @@
 use super::queue::WaitQueue;
 use crate::program::ObjectId;
 use crate::schedule::actor::{Flow, Moment};
+use crate::schedule::core::Core;
 use crate::schedule::machine::{Machine, Why};
-use crate::schedule::simulation::Simulation;
-use crate::schedule::source::Operations;
 
 #[derive(Debug, Default)]
 pub(in crate::schedule) struct Barrier {
@@ -15,31 +14,36 @@ pub(in crate::schedule) struct Barrier {
     waiters: WaitQueue,
 }
 
-impl<M: Machine, O: Operations> Simulation<'_, M, O> {
-    pub(in crate::schedule) fn meet(&mut self, thread: u32, object: ObjectId, count: u32) -> Flow {
-        self.arrive(thread);
-        let here = self.here(thread);
-        let barrier = self.barriers.at(object);
-        let last = match barrier.last {
+impl Barrier {
+    pub(in crate::schedule) fn meet<M: Machine>(
+        &mut self,
+        core: &mut Core<'_, M>,
+        thread: u32,
+        object: ObjectId,
+        count: u32,
+    ) -> Flow {
+        core.arrive(thread);
+        let here = core.here(thread);
+        let last = match self.last {
             Some(last) if last.time == here.time => {
-                Moment { point: self.forest.common(last.point, here.point), ..here }
+                Moment { point: core.forest.common(last.point, here.point), ..here }
             }
             _ => here,
         };
-        barrier.arrived = barrier.arrived.saturating_add(1);
-        if barrier.arrived < count {
-            barrier.last = Some(last);
-            barrier.waiters.push(&mut self.links, thread);
+        self.arrived = self.arrived.saturating_add(1);
+        if self.arrived < count {
+            self.last = Some(last);
+            self.waiters.push(&mut core.links, thread);
             return Flow::Wait(Why::Object(object));
         }
-        barrier.arrived = 0;
-        barrier.last = None;
-        while let Some(waiter) = self.barriers.at(object).waiters.pop(&self.links) {
-            self.actors[waiter as usize].point = last.point;
-            self.go_on(waiter);
-            self.wake(waiter, Some(thread));
+        self.arrived = 0;
+        self.last = None;
+        while let Some(waiter) = self.waiters.pop(&core.links) {
+            core.actors[waiter as usize].point = last.point;
+            core.go_on(waiter);
+            core.wake(waiter, Some(thread));
         }
-        self.actors[thread as usize].point = last.point;
-        self.go_on(thread)
+        core.actors[thread as usize].point = last.point;
+        core.go_on(thread)
     }
 }

@@ -1,47 +1,62 @@
 //! Threads' lives: a created thread starts when it is created; joining waits for its end.
 
+use super::queue::WaitQueue;
 use crate::program::ThreadId;
 use crate::schedule::actor::{Flow, Moment, Stage};
+use crate::schedule::core::Core;
 use crate::schedule::machine::{Machine, Why};
-use crate::schedule::simulation::Simulation;
-use crate::schedule::source::Operations;
 
-impl<M: Machine, O: Operations> Simulation<'_, M, O> {
-    pub(in crate::schedule) fn create(&mut self, thread: u32, other: ThreadId) -> Flow {
-        let point = self.actors[thread as usize].point;
-        let created = &mut self.actors[other.0 as usize];
-        if created.stage == Stage::NotCreated {
-            created.stage = Stage::Going;
-            created.point = point;
-            self.wake(other.0, Some(thread));
-        } else {
-            self.note_created_twice(thread, other);
-        }
-        self.go_on(thread)
+pub(in crate::schedule) fn create<M: Machine>(core: &mut Core<'_, M>, thread: u32, other: ThreadId) -> Flow {
+    let point = core.actors[thread as usize].point;
+    let created = &mut core.actors[other.0 as usize];
+    if created.stage == Stage::NotCreated {
+        created.stage = Stage::Going;
+        created.point = point;
+        core.wake(other.0, Some(thread));
+    } else {
+        core.warnings.created_twice(core.program, thread, core.actors[thread as usize].next, other);
+    }
+    core.go_on(thread)
+}
+
+/// For each thread: the threads that wait for its end.
+#[derive(Debug)]
+pub(in crate::schedule) struct Joiners(Vec<WaitQueue>);
+
+impl Joiners {
+    pub(in crate::schedule) fn new(threads: usize) -> Joiners {
+        Joiners(vec![WaitQueue::default(); threads])
     }
 
-    pub(in crate::schedule) fn join(&mut self, thread: u32, other: ThreadId) -> Flow {
-        self.arrive(thread);
-        let joined = self.actors[other.0 as usize];
+    pub(in crate::schedule) fn join<M: Machine>(
+        &mut self,
+        core: &mut Core<'_, M>,
+        thread: u32,
+        other: ThreadId,
+    ) -> Flow {
+        core.arrive(thread);
+        let joined = core.actors[other.0 as usize];
         if joined.stage == Stage::Ended {
-            return self.pass(thread, Some(Moment { time: joined.since, point: joined.point }));
+            return core.pass(thread, Some(Moment { time: joined.since, point: joined.point }));
         }
-        self.joiners[other.0 as usize].push(&mut self.links, thread);
+        self.0[other.0 as usize].push(&mut core.links, thread);
         Flow::Wait(Why::Join)
     }
 
-    pub(in crate::schedule) fn end_thread(&mut self, thread: u32) -> Flow {
-        let here = self.here(thread);
-        let actor = &mut self.actors[thread as usize];
+    pub(in crate::schedule) fn end_thread<M: Machine>(
+        &mut self,
+        core: &mut Core<'_, M>,
+        thread: u32,
+    ) -> Flow {
+        let here = core.here(thread);
+        let actor = &mut core.actors[thread as usize];
         actor.stage = Stage::Ended;
         actor.since = here.time;
-        if !self.is_background(thread) {
-            self.foreground = self.foreground.saturating_sub(1);
+        core.backgrounds.note_end(thread);
+        while let Some(joiner) = self.0[thread as usize].pop(&core.links) {
+            core.grant(joiner, here, thread);
         }
-        while let Some(joiner) = self.joiners[thread as usize].pop(&self.links) {
-            self.grant(joiner, here, thread);
-        }
-        self.machine.end(thread);
+        core.machine.end(thread);
         Flow::Stop
     }
 }

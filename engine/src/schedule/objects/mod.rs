@@ -3,7 +3,7 @@
 pub(super) mod barrier;
 pub(super) mod condition;
 pub(super) mod device;
-mod lifecycle;
+pub(super) mod lifecycle;
 pub(super) mod mutex;
 pub(super) mod once;
 pub(super) mod queue;
@@ -12,3 +12,4 @@ pub(super) mod recorded_wakes;
 pub(super) mod semaphore;
 pub(super) mod spin;
 pub(super) mod table;
+pub(super) mod timer;

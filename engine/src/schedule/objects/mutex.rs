@@ -5,9 +5,8 @@
 use super::queue::WaitQueue;
 use crate::program::ObjectId;
 use crate::schedule::actor::{Flow, Moment, Stage};
+use crate::schedule::core::Core;
 use crate::schedule::machine::{Machine, Why};
-use crate::schedule::simulation::Simulation;
-use crate::schedule::source::Operations;
 
 #[derive(Debug, Default)]
 pub(in crate::schedule) struct Mutex {
@@ -16,41 +15,49 @@ pub(in crate::schedule) struct Mutex {
     waiters: WaitQueue,
 }
 
-impl<M: Machine, O: Operations> Simulation<'_, M, O> {
-    pub(in crate::schedule) fn lock(&mut self, thread: u32, object: ObjectId) -> Flow {
-        self.arrive(thread);
-        let mutex = self.mutexes.at(object);
-        if mutex.owner.is_some() {
-            mutex.waiters.push(&mut self.links, thread);
-            let actor = &mut self.actors[thread as usize];
+impl Mutex {
+    pub(in crate::schedule) fn lock<M: Machine>(
+        &mut self,
+        core: &mut Core<'_, M>,
+        thread: u32,
+        object: ObjectId,
+    ) -> Flow {
+        core.arrive(thread);
+        if self.owner.is_some() {
+            self.waiters.push(&mut core.links, thread);
+            let actor = &mut core.actors[thread as usize];
             if actor.stage == Stage::Going {
                 actor.stage = Stage::Again;
             }
             return Flow::Wait(Why::Object(object));
         }
-        mutex.owner = Some(thread);
-        let freed = mutex.freed;
-        self.note_taken(object);
-        self.pass(thread, freed)
+        self.owner = Some(thread);
+        let freed = self.freed;
+        core.note_taken(object);
+        core.pass(thread, freed)
     }
 
-    pub(in crate::schedule) fn unlock(&mut self, thread: u32, object: ObjectId) -> Flow {
-        self.free_mutex(thread, object);
-        self.go_on(thread)
+    pub(in crate::schedule) fn unlock<M: Machine>(
+        &mut self,
+        core: &mut Core<'_, M>,
+        thread: u32,
+        object: ObjectId,
+    ) -> Flow {
+        self.free(core, thread, object);
+        core.go_on(thread)
     }
 
     /// Frees the mutex if the thread holds it; otherwise records the contradiction.
-    pub(super) fn free_mutex(&mut self, thread: u32, object: ObjectId) {
-        let here = self.here(thread);
-        let mutex = self.mutexes.at(object);
-        if mutex.owner != Some(thread) {
-            return self.note_not_held(thread, object);
+    pub(super) fn free<M: Machine>(&mut self, core: &mut Core<'_, M>, thread: u32, object: ObjectId) {
+        let here = core.here(thread);
+        if self.owner != Some(thread) {
+            return core.note_not_held(thread, object);
         }
-        mutex.owner = None;
-        mutex.freed = Some(here);
-        if let Some(waiter) = mutex.waiters.pop(&self.links) {
-            self.wake_to_retry(waiter, thread);
+        self.owner = None;
+        self.freed = Some(here);
+        if let Some(waiter) = self.waiters.pop(&core.links) {
+            core.wake_to_retry(waiter, thread);
         }
-        self.note_given_back(object);
+        core.note_given_back(object);
     }
 }

@@ -3,9 +3,8 @@
 use super::queue::WaitQueue;
 use crate::program::ObjectId;
 use crate::schedule::actor::{Flow, Moment, Stage};
+use crate::schedule::core::Core;
 use crate::schedule::machine::{Machine, Why};
-use crate::schedule::simulation::Simulation;
-use crate::schedule::source::Operations;
 use crate::time::Ticks;
 
 #[derive(Debug, Default)]
@@ -15,34 +14,39 @@ pub(in crate::schedule) struct OnceCell {
     waiters: WaitQueue,
 }
 
-impl<M: Machine, O: Operations> Simulation<'_, M, O> {
-    pub(in crate::schedule) fn once(&mut self, thread: u32, object: ObjectId, length: Ticks) -> Flow {
-        if self.actors[thread as usize].stage == Stage::InOnce {
-            return self.end_once(thread, object);
+impl OnceCell {
+    pub(in crate::schedule) fn once<M: Machine>(
+        &mut self,
+        core: &mut Core<'_, M>,
+        thread: u32,
+        object: ObjectId,
+        length: Ticks,
+    ) -> Flow {
+        if core.actors[thread as usize].stage == Stage::InOnce {
+            return self.end_once(core, thread);
         }
-        self.arrive(thread);
-        let cell = self.onces.at(object);
-        if !std::mem::replace(&mut cell.begun, true) {
-            self.actors[thread as usize].stage = Stage::InOnce;
-            self.begin_run(thread);
-            self.take_time(thread, length);
+        core.arrive(thread);
+        if !std::mem::replace(&mut self.begun, true) {
+            core.actors[thread as usize].stage = Stage::InOnce;
+            core.begin_run(thread);
+            core.take_time(thread, length);
             return Flow::Stop;
         }
-        let done = cell.done;
+        let done = self.done;
         if done.is_none() {
-            cell.waiters.push(&mut self.links, thread);
+            self.waiters.push(&mut core.links, thread);
         }
-        self.skip_run(thread);
-        if done.is_some() { self.pass(thread, done) } else { Flow::Wait(Why::Object(object)) }
+        core.skip_run(thread);
+        if done.is_some() { core.pass(thread, done) } else { Flow::Wait(Why::Object(object)) }
     }
 
-    fn end_once(&mut self, thread: u32, object: ObjectId) -> Flow {
-        self.end_run(thread);
-        let here = self.here(thread);
-        self.onces.at(object).done = Some(here);
-        while let Some(waiter) = self.onces.at(object).waiters.pop(&self.links) {
-            self.grant(waiter, here, thread);
+    fn end_once<M: Machine>(&mut self, core: &mut Core<'_, M>, thread: u32) -> Flow {
+        core.end_run(thread);
+        let here = core.here(thread);
+        self.done = Some(here);
+        while let Some(waiter) = self.waiters.pop(&core.links) {
+            core.grant(waiter, here, thread);
         }
-        self.go_on(thread)
+        core.go_on(thread)
     }
 }

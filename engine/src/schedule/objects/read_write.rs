@@ -9,11 +9,10 @@
 use rustc_hash::FxHashMap;
 
 use super::queue::WaitQueue;
-use crate::program::ObjectId;
+use crate::program::{ObjectId, Program};
 use crate::schedule::actor::{Flow, Moment, Stage};
+use crate::schedule::core::Core;
 use crate::schedule::machine::{Machine, Why};
-use crate::schedule::simulation::Simulation;
-use crate::schedule::source::Operations;
 
 #[derive(Debug, Default)]
 pub(in crate::schedule) struct ReadWrite {
@@ -39,108 +38,132 @@ impl ReadWrite {
     }
 }
 
-impl<M: Machine, O: Operations> Simulation<'_, M, O> {
-    pub(in crate::schedule) fn read_lock(&mut self, thread: u32, object: ObjectId) -> Flow {
-        self.arrive(thread);
-        let writers_first = self.prefers_writers(object);
-        let lock = self.read_writes.at(object);
-        let behind = writers_first && lock.next_writer.is_some() && !lock.readers.contains_key(&thread);
-        if lock.writer.is_some() || behind {
-            lock.waiting_readers.push(&mut self.links, thread);
+impl ReadWrite {
+    pub(in crate::schedule) fn read_lock<M: Machine>(
+        &mut self,
+        core: &mut Core<'_, M>,
+        thread: u32,
+        object: ObjectId,
+    ) -> Flow {
+        core.arrive(thread);
+        let writers_first = prefers_writers(core.program, object);
+        let behind = writers_first && self.next_writer.is_some() && !self.readers.contains_key(&thread);
+        if self.writer.is_some() || behind {
+            self.waiting_readers.push(&mut core.links, thread);
             return Flow::Wait(Why::Object(object));
         }
-        lock.enter(thread);
-        let written = lock.written;
-        self.note_taken(object);
-        self.pass(thread, written)
+        self.enter(thread);
+        let written = self.written;
+        core.note_taken(object);
+        core.pass(thread, written)
     }
 
-    pub(in crate::schedule) fn write_lock(&mut self, thread: u32, object: ObjectId) -> Flow {
-        self.arrive(thread);
-        let lock = self.read_writes.at(object);
-        let behind = lock.writer.is_some() || lock.next_writer.is_some();
-        if behind || !lock.readers.is_empty() {
+    pub(in crate::schedule) fn write_lock<M: Machine>(
+        &mut self,
+        core: &mut Core<'_, M>,
+        thread: u32,
+        object: ObjectId,
+    ) -> Flow {
+        core.arrive(thread);
+        let behind = self.writer.is_some() || self.next_writer.is_some();
+        if behind || !self.readers.is_empty() {
             if behind {
-                lock.waiting_writers.push(&mut self.links, thread);
+                self.waiting_writers.push(&mut core.links, thread);
             } else {
-                lock.next_writer = Some(thread);
+                self.next_writer = Some(thread);
             }
-            self.actors[thread as usize].stage = Stage::Again;
+            core.actors[thread as usize].stage = Stage::Again;
             return Flow::Wait(Why::Object(object));
         }
-        lock.writer = Some(thread);
-        let freed = match (lock.written, lock.read) {
+        self.writer = Some(thread);
+        let freed = match (self.written, self.read) {
             (Some(written), Some(read)) if written.time == read.time => {
-                Some(Moment { point: self.forest.common(written.point, read.point), ..read })
+                Some(Moment { point: core.forest.common(written.point, read.point), ..read })
             }
             (Some(written), Some(read)) => Some(if written.time > read.time { written } else { read }),
             (written, read) => written.or(read),
         };
-        self.note_taken(object);
-        self.pass(thread, freed)
+        core.note_taken(object);
+        core.pass(thread, freed)
     }
 
-    pub(in crate::schedule) fn read_write_unlock(&mut self, thread: u32, object: ObjectId) -> Flow {
-        let here = self.here(thread);
-        let lock = self.read_writes.at(object);
-        let was_writer = lock.writer == Some(thread);
+    pub(in crate::schedule) fn unlock<M: Machine>(
+        &mut self,
+        core: &mut Core<'_, M>,
+        thread: u32,
+        object: ObjectId,
+    ) -> Flow {
+        let here = core.here(thread);
+        let was_writer = self.writer == Some(thread);
         let mut left = here;
         if was_writer {
-            lock.writer = None;
-            lock.written = Some(here);
-        } else if let Some(held) = lock.readers.get_mut(&thread) {
+            self.writer = None;
+            self.written = Some(here);
+        } else if let Some(held) = self.readers.get_mut(&thread) {
             *held -= 1;
             if *held == 0 {
-                lock.readers.remove(&thread);
+                self.readers.remove(&thread);
             }
-            if let Some(read) = lock.read.filter(|read| read.time == here.time) {
-                left.point = self.forest.common(read.point, here.point);
+            if let Some(read) = self.read.filter(|read| read.time == here.time) {
+                left.point = core.forest.common(read.point, here.point);
             }
-            lock.read = Some(left);
+            self.read = Some(left);
         } else {
-            self.note_not_held(thread, object);
-            return self.go_on(thread);
+            core.note_not_held(thread, object);
+            return core.go_on(thread);
         }
-        self.note_given_back(object);
+        core.note_given_back(object);
         // This comes first, since passing on the lock makes another thread pass its own operation.
-        let flow = self.go_on(thread);
+        let flow = core.go_on(thread);
         if was_writer {
-            self.after_writer(thread, object, here);
-        } else if let lock = self.read_writes.at(object)
-            && lock.readers.is_empty()
-            && let Some(next) = lock.next_writer.take()
+            self.after_writer(core, thread, object, here);
+        } else if self.readers.is_empty()
+            && let Some(next) = self.next_writer.take()
         {
-            self.hand_to_writer(next, object, left, thread);
+            self.hand_to_writer(core, next, object, left, thread);
         }
         flow
     }
 
     /// After a writer released the lock: passes it on to the next writer, or to all waiting readers and wakes a
     /// writer to try again.
-    fn after_writer(&mut self, thread: u32, object: ObjectId, here: Moment) {
-        if self.prefers_writers(object)
-            && let Some(next) = self.read_writes.at(object).waiting_writers.pop(&self.links)
+    fn after_writer<M: Machine>(
+        &mut self,
+        core: &mut Core<'_, M>,
+        thread: u32,
+        object: ObjectId,
+        here: Moment,
+    ) {
+        if prefers_writers(core.program, object)
+            && let Some(next) = self.waiting_writers.pop(&core.links)
         {
-            return self.hand_to_writer(next, object, here, thread);
+            return self.hand_to_writer(core, next, object, here, thread);
         }
-        while let Some(reader) = self.read_writes.at(object).waiting_readers.pop(&self.links) {
-            self.read_writes.at(object).enter(reader);
-            self.note_taken(object);
-            self.grant(reader, here, thread);
+        while let Some(reader) = self.waiting_readers.pop(&core.links) {
+            self.enter(reader);
+            core.note_taken(object);
+            core.grant(reader, here, thread);
         }
-        if let Some(writer) = self.read_writes.at(object).waiting_writers.pop(&self.links) {
-            self.wake_to_retry(writer, thread);
+        if let Some(writer) = self.waiting_writers.pop(&core.links) {
+            core.wake_to_retry(writer, thread);
         }
     }
 
-    fn hand_to_writer(&mut self, writer: u32, object: ObjectId, left: Moment, by: u32) {
-        self.read_writes.at(object).writer = Some(writer);
-        self.note_taken(object);
-        self.grant(writer, left, by);
+    fn hand_to_writer<M: Machine>(
+        &mut self,
+        core: &mut Core<'_, M>,
+        writer: u32,
+        object: ObjectId,
+        left: Moment,
+        by: u32,
+    ) {
+        self.writer = Some(writer);
+        core.note_taken(object);
+        core.grant(writer, left, by);
     }
+}
 
-    fn prefers_writers(&self, object: ObjectId) -> bool {
-        let list = &self.program.writers_first;
-        !list.is_empty() && list.binary_search(&object).is_ok()
-    }
+fn prefers_writers(program: &Program, object: ObjectId) -> bool {
+    let list = &program.writers_first;
+    !list.is_empty() && list.binary_search(&object).is_ok()
 }

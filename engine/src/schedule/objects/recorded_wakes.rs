@@ -5,9 +5,8 @@ use rustc_hash::FxHashMap;
 use super::queue::WaitQueue;
 use crate::program::{EdgeId, Operation, Program};
 use crate::schedule::actor::{Flow, Moment};
+use crate::schedule::core::Core;
 use crate::schedule::machine::{Machine, Why};
-use crate::schedule::simulation::Simulation;
-use crate::schedule::source::Operations;
 
 /// All edges of a program.
 #[derive(Debug, Default)]
@@ -73,57 +72,77 @@ fn edge_count(program: &Program) -> usize {
     edges.max().unwrap_or(0)
 }
 
-impl<M: Machine, O: Operations> Simulation<'_, M, O> {
-    pub(in crate::schedule) fn release(&mut self, thread: u32, edge: EdgeId) -> Flow {
-        let here = self.here(thread);
+impl Edges {
+    pub(in crate::schedule) fn release<M: Machine>(
+        &mut self,
+        core: &mut Core<'_, M>,
+        thread: u32,
+        edge: EdgeId,
+    ) -> Flow {
+        let here = core.here(thread);
         if !M::DECIDES {
-            return self.release_only(thread, edge, here);
+            return self.release_only(core, thread, edge, here);
         }
-        let state = &mut self.edges.all[edge.0 as usize];
+        let state = &mut self.all[edge.0 as usize];
         if state.released.is_some() {
-            self.note_released_twice(thread, edge);
-            return self.go_on(thread);
+            note_released_twice(core, thread, edge);
+            return core.go_on(thread);
         }
         state.released = Some(here);
-        while let Some(waiter) = self.edges.all[edge.0 as usize].waiters.pop(&self.links) {
-            self.grant(waiter, here, thread);
+        while let Some(waiter) = self.all[edge.0 as usize].waiters.pop(&core.links) {
+            core.grant(waiter, here, thread);
         }
-        self.go_on(thread)
+        core.go_on(thread)
     }
 
-    fn release_only(&mut self, thread: u32, edge: EdgeId, here: Moment) -> Flow {
-        if !self.edges.released.insert(edge.0) {
-            self.note_released_twice(thread, edge);
-        } else if let Some(mut waiters) = self.edges.waiting.remove(&edge.0) {
-            while let Some(waiter) = waiters.pop(&self.links) {
-                self.grant(waiter, here, thread);
+    fn release_only<M: Machine>(
+        &mut self,
+        core: &mut Core<'_, M>,
+        thread: u32,
+        edge: EdgeId,
+        here: Moment,
+    ) -> Flow {
+        if !self.released.insert(edge.0) {
+            note_released_twice(core, thread, edge);
+        } else if let Some(mut waiters) = self.waiting.remove(&edge.0) {
+            while let Some(waiter) = waiters.pop(&core.links) {
+                core.grant(waiter, here, thread);
             }
         }
-        self.go_on(thread)
+        core.go_on(thread)
     }
 
-    pub(in crate::schedule) fn await_release(&mut self, thread: u32, edge: EdgeId) -> Flow {
-        self.arrive(thread);
+    pub(in crate::schedule) fn await_release<M: Machine>(
+        &mut self,
+        core: &mut Core<'_, M>,
+        thread: u32,
+        edge: EdgeId,
+    ) -> Flow {
+        core.arrive(thread);
         if !M::DECIDES {
-            if self.edges.released.contains(edge.0) {
-                return self.go_on(thread);
+            if self.released.contains(edge.0) {
+                return core.go_on(thread);
             }
-            self.edges.waiting.entry(edge.0).or_default().push(&mut self.links, thread);
-            return Flow::Wait(self.why(edge));
+            self.waiting.entry(edge.0).or_default().push(&mut core.links, thread);
+            return Flow::Wait(self.why(core.program, edge));
         }
-        let state = &mut self.edges.all[edge.0 as usize];
+        let state = &mut self.all[edge.0 as usize];
         match state.released {
-            Some(released) => self.pass(thread, Some(released)),
+            Some(released) => core.pass(thread, Some(released)),
             None => {
-                state.waiters.push(&mut self.links, thread);
-                Flow::Wait(self.why(edge))
+                state.waiters.push(&mut core.links, thread);
+                Flow::Wait(self.why(core.program, edge))
             }
         }
     }
 
-    fn why(&self, edge: EdgeId) -> Why {
-        if self.edges.some_spin && self.program.is_spinning(edge) { Why::Turn } else { Why::Edge }
+    fn why(&self, program: &Program, edge: EdgeId) -> Why {
+        if self.some_spin && program.is_spinning(edge) { Why::Turn } else { Why::Edge }
     }
+}
+
+fn note_released_twice<M: Machine>(core: &mut Core<'_, M>, thread: u32, edge: EdgeId) {
+    core.warnings.released_twice(core.program, thread, core.actors[thread as usize].next, edge);
 }
 
 #[cfg(test)]

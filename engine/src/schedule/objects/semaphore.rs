@@ -3,12 +3,11 @@
 use std::collections::VecDeque;
 
 use super::queue::WaitQueue;
-use crate::program::{ObjectId, Operation};
+use crate::program::ObjectId;
 use crate::schedule::PointId;
-use crate::schedule::actor::{Flow, Moment, Stage};
+use crate::schedule::actor::{Flow, Moment};
+use crate::schedule::core::Core;
 use crate::schedule::machine::{Machine, Why};
-use crate::schedule::simulation::Simulation;
-use crate::schedule::source::Operations;
 
 #[derive(Debug, Default)]
 pub(in crate::schedule) struct Semaphore {
@@ -49,52 +48,47 @@ impl Semaphore {
     }
 }
 
-impl<M: Machine, O: Operations> Simulation<'_, M, O> {
-    /// Sets the semaphores that threads without a creator initialize first, before any thread acts. Otherwise an
-    /// initialization that comes late would undo a post by another thread.
-    pub(in crate::schedule) fn fill_semaphores(&mut self) {
-        for thread in 0..self.actors.len() as u32 {
-            while self.actors[thread as usize].stage == Stage::Going
-                && let Some(Operation::SemInit(object, count)) =
-                    self.source.at(thread, self.actors[thread as usize].next)
-            {
-                self.init_semaphore(thread, object, count);
-            }
-        }
+impl Semaphore {
+    pub(in crate::schedule) fn post<M: Machine>(&mut self, core: &mut Core<'_, M>, thread: u32) -> Flow {
+        self.give(core, thread, 1);
+        core.go_on(thread)
     }
 
-    pub(in crate::schedule) fn post(&mut self, thread: u32, object: ObjectId) -> Flow {
-        self.give(thread, object, 1);
-        self.go_on(thread)
+    pub(in crate::schedule) fn init<M: Machine>(
+        &mut self,
+        core: &mut Core<'_, M>,
+        thread: u32,
+        count: u32,
+    ) -> Flow {
+        self.old = 0;
+        self.fresh.clear();
+        self.give(core, thread, count);
+        core.go_on(thread)
     }
 
-    pub(in crate::schedule) fn init_semaphore(&mut self, thread: u32, object: ObjectId, count: u32) -> Flow {
-        let semaphore = self.semaphores.at(object);
-        semaphore.old = 0;
-        semaphore.fresh.clear();
-        self.give(thread, object, count);
-        self.go_on(thread)
-    }
-
-    pub(in crate::schedule) fn wait(&mut self, thread: u32, object: ObjectId) -> Flow {
-        self.arrive(thread);
-        let semaphore = self.semaphores.at(object);
-        match semaphore.take() {
-            Some(given) => self.pass(thread, given),
+    pub(in crate::schedule) fn wait<M: Machine>(
+        &mut self,
+        core: &mut Core<'_, M>,
+        thread: u32,
+        object: ObjectId,
+    ) -> Flow {
+        core.arrive(thread);
+        match self.take() {
+            Some(given) => core.pass(thread, given),
             None => {
-                semaphore.waiters.push(&mut self.links, thread);
+                self.waiters.push(&mut core.links, thread);
                 Flow::Wait(Why::Object(object))
             }
         }
     }
 
-    fn give(&mut self, thread: u32, object: ObjectId, mut count: u32) {
-        let here = self.here(thread);
+    fn give<M: Machine>(&mut self, core: &mut Core<'_, M>, thread: u32, mut count: u32) {
+        let here = core.here(thread);
         while count > 0 {
-            let Some(waiter) = self.semaphores.at(object).waiters.pop(&self.links) else {
-                return self.semaphores.at(object).add(here, count);
+            let Some(waiter) = self.waiters.pop(&core.links) else {
+                return self.add(here, count);
             };
-            self.grant(waiter, here, thread);
+            core.grant(waiter, here, thread);
             count -= 1;
         }
     }

@@ -5,9 +5,8 @@ use std::collections::VecDeque;
 
 use crate::program::ObjectId;
 use crate::schedule::actor::{Flow, Moment, Stage};
+use crate::schedule::core::Core;
 use crate::schedule::machine::Machine;
-use crate::schedule::simulation::Simulation;
-use crate::schedule::source::Operations;
 
 #[derive(Debug, Default)]
 pub(in crate::schedule) struct Spin {
@@ -19,61 +18,69 @@ pub(in crate::schedule) struct Spin {
     unseen: bool,
 }
 
-impl<M: Machine, O: Operations> Simulation<'_, M, O> {
-    pub(in crate::schedule) fn spin_lock(&mut self, thread: u32, object: ObjectId) -> Flow {
-        self.arrive(thread);
-        let first = self.actors[thread as usize].stage == Stage::Going;
+impl Spin {
+    pub(in crate::schedule) fn lock<M: Machine>(
+        &mut self,
+        core: &mut Core<'_, M>,
+        thread: u32,
+        object: ObjectId,
+    ) -> Flow {
+        core.arrive(thread);
+        let first = core.actors[thread as usize].stage == Stage::Going;
         // A thread that gets the lock at once spins too, for no time: if its arrival alone came earlier, it would spin
         // until the lock is freed.
         if first {
-            self.vertex(thread, 1);
+            core.vertex(thread, 1);
         }
-        let spin = self.spins.at(object);
         // A thread that lost its processor while it spun keeps its place.
-        let place = if first { None } else { spin.spinning.iter().position(|other| *other == thread) };
-        if spin.owner.is_some() {
+        let place = if first { None } else { self.spinning.iter().position(|other| *other == thread) };
+        if self.owner.is_some() {
             if place.is_none() {
-                spin.spinning.push_back(thread);
+                self.spinning.push_back(thread);
             }
-            self.actors[thread as usize].stage = Stage::Again;
+            core.actors[thread as usize].stage = Stage::Again;
             return Flow::Spin(object);
         }
         if let Some(place) = place {
-            spin.spinning.remove(place);
+            self.spinning.remove(place);
         }
-        spin.owner = Some(thread);
-        let freed = spin.freed;
-        if std::mem::take(&mut spin.unseen) {
-            self.machine.spinners_on_free_locks(false);
+        self.owner = Some(thread);
+        let freed = self.freed;
+        if std::mem::take(&mut self.unseen) {
+            core.machine.spinners_on_free_locks(false);
         }
-        self.note_taken(object);
-        let flow = self.pass(thread, freed);
-        self.vertex(thread, -1);
+        core.note_taken(object);
+        let flow = core.pass(thread, freed);
+        core.vertex(thread, -1);
         flow
     }
 
-    pub(in crate::schedule) fn spin_unlock(&mut self, thread: u32, object: ObjectId) -> Flow {
-        let here = self.here(thread);
-        let spin = self.spins.at(object);
-        if spin.owner != Some(thread) {
-            self.note_not_held(thread, object);
-            return self.go_on(thread);
+    pub(in crate::schedule) fn unlock<M: Machine>(
+        &mut self,
+        core: &mut Core<'_, M>,
+        thread: u32,
+        object: ObjectId,
+    ) -> Flow {
+        let here = core.here(thread);
+        if self.owner != Some(thread) {
+            core.note_not_held(thread, object);
+            return core.go_on(thread);
         }
-        spin.owner = None;
-        spin.freed = Some(here);
-        match spin.spinning.iter().position(|waiter| self.machine.is_spinning(*waiter)) {
+        self.owner = None;
+        self.freed = Some(here);
+        match self.spinning.iter().position(|waiter| core.machine.is_spinning(*waiter)) {
             Some(place) => {
-                if let Some(waiter) = spin.spinning.remove(place) {
-                    self.machine.retry(waiter, thread);
+                if let Some(waiter) = self.spinning.remove(place) {
+                    core.machine.retry(waiter, thread);
                 }
             }
-            None if !spin.spinning.is_empty() => {
-                spin.unseen = true;
-                self.machine.spinners_on_free_locks(true);
+            None if !self.spinning.is_empty() => {
+                self.unseen = true;
+                core.machine.spinners_on_free_locks(true);
             }
             None => {}
         }
-        self.note_given_back(object);
-        self.go_on(thread)
+        core.note_given_back(object);
+        core.go_on(thread)
     }
 }

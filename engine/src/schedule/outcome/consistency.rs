@@ -1,10 +1,7 @@
 //! Contradictions in a program that the simulation tolerates: one finding for each kind, with the first case.
 
 use crate::finding::Finding;
-use crate::program::{EdgeId, ObjectId, ThreadId};
-use crate::schedule::machine::Machine;
-use crate::schedule::simulation::Simulation;
-use crate::schedule::source::Operations;
+use crate::program::{EdgeId, ObjectId, Program, ThreadId};
 
 #[derive(Debug, Default)]
 pub(in crate::schedule) struct ConsistencyWarnings {
@@ -45,12 +42,15 @@ impl ConsistencyWarnings {
             .filter_map(Warning::finding)
             .collect()
     }
-}
 
-impl<M: Machine, O: Operations> Simulation<'_, M, O> {
-    pub(in crate::schedule) fn note_not_held(&mut self, thread: u32, object: ObjectId) {
-        let (program, operation) = (self.program, self.actors[thread as usize].next);
-        self.warnings.not_held.note(|| Finding::UnlockNotHeld {
+    pub(in crate::schedule) fn not_held(
+        &mut self,
+        program: &Program,
+        thread: u32,
+        operation: u32,
+        object: ObjectId,
+    ) {
+        self.not_held.note(|| Finding::UnlockNotHeld {
             thread: program.threads[thread as usize].name.clone(),
             operation,
             object: program.objects[object.0 as usize].clone(),
@@ -58,9 +58,14 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         });
     }
 
-    pub(in crate::schedule) fn note_created_twice(&mut self, thread: u32, other: ThreadId) {
-        let (program, operation) = (self.program, self.actors[thread as usize].next);
-        self.warnings.created_twice.note(|| Finding::CreatedTwice {
+    pub(in crate::schedule) fn created_twice(
+        &mut self,
+        program: &Program,
+        thread: u32,
+        operation: u32,
+        other: ThreadId,
+    ) {
+        self.created_twice.note(|| Finding::CreatedTwice {
             thread: program.threads[thread as usize].name.clone(),
             operation,
             created: program.threads[other.0 as usize].name.clone(),
@@ -68,9 +73,14 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         });
     }
 
-    pub(in crate::schedule) fn note_released_twice(&mut self, thread: u32, edge: EdgeId) {
-        let (program, operation) = (self.program, self.actors[thread as usize].next);
-        self.warnings.released_twice.note(|| Finding::ReleasedTwice {
+    pub(in crate::schedule) fn released_twice(
+        &mut self,
+        program: &Program,
+        thread: u32,
+        operation: u32,
+        edge: EdgeId,
+    ) {
+        self.released_twice.note(|| Finding::ReleasedTwice {
             thread: program.threads[thread as usize].name.clone(),
             operation,
             edge: program.edge_name(edge).into_owned(),

@@ -14,7 +14,7 @@ const NAMED: usize = 8;
 impl<M: Machine, O: Operations> Simulation<'_, M, O> {
     /// Deadlocks and contradictions; to be called when the run is over.
     pub(in crate::schedule) fn findings(&mut self) -> Vec<Finding> {
-        let mut findings = self.warnings.findings();
+        let mut findings = self.core.warnings.findings();
         if self.steps.are_over() {
             // Threads that have not ended are not stuck.
             findings.push(Finding::TooLong { recorded: false });
@@ -26,8 +26,9 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
 
     /// The finding, if threads still wait.
     fn deadlock(&mut self) -> Option<Finding> {
-        let stuck = (0..self.actors.len()).filter(|thread| {
-            self.actors[*thread].stage != Stage::Ended && !self.is_background(*thread as u32)
+        let stuck = (0..self.core.actors.len()).filter(|thread| {
+            self.core.actors[*thread].stage != Stage::Ended
+                && !self.core.backgrounds.is_background(*thread as u32)
         });
         let stuck: Vec<usize> = stuck.collect();
         let count = stuck.len();
@@ -35,10 +36,10 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
             return None;
         }
         let threads = stuck.into_iter().take(NAMED).map(|thread| self.case(thread)).collect();
-        let end_ns = Ticks(if M::DECIDES { self.machine.now() } else { self.end.time }).as_ns_f64();
+        let end_ns = Ticks(if M::DECIDES { self.core.machine.now() } else { self.core.end.time }).as_ns_f64();
         let stuck = Stuck { end_ns, threads, more: count.saturating_sub(NAMED) };
         // A recorded program did end, so only the simulation has this deadlock.
-        Some(match self.program.machine {
+        Some(match self.core.program.machine {
             None => Finding::Deadlock { stuck, others_ran: None },
             Some(_) => Finding::DeadlockInSimulation { stuck, cpus: None },
         })
@@ -46,16 +47,16 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
 
     fn case(&mut self, thread: usize) -> StuckThread {
         let waits_for = self.waits_for(thread);
-        StuckThread { thread: self.program.threads[thread].name.clone(), waits_for, function: None }
+        StuckThread { thread: self.core.program.threads[thread].name.clone(), waits_for, function: None }
     }
 
     fn waits_for(&mut self, thread: usize) -> WaitsFor {
-        let operation = self.source.at(thread as u32, self.actors[thread].next);
-        let actor = &self.actors[thread];
+        let operation = self.source.at(thread as u32, self.core.actors[thread].next);
+        let actor = &self.core.actors[thread];
         if actor.stage == Stage::NotCreated {
             return WaitsFor::Creation;
         }
-        let name = |object: ObjectId| self.program.objects[object.0 as usize].clone();
+        let name = |object: ObjectId| self.core.program.objects[object.0 as usize].clone();
         let holder = |owner: Option<u32>| self.holder(thread, owner);
         let lock = |mutex: ObjectId| {
             let owner = self.mutexes.get(mutex).and_then(|state| state.owner);
@@ -88,10 +89,10 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
             Some(Operation::Once(once, _)) => WaitsFor::Once { name: name(once) },
             Some(Operation::Join(other)) if other.0 as usize == thread => WaitsFor::OwnEnd,
             Some(Operation::Join(other)) => {
-                WaitsFor::End { thread: self.program.threads[other.0 as usize].name.clone() }
+                WaitsFor::End { thread: self.core.program.threads[other.0 as usize].name.clone() }
             }
             Some(Operation::Await(edge)) => {
-                WaitsFor::WakeUp { name: self.program.edge_name(edge).into_owned() }
+                WaitsFor::WakeUp { name: self.core.program.edge_name(edge).into_owned() }
             }
             // Nothing else can wait.
             _ => WaitsFor::NotKnown,
@@ -101,9 +102,9 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
     fn holder(&self, thread: usize, owner: Option<u32>) -> Option<Holder> {
         let owner = owner? as usize;
         Some(Holder {
-            thread: self.program.threads[owner].name.clone(),
+            thread: self.core.program.threads[owner].name.clone(),
             itself: owner == thread,
-            ended: self.actors[owner].stage == Stage::Ended,
+            ended: self.core.actors[owner].stage == Stage::Ended,
         })
     }
 }

@@ -2,9 +2,6 @@
 //! number of processors do so.
 
 use crate::program::ObjectId;
-use crate::schedule::machine::Machine;
-use crate::schedule::simulation::Simulation;
-use crate::schedule::source::Operations;
 
 /// How an object was used during a simulation; times are in ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,7 +34,7 @@ impl Usage {
     }
 
     #[inline]
-    pub(super) fn taken(&mut self, object: ObjectId, now: u64) {
+    pub(in crate::schedule) fn taken(&mut self, object: ObjectId, now: u64) {
         let place = object.0 as usize;
         self.objects[place].taken += 1;
         let (count, since) = &mut self.holders[place];
@@ -48,7 +45,7 @@ impl Usage {
     }
 
     #[inline]
-    pub(super) fn given_back(&mut self, object: ObjectId, now: u64) {
+    pub(in crate::schedule) fn given_back(&mut self, object: ObjectId, now: u64) {
         let place = object.0 as usize;
         let (count, since) = &mut self.holders[place];
         *count = count.saturating_sub(1);
@@ -57,7 +54,7 @@ impl Usage {
         }
     }
 
-    pub(super) fn served(&mut self, object: ObjectId, length: u64) {
+    pub(in crate::schedule) fn served(&mut self, object: ObjectId, length: u64) {
         let served = &mut self.objects[object.0 as usize].served;
         *served = served.saturating_add(length);
     }
@@ -68,31 +65,6 @@ impl Usage {
             if *count > 0 {
                 object.held = object.held.saturating_add(now.saturating_sub(*since));
             }
-        }
-    }
-}
-
-impl<M: Machine, O: Operations> Simulation<'_, M, O> {
-    /// A lock is taken.
-    #[inline]
-    pub(in crate::schedule) fn note_taken(&mut self, object: ObjectId) {
-        if !M::DECIDES {
-            self.usage.taken(object, self.machine.now());
-        }
-    }
-
-    /// Notes that a thread that held the lock released it.
-    #[inline]
-    pub(in crate::schedule) fn note_given_back(&mut self, object: ObjectId) {
-        if !M::DECIDES {
-            self.usage.given_back(object, self.machine.now());
-        }
-    }
-
-    /// A device begins to serve for this long.
-    pub(in crate::schedule) fn note_served(&mut self, object: ObjectId, length: u64) {
-        if !M::DECIDES {
-            self.usage.served(object, length);
         }
     }
 }

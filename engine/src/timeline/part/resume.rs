@@ -2,8 +2,8 @@
 
 use crate::event::{Condition, Facts, ThreadBefore, ThreadFact, ThreadState};
 use crate::time::Timestamp;
-use crate::timeline::builder::Builder;
 use crate::timeline::model::{BaseStack, Birth, External, State, Thread, Wake};
+use crate::timeline::thread::name::clean_name;
 use crate::timeline::thread::pending_wakeup::PendingWakeup;
 use crate::timeline::thread::stack::{Stacks, StepLog};
 use crate::timeline::thread::thread_tracker::{RunState, ThreadTracker, Unseen};
@@ -18,7 +18,7 @@ pub(in crate::timeline) fn tracker(fact: &ThreadFact, facts: &Facts) -> ThreadTr
         pid: fact.pid,
         tid: fact.tid,
         start_time_ns: fact.start_time_ns,
-        comm: crate::timeline::builder::clean_name(fact.comm.as_bytes()),
+        comm: clean_name(fact.comm.as_bytes()),
         start,
         end: start,
         birth: Birth::BeforeWindow,
@@ -62,13 +62,12 @@ pub(in crate::timeline) fn tracker(fact: &ThreadFact, facts: &Facts) -> ThreadTr
     tracker
 }
 
-/// The facts for a window that begins at `start_ns`. The builder has processed all earlier records.
-pub(in crate::timeline) fn facts(builder: &Builder, facts: &Facts, start_ns: u64) -> Facts {
+/// The facts for a window that begins at `start_ns`. `threads` are as of all earlier records.
+pub(in crate::timeline) fn facts(threads: &[ThreadTracker], facts: &Facts, start_ns: u64) -> Facts {
     Facts {
         start_ns,
         processes: facts.processes.clone(),
-        threads: builder
-            .threads
+        threads: threads
             .iter()
             .filter(|thread| thread.state != RunState::Dead)
             .map(|thread| thread_fact(thread, start_ns))
