@@ -1,6 +1,6 @@
 /* A load for servers whose answers end with a line END. Arguments: port, connections, seconds, the request, which each
-   connection sends again and again, and a file. "#" in the request stands for a random number below 100,000. The file is sent
-   before, and must make the server close that connection. Prints answers per second. */
+   connection sends again and again, and perhaps a file. "#" in the request stands for a random number below 100,000. The file
+   is sent before, and must make the server close that connection. Prints answers per second. */
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -63,9 +63,10 @@ static void fill(const char *port, const char *file)
 
 int main(int count, char **words)
 {
-    if (count != 6)
+    if (count < 5)
         return 2;
-    fill(words[1], words[5]);
+    if (count > 5)
+        fill(words[1], words[5]);
     int connections = atoi(words[2]);
     struct pollfd all[256];
     for (int at = 0; at < connections; at++) {

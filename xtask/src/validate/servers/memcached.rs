@@ -17,7 +17,7 @@ pub const MEMCACHED: Server = Server {
     prepare: PREPARE,
     start: r#"exec memcached -u root -l 127.0.0.1 -p $PORT -U 0 -t 2 -m 100 ${OPTIONS:-} 2> "$DIR/errors""#,
     ready: "",
-    load: r#""$BASE/ask" $PORT 16 $TIME "$ASK" "$BASE/${FILL:-nothing}""#,
+    load: r#"[ -e "$DIR/full" ] || FILE="$BASE/${FILL:-nothing}"; touch "$DIR/full"; "$BASE/ask" $PORT 16 $TIME "$ASK" $FILE"#,
     faults: &[
         Fault {
             told: "-vv left on",
@@ -25,7 +25,7 @@ pub const MEMCACHED: Server = Server {
             wrong: &[("ASK", MANY), ("FILL", "keys"), ("OPTIONS", "-vv")],
             right: &[("ASK", MANY), ("FILL", "keys")],
             words: &["write", "stderr"],
-            promise: &["write"],
+            promise: &["larger system calls"],
         },
         Fault {
             told: "a hash table of 4,096 for 400,000 keys",

@@ -41,7 +41,7 @@ cp -a "$BASE/data" "$DIR/data"
 setpriv --reuid=postgres --regid=$(id -g postgres) --clear-groups "$BIN/postgres" --single -D "$DIR/data" postgres > /dev/null <<END
 ${SQL:-select 1}
 END
-exec setpriv --reuid=postgres --regid=$(id -g postgres) --clear-groups \
+exec setpriv --pdeathsig INT --reuid=postgres --regid=$(id -g postgres) --clear-groups \
   "$BIN/postgres" -D "$DIR/data" -p $PORT -k '' -c listen_addresses=127.0.0.1 -c autovacuum=off -c synchronous_commit=${COMMIT:-on}
 "#;
 

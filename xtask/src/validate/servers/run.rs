@@ -40,7 +40,10 @@ impl Place<'_> {
     }
 
     fn script(&self, lines: &str) -> Command {
-        let mut script = shell(&format!("set -e\n{lines}"));
+        self.with_variables(shell(&format!("set -e\n{lines}")))
+    }
+
+    fn with_variables(&self, mut script: Command) -> Command {
         script.env("BASE", self.base()).env("DIR", self.own());
         script.env("SOURCES", self.setting.workspace.root.join("tests/workloads/servers"));
         script.env("PORT", self.port.to_string()).env("OTHER", (self.port + 1).to_string());
@@ -64,7 +67,10 @@ impl Place<'_> {
         drop(std::fs::remove_dir_all(self.own()));
         std::fs::create_dir_all(self.own())?;
         let log = self.own().join("log");
-        let mut start = self.script(self.server.start);
+        // If this program is killed, the server ends, too.
+        let mut start = command::line("setpriv", "--pdeathsig TERM sh -ec");
+        start.arg(self.server.start);
+        let mut start = self.with_variables(start);
         start
             .stdin(Stdio::null())
             .stdout(File::create(&log)?)
