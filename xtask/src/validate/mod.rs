@@ -59,7 +59,8 @@ pub struct Options {
     /// For `cores`, on a machine that is lent by the minute: begin no other program after this time
     #[arg(long)]
     minutes: Option<u64>,
-    /// For `cores`: programs whose figures are kept in target/cores are not run again
+    /// For `cores` and `servers`: what is kept in target/cores or target/servers is not run again; longpole is asked again about
+    /// recordings of servers
     #[arg(long)]
     resume: bool,
 }
