@@ -9,6 +9,7 @@ mod emulated;
 mod gains;
 mod metrics;
 mod programs;
+mod servers;
 mod shapes;
 mod shares;
 mod speedups;
@@ -23,7 +24,7 @@ use crate::measure::{self, Measurement, Wishes};
 use crate::page;
 
 /// All validations, in the order in which they run.
-const VALIDATIONS: [Measurement; 10] = [
+const VALIDATIONS: [Measurement; 11] = [
     shapes::SHAPES,
     cores::CORES,
     effects::EFFECTS,
@@ -33,6 +34,7 @@ const VALIDATIONS: [Measurement; 10] = [
     edits::EDITS,
     emulated::EMULATED,
     coz::COZ,
+    servers::SERVERS,
     splash::SPLASH,
 ];
 
@@ -42,6 +44,9 @@ pub struct Options {
     /// Only this one; all if left out
     #[arg(value_parser = measure::names(&VALIDATIONS))]
     only: Option<String>,
+    /// Of the real servers only those whose names begin so (may be repeated); VALIDATION.md stays as it is
+    #[arg(long = "only", value_name = "NAME")]
+    programs: Vec<String>,
     /// Runs of each program on each number of CPUs
     #[arg(long, default_value_t = 7)]
     runs: usize,
@@ -54,14 +59,16 @@ pub struct Options {
     /// For `cores`, on a machine that is lent by the minute: begin no other program after this time
     #[arg(long)]
     minutes: Option<u64>,
-    /// For `cores`: programs whose figures are kept in target/cores are not run again
+    /// For `cores` and `servers`: what is kept in target/cores or target/servers is not run again; longpole is asked again about
+    /// recordings of servers
     #[arg(long)]
     resume: bool,
 }
 
 /// Compares, prints, and updates the sections of VALIDATION.md.
 pub fn run(options: &Options) -> Result<ExitCode> {
-    let Options { only, runs, sources, longpole, minutes, resume } = options.clone();
-    let wishes = Wishes { runs: Some(runs), sources, longpole, minutes, resume, ..Wishes::default() };
+    let Options { only, programs, runs, sources, longpole, minutes, resume } = options.clone();
+    let wishes =
+        Wishes { runs: Some(runs), programs, sources, longpole, minutes, resume, ..Wishes::default() };
     measure::run(&VALIDATIONS, &page::VALIDATION, only.as_deref(), &wishes)
 }
