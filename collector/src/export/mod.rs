@@ -8,6 +8,10 @@ mod firefox;
 mod folded;
 mod model;
 mod ndjson;
+#[cfg(feature = "parquet")]
+mod parquet;
+#[cfg(not(feature = "parquet"))]
+#[path = "without_parquet.rs"]
 mod parquet;
 mod perfetto;
 mod pprof;
@@ -65,6 +69,11 @@ impl Format {
         name.parse().ok()
     }
 
+    /// Whether this longpole can write the format: it may be built without Parquet.
+    pub fn is_built_in(self) -> bool {
+        self != Format::Parquet || parquet::IS_BUILT_IN
+    }
+
     /// Whether the format shows what happened at which time, which only a recording has.
     pub fn is_of_recordings(self) -> bool {
         matches!(self, Format::Perfetto | Format::Firefox | Format::Chrome) || self.has_tables()
@@ -112,11 +121,7 @@ impl Format {
             Format::Dot => dot::write(model, out),
             Format::Csv => tables::write(model, table, &mut csv::Csv::new(table, out)?),
             Format::Ndjson => tables::write(model, table, &mut ndjson::Ndjson::new(table, out)),
-            Format::Parquet => {
-                let mut file = parquet::Parquet::new(table, out)?;
-                tables::write(model, table, &mut file)?;
-                file.finish()
-            }
+            Format::Parquet => parquet::write(model, table, out),
         };
         written.map(|()| 0)
     }

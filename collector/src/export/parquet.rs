@@ -1,7 +1,9 @@
 //! Apache Parquet, by the `parquet` crate without Arrow. Row groups have a fixed number of rows, so memory does not grow
 //! with the table.
 
-use super::tables::{Cell, Kind, Sink, Table};
+use super::model::Model;
+use super::tables::schema::Kind;
+use super::tables::{self, Cell, Sink, Table};
 use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
@@ -14,8 +16,18 @@ use std::sync::{Arc, Mutex};
 /// Rows in a group, which then has some megabytes.
 const ROWS: usize = 1 << 16;
 
+/// The feature is on.
+pub const IS_BUILT_IN: bool = true;
+
+/// Writes a table.
+pub fn write(model: &Model<'_>, table: &Table, out: &mut dyn Write) -> io::Result<()> {
+    let mut file = Parquet::new(table, out)?;
+    tables::write(model, table, &mut file)?;
+    file.finish()
+}
+
 /// Writes rows as Parquet.
-pub struct Parquet<'w> {
+struct Parquet<'w> {
     out: &'w mut dyn Write,
     written: Bytes,
     file: SerializedFileWriter<Bytes>,
@@ -103,7 +115,7 @@ fn schema(table: &Table) -> Result<Type, ParquetError> {
 
 impl<'w> Parquet<'w> {
     /// A writer for this table.
-    pub fn new(table: &Table, out: &'w mut dyn Write) -> io::Result<Parquet<'w>> {
+    fn new(table: &Table, out: &'w mut dyn Write) -> io::Result<Parquet<'w>> {
         let written = Bytes::default();
         let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
         let schema = Arc::new(schema(table).map_err(io::Error::other)?);
@@ -113,7 +125,7 @@ impl<'w> Parquet<'w> {
     }
 
     /// Writes the last rows, and the file's index.
-    pub fn finish(mut self) -> io::Result<()> {
+    fn finish(mut self) -> io::Result<()> {
         self.group()?;
         self.file.finish().map_err(io::Error::other)?;
         self.pass_on()

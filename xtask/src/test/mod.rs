@@ -61,6 +61,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         None => {}
     }
     lint(&workspace, &HOST.map(OsString::from), true, &mut score);
+    without_features(&workspace, &mut score);
     let everything: Vec<OsString> =
         HOST.iter().chain(&["--lib", "--bins", "--tests"]).map(OsString::from).collect();
     let start = Instant::now();
@@ -109,6 +110,9 @@ pub fn check() -> Result<ExitCode> {
         crates.iter().flat_map(|name| ["--package".into(), (*name).into()]).collect::<Vec<_>>()
     };
     lint(&workspace, &select(&concerned.linted), concerned.kernel_programs, &mut score);
+    if concerned.tested.contains(&"collector") {
+        without_features(&workspace, &mut score);
+    }
     dependencies::check(&workspace, &mut score);
     if !concerned.tested.is_empty() {
         let mut words = select(&concerned.tested);
@@ -152,6 +156,18 @@ fn lint(workspace: &Workspace, selected: &[OsString], kernel_programs: bool, sco
             None => {}
         }
     }
+}
+
+/// Checks that longpole compiles without its features.
+fn without_features(workspace: &Workspace, score: &mut Score) {
+    let mut clippy = command::cargo(workspace);
+    clippy.args(["clippy", "--quiet", "--locked", "--package", "collector", "--bin", "longpole"]).args([
+        "--no-default-features",
+        "--",
+        "-D",
+        "warnings",
+    ]);
+    score.command("longpole without its features", &mut clippy);
 }
 
 /// Runs `cargo nextest run` with these words, and counts the results. If longpole is not built yet, the first test that

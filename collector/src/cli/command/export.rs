@@ -53,6 +53,11 @@ pub fn run(args: &ExportArguments) -> Result<Outcome, UserError> {
 fn check(args: &ExportArguments) -> Result<(), UserError> {
     let has_tables = args.format.is_some_and(Format::has_tables);
     let (problem, hint) = match (args.format, &args.cpus) {
+        (Some(format), _) if !format.is_built_in() => (
+            format!("this longpole is built without {}", format.name()),
+            "give -f csv or ndjson, or build longpole with the feature: cargo build --release -p collector"
+                .to_owned(),
+        ),
         (None, Some(_)) => (
             "--cpus is for critical paths: a program JSON has none".to_owned(),
             "leave --cpus out, or give another format with -f".to_owned(),

@@ -3,9 +3,9 @@
 
 mod measured;
 mod predicted;
-mod schema;
+pub mod schema;
 
-pub use schema::{Kind, Table};
+pub use schema::Table;
 
 use super::Model;
 use std::borrow::Cow;
