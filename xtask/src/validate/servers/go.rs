@@ -20,7 +20,7 @@ pub const GO: Server = Server {
             cause: "the mutex, of which goroutines wait for one",
             wrong: &[("FILE", "bank"), ("BANK", "held")],
             right: &[("FILE", "bank")],
-            words: &["lock", "mutex"],
+            words: &["sync.mutex", "probably a lock"],
             promise: &["lock"],
         },
         Fault {

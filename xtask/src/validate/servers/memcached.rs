@@ -40,7 +40,7 @@ pub const MEMCACHED: Server = Server {
             cause: "copying into sockets",
             wrong: &[("ASK", "get page"), ("FILL", "page")],
             right: &[("ASK", "get digest"), ("FILL", "page")],
-            words: &["send"],
+            words: &["kernel: send", "sendmsg"],
             promise: &[],
         },
     ],
