@@ -13,7 +13,7 @@ use super::Writer;
 use crate::{ClockAnchor, Meta, SessionError, SessionInfo, read_from};
 use engine::event::{
     AddressFact, CallGraph, Facts, FunctionFact, GapReason, HitCost, HitCosts, KernelLockWaits, KernelLocks,
-    LeftOut, LossCounts, MappingFact, Note, NoteKind, OtherProgram, OtherPrograms, Overhead,
+    LeftOut, LossCounts, MappingFact, Note, NoteKind, OpenRequest, OtherProgram, OtherPrograms, Overhead,
     PendingOperation, ProcessFact, Recording, RequestSums, Requests, SampleCounts, SamplingFact, ThreadFact,
     ThreadState, WindowEnd,
 };
@@ -169,6 +169,7 @@ fn end() -> WindowEnd {
             lost: 1,
         }),
         requests: Some(Requests {
+            open: vec![OpenRequest { reader: 3, port: 80, family: 2, arrived_ns: 7, read_ns: 8 }],
             sums: vec![RequestSums {
                 pid: 1,
                 served: true,
