@@ -151,6 +151,7 @@ impl Search {
                 claims.retain(|claim| claim.cause != Cause::Edit(Edit::NoTurns));
             }
             threads_before_cpus(&mut claims);
+            polling_before_sleep(&mut claims);
             self.reasons_of_cost_first(&mut claims);
             self.busy_thread_before_imbalance(&mut claims, run);
         } else {
@@ -437,10 +438,24 @@ fn threads_before_cpus(claims: &mut Vec<Claim>) {
 
 /// Removes the row for sleeping if threads that poll do nearly all of the sleeping.
 fn sleep_is_polling(claims: &mut Vec<Claim>) {
-    let is_polling = |claim: &&Claim| matches!(claim.cause, Cause::Edit(Edit::NoPolling(_)));
-    if let Some(most) = claims.iter().find(is_polling).map(|claim| claim.most) {
+    if let Some(most) = claims.iter().find(|claim| is_polling(claim)).map(|claim| claim.most) {
         claims.retain(|claim| claim.cause != Cause::Edit(Edit::NoSleeps) || claim.most > most + SAME);
     }
+}
+
+/// Puts polling before sleeping if most of the sleep is for it: other sleep may be work.
+fn polling_before_sleep(claims: &mut [Claim]) {
+    let Some(sleep) = claims.first().filter(|claim| claim.cause == Cause::Edit(Edit::NoSleeps)) else {
+        return;
+    };
+    let is_most = |claim: &Claim| is_polling(claim) && claim.most > sleep.most / 2.0;
+    if let Some(place) = claims.iter().position(is_most) {
+        claims[..=place].rotate_right(1);
+    }
+}
+
+fn is_polling(claim: &Claim) -> bool {
+    matches!(claim.cause, Cause::Edit(Edit::NoPolling(_)))
 }
 
 /// Keeps one row for each pool that sleeps: the row whose number of threads gains most.

@@ -51,6 +51,12 @@ fn likely_record(i: u64) -> Record {
     bytes[16..20].copy_from_slice(&(4_000 + (i % 5) as u32).to_le_bytes());
     bytes[20..24].copy_from_slice(&4_000u32.to_le_bytes());
     bytes[24..28].copy_from_slice(&(4_000 + (i % 3) as u32).to_le_bytes());
+    if kind == Kind::Answer {
+        let time = 1_000_000_000 + i * 1_777 + jitter;
+        bytes[24..32].copy_from_slice(&(time - 300_000).to_le_bytes());
+        bytes[32..40].copy_from_slice(&(time - 290_000).to_le_bytes());
+        bytes[40..44].copy_from_slice(&4_001u32.to_le_bytes());
+    }
     Record::decode(&bytes).expect("64 bytes hold any record")
 }
 
