@@ -41,8 +41,15 @@ fn check(family: &str) {
     let end = &report["limit"]["requests"][0];
     let number = |name: &str| end[name].as_f64().expect("a number");
     assert!(number("open") > 1.5 && number("open") <= CLIENTS as f64 && number("load") > 0.8, "{end}");
-    // The server sleeps but is not idle, because clients wait for it all the time.
-    assert_eq!(report["limit"]["at"][0]["kind"], "timers", "{}", report["limit"]["at"]);
+    // The server sleeps but is not idle: clients wait for its only thread all the time.
+    assert_eq!(report["limit"]["at"][0]["kind"], "answering_threads", "{}", report["limit"]["at"]);
+    assert_eq!(end["threads"], 1, "{end}");
+    let single = Longpole::with(["report", "--per", "socket", "--json"]).and(&recorded.file).ok();
+    let single: Value = serde_json::from_str(&single.stdout).expect("JSON");
+    assert_eq!(single["requests"], all, "{single}");
+    assert_eq!(single["latency_ns"]["p50"], end["median_ns"], "both are exact");
+    let queue = single["causes"].as_array().expect("causes").iter().find(|cause| cause["kind"] == "queue");
+    assert!(queue.is_some(), "requests wait for other clients' requests: {single}");
     let screen = Longpole::with(["report"]).and(&recorded.file).ok().stdout;
     assert!(screen.contains("\nSERVES ") && screen.contains("\nASKS "), "{screen}");
 }
