@@ -29,9 +29,6 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
     let mut disagreements = Vec::new();
     let Builder { threads, mut tally, events, late, start_ns, mut locks, stacks, gaps, unfollowed, .. } =
         builder;
-    let counted = facts.end.as_ref().and_then(|end| end.requests.clone());
-    let mut requests = builder.requests;
-    requests.end(counted.as_ref(), &builder.live, Timestamp(end_ns));
     let mut out = Vec::with_capacity(threads.len());
     for mut thread in threads {
         let fact = at_end_of.get(&(thread.out.pid, thread.out.tid)).copied();
@@ -87,8 +84,8 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
         partly_probed: partly_probed(recording),
         asked_off: probes_removed(recording, true),
         overhead: None,
-        socket_requests: requests.all,
-        requests: counted,
+        socket_requests: builder.requests.with_open(facts, &builder.live, Timestamp(end_ns)),
+        requests: facts.end.as_ref().and_then(|end| end.requests.clone()),
         others: facts.end.as_ref().and_then(|end| end.others.clone()),
         kernel_locks: facts.end.as_ref().and_then(|end| end.kernel_locks.clone()),
         idle_wake: facts.idle_wake,

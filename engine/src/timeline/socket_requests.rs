@@ -1,7 +1,7 @@
 //! Requests over sockets, one by one.
 
 use super::model::SocketRequest;
-use crate::event::{OpenRequest, Requests};
+use crate::event::{Facts, OpenRequest};
 use crate::time::Timestamp;
 use probe_abi::Answer;
 use rustc_hash::FxHashMap;
@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 /// Collects requests in order of their answers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SocketRequests {
-    pub(super) all: Vec<SocketRequest>,
+    all: Vec<SocketRequest>,
 }
 
 impl SocketRequests {
@@ -28,8 +28,14 @@ impl SocketRequests {
         });
     }
 
-    /// Adds the requests that are open at the end of the recording, `end`. `live`: threads by their ids.
-    pub(super) fn end(&mut self, requests: Option<&Requests>, live: &FxHashMap<u32, u32>, end: Timestamp) {
+    /// All requests, with those that are open at the end of the recording, `end`. `live`: threads by their ids.
+    pub(super) fn with_open(
+        mut self,
+        facts: &Facts,
+        live: &FxHashMap<u32, u32>,
+        end: Timestamp,
+    ) -> Vec<SocketRequest> {
+        let requests = facts.end.as_ref().and_then(|end| end.requests.as_ref());
         let open = requests.iter().flat_map(|requests| &requests.open);
         self.all.extend(open.filter(|request| request.arrived_ns < end.0).filter_map(|request| {
             let OpenRequest { reader, port, family, arrived_ns, read_ns } = *request;
@@ -43,5 +49,6 @@ impl SocketRequests {
                 answered: None,
             })
         }));
+        self.all
     }
 }

@@ -148,7 +148,7 @@ impl RequestCounter {
 /// The request that a socket has open in this stretch, if a thread has read it.
 fn open_request(socket: OpenSocket, stretch: u64) -> Option<OpenRequest> {
     let is_open = socket.stretch == stretch && socket.began_ns != 0 && socket.key.served == 1;
-    is_open.then(|| OpenRequest {
+    is_open.then_some(OpenRequest {
         reader: socket.reader as u32,
         port: socket.key.port,
         family: socket.key.family,
