@@ -50,6 +50,7 @@ pub use other_programs::{OtherProgram, OtherPrograms};
 pub use overhead::{HitCost, HitCosts, IdleWake, LineTransfer, OperationsTried, Overhead};
 pub(crate) use probe_abi::futex_operation;
 pub use read_write_lock::{ReadWrite, read_write_wait, read_write_words};
+pub(crate) use requests::UNIX;
 pub use requests::{OpenRequest, RequestSums, Requests};
 pub use sampling::{CallGraph, SampleCounts, SamplingFact};
 pub use support::{SupportSubject, kernel_work, runtime_work};

@@ -5,6 +5,9 @@ use crate::json::is_zero;
 use probe_abi::{REQUEST_BUCKETS, bucket_begins_ns};
 use serde::{Deserialize, Serialize};
 
+/// The address family `AF_UNIX` (include/linux/socket.h).
+pub(crate) const UNIX: u16 = 1;
+
 /// Requests of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

@@ -5,14 +5,12 @@
 //! The *load* is the share of the connections' time with an open request. It shows what sets the rate of requests. Near
 //! 1, all clients always wait for an answer, so the server's own speed sets the rate; near 0, the clients set the rate.
 
-use crate::event::{RequestSums, Requests};
+use crate::event::{RequestSums, Requests, UNIX};
 use crate::percentile::rank;
 use crate::timeline::Timeline;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The address family `AF_UNIX` (include/linux/socket.h).
-const UNIX: u16 = 1;
 /// Least number of requests that follow another one on their connection for the load to be known.
 const ENOUGH: u64 = 10;
 /// With at least this share of the requests recorded one by one, these show percentiles.

@@ -69,7 +69,7 @@ pub struct CauseRow {
     pub slow_ns: f64,
     /// Half of the 95 % interval of `slow_ns`, ns.
     pub slow_error_ns: f64,
-    /// For a lock: what its holders did while slow requests waited; for a queue: what its thread computed. The longest first.
+    /// For a lock: what its holders did while slow requests waited; for a queue: what its thread did. The longest first.
     pub details: Vec<HolderDetail>,
 }
 

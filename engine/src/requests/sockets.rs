@@ -2,6 +2,7 @@
 //! about what a request is: several that were sent together count as one, and the rest of a long answer is not part of it.
 
 use super::calls::{Calls, Request};
+use crate::event::UNIX;
 use crate::timeline::{SocketRequest, Timeline};
 
 /// Which sockets are meant.
@@ -17,8 +18,6 @@ pub enum Sockets {
 
 impl Sockets {
     fn contain(self, request: &SocketRequest) -> bool {
-        /// `AF_UNIX` (include/linux/socket.h).
-        const UNIX: u16 = 1;
         match self {
             Sockets::All => true,
             Sockets::Port(port) => request.family != UNIX && request.port == port,

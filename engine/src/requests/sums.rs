@@ -91,7 +91,7 @@ impl Sums {
             let parts = paths.path(request);
             sums.add(timeline, parts, group, &first_of_name);
             if group == Group::Slow {
-                sums.add_meanwhile(paths, &first_of_name);
+                sums.add_meanwhile(timeline, paths, &first_of_name);
             }
             sums.requests.push((group, latency, sums.causes.len()));
         }
@@ -105,9 +105,7 @@ impl Sums {
             let number = self.number(part, first_of_name);
             let length = part.length_ns();
             match part.cause {
-                Cause::Computing(_) | Cause::Queued => {
-                    self.sample(timeline, part, (group as usize, number));
-                }
+                Cause::Computing(_) => self.sample(timeline, part, (group as usize, number)),
                 Cause::NotFollowed => is_followed = false,
                 _ => {}
             }
@@ -133,9 +131,10 @@ impl Sums {
     }
 
     /// Adds what threads did while the request that was walked last was queued for them.
-    fn add_meanwhile(&mut self, paths: &Paths<'_>, first_of_name: &[u32]) {
+    fn add_meanwhile(&mut self, timeline: &Timeline, paths: &Paths<'_>, first_of_name: &[u32]) {
         for part in paths.last().iter().filter(|part| part.cause == Cause::Queued) {
             let number = self.number(part, first_of_name);
+            self.sample(timeline, part, (Group::Slow as usize, number));
             self.meanwhile.entry(number).or_default().add(paths, part, &mut self.samples_left);
         }
     }
