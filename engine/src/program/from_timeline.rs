@@ -160,7 +160,7 @@ fn translate(
         pid: thread.pid,
         tid: thread.tid,
         died: thread.died,
-        joined_last: super::recorded::ends_joining(thread),
+        joined_last: super::recorded::ends_joining(timeline, thread),
     });
     super::background::find(&mut translator.program, &lives.collect::<Vec<_>>());
     super::own_clock::take_out(&mut translator.program, &all);

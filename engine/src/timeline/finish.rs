@@ -13,7 +13,7 @@ use crate::event::{
 use crate::finding::Finding;
 use crate::time::{Nanos, Timestamp};
 use probe_abi::SyncFamily;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
 
 /// CPU time by /proc and by events may differ by this share of the time between the two readings of /proc, plus this much: for
@@ -95,10 +95,13 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
         cpu_quota: facts.cpu_quota,
         launched: facts.launched,
         first_cpus: first_cpus(facts),
+        semaphores: FxHashSet::default(),
         counts,
         findings: Vec::new(),
     };
     let cost = facts.end.as_ref().and_then(|end| end.overhead);
+    timeline.semaphores = super::thread_end::semaphores(&timeline);
+    super::request_waits::mark(&mut timeline);
     timeline.overhead = cost.map(|cost| over(cost, timeline.began().0, end_ns, running_ns(&timeline)));
     timeline.findings = findings(&timeline, recording, &disagreements, gaps.joined, joined);
     super::put_back::put_back(&mut timeline);

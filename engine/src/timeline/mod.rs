@@ -30,9 +30,11 @@ mod operations;
 mod part;
 mod probe_intervals;
 mod put_back;
+mod request_waits;
 mod samples;
 mod socket_requests;
 mod thread;
+mod thread_end;
 mod unprobed_locks;
 
 pub use model::{

@@ -8,6 +8,7 @@ use crate::event::{
 use crate::finding::Finding;
 use crate::time::{Nanos, Timestamp};
 use probe_abi::{SampleReason, SyncFamily, SyncOperation};
+use rustc_hash::FxHashSet;
 
 /// All that happened between the start and the end of the window.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -85,6 +86,8 @@ pub struct Timeline {
     /// The sets of CPUs that the program's threads could use at the start, without duplicates: those of the machine, or
     /// set by `taskset`.
     pub first_cpus: Vec<Vec<u32>>,
+    /// Process and address of futex words that are no thread's end although threads wait for them in that way.
+    pub semaphores: FxHashSet<(u32, u64)>,
     /// Sums over the window, for findings.
     pub counts: Counts,
     /// Findings made while the timeline was built.

@@ -66,7 +66,8 @@ impl ForcedReplay {
         let own = numbered().filter(|((_, edge), woken)| is_stuck(edge) && users.contains(&woken.wakee));
         let words: BTreeSet<(u32, u64)> = own.filter_map(|(_, woken)| word(woken)).collect();
         let is_cut = numbered().filter(|((_, edge), wakeup)| {
-            let in_kernel = || timeline.ended_by(wakeup).is_some_and(|(_, wait)| is_in_kernel(wait));
+            let in_kernel =
+                || timeline.ended_by(wakeup).is_some_and(|(of, wait)| is_in_kernel(timeline, of.pid, wait));
             is_stuck(edge) && in_kernel()
                 || edge.is_some() && word(wakeup).is_some_and(|word| words.contains(&word))
         });

@@ -168,7 +168,7 @@ pub(in crate::program) fn device(wait: &Wait) -> &'static str {
         // The call and descriptor say more than the kind of interrupt.
         (_, Some(name)) => name,
         (External::Timer, _) => TIMER,
-        (External::Network, _) => "network",
+        (External::Network | External::Request, _) => "network",
         (External::Block, _) => "disk",
         (External::Device, _) => "device",
         (External::HardIrq, _) => "interrupt",
@@ -188,6 +188,7 @@ pub(in crate::program) fn waker(external: External) -> &'static str {
         External::Task => "another process",
         External::Timer => TIMER,
         External::Network => "network",
+        External::Request => "client",
         External::Block => "disk",
         External::Device => "device",
         External::HardIrq => "interrupt",

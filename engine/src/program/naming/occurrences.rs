@@ -73,11 +73,12 @@ impl<'a> Occurrences<'a> {
 
     /// The wait with this index of the thread with this index.
     pub fn wait(&self, thread: usize, number: u32) -> Option<WaitWords> {
-        let wait = self.timeline.threads.get(thread)?.waits.get(number as usize)?;
+        let of = self.timeline.threads.get(thread)?;
+        let wait = of.waits.get(number as usize)?;
         let used = self.nesting.operation(self.timeline, thread, number);
         let operation = used.map(|used| used.operation);
         Some(WaitWords {
-            name: wait_name(wait, operation),
+            name: wait_name(self.timeline, of.pid, wait, operation),
             idle: is_idle(wait, operation) && !self.again.contains(thread, number),
             object: used.map(|used| used.object).filter(|object| *object != NO_OBJECT),
             ended_by: ended_by(wait),

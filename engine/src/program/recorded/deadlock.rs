@@ -6,7 +6,7 @@
 //! A timed wait is none. If operations of the lock's family are missing or were recorded too late, the program's memory tells
 //! a mutex's holder ([`AwaitedThread`]).
 
-use super::objects::{ByPlace, Word, is_end_of_thread};
+use super::objects::{ByPlace, Word};
 use super::threads::Context;
 use crate::event::{AwaitedThread, FutexFact, SyncObject, futex_operation};
 use crate::finding::{Finding, Holder, Stuck, StuckThread, WaitsFor};
@@ -98,7 +98,7 @@ pub(super) fn find(
         .filter(|(_, thread)| lasts(thread))
         .filter_map(|(index, thread)| {
             let recorded = last_wait(timeline, (index, thread), &held, &places, &made);
-            recorded.or_else(|| wait_in_memory((index, thread), &places, &numbers, &released))
+            recorded.or_else(|| wait_in_memory((index, thread), &places, &numbers, timeline, &released))
         })
         .collect();
     let of_lock = |last: &Last| match last.waits_for {
@@ -158,7 +158,7 @@ fn last_wait(
         waits_for,
         holders,
     };
-    if is_end_of_thread(futex) {
+    if timeline.is_thread_end(thread.pid, futex) {
         let child = awaited_thread(made, thread.pid, futex.word, since.0)?;
         return Some(of(Thing::EndOf(child), vec![child]));
     }
@@ -181,6 +181,7 @@ fn wait_in_memory(
     (index, thread): (usize, &Thread),
     places: &ByPlace,
     numbers: &FxHashMap<(u32, u32), usize>,
+    timeline: &Timeline,
     released: &FxHashSet<u32>,
 ) -> Option<Last> {
     let awaits: AwaitedThread = thread.awaits?;
@@ -203,7 +204,11 @@ fn wait_in_memory(
         wait: number as usize,
         since: since.0,
         until: thread.end.0,
-        waits_for: if is_end_of_thread(awaits.futex) { Thing::EndOf(holder) } else { lock() },
+        waits_for: if timeline.is_thread_end(thread.pid, awaits.futex) {
+            Thing::EndOf(holder)
+        } else {
+            lock()
+        },
         holders: vec![holder],
     })
 }

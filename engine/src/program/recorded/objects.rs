@@ -5,7 +5,6 @@ use super::for_nothing::ForNothing;
 use super::model::{ObjectKind, Primitive, PutBackUses, RecordedObject, shares};
 use super::stacks::WaitsIn;
 use super::threads::Context;
-use crate::event::{FutexFact, futex_operation};
 use crate::program::Program;
 use crate::program::lock_replay::Nesting;
 use crate::program::naming::lock_names::{Addresses, group, in_java, is_java_wait};
@@ -207,7 +206,7 @@ pub(super) fn all(
                 continue;
             }
             let WaitReason::Futex(futex) = wait.reason else { continue };
-            if used.is_some() || is_end_of_thread(futex) {
+            if used.is_some() || timeline.is_thread_end(thread.pid, futex) {
                 continue;
             }
             let word = Word {
@@ -392,15 +391,7 @@ fn of_word(
 }
 
 /// Whether the thread's last wait was for the end of another thread.
-pub(in crate::program) fn ends_joining(thread: &Thread) -> bool {
-    let is_join = |wait: &Wait| matches!(wait.reason, WaitReason::Futex(futex) if is_end_of_thread(futex));
+pub(in crate::program) fn ends_joining(timeline: &Timeline, thread: &Thread) -> bool {
+    let is_join = |wait: &Wait| matches!(wait.reason, WaitReason::Futex(futex) if timeline.is_thread_end(thread.pid, futex));
     thread.waits.last().is_some_and(is_join)
-}
-
-/// Whether the futex is the word that the kernel clears when a thread ends. C libraries wait for it in a recognizable
-/// way: not private, by the bitset command.
-pub(super) fn is_end_of_thread(futex: FutexFact) -> bool {
-    const PRIVATE: u32 = 128;
-    const WAIT_BITSET: u32 = 9;
-    futex.words == 0 && futex.operation & PRIVATE == 0 && futex_operation(futex.operation) == WAIT_BITSET
 }

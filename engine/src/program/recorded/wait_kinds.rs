@@ -9,7 +9,6 @@
 
 use super::EnteredAgain;
 use super::model::{RecordedWait, shares};
-use super::objects::is_end_of_thread;
 use super::threads::Context;
 use super::waited_for::{SLEEP, WaitedFor};
 use crate::event::{CallKind, Effect, SupportSubject, effect, futex_operation, io_name, kernel_work};
@@ -82,7 +81,7 @@ pub(super) fn all(timeline: &Timeline, nesting: &Nesting, context: &Context<'_>)
             let operation = nesting.operation(timeline, index, number).map(|used| used.operation);
             let length_ns = end.0.saturating_sub(start.0);
             let idle = is_idle(wait, operation) && !again.contains(index, number);
-            let counts = kinds.entry((wait_name(wait, operation), idle)).or_default();
+            let counts = kinds.entry((wait_name(timeline, thread.pid, wait, operation), idle)).or_default();
             counts.waits += 1;
             counts.wait_ns = counts.wait_ns.saturating_add(length_ns);
             counts.longest_ns = counts.longest_ns.max(length_ns);
@@ -120,7 +119,12 @@ pub(super) fn all(timeline: &Timeline, nesting: &Nesting, context: &Context<'_>)
     all
 }
 
-pub(in crate::program) fn wait_name(wait: &Wait, operation: Option<S>) -> &'static str {
+pub(in crate::program) fn wait_name(
+    timeline: &Timeline,
+    pid: u32,
+    wait: &Wait,
+    operation: Option<S>,
+) -> &'static str {
     if wait.reason.is_stop() {
         return STOPPED;
     }
@@ -134,7 +138,9 @@ pub(in crate::program) fn wait_name(wait: &Wait, operation: Option<S>) -> &'stat
         return NEVER_WOKEN;
     }
     match (wait.kind(), wait.reason) {
-        (CallKind::Futex, WaitReason::Futex(futex)) if is_end_of_thread(futex) => "end of a thread",
+        (CallKind::Futex, WaitReason::Futex(futex)) if timeline.is_thread_end(pid, futex) => {
+            "end of a thread"
+        }
         (CallKind::Futex, WaitReason::Futex(futex)) => match futex_operation(futex.operation) {
             6 | 13 => "futex, priority inheritance",
             _ => "futex",
@@ -152,8 +158,8 @@ pub(in crate::program) fn wait_name(wait: &Wait, operation: Option<S>) -> &'stat
 }
 
 /// Whether it is only known that the thread slept in the kernel.
-pub(in crate::program) fn is_in_kernel(wait: &Wait) -> bool {
-    [IN_KERNEL, MEMORY_MAP].contains(&wait_name(wait, None))
+pub(in crate::program) fn is_in_kernel(timeline: &Timeline, pid: u32, wait: &Wait) -> bool {
+    [IN_KERNEL, MEMORY_MAP].contains(&wait_name(timeline, pid, wait, None))
 }
 
 fn is_about_memory(reason: WaitReason) -> bool {

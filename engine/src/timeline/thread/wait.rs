@@ -52,6 +52,7 @@ impl Wait {
     /// Whether the wait was for any new work, not for something that the thread itself had started.
     pub fn is_for_anything(&self) -> bool {
         match self.kind() {
+            _ if self.wake == Wake::External(External::Request) => true,
             CallKind::Poll | CallKind::Accept | CallKind::Signal => true,
             CallKind::Read => matches!(
                 self.descriptor(),
@@ -102,6 +103,8 @@ pub enum External {
     Timer,
     /// The network, in deferred interrupt work.
     Network,
+    /// A request of a client, over the network or from another process.
+    Request,
     /// A block device, in deferred interrupt work.
     Block,
     /// A device's hardware interrupt.
