@@ -1,4 +1,5 @@
-//! Threads that poll: they sleep, check whether there is work, and sleep again. (This is longpole's own.)
+//! Threads that poll: they sleep, check whether there is work, and sleep again, each time as long or, as retries do, longer. (This
+//! is longpole's own.)
 
 use super::free::timers;
 use crate::program::{Operation, Program, Thread};
@@ -15,6 +16,12 @@ const OF_SLEEP: f64 = 1.0 / 50.0;
 /// In a polling thread, more than this share of the checks find no work. A thread that waits for an answer finds it
 /// each time.
 const FINDS_NOTHING: f64 = 0.1;
+
+/// In a series of growing sleeps each is at least this part of the one before, and the last at least `GROWTH` times the first.
+const AS_LONG: f64 = 0.9;
+const GROWTH: f64 = 1.8;
+/// Series of growing sleeps show polling if they are at least this share of the thread's sleeping.
+const MOST_SLEEP: f64 = 0.5;
 
 /// The threads of a program that poll.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,18 +44,31 @@ struct Looks {
     again: Vec<u64>,
     /// Whether no thread waits for this one: then it polls for something outside the program.
     in_background: bool,
+    /// The sleeps are of series in which they grow.
+    grows: bool,
 }
 
 impl Polling {
+    /// Whether the sleeps are retries that grow.
+    pub(crate) fn grows(&self) -> bool {
+        let (shortest, longest) = self.between;
+        longest.0 as f64 >= GROWTH * shortest.0 as f64
+    }
+
     /// Finds threads whose checks often find no work, and threads with sleeps as long whose checks found work.
-    pub(crate) fn of(program: &Program) -> Option<Polling> {
+    /// `is_of_go`: the program runs goroutines. Go's runtime has a thread that looks after the others and sleeps longer each time.
+    pub(crate) fn of(program: &Program, is_of_go: bool) -> Option<Polling> {
         let timers = timers(program);
         let threads = program.threads.iter().enumerate();
         let looks: Vec<Looks> =
-            threads.flat_map(|(number, thread)| Looks::of(number, thread, &timers)).collect();
-        let first = looks.iter().filter(|looks| !looks.in_background && looks.is_polling());
-        let every = first.map(Looks::every).max()?;
-        let is_alike = |looks: &&Looks| looks.every().abs_diff(every) as f64 <= ALIKE * every as f64;
+            threads.flat_map(|(number, thread)| Looks::of(number, thread, &timers, is_of_go)).collect();
+        let polling = looks.iter().filter(|looks| !looks.in_background && looks.is_polling());
+        let first = polling.max_by_key(|looks| (looks.grows, looks.every()))?;
+        let (every, grows) = (first.every(), first.grows);
+        let is_alike = |looks: &&Looks| match grows {
+            true => looks.grows,
+            false => !looks.grows && looks.every().abs_diff(every) as f64 <= ALIKE * every as f64,
+        };
         let alike: Vec<&Looks> = looks.iter().filter(is_alike).collect();
         let lengths = || alike.iter().flat_map(|looks| looks.slept.iter().copied());
         let between = (Ticks(lengths().min()?), Ticks(lengths().max()?));
@@ -81,7 +101,8 @@ fn sleeps(thread: &Thread, timers: &[bool]) -> Option<Vec<(u64, u64)>> {
 
 impl Looks {
     /// The regular sleeps of a thread, by length.
-    fn of(number: usize, thread: &Thread, timers: &[bool]) -> Vec<Looks> {
+    /// `is_of_go`: growing sleeps show nothing.
+    fn of(number: usize, thread: &Thread, timers: &[bool], is_of_go: bool) -> Vec<Looks> {
         let sleeps = sleeps(thread, timers).unwrap_or_default();
         let mut lengths: Vec<u64> = sleeps.iter().map(|(slept, _)| *slept).collect();
         lengths.sort_unstable();
@@ -106,7 +127,35 @@ impl Looks {
             looks.again.sort_unstable();
             looks
         });
-        looks.filter(Looks::is_regular).collect()
+        let regular = looks.filter(Looks::is_regular);
+        let retries = Looks::of_retries(number, thread, &sleeps).filter(|_| !is_of_go);
+        regular.chain(retries).collect()
+    }
+
+    /// The sleeps of retries that grow, if the thread sleeps mostly in these.
+    fn of_retries(number: usize, thread: &Thread, sleeps: &[(u64, u64)]) -> Option<Looks> {
+        let mut computed: Vec<u64> = sleeps.iter().map(|(_, computed)| *computed).collect();
+        computed.sort_unstable();
+        let least = OF_WORK * work(&computed);
+        let mut slept: Vec<u64> = Vec::new();
+        // A check that finds something ends a series, and so does a shorter sleep.
+        let is_next = |(before, found): &(u64, u64), (after, _): &(u64, u64)| {
+            (*found as f64) < least && *after as f64 >= AS_LONG * *before as f64
+        };
+        let grows = |first: u64, last: u64| last as f64 >= GROWTH * first as f64;
+        for series in sleeps.chunk_by(is_next) {
+            if let [(first, _), .., (last, _)] = series
+                && grows(*first, *last)
+            {
+                slept.extend(series.iter().map(|(slept, _)| *slept));
+            }
+        }
+        slept.sort_unstable();
+        let sum = |lengths: &mut dyn Iterator<Item = u64>| lengths.fold(0u64, u64::saturating_add) as f64;
+        let all = sum(&mut sleeps.iter().map(|(slept, _)| *slept));
+        let is_most = slept.len() >= FEWEST && sum(&mut slept.iter().copied()) >= MOST_SLEEP * all;
+        let in_background = thread.background.is_some();
+        is_most.then(|| Looks { thread: number, slept, in_background, grows: true, ..Looks::default() })
     }
 
     /// The median length.
@@ -121,12 +170,16 @@ impl Looks {
 
     /// Whether there was no work after some sleeps, and work after others.
     fn is_polling(&self) -> bool {
-        let most = self.computed.len().div_ceil(10);
-        let work = self.computed.iter().rev().take(most).map(|ticks| *ticks as f64).sum::<f64>();
-        let least = (OF_WORK * work / most.max(1) as f64).min(OF_SLEEP * self.every() as f64);
+        let least = (OF_WORK * work(&self.computed)).min(OF_SLEEP * self.every() as f64);
         let nothing = self.again.partition_point(|computed| (*computed as f64) < least);
-        nothing as f64 > FINDS_NOTHING * self.computed.len() as f64
+        self.grows || nothing as f64 > FINDS_NOTHING * self.computed.len() as f64
     }
+}
+
+/// The computing after a sleep that found work: the mean of the longest tenth. `computed`: after each sleep, ascending.
+fn work(computed: &[u64]) -> f64 {
+    let most = computed.len().div_ceil(10);
+    computed.iter().rev().take(most).map(|ticks| *ticks as f64).sum::<f64>() / most.max(1) as f64
 }
 
 fn at(sorted: &[u64], share: f64) -> u64 {

@@ -33,13 +33,13 @@ fn threads_that_sleep_and_find_no_work_are_limited_by_polling() {
 #[test]
 fn threads_that_do_the_same_after_each_sleep_do_not_poll() {
     let always = |sleep| of(&[sleeper("a", sleep, &[150_000, 160_000, 140_000])]).at[0].kind.clone();
-    assert_eq!(always(3_000_000), LimitKind::Timers);
+    assert_eq!(always(3_000_000), LimitKind::Timers { function: None });
     let little = of(&[sleeper("a", 8_000_000, &[60_000, 90_000, 40_000, 130_000])]);
-    assert_eq!(little.at[0].kind, LimitKind::Timers);
+    assert_eq!(little.at[0].kind, LimitKind::Timers { function: None });
     // At its start a thread finds no work once.
     let mut first = vec![600_000; 39];
     first.insert(0, 1_000);
-    assert_eq!(of(&[sleeper("a", 5_000_000, &first)]).at[0].kind, LimitKind::Timers);
+    assert_eq!(of(&[sleeper("a", 5_000_000, &first)]).at[0].kind, LimitKind::Timers { function: None });
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn threads_that_sleep_for_different_lengths_do_not_poll() {
         format!(r#"["sleep",{ns}],["exec","f",{}]"#, if round % 2 == 0 { 10_000 } else { 500_000 })
     });
     let thread = format!(r#"{{"name":"a","ops":[{}]}}"#, sleeps.collect::<Vec<_>>().join(","));
-    assert_eq!(of(&[thread]).at[0].kind, LimitKind::Timers);
+    assert_eq!(of(&[thread]).at[0].kind, LimitKind::Timers { function: None });
 }
 
 /// A lock that is tried again after 10 ms was "too few threads", since each request sleeps for 8 ms, too (public report:
@@ -63,4 +63,23 @@ fn a_thread_may_sleep_for_something_else_between_its_checks() {
     assert_eq!(every_ns, 1e7);
     let gain = found.fixes.first().expect("a change").gain;
     assert!((0.6..0.75).contains(&gain), "20 of 28.6 ms: {gain}");
+}
+
+/// SQLite's busy handler sleeps 1, 2, 5, 10 ms and so on: that was "sleeping" or "too few threads".
+#[test]
+fn retries_after_sleeps_that_grow_are_polling() {
+    let request = r#"["sleep",1000000],["exec","f",3000],["sleep",2000000],["exec","f",2000],["sleep",5000000],["exec","f",90000]"#;
+    let thread =
+        |name: &str, request: &str| format!(r#"{{"name":"{name}","ops":[{}]}}"#, [request; 12].join(","));
+    let found = of(&[thread("a", request), thread("b", request)]);
+    let LimitKind::Polling { threads: 2, longest_ns: Some(5e6), .. } = found.at[0].kind else {
+        panic!("{found:?}")
+    };
+    // Sleeps that become shorter are no retries, and a check that finds something ends a retry.
+    let shorter = r#"["sleep",5000000],["exec","f",3000],["sleep",2000000],["exec","f",2000],["sleep",1000000],["exec","f",90000]"#;
+    let found = of(&[thread("a", shorter)]);
+    assert!(!matches!(found.at[0].kind, LimitKind::Polling { longest_ns: Some(_), .. }), "{found:?}");
+    let work = r#"["sleep",1000000],["exec","f",80000],["sleep",2000000],["exec","f",85000],["sleep",5000000],["exec","f",90000]"#;
+    let found = of(&[thread("a", work)]);
+    assert!(!matches!(found.at[0].kind, LimitKind::Polling { .. }), "{found:?}");
 }
