@@ -7,6 +7,7 @@ use crate::finding::Finding;
 use crate::predict::{Model, Timing};
 pub use crate::program::DeadEnd;
 use crate::program::{Operation, Program, from_timeline_with};
+use crate::requests::time_of_requests;
 use crate::schedule::Simulation;
 use crate::timeline::Timeline;
 
@@ -21,19 +22,28 @@ pub type First = dyn Fn(usize, &(dyn Fn(usize) -> Option<DeadEnd> + Sync)) -> Op
 
 /// Like `from_timeline`; `first` may make several attempts at once.
 pub fn from_timeline_on(timeline: &Timeline, first: &First) -> Program {
-    from_timeline_with(timeline, &|program| verify(program, first, true))
+    with_request_time(timeline, from_timeline_with(timeline, &|program| verify(program, first, true)))
 }
 
 /// Like `from_timeline`, for a program that will be scheduled only, never run with ideal sharing: half as many simulations.
 pub fn scheduled_from_timeline(timeline: &Timeline) -> Program {
     let first: &First = &|count, attempt| (0..count).find_map(attempt);
-    from_timeline_with(timeline, &|program| verify(program, first, false))
+    with_request_time(timeline, from_timeline_with(timeline, &|program| verify(program, first, false)))
 }
 
 /// Like `from_timeline`, without any simulation: with names, locks and samples, for following the recording itself. Whether
 /// the program finishes in a simulation is not known.
 pub fn unsimulated_from_timeline(timeline: &Timeline) -> Program {
     from_timeline_with(timeline, &|_| None)
+}
+
+fn with_request_time(timeline: &Timeline, mut program: Program) -> Program {
+    if let Some((name, spent)) = time_of_requests(timeline, &program)
+        && let Some(end) = program.recorded.traffic.iter_mut().find(|end| end.served && end.name == name)
+    {
+        end.spent = spent;
+    }
+    program
 }
 
 /// CPU counts to try if the program has more threads, in addition to unlimited CPUs and the recording's own count.

@@ -13,12 +13,12 @@ use engine::event::FutexFact;
 use engine::program::{Occurrences, Program};
 use engine::requests::{
     Calls, Cause, CauseKind, Latencies, PathPart, Paths, Request, RequestSummary, SlowGroup, Source, calls,
-    summarize,
+    summarize, time_of_requests,
 };
 use engine::time::Timestamp;
 use engine::timeline::{
-    External, FirstUse, Interval, Lock, LockOperation, NO_OBJECT, State, Step, StepKind, Thread, Timeline,
-    UnknownReason, Wait, WaitReason, Wake, Wakeup,
+    External, FirstUse, Interval, Lock, LockOperation, NO_OBJECT, SocketRequest, State, Step, StepKind,
+    Thread, Timeline, UnknownReason, Wait, WaitReason, Wake, Wakeup,
 };
 use engine::translation::unsimulated_from_timeline;
 use probe_abi::{Call, Descriptor, SyncOperation};
@@ -231,6 +231,59 @@ fn a_worker_is_not_there_before_its_answer_to_another_request() {
     let requests = [request((0, 0), (0, 10)), request((2, 0), (2, 10))];
     assert_eq!(path(&lines, &requests), "0c2 1q4 1c4");
     assert_eq!(path(&lines, &requests[..1]), "0c2 1c8");
+}
+
+/// PostgreSQL's row locks and Java's monitors were "queue: other work", "end of a thread" or "sleeping".
+#[test]
+fn threads_that_each_answer_a_request_and_end_each_other_s_waits_share_a_lock() {
+    // The other request began later: which request had the lock before is not known.
+    let lines = ["RR1111111R", "nnnSddddSS"];
+    let both = [request((0, 0), (0, 10)), request((1, 3), (1, 10))];
+    assert_eq!(path(&lines, &both), "0c2 1q1* 1c1* 1d4* 1c1* 0c1");
+    // Without a request of its own, the other thread works for this one.
+    assert_eq!(path(&lines, &both[..1]), "0c2 1n1 1c1 1d4 1c1 0c1");
+    // The other request waited for a third one, which had the lock before.
+    let lines = ["RR1111111R", "SSS2222SSS", "dddddddRRR"];
+    let all = [request((0, 0), (0, 10)), request((1, 1), (1, 10)), request((2, 0), (2, 8))];
+    assert_eq!(path(&lines, &all), "0c2 2d5* 1c2* 0c1");
+}
+
+/// An executor with too few threads was "socket receive" in its threads (public report: hatchet, issue 4803).
+#[test]
+fn before_its_last_result_an_event_loop_s_worker_did_another_request() {
+    let lines = ["R11111R1111R", "SSSSSSSSSSSS"];
+    let both = [request((0, 0), (0, 12)), request((0, 0), (0, 7))];
+    assert_eq!(path(&lines, &both), "0c1 1q5 1c5 0c1");
+}
+
+#[test]
+fn the_mean_time_of_requests_is_divided_among_its_causes() {
+    let lines = ["RR1111111R", "nnnSddddSS"].map(|line| line.repeat(10));
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let mut timeline = drawn(&lines);
+    for round in 0..10 {
+        let at = |unit: u64| Timestamp((10 * round + unit) * UNIT);
+        for (reader, arrived) in [(0, 0), (1, 3)] {
+            timeline.socket_requests.push(SocketRequest {
+                port: 80,
+                family: 2,
+                arrived: at(arrived),
+                read: at(arrived),
+                reader,
+                answered: Some((reader, at(10))),
+            });
+        }
+    }
+    let program = unsimulated_from_timeline(&timeline);
+    let (name, spent) = time_of_requests(&timeline, &program).expect("20 requests");
+    let parts = spent.iter().map(|part| (part.kind, (part.share * 170.0).round()));
+    let expected = [(CauseKind::OtherRequest, 70.0), (CauseKind::Computing, 60.0), (CauseKind::Disk, 40.0)];
+    assert_eq!((name.as_str(), parts.collect::<Vec<_>>()), ("port 80", expected.to_vec()));
+    let under = spent[0].under.iter().map(|part| (part.kind, (part.share * 170.0).round()));
+    let expected = [(CauseKind::Disk, 40.0), (CauseKind::Computing, 20.0), (CauseKind::Queue, 10.0)];
+    assert_eq!(under.collect::<Vec<_>>(), expected);
+    timeline.socket_requests.truncate(9);
+    assert_eq!(time_of_requests(&timeline, &program), None);
 }
 
 /// A request received in one thread and answered in another.

@@ -196,6 +196,7 @@ fn what(limit: &Limit) -> &str {
         LimitKind::SupportWork { calls, .. } => calls,
         LimitKind::Permits { semaphore, .. } => semaphore,
         LimitKind::Connections { server, .. } => server,
+        LimitKind::OtherRequests { wait, .. } => wait,
         LimitKind::AnsweringThreads { port, .. } => port,
         LimitKind::WokenForNothing { object, .. } => object,
         LimitKind::LocksNotRecorded { word, .. } => word,
@@ -203,10 +204,10 @@ fn what(limit: &Limit) -> &str {
         | LimitKind::TooManyThreads { function, .. }
         | LimitKind::Sleepers { function, .. }
         | LimitKind::Polling { function, .. }
+        | LimitKind::Timers { function }
         | LimitKind::Imbalance { function } => function.as_deref().unwrap_or_default(),
         LimitKind::Cpus { .. }
         | LimitKind::Quota { .. }
-        | LimitKind::Timers
         | LimitKind::Turns { .. }
         | LimitKind::SpunWaits { .. }
         | LimitKind::Spinning

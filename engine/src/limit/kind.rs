@@ -3,7 +3,7 @@
 use crate::event::SupportSubject;
 use crate::finding::Stuck;
 use crate::json::number;
-use crate::program::LockWaits;
+use crate::program::{CauseKind, LockWaits};
 use serde::Serialize;
 
 /// A function and its share of a total, such as all computing under a lock.
@@ -13,6 +13,18 @@ pub struct FunctionShare {
     pub function: String,
     /// The share, from 0 to 1.
     #[serde(rename = "function_share")]
+    pub share: f64,
+}
+
+/// What threads did while requests waited for them.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Meanwhile {
+    /// The kind.
+    pub kind: CauseKind,
+    /// The function, or the kind of wait with its function.
+    pub name: String,
+    /// Share of the wait, from 0 to 1.
+    #[serde(serialize_with = "number")]
     pub share: f64,
 }
 
@@ -217,14 +229,21 @@ pub enum LimitKind {
         for_nothing: u64,
     },
     /// Sleeps and timers that other work waits for.
-    Timers,
+    Timers {
+        /// The function in which threads sleep most often, if known.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        function: Option<String>,
+    },
     /// Threads sleep, check whether there is something to do, and sleep again.
     Polling {
         /// Number of threads that poll.
         threads: usize,
-        /// Length of each sleep, nanoseconds.
+        /// Length of each sleep (the median), nanoseconds.
         #[serde(rename = "length_ns", serialize_with = "number")]
         every_ns: f64,
+        /// The longest sleep, if the sleeps of a retry grow, nanoseconds.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        longest_ns: Option<f64>,
         /// The function in which the threads sleep.
         #[serde(skip_serializing_if = "Option::is_none")]
         function: Option<String>,
@@ -261,6 +280,18 @@ pub enum LimitKind {
         #[serde(skip_serializing_if = "Option::is_none")]
         asked: Option<(String, f64)>,
     },
+    /// Requests wait for other requests of the same server: they share a lock that the program makes itself.
+    OtherRequests {
+        /// The port at which the requests arrive.
+        port: String,
+        /// The kind of wait, and the functions in which most of the waits begin and end.
+        wait: String,
+        /// Share of the requests' time in such waits.
+        #[serde(rename = "waiting", serialize_with = "number")]
+        waits: f64,
+        /// What the other requests' threads did meanwhile, the longest first.
+        meanwhile: Vec<Meanwhile>,
+    },
     /// All connections to another server have a request open, and more requests wait for one.
     Connections {
         /// The server.
@@ -273,6 +304,10 @@ pub enum LimitKind {
         /// The port at which the requests arrive; `None`: threads wait.
         #[serde(skip_serializing_if = "Option::is_none")]
         port: Option<String>,
+        /// Connections have times without a request, so a number of requests at a time may be the limit, and not a number of
+        /// connections: `connections` is the mean number of open requests.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        probably: bool,
     },
     /// Requests lie unread, although all threads that answer have one each, which mostly sleep meanwhile.
     AnsweringThreads {
@@ -371,6 +406,7 @@ impl LimitKind {
                 | LimitKind::Unexplained { .. }
                 | LimitKind::OpenRequests { .. }
                 | LimitKind::Connections { .. }
+                | LimitKind::OtherRequests { .. }
                 | LimitKind::AnsweringThreads { .. }
                 | LimitKind::Backlog { .. }
                 | LimitKind::Goroutines { .. }
@@ -382,12 +418,13 @@ impl LimitKind {
         matches!(
             self,
             LimitKind::Idle { .. }
-                | LimitKind::Timers
+                | LimitKind::Timers { .. }
                 | LimitKind::Polling { .. }
                 | LimitKind::Device { .. }
                 | LimitKind::LocksNotRecorded { .. }
                 | LimitKind::Goroutines { .. }
                 | LimitKind::Connections { .. }
+                | LimitKind::OtherRequests { .. }
                 | LimitKind::AnsweringThreads { .. }
                 | LimitKind::Backlog { .. }
         ) || !self.is_known()

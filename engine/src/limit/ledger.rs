@@ -45,6 +45,8 @@ pub(super) enum Cause {
     OpenRequests,
     /// Requests wait for a connection to another server.
     Connections,
+    /// Requests wait for other requests.
+    RequestWait,
     /// Requests lie unread, since all threads that answer have one.
     AnsweringThreads,
     /// Clients' connections are dropped.
@@ -72,7 +74,7 @@ impl Claim {
         Claim { cause, least: 0.0, most: most.clamp(0.0, 1.0), evidence }
     }
 
-    fn middle(&self) -> f64 {
+    pub(super) fn middle(&self) -> f64 {
         f64::midpoint(self.least, self.most)
     }
 
@@ -85,6 +87,7 @@ impl Claim {
             | Cause::Unexplained
             | Cause::OpenRequests
             | Cause::Connections
+            | Cause::RequestWait
             | Cause::AnsweringThreads
             | Cause::Backlog
             | Cause::Goroutines
@@ -159,6 +162,7 @@ impl Search {
         }
         self.claim_open_requests(&mut claims, run);
         self.claim_goroutines(&mut claims, run);
+        self.claim_request_wait(&mut claims, run);
         self.claim_connections(&mut claims, run);
         self.claim_answering_threads(&mut claims, run);
         claims[1..].sort_by(|a, b| b.most.total_cmp(&a.most));
@@ -403,6 +407,7 @@ impl Search {
             Cause::Idle => LimitKind::Idle { busy },
             Cause::OpenRequests => self.of_open_requests(busy),
             Cause::Connections => self.of_connections(busy),
+            Cause::RequestWait => self.of_request_wait(),
             Cause::AnsweringThreads => self.of_answering_threads(busy),
             Cause::Backlog => self.of_backlog(),
             Cause::Goroutines => self.of_goroutines(busy),

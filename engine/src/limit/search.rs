@@ -143,7 +143,7 @@ impl Search {
         program.findings.clear();
         let groups = groups(&program, &owners, &samples);
         let permits = bounded(&program);
-        let polling = Polling::of(&program);
+        let polling = Polling::of(&program, hidden);
         Ok(Search {
             trials: Trials::new(Cow::Owned(program), owners, &model),
             recorded,

@@ -17,6 +17,7 @@ mod operation;
 mod own_clock;
 mod polls;
 mod recorded;
+mod request_time;
 mod run_breaks;
 mod sampled;
 mod spinning;
@@ -46,8 +47,10 @@ pub use recorded::{
     GoroutineWaits, KernelShare, LockWaits, ObjectKind, Primitive, PutBackUses, Queue, Recorded,
     RecordedObject, RecordedWait, Share, SharedLine, SupportWork, WaitedFor,
 };
+pub use request_time::{CauseKind, TimePart};
 pub(crate) use run_breaks::RunBreaks;
 pub use sampled::samples::{Place, PlaceId, Sample, Samples};
+pub(crate) use traffic::socket_name;
 pub use traffic::{Endpoint, endpoints};
 pub(crate) use walk::{CallWalk, Walk, taking};
 

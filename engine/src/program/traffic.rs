@@ -5,6 +5,7 @@
 //! The *load* is the share of the connections' time with an open request. It shows what sets the rate of requests. Near
 //! 1, all clients always wait for an answer, so the server's own speed sets the rate; near 0, the clients set the rate.
 
+use super::request_time::TimePart;
 use crate::event::{RequestSums, Requests, UNIX};
 use crate::percentile::rank;
 use crate::timeline::Timeline;
@@ -53,6 +54,10 @@ pub struct Endpoint {
     pub threads: Option<u32>,
     /// Requests were counted in stretches, so requests that take longer than a second may be missing.
     pub in_stretches: bool,
+    /// What the requests that the program answers spend their time on, the largest part first. Parts below 1 % are not listed;
+    /// empty if too few requests were recorded one by one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub spent: Vec<TimePart>,
 }
 
 /// Endpoints by port: first those that the program serves, each kind by its number of requests, the largest first.
@@ -96,7 +101,7 @@ pub(super) fn add_single_requests(ends: &mut [Endpoint], timeline: &Timeline) {
         }
     }
     for ((family, port), mut single) in all {
-        let name = served_name(family, port);
+        let name = socket_name(family, port);
         let Some(end) = ends.iter_mut().find(|end| end.served && end.name == name) else { continue };
         end.threads = u32::try_from(single.threads.len()).ok();
         let latencies = &mut single.latencies_ns;
@@ -127,19 +132,21 @@ fn endpoint(served: bool, name: String, sums: &RequestSums, processes: usize, co
         load: (sums.again >= ENOUGH).then(|| share(again_ns, again_ns + sums.between_ns as f64)),
         threads: None,
         in_stretches: false,
+        spent: Vec::new(),
     }
 }
 
 fn name(sums: &RequestSums) -> String {
     let [a, b, c, d] = sums.address;
     match (sums.family, sums.served) {
-        (UNIX, _) | (_, true) => served_name(sums.family, sums.port),
+        (UNIX, _) | (_, true) => socket_name(sums.family, sums.port),
         (_, false) if sums.address == [0; 4] => format!("port {} of others", sums.port),
         (_, false) => format!("{a}.{b}.{c}.{d}:{}", sums.port),
     }
 }
 
-fn served_name(family: u16, port: u16) -> String {
+/// The name of the endpoint of requests that the program answers.
+pub(crate) fn socket_name(family: u16, port: u16) -> String {
     if family == UNIX { "Unix sockets".to_owned() } else { format!("port {port}") }
 }
 

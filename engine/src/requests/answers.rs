@@ -2,8 +2,9 @@
 //! for a later one.
 
 use super::calls::Request;
+use super::peers::Peers;
 use super::waits::Waits;
-use crate::timeline::Timeline;
+use crate::timeline::{Thread, Timeline};
 
 /// Times of answers, ends and begins, by thread and in order of time.
 #[derive(Debug, Default)]
@@ -18,6 +19,8 @@ pub(super) struct Answers {
     /// For each thread: from when until when it worked for the requests that ended in it, in order of their ends. A request that
     /// another thread took may have begun later.
     turns: Vec<Vec<(u64, u64)>>,
+    /// The requests that both begin and end in one thread.
+    pub(super) peers: Peers,
 }
 
 impl Answers {
@@ -28,6 +31,7 @@ impl Answers {
             ends: vec![Vec::new(); threads],
             begins: vec![Vec::new(); threads],
             turns: vec![Vec::new(); threads],
+            peers: Peers::default(),
         };
         // For each thread: beginning and end of the requests that both begin and end in it.
         let mut open: Vec<Vec<(u64, u64)>> = vec![Vec::new(); threads];
@@ -66,15 +70,26 @@ impl Answers {
             }
         }
         answers.given.iter_mut().for_each(|given| given.sort_unstable());
+        // Goroutines change threads, so a thread's wait says nothing about the request that it read.
+        let is_of_go = |thread: &Thread| timeline.go.contains(&thread.pid);
+        timeline
+            .threads
+            .iter()
+            .zip(&mut open)
+            .filter(|(of, _)| is_of_go(of))
+            .for_each(|(_, own)| own.clear());
+        answers.peers = Peers::of(open);
         answers
     }
 
-    /// Time at which `thread` last ended a wait of a thread other than `wakee`, between `from` and `to`.
+    /// Time at which `thread` last ended a wait for another request, between `from` and `to`: of a thread other than `wakee`, or
+    /// of `wakee` if that has several requests at a time.
     pub(super) fn last_to_another(&self, thread: u32, wakee: u32, from: u64, to: u64) -> Option<u64> {
         let given = self.given.get(thread as usize)?;
         let end = given.partition_point(|(time, _)| *time < to);
         let between = given.get(..end)?.iter().rev().take_while(|(time, _)| *time > from);
-        between.take(NEAR).find(|(_, other)| *other != wakee).map(|(time, _)| *time)
+        let several = self.peers.has_several(wakee);
+        between.take(NEAR).find(|(_, other)| several || *other != wakee).map(|(time, _)| *time)
     }
 
     /// Time at which the last request before `before` ended in this thread.

@@ -1,6 +1,6 @@
 //! Causes of the parts of a request's latency.
 
-use crate::program::FunctionRef;
+use crate::program::{CauseKind, FunctionRef};
 use crate::time::Timestamp;
 use strum::IntoStaticStr;
 
@@ -34,6 +34,18 @@ pub enum LockRef {
     Object(u32),
     /// A futex word that threads waited for as for a lock: index in [`crate::program::Recorded::objects`].
     Word(u32),
+    /// Something that another request had, with the name of such waits in reports, e.g. `poll`.
+    OtherRequest(&'static str),
+}
+
+impl LockRef {
+    /// The kind of cause that a wait for it is.
+    pub(super) fn kind(self) -> CauseKind {
+        match self {
+            LockRef::Object(_) | LockRef::Word(_) => CauseKind::Lock,
+            LockRef::OtherRequest(_) => CauseKind::OtherRequest,
+        }
+    }
 }
 
 /// What a thread did during a [`PathPart`].

@@ -2,6 +2,7 @@
 
 use super::groups::SlowGroup;
 use crate::json::number;
+pub use crate::program::CauseKind;
 use serde::Serialize;
 
 /// Latencies of requests of one kind, and their causes.
@@ -93,39 +94,6 @@ pub struct HolderDetail {
     /// Mean time in a slow request, ns.
     #[serde(serialize_with = "number")]
     pub slow_ns: f64,
-}
-
-/// A kind of cause.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CauseKind {
-    /// Computing a function.
-    Computing,
-    /// A lock that another thread had.
-    Lock,
-    /// Waiting for a CPU that another thread of the program had.
-    NoCpu,
-    /// Waiting for a CPU that another program or the kernel had.
-    NoCpuOthers,
-    /// Time from the wake-up until the thread runs on a free CPU.
-    Woken,
-    /// A disk.
-    Disk,
-    /// The network.
-    Peer,
-    /// A sleep or a time limit.
-    Timer,
-    /// A process that is not recorded.
-    Process,
-    /// Another device or a signal.
-    Other,
-    /// Waiting while the thread does other requests.
-    Queue,
-    /// The cause is not known.
-    #[default]
-    Unknown,
-    /// The walk was not continued.
-    NotFollowed,
 }
 
 /// The 99th percentile without a cause: as if the cause took no time and nothing else became longer.

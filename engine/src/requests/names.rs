@@ -8,7 +8,7 @@ use super::sampled::{Work, runtimes, users_function};
 use super::shares::Shares;
 use super::sums::{Key, Sums};
 use crate::event::SupportSubject;
-use crate::program::{FunctionRef, Program};
+use crate::program::{FunctionRef, Program, Share};
 use crate::timeline::Timeline;
 use rustc_hash::FxHashMap;
 
@@ -63,16 +63,29 @@ impl<'a> Namer<'a> {
         thread.map(|thread| thread.comm.clone()).unwrap_or_default()
     }
 
-    /// The lock's name; all locks that were first used on one line have one name.
+    /// The lock's name; all locks that were first used on one line have one name. Of waits for other requests it is the
+    /// functions in which most of them began and ended.
     pub(super) fn lock(&self, lock: LockRef) -> String {
-        let (LockRef::Object(number) | LockRef::Word(number)) = lock;
+        let number = match lock {
+            LockRef::Object(number) | LockRef::Word(number) => number,
+            LockRef::OtherRequest(name) => return self.other_request(name),
+        };
         let object = self.program.recorded.objects.get(number as usize);
         let group = object.and_then(|object| Some(format!("{} {}", object.kind, object.group.as_ref()?)));
         let name = || match lock {
             LockRef::Object(number) => self.program.objects.get(number as usize).cloned(),
-            LockRef::Word(_) => object.map(|object| object.name.clone()),
+            LockRef::Word(_) | LockRef::OtherRequest(_) => object.map(|object| object.name.clone()),
         };
         group.or_else(name).unwrap_or_default()
+    }
+
+    fn other_request(&self, name: &str) -> String {
+        let waits = &self.program.recorded.waits;
+        let wait = waits.iter().find(|wait| !wait.idle && wait.name.as_str() == name);
+        let most = |shares: &[Share]| shares.first().map(|share| share.name.clone());
+        let asleep = wait.and_then(|wait| most(&wait.sleepers)).map(|function| format!(" in {function}"));
+        let woken = wait.and_then(|wait| most(&wait.wakers)).map(|function| format!(", ended by {function}"));
+        format!("{name}{}{}", asleep.unwrap_or_default(), woken.unwrap_or_default())
     }
 
     /// Kind and name of a cause, without regard to a lock around it. Computing is named by its innermost function with
@@ -93,7 +106,7 @@ impl<'a> Namer<'a> {
     /// Kind and name of what a thread slept for.
     pub(super) fn asleep(&self, asleep: &Asleep) -> (CauseKind, String) {
         match asleep {
-            Asleep::Lock(lock) => (CauseKind::Lock, self.lock(*lock)),
+            Asleep::Lock(lock) => (lock.kind(), self.lock(*lock)),
             Asleep::Thread(thread) => (CauseKind::Queue, self.thread(Some(*thread))),
             Asleep::Outside(outside) => self.outside(outside),
         }
@@ -120,7 +133,7 @@ impl Namer<'_> {
     pub(super) fn belongs(&self, number: u32, key: &Key, row: &CauseRow, shares: &Shares) -> [f64; GROUPS] {
         let whole = |belongs: bool| [if belongs { 1.0 } else { 0.0 }; GROUPS];
         match (key.lock, key.cause) {
-            (Some(lock), _) => whole(row.kind == CauseKind::Lock && self.lock(lock) == row.name),
+            (Some(lock), _) => whole(row.kind == lock.kind() && self.lock(lock) == row.name),
             (None, Cause::Computing(_)) if row.kind == CauseKind::Computing => {
                 std::array::from_fn(|group| shares.part(self, group, number, &row.name))
             }

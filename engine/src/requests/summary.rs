@@ -97,7 +97,7 @@ fn rows(namer: &Namer<'_>, sums: &Sums, shares: &Shares) -> Vec<CauseRow> {
     let mut rows: FxHashMap<(CauseKind, String), Building> = FxHashMap::default();
     for (number, key, ns) in sums.all() {
         if let Some(lock) = key.lock {
-            let row = rows.entry((CauseKind::Lock, namer.lock(lock))).or_default();
+            let row = rows.entry((lock.kind(), namer.lock(lock))).or_default();
             (0..GROUPS).for_each(|group| row.ns[group] += ns[group] as f64);
             let slow = Group::Slow as usize;
             let by = namer.thread(key.thread);

@@ -19,6 +19,8 @@ pub(super) struct Waits<'a> {
     locks: FxHashSet<u32>,
     /// Futex words that threads waited for as for locks, by process and address.
     words: FxHashMap<(u32, u64), LockRef>,
+    /// Of these words those for which only one thread waited.
+    of_one: FxHashSet<LockRef>,
 }
 
 impl<'a> Waits<'a> {
@@ -41,13 +43,20 @@ impl<'a> Waits<'a> {
         // A mutex begins with its futex word: at the end of a condition wait, a thread may wait for that word.
         let mutexes = (0u32..).zip(&timeline.locks).filter(|(_, lock)| lock.kind == SyncObject::Mutex);
         let mutexes = mutexes.map(|(number, lock)| ((lock.pid, lock.address), LockRef::Object(number)));
+        let words: FxHashMap<(u32, u64), LockRef> = words.chain(mutexes).collect();
         Waits {
             timeline,
             program,
             occurrences,
             locks: recorded.map(|(number, _)| number).chain(made).collect(),
-            words: words.chain(mutexes).collect(),
+            of_one: of_one(timeline, &words),
+            words,
         }
+    }
+
+    /// Whether it is a futex word for which only one thread waited.
+    pub(super) fn is_of_one(&self, lock: LockRef) -> bool {
+        self.of_one.contains(&lock)
     }
 
     fn wait(&self, thread: u32, number: u32) -> Option<&'a Wait> {
@@ -63,6 +72,12 @@ impl<'a> Waits<'a> {
         let WaitReason::Futex(futex) = self.wait(thread, number)?.reason else { return None };
         let pid = self.timeline.threads.get(thread as usize)?.pid;
         self.words.get(&(pid, futex.word)).copied()
+    }
+
+    /// The name of a wait outside of all recorded operations on objects.
+    pub(super) fn without_object(&self, thread: u32, number: u32) -> Option<&'static str> {
+        let words = self.occurrences.wait(thread as usize, number)?;
+        words.object.is_none().then_some(words.name)
     }
 
     /// The thread that ended the wait, if a thread of the recording did.
@@ -95,6 +110,20 @@ impl<'a> Waits<'a> {
     }
 }
 
+fn of_one(timeline: &Timeline, words: &FxHashMap<(u32, u64), LockRef>) -> FxHashSet<LockRef> {
+    let mut waiters: FxHashMap<LockRef, Option<usize>> = FxHashMap::default();
+    for (index, thread) in timeline.threads.iter().enumerate() {
+        for wait in &thread.waits {
+            let WaitReason::Futex(futex) = wait.reason else { continue };
+            if let Some(word @ LockRef::Word(_)) = words.get(&(thread.pid, futex.word)) {
+                let waiter = waiters.entry(*word).or_insert(Some(index));
+                *waiter = waiter.filter(|first| *first == index);
+            }
+        }
+    }
+    waiters.into_iter().filter(|(_, waiter)| waiter.is_some()).map(|(word, _)| word).collect()
+}
+
 /// What ended the wait; `None`: not known.
 fn source(wait: &Wait, external: External) -> Option<Source> {
     let is_storage = match wait.kind() {
@@ -112,7 +141,7 @@ fn source(wait: &Wait, external: External) -> Option<Source> {
         External::NotSeen | External::UnknownContext | External::BeforeWindow => return None,
         // File systems have kernel threads that wake a thread when the thread's data is on the disk.
         _ if is_storage => Source::Disk,
-        External::Network => Source::Peer,
+        External::Network | External::Request => Source::Peer,
         External::Timer => Source::Timer,
         External::Task if is_of_sockets(wait.kind()) => Source::Peer,
         External::Task => Source::Process,

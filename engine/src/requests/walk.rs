@@ -47,6 +47,8 @@ pub(super) struct Walk {
     at: u64,
     /// The walk has reached the thread in which the request began, and stays there.
     stays: bool,
+    /// The walk has not met a wait yet.
+    is_at_answer: bool,
 }
 
 impl Walk {
@@ -57,6 +59,7 @@ impl Walk {
         let Some(end) = request.end.filter(|_| request.latency_ns().is_some()) else { return 0 };
         self.at = end.0;
         self.stays = request.begin_thread == request.end_thread;
+        self.is_at_answer = true;
         self.stack.push(if self.stays { begun(paths, request) } else { ended(paths, request, end) });
         let mut steps = 0;
         while let Some(frame) = self.stack.last().copied() {
@@ -123,6 +126,28 @@ impl Walk {
                 None => self.set(Frame { floor: frame.low, ..frame }),
             },
         }
+    }
+
+    /// Goes on in the thread that gave an event loop the result of this request. The loop's earlier waits were for other
+    /// requests, too, and so was the thread's work before its last result.
+    fn worker(&mut self, paths: &Paths<'_>, request: &Request, worker: u32) {
+        self.stays = false;
+        self.stack.clear();
+        let frame = self::frame(worker, request.begin.0, None);
+        let last = paths.answers.last_to_another(worker, request.end_thread, request.taken.0, self.at);
+        self.stack.push(last.map_or(frame, |last| Frame { floor: last, below: Below::Served, ..frame }));
+    }
+
+    /// Goes on in a thread that answers another request and ended this one's wait. What it did before it took its own request
+    /// is not the cause; which request had the lock then is not known. If that request waited for a third one in the same way,
+    /// the third one had the lock before.
+    fn behind_another(&mut self, paths: &Paths<'_>, frame: Frame, waker: u32, from: u64, lock: LockRef) {
+        let is_next = frame.lock == Some(lock);
+        let low = if is_next { frame.low } else { from };
+        let floor = paths.answers.peers.began(waker, self.at).unwrap_or(low).max(low);
+        let lock = frame.lock.or(Some(lock));
+        let behind = Frame { thread: waker, low, floor, below: Below::Queue, lock };
+        if is_next { self.set(behind) } else { self.stack.push(behind) }
     }
 
     /// Continues in the thread in which the request began: earlier work of the other thread was for other requests.
@@ -201,12 +226,24 @@ impl Walk {
     ) {
         let lock = paths.waits.lock(frame.thread, number);
         let of_lock = frame.lock.or(lock);
+        // A semaphore on which only one thread sleeps is no lock, but part of one.
+        let is_part = lock.is_none_or(|lock| paths.waits.is_of_one(lock));
+        let is_at_answer = std::mem::take(&mut self.is_at_answer);
         let Some(waker) = paths.waits.ended_by(frame.thread, number) else {
             let cause = paths.waits.outside(frame.thread, number, start, &paths.tops);
             return self.part(&Frame { lock: of_lock, ..frame }, from, cause);
         };
         if !self.stays && of_lock.is_none() && waker == request.begin_thread {
             return self.stay(paths, request);
+        }
+        if is_at_answer && of_lock.is_none() && paths.answers.peers.is_loop_s_worker(frame.thread, waker) {
+            return self.worker(paths, request, waker);
+        }
+        if is_part
+            && paths.answers.peers.waits_for_another(frame.thread, waker, self.at)
+            && let Some(name) = paths.waits.without_object(frame.thread, number)
+        {
+            return self.behind_another(paths, frame, waker, from, LockRef::OtherRequest(name));
         }
         let mut inner = self::frame(waker, from, of_lock);
         match lock {
@@ -218,7 +255,7 @@ impl Walk {
                     (inner.floor, inner.below) = (holder.from, Below::Holder(object));
                 }
             }
-            Some(LockRef::Word(_)) => {}
+            Some(LockRef::Word(_) | LockRef::OtherRequest(_)) => {}
             None if of_lock.is_none() => {
                 if let Some(last) = paths.answers.last_to_another(waker, frame.thread, from, self.at) {
                     (inner.floor, inner.below) = (last, Below::Queue);

@@ -2,9 +2,10 @@
 
 use crate::cell::{duration, grouped};
 use crate::cpu_words::cpus;
+use crate::present::text::requests::words as cause;
 use crate::present::words::short::short;
 use engine::event::SupportSubject;
-use engine::limit::{Limit, LimitKind, WORTH};
+use engine::limit::{Limit, LimitKind, Meanwhile, WORTH};
 use engine::program::{LockWaits, bare_name};
 
 /// Waits for locks of the kernel with a smaller share of the threads' time are not mentioned.
@@ -107,10 +108,17 @@ pub(super) fn of_too_many_threads(
     )
 }
 
-pub(super) fn of_polling(threads: usize, every_ns: f64, function: Option<&str>, gain: &str) -> String {
+/// `every`: the usual length of a sleep, and the longest one if sleeps grow, nanoseconds.
+pub(super) fn of_polling(
+    threads: usize,
+    (every_ns, longest_ns): (f64, Option<f64>),
+    function: Option<&str>,
+    gain: &str,
+) -> String {
     let who = if threads == 1 { "a thread looks".to_owned() } else { format!("{threads} threads look") };
     let place = function.map_or(String::new(), |function| format!(" (in {})", short(function)));
-    let every = duration(every_ns);
+    let longest = longest_ns.map_or(String::new(), |longest| format!(" (up to {})", duration(longest)));
+    let every = format!("{}{longest}", duration(every_ns));
     format!("polling: {who} every {every} whether there is something to do{place}. Up to {gain} of the time.")
 }
 
@@ -225,18 +233,40 @@ fn of_open_requests(kind: &LimitKind) -> String {
     )
 }
 
+/// Requests that wait for each other.
+fn of_other_requests(port: &str, wait: &str, waits: f64, meanwhile: &[Meanwhile]) -> String {
+    let did = meanwhile.iter().map(|of| format!("{} {:.0} %", cause(of.kind, &of.name), of.share * 100.0));
+    let did: Vec<String> = did.collect();
+    let did = match did.is_empty() {
+        true => String::new(),
+        false => format!(" Meanwhile: {}.", did.join(", ")),
+    };
+    format!(
+        "requests wait for each other, as for a lock: {:.0} % of their time ({port}), until another request ends their wait \
+         ({wait}).{did}",
+        waits * 100.0
+    )
+}
+
 /// Requests that wait: for connections, for other servers, or for something that is not visible; or that are dropped.
 pub(super) fn of_requests(kind: &LimitKind) -> String {
     match kind {
-        LimitKind::Connections { server, connections, waiting, port } => {
+        LimitKind::Connections { server, connections, waiting, port: Some(port), probably: true } => format!(
+            "probably too few requests at a time to {server}: about {connections} are open there, while {waiting:.1} more ({port}) \
+             have been read and wait. A number of connections or of requests may be limited."
+        ),
+        LimitKind::Connections { server, connections, waiting, port, .. } => {
             let who = match port {
                 Some(port) => format!("{waiting:.1} requests at a time ({port})"),
                 None => format!("{waiting:.1} threads at a time"),
             };
             format!(
                 "connections to {server}: all (about {connections}) have a request open, and {who} wait for one. More \
-                 connections let more requests go at once, if {server} answers them as fast."
+                 connections, or threads that use them, let more requests go at once, if {server} answers them as fast."
             )
+        }
+        LimitKind::OtherRequests { port, wait, waits, meanwhile } => {
+            of_other_requests(port, wait, *waits, meanwhile)
         }
         LimitKind::AnsweringThreads { threads, port, unread } => {
             let all = match threads {

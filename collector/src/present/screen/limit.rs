@@ -118,7 +118,7 @@ fn on_path(limit: &Limit) -> Option<String> {
     let what = match &limit.kind {
         _ if limit.evidence != Evidence::OnPath => return None,
         LimitKind::Device { device } => format!("waiting for {device}"),
-        LimitKind::Timers => "sleeping".to_owned(),
+        LimitKind::Timers { function } => sleeping(function.as_deref()),
         LimitKind::Spinning => "spinning".to_owned(),
         LimitKind::HandOver { .. } => "waking threads and putting them on CPUs".to_owned(),
         _ => return None,
@@ -225,10 +225,12 @@ fn of_wait(limit: &Limit) -> String {
         LimitKind::WokenForNothing { object, wakings, for_nothing } => {
             of_woken(object, (*wakings, *for_nothing), &percent(limit.share))
         }
-        LimitKind::Polling { threads, every_ns, function } => {
-            of_polling(*threads, *every_ns, function.as_deref(), &percent(limit.gain()))
+        LimitKind::Polling { threads, every_ns, longest_ns, function } => {
+            of_polling(*threads, (*every_ns, *longest_ns), function.as_deref(), &percent(limit.gain()))
         }
-        LimitKind::Timers => format!("sleeping: {} of the time.", percent(limit.gain())),
+        LimitKind::Timers { function } => {
+            format!("{}: {} of the time.", sleeping(function.as_deref()), percent(limit.gain()))
+        }
         LimitKind::SpunWaits { waiting } => format!(
             "waiting, awake: {waiting:.1} threads check again and again whether another is done. Without: {}.",
             duration(limit.without_ns)
@@ -243,6 +245,10 @@ fn of_wait(limit: &Limit) -> String {
     }
 }
 
+fn sleeping(function: Option<&str>) -> String {
+    format!("sleeping{}", function.map_or(String::new(), |function| format!(" in {}", short(function))))
+}
+
 /// Sentences where no constraint limits, or none is known.
 fn no_constraint(kind: &LimitKind, share: f64) -> String {
     match kind {
@@ -254,6 +260,7 @@ fn no_constraint(kind: &LimitKind, share: f64) -> String {
         }
         LimitKind::OpenRequests { .. }
         | LimitKind::Connections { .. }
+        | LimitKind::OtherRequests { .. }
         | LimitKind::AnsweringThreads { .. }
         | LimitKind::Backlog { .. } => of_requests(kind),
         LimitKind::Goroutines { lock, function, samples, busy } => {

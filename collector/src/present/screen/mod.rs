@@ -319,6 +319,7 @@ fn trust(
             }
         }
         _ if !computes => return Ok(()),
+        Some(LimitKind::OtherRequests { .. }) => command("report --per socket"),
         Some(LimitKind::Idle { .. }) if serves(limits) => command("report --per socket"),
         Some(LimitKind::Idle { .. }) => command("report --by wait"),
         Some(LimitKind::Deadlock { .. }) => command("notes"),

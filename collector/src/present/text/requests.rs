@@ -242,6 +242,7 @@ pub(crate) fn words(kind: CauseKind, name: &str) -> String {
         CauseKind::Computing if name.is_empty() => "computing, function not known".to_owned(),
         CauseKind::Computing => format!("computing {}", short(name)),
         CauseKind::Lock => name.to_owned(),
+        CauseKind::OtherRequest => format!("another request: {name}"),
         CauseKind::NoCpu => "no CPU: own threads had it".to_owned(),
         CauseKind::NoCpuOthers => "no CPU: others had it".to_owned(),
         CauseKind::Woken => "woken, not yet running".to_owned(),

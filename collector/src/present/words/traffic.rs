@@ -1,7 +1,9 @@
 //! Sentences about requests over sockets.
 
 use crate::cell::{duration, grouped};
-use engine::program::Endpoint;
+use crate::present::text::requests::words;
+use crate::present::words::short::short;
+use engine::program::{CauseKind, Endpoint, TimePart};
 
 /// Least number of requests for which the first screen has a line about them.
 const FEWEST: u64 = 10;
@@ -14,7 +16,7 @@ const ENOUGH: u64 = 100;
 /// Least number of open requests at other servers for which the first screen has a line about them.
 const ASKED: f64 = 0.05;
 
-/// Labels and sentences for the largest endpoint that the program serves, and for the largest one that it asks.
+/// Labels and sentences for the largest endpoint that the program serves, for its requests' time, and for the largest one that it asks.
 pub(crate) fn lines(ends: &[Endpoint]) -> Vec<(&'static str, String)> {
     let largest = |served: bool| {
         ends.iter().find(|end| end.served == served && end.count >= FEWEST && (served || end.open >= ASKED))
@@ -25,9 +27,14 @@ pub(crate) fn lines(ends: &[Endpoint]) -> Vec<(&'static str, String)> {
             count => format!(" (and {} more)", count - 1),
         };
     let served = largest(true).map(|end| ("SERVES ", format!("{}{}", sentence(end), more(true))));
+    let spent = largest(true).and_then(|end| Some(("SPENDS ", spent(&end.spent)?)));
     let asked = largest(false).map(|end| ("ASKS   ", format!("{}{}", sentence(end), more(false))));
-    served.into_iter().chain(asked).collect()
+    served.into_iter().chain(spent).chain(asked).collect()
 }
+
+/// Smaller parts of a request's time are not shown, nor more than `MOST` parts.
+const LISTED: f64 = 0.05;
+const MOST: usize = 4;
 
 /// One sentence about an endpoint.
 pub(crate) fn sentence(end: &Endpoint) -> String {
@@ -50,6 +57,22 @@ pub(crate) fn sentence(end: &Endpoint) -> String {
         duration(end.mean_ns),
         duration(end.p99_ns as f64)
     )
+}
+
+/// What a request spends its time on, in one sentence; `None`: not known.
+fn spent(parts: &[TimePart]) -> Option<String> {
+    let is_computing = |part: &&TimePart| part.kind == CauseKind::Computing;
+    let computing = parts.iter().filter(is_computing);
+    let share: f64 = computing.clone().map(|part| part.share).sum();
+    let most = computing.max_by(|a, b| a.share.total_cmp(&b.share));
+    let computing = most.map(|most| (share, format!("computing, most in {}", short(&most.name))));
+    let others = parts.iter().filter(|part| !is_computing(part));
+    let others = others.map(|part| (part.share, words(part.kind, &part.name)));
+    let mut all: Vec<(f64, String)> = others.chain(computing).filter(|(share, _)| *share >= LISTED).collect();
+    all.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let all: Vec<String> =
+        all.iter().take(MOST).map(|(share, words)| format!("{:.0} % {words}", share * 100.0)).collect();
+    (!all.is_empty()).then(|| format!("a request's time: {}", all.join(", ")))
 }
 
 /// A rate per second: with one decimal below 10, otherwise rounded.

@@ -7,7 +7,7 @@ use crate::limit::row::Evidence;
 use crate::limit::search::Search;
 use crate::limit::watched_run::WatchedRun;
 use crate::limit::{LimitKind, WORTH};
-use crate::program::{Endpoint, is_for_socket};
+use crate::program::{CauseKind, Endpoint, TimePart, is_for_socket};
 
 /// From this part of the connections' time with an open request on, the next request has to wait for a connection.
 const IN_USE: f64 = 0.9;
@@ -16,6 +16,10 @@ const IN_USE: f64 = 0.9;
 const FEWEST: f64 = 1.5;
 /// A single connection answers at least this many requests for each that the program answers.
 const ONE_EACH: f64 = 0.9;
+/// If connections are free now and then, requests are held back if at least this many times as many wait as are open.
+const HELD_BACK: f64 = 5.0;
+/// Threads that compute for a larger share of the time hold requests back by that.
+const COMPUTES: f64 = 0.5;
 /// How long a client waits before it tries again (Linux `TCP_TIMEOUT_INIT`), seconds.
 const AGAIN_S: f64 = 1.0;
 /// At least this many requests wait in the program, on average.
@@ -29,6 +33,8 @@ pub(super) struct Pool<'a> {
     connections: f64,
     /// The requests that the program serves, if it serves any.
     served: Option<&'a Endpoint>,
+    /// The connections have times without a request.
+    is_guess: bool,
     /// Requests that a thread has read and that are not open at the server, on average; without served requests, threads that
     /// neither have a request open at the server nor compute.
     waiting: f64,
@@ -44,7 +50,8 @@ impl Search {
         if let Some(pool) = self.connection_pool(busy).filter(|_| has_free_cpus) {
             // Each request then waits only for its answer.
             let most = pool.waiting / (pool.waiting + pool.server.open);
-            place(claims, Claim::at_most(Cause::Connections, most, Evidence::Bounded));
+            let evidence = if pool.is_guess { Evidence::Unknown } else { Evidence::Bounded };
+            place(claims, Claim::at_most(Cause::Connections, most, evidence));
         }
     }
 
@@ -62,13 +69,33 @@ impl Search {
             }
         };
         let pools = traffic.iter().filter(|end| !end.served).filter_map(|server| {
-            let load = server.load.filter(|load| *load >= IN_USE)?;
-            let (connections, waiting) = (server.open / load, users - server.open);
+            let load = server.load.filter(|load| *load > 0.0)?;
             let one_each = served.is_some_and(|of| server.per_second >= ONE_EACH * of.per_second);
+            let waiting = users - server.open;
+            let is_guess = load < IN_USE;
+            if is_guess {
+                let is_held_back =
+                    one_each && waiting >= HELD_BACK * server.open && !self.answers_busily(busy);
+                let connections = server.open;
+                return is_held_back.then_some(Pool { server, connections, served, is_guess, waiting });
+            }
+            let connections = server.open / load;
             let is_shared = (connections >= FEWEST || one_each) && waiting >= WAITING;
-            is_shared.then_some(Pool { server, connections, served, waiting })
+            is_shared.then_some(Pool { server, connections, served, is_guess, waiting })
         });
         pools.max_by(|a, b| a.server.open.total_cmp(&b.server.open))
+    }
+
+    /// Whether the threads that answer compute for most of the time, or something else is known that requests wait for.
+    fn answers_busily(&self, busy: f64) -> bool {
+        let Some(served) = loaded(&self.recorded) else { return true };
+        let threads = served.threads.map_or(1.0, f64::from);
+        let is_known = |part: &&TimePart| {
+            let kind = part.kind;
+            matches!(kind, CauseKind::Timer | CauseKind::Lock | CauseKind::OtherRequest | CauseKind::Disk)
+        };
+        let known: f64 = served.spent.iter().filter(is_known).map(|part| part.share).sum();
+        busy > COMPUTES * threads || known > COMPUTES
     }
 
     /// The pool in words.
@@ -78,6 +105,7 @@ impl Search {
             connections: pool.connections.round() as u32,
             waiting: pool.waiting,
             port: pool.served.map(|served| served.name.clone()),
+            probably: pool.is_guess,
         })
     }
 
@@ -95,7 +123,7 @@ impl Search {
     }
 }
 
-/// Puts the claim before the first row that only shows where threads wait, else behind all.
+/// Puts the claim before the first row that only shows where threads wait or that is expected to gain less, else behind all.
 pub(super) fn place(claims: &mut Vec<Claim>, claim: Claim) {
     if claim.most < WORTH {
         return;
@@ -119,7 +147,8 @@ pub(super) fn place(claims: &mut Vec<Claim>, claim: Claim) {
                 )
         )
     };
-    let at = claims.iter().position(shows_waits).unwrap_or(claims.len());
+    let is_less = |other: &Claim| shows_waits(other) || other.middle() < claim.middle();
+    let at = claims.iter().position(is_less).unwrap_or(claims.len());
     claims.insert(at, claim);
     claims.retain(|other| !matches!(other.cause, Cause::Idle | Cause::OpenRequests));
 }

@@ -11,6 +11,7 @@ pub(super) mod loaded;
 mod open_requests;
 mod permits;
 pub(super) mod pools;
+mod request_wait;
 mod shared_lines;
 mod sleepers;
 pub(super) mod stretch;

@@ -53,12 +53,18 @@ impl Search {
         }
     }
 
-    fn of_polling(&self, polling: &Polling) -> LimitKind {
+    /// The function in which threads sleep most often.
+    fn sleeps_in(&self) -> Option<String> {
         let sleep = self.recorded.waits.iter().find(|wait| wait.is_for_time());
+        sleep.and_then(|wait| wait.sleepers.first()).map(|share| share.name.clone())
+    }
+
+    fn of_polling(&self, polling: &Polling) -> LimitKind {
         LimitKind::Polling {
             threads: polling.threads.len(),
             every_ns: polling.every.as_ns_f64(),
-            function: sleep.and_then(|wait| wait.sleepers.first()).map(|share| share.name.clone()),
+            longest_ns: polling.grows().then(|| polling.between.1.as_ns_f64()),
+            function: self.sleeps_in(),
         }
     }
 
@@ -99,7 +105,7 @@ impl Search {
             Edit::CostAsOn(_) => self.of_costs(),
             Edit::LessSupportWork { work, .. } => self.of_support_work(*work),
             Edit::Permits { semaphore, now, .. } => self.of_permits(*semaphore, *now, run),
-            Edit::NoSleeps => LimitKind::Timers,
+            Edit::NoSleeps => LimitKind::Timers { function: self.sleeps_in() },
             Edit::NoPolling(polling) => self.of_polling(polling),
             Edit::NoSpunWaits => LimitKind::SpunWaits { waiting: run.share(run.states.spinning()) },
             Edit::NoSpinning => LimitKind::Spinning,

@@ -1,7 +1,8 @@
 //! Servers whose requests wait for connections.
 
 use super::*;
-use crate::program::Endpoint;
+use crate::limit::Meanwhile;
+use crate::program::{CauseKind, Endpoint, TimePart};
 
 fn end(served: bool, open: f64, load: f64) -> Endpoint {
     Endpoint {
@@ -27,7 +28,7 @@ fn of(traffic: Vec<Endpoint>, dropped: u64) -> LimitKind {
 /// A pool of four connections was "waiting for answers", or turns (public report: capella, issue 1924).
 #[test]
 fn a_pool_whose_connections_are_all_in_use_is_the_limit() {
-    let LimitKind::Connections { server, connections, waiting, port } =
+    let LimitKind::Connections { server, connections, waiting, port, probably: false } =
         of(vec![end(true, 16.0, 0.97), end(false, 3.9, 0.98)], 0)
     else {
         panic!("connections");
@@ -107,4 +108,43 @@ fn requests_that_lie_unread_while_all_threads_have_one_need_more_threads() {
     assert!(!is_few(served(32.0, 0.875, Some(8))), "threads are free");
     assert!(!is_few(served(32.0, 0.875, Some(1))), "an event loop has several requests at a time");
     assert!(!is_few(served(32.0, 0.875, None)) && !is_few(served(4.2, 0.05, Some(4))));
+}
+
+/// PostgreSQL's row locks were "not known" or "waiting for file sync".
+#[test]
+fn requests_that_wait_for_each_other_are_the_limit_while_cpus_are_free() {
+    let part = |kind: CauseKind, share: f64| TimePart {
+        kind,
+        name: "poll in wait, ended by wake".to_owned(),
+        share,
+        under: vec![TimePart { kind: CauseKind::Disk, share: share / 2.0, ..TimePart::default() }],
+    };
+    let served = |kind: CauseKind, share: f64| Endpoint {
+        spent: vec![part(CauseKind::Computing, 0.1), part(kind, share)],
+        ..end(true, 8.0, 0.97)
+    };
+    let LimitKind::OtherRequests { wait, waits, meanwhile, .. } =
+        of(vec![served(CauseKind::OtherRequest, 0.7)], 0)
+    else {
+        panic!("another limit")
+    };
+    assert_eq!((wait.as_str(), waits), ("poll in wait, ended by wake", 0.7));
+    assert!(matches!(&meanwhile[..], [Meanwhile { kind: CauseKind::Disk, share: 0.5, .. }]), "{meanwhile:?}");
+    let is_limit = |served: Endpoint| matches!(of(vec![served], 0), LimitKind::OtherRequests { .. });
+    assert!(!is_limit(served(CauseKind::OtherRequest, 0.1)) && !is_limit(served(CauseKind::Lock, 0.7)));
+    let rare = Endpoint { load: Some(0.1), ..served(CauseKind::OtherRequest, 0.7) };
+    assert!(!is_limit(rare), "the clients set the pace");
+}
+
+/// HAProxy with maxconn 2 was "not known": it keeps connections that it does not use.
+#[test]
+fn requests_held_back_from_a_server_are_probably_the_limit() {
+    let held = |open: f64, spent: Vec<TimePart>| {
+        let served = Endpoint { spent, ..end(true, 30.0, 0.97) };
+        matches!(of(vec![served, end(false, open, 0.6)], 0), LimitKind::Connections { probably: true, .. })
+    };
+    assert!(held(1.8, Vec::new()));
+    assert!(!held(9.0, Vec::new()), "many are open");
+    let sleeps = TimePart { kind: CauseKind::Timer, share: 0.8, ..TimePart::default() };
+    assert!(!held(1.8, vec![sleeps]), "requests wait for time to pass");
 }

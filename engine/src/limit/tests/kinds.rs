@@ -198,7 +198,7 @@ fn waits_for_a_device_and_sleeping_limit_unless_they_are_short() {
     assert_eq!(kind(&waits(r#"["io",900,"disk"]"#), 2), LimitKind::Device { device: "disk".into() });
     // Only one thread sleeps in each task; if several did, there might be too few threads.
     let sleeps = program(&alike("w", 1, 10, r#"["exec","f",100],["sleep",900]"#));
-    assert_eq!(kind(&sleeps, 2), LimitKind::Timers);
+    assert_eq!(kind(&sleeps, 2), LimitKind::Timers { function: None });
     assert!(matches!(kind(&waits(r#"["io",1,"disk"]"#), 2), LimitKind::Work { .. }));
 }
 
@@ -209,7 +209,7 @@ fn a_read_of_a_timer_counts_as_sleeping() {
     let thread = |name: &str, wait: &str| format!(r#"{{"name":"{name}","ops":[["exec","f",100],{wait}]}}"#);
     let both =
         program(&[thread("a", r#"["sleep",900]"#), thread("b", r#"["io",900,"timerfd read"]"#)].join(","));
-    assert_eq!(kind(&both, 2), LimitKind::Timers);
+    assert_eq!(kind(&both, 2), LimitKind::Timers { function: None });
 }
 
 /// Two threads spin for two locks and keep two CPUs from two others: removing one lock is not enough.

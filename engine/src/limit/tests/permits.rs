@@ -29,7 +29,7 @@ fn a_semaphore_s_permits_that_are_all_in_use_are_the_limit() {
     assert!(gain(6).is_some_and(|gain| (0.4..0.55).contains(&gain)), "{found:?}");
     assert!(found.fixes.iter().all(|fix| fix.edit != Edit::NoSleeps), "{found:?}");
     // The sleep has a row of its own, below the permits.
-    assert!(first.others.iter().any(|row| row.kind == LimitKind::Timers), "{first:?}");
+    assert!(first.others.iter().any(|row| row.kind == LimitKind::Timers { function: None }), "{first:?}");
 }
 
 /// With as many connections as threads no thread waits for one.
@@ -38,7 +38,7 @@ fn permits_for_all_threads_are_no_limit() {
     let set = r#"{"name":"main","ops":[["sem_init","s",12]]}"#;
     let all = workers(12, r#"["sem_wait","s"]"#, r#"["sem_post","s"]"#);
     let found = on(&recorded(program(&format!("{set},{all}")), &[]), 2);
-    assert_eq!(found.at[0].kind, LimitKind::Timers, "{found:?}");
+    assert_eq!(found.at[0].kind, LimitKind::Timers { function: None }, "{found:?}");
 }
 
 /// Four threads sleep under a lock: the lock limits, although removing the sleep gains more.
