@@ -48,6 +48,7 @@ pub use recorded::{
 };
 pub(crate) use run_breaks::RunBreaks;
 pub use sampled::samples::{Place, PlaceId, Sample, Samples};
+pub(crate) use traffic::is_answered_at;
 pub use traffic::{Endpoint, endpoints};
 pub(crate) use walk::{CallWalk, Walk, taking};
 

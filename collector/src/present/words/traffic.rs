@@ -3,8 +3,7 @@
 use crate::cell::{duration, grouped};
 use engine::program::Endpoint;
 
-/// Least number of requests for which the first screen has a line about them.
-const FEWEST: u64 = 10;
+const FEWEST: u64 = Endpoint::FEWEST;
 /// The sentence omits unread time below this part of the requests' time.
 const QUEUED: f64 = 0.1;
 /// The sentence omits new connections below this part of the requests, or with fewer requests: a recording sees each connection
@@ -53,7 +52,7 @@ pub(crate) fn sentence(end: &Endpoint) -> String {
 }
 
 /// A rate per second: with one decimal below 10, otherwise rounded.
-fn rate(per_second: f64) -> String {
+pub(crate) fn rate(per_second: f64) -> String {
     match per_second {
         rate if rate < 10.0 => format!("{rate:.1}"),
         rate => grouped(rate.round() as u64),
