@@ -3,6 +3,7 @@
 
 mod command_line;
 mod commands_agree;
+mod diff_servers;
 mod documents;
 mod exports;
 mod goldens;

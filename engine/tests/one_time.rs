@@ -49,7 +49,7 @@ fn all_commands_say_the_same_time() {
             let curves = headroom(&program, &[FunctionRef(0)], &cpus, &model).expect("a program");
             same("headroom", curves.iter().map(|curve| curve.points[0].time_ns).collect());
             let comparison = compare(&program, &program, &cpus, &model).expect("programs");
-            same("diff", comparison.curve.iter().map(|row| row.time.before_ns).collect());
+            same("diff", comparison.curve.iter().map(|row| row.time.before).collect());
             let owners = Owners::themselves(&program);
             let own = (&program, &owners);
             let slack = slack_report(&program, own, false, 0, &model).expect("a program");

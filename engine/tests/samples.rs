@@ -378,9 +378,9 @@ fn the_sampling_error_is_chance_in_a_comparison() {
     let mut rows = 0;
     for row in compared.functions.iter().filter(|row| row.name != "main" && row.name != "work") {
         for change in &row.changes {
-            assert!(change.noise_ns.is_some_and(|noise| noise > 0.0), "{row:?}");
+            assert!(change.noise.is_some_and(|noise| noise > 0.0), "{row:?}");
             // The interval covers 19 differences of 20; none is far beyond it.
-            assert!(change.by_ns().abs() <= 2.0 * change.noise_ns.unwrap_or(0.0), "{row:?}");
+            assert!(change.by().abs() <= 2.0 * change.noise.unwrap_or(0.0), "{row:?}");
             rows += 1;
         }
     }

@@ -141,7 +141,7 @@ fn a_comparison_tells_what_changed_from_what_may_be_chance() {
         compare(&thread(500, 1), &thread(600, 2), &cpus("1,inf"), &Model::default()).expect("a comparison");
     let row =
         |name: &str| comparison.functions.iter().find(|row| row.name == name).expect("a row").changes[0];
-    assert!(row("hash").is_clear() && (row("hash").by_ns() - 40_000.0).abs() < 3_000.0, "{:?}", row("hash"));
+    assert!(row("hash").is_clear() && (row("hash").by() - 40_000.0).abs() < 3_000.0, "{:?}", row("hash"));
     assert!(!row("parse").is_clear(), "{:?}", row("parse"));
     assert!(comparison.curve.iter().all(|row| row.time.is_clear()), "{:?}", comparison.curve);
     assert_eq!(comparison.functions[0].name, "hash");

@@ -201,7 +201,7 @@ mod tests {
         let same = run(2000, 3, |place| if place > 0.7 { 1.1 } else { 1.0 });
         for other in [&late, &same] {
             let (time, function) = change(&early, other);
-            assert!(time.by_ns() != 0.0 && !time.is_clear() && !function.is_clear(), "{time:?} {function:?}");
+            assert!(time.by() != 0.0 && !time.is_clear() && !function.is_clear(), "{time:?} {function:?}");
         }
         let slower = run(2000, 4, |place| if place > 0.7 { 1.5 } else { 1.4 });
         let (time, function) = change(&early, &slower);

@@ -9,26 +9,26 @@ use crate::program::{Program, ProgramError};
 use crate::report::{Detail, Report, report_by};
 use std::collections::BTreeMap;
 
-/// A number before and after, nanoseconds.
+/// A number before and after: nanoseconds, or another unit where that is said.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct BeforeAfter {
-    /// Value in the first program, nanoseconds.
-    pub before_ns: f64,
-    /// Value in the second program, nanoseconds.
-    pub after_ns: f64,
+    /// Value in the first program.
+    pub before: f64,
+    /// Value in the second program.
+    pub after: f64,
     /// A difference up to this may be chance: [`super::noise`], and the error of samples. `None` if it is not known.
-    pub noise_ns: Option<f64>,
+    pub noise: Option<f64>,
 }
 
 impl BeforeAfter {
     /// After less before.
-    pub fn by_ns(&self) -> f64 {
-        self.after_ns - self.before_ns
+    pub fn by(&self) -> f64 {
+        self.after - self.before
     }
 
     /// Whether the difference exceeds chance.
     pub fn is_clear(&self) -> bool {
-        self.by_ns() != 0.0 && self.noise_ns.is_none_or(|noise| self.by_ns().abs() > noise)
+        self.by() != 0.0 && self.noise.is_none_or(|noise| self.by().abs() > noise)
     }
 }
 
@@ -86,11 +86,11 @@ pub fn compare(
     let noise = noise(before, after, cpus, model)?;
     let curve = (0..cpus.len()).filter_map(|place| {
         let (a, b) = (reports[0].results.get(place)?, reports[1].results.get(place)?);
-        let noise_ns = noise.time_ns.get(place).copied();
-        let time = BeforeAfter { before_ns: a.time_ns, after_ns: b.time_ns, noise_ns };
+        let noise = noise.time_ns.get(place).copied();
+        let time = BeforeAfter { before: a.time_ns, after: b.time_ns, noise };
         Some(CurveRow { cpus: a.cpus, time, speedup: [a.speedup, b.speedup] })
     });
-    let mut functions = items(&reports, cpus.len(), |report| {
+    let mut functions = items(reports.each_ref(), cpus.len(), |report| {
         let rows = |place: usize| {
             report.results[place].functions.iter().map(|row| (row.function.clone(), row.tet_ns))
         };
@@ -104,10 +104,10 @@ pub fn compare(
                 rows.iter().find(|of| of.function == row.name)?.tet_error_ns
             };
             let [a, b] = [sampled(&reports[0]), sampled(&reports[1])];
-            row.changes[place].noise_ns = together([spread, a, b]);
+            row.changes[place].noise = together([spread, a, b]);
         }
     }
-    let locks = items(&reports, cpus.len(), |report| {
+    let locks = items(reports.each_ref(), cpus.len(), |report| {
         let names = || report.locks.iter().map(|lock| lock.lock.clone());
         report
             .results
@@ -127,20 +127,20 @@ pub fn compare(
 }
 
 /// Combines independent sources of chance; `None` if none is known.
-fn together(sources: [Option<f64>; 3]) -> Option<f64> {
+pub(super) fn together<const N: usize>(sources: [Option<f64>; N]) -> Option<f64> {
     let squares = sources.into_iter().flatten().map(|source| source * source);
     squares.reduce(|sum, square| sum + square).map(f64::sqrt)
 }
 
-/// Rows by name for items of either report, the largest change first. `of` returns names and numbers for every CPU count.
-fn items(
-    reports: &[Report; 2],
+/// Rows by name for items of either source, the largest change first. `of` returns names and numbers for every CPU count.
+pub(super) fn items<S>(
+    sources: [S; 2],
     count: usize,
-    of: impl Fn(&Report) -> Vec<Vec<(String, f64)>>,
+    of: impl Fn(S) -> Vec<Vec<(String, f64)>>,
 ) -> Vec<ItemRow> {
     let mut rows: BTreeMap<String, ItemRow> = BTreeMap::new();
-    for (which, report) in reports.iter().enumerate() {
-        for (place, numbers) in of(report).into_iter().enumerate() {
+    for (which, source) in sources.into_iter().enumerate() {
+        for (place, numbers) in of(source).into_iter().enumerate() {
             for (name, value) in numbers {
                 let row = rows.entry(name.clone()).or_insert_with(|| ItemRow {
                     name,
@@ -149,12 +149,12 @@ fn items(
                 });
                 row.there[which] = true;
                 if let Some(change) = row.changes.get_mut(place) {
-                    *(if which == 0 { &mut change.before_ns } else { &mut change.after_ns }) = value;
+                    *(if which == 0 { &mut change.before } else { &mut change.after }) = value;
                 }
             }
         }
     }
-    let largest = |row: &ItemRow| row.changes.iter().map(|change| change.by_ns().abs()).fold(0.0, f64::max);
+    let largest = |row: &ItemRow| row.changes.iter().map(|change| change.by().abs()).fold(0.0, f64::max);
     let mut rows: Vec<ItemRow> = rows.into_values().collect();
     rows.sort_by(|a, b| largest(b).total_cmp(&largest(a)).then_with(|| a.name.cmp(&b.name)));
     rows

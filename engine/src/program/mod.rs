@@ -50,8 +50,8 @@ pub use recorded::{
 pub use request_time::{CauseKind, TimePart};
 pub(crate) use run_breaks::RunBreaks;
 pub use sampled::samples::{Place, PlaceId, Sample, Samples};
-pub(crate) use traffic::socket_name;
 pub use traffic::{Endpoint, endpoints};
+pub(crate) use traffic::{is_answered_at, socket_name};
 pub(crate) use walk::{CallWalk, Walk, taking};
 
 use crate::event::Overhead;

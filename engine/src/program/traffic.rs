@@ -8,12 +8,19 @@
 use super::request_time::TimePart;
 use crate::event::{RequestSums, Requests, UNIX};
 use crate::percentile::rank;
-use crate::timeline::Timeline;
+use crate::timeline::{SocketRequest, Timeline};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Least number of requests that follow another one on their connection for the load to be known.
 const ENOUGH: u64 = 10;
+/// If connections have an open request for at least this share of their time, the server's speed sets the rate, not its
+/// clients.
+const LOADED: f64 = 0.5;
+/// Requests on connections of their own show it if they lie unread for at least this share of their time.
+const QUEUED: f64 = 0.5;
+/// Requests with a longer mean mostly wait for news (long polling), or are no requests, nanoseconds.
+const NEWS_NS: f64 = 1e9;
 /// With at least this share of the requests recorded one by one, these show percentiles.
 const NEARLY_ALL: f64 = 0.95;
 
@@ -58,6 +65,45 @@ pub struct Endpoint {
     /// empty if too few requests were recorded one by one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub spent: Vec<TimePart>,
+}
+
+impl Endpoint {
+    /// Fewest requests of an endpoint that a recording tells something about.
+    pub const FEWEST: u64 = 10;
+
+    /// The endpoint with most requests that the program serves; `None`: it serves too few.
+    pub fn most_served(ends: &[Endpoint]) -> Option<&Endpoint> {
+        ends.iter().find(|end| end.served && end.count >= Endpoint::FEWEST)
+    }
+
+    /// The endpoint with most requests that two programs serve. Without a common one it is each program's own.
+    pub fn served_by_both<'e>(before: &'e [Endpoint], after: &'e [Endpoint]) -> [Option<&'e Endpoint>; 2] {
+        let served =
+            |ends: &'e [Endpoint]| ends.iter().filter(|end| end.served && end.count >= Endpoint::FEWEST);
+        let both = served(before).flat_map(|end| {
+            served(after).filter(|other| other.name == end.name).map(move |other| [end, other])
+        });
+        match both.max_by_key(|[end, other]| end.count.saturating_add(other.count)) {
+            Some(both) => both.map(Some),
+            None => [before, after].map(Endpoint::most_served),
+        }
+    }
+
+    /// Whether the rate of the requests is set by the server's own speed and not by its clients: then its connections have a
+    /// request open most of the time. Where each request has a connection of its own, requests lie unread most of their time.
+    /// (These criteria are longpole's own.)
+    pub fn is_loaded(&self) -> bool {
+        let waits = match self.load {
+            Some(load) => load >= LOADED && self.mean_ns <= NEWS_NS,
+            None => self.queued >= QUEUED,
+        };
+        waits && self.served && self.count >= Endpoint::FEWEST && self.open >= 1.0
+    }
+}
+
+/// Whether a request is one of those that the program serves at this endpoint.
+pub(crate) fn is_answered_at(request: &SocketRequest, end: &Endpoint) -> bool {
+    end.served && socket_name(request.family, request.port) == end.name
 }
 
 /// Endpoints by port: first those that the program serves, each kind by its number of requests, the largest first.

@@ -11,6 +11,7 @@ mod random;
 mod recording;
 mod sampled;
 mod sampling;
+mod server;
 mod sync;
 mod trace_emitter;
 
@@ -27,3 +28,4 @@ pub use random::{Lengths, random_program};
 pub use recording::{Generated, generate};
 pub use sampled::sampled_program;
 pub use sampling::sampled_recording;
+pub use server::{Service, server_recording};

@@ -470,8 +470,17 @@ impl Thread {
 
     /// The intervals with their ends, as start, end and state.
     pub fn spans(&self) -> impl Iterator<Item = (Timestamp, Timestamp, State)> + '_ {
-        let ends = self.intervals.iter().skip(1).map(|next| next.start).chain(std::iter::once(self.end));
-        self.intervals.iter().zip(ends).map(|(interval, end)| (interval.start, end, interval.state))
+        self.spans_from(0)
+    }
+
+    /// The intervals from the one at index `first` on, as start, end and state.
+    pub(crate) fn spans_from(
+        &self,
+        first: usize,
+    ) -> impl Iterator<Item = (Timestamp, Timestamp, State)> + '_ {
+        let rest = self.intervals.get(first..).unwrap_or_default();
+        let ends = rest.iter().skip(1).map(|next| next.start).chain(std::iter::once(self.end));
+        rest.iter().zip(ends).map(|(interval, end)| (interval.start, end, interval.state))
     }
 
     /// Total time in intervals whose state satisfies `pick`.

@@ -288,7 +288,8 @@ pub struct WhatIfArguments {
 /// Help below the options of `diff`, mainly for scripts.
 const DIFF_HELP: &str = "\
 --fail-on +5% is about the predicted time on any of the CPU counts; --fail-on parse=+5% about what parse itself computes on \
-the critical path, in percent of the predicted time before (NAME may be a pattern).
+the critical path, in percent of the predicted time before (NAME may be a pattern). Of programs that serve requests, they are \
+about the mean time of a request, and about parse's CPU time for each request, in percent of all CPU time for it before.
 Exit code: 0, or 3 if something grew by more; 1 something failed, 2 the command line makes no sense.";
 
 #[derive(Debug, Args)]
@@ -310,6 +311,9 @@ pub struct DiffArguments {
     /// Exit with 3 if the time grows by more than this, for example +5% or parse=+5% (may be repeated)
     #[arg(long, value_name = "[NAME=]PERCENT", value_parser = study::threshold)]
     pub fail_on: Vec<Threshold>,
+    /// Compare recordings of different programs, too
+    #[arg(long)]
+    pub force: bool,
     /// Show at most this many functions and locks each
     #[arg(long, value_name = "N", default_value = "10", value_parser = value::count::<usize>)]
     pub top: usize,

@@ -1,5 +1,6 @@
 //! `longpole diff`: two recordings side by side.
 
+use super::diff_requests::{self, RequestsJson};
 use super::json::Findings;
 use super::listing::{headline, line, main_row, note, share, signed};
 use crate::cell::{counted, duration};
@@ -11,7 +12,8 @@ use crate::present::style::{Paint, Style};
 use crate::present::table;
 use crate::present::words::counts::{self, alike};
 use crate::present::words::short::short;
-use engine::compare::{BeforeAfter, Comparison, CurveRow, ItemRow};
+use crate::present::words::unlike::sentence as unlike_words;
+use engine::compare::{BeforeAfter, Comparison, CurveRow, ItemRow, PerRequest, Unlike};
 use engine::json::Number;
 use engine::program::bare_name;
 use engine::report::{Cpus, Finding};
@@ -23,18 +25,32 @@ const LOCKS: usize = 5;
 /// Changes of less than this share of the time before have no row.
 const LEAST: f64 = 0.005;
 
-/// Writes the first `top` functions and locks, on one CPU count. `frames`: the frames of both recordings. `failures`:
-/// thresholds that were exceeded.
+/// Two recordings side by side.
+#[derive(Clone, Debug, Default)]
+pub struct Compared {
+    /// Predicted times, functions and locks.
+    pub comparison: Comparison,
+    /// Set if both programs serve requests: what one request takes is shown in place of predicted times.
+    pub requests: Option<PerRequest>,
+    /// What makes the two hard to compare.
+    pub unlike: Vec<Unlike>,
+    /// Thresholds that were exceeded.
+    pub failures: Vec<String>,
+}
+
+/// Writes the first `top` functions and locks, on one CPU count or for each request. `frames`: the frames of both recordings.
 pub fn text(
-    comparison: &Comparison,
+    compared: &Compared,
     frames: &[Frame; 2],
-    failures: &[String],
     top: usize,
     style: &Style,
     out: &mut dyn Write,
 ) -> io::Result<()> {
+    let Compared { comparison, requests, unlike, failures } = compared;
     let place = main_place(comparison);
-    headline(out, style, &sentence(comparison, place))?;
+    let said = requests.as_ref().map_or_else(|| sentence(comparison, place), diff_requests::sentence);
+    headline(out, style, &said)?;
+    warnings(unlike, style, out)?;
     for (frame, whose) in frames.iter().zip(["LIMIT before  ", "after         "]) {
         if let Some(limit) = frame.limits.at.first() {
             let mut out: &mut dyn Write = out;
@@ -43,17 +59,60 @@ pub fn text(
         }
     }
     writeln!(out)?;
+    match requests {
+        Some(requests) => diff_requests::text(requests, top, style, out)?,
+        None => predicted(comparison, place, top, style, out)?,
+    }
+    writeln!(out)?;
+    let mut out = out;
+    for failure in failures {
+        table::wrap(&mut out, style, Paint::Warning, "FAIL ", &style.text(failure), "     ")?;
+    }
+    let own = |place: usize| [&frames[place].doubts[..], &comparison.findings[place]].concat();
+    let (mut both, after) = (own(0), own(1));
+    let counts = [both.len(), after.len()];
+    let new = |finding: &Finding| !both.iter().any(|known| known.is_like(finding));
+    let new: Vec<Finding> = after.into_iter().filter(new).collect();
+    both.extend(new);
+    let computes = comparison.curve.iter().any(|row| row.time.before > 0.0 || row.time.after > 0.0);
+    doubts(&both, style, out)?;
+    let notes = frames.iter().zip(counts).zip(["before", "after"]).map(|((frame, count), when)| {
+        format!("{} {when} ({})", counted(count, "note"), command("notes", &frame.file, style))
+    });
+    let notes: Vec<String> = notes.collect();
+    let sure = format!("Sure: {}, {}.", sure(&both, computes), notes.join(", "));
+    table::wrap(&mut out, style, Paint::Plain, "", &sure, "  ")
+}
+
+/// Writes what makes two recordings hard to compare.
+fn warnings(unlike: &[Unlike], style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    let mut out = out;
+    for unlike in unlike {
+        let text = style.text(&format!("! {}", unlike_words(unlike)));
+        table::wrap(&mut out, style, Paint::Warning, "", &text, "  ")?;
+    }
+    if unlike.is_empty() { Ok(()) } else { writeln!(out) }
+}
+
+/// Writes predicted times, and the first `top` functions and locks on the CPU count at `place`.
+fn predicted(
+    comparison: &Comparison,
+    place: usize,
+    top: usize,
+    style: &Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let titles = ["before", "after", "change", "chance"].map(str::to_owned);
     line(out, style, Paint::Bold, "predicted time", &titles)?;
-    for same in alike(&comparison.curve, |row| vec![row.time.before_ns, row.time.after_ns]) {
+    for same in alike(&comparison.curve, |row| vec![row.time.before, row.time.after]) {
         let Some(row) = same.first() else { continue };
         let cpus: Vec<Cpus> = same.iter().map(|row| row.cpus).collect();
-        line(out, style, paint(&row.time), &counts::on(&cpus, style), &cells(&row.time, row.time.before_ns))?;
+        line(out, style, paint(&row.time), &counts::on(&cpus, style), &cells(&row.time, row.time.before))?;
     }
     writeln!(out)?;
     if let Some(row) = comparison.curve.get(place) {
         let on = cpu_title(row.cpus, style);
-        let whole = row.time.before_ns;
+        let whole = row.time.before;
         let table = Table { place, whole, top };
         items(&comparison.functions, &format!("FUNCTIONS, {on}"), "function", &table, style, out)?;
         let top = top.min(LOCKS);
@@ -67,26 +126,7 @@ pub fn text(
         )?;
     }
     let what = "Times on the critical path; changes in percent of the predicted time before. Chance: how much two recordings of one program may differ, from the spread within each and from samples. * marks changes beyond chance.";
-    note(out, style, what)?;
-    writeln!(out)?;
-    let mut out = out;
-    for failure in failures {
-        table::wrap(&mut out, style, Paint::Warning, "FAIL ", &style.text(failure), "     ")?;
-    }
-    let own = |place: usize| [&frames[place].doubts[..], &comparison.findings[place]].concat();
-    let (mut both, after) = (own(0), own(1));
-    let counts = [both.len(), after.len()];
-    let new = |finding: &Finding| !both.iter().any(|known| known.is_like(finding));
-    let new: Vec<Finding> = after.into_iter().filter(new).collect();
-    both.extend(new);
-    let computes = comparison.curve.iter().any(|row| row.time.before_ns > 0.0 || row.time.after_ns > 0.0);
-    doubts(&both, style, out)?;
-    let notes = frames.iter().zip(counts).zip(["before", "after"]).map(|((frame, count), when)| {
-        format!("{} {when} ({})", counted(count, "note"), command("notes", &frame.file, style))
-    });
-    let notes: Vec<String> = notes.collect();
-    let sure = format!("Sure: {}, {}.", sure(&both, computes), notes.join(", "));
-    table::wrap(&mut out, style, Paint::Plain, "", &sure, "  ")
+    note(out, style, what)
 }
 
 fn main_place(comparison: &Comparison) -> usize {
@@ -99,46 +139,48 @@ fn sentence(comparison: &Comparison, place: usize) -> String {
         return "There is nothing to compare.".to_owned();
     };
     let on = on(row.cpus);
-    if row.time.before_ns == 0.0 && row.time.after_ns == 0.0 {
+    if row.time.before == 0.0 && row.time.after == 0.0 {
         return "There is nothing to compare: no thread took any time in either.".to_owned();
     }
     if !row.time.is_clear() {
         return format!(
-            "The predicted time {on} has not changed by more than chance: {}.",
-            duration(row.time.after_ns)
+            "The predicted time {on} has not changed by more than chance: {}{}.",
+            duration(row.time.after),
+            diff_requests::chance(&row.time)
         );
     }
-    let word = if row.time.by_ns() < 0.0 { "shorter" } else { "longer" };
+    let word = if row.time.by() < 0.0 { "shorter" } else { "longer" };
     let most = comparison.functions.iter().filter(|item| {
         item.changes
             .get(place)
-            .is_some_and(|change| change.is_clear() && (change.by_ns() < 0.0) == (row.time.by_ns() < 0.0))
+            .is_some_and(|change| change.is_clear() && (change.by() < 0.0) == (row.time.by() < 0.0))
     });
-    let size = |item: &&ItemRow| item.changes.get(place).map_or(0.0, |change| change.by_ns().abs());
+    let size = |item: &&ItemRow| item.changes.get(place).map_or(0.0, |change| change.by().abs());
     let because = match most.max_by(|a, b| size(a).total_cmp(&size(b))) {
         Some(item) => format!(", most of it {}", short(&item.name)),
         None => String::new(),
     };
     format!(
         "The predicted time {on} is {} {word}: {} instead of {}{because}.",
-        share(row.time.by_ns().abs(), row.time.before_ns),
-        duration(row.time.after_ns),
-        duration(row.time.before_ns)
+        share(row.time.by().abs(), row.time.before),
+        duration(row.time.after),
+        duration(row.time.before)
     )
 }
 
 /// Parameters of a table of changes.
 #[derive(Clone, Copy)]
-struct Table {
-    /// Index of the table's CPU count.
-    place: usize,
-    /// The predicted time before.
-    whole: f64,
+pub(super) struct Table {
+    /// Index of the table's CPU count, 0 if there is one column only.
+    pub(super) place: usize,
+    /// The time of which changes are parts.
+    pub(super) whole: f64,
     /// Largest number of rows.
-    top: usize,
+    pub(super) top: usize,
 }
 
-fn items(
+/// Writes the rows that take or took enough time.
+pub(super) fn items(
     rows: &[ItemRow],
     title: &str,
     noun: &str,
@@ -149,7 +191,7 @@ fn items(
     let least = LEAST * table.whole;
     let worth = |row: &&ItemRow| {
         let change = row.changes.get(table.place);
-        change.is_some_and(|change| change.before_ns.max(change.after_ns) >= least)
+        change.is_some_and(|change| change.before.max(change.after) >= least)
     };
     let worth: Vec<&ItemRow> = rows.iter().filter(worth).collect();
     if worth.is_empty() {
@@ -174,28 +216,36 @@ fn items(
     writeln!(out)
 }
 
-fn paint(change: &BeforeAfter) -> Paint {
-    if change.is_clear() && change.by_ns() > 0.0 { Paint::Warning } else { Paint::Plain }
+pub(super) fn paint(change: &BeforeAfter) -> Paint {
+    if change.is_clear() && change.by() > 0.0 { Paint::Warning } else { Paint::Plain }
 }
 
 fn cells(change: &BeforeAfter, whole: f64) -> [String; 4] {
-    let mark = if change.is_clear() && change.noise_ns.is_some() { "*" } else { "" };
-    let by = format!("{mark}{}", signed(change.by_ns(), whole));
-    let chance = match change.noise_ns {
+    cells_with(change, whole, duration)
+}
+
+/// Before, after, the change and its chance, both as parts of `whole`.
+pub(super) fn cells_with(change: &BeforeAfter, whole: f64, shown: impl Fn(f64) -> String) -> [String; 4] {
+    let mark = if change.is_clear() && change.noise.is_some() { "*" } else { "" };
+    let by = format!("{mark}{}", signed(change.by(), whole));
+    let chance = match change.noise {
         Some(noise) => format!("±{}", share(noise, whole)),
         None => "-".to_owned(),
     };
-    [duration(change.before_ns), duration(change.after_ns), by, chance]
+    [shown(change.before), shown(change.after), by, chance]
 }
 
 /// Writes the comparison as JSON: `longpole-diff/1`.
-pub fn json(comparison: &Comparison, failures: &[String], out: &mut dyn Write) -> io::Result<()> {
+pub fn json(compared: &Compared, out: &mut dyn Write) -> io::Result<()> {
+    let Compared { comparison, requests, unlike, failures } = compared;
     let cpus: Vec<Cpus> = comparison.curve.iter().map(|row| row.cpus).collect();
     let document = Document {
         schema: "longpole-diff/1",
         results: comparison.curve.iter().map(ResultJson::new).collect(),
         functions: comparison.functions.iter().map(|row| ItemJson::new(row, &cpus)).collect(),
         locks: comparison.locks.iter().map(|row| ItemJson::new(row, &cpus)).collect(),
+        requests: requests.as_ref().map(RequestsJson::new),
+        warnings: unlike.iter().map(WarningJson::new).collect(),
         failures,
         findings_before: Findings(&comparison.findings[0]),
         findings_after: Findings(&comparison.findings[1]),
@@ -209,9 +259,26 @@ struct Document<'a> {
     results: Vec<ResultJson>,
     functions: Vec<ItemJson<'a>>,
     locks: Vec<ItemJson<'a>>,
+    /// Set if both programs serve requests.
+    requests: Option<RequestsJson<'a>>,
+    warnings: Vec<WarningJson<'a>>,
     failures: &'a [String],
     findings_before: Findings<'a>,
     findings_after: Findings<'a>,
+}
+
+/// A difference between the recordings: its kind with both values, and a sentence.
+#[derive(Serialize)]
+struct WarningJson<'a> {
+    #[serde(flatten)]
+    unlike: &'a Unlike,
+    text: String,
+}
+
+impl<'a> WarningJson<'a> {
+    fn new(unlike: &'a Unlike) -> WarningJson<'a> {
+        WarningJson { unlike, text: unlike_words(unlike) }
+    }
 }
 
 #[derive(Serialize)]
@@ -246,9 +313,9 @@ impl ChangeJson {
     fn new(cpus: Cpus, change: &BeforeAfter) -> ChangeJson {
         ChangeJson {
             cpus,
-            before_ns: Number(change.before_ns),
-            after_ns: Number(change.after_ns),
-            noise_ns: change.noise_ns.map(Number),
+            before_ns: Number(change.before),
+            after_ns: Number(change.after),
+            noise_ns: change.noise.map(Number),
             clear: change.is_clear(),
         }
     }

@@ -2,6 +2,7 @@
 
 pub mod check;
 pub mod diff;
+mod diff_requests;
 mod json;
 mod listing;
 pub mod metrics;

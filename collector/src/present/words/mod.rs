@@ -10,3 +10,4 @@ pub(super) mod overhead;
 pub(super) mod sample_note;
 pub(crate) mod short;
 pub(super) mod traffic;
+pub(crate) mod unlike;

@@ -5,8 +5,7 @@ use crate::present::text::requests::words;
 use crate::present::words::short::short;
 use engine::program::{CauseKind, Endpoint, TimePart};
 
-/// Least number of requests for which the first screen has a line about them.
-const FEWEST: u64 = 10;
+const FEWEST: u64 = Endpoint::FEWEST;
 /// The sentence omits unread time below this part of the requests' time.
 const QUEUED: f64 = 0.1;
 /// The sentence omits new connections below this part of the requests, or with fewer requests: a recording sees each connection
@@ -76,7 +75,7 @@ fn spent(parts: &[TimePart]) -> Option<String> {
 }
 
 /// A rate per second: with one decimal below 10, otherwise rounded.
-fn rate(per_second: f64) -> String {
+pub(crate) fn rate(per_second: f64) -> String {
     match per_second {
         rate if rate < 10.0 => format!("{rate:.1}"),
         rate => grouped(rate.round() as u64),
