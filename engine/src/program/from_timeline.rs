@@ -111,7 +111,7 @@ fn with_recorded(mut program: Program, timeline: &Timeline, sampled: &SampledCod
     program.findings.extend(last.deadlock);
     program.findings.extend(super::recorded::unseen(timeline, &program.recorded));
     program.findings.extend(notices::replayed(timeline, spins));
-    program.findings.extend(super::spinning::busy_wait::finding(timeline, &program));
+    program.findings.extend(super::spinning::busy_wait::finding(timeline, &program, &spins.mpi));
     program
 }
 
@@ -306,7 +306,12 @@ impl<'a> Translator<'a> {
             let which = if several { format!(" #{number}") } else { String::new() };
             self.program.objects.push(format!("spin lock{which} seen by samples"));
         }
-        self.program.edges.extend((0..self.spins.edges).map(|number| format!("{SPINNING}{number}")));
+        let mut calls = self.spins.calls.iter().peekable();
+        let spinning = |number: u32| match calls.next_if(|(edge, _)| *edge == number) {
+            Some((_, call)) => format!("{SPINNING}{number} in {call}"),
+            None => format!("{SPINNING}{number}"),
+        };
+        self.program.edges.extend((0..self.spins.edges).map(spinning));
         self.program.edges.extend((0..self.polls.edges).map(|number| format!("polling #{number}")));
     }
 
