@@ -88,7 +88,8 @@ fn with_recorded(mut program: Program, timeline: &Timeline, sampled: &SampledCod
     let (lines, facts) = super::spinning::shared_lines::of(timeline, sampled, &program).into_iter().unzip();
     program.recorded.lines = lines;
     program.recorded.support = super::sampled::support_work::of(timeline, sampled, &program);
-    program.recorded.traffic = super::traffic::endpoints(timeline.requests.as_ref());
+    program.recorded.traffic =
+        super::traffic::endpoints_without(timeline.requests.as_ref(), &spins.mpi.launchers);
     super::traffic::add_single_requests(&mut program.recorded.traffic, timeline);
     program.recorded.dropped_connections =
         timeline.requests.as_ref().map_or(0, |requests| requests.dropped_connections);
@@ -161,6 +162,7 @@ fn translate(
         tid: thread.tid,
         died: thread.died,
         joined_last: super::recorded::ends_joining(thread),
+        launches: spins.mpi.launchers.binary_search(&thread.pid).is_ok(),
     });
     super::background::find(&mut translator.program, &lives.collect::<Vec<_>>());
     super::own_clock::take_out(&mut translator.program, &all);
