@@ -1,4 +1,5 @@
-//! Threads for which no other thread waits: pollers, timers, a virtual machine's housekeeping, sleeping pools.
+//! Threads for which no other thread waits: pollers, timers, a virtual machine's housekeeping, sleeping pools, and processes
+//! that start ranks of MPI.
 //!
 //! The end of a process's first thread (`main` returns), or a call of `exit`, ends all other threads wherever they are. Such
 //! a thread repeats its work until then, as often as the length of the run allows.
@@ -28,6 +29,8 @@ pub(super) struct Lifetime {
     pub(super) died: bool,
     /// Its last wait was for the end of another thread.
     pub(super) joined_last: bool,
+    /// Its process only starts ranks of MPI and passes on what they need to find each other.
+    pub(super) launches: bool,
 }
 
 /// Finds the threads that no thread waits for. `lives` has an entry for each thread of the program, in order.
@@ -67,6 +70,9 @@ pub(super) fn find(program: &mut Program, lives: &[Lifetime]) {
     asleep.extend(working);
     let mut found = beside(threads, asleep, BESIDE);
     found.extend(ended);
+    let launching = launching(threads, lives);
+    found.retain(|(place, ..)| !launching.contains(place));
+    found.extend(launching.into_iter().map(|place| (place, threads[place].operations.len(), None)));
     let found = beside(threads, found, 1);
     let background: FxHashSet<usize> = found.iter().map(|(place, ..)| *place).collect();
     // Threads that ended with the window are taken to end with the thread that computes most.
@@ -79,6 +85,20 @@ pub(super) fn find(program: &mut Program, lives: &[Lifetime]) {
         let ends_with = ThreadId(ends_with as u32);
         thread.background = Some(Background { ends_with, repeats_from, repeats_until: kept as u32 });
     }
+}
+
+/// The threads that start ranks of MPI, unless they compute more than one part in [`BESIDE`] of what the others compute: then
+/// starting ranks is not all that they do.
+fn launching(threads: &[Thread], lives: &[Lifetime]) -> Vec<usize> {
+    let places = || threads.iter().zip(lives).enumerate();
+    let sum = |launches: bool| {
+        let computed = places().filter(|(_, (_, life))| life.launches == launches);
+        computed.map(|(_, (thread, _))| computes(&thread.operations)).fold(0, u64::saturating_add)
+    };
+    if sum(true).saturating_mul(BESIDE) > sum(false) {
+        return Vec::new();
+    }
+    places().filter(|(_, (_, life))| life.launches).map(|(place, _)| place).collect()
 }
 
 /// A thread that may be background: its index, the number of operations before the repeated ones, and the index of the
@@ -276,6 +296,7 @@ mod tests {
             tid: 7 + place,
             died,
             joined_last: false,
+            launches: false,
         });
         find(&mut program, &lives.collect::<Vec<_>>());
         let background = program.threads.iter().map(|thread| thread.background);
@@ -324,6 +345,31 @@ mod tests {
         assert_eq!(found(&[&[EXEC], &timer], false), [None, None]);
     }
 
+    /// `mpirun` passes messages on until the last rank has ended. Its poll was on the path: the limit was "at work and
+    /// waiting for work in turns".
+    #[test]
+    fn processes_that_start_ranks_of_mpi_are_background() {
+        let (create, joins) = (Operation::Create(ThreadId(1)), Operation::Await(EdgeId(0)));
+        let launcher = [EXEC, create, SLEEP, EXEC, Operation::Release(EdgeId(1)), SLEEP, joins, EXEC];
+        let rank = |computes: u64| [Operation::Exec(Ticks(computes)), END];
+        let background = |computes: u64, launches: bool| {
+            let threads = [&launcher[..], &rank(computes)].map(thread).to_vec();
+            let mut program = Program { threads, ..Program::default() };
+            let life = |pid: u32| Lifetime {
+                pid,
+                tid: pid,
+                died: true,
+                joined_last: false,
+                launches: launches && pid == 7,
+            };
+            find(&mut program, &[life(7), life(8)]);
+            program.threads[0].background.map(|found| found.ends_with)
+        };
+        assert_eq!(background(150, true), Some(ThreadId(1)));
+        assert_eq!(background(150, false), None);
+        assert_eq!(background(149, true), None, "it computes more than a tenth of what the rank computes");
+    }
+
     #[test]
     fn the_thread_that_calls_exit_ends_the_others() {
         let busy = Operation::Exec(Ticks(150));
@@ -348,7 +394,13 @@ mod tests {
         let threads = [&main[..], &receiver].map(thread).to_vec();
         for (joined_last, background) in [(true, None), (false, Some(ThreadId(1)))] {
             let mut program = Program { threads: threads.clone(), ..Program::default() };
-            let life = |tid| Lifetime { pid: 7, tid, died: true, joined_last: joined_last && tid == 7 };
+            let life = |tid| Lifetime {
+                pid: 7,
+                tid,
+                died: true,
+                joined_last: joined_last && tid == 7,
+                launches: false,
+            };
             find(&mut program, &[life(7), life(8)]);
             assert_eq!(program.threads[0].background.map(|found| found.ends_with), background);
         }

@@ -88,7 +88,8 @@ fn with_recorded(mut program: Program, timeline: &Timeline, sampled: &SampledCod
     let (lines, facts) = super::spinning::shared_lines::of(timeline, sampled, &program).into_iter().unzip();
     program.recorded.lines = lines;
     program.recorded.support = super::sampled::support_work::of(timeline, sampled, &program);
-    program.recorded.traffic = super::traffic::endpoints(timeline.requests.as_ref());
+    program.recorded.traffic =
+        super::traffic::endpoints_without(timeline.requests.as_ref(), &spins.mpi.launchers);
     super::traffic::add_single_requests(&mut program.recorded.traffic, timeline);
     program.recorded.dropped_connections =
         timeline.requests.as_ref().map_or(0, |requests| requests.dropped_connections);
@@ -111,7 +112,7 @@ fn with_recorded(mut program: Program, timeline: &Timeline, sampled: &SampledCod
     program.findings.extend(last.deadlock);
     program.findings.extend(super::recorded::unseen(timeline, &program.recorded));
     program.findings.extend(notices::replayed(timeline, spins));
-    program.findings.extend(super::spinning::busy_wait::finding(timeline, &program));
+    program.findings.extend(super::spinning::busy_wait::finding(timeline, &program, &spins.mpi));
     program
 }
 
@@ -161,6 +162,7 @@ fn translate(
         tid: thread.tid,
         died: thread.died,
         joined_last: super::recorded::ends_joining(timeline, thread),
+        launches: spins.mpi.launchers.binary_search(&thread.pid).is_ok(),
     });
     super::background::find(&mut translator.program, &lives.collect::<Vec<_>>());
     super::own_clock::take_out(&mut translator.program, &all);
@@ -306,7 +308,12 @@ impl<'a> Translator<'a> {
             let which = if several { format!(" #{number}") } else { String::new() };
             self.program.objects.push(format!("spin lock{which} seen by samples"));
         }
-        self.program.edges.extend((0..self.spins.edges).map(|number| format!("{SPINNING}{number}")));
+        let mut calls = self.spins.calls.iter().peekable();
+        let spinning = |number: u32| match calls.next_if(|(edge, _)| *edge == number) {
+            Some((_, call)) => format!("{SPINNING}{number} in {call}"),
+            None => format!("{SPINNING}{number}"),
+        };
+        self.program.edges.extend((0..self.spins.edges).map(spinning));
         self.program.edges.extend((0..self.polls.edges).map(|number| format!("polling #{number}")));
     }
 

@@ -106,6 +106,22 @@ pub(crate) fn is_answered_at(request: &SocketRequest, end: &Endpoint) -> bool {
     end.served && socket_name(request.family, request.port) == end.name
 }
 
+/// [`endpoints`] without what these processes answer, and without what is sent to their ports on the same machine.
+pub(super) fn endpoints_without(requests: Option<&Requests>, servers: &[u32]) -> Vec<Endpoint> {
+    let Some(requests) = requests.filter(|_| !servers.is_empty()) else { return endpoints(requests) };
+    let is_theirs = |sums: &RequestSums| sums.served && servers.contains(&sums.pid);
+    let ports: BTreeSet<(u16, u16)> =
+        requests.sums.iter().filter(|sums| is_theirs(sums)).map(|sums| (sums.family, sums.port)).collect();
+    let is_to_them = |sums: &RequestSums| {
+        !sums.served
+            && matches!(sums.address, [127, ..] | [0, 0, 0, 0])
+            && ports.contains(&(sums.family, sums.port))
+    };
+    let mut others = requests.clone();
+    others.sums.retain(|sums| !is_theirs(sums) && !is_to_them(sums));
+    endpoints(Some(&others))
+}
+
 /// Endpoints by port: first those that the program serves, each kind by its number of requests, the largest first.
 pub fn endpoints(requests: Option<&Requests>) -> Vec<Endpoint> {
     let counted_ns = requests.map_or(0, |requests| requests.counted_ns).max(1) as f64;
@@ -223,5 +239,32 @@ mod tests {
         assert_eq!((ends[0].per_second, ends[0].open, ends[0].mean_ns), (400_000.0, 0.16, 400.0));
         assert_eq!((ends[0].queued, ends[0].load, ends[1].load), (0.75, Some(1.0 / 3.0), None));
         assert!(endpoints(None).is_empty());
+    }
+
+    /// Ranks of MPI ask the process that started them where the others are: `mpirun` was a server with this port.
+    #[test]
+    fn what_launchers_answer_is_no_traffic() {
+        let of = |pid, served, port, address| RequestSums {
+            pid,
+            served,
+            port,
+            address,
+            family: 2,
+            count: 9,
+            ..RequestSums::default()
+        };
+        let sums = vec![
+            of(1, true, 34125, [0; 4]),
+            of(2, false, 34125, [127, 0, 0, 1]),
+            of(2, true, 80, [0; 4]),
+            of(2, false, 34125, [10, 0, 0, 7]),
+        ];
+        let requests = Requests { sums, counted_ns: 1_000, ..Requests::default() };
+        let names = |servers: &[u32]| {
+            let ends = endpoints_without(Some(&requests), servers);
+            ends.into_iter().map(|end| end.name).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&[1]), ["port 80", "10.0.0.7:34125"]);
+        assert_eq!(names(&[]).len(), 4);
     }
 }

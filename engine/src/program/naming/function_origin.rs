@@ -43,6 +43,8 @@ pub enum Runtime {
     Java,
     /// Node.
     Node,
+    /// An MPI library, or a library that carries its messages.
+    Mpi,
     /// GNU's, LLVM's or Intel's OpenMP.
     OpenMp,
     /// A Python interpreter.
@@ -91,6 +93,33 @@ const FIXED: [(&str, FunctionOrigin); 12] = [
     ("[kernel", Kernel),
 ];
 
+/// Libraries of MPI (Open MPI, MPICH and those made from it), and those that carry its messages, by the beginning of their
+/// file names.
+const OF_MPI: [&str; 22] = [
+    "libmpi.",
+    "libmpi_",
+    "libmpich",
+    "libmpicxx",
+    "libmpifort",
+    "libmpifh",
+    "libopen-pal",
+    "libopen-rte",
+    "libprrte",
+    "mca_",
+    "libpmi.",
+    "libpmi2",
+    "libpmix",
+    "libucp",
+    "libuct",
+    "libucs.",
+    "libucs_",
+    "libucm",
+    "libfabric",
+    "libpsm",
+    "libhcoll",
+    "libmxm",
+];
+
 /// Further binaries, for functions that are named after their binary (`[libc.so.6]`) if the binary itself is not known.
 const IN_BRACKETS: [(&str, FunctionOrigin); 5] = [
     ("libc.so", CLibraryByName),
@@ -123,6 +152,9 @@ impl FunctionOrigin {
             return StartUp;
         }
         let inside = name.strip_prefix('[').unwrap_or_default();
+        if is_mpi(module) || is_mpi(inside) {
+            return FunctionOrigin::Runtime(Runtime::Mpi);
+        }
         let of_binary = of_file(&FIXED, module).or_else(|| of_file(&FIXED, inside));
         of_binary.or_else(|| of_file(&IN_BRACKETS, inside)).unwrap_or(match name {
             "epoll_wait" | "futex" | "syscall" | "sched_yield" | "poll" => CLibraryByName,
@@ -259,8 +291,18 @@ pub(in crate::program) fn is_openmp(module: &str) -> bool {
     of_file(&FIXED, module) == Some(FunctionOrigin::Runtime(Runtime::OpenMp))
 }
 
+/// Whether a binary belongs to MPI.
+pub(in crate::program) fn is_mpi(module: &str) -> bool {
+    OF_MPI.iter().any(|start| module.starts_with(start))
+}
+
+/// Whether a binary is the C library, its loader, or the clock in the vDSO.
+pub(in crate::program) fn is_c_library(module: &str) -> bool {
+    of_file(&STANDARD, module) == Some(CLibrary)
+}
+
 /// Removes a version such as `@GLIBC_2.34` from the name.
-fn without_version(name: &str) -> &str {
+pub(in crate::program) fn without_version(name: &str) -> &str {
     name.split('@').next().unwrap_or(name)
 }
 
@@ -366,6 +408,10 @@ mod tests {
             ("f", Some("libgomp-a34b3233.so.1.0.0"), FunctionOrigin::Runtime(Runtime::OpenMp)),
             ("f", Some("libiomp5.so"), FunctionOrigin::Runtime(Runtime::OpenMp)),
             ("plan", Some("libompl.so.16"), User),
+            ("opal_progress", Some("libopen-pal.so.40.30.2"), FunctionOrigin::Runtime(Runtime::Mpi)),
+            ("[mca_btl_vader.so]", None, FunctionOrigin::Runtime(Runtime::Mpi)),
+            ("PMPI_Recv", Some("libmpich.so.12.2.2"), FunctionOrigin::Runtime(Runtime::Mpi)),
+            ("mul", Some("libmpir.so.23"), User),
             ("f", Some("longpole-preload.so"), Recorder),
             ("runtime.mallocgc", Some("shop"), FunctionOrigin::Runtime(Runtime::Go)),
             ("je_malloc", Some("libjemalloc.so.2"), Allocator),

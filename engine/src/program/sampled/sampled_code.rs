@@ -107,19 +107,12 @@ impl SampledCode {
     /// A mutex or read-write lock that spins before it sleeps does not count where operations are put back (estimated):
     /// these show who waits.
     pub(in crate::program) fn waiting(&self, timeline: &Timeline) -> Vec<bool> {
-        let facts: FxHashMap<FunctionId, &FunctionFact> =
-            timeline.functions.iter().chain(&self.facts).map(|fact| (fact.id, fact)).collect();
-        let waits = |function: &FunctionId| {
-            facts.get(function).is_some_and(|fact| {
-                busy_wait::is_waiter(&fact.name, &fact.module)
-                    || busy_wait::is_declared(&timeline.spin, &fact.name)
-            })
+        let waits = |fact: &FunctionFact| {
+            busy_wait::is_waiter(&fact.name, &fact.module)
+                || busy_wait::is_declared(&timeline.spin, &fact.name)
         };
-        let of_lock = |function: &FunctionId| {
-            facts.get(function).is_some_and(|fact| busy_wait::is_sleeping_lock(&fact.name))
-        };
-        let places: Vec<bool> = self.places.iter().map(|(function, ..)| waits(function)).collect();
-        let lock_places: Vec<bool> = self.places.iter().map(|(function, ..)| of_lock(function)).collect();
+        let places: Vec<bool> = self.of_places(timeline, waits);
+        let lock_places: Vec<bool> = self.of_places(timeline, |fact| busy_wait::is_sleeping_lock(&fact.name));
         let put_back: FxHashSet<u32> =
             timeline.locks.iter().filter(|lock| lock.put_back).map(|lock| lock.pid).collect();
         let is_inlined = |id: &PlaceId| self.places.get(id.0 as usize).is_some_and(|place| place.2);
@@ -133,6 +126,18 @@ impl SampledCode {
             !is_known && (*waits || is_in(places_of, &places))
         })
         .collect()
+    }
+
+    /// For each place, by its id: what `judge` says about its function; the default for an unknown function.
+    pub(in crate::program) fn of_places<T: Default>(
+        &self,
+        timeline: &Timeline,
+        judge: impl Fn(&FunctionFact) -> T,
+    ) -> Vec<T> {
+        let facts: FxHashMap<FunctionId, &FunctionFact> =
+            timeline.functions.iter().chain(&self.facts).map(|fact| (fact.id, fact)).collect();
+        let of = |function: &FunctionId| facts.get(function).map(|fact| judge(fact)).unwrap_or_default();
+        self.places.iter().map(|(function, ..)| of(function)).collect()
     }
 
     /// For each stack: whether its thread waits for a spin lock.

@@ -1,6 +1,7 @@
 //! Time that threads spend polling for another thread's work: the functions that only wait, and the finding. [`super::spins`]
 //! turns such time into waiting where samples and other threads show what ended it.
 
+use super::mpi::{InMpi, Mpi};
 use crate::finding::{Finding, SeenWaiting, Yielded};
 use crate::program::Program;
 use crate::program::naming::function_origin::is_openmp;
@@ -39,9 +40,9 @@ const FEWEST_YIELDS: u64 = 100;
 const TELL: usize = 200;
 
 /// The finding, if much busy waiting counts as computing.
-pub(in crate::program) fn finding(timeline: &Timeline, program: &Program) -> Option<Finding> {
+pub(in crate::program) fn finding(timeline: &Timeline, program: &Program, mpi: &Mpi) -> Option<Finding> {
     let ran_ns = timeline.threads.iter().map(|thread| thread.ran().0).fold(0, u64::saturating_add);
-    let seen = seen(program);
+    let seen = seen(program, mpi);
     let yields = yields(timeline);
     let share = |ns: u64| ns as f64 / ran_ns.max(1) as f64;
     let is_much = |ns: u64| share(ns) >= WORTH_SAYING;
@@ -97,11 +98,16 @@ impl Waiting<'_> {
     }
 }
 
-/// Samples of computing in functions that only wait, and the functions with most of these samples.
-fn seen(program: &Program) -> Option<Waiting<'_>> {
+/// Samples of computing in functions that only wait, and the functions with most of these samples. A rank of MPI waits in a
+/// call of MPI.
+fn seen<'a>(program: &'a Program, mpi: &Mpi) -> Option<Waiting<'a>> {
     let samples = &program.samples;
+    let of_stack = |stack: u32| match mpi.stack(stack) {
+        InMpi::Waits(call) => Some(call),
+        _ => waiter(program, stack),
+    };
     let by_stack: Vec<Option<&str>> =
-        (0u32..).zip(&samples.stacks).map(|(stack, _)| waiter(program, stack)).collect();
+        (0u32..).zip(&samples.stacks).map(|(stack, _)| of_stack(stack)).collect();
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
     let mut all = 0;
     for sample in samples.threads.iter().flatten() {
@@ -191,14 +197,14 @@ mod tests {
     #[test]
     fn many_yields_are_a_note_with_their_time_and_a_few_are_none() {
         let few = timeline(vec![thread(100_000_000, 99, 50_000_000)]);
-        assert_eq!(finding(&few, &Program::default()), None);
+        assert_eq!(finding(&few, &Program::default(), &Mpi::default()), None);
         let short = timeline(vec![thread(100_000_000, 5000, 900_000)]);
-        assert_eq!(finding(&short, &Program::default()), None);
+        assert_eq!(finding(&short, &Program::default(), &Mpi::default()), None);
         let many = timeline(vec![thread(100_000_000, 5000, 30_000_000), thread(100_000_000, 1, 0)]);
         let yielded = Yielded { times: 5001, ns: 30_000_000, most: "worker/7".to_owned() };
         let (most_ns, ran_ns) = (30_000_000, 200_000_000);
         let wanted = Finding::BusyWait { yielded: Some(yielded), seen: None, most_ns, ran_ns };
-        assert_eq!(finding(&many, &Program::default()), Some(wanted));
+        assert_eq!(finding(&many, &Program::default(), &Mpi::default()), Some(wanted));
         // Two threads take turns by yields. Without this rule their note would be "asked again and again for 96 % of
         // all CPU time", though 43 % of spinning is known.
         let mut sampled = Program::default();
@@ -207,7 +213,7 @@ mod tests {
             StackSample { time: Timestamp(1), stack: 0, reason: SampleReason::Tick, truncated: false };
         let mut many = many;
         many.threads[0].samples = vec![sample; TELL];
-        let note = finding(&many, &sampled);
+        let note = finding(&many, &sampled, &Mpi::default());
         sampled.findings.push(Finding::Spinning {
             spun_ns: 30_000_000,
             ran_ns,
@@ -215,7 +221,11 @@ mod tests {
             guessed: 0,
             hand_overs: 0,
         });
-        assert_eq!(finding(&many, &sampled), None, "they count as waiting, not as computing");
+        assert_eq!(
+            finding(&many, &sampled, &Mpi::default()),
+            None,
+            "they count as waiting, not as computing"
+        );
         let Some(Finding::BusyWait { yielded: Some(yielded), most_ns: 0, .. }) = note else {
             panic!("{note:?}")
         };
@@ -258,6 +268,9 @@ mod tests {
         let function = "[libgomp.so.1.0.0]".to_owned();
         let seen = SeenWaiting { samples: 4, of: 8, ns: most_ns, function };
         let wanted = Finding::BusyWait { yielded: None, seen: Some(seen), most_ns, ran_ns };
-        assert_eq!(finding(&timeline(vec![thread(80_000_000, 0, 0)]), &program), Some(wanted));
+        assert_eq!(
+            finding(&timeline(vec![thread(80_000_000, 0, 0)]), &program, &Mpi::default()),
+            Some(wanted)
+        );
     }
 }

@@ -4,10 +4,15 @@
 //! then, else one that computes, else the last one that computed. An edge from that thread replays this. If no thread
 //! of the process computed during the stretch, the thread waits for something outside the process, and the stretch
 //! counts as computing. A stretch that ends in a sleep needs no edge: the sleep has one.
+//!
+//! A rank of MPI waits for other processes ([`super::mpi`]); [`ranks`] chooses the one that ended its wait.
 
 mod pieces;
+mod ranks;
 
 use self::pieces::{Known, Piece};
+use self::ranks::Works;
+use super::mpi::Mpi;
 use super::spin_locks::{self, HandOver, Spans, SpinLocks};
 use crate::event::FunctionId;
 use crate::program::sampled::sampled_code::SampledCode;
@@ -73,6 +78,9 @@ pub(in crate::program) struct Spins {
     /// Number of stretches for spin locks, and the process of each sampled spin lock.
     pub(in crate::program) hand_overs: usize,
     pub(in crate::program) locks: Vec<u32>,
+    /// Edges that end a wait of a rank of MPI, ascending, each with the call that waits.
+    pub(in crate::program) calls: Vec<(u32, &'static str)>,
+    pub(in crate::program) mpi: Mpi,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -82,6 +90,8 @@ struct Stretch {
     ran_ns: u64,
     into_sleep: bool,
     tries: bool,
+    /// The call of MPI in which the thread waits for another rank.
+    call: Option<&'static str>,
 }
 
 /// A thread's running time, divided into computing and spinning.
@@ -92,6 +102,19 @@ struct Ran {
     computes: Vec<(u64, u64)>,
     /// Stretches of running without recorded operations, cut where the thread slept.
     plain: Spans,
+    /// Its work, if the thread calls MPI.
+    works: Works,
+}
+
+/// The threads that may end a thread's spinning.
+#[derive(Clone, Copy, Debug)]
+struct Peers<'a> {
+    /// Threads of the process.
+    same: &'a [usize],
+    /// Threads that call MPI in other ranks.
+    ranks: &'a [usize],
+    /// Time between two samples, ns.
+    period_ns: u64,
 }
 
 impl Spins {
@@ -103,10 +126,11 @@ impl Spins {
             .filter(|fact| super::busy_wait::is_declared(&timeline.spin, &fact.name))
             .map(|fact| fact.id)
             .collect();
-        if !waiting.contains(&true) && declared.is_empty() {
+        let mpi = Mpi::of(timeline, sampled);
+        if !waiting.contains(&true) && declared.is_empty() && mpi.callers.is_empty() {
             return Spins::default();
         }
-        let known = Known { waiting, tries: sampled.in_tries(), declared };
+        let known = Known { waiting, tries: sampled.in_tries(), declared, mpi: &mpi };
         let operations = operations(timeline);
         let rans: Vec<Ran> = timeline
             .threads
@@ -114,16 +138,23 @@ impl Spins {
             .zip(&operations)
             .map(|(thread, operations)| ran(timeline, thread, operations, &known))
             .collect();
-        let mut peers: FxHashMap<u32, Vec<usize>> = FxHashMap::default();
+        let mut same: FxHashMap<u32, Vec<usize>> = FxHashMap::default();
         for (index, thread) in timeline.threads.iter().enumerate() {
-            peers.entry(thread.pid).or_default().push(index);
+            same.entry(thread.pid).or_default().push(index);
         }
-        let mut spins = Spins { marks: vec![Vec::new(); rans.len()], ..Spins::default() };
+        let marks = vec![Vec::new(); rans.len()];
+        let mut spins = Spins { marks, ..Spins::default() };
         let mut hand_overs = Vec::new();
         for (index, (thread, ran)) in timeline.threads.iter().zip(&rans).enumerate() {
-            let peers = peers.get(&thread.pid).map_or(&[][..], Vec::as_slice);
+            let same = same.get(&thread.pid).map_or(&[][..], Vec::as_slice);
+            let ranks = if ran.stretches.iter().any(|stretch| stretch.call.is_some()) {
+                mpi.callers.iter().copied().filter(|caller| !same.contains(caller)).collect()
+            } else {
+                Vec::new()
+            };
+            let peers = Peers { same, ranks: &ranks, period_ns: pieces::period_ns(timeline) };
             for stretch in &ran.stretches {
-                hand_overs.extend(spins.add((index, thread.pid), stretch, peers, &rans));
+                hand_overs.extend(spins.add((index, thread.pid), *stretch, peers, &rans));
             }
         }
         spins.hand_overs = hand_overs.len();
@@ -134,6 +165,7 @@ impl Spins {
             spins.marks.get_mut(thread).into_iter().for_each(|marks| marks.push(mark));
         }
         spins.marks.iter_mut().for_each(|marks| marks.sort_unstable());
+        spins.mpi = mpi;
         spins
     }
 
@@ -141,14 +173,17 @@ impl Spins {
     fn add(
         &mut self,
         (index, pid): (usize, u32),
-        stretch: &Stretch,
-        peers: &[usize],
+        mut stretch: Stretch,
+        peers: Peers<'_>,
         rans: &[Ran],
     ) -> Option<HandOver> {
         let mut over = None;
         let mut edge = None;
         if !stretch.into_sleep {
-            let source = source(index, stretch, peers, rans)?;
+            let source = match stretch.call {
+                Some(_) => ranks::source(index, &mut stretch, peers.ranks, rans, peers.period_ns),
+                None => source(index, &stretch, peers.same, rans),
+            }?;
             let spans = rans.get(source.thread).map(|ran| &ran.plain);
             if stretch.tries && spans.is_some_and(|spans| spin_locks::computes_up_to(spans, source.time)) {
                 let (given, taken, begun) = (source.time, stretch.to, stretch.from);
@@ -159,6 +194,7 @@ impl Spins {
                 self.guessed = self.guessed.saturating_add(u32::from(source.is_guess));
                 let mark = Mark { time: source.time, kind: MarkKind::Release(number) };
                 self.marks.get_mut(source.thread).into_iter().for_each(|marks| marks.push(mark));
+                self.calls.extend(stretch.call.map(|call| (number, call)));
                 edge = Some(number);
             }
         }
@@ -232,13 +268,14 @@ fn ran(timeline: &Timeline, thread: &timeline::Thread, operations: &[(u64, u64)]
         .filter(|interval| matches!(interval.state, State::Blocked(_)))
         .map(|interval| interval.start.0)
         .collect();
-    let mut ran = Ran::default();
+    let works = if known.mpi.callers.is_empty() { Works::default() } else { Works::of(&pieces) };
+    let mut ran = Ran { works, ..Ran::default() };
     let mut open: Option<Stretch> = None;
     let mut all: Vec<Stretch> = Vec::new();
     for piece in &pieces {
         let length = piece.to - piece.from;
         match &mut open {
-            Some(stretch) if piece.spins && !piece.after_break => {
+            Some(stretch) if piece.spins && !piece.after_break && piece.call == stretch.call => {
                 stretch.to = piece.to;
                 stretch.ran_ns += length;
                 stretch.tries &= piece.tries;
@@ -246,8 +283,8 @@ fn ran(timeline: &Timeline, thread: &timeline::Thread, operations: &[(u64, u64)]
             _ => {
                 all.extend(open.take());
                 if piece.spins {
-                    let Piece { from, to, tries, .. } = *piece;
-                    open = Some(Stretch { from, to, ran_ns: length, into_sleep: false, tries });
+                    let Piece { from, to, tries, call, .. } = *piece;
+                    open = Some(Stretch { from, to, ran_ns: length, into_sleep: false, tries, call });
                 }
             }
         }

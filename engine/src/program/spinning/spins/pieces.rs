@@ -4,9 +4,9 @@
 //! that only wait ([`crate::event::CodeFact::waits`]), and those in functions that the user named. Between samples, function
 //! probes are exact: a function (or the time between two) whose samples nearly all wait, waits from begin to end. Elsewhere a
 //! sample stands for the time up to the middle between it and its neighbours.
-//! up to halfway to its neighbours.
 
 use crate::event::FunctionId;
+use crate::program::spinning::mpi::{InMpi, Mpi};
 use crate::timeline::{self, State, StepKind, Timeline};
 use probe_abi::SampleReason;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -32,6 +32,8 @@ pub(super) struct Piece {
     pub(super) spins: bool,
     /// Whether the piece waits for a spin lock.
     pub(super) tries: bool,
+    /// The call of MPI in which the piece waits for another rank.
+    pub(super) call: Option<&'static str>,
 }
 
 /// Code that only waits: stacks by index, and functions with probes that the user named.
@@ -40,6 +42,16 @@ pub(super) struct Known<'a> {
     /// Stacks of threads that wait for spin locks.
     pub(super) tries: &'a [bool],
     pub(super) declared: FxHashSet<FunctionId>,
+    pub(super) mpi: &'a Mpi,
+}
+
+/// A sample of the sampling clock.
+#[derive(Clone, Copy, Debug)]
+struct Tick {
+    time: u64,
+    waits: bool,
+    /// The call of MPI in which the thread waits.
+    call: Option<&'static str>,
 }
 
 /// A thread's pieces of running, in order of time. `operations`: stretches in recorded operations.
@@ -51,18 +63,33 @@ pub(super) fn of_thread(
 ) -> Vec<Piece> {
     let is_waiting = |stack: u32| known.waiting.get(stack as usize) == Some(&true);
     let seen = || thread.samples.iter().filter(|seen| seen.reason == SampleReason::Tick);
-    let ticks: Vec<(u64, bool)> = seen().map(|seen| (seen.time.0, is_waiting(seen.stack))).collect();
+    let tick = |seen: &timeline::StackSample| {
+        let call = match known.mpi.stack(seen.stack) {
+            InMpi::Waits(call) => Some(call),
+            // The neighbours show whether the thread waits.
+            InMpi::CallMissing if seen.truncated => return None,
+            _ => None,
+        };
+        Some(Tick { time: seen.time.0, waits: call.is_some() || is_waiting(seen.stack), call })
+    };
+    let ticks: Vec<Tick> = seen().filter_map(tick).collect();
     let mut pieces = pieces(thread, operations);
     for piece in pieces.iter_mut().filter(|piece| !piece.operation) {
         piece.spins = piece.context.is_some_and(|function| known.declared.contains(&function));
     }
-    if ticks.iter().any(|(_, waits)| *waits) {
-        let period_ns =
-            timeline.sampling.map_or(0, |sampling| 1_000_000_000 / u64::from(sampling.rate_hz.max(1)));
+    let period_ns = period_ns(timeline);
+    if ticks.iter().any(|tick| tick.call.is_some()) {
+        mark_calls(&mut pieces, &ticks, period_ns);
+    } else if ticks.iter().any(|tick| tick.waits) {
         mark(&mut pieces, &ticks, period_ns);
     }
     mark_tries(&mut pieces, seen().filter(|seen| is_waiting(seen.stack)), known.tries);
     pieces
+}
+
+/// Time between two samples of a running thread, ns; 0 if not known.
+pub(super) fn period_ns(timeline: &Timeline) -> u64 {
+    timeline.sampling.map_or(0, |sampling| 1_000_000_000 / u64::from(sampling.rate_hz.max(1)))
 }
 
 /// Running time, cut where the function on top changes and where operations begin and end.
@@ -123,8 +150,8 @@ fn cut(
         };
         if to > now {
             let after_break = std::mem::take(broke);
-            let (spins, tries) = (false, false);
-            pieces.push(Piece { from: now, to, context, operation, after_break, spins, tries });
+            let (spins, tries, call) = (false, false, None);
+            pieces.push(Piece { from: now, to, context, operation, after_break, spins, tries, call });
             now = to;
         }
     }
@@ -147,25 +174,21 @@ fn mark_tries<'a>(
         counts.0 += u32::from(tries.get(seen_at.stack as usize) == Some(&true));
         counts.1 += 1;
     }
-    for piece in pieces.iter_mut().filter(|piece| piece.spins) {
+    for piece in pieces.iter_mut().filter(|piece| piece.spins && piece.call.is_none()) {
         let (tries, all) = seen.get(&(piece.context, piece.from / BUCKET_NS)).copied().unwrap_or_default();
         piece.tries = tries > 0 && f64::from(tries) >= NEARLY_ALL * f64::from(all);
     }
 }
 
 /// Decides which pieces wait; cuts pieces that wait for a part of their time.
-fn mark(pieces: &mut Vec<Piece>, ticks: &[(u64, bool)], period_ns: u64) {
+fn mark(pieces: &mut Vec<Piece>, ticks: &[Tick], period_ns: u64) {
     let key = |piece: &Piece, time: u64| (piece.context, time / BUCKET_NS);
-    let within = |piece: &Piece| {
-        let first = ticks.partition_point(|(time, _)| *time < piece.from);
-        let end = ticks.partition_point(|(time, _)| *time < piece.to);
-        first..end
-    };
+    let within = |piece: &Piece| ticks_within(ticks, piece.from, piece.to);
     let mut seen: FxHashMap<(Option<FunctionId>, u64), (u32, u32)> = FxHashMap::default();
     for piece in pieces.iter().filter(|piece| !piece.operation) {
-        for (time, waits) in ticks.get(within(piece)).unwrap_or_default() {
-            let counts = seen.entry(key(piece, *time)).or_default();
-            counts.0 += u32::from(*waits);
+        for tick in ticks.get(within(piece)).unwrap_or_default() {
+            let counts = seen.entry(key(piece, tick.time)).or_default();
+            counts.0 += u32::from(tick.waits);
             counts.1 += 1;
         }
     }
@@ -173,8 +196,8 @@ fn mark(pieces: &mut Vec<Piece>, ticks: &[(u64, bool)], period_ns: u64) {
     for piece in pieces.drain(..) {
         let counts = seen.get(&key(&piece, piece.from)).copied().unwrap_or_default();
         let ticks_in = within(&piece);
-        let waits = |range: &[(u64, bool)]| range.iter().any(|(_, waits)| *waits);
-        let computes = |range: &[(u64, bool)]| range.iter().any(|(_, waits)| !*waits);
+        let waits = |range: &[Tick]| range.iter().any(|tick| tick.waits);
+        let computes = |range: &[Tick]| range.iter().any(|tick| !tick.waits);
         let inside = ticks.get(ticks_in.clone()).unwrap_or_default();
         let nearly_all = counts.1 >= FEWEST && f64::from(counts.0) >= NEARLY_ALL * f64::from(counts.1);
         if piece.spins || piece.operation || (!nearly_all && !waits(inside)) {
@@ -188,30 +211,66 @@ fn mark(pieces: &mut Vec<Piece>, ticks: &[(u64, bool)], period_ns: u64) {
     *pieces = out;
 }
 
+/// Decides which pieces of a thread that calls MPI wait. A thread that offers its CPU to others while it waits
+/// (`sched_yield`) has many pieces without samples: the samples around such a piece decide.
+fn mark_calls(pieces: &mut Vec<Piece>, ticks: &[Tick], period_ns: u64) {
+    let is_fixed = |piece: &Piece| piece.spins || piece.operation;
+    let goes_on = |before: &Piece, piece: &Piece| {
+        !piece.after_break && before.context == piece.context && is_fixed(before) == is_fixed(piece)
+    };
+    let mut out = Vec::with_capacity(pieces.len());
+    for group in pieces.chunk_by(goes_on) {
+        let (Some(first), Some(last)) = (group.first(), group.last()) else { continue };
+        let inside = ticks_within(ticks, first.from, last.to);
+        let ticks_in = ticks.get(inside.clone()).unwrap_or_default();
+        if is_fixed(first) || !ticks_in.iter().any(|tick| tick.waits) {
+            out.extend_from_slice(group);
+            continue;
+        }
+        // The clock stands still while the thread has no CPU.
+        let gaps = ticks_in.windows(2).map(|pair| pair[1].time.saturating_sub(pair[0].time));
+        let reach_ns = gaps.max().unwrap_or(0).max(period_ns);
+        for piece in group {
+            let own = ticks_within(ticks, piece.from, piece.to);
+            let around = own.start.saturating_sub(1).max(inside.start)..(own.end + 1).min(inside.end);
+            by_sample(&mut out, piece, ticks, around, reach_ns);
+        }
+    }
+    *pieces = out;
+}
+
+/// Indices of the samples in a stretch of time.
+fn ticks_within(ticks: &[Tick], from: u64, to: u64) -> std::ops::Range<usize> {
+    ticks.partition_point(|tick| tick.time < from)..ticks.partition_point(|tick| tick.time < to)
+}
+
 /// Divides a piece by its samples: each stands for the time up to the middle between it and its neighbours.
 fn by_sample(
     out: &mut Vec<Piece>,
     piece: &Piece,
-    ticks: &[(u64, bool)],
+    ticks: &[Tick],
     within: std::ops::Range<usize>,
     period_ns: u64,
 ) {
     let mut now = piece.from;
     let mut after_break = piece.after_break;
-    let mut push = |from: u64, to: u64, spins: bool, out: &mut Vec<Piece>| {
+    let mut push = |from: u64, to: u64, tick: Option<Tick>, out: &mut Vec<Piece>| {
         if to > from {
-            out.push(Piece { from, to, spins, after_break: std::mem::take(&mut after_break), ..*piece });
+            let (spins, call) = tick.map_or((false, None), |tick| (tick.waits, tick.call));
+            let after_break = std::mem::take(&mut after_break);
+            out.push(Piece { from, to, spins, call, after_break, ..*piece });
         }
     };
     for at in within {
-        let Some((time, waits)) = ticks.get(at).copied() else { break };
-        let next = ticks.get(at + 1).map_or(u64::MAX, |(next, _)| *next);
+        let Some(tick) = ticks.get(at).copied() else { break };
+        let time = tick.time;
+        let next = ticks.get(at + 1).map_or(u64::MAX, |next| next.time);
         let reach = (next - time).min(period_ns.saturating_mul(2)) / 2;
-        let from = now.max(time.saturating_sub(period_ns));
-        push(now, from, false, out);
+        let from = now.max(time.saturating_sub(period_ns)).min(piece.to);
+        push(now, from, None, out);
         let to = time.saturating_add(reach).clamp(from, piece.to);
-        push(from, to, waits, out);
+        push(from, to, Some(tick), out);
         now = to;
     }
-    push(now, piece.to, false, out);
+    push(now, piece.to, None, out);
 }

@@ -12,16 +12,16 @@ use crate::timeline::{
 use crate::translation::from_timeline;
 use probe_abi::SampleReason;
 
-const US: u64 = 1_000;
+pub(super) const US: u64 = 1_000;
 const WORK: u32 = 0;
 const WAITS: u32 = 1;
 
 /// A part of a thread's time: length in microseconds, and whether it only waits.
-type Part = (u64, bool);
+pub(super) type Part = (u64, bool);
 
 /// Threads of one process that run all the time, with a sample every `period_us` microseconds. `probed`: everything
 /// except the waiting is in a probed function.
-fn timeline(threads: &[Vec<Part>], period_us: u64, probed: bool, waits: &str) -> Timeline {
+pub(super) fn timeline(threads: &[Vec<Part>], period_us: u64, probed: bool, waits: &str) -> Timeline {
     let end = threads.iter().map(|parts| parts.iter().map(|part| part.0).sum::<u64>()).max().unwrap_or(0);
     let thread = |(number, parts): (u32, &Vec<Part>)| {
         let (mut now, mut steps, mut samples) = (0, Vec::new(), Vec::new());
@@ -94,11 +94,11 @@ fn timeline(threads: &[Vec<Part>], period_us: u64, probed: bool, waits: &str) ->
     }
 }
 
-fn computes_ns(program: &Program) -> u64 {
+pub(super) fn computes_ns(program: &Program) -> u64 {
     program.compute_times().total().0 / Ticks::PER_NS
 }
 
-fn unlimited_ns(program: &Program) -> u64 {
+pub(super) fn unlimited_ns(program: &Program) -> u64 {
     Simulation::new(program).expect("a program").finish().length.0 / Ticks::PER_NS
 }
 
