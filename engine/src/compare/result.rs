@@ -9,7 +9,7 @@ use crate::program::{Program, ProgramError};
 use crate::report::{Detail, Report, report_by};
 use std::collections::BTreeMap;
 
-/// A number before and after: nanoseconds, or another unit where that is said.
+/// A number before and after: nanoseconds, or the unit of the member that has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct BeforeAfter {
     /// Value in the first program.
