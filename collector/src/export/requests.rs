@@ -3,7 +3,7 @@
 //! red where that one takes longer.
 
 use super::folded::plain;
-use crate::present::text::requests::words;
+use crate::present::words::cause::words;
 use engine::requests::{CauseKind, Means, SpentOn};
 use std::io::{self, Write};
 

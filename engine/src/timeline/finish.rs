@@ -100,10 +100,15 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
         findings: Vec::new(),
     };
     let cost = facts.end.as_ref().and_then(|end| end.overhead);
-    timeline.semaphores = super::thread_end::semaphores(&timeline);
-    super::request_waits::mark(&mut timeline);
     timeline.overhead = cost.map(|cost| over(cost, timeline.began().0, end_ns, running_ns(&timeline)));
     timeline.findings = findings(&timeline, recording, &disagreements, gaps.joined, joined);
+    decided(timeline)
+}
+
+/// The timeline with what only all of it shows.
+fn decided(mut timeline: Timeline) -> Timeline {
+    timeline.semaphores = super::thread_end::semaphores(&timeline);
+    super::request_waits::mark(&mut timeline);
     super::put_back::put_back(&mut timeline);
     timeline
 }

@@ -39,12 +39,13 @@ mod unprobed_locks;
 
 pub use model::{
     BaseStack, Birth, Counts, External, FirstUse, Hit, InKernel, Interval, Lock, LockOperation, NO_OBJECT,
-    NO_STACK, PutBack, SocketRequest, Stack, StackSample, State, Step, StepKind, Thread, Timeline,
-    UnknownReason, Wait, Wake, Wakeup,
+    NO_STACK, PutBack, Stack, StackSample, State, Step, StepKind, Thread, Timeline, UnknownReason, Wait,
+    Wake, Wakeup,
 };
 pub use part::excerpt::{beginning_at, excerpt, extent};
 pub use part::typical::{Census, Effort, RecordStretch, Typical, Wanted, typical, typical_among};
 pub use part::window::Window;
+pub use socket_requests::SocketRequest;
 pub use thread::probe_time::ProbeTime;
 pub use thread::wait_reason::WaitReason;
 

@@ -1,5 +1,6 @@
 //! The types of a timeline: threads, their gap-free intervals, waits, wake-ups and function stacks.
 
+use super::socket_requests::SocketRequest;
 pub use super::thread::wait::{External, Wait, Wake};
 use crate::event::{
     Access, AddressFact, AwaitedThread, CodeFact, CpuRun, FunctionFact, FunctionId, IdleWake, KernelLocks,
@@ -113,23 +114,6 @@ impl Timeline {
         let wakee = self.threads.get(wakeup.wakee as usize)?;
         Some((wakee, wakee.waits.get(wakeup.ended? as usize)?))
     }
-}
-
-/// A request over a socket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SocketRequest {
-    /// The port on which the process listens; 0 for Unix sockets.
-    pub port: u16,
-    /// The socket's address family: `AF_INET`, `AF_INET6` or `AF_UNIX`.
-    pub family: u16,
-    /// Time at which the request lay in the socket.
-    pub arrived: Timestamp,
-    /// Time at which a thread read it; at least `arrived`.
-    pub read: Timestamp,
-    /// Index in [`Timeline::threads`] of the thread that read it.
-    pub reader: u32,
-    /// Index of the thread that began the answer, and when; `None`: the request was not answered.
-    pub answered: Option<(u32, Timestamp)>,
 }
 
 /// One thread, identified by process, id and start time.

@@ -22,6 +22,16 @@ struct Known {
     for_others: u64,
 }
 
+/// A wait at a socket.
+struct AtSocket {
+    thread: u32,
+    number: u32,
+    /// The process and the descriptor.
+    place: (u32, u64),
+    /// Whether it was for a request, if that is known.
+    is_for_request: Option<bool>,
+}
+
 /// The thread's own requests: when each arrived, was read, and was answered; in order of reading.
 type Own = Vec<(u64, u64, u64)>;
 
@@ -34,8 +44,7 @@ pub(super) fn mark(timeline: &mut Timeline) {
     }
     own.values_mut().for_each(|own| own.sort_unstable_by_key(|(_, read, _)| *read));
     let mut known: FxHashMap<(u32, u64), Known> = FxHashMap::default();
-    // For each wait at a socket: its thread, number and descriptor, and whether it was for a request, if that is known.
-    let mut waits: Vec<(u32, u32, (u32, u64), Option<bool>)> = Vec::new();
+    let mut waits: Vec<AtSocket> = Vec::new();
     for (index, requests) in &own {
         let Some(thread) = timeline.threads.get(*index as usize) else { continue };
         for (start, end, state) in thread.spans() {
@@ -48,7 +57,7 @@ pub(super) fn mark(timeline: &mut Timeline) {
                 Some(false) => known.entry(place).or_default().for_others += 1,
                 None => {}
             }
-            waits.push((*index, number, place, is_for_request));
+            waits.push(AtSocket { thread: *index, number, place, is_for_request });
         }
     }
     let mostly = |place: &(u32, u64)| {
@@ -57,7 +66,7 @@ pub(super) fn mark(timeline: &mut Timeline) {
             known.for_requests as f64 > MOST * known.for_requests.saturating_add(known.for_others) as f64
         })
     };
-    for (thread, number, place, is_for_request) in waits {
+    for AtSocket { thread, number, place, is_for_request } in waits {
         if is_for_request.unwrap_or_else(|| mostly(&place))
             && let Some(thread) = timeline.threads.get_mut(thread as usize)
             && let Some(wait) = thread.waits.get_mut(number as usize)

@@ -1,10 +1,26 @@
 //! Requests over sockets, one by one.
 
-use super::model::SocketRequest;
 use crate::event::{Facts, OpenRequest};
 use crate::time::Timestamp;
 use probe_abi::Answer;
 use rustc_hash::FxHashMap;
+
+/// A request over a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SocketRequest {
+    /// The port on which the process listens; 0 for Unix sockets.
+    pub port: u16,
+    /// The socket's address family: `AF_INET`, `AF_INET6` or `AF_UNIX`.
+    pub family: u16,
+    /// Time at which the request lay in the socket.
+    pub arrived: Timestamp,
+    /// Time at which a thread read it; at least `arrived`.
+    pub read: Timestamp,
+    /// Index in [`super::Timeline::threads`] of the thread that read it.
+    pub reader: u32,
+    /// Index of the thread that began the answer, and when; `None`: the request was not answered.
+    pub answered: Option<(u32, Timestamp)>,
+}
 
 /// Collects requests in order of their answers.
 #[derive(Clone, Debug, Default)]

@@ -2,7 +2,7 @@
 
 use crate::cell::{duration, grouped};
 use crate::cpu_words::cpus;
-use crate::present::text::requests::words as cause;
+use crate::present::words::cause::words as cause;
 use crate::present::words::short::short;
 use engine::event::SupportSubject;
 use engine::limit::{Limit, LimitKind, Meanwhile, WORTH};

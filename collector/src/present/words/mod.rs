@@ -1,5 +1,6 @@
 //! Sentences and single words.
 
+pub(crate) mod cause;
 pub(super) mod counts;
 pub(crate) mod deadlock;
 pub mod edit_words;

@@ -1,7 +1,7 @@
 //! Sentences about requests over sockets.
 
 use crate::cell::{duration, grouped};
-use crate::present::text::requests::words;
+use crate::present::words::cause::words;
 use crate::present::words::short::short;
 use engine::program::{CauseKind, Endpoint, TimePart};
 

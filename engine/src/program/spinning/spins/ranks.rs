@@ -4,12 +4,18 @@
 //! collective call that all ranks must enter, this is the last one. A rank that waits for a CPU is at work, too.
 
 use super::pieces::Piece;
-use super::{Ran, Source, Stretch};
+use super::{Ran, SEEN_WITHIN_NS, Source, Stretch};
 
-/// Stretches of work of a rank: begin, end, and the work before, ns; ascending.
+/// What a rank did, apart from waiting.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Works(Vec<Work>);
+pub(super) struct Works {
+    /// Its work, ascending.
+    all: Vec<Work>,
+    /// Times at which it got a CPU for which it had waited, ascending.
+    resumed: Vec<u64>,
+}
 
+/// A stretch of work: begin, end, and the work before, ns.
 #[derive(Clone, Copy, Debug)]
 struct Work {
     from: u64,
@@ -22,8 +28,14 @@ struct Work {
 impl Works {
     pub(super) fn of(pieces: &[Piece]) -> Works {
         let mut all: Vec<Work> = Vec::new();
+        let mut resumed = Vec::new();
         let mut goes_on = false;
+        let mut ran_until = u64::MAX;
         for piece in pieces {
+            if !piece.after_break && piece.from.saturating_sub(ran_until) >= SEEN_WITHIN_NS {
+                resumed.push(piece.from);
+            }
+            ran_until = piece.to;
             if piece.spins {
                 goes_on = false;
                 continue;
@@ -40,18 +52,24 @@ impl Works {
             }
             goes_on = true;
         }
-        Works(all)
+        Works { all, resumed }
     }
 
     /// The work that began last before this time.
     fn last(&self, time: u64) -> Option<&Work> {
-        let before = self.0.partition_point(|work| work.from < time);
-        self.0.get(before.checked_sub(1)?)
+        let before = self.all.partition_point(|work| work.from < time);
+        self.all.get(before.checked_sub(1)?)
     }
 
     /// The first work that begins at this time or later.
     fn next(&self, time: u64) -> Option<&Work> {
-        self.0.get(self.0.partition_point(|work| work.from < time))
+        self.all.get(self.all.partition_point(|work| work.from < time))
+    }
+
+    /// When the rank got a CPU last before this time.
+    fn resumed(&self, time: u64) -> u64 {
+        let before = self.resumed.partition_point(|resumed| *resumed < time);
+        before.checked_sub(1).and_then(|last| self.resumed.get(last)).copied().unwrap_or(0)
     }
 
     /// Length of the work between two times.
@@ -86,8 +104,12 @@ pub(super) fn source(
             if last.to >= to {
                 let length = ran.works.within(from, to);
                 works = works.filter(|(most, _)| *most >= length).or(Some((length, other)));
-            } else if last.to > from {
-                stopped = stopped.filter(|(time, _)| *time >= last.to).or(Some((last.to, other)));
+            } else {
+                // A rank takes and passes messages only while it has a CPU.
+                let stop = last.to.max(ran.works.resumed(to));
+                if stop > from {
+                    stopped = stopped.filter(|(time, _)| *time >= stop).or(Some((stop, other)));
+                }
             }
         }
         let next = ran.works.next(to).filter(|next| next.after_sleep && next.from <= latest);

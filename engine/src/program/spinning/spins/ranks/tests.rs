@@ -153,7 +153,7 @@ fn a_rank_that_yields_its_cpu_or_has_stacks_cut_off_waits_all_the_same() {
     let mut timeline = job(&threads, "MPI_Recv", PROGRESS);
     let yields = |thread: &mut Thread| {
         let interval = |at: u64| {
-            let state = if at % 2 == 0 { State::Running { cpu: Some(1) } } else { State::Runnable };
+            let state = if at.is_multiple_of(2) { State::Running { cpu: Some(1) } } else { State::Runnable };
             Interval { start: Timestamp(at * 100 * US), state, first_step: 0 }
         };
         thread.intervals = (0..4_000).map(interval).collect();
@@ -178,4 +178,19 @@ fn time_in_which_all_ranks_wait_stays_computing() {
     let program = from_timeline(&job(&threads, "MPI_Recv", PROGRESS));
     let (all, alone) = (computes_ns(&program), unlimited_ns(&program));
     assert!(is_near(all, 700_000) && is_near(alone, 400_000), "{all}, {alone}");
+}
+
+/// Messages do not take the time in which the other rank had no CPU.
+#[test]
+fn a_rank_without_a_cpu_in_a_call_holds_up_the_other() {
+    let threads = [vec![(50_000, false), (350_000, true)], vec![(100_000, false), (300_000, true)]];
+    let mut timeline = job(&threads, "MPI_Recv", PROGRESS);
+    let interval = |start: u64, state: State| Interval { start: Timestamp(start * US), state, first_step: 0 };
+    let runs = State::Running { cpu: Some(0) };
+    let thread = &mut timeline.threads[1];
+    thread.intervals = vec![interval(0, runs), interval(110_000, State::Runnable), interval(380_000, runs)];
+    thread.samples.retain(|sample| !(110_000 * US..380_000 * US).contains(&sample.time.0));
+    let all = computes_ns(&from_timeline(&timeline));
+    // Work of 50 and 100 ms; messages for 20 ms in each rank, and for 10 ms in one.
+    assert!(is_near(all, 200_000), "{all}");
 }
