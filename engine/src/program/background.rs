@@ -72,9 +72,11 @@ pub(super) fn find(program: &mut Program, lives: &[Lifetime]) {
     found.extend(ended);
     let launching = launching(threads, lives);
     found.retain(|(place, ..)| !launching.contains(place));
-    found.extend(launching.into_iter().map(|place| (place, threads[place].operations.len(), None)));
+    found.extend(launching.iter().map(|place| (*place, threads[*place].operations.len(), None)));
     let found = beside(threads, found, 1);
     let background: FxHashSet<usize> = found.iter().map(|(place, ..)| *place).collect();
+    launching.iter().for_each(|place| serve_at_once(&mut program.threads[*place].operations));
+    let threads = program.threads.as_slice();
     // Threads that ended with the window are taken to end with the thread that computes most.
     let rest = (0..threads.len()).filter(|place| !background.contains(place));
     let most = rest.max_by_key(|&place| (computes(&threads[place].operations), std::cmp::Reverse(place)));
@@ -99,6 +101,18 @@ fn launching(threads: &[Thread], lives: &[Lifetime]) -> Vec<usize> {
         return Vec::new();
     }
     places().filter(|(_, (_, life))| life.launches).map(|(place, _)| place).collect()
+}
+
+/// Takes out what a launcher waits for from outside after it has created the last process. It waits for its ranks, and then
+/// serves them: such a wait of recorded length would let the ranks wait until the recorded end.
+fn serve_at_once(operations: &mut [Operation]) {
+    let created = operations.iter().rposition(|operation| matches!(operation, Operation::Create(_)));
+    for operation in operations.iter_mut().skip(created.map_or(0, |last| last + 1)) {
+        if let Operation::Io(_, length) | Operation::Sleep(length) | Operation::SleepNext(length) = operation
+        {
+            *length = Ticks(0);
+        }
+    }
 }
 
 /// A thread that may be background: its index, the number of operations before the repeated ones, and the index of the
@@ -363,6 +377,8 @@ mod tests {
                 launches: launches && pid == 7,
             };
             find(&mut program, &[life(7), life(8)]);
+            let sleeps = program.threads[0].operations.iter().filter(|operation| sleeps(operation)).count();
+            assert_eq!(sleeps, if program.threads[0].background.is_some() { 0 } else { 2 });
             program.threads[0].background.map(|found| found.ends_with)
         };
         assert_eq!(background(150, true), Some(ThreadId(1)));
