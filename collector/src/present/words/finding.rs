@@ -230,7 +230,7 @@ fn of_locks(finding: &Finding) -> Option<String> {
             if *locks == 1 { "is" } else { "are" }
         ),
         Finding::Spinning { spun_ns, ran_ns, waits, guessed, hand_overs } => format!(
-            "threads spin until another thread is done, for {} ({:.0} % of all CPU time): that counts as waiting. {waits} such waits end as recorded, by the thread of the process that computed last; for {guessed} of them that is a guess. {}",
+            "threads spin until another thread is done, for {} ({:.0} % of all CPU time): that counts as waiting. {waits} such waits end as recorded, by the thread that computed then; for {guessed} of them the choice of the thread is a guess. {}",
             time(*spun_ns),
             percent(*spun_ns, *ran_ns),
             match hand_overs {
