@@ -35,7 +35,7 @@ use super::polls::{Poll, Polls};
 use super::sampled::sampled_code::SampledCode;
 use super::sampled::ticks::{Probes, Ticking};
 use super::spinning::spins::Spins;
-use super::{EdgeId, FunctionRef, Move, ObjectId, Operation, Program, SPINNING, Samples, Thread, ThreadId};
+use super::{EdgeId, FunctionRef, Move, ObjectId, Operation, Program, Samples, Thread, ThreadId};
 use crate::event::{FunctionFact, FunctionId};
 use crate::finding::Finding;
 use crate::time::{Ticks, Timestamp};
@@ -88,8 +88,7 @@ fn with_recorded(mut program: Program, timeline: &Timeline, sampled: &SampledCod
     let (lines, facts) = super::spinning::shared_lines::of(timeline, sampled, &program).into_iter().unzip();
     program.recorded.lines = lines;
     program.recorded.support = super::sampled::support_work::of(timeline, sampled, &program);
-    program.recorded.traffic =
-        super::traffic::endpoints_without(timeline.requests.as_ref(), &spins.mpi.launchers);
+    program.recorded.traffic = super::traffic::endpoints_without(timeline, &spins.mpi.launchers);
     super::traffic::add_single_requests(&mut program.recorded.traffic, timeline);
     program.recorded.dropped_connections =
         timeline.requests.as_ref().map_or(0, |requests| requests.dropped_connections);
@@ -147,16 +146,15 @@ fn translate(
         let first = if beginner == Some(index) { translator.plan.first.clone() } else { Vec::new() };
         let (operations, moves) = translator.thread(index, thread, first);
         let process = processes.get(&thread.pid).cloned();
-        let background = None;
-        translator.program.threads.push(Thread { name, operations, process, moves, nice, cpus, background });
+        let made = Thread { name, operations, process, moves, nice, cpus, background: None };
+        translator.program.threads.push(made);
     }
     let cost = ProbeCost { probe_ns: translator.probe_ns, ran_ns: translator.ran_ns };
-    let mut findings = notices::all(timeline, &cost, translator.shortened);
-    findings.extend(translator.plan.findings.iter().cloned());
+    translator.program.findings.extend(notices::all(timeline, &cost, translator.shortened));
+    translator.program.findings.extend(translator.plan.findings.iter().cloned());
     if !translator.samples.is_empty() || !timeline.stacks.is_empty() {
         translator.program.samples = std::mem::take(&mut translator.samples);
     }
-    translator.program.findings.extend(findings);
     let lives = all.iter().map(|thread| Lifetime {
         pid: thread.pid,
         tid: thread.tid,
@@ -308,12 +306,7 @@ impl<'a> Translator<'a> {
             let which = if several { format!(" #{number}") } else { String::new() };
             self.program.objects.push(format!("spin lock{which} seen by samples"));
         }
-        let mut calls = self.spins.calls.iter().peekable();
-        let spinning = |number: u32| match calls.next_if(|(edge, _)| *edge == number) {
-            Some((_, call)) => format!("{SPINNING}{number} in {call}"),
-            None => format!("{SPINNING}{number}"),
-        };
-        self.program.edges.extend((0..self.spins.edges).map(spinning));
+        self.program.edges.extend(self.spins.edge_names());
         self.program.edges.extend((0..self.polls.edges).map(|number| format!("polling #{number}")));
     }
 

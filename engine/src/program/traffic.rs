@@ -56,7 +56,8 @@ pub struct Endpoint {
 }
 
 /// [`endpoints`] without what these processes answer, and without what is sent to their ports on the same machine.
-pub(super) fn endpoints_without(requests: Option<&Requests>, servers: &[u32]) -> Vec<Endpoint> {
+pub(super) fn endpoints_without(timeline: &Timeline, servers: &[u32]) -> Vec<Endpoint> {
+    let requests = timeline.requests.as_ref();
     let Some(requests) = requests.filter(|_| !servers.is_empty()) else { return endpoints(requests) };
     let is_theirs = |sums: &RequestSums| sums.served && servers.contains(&sums.pid);
     let ports: BTreeSet<(u16, u16)> =
@@ -207,8 +208,9 @@ mod tests {
             of(2, false, 34125, [10, 0, 0, 7]),
         ];
         let requests = Requests { sums, counted_ns: 1_000, ..Requests::default() };
+        let timeline = Timeline { requests: Some(requests), ..Timeline::default() };
         let names = |servers: &[u32]| {
-            let ends = endpoints_without(Some(&requests), servers);
+            let ends = endpoints_without(&timeline, servers);
             ends.into_iter().map(|end| end.name).collect::<Vec<_>>()
         };
         assert_eq!(names(&[1]), ["port 80", "10.0.0.7:34125"]);

@@ -15,6 +15,7 @@ use self::ranks::Works;
 use super::mpi::Mpi;
 use super::spin_locks::{self, HandOver, Spans, SpinLocks};
 use crate::event::FunctionId;
+use crate::program::SPINNING;
 use crate::program::sampled::sampled_code::SampledCode;
 use crate::timeline::{self, State, Timeline};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -167,6 +168,15 @@ impl Spins {
         spins.marks.iter_mut().for_each(|marks| marks.sort_unstable());
         spins.mpi = mpi;
         spins
+    }
+
+    /// Names of the edges, in order.
+    pub(in crate::program) fn edge_names(&self) -> impl Iterator<Item = String> + '_ {
+        let mut calls = self.calls.iter().peekable();
+        (0..self.edges).map(move |number| match calls.next_if(|(edge, _)| *edge == number) {
+            Some((_, call)) => format!("{SPINNING}{number} in {call}"),
+            None => format!("{SPINNING}{number}"),
+        })
     }
 
     /// Adds a stretch of spinning; returns the hand-over if it was for a spin lock.
