@@ -265,6 +265,7 @@ impl Search {
                 Claim::simulated(Cause::Idle, gain)
             }
             _ if self.is_at_rest(edit, run) => Claim::simulated(Cause::Idle, gain),
+            Edit::NoSleeps | Edit::NoPolling(_) if self.is_sleep_of_go() => return None,
             Edit::FreeDevices(devices) if devices.iter().all(is_unknown) => {
                 Claim::at_most(cause, gain, Evidence::Unknown)
             }

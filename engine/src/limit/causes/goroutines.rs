@@ -39,6 +39,11 @@ impl Search {
         (all >= FEWEST).then_some((first, all))
     }
 
+    /// Whether threads sleep in Go's runtime, which looks after goroutines now and then. A goroutine that sleeps has no thread.
+    pub(in crate::limit) fn is_sleep_of_go(&self) -> bool {
+        self.hidden && self.sleeps_in().is_some_and(|function| function.starts_with("runtime."))
+    }
+
     /// The limit "goroutines wait for a lock", with the program's names.
     pub(in crate::limit) fn of_goroutines(&self, busy: f64) -> LimitKind {
         let Some((first, samples)) = self.most_waited_for() else { return LimitKind::Nothing };

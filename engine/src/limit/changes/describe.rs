@@ -54,7 +54,7 @@ impl Search {
     }
 
     /// The function in which threads sleep most often.
-    fn sleeps_in(&self) -> Option<String> {
+    pub(in crate::limit) fn sleeps_in(&self) -> Option<String> {
         let sleep = self.recorded.waits.iter().find(|wait| wait.is_for_time());
         sleep.and_then(|wait| wait.sleepers.first()).map(|share| share.name.clone())
     }

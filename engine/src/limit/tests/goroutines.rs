@@ -1,7 +1,7 @@
 //! Programs of Go's, whose waits are not visible.
 
 use super::*;
-use crate::program::{Endpoint, GoroutineWaits, OtherUse};
+use crate::program::{Endpoint, GoroutineWaits, OtherUse, RecordedWait, Share};
 
 fn of_go(change: impl FnOnce(&mut Program)) -> Limits {
     let mut program =
@@ -69,4 +69,20 @@ fn a_fix_that_needs_cpus_used_by_others_may_gain_nothing() {
     };
     let (free, taken) = (gain(0.0), gain(1.0));
     assert!(free.0 > 0.2 && taken.0 == 0.0 && taken.1 == free.1, "{free:?} {taken:?}");
+}
+
+/// A server of goroutines that wait for a mutex was "sleeping: 9 % of the time", since Go's runtime looks after them.
+#[test]
+fn sleeps_of_go_s_runtime_are_no_limit() {
+    let sleeper = alike("m", 1, 40, r#"["sleep",10000000],["exec","runtime.retake",1000000]"#);
+    let of = |function: &str| {
+        let mut program = program(&sleeper);
+        program.findings.push(Finding::Uncontended { objects: 0, all_locks: false, rust: false, go: true });
+        let sleepers = vec![Share { name: function.to_owned(), count: 40 }];
+        let sleep = RecordedWait { name: "sleep".into(), waits: 40, sleepers, ..RecordedWait::default() };
+        program.recorded.waits = vec![sleep];
+        on(&program, 2).at[0].kind.clone()
+    };
+    assert!(!matches!(of("runtime.usleep.abi0"), LimitKind::Timers { .. }));
+    assert!(matches!(of("C.nap"), LimitKind::Timers { .. }), "code in C may sleep");
 }

@@ -50,7 +50,7 @@ pub const HAPROXY: Server = Server {
             cause: "too few connections to a slow server",
             wrong: &[("FILE", "slow"), ("MAXCONN", "2")],
             right: &[("FILE", "slow")],
-            words: &["connections to", "connections for"],
+            words: &["connections to", "connections for", "requests at a time to"],
             promise: &["connections"],
         },
         Fault {
