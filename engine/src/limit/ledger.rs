@@ -345,7 +345,7 @@ impl Search {
         let sum = sums.iter().fold(0u64, |all, sum| all.saturating_add(*sum));
         let all = (busy.len() > 1).then(|| on_path(Edit::FreeDevices(busy), sum));
         let others = [
-            on_path(Edit::NoSleeps, causes.asleep),
+            on_path(Edit::NoSleeps, if self.is_sleep_of_go() { 0 } else { causes.asleep }),
             on_path(Edit::NoSpinning, causes.spinning),
             on_path(Edit::FreeHandOver, causes.handing_over),
         ];
