@@ -52,7 +52,7 @@ impl Polling {
     /// Whether the sleeps are retries that grow.
     pub(crate) fn grows(&self) -> bool {
         let (shortest, longest) = self.between;
-        longest.0 as f64 >= GROWTH * shortest.0 as f64
+        has_grown(shortest.0, longest.0)
     }
 
     /// Finds threads whose checks often find no work, and threads with sleeps as long whose checks found work.
@@ -142,10 +142,9 @@ impl Looks {
         let is_next = |(before, found): &(u64, u64), (after, _): &(u64, u64)| {
             (*found as f64) < least && *after as f64 >= AS_LONG * *before as f64
         };
-        let grows = |first: u64, last: u64| last as f64 >= GROWTH * first as f64;
         for series in sleeps.chunk_by(is_next) {
             if let [(first, _), .., (last, _)] = series
-                && grows(*first, *last)
+                && has_grown(*first, *last)
             {
                 slept.extend(series.iter().map(|(slept, _)| *slept));
             }
@@ -174,6 +173,11 @@ impl Looks {
         let nothing = self.again.partition_point(|computed| (*computed as f64) < least);
         self.grows || nothing as f64 > FINDS_NOTHING * self.computed.len() as f64
     }
+}
+
+/// Whether a series of sleeps with these lengths at its ends is a retry.
+fn has_grown(first: u64, last: u64) -> bool {
+    last as f64 >= GROWTH * first as f64
 }
 
 /// The computing after a sleep that found work: the mean of the longest tenth. `computed`: after each sleep, ascending.

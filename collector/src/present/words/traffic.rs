@@ -14,6 +14,9 @@ const FIRST: f64 = 0.3;
 const ENOUGH: u64 = 100;
 /// Least number of open requests at other servers for which the first screen has a line about them.
 const ASKED: f64 = 0.05;
+/// Smaller parts of a request's time are not shown, nor more than `MOST` parts.
+const LISTED: f64 = 0.05;
+const MOST: usize = 4;
 
 /// Labels and sentences for the largest endpoint that the program serves, for its requests' time, and for the largest one that it asks.
 pub(crate) fn lines(ends: &[Endpoint]) -> Vec<(&'static str, String)> {
@@ -30,10 +33,6 @@ pub(crate) fn lines(ends: &[Endpoint]) -> Vec<(&'static str, String)> {
     let asked = largest(false).map(|end| ("ASKS   ", format!("{}{}", sentence(end), more(false))));
     served.into_iter().chain(spent).chain(asked).collect()
 }
-
-/// Smaller parts of a request's time are not shown, nor more than `MOST` parts.
-const LISTED: f64 = 0.05;
-const MOST: usize = 4;
 
 /// One sentence about an endpoint.
 pub(crate) fn sentence(end: &Endpoint) -> String {

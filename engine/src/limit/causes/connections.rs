@@ -75,7 +75,7 @@ impl Search {
             let is_guess = load < IN_USE;
             if is_guess {
                 let is_held_back =
-                    one_each && waiting >= HELD_BACK * server.open && !self.answers_busily(busy);
+                    one_each && waiting >= HELD_BACK * server.open && !self.holds_back_otherwise(busy);
                 let connections = server.open;
                 return is_held_back.then_some(Pool { server, connections, served, is_guess, waiting });
             }
@@ -87,7 +87,7 @@ impl Search {
     }
 
     /// Whether the threads that answer compute for most of the time, or something else is known that requests wait for.
-    fn answers_busily(&self, busy: f64) -> bool {
+    fn holds_back_otherwise(&self, busy: f64) -> bool {
         let Some(served) = loaded(&self.recorded) else { return true };
         let threads = served.threads.map_or(1.0, f64::from);
         let is_known = |part: &&TimePart| {

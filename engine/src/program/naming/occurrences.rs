@@ -8,6 +8,7 @@ use crate::program::spinning::spins::{Spins, spun};
 use crate::time::Timestamp;
 use crate::timeline::{NO_OBJECT, Timeline};
 use rustc_hash::FxHashSet;
+use std::sync::OnceLock;
 
 /// Single events that a report sums up: the waits add up to its `waits`, the lock sections to its `locks`.
 #[derive(Debug)]
@@ -17,8 +18,8 @@ pub struct Occurrences<'a> {
     sections: Sections,
     /// Locks with a row in reports, by index in [`Timeline::locks`].
     listed: FxHashSet<u32>,
-    /// For each thread of the timeline: beginning and end of each stretch of spinning, ascending.
-    spins: Vec<Vec<(Timestamp, Timestamp)>>,
+    /// For each thread of the timeline: beginning and end of each stretch of spinning, ascending. Found when asked for.
+    spins: OnceLock<Vec<Vec<(Timestamp, Timestamp)>>>,
     again: EnteredAgain,
 }
 
@@ -59,16 +60,9 @@ impl<'a> Occurrences<'a> {
     pub fn of(timeline: &'a Timeline, program: &Program) -> Occurrences<'a> {
         let nesting = Nesting::of(timeline);
         let sections = sections(timeline, &nesting);
-        let sampled = SampledCode::of(timeline);
-        let found = Spins::of(timeline, &sampled);
-        let spins = found.marks.iter().map(|marks| {
-            let spun = spun(marks).into_iter().filter(|(from, to)| from < to);
-            spun.map(|(from, to)| (Timestamp(from), Timestamp(to))).collect::<Vec<_>>()
-        });
-        let spins = spins.collect();
         let listed = program.locks.iter().map(|fact| fact.object.0).collect();
         let again = EnteredAgain::of(timeline, &nesting);
-        Occurrences { timeline, nesting, sections, listed, spins, again }
+        Occurrences { timeline, nesting, sections, listed, spins: OnceLock::new(), again }
     }
 
     /// The wait with this index of the thread with this index.
@@ -101,6 +95,16 @@ impl<'a> Occurrences<'a> {
 
     /// Begins and ends of spinning of the thread with this index, ascending and without overlap.
     pub fn spins(&self, thread: usize) -> &[(Timestamp, Timestamp)] {
-        self.spins.get(thread).map_or(&[], Vec::as_slice)
+        let spins = self.spins.get_or_init(|| stretches_of_spinning(self.timeline));
+        spins.get(thread).map_or(&[], Vec::as_slice)
     }
+}
+
+fn stretches_of_spinning(timeline: &Timeline) -> Vec<Vec<(Timestamp, Timestamp)>> {
+    let found = Spins::of(timeline, &SampledCode::of(timeline));
+    let of_thread = found.marks.iter().map(|marks| {
+        let spun = spun(marks).into_iter().filter(|(from, to)| from < to);
+        spun.map(|(from, to)| (Timestamp(from), Timestamp(to))).collect()
+    });
+    of_thread.collect()
 }
