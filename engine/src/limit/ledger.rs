@@ -17,8 +17,10 @@ use crate::event::SupportSubject;
 use crate::experiment::Edit;
 use crate::program::{ObjectId, ObjectMeaning, RecordedWait, SupportWork};
 
-/// Two gains that differ by less than this are the same.
+/// Two gains that differ by less than this are the same; by less than half of the part of the run that the prediction lacks, up
+/// to `SAME_AT_MOST`, too.
 const SAME: f64 = 0.02;
+const SAME_AT_MOST: f64 = 0.1;
 /// The part that can be saved of CPU time that samples find in the kernel, in a runtime, at a cache line, or in threads that
 /// are woken for nothing: in eighteen of nineteen public reports the remedy gained at least this part (VALIDATION.md).
 const SEEN: f64 = 2.0 / 3.0;
@@ -142,8 +144,9 @@ impl Search {
         self.holders_first(&mut claims);
         let most = claims.first().map_or(0.0, weight);
         if most >= WORTH {
+            let same = (self.missing(run) / 2.0).clamp(SAME, SAME_AT_MOST);
             // `holders_first` may have moved a row behind a smaller one; such a row must stay there.
-            let is_same = |claim: &&Claim| ((most - SAME).max(WORTH)..=most).contains(&weight(claim));
+            let is_same = |claim: &&Claim| ((most - same).max(WORTH)..=most).contains(&weight(claim));
             let same = claims.iter().take_while(is_same);
             let is_open = |claim: &Claim| claim.evidence != Evidence::Simulated;
             let first = same.enumerate().min_by_key(|(_, claim)| (is_open(claim), claim.order()));

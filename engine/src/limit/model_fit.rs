@@ -32,8 +32,14 @@ impl Search {
     }
 
     /// The share of the recorded time that the prediction for that machine lacks, without recording's cost in the program's
-    /// threads. 0 if they agree, or other programs had CPUs for as long.
+    /// threads. 0 if they about agree, or other programs had CPUs for as long.
     pub(super) fn unexplained(&self, run: &WatchedRun) -> f64 {
+        let missing = self.missing(run);
+        if missing > OFF { missing } else { 0.0 }
+    }
+
+    /// The same share, however small.
+    pub(super) fn missing(&self, run: &WatchedRun) -> f64 {
         let Some(measured_ns) = self.measured_ns(run) else { return 0.0 };
         let cost = self
             .program()
@@ -44,8 +50,7 @@ impl Search {
         if is_delay_by_others(run.time_ns() as u64, measured_ns as u64, others_ns) {
             return 0.0;
         }
-        let missing = 1.0 - run.time_ns() / measured_ns - cost;
-        if missing > OFF { missing } else { 0.0 }
+        (1.0 - run.time_ns() / measured_ns - cost).max(0.0)
     }
 }
 
