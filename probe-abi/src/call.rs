@@ -10,7 +10,8 @@ pub struct Call {
     /// Its number on this architecture; that of [`Call::NONE`] if the thread is in none (a page fault, an exit) or
     /// in a 32-bit one, or if it was not checked.
     pub number: u32,
-    /// Low half of the second argument; for `futex(2)` the operation with its flag bits.
+    /// Low half of the second argument; for `futex(2)` the operation with its flag bits. With
+    /// [`SwitchFlags::AWAITED`](crate::SwitchFlags::AWAITED) the number of what the call's descriptor refers to.
     pub argument1: u32,
     /// First argument (for `futex(2)` the address of the word).
     pub argument0: u64,

@@ -94,7 +94,7 @@ pub struct Settings {
     pub task_mm: u32,
     /// Offset of `mm_struct.start_code`.
     pub mm_start_code: u32,
-    /// 1: the fields up to `dentry_name` are known, so the kinds of descriptors can be determined.
+    /// 1: the fields up to `dentry_parent` are known, so it can be determined what descriptors refer to.
     pub descriptors_known: u32,
     /// Offset of `task_struct.files`.
     pub task_files: u32,
@@ -114,13 +114,21 @@ pub struct Settings {
     pub inode_rdev: u32,
     /// Offset of `inode.i_sb`.
     pub inode_sb: u32,
+    /// Offset of `inode.i_ino`.
+    pub inode_ino: u32,
+    /// Offset of `super_block.s_dev`.
+    pub sb_dev: u32,
     /// Offset of `super_block.s_magic`.
     pub sb_magic: u32,
     /// Offset of `dentry.d_name.name`.
     pub dentry_name: u32,
-    /// Offset of `file.private_data`; 0 if this or one of the next two is unknown.
+    /// Offset of `dentry.d_parent`.
+    pub dentry_parent: u32,
+    /// Offset of `file.private_data`; 0: not known.
     pub file_private: u32,
-    /// Offset of `timerfd_ctx.tintv`.
+    /// Offset of `socket.sk`; 0 if this or one of a socket's own offsets is unknown.
+    pub socket_sk: u32,
+    /// Offset of `timerfd_ctx.tintv`; 0 if this, the next one or `file_private` is unknown.
     pub timerfd_interval: u32,
     /// Offset of `timerfd_ctx.settime_flags`.
     pub timerfd_flags: u32,
@@ -285,7 +293,7 @@ impl Cookie {
     }
 }
 
-const _: () = assert!(size_of::<Settings>() == 252);
+const _: () = assert!(size_of::<Settings>() == 268);
 const _: () = assert!(size_of::<CpuCounters>() == 256);
 const _: () = assert!(size_of::<FunctionCounters>() == 32);
 

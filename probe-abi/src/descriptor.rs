@@ -74,6 +74,11 @@ impl Descriptor {
         }
     }
 
+    /// Whether data goes through the socket in this call's first argument: `sendto`, `recvfrom` and their families.
+    pub const fn carries(call: u32) -> bool {
+        matches!(call, 44..=47 | 299 | 307)
+    }
+
     /// Whether the first argument of this system call is a descriptor that the call may wait for (Linux
     /// `arch/x86/entry/syscalls/syscall_64.tbl`).
     pub const fn is_first_argument_of(call: u32) -> bool {

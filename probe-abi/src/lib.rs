@@ -10,6 +10,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+mod awaited;
 mod burst;
 mod call;
 mod contention;
@@ -27,6 +28,7 @@ mod sample;
 mod sched;
 mod stamp;
 
+pub use awaited::{Awaited, FOLDER_BYTES, MAX_AWAITED, NAME_BYTES};
 pub use burst::{Burst, MOST_APART_NS, MOST_HELD_NS, MOST_SPAN_NS};
 pub use call::{Call, FUTEX_CALL, FUTEX_WAITV_CALL, FUTEX_WAKE_CALL, YIELD_CALL, futex_operation};
 pub use contention::{

@@ -37,6 +37,9 @@ impl SwitchFlags {
     pub const FIRST_WORD: u32 = 8;
     /// The leaving thread gave up the CPU by `sched_yield(2)`: it stays runnable.
     pub const YIELDED: u32 = 16;
+    /// The second argument in `prev_call` is not that of the call but the number of what its descriptor refers to
+    /// ([`Awaited`](crate::Awaited)).
+    pub const AWAITED: u32 = 32;
     /// Position of four bits that hold the [`Descriptor`](crate::Descriptor) in the system call's first argument, as a number.
     pub const DESCRIPTOR_SHIFT: u32 = 8;
 

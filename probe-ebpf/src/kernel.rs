@@ -19,7 +19,7 @@ pub struct Task(pub *const u8);
 #[derive(Clone, Copy)]
 pub struct Registers(pub *const u8);
 
-/// A `sock` that the kernel passed to the program as a typed pointer.
+/// The address of a `sock`.
 #[derive(Clone, Copy)]
 pub struct Socket(pub *const u8);
 
@@ -282,8 +282,7 @@ impl Socket {
     /// has no meaning.
     #[inline(always)]
     pub fn ports(self) -> u32 {
-        // SAFETY: a socket and an offset of `sock`.
-        unsafe { field(self.0, setting!(sock_ports)) }
+        behind(self.0, setting!(sock_ports)).unwrap_or(0)
     }
 
     /// Its own port, in host byte order.

@@ -286,7 +286,7 @@ fn key_of(open: *mut OpenSocket) -> RequestKey {
 
 /// The key of the sum for this socket; `None`: no requests are expected on it.
 #[inline(always)]
-fn key(socket: Socket, pid: u32) -> Option<RequestKey> {
+pub fn key(socket: Socket, pid: u32) -> Option<RequestKey> {
     const AF_UNIX: u16 = 1;
     const AF_INET: u16 = 2;
     const AF_INET6: u16 = 10;

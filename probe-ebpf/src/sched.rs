@@ -10,7 +10,7 @@ use probe_abi::{
 
 use crate::{
     context::context,
-    descriptor::descriptor,
+    descriptor::{Target, descriptor},
     filter, interrupt,
     kernel::{Task, first_word},
     memory, network, ring, sample,
@@ -61,7 +61,12 @@ pub fn sched_switch(arguments: BtfTracePointContext) -> i32 {
                 flags |= SwitchFlags::FIRST_WORD;
             }
         } else {
-            flags |= (descriptor(previous, prev_call) as u32) << SwitchFlags::DESCRIPTOR_SHIFT;
+            let Target { kind, number } = descriptor(previous, prev_call);
+            flags |= (kind as u32) << SwitchFlags::DESCRIPTOR_SHIFT;
+            if number != 0 {
+                prev_call.argument1 = number;
+                flags |= SwitchFlags::AWAITED;
+            }
         }
     }
     if previous_tracked && !preempted && state == 0 && previous.call().number == YIELD_CALL {

@@ -10,14 +10,17 @@ use std::{
 };
 
 use engine::event::{
-    GapReason, HitCosts, KernelLocks, LossCounts, Note, NoteKind, Overhead, PendingOperation, Requests,
+    AwaitedFact, GapReason, HitCosts, KernelLocks, LossCounts, Note, NoteKind, Overhead, PendingOperation,
+    Requests,
 };
 
 use super::overhead::controller::{Common, Probes};
 use crate::probe::breakpoints::{Attacher, LinkKeeper, Programs, open_calls};
 use crate::probe::error::ProbeError;
 use crate::probe::kernel::{Link, close_together};
-use crate::probe::sources::{Mappings, RequestCounter, Rings, counters, kernel_locks, now_ns, requests};
+use crate::probe::sources::{
+    Mappings, RequestCounter, Rings, awaited, counters, kernel_locks, now_ns, requests,
+};
 
 /// How often longpole asks for each program's runs that the kernel skipped, ns; that takes some thirty system calls.
 const MISSED_EVERY_NS: u64 = 1_000_000_000;
@@ -214,6 +217,11 @@ impl Capture {
         let mut probes = self.common.lock();
         let Probes { requests, ebpf, .. } = &mut *probes;
         requests.as_mut()?.counted(ebpf)
+    }
+
+    /// Files and other ends of sockets for which threads have slept so far.
+    pub fn awaited(&self) -> Vec<AwaitedFact> {
+        awaited::awaited(&self.common.lock().ebpf)
     }
 
     /// Notes that a process has no function probes from `since_ns` on.

@@ -190,7 +190,7 @@ fn what(limit: &Limit) -> &str {
         LimitKind::Serial { thread, .. }
         | LimitKind::BusyThread { thread, .. }
         | LimitKind::Stage { thread, .. } => thread,
-        LimitKind::Device { device } => device,
+        LimitKind::Device { device, .. } => device,
         LimitKind::CacheLine { line, .. } => line,
         LimitKind::CostsMore { function, .. } => function.as_deref().unwrap_or_default(),
         LimitKind::SupportWork { calls, .. } => calls,

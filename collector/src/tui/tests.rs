@@ -384,7 +384,7 @@ fn hostile() -> State {
         lock.under.iter_mut().for_each(|part| part.function.clone_from(&evil));
     }
     for limit in &mut snapshot.limits.at {
-        limit.kind = LimitKind::Device { device: evil.clone() };
+        limit.kind = LimitKind::Device { device: evil.clone(), of: Some(evil.clone()) };
     }
     snapshot.limits.threads.iter_mut().for_each(|of| of.names = vec![evil.clone(); 3]);
     for row in &mut snapshot.parallelism.rows {

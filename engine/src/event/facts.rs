@@ -2,6 +2,7 @@
 //! since the session file stores them.
 
 use super::access::Access;
+use super::awaited::AwaitedFact;
 use super::code::CodeFact;
 use super::cpu_run::CpuRun;
 use super::futex::{AwaitedThread, FutexFact};
@@ -322,6 +323,9 @@ pub struct WindowEnd {
     /// Requests over sockets; `None`: not counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests: Option<Requests>,
+    /// Files and other ends of sockets for which threads slept, those that were known first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub awaited: Vec<AwaitedFact>,
     /// CPU time that other programs used; `None`: not measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub others: Option<OtherPrograms>,

@@ -3,6 +3,7 @@
 //! Live capture, a session file and a generated session all enter the engine here, as a [`Recording`].
 
 mod access;
+mod awaited;
 mod call;
 mod code;
 mod cpu_run;
@@ -31,6 +32,7 @@ pub use facts::{
 };
 
 pub use access::Access;
+pub use awaited::AwaitedFact;
 pub use call::{CallKind, call_kind};
 pub use code::{
     CodeFact, CodeMap, CodeNames, CodePlace, InlinedFact, LIBRARY, frame_address, is_jit_code,

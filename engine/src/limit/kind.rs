@@ -152,6 +152,9 @@ pub enum LimitKind {
     Device {
         /// The device's name.
         device: String,
+        /// The file, or the other end of sockets, that most of the time is waited for.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        of: Option<String>,
     },
     /// A cache line that several threads use and change at the same time: one CPU at a time can change it.
     CacheLine {

@@ -35,6 +35,7 @@ pub use machine::machine_facts::{DeviceFact, LineFact, LineThread, MachineFacts}
 pub use machine::others::OtherUse;
 pub use machine::placement::Move;
 pub(crate) use measured::{Measured, Turn, words};
+pub use naming::awaited_names::wait_of;
 pub use naming::function_origin::{
     CODE_WITHOUT_A_FILE, FunctionOrigin, Runtime, is_start_up, is_unnamed, system_call_name,
 };
@@ -44,7 +45,7 @@ pub(crate) use naming::object_meaning::ObjectMeaning;
 pub use naming::occurrences::{LockSection, Occurrences, WaitWords};
 pub use operation::{EdgeId, FunctionRef, ObjectId, Operation, ThreadId};
 pub use recorded::{
-    GoroutineWaits, KernelShare, LockWaits, ObjectKind, Primitive, PutBackUses, Queue, Recorded,
+    AwaitedPart, GoroutineWaits, KernelShare, LockWaits, ObjectKind, Primitive, PutBackUses, Queue, Recorded,
     RecordedObject, RecordedWait, Share, SharedLine, SupportWork, WaitedFor,
 };
 pub use request_time::{CauseKind, TimePart};

@@ -199,7 +199,7 @@ fn endpoint(served: bool, name: String, sums: &RequestSums, processes: usize, co
     }
 }
 
-fn name(sums: &RequestSums) -> String {
+pub(super) fn name(sums: &RequestSums) -> String {
     let [a, b, c, d] = sums.address;
     match (sums.family, sums.served) {
         (UNIX, _) | (_, true) => socket_name(sums.family, sums.port),

@@ -77,6 +77,9 @@ pub struct Outside {
     pub source: Source,
     /// The name of such waits in reports, e.g. `file sync`.
     pub name: &'static str,
+    /// The number of the file, or of the other end of a socket, that was waited for
+    /// ([`AwaitedFact::number`](crate::event::AwaitedFact)); `None`: not known, or one of many.
+    pub of: Option<u32>,
     /// The function in which the thread slept, if known.
     pub function: Option<FunctionRef>,
 }

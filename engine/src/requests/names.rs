@@ -8,6 +8,7 @@ use super::sampled::{Work, runtimes, users_function};
 use super::shares::Shares;
 use super::sums::{Key, Sums};
 use crate::event::SupportSubject;
+use crate::program::naming::awaited_names::{awaited_name, wait_of};
 use crate::program::{FunctionRef, Program, Share};
 use crate::timeline::Timeline;
 use rustc_hash::FxHashMap;
@@ -21,6 +22,8 @@ pub(super) struct Namer<'a> {
     only: FxHashMap<(Source, &'static str), Option<FunctionRef>>,
     /// For each function: the work of a runtime that it does.
     runtimes: Vec<Option<SupportSubject>>,
+    /// Names of files and other ends of sockets by number.
+    awaited: FxHashMap<u32, String>,
 }
 
 impl<'a> Namer<'a> {
@@ -35,7 +38,8 @@ impl<'a> Namer<'a> {
                 *known = None;
             }
         }
-        Namer { timeline, program, only, runtimes: runtimes(program) }
+        let awaited = timeline.awaited.iter().map(|fact| (fact.number, awaited_name(fact))).collect();
+        Namer { timeline, program, only, runtimes: runtimes(program), awaited }
     }
 
     /// What a thread computes with this stack; `top`: its innermost function with probes.
@@ -124,7 +128,9 @@ impl<'a> Namer<'a> {
         let only = || self.only.get(&(outside.source, outside.name)).copied().flatten();
         let function = self.function(outside.function.or_else(only));
         let place = if function.is_empty() { function } else { format!(" in {function}") };
-        (kind, format!("{}{place}", outside.name))
+        let of = outside.of.and_then(|of| self.awaited.get(&of));
+        let name = of.map_or_else(|| outside.name.to_owned(), |of| wait_of(outside.name, of));
+        (kind, format!("{name}{place}"))
     }
 }
 

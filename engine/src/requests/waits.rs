@@ -9,6 +9,9 @@ use crate::timeline::{External, Timeline, Wait, WaitReason, Wake};
 use probe_abi::{Descriptor, SampleReason};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+/// Waits of one kind for more files than this are one cause.
+const FEW: usize = 4;
+
 /// Finds what threads waited for.
 #[derive(Debug)]
 pub(super) struct Waits<'a> {
@@ -21,6 +24,8 @@ pub(super) struct Waits<'a> {
     words: FxHashMap<(u32, u64), LockRef>,
     /// Of these words those for which only one thread waited.
     of_one: FxHashSet<LockRef>,
+    /// Kinds of waits for few files or other ends of sockets, which are causes of their own.
+    few: FxHashSet<&'a str>,
 }
 
 impl<'a> Waits<'a> {
@@ -44,6 +49,7 @@ impl<'a> Waits<'a> {
         let mutexes = (0u32..).zip(&timeline.locks).filter(|(_, lock)| lock.kind == SyncObject::Mutex);
         let mutexes = mutexes.map(|(number, lock)| ((lock.pid, lock.address), LockRef::Object(number)));
         let words: FxHashMap<(u32, u64), LockRef> = words.chain(mutexes).collect();
+        let few = program.recorded.waits.iter().filter(|wait| wait.of.len() <= FEW);
         Waits {
             timeline,
             program,
@@ -51,6 +57,7 @@ impl<'a> Waits<'a> {
             locks: recorded.map(|(number, _)| number).chain(made).collect(),
             of_one: of_one(timeline, &words),
             words,
+            few: few.map(|wait| wait.name.as_str()).collect(),
         }
     }
 
@@ -100,7 +107,8 @@ impl<'a> Waits<'a> {
         };
         let Some(source) = source else { return Cause::Unknown };
         let function = self.slept_in(thread, start).or_else(|| tops.before(thread, start).1);
-        Cause::Waiting(Outside { source, name: words.name, function })
+        let of = wait.awaited().filter(|_| self.few.contains(words.name));
+        Cause::Waiting(Outside { source, name: words.name, of, function })
     }
 
     fn slept_in(&self, thread: u32, start: u64) -> Option<FunctionRef> {

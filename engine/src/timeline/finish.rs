@@ -86,6 +86,7 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
         overhead: None,
         socket_requests: builder.requests.with_open(facts, &builder.live, Timestamp(end_ns)),
         requests: facts.end.as_ref().and_then(|end| end.requests.clone()),
+        awaited: facts.end.as_ref().map(|end| end.awaited.clone()).unwrap_or_default(),
         others: facts.end.as_ref().and_then(|end| end.others.clone()),
         kernel_locks: facts.end.as_ref().and_then(|end| end.kernel_locks.clone()),
         idle_wake: facts.idle_wake,

@@ -3,8 +3,8 @@
 use super::socket_requests::SocketRequest;
 pub use super::thread::wait::{External, Wait, Wake};
 use crate::event::{
-    Access, AddressFact, AwaitedThread, CodeFact, CpuRun, FunctionFact, FunctionId, IdleWake, KernelLocks,
-    LineTransfer, MappingFact, OtherPrograms, Overhead, Requests, SamplingFact, SyncObject,
+    Access, AddressFact, AwaitedFact, AwaitedThread, CodeFact, CpuRun, FunctionFact, FunctionId, IdleWake,
+    KernelLocks, LineTransfer, MappingFact, OtherPrograms, Overhead, Requests, SamplingFact, SyncObject,
 };
 use crate::finding::Finding;
 use crate::time::{Nanos, Timestamp};
@@ -69,6 +69,8 @@ pub struct Timeline {
     pub requests: Option<Requests>,
     /// Requests that recorded threads answered, in order of their answers, then those that were open at the end.
     pub socket_requests: Vec<SocketRequest>,
+    /// Files and other ends of sockets for which threads slept.
+    pub awaited: Vec<AwaitedFact>,
     /// CPU time that other programs used; `None`: not measured.
     pub others: Option<OtherPrograms>,
     /// The time to wake a thread on an idle CPU, if measured.

@@ -122,13 +122,12 @@ fn layout(btf: &Btf<'_>) -> Result<Settings, ProbeError> {
         (settings.task_ran, settings.task_ran_before, settings.task_priority) = (ran, before, priority);
     }
     settings.descriptors_known = u32::from(descriptors(&mut settings, btf).is_some());
-    if let (Some(private), Some(interval), Some(flags)) = (
-        btf.member("file", "private_data"),
-        btf.member("timerfd_ctx", "tintv"),
-        btf.member("timerfd_ctx", "settime_flags"),
-    ) {
-        (settings.file_private, settings.timerfd_interval, settings.timerfd_flags) =
-            (private, interval, flags);
+    settings.file_private = btf.member("file", "private_data").unwrap_or(0);
+    if let (Some(interval), Some(flags)) =
+        (btf.member("timerfd_ctx", "tintv"), btf.member("timerfd_ctx", "settime_flags"))
+        && settings.file_private != 0
+    {
+        (settings.timerfd_interval, settings.timerfd_flags) = (interval, flags);
     }
     if let Some(sockets) = sockets(&settings, btf) {
         settings = sockets;
@@ -152,8 +151,11 @@ fn descriptors(settings: &mut Settings, btf: &Btf<'_>) -> Option<()> {
     settings.inode_mode = btf.member("inode", "i_mode")?;
     settings.inode_rdev = btf.member("inode", "i_rdev")?;
     settings.inode_sb = btf.member("inode", "i_sb")?;
+    settings.inode_ino = btf.member("inode", "i_ino")?;
+    settings.sb_dev = btf.member("super_block", "s_dev")?;
     settings.sb_magic = btf.member("super_block", "s_magic")?;
     settings.dentry_name = btf.member("dentry", "d_name.name")?;
+    settings.dentry_parent = btf.member("dentry", "d_parent")?;
     Some(())
 }
 
@@ -166,6 +168,7 @@ fn sockets(settings: &Settings, btf: &Btf<'_>) -> Option<Settings> {
         sock_type: btf.member("sock", "sk_type")?,
         unix_addr: btf.member("unix_sock", "addr")?,
         unix_peer: btf.member("unix_sock", "peer")?,
+        socket_sk: btf.member("socket", "sk").unwrap_or(0),
         ..*settings
     })
 }
@@ -239,6 +242,7 @@ mod tests {
         assert_ne!(settings.task_thread_pointer, 0);
         assert_eq!((settings.sock_daddr, settings.sock_ports), (0, 12));
         assert!(settings.unix_addr > settings.sock_type && settings.unix_peer > 0);
+        assert!(settings.socket_sk > 0 && settings.inode_ino > 0 && settings.dentry_parent > 0);
     }
 
     #[test]

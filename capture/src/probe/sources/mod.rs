@@ -1,5 +1,6 @@
 //! Data that the kernel programs deliver while a capture runs: rings, samples, counts and new mappings.
 
+pub(crate) mod awaited;
 pub(crate) mod clocks;
 pub(crate) mod counters;
 mod coverage;

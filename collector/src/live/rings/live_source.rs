@@ -11,7 +11,8 @@ use capture::probe::{
 };
 use capture::unwind::Sampler;
 use engine::event::{
-    KernelLocks, LossCounts, MappingFact, Note, Overhead, PendingOperation, Requests, SampleCounts,
+    AwaitedFact, KernelLocks, LossCounts, MappingFact, Note, Overhead, PendingOperation, Requests,
+    SampleCounts,
 };
 use probe_abi::{Header, Kind, Record};
 use std::mem::offset_of;
@@ -32,6 +33,7 @@ pub struct LiveSource {
     pending: Vec<PendingOperation>,
     kernel_locks: Option<KernelLocks>,
     requests: Option<Requests>,
+    awaited: Vec<AwaitedFact>,
     /// Unwinds the sampled stacks, if stacks are sampled.
     sampler: Option<Sampler>,
     /// New mappings that were passed to the sampler and not yet to `EventSource::take_loaded`.
@@ -61,6 +63,7 @@ impl LiveSource {
             pending: Vec::new(),
             kernel_locks: None,
             requests: None,
+            awaited: Vec::new(),
             sampler: None,
             loaded: Vec::new(),
             has_bell: false,
@@ -262,6 +265,7 @@ impl EventSource for LiveSource {
         self.pending = self.capture.pending();
         self.kernel_locks = self.capture.kernel_locks();
         self.requests = self.capture.requests();
+        self.awaited = self.capture.awaited();
         end_ns
     }
 
@@ -287,6 +291,10 @@ impl EventSource for LiveSource {
 
     fn take_kernel_locks(&mut self) -> Option<KernelLocks> {
         self.kernel_locks.take()
+    }
+
+    fn take_awaited(&mut self) -> Vec<AwaitedFact> {
+        std::mem::take(&mut self.awaited)
     }
 
     fn take_requests(&mut self) -> Option<Requests> {

@@ -307,7 +307,7 @@ impl RingReader {
         let mut batch = self.decoder.finish(&mut *source, end_ns);
         let loss = self.count(&mut *source, messages);
         let (pending, kernel_locks) = (source.take_pending(), source.take_kernel_locks());
-        let requests = source.take_requests();
+        let (requests, awaited) = (source.take_requests(), source.take_awaited());
         let overhead = source.overhead();
         // Probes are removed first: reading symbols may take long.
         let Late { notes, mappings, samples } = source.stop(self.last_wait);
@@ -333,6 +333,7 @@ impl RingReader {
                 samples,
                 kernel_locks,
                 requests,
+                awaited,
                 others,
                 left_out,
             };

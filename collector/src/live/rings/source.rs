@@ -4,8 +4,8 @@ use crate::live::main_loop::Unprobed;
 use capture::interpose::Doorbell;
 use capture::probe::{LibcProbes, NewMapping, ProbeFunction, Since};
 use engine::event::{
-    FunctionId, KernelLocks, LossCounts, MappingFact, Note, Overhead, PendingOperation, Requests,
-    SampleCounts,
+    AwaitedFact, FunctionId, KernelLocks, LossCounts, MappingFact, Note, Overhead, PendingOperation,
+    Requests, SampleCounts,
 };
 use std::path::PathBuf;
 use std::time::Duration;
@@ -100,6 +100,11 @@ pub trait EventSource: Send {
     /// Requests over sockets, once the source has ended; `None`: they were not counted.
     fn take_requests(&mut self) -> Option<Requests> {
         None
+    }
+
+    /// Files and other ends of sockets for which threads slept, once the source has ended.
+    fn take_awaited(&mut self) -> Vec<AwaitedFact> {
+        Vec::new()
     }
 
     /// Mappings of sampled processes that are new since the last call.

@@ -1,6 +1,6 @@
 //! The report by wait: what threads slept for, as recorded.
 
-use crate::cell::{duration, grouped, width};
+use crate::cell::{duration, grouped, whole_percent, width};
 use crate::present::frame::{clip, more};
 use crate::present::style::{Paint, Style};
 use crate::present::table;
@@ -11,6 +11,8 @@ use std::io::{self, Write};
 
 /// Width of a name's column.
 const NAME: usize = 18;
+/// Width of the name of a file, or of a socket's other end.
+const OF: usize = 40;
 
 /// Writes the `shown` longest kinds of waits, followed by idle waits.
 pub(in crate::present) fn write(
@@ -85,8 +87,20 @@ fn part(
             first(&wait.sleepers, 24, short)
         );
         writeln!(out, "{}", clip(&line, style.width, style))?;
+        if !wait.of.is_empty() {
+            let line = format!("  {}", of(wait, style));
+            writeln!(out, "{}", style.paint(Paint::Dim, &clip(&line, style.width, style)))?;
+        }
     }
     more(out, waits.len().saturating_sub(shown), "kind of wait", "--json has all", style)
+}
+
+/// The files, or other ends of sockets, with their shares of the time that is waited.
+fn of(wait: &RecordedWait, style: &Style) -> String {
+    let share = |ns: u64| whole_percent(ns as f64 / wait.wait_ns.max(1) as f64);
+    let each: Vec<String> =
+        wait.of.iter().map(|part| format!("{} {}", style.fit(&part.name, OF), share(part.wait_ns))).collect();
+    each.join(", ")
 }
 
 /// What ended a wait, in short: the column has no room for `another process`.

@@ -7,7 +7,7 @@ use crate::limit::threads::holders::{self, Sums};
 use crate::limit::threads::thread_samples::apart;
 use crate::limit::threads::uses::LockUse;
 use crate::limit::watched_run::WatchedRun;
-use crate::program::{ObjectId, ObjectMeaning, Operation, RecordedObject, SharedLine, taking};
+use crate::program::{ObjectId, ObjectMeaning, Operation, RecordedObject, RecordedWait, SharedLine, taking};
 use crate::schedule::RunOutcome;
 use crate::time::Ticks;
 use rustc_hash::FxHashSet;
@@ -39,7 +39,9 @@ impl Search {
             return LimitKind::NotKnown { missing: used as f64 / all as f64 };
         }
         let name = self.object_name(device);
-        LimitKind::Device { device: with_others(name, devices.len().saturating_sub(1)) }
+        let of = self.recorded.waits.iter().find(|wait| wait.name.as_str() == name);
+        let of = of.and_then(RecordedWait::mostly_of).map(str::to_owned);
+        LimitKind::Device { device: with_others(name, devices.len().saturating_sub(1)), of }
     }
 
     fn of_permits(&self, semaphore: ObjectId, permits: u32, run: &WatchedRun) -> LimitKind {

@@ -195,7 +195,10 @@ fn a_replayed_lock_without_a_release_does_not_hide_a_small_pool() {
 #[test]
 fn waits_for_a_device_and_sleeping_limit_unless_they_are_short() {
     let waits = |wait: &str| program(&alike("w", 2, 10, &format!(r#"["exec","f",100],{wait}"#)));
-    assert_eq!(kind(&waits(r#"["io",900,"disk"]"#), 2), LimitKind::Device { device: "disk".into() });
+    assert_eq!(
+        kind(&waits(r#"["io",900,"disk"]"#), 2),
+        LimitKind::Device { device: "disk".into(), of: None }
+    );
     // Only one thread sleeps in each task; if several did, there might be too few threads.
     let sleeps = program(&alike("w", 1, 10, r#"["exec","f",100],["sleep",900]"#));
     assert_eq!(kind(&sleeps, 2), LimitKind::Timers { function: None });

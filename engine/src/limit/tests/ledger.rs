@@ -14,7 +14,7 @@ fn the_largest_share_of_the_path_limits_where_no_single_wait_does() {
         |name: &str| alike(name, 1, 20, &format!(r#"["exec","f",100000],["io",900000,"{name} disk"]"#));
     let found = on(&recorded(program(&format!("{},{}", reads("a"), reads("b"))), &[]), 2);
     let limit = found.at.first().expect("a limit");
-    assert!(matches!(&limit.kind, LimitKind::Device { device } if device.ends_with("disk")), "{limit:?}");
+    assert!(matches!(&limit.kind, LimitKind::Device { device, .. } if device.ends_with("disk")), "{limit:?}");
     assert_eq!((limit.evidence, limit.gain()), (Evidence::OnPath, 0.0));
     assert!((0.85..0.95).contains(&limit.share), "{limit:?}");
 }
@@ -84,7 +84,7 @@ fn many_short_waits_for_devices_limit_together() {
     let found = on(&recorded(program(&alike("w", 1, 1, &reads.join(","))), &[]), 2);
     let limit = found.at.first().expect("a limit");
     assert!(
-        matches!(&limit.kind, LimitKind::Device { device } if device.ends_with("and 19 other devices")),
+        matches!(&limit.kind, LimitKind::Device { device, .. } if device.ends_with("and 19 other devices")),
         "{limit:?}"
     );
     assert!((0.8..0.95).contains(&limit.share), "{limit:?}");

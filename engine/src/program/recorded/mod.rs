@@ -23,7 +23,7 @@ pub(super) use deadlock::LastWaits;
 pub(super) use entered_again::EnteredAgain;
 pub use goroutines::GoroutineWaits;
 pub use model::{
-    KernelShare, LockWaits, ObjectKind, Primitive, PutBackUses, Queue, Recorded, RecordedObject,
+    AwaitedPart, KernelShare, LockWaits, ObjectKind, Primitive, PutBackUses, Queue, Recorded, RecordedObject,
     RecordedWait, Share, SharedLine, SupportWork,
 };
 pub(super) use objects::ends_joining;

@@ -244,6 +244,21 @@ pub struct RecordedWait {
     /// Functions in which other threads ended the waits, in descending order; only with samples.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub wakers: Vec<Share>,
+    /// The files and other ends of sockets for which threads waited, the longest total time first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub of: Vec<AwaitedPart>,
+}
+
+/// Waits of one kind for one file, or for one other end of sockets.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AwaitedPart {
+    /// The file with its folder, `clients of port 80`, or the peer's address and port.
+    pub name: String,
+    /// Number of waits.
+    pub waits: u64,
+    /// Total time, nanoseconds.
+    pub wait_ns: u64,
 }
 
 /// A cache line that several threads use and change together. Only one CPU at a time can change it.

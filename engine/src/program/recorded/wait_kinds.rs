@@ -8,11 +8,12 @@
 //! A thread that sleeps from the recording's start to its end in an unknown call counts as idle, too.
 
 use super::EnteredAgain;
-use super::model::{RecordedWait, shares};
+use super::model::{AwaitedPart, RecordedWait, shares};
 use super::threads::Context;
 use super::waited_for::{SLEEP, WaitedFor};
 use crate::event::{CallKind, Effect, SupportSubject, effect, futex_operation, io_name, kernel_work};
 use crate::program::lock_replay::Nesting;
+use crate::program::naming::awaited_names::awaited_name;
 use crate::program::naming::names::{STOPPED, TIMER, UNKNOWN, waker};
 use crate::timeline::{External, State, Timeline, Wait, WaitReason, Wake};
 use probe_abi::{Call, SyncFamily, SyncOperation as S};
@@ -25,6 +26,8 @@ const IN_KERNEL: &str = "in the kernel";
 const MEMORY_MAP: &str = "memory map";
 /// Name of a wait that did not end, in an unknown call that began before the recording.
 const NEVER_WOKEN: &str = "never woken";
+/// Largest number of files and other ends of sockets that are listed for one kind of waits.
+const MOST_NAMED: usize = 16;
 /// Ended by a recorded thread.
 const BY_THREAD: &str = "thread";
 /// What ended a wait, if it did not end within the recording.
@@ -51,6 +54,12 @@ impl RecordedWait {
         self.name == WaitedFor::Sleep || self.ended_by.first().is_some_and(|by| by.name == TIMER)
     }
 
+    /// The file, or the other end of sockets, for which threads waited more than half of the time.
+    pub(crate) fn mostly_of(&self) -> Option<&str> {
+        let most = self.of.first()?;
+        (most.wait_ns.saturating_mul(2) > self.wait_ns).then_some(most.name.as_str())
+    }
+
     /// Whether the waits were caused by a lock or by something outside the program, and not by another thread's own
     /// waits.
     pub(crate) fn is_held_up(&self) -> bool {
@@ -61,6 +70,7 @@ impl RecordedWait {
 
 #[derive(Default)]
 struct Counts<'a> {
+    of: FxHashMap<u32, AwaitedPart>,
     sleepers: FxHashMap<&'a str, u64>,
     wakers: FxHashMap<&'a str, u64>,
     waits: u64,
@@ -87,6 +97,10 @@ pub(super) fn all(timeline: &Timeline, nesting: &Nesting, context: &Context<'_>)
             counts.longest_ns = counts.longest_ns.max(length_ns);
             counts.threads.insert(index);
             *counts.ended_by.entry(ended_by(wait)).or_insert(0) += 1;
+            if let Some(number) = wait.awaited() {
+                let of = counts.of.entry(number).or_default();
+                (of.waits, of.wait_ns) = (of.waits + 1, of.wait_ns.saturating_add(length_ns));
+            }
             if context.has_stacks() {
                 if let Some(sleeper) = context.sleeper(index, number as usize) {
                     *counts.sleepers.entry(sleeper).or_insert(0) += 1;
@@ -99,6 +113,8 @@ pub(super) fn all(timeline: &Timeline, nesting: &Nesting, context: &Context<'_>)
             }
         }
     }
+    let names: FxHashMap<u32, String> =
+        timeline.awaited.iter().map(|fact| (fact.number, awaited_name(fact))).collect();
     let mut all: Vec<RecordedWait> = kinds
         .into_iter()
         .map(|((name, idle), counts)| RecordedWait {
@@ -111,12 +127,29 @@ pub(super) fn all(timeline: &Timeline, nesting: &Nesting, context: &Context<'_>)
             ended_by: shares(counts.ended_by),
             sleepers: shares(counts.sleepers),
             wakers: shares(counts.wakers),
+            of: named(counts.of, &names),
         })
         .collect();
     all.sort_by(|a, b| {
         a.idle.cmp(&b.idle).then(b.wait_ns.cmp(&a.wait_ns)).then_with(|| a.name.as_str().cmp(b.name.as_str()))
     });
     all
+}
+
+/// The parts with their names, those of one name together. Numbers without a name are omitted.
+fn named(parts: FxHashMap<u32, AwaitedPart>, names: &FxHashMap<u32, String>) -> Vec<AwaitedPart> {
+    let mut by_name: FxHashMap<&str, AwaitedPart> = FxHashMap::default();
+    for (number, part) in parts {
+        let Some(name) = names.get(&number) else { continue };
+        let sum = by_name.entry(name).or_default();
+        sum.waits = sum.waits.saturating_add(part.waits);
+        sum.wait_ns = sum.wait_ns.saturating_add(part.wait_ns);
+    }
+    let mut named: Vec<AwaitedPart> =
+        by_name.into_iter().map(|(name, sum)| AwaitedPart { name: name.to_owned(), ..sum }).collect();
+    named.sort_by(|a, b| b.wait_ns.cmp(&a.wait_ns).then_with(|| a.name.cmp(&b.name)));
+    named.truncate(MOST_NAMED);
+    named
 }
 
 pub(in crate::program) fn wait_name(

@@ -44,6 +44,19 @@ impl Wait {
         }
     }
 
+    /// The number of the file, or of the other end of a socket, for which the thread slept
+    /// ([`AwaitedFact::number`](crate::event::AwaitedFact)).
+    pub fn awaited(&self) -> Option<u32> {
+        match self.reason {
+            WaitReason::Kernel { call, descriptor, .. }
+                if descriptor != Descriptor::Unknown && Descriptor::is_first_argument_of(call.number) =>
+            {
+                (call.argument1 != 0).then_some(call.argument1)
+            }
+            _ => None,
+        }
+    }
+
     /// Whether the thread had nothing to do: it waited for work, and no recorded thread sent any.
     pub fn is_idle(&self) -> bool {
         matches!(self.wake, Wake::External(_)) && self.is_for_anything()

@@ -40,6 +40,11 @@ impl WaitReason {
             return WaitReason::stopped(task_state);
         }
         let descriptor = SwitchFlags::descriptor(switch.flags);
+        // A call with a descriptor has the number of what that refers to as its second argument, or 0.
+        let is_numbered = switch.flags & SwitchFlags::AWAITED != 0;
+        let argument1 =
+            if Descriptor::is_first_argument_of(call.number) && !is_numbered { 0 } else { call.argument1 };
+        let call = Call { argument1, ..call };
         futex_of_sleeper(switch)
             .map_or(WaitReason::Kernel { task_state, call, descriptor }, WaitReason::Futex)
     }
