@@ -12,6 +12,8 @@ pub struct Awaited {
     pub kind: u32,
     /// Socket: its port or its peer; the process id is 0.
     pub socket: RequestKey,
+    /// Socket: its own port, in host byte order. A thread may sleep for it before it is known that the process listens there.
+    pub own_port: u32,
     /// File or device: name of its folder when a thread first slept for it, ends at the first 0.
     pub folder: [u8; FOLDER_BYTES],
     /// File or device: its name in the folder, ends at the first 0.
@@ -46,7 +48,7 @@ impl Awaited {
     }
 }
 
-const _: () = assert!(size_of::<Awaited>() == 116);
+const _: () = assert!(size_of::<Awaited>() == 120);
 
 #[cfg(test)]
 mod tests {

@@ -119,7 +119,8 @@ fn named_file(kind: Descriptor, file: u64, inode: u64) -> Option<u32> {
     // SAFETY: this CPU's value of a map, which only this program uses, and a program is not interrupted by itself while
     // the kernel switches threads.
     let new = unsafe { &mut *new };
-    (new.kind, new.socket) = (kind as u32, RequestKey { pid: 0, address: 0, port: 0, family: 0, served: 0 });
+    let none = RequestKey { pid: 0, address: 0, port: 0, family: 0, served: 0 };
+    (new.kind, new.socket, new.own_port) = (kind as u32, none, 0);
     text(&mut new.folder, folder);
     text(&mut new.name, name);
     AWAITED.insert(&number, new, 0).ok()?;
@@ -143,7 +144,8 @@ fn end_of_socket(file: u64) -> Option<u32> {
     }
     let socket: u64 = read(file, setting!(file_private))?;
     let sock: u64 = read(socket, setting!(socket_sk))?;
-    let key = request::key(Socket(sock as usize as *const u8), 0)?;
+    let socket = Socket(sock as usize as *const u8);
+    let key = request::key(socket, 0)?;
     let number = Awaited::of_socket(key);
     if AWAITED.get_ptr(&number).is_some() {
         return Some(number);
@@ -151,7 +153,7 @@ fn end_of_socket(file: u64) -> Option<u32> {
     let new = NEW_AWAITED.get_ptr_mut(0)?;
     // SAFETY: as in `named_file`.
     let new = unsafe { &mut *new };
-    (new.kind, new.socket) = (Descriptor::Socket as u32, key);
+    (new.kind, new.socket, new.own_port) = (Descriptor::Socket as u32, key, u32::from(socket.port()));
     (new.folder[0], new.name[0]) = (0, 0);
     AWAITED.insert(&number, new, 0).ok()?;
     Some(number)
