@@ -289,6 +289,10 @@ impl EventSource for LiveSource {
         self.kernel_locks.take()
     }
 
+    fn requests(&mut self) -> Option<Requests> {
+        self.capture.requests()
+    }
+
     fn take_requests(&mut self) -> Option<Requests> {
         self.requests.take()
     }
