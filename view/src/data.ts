@@ -13,8 +13,13 @@ export interface Result {
 export interface LockRow {
   lock: string; acquisitions: number; contended?: number; wait_ns?: number; hold_ns?: number; holder?: string;
 }
+/** Requests at one port, or sent to one address. */
+export interface Endpoint {
+  served: boolean; name: string; per_second: number; open: number; mean_ns: number; p99_ns: number;
+  spent?: { kind: string; name: string; share: number }[];
+}
 export interface Finding { kind: string; severity: string; text: string }
-export interface Report { results: Result[]; locks?: LockRow[]; findings: Finding[]; trust: Record<string, number | null> }
+export interface Report { limit?: { requests?: Endpoint[] }; results: Result[]; locks?: LockRow[]; findings: Finding[]; trust: Record<string, number | null> }
 export interface Predicted {
   cpus: number | "inf"; time_ns: number; low_ns: number; high_ns: number; speedup: number; efficiency: number;
   threads: { thread: string; busy_ns: number; spinning_ns: number; ready_ns: number; blocked_ns: number }[];
@@ -53,7 +58,7 @@ export interface MeasuredRun {
   calls_left_out: number; calls_left_out_below_ns: number;
   sections_left_out: number; sections_left_out_below_ns: number;
 }
-export interface Limit { limit: string; more: string[]; fixes: { what: string; gain: string; at_largest: string | null }[] }
+export interface Limit { requests: [string, string][]; limit: string; more: string[]; fixes: { what: string; gain: string; at_largest: string | null }[] }
 /** How far the answer can be trusted. */
 export interface Trust { sure: string; doubts: string[]; notes: number }
 export interface Document {

@@ -74,7 +74,7 @@ class Live {
     this.limit.replaceChildren(...limitView(told.limit, told.trust));
     const none = (): void => {};
     const { report } = told;
-    const shown = [predicted(report), tables.functions(report), tables.locks(report), tables.waits(report), tables.notes(report)];
+    const shown = [predicted(report), tables.requests(report), tables.functions(report), tables.locks(report), tables.waits(report), tables.notes(report)];
     this.body.replaceChildren(...shown.filter((table) => table.rows.length > 0).map((table) => tableView(table, none)));
     this.say();
     document.documentElement.dataset["ready"] = String(Math.round(performance.now()));

@@ -8,7 +8,7 @@ import { Lanes, levels } from "../src/time/lanes";
 import { normalized } from "../src/time/normalized";
 import { family, rows } from "../src/time/rows";
 import { fromLink, moved, toLink, zoomed, type State } from "../src/state";
-import { histogram } from "../src/tables/tables";
+import { histogram, requests } from "../src/tables/tables";
 
 function leb(values: number[]): number[] {
   return values.flatMap((value) => {
@@ -116,4 +116,19 @@ test("normalized time of a range is divided by the threads that compute meanwhil
   assert.deepEqual([...normalized(run, 80, 120)!.lanes], [10, 30]);
   assert.deepEqual([...normalized(run, 150, 160)!.lanes], [0, 0]);
   assert.equal(normalized(run, 0, 150)!.computing(60), 2);
+});
+
+test("a row of requests has the causes that take their time, functions together", () => {
+  const spent = [
+    { kind: "computing", name: "parse", share: 0.25 }, { kind: "lock", name: "registry.gate", share: 0.4 },
+    { kind: "computing", name: "digest", share: 0.3 }, { kind: "no_cpu", name: "", share: 0.05 }, { kind: "timer", name: "sleep", share: 0.001 },
+  ];
+  const end = { served: true, name: "port 80", per_second: 2250.4, open: 1.52, mean_ns: 390e3, p99_ns: 560e3, spent };
+  const asked = { ...end, served: false, name: "10.0.0.7:5432", per_second: 2.04, spent: undefined };
+  const report = { limit: { requests: [end, asked] }, results: [], findings: [], trust: {} };
+  assert.deepEqual(requests(report).rows.map((row) => row.cells.map((cell) => cell.text)), [
+    ["port 80", "answered", "2,250", "1.5", "390 µs", "560 µs", "55 % computing, 40 % registry.gate, 5 % no cpu"],
+    ["10.0.0.7:5432", "sent", "2.0", "1.5", "390 µs", "560 µs", ""],
+  ]);
+  assert.deepEqual(requests({ results: [], findings: [], trust: {} }).rows, [], "no server");
 });

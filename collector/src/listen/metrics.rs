@@ -3,13 +3,16 @@
 //! Only the largest rows have series, since each new name is another series in a database.
 
 use super::board::Now;
+use crate::present::words::traffic;
 use crate::tui::{LiveCounts, Snapshot};
 use engine::limit::{Limit, LimitKind};
+use engine::program::Endpoint;
 use engine::report::{CpuResult, Report};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-/// Largest number of functions, locks and waits that have series: those with the largest share on any number of CPUs.
+/// Largest number of functions, locks and waits that have series: those with the largest share on any number of CPUs. Also
+/// that of endpoints, those with the most requests, and of causes of an endpoint's requests.
 const ROWS: usize = 20;
 
 /// All metrics, with the end mark.
@@ -35,6 +38,7 @@ pub fn text(now: &Now) -> String {
         locks(&snapshot.report, &mut text);
         waits(&snapshot.report, &mut text);
         limits(snapshot, &mut text);
+        requests(&snapshot.limits.traffic, &mut text);
     }
     text.lines.push_str("# EOF\n");
     text.lines
@@ -180,6 +184,54 @@ fn limits(snapshot: &Snapshot, text: &mut Text) {
         ];
         text.sample("", &labels, fix.gain);
     }
+}
+
+fn requests(ends: &[Endpoint], text: &mut Text) {
+    type Value = fn(&Endpoint) -> f64;
+    // Those that the program answers come first.
+    let ends: Vec<&Endpoint> = ends.iter().filter(|end| end.count >= Endpoint::FEWEST).take(ROWS).collect();
+    let gauges: [(&'static str, &str, &str, Value); 4] = [
+        ("longpole_requests_per_second", "", "Requests over sockets, by endpoint.", |end| end.per_second),
+        ("longpole_requests_open", "", "Requests that are open at a time, on average.", |end| end.open),
+        (
+            "longpole_request_mean_seconds",
+            "seconds",
+            "Mean time from a request until its answer begins.",
+            |end| seconds(end.mean_ns),
+        ),
+        (
+            "longpole_request_p99_seconds",
+            "seconds",
+            "Time within which the answers to 99 % of the requests begin.",
+            |end| seconds(end.p99_ns as f64),
+        ),
+    ];
+    for (name, unit, help, value) in gauges {
+        text.family(name, "gauge", unit, help);
+        ends.iter().for_each(|end| text.sample("", &endpoint(end), value(end)));
+    }
+    text.family(
+        "longpole_request_spent_ratio",
+        "gauge",
+        "ratio",
+        "Share of the time of the requests that they spend on a cause.",
+    );
+    for end in &ends {
+        let mut causes: BTreeMap<String, f64> = BTreeMap::new();
+        for part in &end.spent {
+            *causes.entry(traffic::cause(part)).or_default() += part.share;
+        }
+        let mut causes: Vec<(String, f64)> = causes.into_iter().collect();
+        causes.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let [direction, name] = endpoint(end);
+        for (cause, share) in causes.iter().take(ROWS) {
+            text.sample("", &[direction, name, ("cause", cause)], *share);
+        }
+    }
+}
+
+fn endpoint(end: &Endpoint) -> [(&str, &str); 2] {
+    [("direction", if end.served { "answered" } else { "sent" }), ("endpoint", &end.name)]
 }
 
 /// Name of the limiting lock, function, thread or device, if there is one.

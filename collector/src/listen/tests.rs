@@ -6,6 +6,7 @@ use super::board::Board;
 use super::texts::Writer;
 use crate::tui::{LiveCounts, Snapshot};
 use engine::event::LossCounts;
+use engine::program::{CauseKind, Endpoint, TimePart};
 use engine::report::{Cpus, Detail, Report};
 use hyper::{Request, StatusCode};
 use std::sync::Arc;
@@ -150,6 +151,59 @@ fn metrics_escape_names_and_contain_each_series_once() {
         let text = std::str::from_utf8(event).expect("UTF-8");
         assert_eq!(text.lines().count(), 3, "{text}");
     }
+}
+
+/// A server with 30 ports, of which the first has the most requests and calls a function and a lock.
+fn traffic() -> Vec<Endpoint> {
+    let part =
+        |kind, name: &str, share| TimePart { kind, name: name.to_owned(), share, ..TimePart::default() };
+    let spent = vec![
+        part(CauseKind::Computing, "parse", 0.25),
+        part(CauseKind::Computing, "digest", 0.5),
+        part(CauseKind::Lock, "a\"b", 0.25),
+    ];
+    let end = |port: u64| Endpoint {
+        served: true,
+        name: format!("port {port}"),
+        count: 1_000 - port,
+        per_second: 250.5,
+        open: 1.5,
+        mean_ns: 3e6,
+        p99_ns: 9_000_000,
+        ..Endpoint::default()
+    };
+    let mut ends: Vec<Endpoint> = (80..110).map(end).collect();
+    ends[0].spent = spent;
+    ends[1].count = 1;
+    ends
+}
+
+#[test]
+fn metrics_and_page_have_the_requests_of_the_busiest_endpoints() {
+    let limits = engine::limit::Limits { traffic: traffic(), ..engine::limit::Limits::default() };
+    let board = Board::new(String::new());
+    board.show(Arc::new(Snapshot { report: report(&["x"]), limits, ..Snapshot::default() }));
+    let texts = Writer::new(board).texts();
+    let text = std::str::from_utf8(&texts.metrics).expect("UTF-8");
+    let of = "direction=\"answered\",endpoint=\"port 80\"";
+    for line in [
+        format!("longpole_requests_per_second{{{of}}} 250.5"),
+        format!("longpole_requests_open{{{of}}} 1.5"),
+        format!("longpole_request_mean_seconds{{{of}}} 0.003"),
+        format!("longpole_request_p99_seconds{{{of}}} 0.009"),
+        format!("longpole_request_spent_ratio{{{of},cause=\"computing\"}} 0.75"),
+        format!("longpole_request_spent_ratio{{{of},cause=\"a\\\"b\"}} 0.25"),
+    ] {
+        assert!(text.contains(&format!("\n{line}\n")), "{line}: {text}");
+    }
+    assert!(!text.contains("port 81"), "too few requests: {text}");
+    assert_eq!(text.matches("\nlongpole_requests_per_second{").count(), 20, "{text}");
+    let event = std::str::from_utf8(&texts.report).expect("UTF-8");
+    let json = event.split_once("data: ").expect("data").1;
+    let json: serde_json::Value = serde_json::from_str(json).expect("JSON");
+    let lines = &json["limit"]["requests"];
+    assert_eq!((&lines[0][0], &lines[1][0]), (&"SERVES".into(), &"SPENDS".into()), "{lines}");
+    assert_eq!(lines[1][1], "a request's time: 75 % computing, most in digest, 25 % a\"b");
 }
 
 #[test]

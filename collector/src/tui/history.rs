@@ -38,6 +38,18 @@ impl History {
         self.kept.iter().rfind(|(_, at)| *at < came).cloned()
     }
 
+    /// How many requests a second the program answered at this endpoint, in each kept report, and the time from the first to
+    /// the last.
+    pub fn rates(&self, endpoint: &str) -> (VecDeque<f64>, Duration) {
+        let rate = |snapshot: &Snapshot| {
+            let mut ends = snapshot.limits.traffic.iter();
+            ends.find(|end| end.served && end.name == endpoint).map_or(0.0, |end| end.per_second)
+        };
+        let came = |shown: Option<&Shown>| shown.map_or(Duration::ZERO, |(_, came)| *came);
+        let long = came(self.kept.back()).saturating_sub(came(self.kept.front()));
+        (self.kept.iter().map(|(snapshot, _)| rate(snapshot)).collect(), long)
+    }
+
     /// The first kept report after this time.
     pub fn after(&self, came: Duration) -> Option<Shown> {
         self.kept.iter().find(|(_, at)| *at > came).cloned()
@@ -79,25 +91,31 @@ impl BusyCpus {
         self.latest
     }
 
-    /// A bar chart of at most `columns` characters, the newest last, with heights relative to `most`, and the time that
-    /// the chart covers. With too few columns, each character is the mean of several levels.
+    /// Their [`chart`], and the time that it covers.
     pub fn line(&self, columns: usize, most: f64, unicode: bool) -> (String, Duration) {
-        let glyphs: &[char] = if unicode {
-            &['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
-        } else {
-            &['_', '.', '-', '=', '+', '*', '#', '@']
-        };
-        let each = self.levels.len().div_ceil(columns.max(1)).max(1);
-        let newest_first: Vec<f64> = self.levels.iter().rev().copied().collect();
-        let means = newest_first.chunks(each).map(|of| of.iter().sum::<f64>() / of.len() as f64);
-        let glyph = |level: f64| {
-            let part = (level / most.max(f64::MIN_POSITIVE)).clamp(0.0, 1.0) * (glyphs.len() - 1) as f64;
-            glyphs.get(part.round() as usize).copied().unwrap_or(' ')
-        };
-        let mut line: Vec<char> = means.map(glyph).collect();
-        line.reverse();
-        (line.into_iter().collect(), APART * u32::try_from(self.levels.len()).unwrap_or(u32::MAX))
+        let long = APART * u32::try_from(self.levels.len()).unwrap_or(u32::MAX);
+        (chart(&self.levels, columns, most, unicode), long)
     }
+}
+
+/// A bar chart of at most `columns` characters, the newest last, with heights relative to `most`. With too few columns, each
+/// character is the mean of several levels.
+pub fn chart(levels: &VecDeque<f64>, columns: usize, most: f64, unicode: bool) -> String {
+    let glyphs: &[char] = if unicode {
+        &['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
+    } else {
+        &['_', '.', '-', '=', '+', '*', '#', '@']
+    };
+    let each = levels.len().div_ceil(columns.max(1)).max(1);
+    let newest_first: Vec<f64> = levels.iter().rev().copied().collect();
+    let means = newest_first.chunks(each).map(|of| of.iter().sum::<f64>() / of.len() as f64);
+    let glyph = |level: f64| {
+        let part = (level / most.max(f64::MIN_POSITIVE)).clamp(0.0, 1.0) * (glyphs.len() - 1) as f64;
+        glyphs.get(part.round() as usize).copied().unwrap_or(' ')
+    };
+    let mut line: Vec<char> = means.map(glyph).collect();
+    line.reverse();
+    line.into_iter().collect()
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ const HELP: [&str; 23] = [
     "FIX        the changes that gain most, simulated",
     "predicted  how long the work of these seconds takes, by number of CPUs",
     "ago        when these seconds ended: high event rates make reports rarer",
-    "busy       CPUs in use, measured all the time; five seconds a column",
+    "busy, rate CPUs in use, measured all the time; requests/s; five seconds a column",
     "",
     "Tab, 1 to 5   functions, locks, threads, waits, parallelism: time divided by the",
     "              CPUs that are busy meanwhile, and what to do about the chosen row",

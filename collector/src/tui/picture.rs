@@ -2,6 +2,7 @@
 //!
 //! Where there is little room, the least important lines go first: empty lines, how sure all is, the curve, the changes.
 
+use super::history::chart;
 use super::keys::PromptKind;
 use super::lines::written;
 use super::pages::{self, Page};
@@ -11,7 +12,11 @@ use crate::cell::{counted, duration, width};
 use crate::present::screen::{self, About, Live, Table};
 use crate::present::study::parallelism::table as parallelism;
 use crate::present::style::{Paint, Style, spans};
+use crate::present::table;
+use crate::present::words::traffic;
 use engine::limit::LimitKind;
+use engine::program::Endpoint;
+use std::time::Duration;
 
 /// Least number of lines of the table with its head; the second number includes the lines about the selected row.
 const TABLE: usize = 7;
@@ -134,10 +139,20 @@ fn above(state: &State, style: &Style) -> Vec<Block> {
         Block { worth: ALWAYS, lines: facts },
         Block { worth: 1, lines: cost },
         Block { worth: 2, lines: busy(state, style).into_iter().collect() },
+    ];
+    let requests = traffic::lines(&limits.traffic).into_iter();
+    blocks.extend(requests.map(|(label, text)| {
+        let label = format!("{label:<7}");
+        let line =
+            |out: &mut Vec<u8>| table::wrap(out, style, Paint::Bold, &label, &style.text(&text), "       ");
+        Block { worth: 5, lines: written(line) }
+    }));
+    blocks.extend([
+        Block { worth: 2, lines: rates(state, style).into_iter().collect() },
         blank(),
         Block { worth: ALWAYS, lines: limit },
         Block { worth: 6, lines: fixes },
-    ];
+    ]);
     if screen::computes(report) && !screen::is_beside(report, limits) {
         let curve = written(|out| screen::curve(out, report, state.cpus(), style));
         blocks.extend([blank(), Block { worth: 4, lines: curve }]);
@@ -151,11 +166,27 @@ fn busy(state: &State, style: &Style) -> Option<String> {
     let now = state.busy.latest()?;
     let machine = state.shown()?.report.recorded_cpus?;
     let of = format!("busy   {now:.2} of {} ", counted(machine as usize, "CPU"));
+    Some(charted(&of, |columns| state.busy.line(columns, f64::from(machine), style.unicode), style))
+}
+
+/// The rate of the requests that the line SERVES is about, in the reports of the last minutes.
+fn rates(state: &State, style: &Style) -> Option<String> {
+    let end = Endpoint::most_served(&state.shown()?.limits.traffic)?;
+    let (rates, long) = state.history.rates(&end.name);
+    if rates.len() < 2 {
+        return None;
+    }
+    let most = rates.iter().copied().fold(0.0, f64::max);
+    let of = format!("rate   at most {} requests/s ", traffic::rate(most));
+    Some(charted(&of, |columns| (chart(&rates, columns, most, style.unicode), long), style))
+}
+
+/// A text, a chart of at most as many columns as `chart` is given, and the time that it covers.
+fn charted(of: &str, chart: impl Fn(usize) -> (String, Duration), style: &Style) -> String {
     // Leaves some columns for the covered time.
-    let room = style.width.saturating_sub(width(&of) + 10);
-    let (line, long) = state.busy.line(room, f64::from(machine), style.unicode);
+    let (line, long) = chart(style.width.saturating_sub(width(of) + 10));
     let long = if line.is_empty() { String::new() } else { format!(" {}", duration(long.as_nanos() as f64)) };
-    Some(screen::clip(&format!("{of}{line}{long}"), style.width, style))
+    screen::clip(&style.text(&format!("{of}{line}{long}")), style.width, style)
 }
 
 /// Blocks below the table: notes, how sure all is, remarks.

@@ -48,7 +48,8 @@ pub struct State {
     /// The report on the screen, and the time at which it arrived.
     shown: Option<Shown>,
     waiting: Option<Shown>,
-    history: History,
+    /// The reports of the last minutes.
+    pub(super) history: History,
     paused: bool,
     wish: CpuWish,
 }

@@ -7,6 +7,7 @@ use crate::present::style::{Style, spans};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use engine::event::ThreadFact;
 use engine::limit::{Limit, LimitKind};
+use engine::program::{CauseKind, Endpoint, TimePart};
 use engine::report::{Cpus, Finding};
 use longpole_tests::check_golden;
 use std::sync::Arc;
@@ -316,6 +317,55 @@ fn busy_cpus_of_the_last_minutes_are_a_line_of_the_screen() {
     assert!(text(&mut state, 30, 40).lines().all(|line| width(line) <= 30));
 }
 
+/// A server's screen after reports with these requests/s, 10 s apart.
+fn serving(rates: &[f64]) -> State {
+    let part =
+        |kind, name: &str, share| TimePart { kind, name: name.to_owned(), share, ..TimePart::default() };
+    let mut state = State::new("store (pid 4242)".to_owned());
+    let snapshot = recorded("store");
+    for (number, per_second) in (1..).zip(rates) {
+        let end = Endpoint {
+            served: true,
+            name: "port 80".to_owned(),
+            count: 1_000,
+            per_second: *per_second,
+            open: 3.0,
+            mean_ns: 390_000.0,
+            p99_ns: 560_000,
+            spent: vec![
+                part(CauseKind::Lock, "registry.gate", 0.7),
+                part(CauseKind::Computing, "digest_row", 0.3),
+            ],
+            ..Endpoint::default()
+        };
+        let mut snapshot = snapshot.clone();
+        snapshot.limits.traffic = vec![end];
+        state.elapsed = Duration::from_secs(10 * number);
+        state.show(Arc::new(snapshot));
+    }
+    state
+}
+
+#[test]
+fn a_server_s_screen_has_its_requests_and_their_rate_over_time() {
+    let shown = text(&mut serving(&[500.0, 1_000.0]), 80, 40);
+    let expected = "
+SERVES 1,000 requests/s, port 80: 3.0 open at a time, 390 µs each, 99 % within
+       560 µs
+SPENDS a request's time: 70 % registry.gate, 30 % computing, most in digest_row
+rate   at most 1,000 requests/s ▅█ 10.0 s
+
+LIMIT ";
+    assert!(shown.contains(expected), "{shown}");
+    let first = text(&mut serving(&[500.0]), 80, 40);
+    assert!(first.contains("\nSERVES ") && !first.contains("\nrate "), "one report is no history: {first}");
+    let small = text(&mut serving(&[500.0, 1_000.0]), 80, 16);
+    assert!(small.contains("\nSERVES ") && small.contains("\nFIX "), "{small}");
+    assert!(!small.contains("\nSPENDS ") && !small.contains("\nrate "), "{small}");
+    assert!(!text(&mut showing(recorded("store")), 80, 40).contains("SERVES"), "no server");
+    assert!(text(&mut serving(&[1.0, 2.0]), 30, 40).lines().all(|line| width(line) <= 30));
+}
+
 #[test]
 fn only_the_quit_key_leaves_and_the_last_screen_stays() {
     let mut state = showing(recorded("store"));
@@ -392,6 +442,9 @@ fn hostile() -> State {
         row.callers.iter_mut().chain(&mut row.callees).for_each(|link| link.name = Some(evil.clone()));
     }
     snapshot.report.recorded.waits.iter_mut().for_each(|wait| wait.name = evil.as_str().into());
+    let spent = vec![TimePart { name: evil.clone(), share: 1.0, ..TimePart::default() }];
+    let end = Endpoint { served: true, name: evil.clone(), count: 100, spent, ..Endpoint::default() };
+    snapshot.limits.traffic = vec![end];
     snapshot.report.findings = vec![Finding::Other { kind: "deadlock".to_owned(), text: evil.clone() }];
     let mut state = showing(snapshot);
     state.subject.clone_from(&evil);

@@ -32,6 +32,27 @@ pub struct Requests {
     pub open: Vec<OpenRequest>,
 }
 
+impl Requests {
+    /// The requests since `earlier`, counted in the same recording. The open ones stay.
+    pub fn since(mut self, earlier: &Requests) -> Requests {
+        self.sums.retain_mut(|sum| {
+            match earlier.sums.iter().find(|before| before.is_of(sum)) {
+                Some(before) => sum.subtract(before),
+                // It may have been among those that were left out.
+                None if earlier.lost > 0 => sum.count = 0,
+                None => {}
+            }
+            sum.count > 0
+        });
+        self.sums.sort_by_key(|sum| std::cmp::Reverse(sum.count));
+        self.counted_ns = self.counted_ns.saturating_sub(earlier.counted_ns);
+        self.pauses = self.pauses.saturating_sub(earlier.pauses);
+        self.lost = self.lost.saturating_sub(earlier.lost);
+        self.dropped_connections = self.dropped_connections.saturating_sub(earlier.dropped_connections);
+        self
+    }
+}
+
 /// A request that was read and not answered when the recording ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -101,6 +122,31 @@ impl RequestSums {
         }
     }
 
+    /// Whether both are of the same process, direction and port or peer.
+    fn is_of(&self, other: &RequestSums) -> bool {
+        let key = |sum: &RequestSums| (sum.pid, sum.served, sum.family, sum.port, sum.address);
+        key(self) == key(other)
+    }
+
+    /// Removes requests that were counted earlier.
+    fn subtract(&mut self, earlier: &RequestSums) {
+        self.count = self.count.saturating_sub(earlier.count);
+        self.queued_ns = self.queued_ns.saturating_sub(earlier.queued_ns);
+        self.answered_ns = self.answered_ns.saturating_sub(earlier.answered_ns);
+        self.between_ns = self.between_ns.saturating_sub(earlier.between_ns);
+        self.again = self.again.saturating_sub(earlier.again);
+        self.again_ns = self.again_ns.saturating_sub(earlier.again_ns);
+        for (count, before) in self.buckets.iter_mut().zip(&earlier.buckets) {
+            *count = count.saturating_sub(*before);
+        }
+        let used = self.buckets.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
+        self.buckets.truncate(used);
+        if self.longest_ns <= earlier.longest_ns {
+            // The longest request came earlier; of the others' longest only the bucket is known.
+            self.longest_ns = self.longest_ns.min(bucket_begins_ns(used.min(REQUEST_BUCKETS)));
+        }
+    }
+
     /// Total time of the requests, nanoseconds. Divided by a length of time, it is the mean number of open requests.
     pub fn all_ns(&self) -> u64 {
         self.queued_ns.saturating_add(self.answered_ns)
@@ -131,6 +177,45 @@ impl RequestSums {
 mod tests {
     use super::*;
     use probe_abi::request_bucket;
+
+    /// A stretch of a live server must not have the slow requests of hours ago, nor their number.
+    #[test]
+    fn requests_of_a_stretch_are_those_since_its_start() {
+        let sum = |port, times: u64, ns: u64, longest_ns| {
+            let mut buckets = vec![0; REQUEST_BUCKETS];
+            buckets[request_bucket(ns)] = times;
+            let answered_ns = times * ns;
+            RequestSums {
+                served: true,
+                port,
+                count: times,
+                answered_ns,
+                longest_ns,
+                buckets,
+                ..RequestSums::default()
+            }
+        };
+        let earlier = Requests {
+            sums: vec![sum(80, 100, 70_000_000, 80_000_000), sum(443, 10, 5_000, 5_000)],
+            counted_ns: 9_000_000_000,
+            pauses: 2,
+            ..Requests::default()
+        };
+        let mut now = Requests { counted_ns: 10_000_000_000, pauses: 2, ..earlier.clone() };
+        now.sums[0].add(&sum(80, 3, 100_000, 100_000));
+        now.sums.push(sum(81, 7, 5_000, 5_000));
+        let stretch = now.clone().since(&earlier);
+        assert_eq!((stretch.counted_ns, stretch.pauses), (1_000_000_000, 0));
+        let found: Vec<(u16, u64)> = stretch.sums.iter().map(|sum| (sum.port, sum.count)).collect();
+        assert_eq!(found, [(81, 7), (80, 3)], "without the port that answered nothing");
+        let slow = &stretch.sums[1];
+        assert_eq!(slow.mean_ns(), 100_000.0);
+        assert!((100_000..=125_000).contains(&slow.longest_ns), "{}", slow.longest_ns);
+        assert!((100_000..=125_000).contains(&slow.quantile_ns(0.99)));
+        assert_eq!(now.clone().since(&Requests::default()).sums.len(), 3);
+        // A port that an earlier count had no room for may have answered long before.
+        assert_eq!(now.since(&Requests { lost: 1, ..earlier }).sums.len(), 1);
+    }
 
     #[test]
     fn a_quantile_of_requests_is_the_end_of_its_bucket() {

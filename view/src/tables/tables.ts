@@ -1,7 +1,7 @@
 // Tables: the rows of longpole's own documents, as they are. A cell's number is that of the document; its text is for people.
 
 import { measuredPoints } from "./curve";
-import type { Report } from "../data";
+import type { Endpoint, Report } from "../data";
 import type { Model } from "../model";
 import { duration, fileName, grouped, onCpus, percent, short } from "../format";
 
@@ -106,6 +106,35 @@ export function waits(report: Report): Table {
       ],
     })),
   };
+}
+
+export function requests(report: Report): Table {
+  return {
+    id: "requests",
+    title: "Requests over sockets",
+    note: "Until the answer begins. What they spend their time on is known for the answered requests that take the most time together.",
+    columns: ["port or address", "direction", "requests/s", "open at a time", "mean", "99 %", "their time"],
+    rows: (report.limit?.requests ?? []).map((row) => ({
+      cells: [
+        name(row.name), { text: row.served ? "answered" : "sent" }, rate(row.per_second), rate(row.open), time(row.mean_ns), time(row.p99_ns),
+        { text: spent(row.spent) },
+      ],
+    })),
+  };
+}
+
+const rate = (of: number): Cell => ({ text: of < 10 ? of.toFixed(1) : grouped(of), value: of });
+
+/** `70 % registry.gate, 30 % computing`: the causes that take a part of the time. */
+export function spent(parts: Endpoint["spent"] = []): string {
+  const shares = new Map<string, number>();
+  for (const { kind, name: of, share } of parts) {
+    // Functions count together; a lock's name says that it is one.
+    const what = kind === "computing" ? kind : [kind === "lock" ? "" : kind.replaceAll("_", " "), of].filter(Boolean).join(" ");
+    shares.set(what, (shares.get(what) ?? 0) + share);
+  }
+  const sorted = [...shares].filter(([, share]) => share >= 0.005).sort((a, b) => b[1] - a[1]);
+  return sorted.map(([what, share]) => `${(share * 100).toFixed(0)} % ${short(what)}`).join(", ");
 }
 
 export function curve(model: Model): Table {

@@ -20,6 +20,7 @@ const TABS: Tab[] = [
   { id: "functions", title: "Functions", make: (model, _, __, choose) => [tableView(tables.functions(model.doc.report), choose), tableView(tables.waits(model.doc.report), choose)] },
   { id: "locks", title: "Locks", make: (model, _, __, choose) => [tableView(tables.locks(model.doc.report), choose)] },
   { id: "threads", title: "Threads", make: (model, state, _, choose) => [tableView(tables.threads(model, state.cpus), choose)] },
+  { id: "requests", title: "Requests", make: (model, _, __, choose) => [tableView(tables.requests(model.doc.report), choose)] },
   { id: "curve", title: "Speed-up", isGain: true, make: (model, state, theme, choose) => [chart(model, state.cpus, theme), crossovers(model), tableView(tables.curve(model), choose), tableView(tables.points(model), choose)] },
   { id: "flames", title: "Flame graphs", make: flames },
   { id: "what-if", title: "What if", isGain: true, make: (model, state) => [panel(model, state.cpus)] },

@@ -97,6 +97,7 @@ impl Sliding {
             // in parts.
             WriterMessage::Modules(_) | WriterMessage::Snapshot(_) => {}
             WriterMessage::Mappings(mappings) => self.recent.add_mappings(mappings),
+            WriterMessage::Requests(requests) => self.recent.take_requests(requests),
             WriterMessage::Addresses(addresses) => self.recent.add_addresses(addresses),
             WriterMessage::Code(code) => self.recent.add_code(code),
             WriterMessage::End(end) => {

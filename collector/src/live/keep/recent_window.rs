@@ -3,7 +3,9 @@
 use super::counts_over_time::CountsOverTime;
 use crate::live::naming::{PLACES_AT_ONCE, forget_mappings};
 use crate::live::rings::Batch;
-use engine::event::{AddressFact, CodeFact, Facts, FunctionFact, MappingFact, Recording, WindowEnd};
+use engine::event::{
+    AddressFact, CodeFact, Facts, FunctionFact, MappingFact, Recording, Requests, WindowEnd,
+};
 use engine::timeline::Window;
 
 /// A window with the maximum number of records drops this fraction (one part in `GIVE_UP`) of its records, the oldest
@@ -58,6 +60,11 @@ impl RecentWindow {
         self.complete_to_ns = self.complete_to_ns.max(batch.complete_to_ns);
         self.counts.take(self.complete_to_ns, batch.loss, batch.overhead);
         self.counts.forget_before(self.window.start_ns());
+    }
+
+    /// Takes the requests since the start of the recording.
+    pub fn take_requests(&mut self, requests: &Requests) {
+        self.counts.take_requests(self.complete_to_ns, requests);
     }
 
     /// Adds functions that have probes from now on. A function with a known number replaces the earlier one.

@@ -297,6 +297,10 @@ impl EventSource for LiveSource {
         std::mem::take(&mut self.awaited)
     }
 
+    fn requests(&mut self) -> Option<Requests> {
+        self.capture.requests()
+    }
+
     fn take_requests(&mut self) -> Option<Requests> {
         self.requests.take()
     }

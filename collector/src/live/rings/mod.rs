@@ -6,6 +6,7 @@ mod poll_backoff;
 mod program_state;
 mod reader_commands;
 mod replay;
+mod request_reader;
 pub(crate) mod ring_reader;
 pub(crate) mod source;
 mod thread_snapshots;

@@ -3,6 +3,7 @@
 
 use super::decoder::{Batch, Decoder};
 use super::reader_commands::CommandReceiver;
+use super::request_reader::RequestReader;
 use super::source::Late;
 use super::source::{EventSource, Probed};
 use super::trigger::Triggers;
@@ -14,7 +15,7 @@ use capture::probe::NewMapping;
 use capture::target::is_c_library;
 use engine::event::{
     AddressFact, CodeFact, Facts, FunctionFact, GapReason, LeftOut, LossCounts, MappingFact, ModuleFact,
-    NoteKind, OtherPrograms, Overhead, ThreadFact, WindowEnd,
+    NoteKind, OtherPrograms, Overhead, Requests, ThreadFact, WindowEnd,
 };
 use probe_abi::SyncFamily;
 use std::collections::{BTreeMap, VecDeque};
@@ -46,6 +47,8 @@ pub enum WriterMessage {
     Addresses(Vec<AddressFact>),
     /// Names of code of sampled stacks.
     Code(Vec<CodeFact>),
+    /// Requests over sockets since the start, for the window.
+    Requests(Requests),
     /// The processes and threads of an instant.
     Snapshot(Box<Facts>),
     /// The end: nothing more comes.
@@ -102,6 +105,7 @@ pub fn run(
         handed_on: Instant::now(),
         waiting: 0,
         interval: SHORTEST.min(source.longest_pause()),
+        requests: (wanted == Wanted::Records).then(RequestReader::default),
         last_wait: match wanted {
             Wanted::Chunks => LAST_WAIT,
             Wanted::Records => LAST_WAIT_OF_A_VIEW,
@@ -145,6 +149,8 @@ struct RingReader {
     handed_on: Instant,
     waiting: usize,
     interval: Duration,
+    /// Reads the requests, if the window wants them.
+    requests: Option<RequestReader>,
     /// How long the end waits for stacks whose unwind tables are still being read.
     last_wait: Duration,
 }
@@ -207,6 +213,9 @@ impl RingReader {
         if self.counted.is_none_or(|at| at.elapsed() >= self.counts_every) {
             self.counted = Some(Instant::now());
             self.count(source, messages);
+        }
+        if let Some(requests) = self.requests.as_mut().and_then(|reader| reader.read(source)) {
+            feed.send(WriterMessage::Requests(requests)).ok()?;
         }
         self.interval = next_interval(self.interval, drained.records, source.longest_pause());
         Some(match drained {

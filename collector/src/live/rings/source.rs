@@ -97,6 +97,11 @@ pub trait EventSource: Send {
         None
     }
 
+    /// Requests over sockets so far; `None`: they are not counted.
+    fn requests(&mut self) -> Option<Requests> {
+        None
+    }
+
     /// Requests over sockets, once the source has ended; `None`: they were not counted.
     fn take_requests(&mut self) -> Option<Requests> {
         None

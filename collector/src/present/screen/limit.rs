@@ -5,13 +5,13 @@ use super::constraint::{
     of_support_work, of_too_few_threads, of_too_many_threads, of_woken,
 };
 use super::fix::{at_largest, gain, last_part, minus, name_of, what};
-use crate::cell::file_name;
-use crate::cell::{duration, grouped, whole_percent as percent, width};
+use crate::cell::{duration, file_name, grouped, whole_percent as percent, width};
 use crate::cpu_words::cpus;
 use crate::present::style::{Paint, Style};
 use crate::present::table;
 use crate::present::words::deadlock::waiting;
 use crate::present::words::short::short;
+use crate::present::words::traffic;
 use engine::experiment::Edit;
 use engine::limit::{Evidence, Fix, Limit, LimitKind, Limits, ThreadUse};
 use engine::program::{bare_name, is_java_wait, wait_of};
@@ -71,6 +71,8 @@ pub(crate) fn write(
 /// LIMIT and FIX as texts.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Words {
+    /// Labels and sentences about a server's requests.
+    pub(crate) requests: Vec<(&'static str, String)>,
     /// What limits the program, in one sentence.
     pub(crate) limit: String,
     /// Further remarks on the limit.
@@ -90,7 +92,8 @@ pub(crate) struct FixWords {
 
 /// LIMIT and FIX as texts, without layout.
 pub(crate) fn words(limits: &Limits) -> Words {
-    let Some(first) = limits.at.first() else { return Words::default() };
+    let requests = traffic::lines(&limits.traffic);
+    let Some(first) = limits.at.first() else { return Words { requests, ..Words::default() } };
     let largest = limits.at.get(1).map(|limit| limit.cpus);
     let fixes = limits.fixes.iter().map(|fix| FixWords {
         what: what(fix, &name_of(fix), first.cpus),
@@ -98,6 +101,7 @@ pub(crate) fn words(limits: &Limits) -> Words {
         at_largest: at_largest(fix, largest),
     });
     Words {
+        requests,
         limit: format!("on {}: {}", cpus(first.cpus), first_sentence(first, limits)),
         more: more(first, limits),
         fixes: fixes.collect(),

@@ -70,7 +70,7 @@ pub fn write(
     let out = &mut out;
     facts(out, report, about, style)?;
     for (label, text) in traffic::lines(&limits.traffic) {
-        table::wrap(out, style, Paint::Bold, label, &style.text(&text), "       ")?;
+        table::wrap(out, style, Paint::Bold, &format!("{label:<7}"), &style.text(&text), "       ")?;
     }
     if let Some(text) = others::sentence(&limits.others, machine(report).map_or(1, |cpus| cpus.or(1))) {
         table::wrap(out, style, Paint::Bold, "OTHERS ", &style.text(&text), "       ")?;

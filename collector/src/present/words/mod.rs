@@ -10,5 +10,5 @@ pub(super) mod others;
 pub(super) mod overhead;
 pub(super) mod sample_note;
 pub(crate) mod short;
-pub(super) mod traffic;
+pub(crate) mod traffic;
 pub(crate) mod unlike;

@@ -28,9 +28,9 @@ pub(crate) fn lines(ends: &[Endpoint]) -> Vec<(&'static str, String)> {
             0 | 1 => String::new(),
             count => format!(" (and {} more)", count - 1),
         };
-    let served = largest(true).map(|end| ("SERVES ", format!("{}{}", sentence(end), more(true))));
-    let spent = largest(true).and_then(|end| Some(("SPENDS ", spent(&end.spent)?)));
-    let asked = largest(false).map(|end| ("ASKS   ", format!("{}{}", sentence(end), more(false))));
+    let served = largest(true).map(|end| ("SERVES", format!("{}{}", sentence(end), more(true))));
+    let spent = largest(true).and_then(|end| Some(("SPENDS", spent(&end.spent)?)));
+    let asked = largest(false).map(|end| ("ASKS", format!("{}{}", sentence(end), more(false))));
     served.into_iter().chain(spent).chain(asked).collect()
 }
 
@@ -57,6 +57,14 @@ pub(crate) fn sentence(end: &Endpoint) -> String {
     )
 }
 
+/// The cause of a part of a request's time, in a few words; for a function only that it computes.
+pub(crate) fn cause(part: &TimePart) -> String {
+    match part.kind {
+        CauseKind::Computing => "computing".to_owned(),
+        kind => words(kind, &part.name),
+    }
+}
+
 /// What a request spends its time on, in one sentence; `None`: not known.
 fn spent(parts: &[TimePart]) -> Option<String> {
     let is_computing = |part: &&TimePart| part.kind == CauseKind::Computing;
@@ -65,7 +73,7 @@ fn spent(parts: &[TimePart]) -> Option<String> {
     let most = computing.max_by(|a, b| a.share.total_cmp(&b.share));
     let computing = most.map(|most| (share, format!("computing, most in {}", short(&most.name))));
     let others = parts.iter().filter(|part| !is_computing(part));
-    let others = others.map(|part| (part.share, words(part.kind, &part.name)));
+    let others = others.map(|part| (part.share, cause(part)));
     let mut all: Vec<(f64, String)> = others.chain(computing).filter(|(share, _)| *share >= LISTED).collect();
     all.sort_by(|a, b| b.0.total_cmp(&a.0));
     let all: Vec<String> =
@@ -108,6 +116,6 @@ mod tests {
         assert!(sentence(&Endpoint { count: 900, ..first }).ends_with("; 90 % on new connections"));
         let lines = super::lines(&ends);
         let expected = "2,250 requests/s, port 80: 15.9 open at a time, 390 µs each, 99 % within 560 µs; 94 % of that unread in the socket (and 1 more)";
-        assert_eq!(lines, [("SERVES ", expected.to_owned())]);
+        assert_eq!(lines, [("SERVES", expected.to_owned())]);
     }
 }
