@@ -87,7 +87,7 @@ pub struct ReportArguments {
     #[arg(long)]
     pub json: bool,
     /// Write the page of `longpole view` to this file instead
-    #[arg(long, value_name = "OUT.html", conflicts_with_all = ["json", "segments", "top", "wide", "all", "by", "raw",
+    #[arg(long, value_name = "OUT.html", conflicts_with_all = ["json", "segments", "stacks", "top", "wide", "all", "by", "raw",
         "probed_only", "model"])]
     pub html: Option<PathBuf>,
     /// List every segment with its weight, too
@@ -107,10 +107,13 @@ pub struct ReportArguments {
         ("function", By::Function), ("line", By::Line), ("file", By::File), ("module", By::Module), ("lock", By::Lock),
         ("wait", By::Wait), ("thread", By::Thread)]))]
     pub by: By,
+    /// With --by wait: the stacks in which threads slept, innermost function first
+    #[arg(long)]
+    pub stacks: bool,
     /// Show single requests instead: calls of functions with this name, as `record --per` recorded them, or what arrives at sockets
     /// (socket, socket:PORT, socket:unix). How long requests take, and where slow ones spend more time than fast ones
-    #[arg(long, value_name = "NAME|socket", conflicts_with_all = ["html", "segments", "wide", "all", "by", "cpus", "probed_only",
-        "model"], value_parser = value::per)]
+    #[arg(long, value_name = "NAME|socket", conflicts_with_all = ["html", "segments", "stacks", "wide", "all", "by", "cpus",
+        "probed_only", "model"], value_parser = value::per)]
     pub per: Option<Per>,
     /// Leave the cost of probe hits in the compute time, as it was measured
     #[arg(long)]

@@ -9,8 +9,8 @@ use crate::present::screen::{clip, wait_name};
 use crate::present::study::parallelism::table as parallelism;
 use crate::present::style::{Paint, Style};
 use crate::present::table;
-use crate::present::text::notes;
-use engine::program::Share;
+use crate::present::text::{notes, waits};
+use engine::program::{RecordedWait, Share};
 
 /// A page.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,6 +108,15 @@ impl Lines<'_> {
         self.list(title, shares.iter().map(|share| (grouped(share.count), share.name.as_str())));
     }
 
+    fn stacks(&mut self, wait: &RecordedWait) {
+        let stacks = waits::stacks(wait);
+        if stacks.is_empty() {
+            return;
+        }
+        self.lines.push(self.style.paint(Paint::Bold, &clip("stacks", self.style.width, self.style)));
+        stacks.iter().for_each(|line| self.text(line));
+    }
+
     fn function(&mut self, snapshot: &Snapshot, name: &str) {
         let rows = snapshot.report.results.iter().flat_map(|result| &result.functions);
         let location = rows.filter(|row| row.function == name).find_map(|row| row.location.as_deref());
@@ -172,6 +181,9 @@ impl Lines<'_> {
             self.counts("ended by", &wait.ended_by);
             self.counts("asleep in", &wait.sleepers);
             self.counts("woken in", &wait.wakers);
+            let share = |ns: u64| whole_percent(ns as f64 / wait.wait_ns.max(1) as f64);
+            self.list("of", wait.of.iter().map(|part| (share(part.wait_ns), part.name.as_str())));
+            self.stacks(wait);
         }
     }
 }

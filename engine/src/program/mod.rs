@@ -46,7 +46,7 @@ pub use naming::occurrences::{LockSection, Occurrences, WaitWords};
 pub use operation::{EdgeId, FunctionRef, ObjectId, Operation, ThreadId};
 pub use recorded::{
     AwaitedPart, GoroutineWaits, KernelShare, LockWaits, ObjectKind, Primitive, PutBackUses, Queue, Recorded,
-    RecordedObject, RecordedWait, Share, SharedLine, SupportWork, WaitedFor,
+    RecordedObject, RecordedWait, Share, SharedLine, SupportWork, WaitStack, WaitedFor,
 };
 pub use request_time::{CauseKind, TimePart};
 pub(crate) use run_breaks::RunBreaks;

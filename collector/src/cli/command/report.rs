@@ -27,6 +27,9 @@ pub fn run(mut args: ReportArguments) -> Result<Outcome, UserError> {
     if let Some(name) = args.per.take() {
         return super::per::run(&args, &name);
     }
+    if args.stacks && args.by != By::Wait {
+        return Err(UserError::usage("--stacks shows the stacks of waits", "add --by wait"));
+    }
     let plan = args.input.plan();
     let mut input = Input::open(&plan)?;
     if let Input::Session(read) = &mut input {
@@ -63,8 +66,13 @@ pub fn run(mut args: ReportArguments) -> Result<Outcome, UserError> {
         to_reader(|out| screen::write(&report, &limits, &about, args.all, &style::for_stdout(), out))?;
     } else {
         let frame = super::frame(&plan, &program, &cpus, &model);
-        let options =
-            text::report::Options { by: args.by, top: args.top, all: args.all, segments: args.segments };
+        let options = text::report::Options {
+            by: args.by,
+            top: args.top,
+            all: args.all,
+            segments: args.segments,
+            stacks: args.stacks,
+        };
         let style = style::for_stdout();
         to_reader(|out| match is_view {
             true => text::view::write(&report, &frame, options, &style, out),

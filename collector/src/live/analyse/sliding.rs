@@ -98,6 +98,7 @@ impl Sliding {
             WriterMessage::Modules(_) | WriterMessage::Snapshot(_) => {}
             WriterMessage::Mappings(mappings) => self.recent.add_mappings(mappings),
             WriterMessage::Requests(requests) => self.recent.take_requests(requests),
+            WriterMessage::Awaited(awaited) => self.recent.take_awaited(awaited),
             WriterMessage::Addresses(addresses) => self.recent.add_addresses(addresses),
             WriterMessage::Code(code) => self.recent.add_code(code),
             WriterMessage::End(end) => {

@@ -4,7 +4,7 @@ use super::counts_over_time::CountsOverTime;
 use crate::live::naming::{PLACES_AT_ONCE, forget_mappings};
 use crate::live::rings::Batch;
 use engine::event::{
-    AddressFact, CodeFact, Facts, FunctionFact, MappingFact, Recording, Requests, WindowEnd,
+    AddressFact, AwaitedFact, CodeFact, Facts, FunctionFact, MappingFact, Recording, Requests, WindowEnd,
 };
 use engine::timeline::Window;
 
@@ -26,6 +26,8 @@ pub struct RecentWindow {
     cut_to_ns: Option<u64>,
     /// Losses and costs since the start of the recording.
     counts: CountsOverTime,
+    /// What threads have slept for.
+    awaited: Vec<AwaitedFact>,
 }
 
 impl RecentWindow {
@@ -39,6 +41,7 @@ impl RecentWindow {
             complete_to_ns: start_ns,
             cut_to_ns: None,
             counts: CountsOverTime::new(start_ns),
+            awaited: Vec::new(),
         }
     }
 
@@ -65,6 +68,11 @@ impl RecentWindow {
     /// Takes the requests since the start of the recording.
     pub fn take_requests(&mut self, requests: &Requests) {
         self.counts.take_requests(self.complete_to_ns, requests);
+    }
+
+    /// Takes what threads have slept for since the start of the recording.
+    pub fn take_awaited(&mut self, awaited: &[AwaitedFact]) {
+        awaited.clone_into(&mut self.awaited);
     }
 
     /// Adds functions that have probes from now on. A function with a known number replaces the earlier one.
@@ -104,7 +112,10 @@ impl RecentWindow {
         let end_ns = end.end_ns;
         self.move_start(end_ns.saturating_sub(self.span_ns));
         self.keep(most);
-        let end = self.counts.since(self.window.start_ns(), end);
+        let mut end = self.counts.since(self.window.start_ns(), end);
+        if end.awaited.is_empty() {
+            end.awaited.clone_from(&self.awaited);
+        }
         self.window.ending(end)
     }
 

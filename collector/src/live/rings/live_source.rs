@@ -33,7 +33,6 @@ pub struct LiveSource {
     pending: Vec<PendingOperation>,
     kernel_locks: Option<KernelLocks>,
     requests: Option<Requests>,
-    awaited: Vec<AwaitedFact>,
     /// Unwinds the sampled stacks, if stacks are sampled.
     sampler: Option<Sampler>,
     /// New mappings that were passed to the sampler and not yet to `EventSource::take_loaded`.
@@ -63,7 +62,6 @@ impl LiveSource {
             pending: Vec::new(),
             kernel_locks: None,
             requests: None,
-            awaited: Vec::new(),
             sampler: None,
             loaded: Vec::new(),
             has_bell: false,
@@ -265,7 +263,6 @@ impl EventSource for LiveSource {
         self.pending = self.capture.pending();
         self.kernel_locks = self.capture.kernel_locks();
         self.requests = self.capture.requests();
-        self.awaited = self.capture.awaited();
         end_ns
     }
 
@@ -293,8 +290,8 @@ impl EventSource for LiveSource {
         self.kernel_locks.take()
     }
 
-    fn take_awaited(&mut self) -> Vec<AwaitedFact> {
-        std::mem::take(&mut self.awaited)
+    fn awaited(&mut self) -> Vec<AwaitedFact> {
+        self.capture.awaited()
     }
 
     fn requests(&mut self) -> Option<Requests> {

@@ -1,7 +1,7 @@
-//! Reads the counts of requests over sockets for a live window.
+//! Reads the counts of requests over sockets, and which files and sockets threads slept for, for a live window.
 
 use super::source::EventSource;
-use engine::event::Requests;
+use engine::event::{AwaitedFact, Requests};
 use std::time::{Duration, Instant};
 
 /// Shortest time between two reads.
@@ -17,14 +17,18 @@ pub(super) struct RequestReader {
 }
 
 impl RequestReader {
-    /// The requests since the start of the recording, if it is time to read them and they are counted.
-    pub(super) fn read(&mut self, source: &mut dyn EventSource) -> Option<Requests> {
+    /// If it is time to read: the requests since the start of the recording, if they are counted, and what threads have
+    /// slept for since then.
+    pub(super) fn read(
+        &mut self,
+        source: &mut dyn EventSource,
+    ) -> Option<(Option<Requests>, Vec<AwaitedFact>)> {
         let began = Instant::now();
         if self.due.is_some_and(|due| began < due) {
             return None;
         }
-        let requests = source.requests();
+        let read = (source.requests(), source.awaited());
         self.due = began.checked_add(EVERY.max(began.elapsed().saturating_mul(TIMES)));
-        requests
+        Some(read)
     }
 }

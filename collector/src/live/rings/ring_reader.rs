@@ -14,8 +14,8 @@ use crate::tui::LiveCounts;
 use capture::probe::NewMapping;
 use capture::target::is_c_library;
 use engine::event::{
-    AddressFact, CodeFact, Facts, FunctionFact, GapReason, LeftOut, LossCounts, MappingFact, ModuleFact,
-    NoteKind, OtherPrograms, Overhead, Requests, ThreadFact, WindowEnd,
+    AddressFact, AwaitedFact, CodeFact, Facts, FunctionFact, GapReason, LeftOut, LossCounts, MappingFact,
+    ModuleFact, NoteKind, OtherPrograms, Overhead, Requests, ThreadFact, WindowEnd,
 };
 use probe_abi::SyncFamily;
 use std::collections::{BTreeMap, VecDeque};
@@ -49,6 +49,8 @@ pub enum WriterMessage {
     Code(Vec<CodeFact>),
     /// Requests over sockets since the start, for the window.
     Requests(Requests),
+    /// What threads have slept for since the start, for the window.
+    Awaited(Vec<AwaitedFact>),
     /// The processes and threads of an instant.
     Snapshot(Box<Facts>),
     /// The end: nothing more comes.
@@ -214,8 +216,11 @@ impl RingReader {
             self.counted = Some(Instant::now());
             self.count(source, messages);
         }
-        if let Some(requests) = self.requests.as_mut().and_then(|reader| reader.read(source)) {
-            feed.send(WriterMessage::Requests(requests)).ok()?;
+        if let Some((requests, awaited)) = self.requests.as_mut().and_then(|reader| reader.read(source)) {
+            feed.send(WriterMessage::Awaited(awaited)).ok()?;
+            if let Some(requests) = requests {
+                feed.send(WriterMessage::Requests(requests)).ok()?;
+            }
         }
         self.interval = next_interval(self.interval, drained.records, source.longest_pause());
         Some(match drained {
@@ -316,7 +321,7 @@ impl RingReader {
         let mut batch = self.decoder.finish(&mut *source, end_ns);
         let loss = self.count(&mut *source, messages);
         let (pending, kernel_locks) = (source.take_pending(), source.take_kernel_locks());
-        let (requests, awaited) = (source.take_requests(), source.take_awaited());
+        let (requests, awaited) = (source.take_requests(), source.awaited());
         let overhead = source.overhead();
         // Probes are removed first: reading symbols may take long.
         let Late { notes, mappings, samples } = source.stop(self.last_wait);

@@ -107,8 +107,8 @@ pub trait EventSource: Send {
         None
     }
 
-    /// Files and other ends of sockets for which threads slept, once the source has ended.
-    fn take_awaited(&mut self) -> Vec<AwaitedFact> {
+    /// Files and other ends of sockets for which threads have slept so far.
+    fn awaited(&mut self) -> Vec<AwaitedFact> {
         Vec::new()
     }
 

@@ -6,7 +6,7 @@ use crate::present::words::cause::words as cause;
 use crate::present::words::short::short;
 use engine::event::SupportSubject;
 use engine::limit::{Limit, LimitKind, Meanwhile, WORTH};
-use engine::program::{LockWaits, bare_name};
+use engine::program::{LockWaits, bare_name, wait_of};
 
 /// Waits for locks of the kernel with a smaller share of the threads' time are not mentioned.
 const TOLD: f64 = 0.01;
@@ -16,6 +16,11 @@ const UNREAD: f64 = 0.5;
 
 /// Threads that are busy for this share of the time count as always busy.
 const ALWAYS: f64 = 0.95;
+
+/// What is waited for: `waiting for file sync of pg_wal/000000010000`.
+pub(super) fn of_device(device: &str, of: Option<&str>) -> String {
+    of.map_or_else(|| format!("waiting for {device}"), |of| format!("waiting for {}", wait_of(device, of)))
+}
 
 /// A sentence about threads that change one cache line. The three values about its users: the number of threads, how
 /// many of them change nothing, and whether each changed word is one thread's own.

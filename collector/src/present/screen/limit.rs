@@ -1,8 +1,8 @@
 //! LIMIT and FIX: what limits, and the changes that gain most.
 
 use super::constraint::{
-    of_cache_line, of_cost, of_goroutines, of_hand_over, of_lock, of_permits, of_polling, of_requests,
-    of_support_work, of_too_few_threads, of_too_many_threads, of_woken,
+    of_cache_line, of_cost, of_device, of_goroutines, of_hand_over, of_lock, of_permits, of_polling,
+    of_requests, of_support_work, of_too_few_threads, of_too_many_threads, of_woken,
 };
 use super::fix::{at_largest, gain, last_part, minus, name_of, what};
 use crate::cell::{duration, file_name, grouped, whole_percent as percent, width};
@@ -14,7 +14,7 @@ use crate::present::words::short::short;
 use crate::present::words::traffic;
 use engine::experiment::Edit;
 use engine::limit::{Evidence, Fix, Limit, LimitKind, Limits, ThreadUse};
-use engine::program::{bare_name, is_java_wait, wait_of};
+use engine::program::{bare_name, is_java_wait};
 use engine::report::{Cpus, Holder, Stuck, WaitsFor};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -121,7 +121,7 @@ pub(crate) fn first_sentence(first: &Limit, limits: &Limits) -> String {
 fn on_path(limit: &Limit) -> Option<String> {
     let what = match &limit.kind {
         _ if limit.evidence != Evidence::OnPath => return None,
-        LimitKind::Device { device, of } => awaited(device, of.as_deref()),
+        LimitKind::Device { device, of } => of_device(device, of.as_deref()),
         LimitKind::Timers { function } => sleeping(function.as_deref()),
         LimitKind::Spinning => "spinning".to_owned(),
         LimitKind::HandOver { .. } => "waking threads and putting them on CPUs".to_owned(),
@@ -205,16 +205,11 @@ fn constraint(limit: &Limit) -> String {
     }
 }
 
-/// What is waited for: `waiting for file sync of pg_wal/000000010000`.
-fn awaited(device: &str, of: Option<&str>) -> String {
-    of.map_or_else(|| format!("waiting for {device}"), |of| format!("waiting for {}", wait_of(device, of)))
-}
-
 /// Sentences for waits, and for work done on threads' behalf.
 fn of_wait(limit: &Limit) -> String {
     match &limit.kind {
         LimitKind::Device { device, of } => {
-            format!("{}: {} of the time.", awaited(device, of.as_deref()), percent(limit.gain()))
+            format!("{}: {} of the time.", of_device(device, of.as_deref()), percent(limit.gain()))
         }
         LimitKind::CacheLine { line, function, threads, readers, is_false } => {
             let users = (*threads, *readers, *is_false);

@@ -14,4 +14,4 @@ pub mod report;
 pub mod requests;
 mod segments;
 pub mod view;
-mod waits;
+pub(crate) mod waits;

@@ -22,6 +22,8 @@ pub struct Options {
     pub all: bool,
     /// Whether a table of all segments is shown, too.
     pub segments: bool,
+    /// Whether the stacks of waits are shown, too.
+    pub stacks: bool,
 }
 
 /// What the rows of the table stand for.

@@ -1,7 +1,7 @@
 //! The report's layout at 80 and 160 columns.
 
 use super::*;
-use engine::program::{LockSide, RecordedWait, Share};
+use engine::program::{AwaitedPart, LockSide, RecordedWait, Share, WaitStack};
 use engine::report::Cpus;
 use engine::report::{Finding, LockRow, SegmentRow, Trust};
 use engine::time::Ticks;
@@ -314,10 +314,22 @@ fn a_report_by_wait_lists_kinds_of_waits_and_idle_ones_separately() {
         idle,
         ..RecordedWait::default()
     };
+    let sync = RecordedWait {
+        of: vec![
+            AwaitedPart { name: "wal/0001".into(), waits: 9, wait_ns: 1_500_000_000 },
+            AwaitedPart { name: "index\u{1b}[2J".into(), waits: 1, wait_ns: 320_000_000 },
+        ],
+        stacks: vec![WaitStack { functions: vec!["fdatasync".into(), "db::store::flush".into()], waits: 3 }],
+        ..wait("file sync", false)
+    };
     let mut report = report();
     let never = RecordedWait { ended_by: vec![share("not ended", 4)], ..wait("never woken", true) };
-    report.recorded.waits = vec![wait("mutex lock", false), wait("epoll", true), never];
+    report.recorded.waits = vec![wait("mutex lock", false), sync, wait("epoll", true), never];
     let text = shown(&report, Options { by: By::Wait, ..Options::default() }, &NARROW);
+    assert!(text.contains("\n  wal/0001 82 %, index") && !text.contains('\u{1b}'), "{text}");
+    assert!(!text.contains("flush"), "{text}");
+    let with_stacks = shown(&report, Options { by: By::Wait, stacks: true, ..Options::default() }, &NARROW);
+    assert!(with_stacks.contains("\n  100 % fdatasync < store::flush\n"), "{with_stacks}");
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("mutex lock 1.82 s 3,306 4 8.06 ms thread worker+"), "{text}");
     assert!(text.lines().any(|line| line.starts_with("IDLE ")), "{text}");

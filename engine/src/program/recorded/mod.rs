@@ -24,7 +24,7 @@ pub(super) use entered_again::EnteredAgain;
 pub use goroutines::GoroutineWaits;
 pub use model::{
     AwaitedPart, KernelShare, LockWaits, ObjectKind, Primitive, PutBackUses, Queue, Recorded, RecordedObject,
-    RecordedWait, Share, SharedLine, SupportWork,
+    RecordedWait, Share, SharedLine, SupportWork, WaitStack,
 };
 pub(super) use objects::ends_joining;
 use rustc_hash::FxHashMap;

@@ -244,9 +244,22 @@ pub struct RecordedWait {
     /// Functions in which other threads ended the waits, in descending order; only with samples.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub wakers: Vec<Share>,
+    /// The most frequent stacks of the sleeping threads; only with samples.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stacks: Vec<WaitStack>,
     /// The files and other ends of sockets for which threads waited, the longest total time first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub of: Vec<AwaitedPart>,
+}
+
+/// Waits of one kind with one stack.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WaitStack {
+    /// The functions, the innermost first.
+    pub functions: Vec<String>,
+    /// Number of waits that were sampled with this stack.
+    pub waits: u64,
 }
 
 /// Waits of one kind for one file, or for one other end of sockets.

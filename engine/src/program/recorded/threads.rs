@@ -175,8 +175,21 @@ impl<'a> Context<'a> {
     /// The function in which a thread began a wait.
     pub(super) fn sleeper(&self, thread: usize, wait: usize) -> Option<&'a str> {
         let top = self.sleepers.get(thread).and_then(|waits| waits.get(wait));
-        let stack = self.sleeper_stacks.get(thread).and_then(|waits| waits.get(wait));
-        self.named(top.copied(), stack.copied().flatten())
+        self.named(top.copied(), self.sleeper_stack(thread, wait))
+    }
+
+    /// The stack in which a thread began a wait, in the program's samples.
+    pub(super) fn sleeper_stack(&self, thread: usize, wait: usize) -> Option<u32> {
+        self.sleeper_stacks.get(thread)?.get(wait).copied().flatten()
+    }
+
+    /// The functions of a stack, the innermost first. One that calls itself is there once.
+    pub(super) fn functions_of(&self, stack: u32) -> Vec<String> {
+        let functions = self.program.samples.stack(stack).map(|(_, place)| place.function);
+        let named = functions.filter_map(|function| self.program.functions.get(function.0 as usize));
+        let mut names: Vec<String> = named.map(|function| function.name.clone()).collect();
+        names.dedup();
+        names
     }
 
     /// Whether the function belongs to the language or the C library, or has no name.
@@ -186,8 +199,7 @@ impl<'a> Context<'a> {
 
     /// What the stack of a waiting thread shows about the futex word.
     pub(super) fn waits_in(&self, thread: usize, wait: usize) -> Option<WaitsIn> {
-        let stack = self.sleeper_stacks.get(thread).and_then(|waits| waits.get(wait));
-        waits_in(self.program, stack.copied().flatten()?)
+        waits_in(self.program, self.sleeper_stack(thread, wait)?)
     }
 
     /// Index of the waking thread.

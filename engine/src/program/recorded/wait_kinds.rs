@@ -8,7 +8,7 @@
 //! A thread that sleeps from the recording's start to its end in an unknown call counts as idle, too.
 
 use super::EnteredAgain;
-use super::model::{AwaitedPart, RecordedWait, shares};
+use super::model::{AwaitedPart, RecordedWait, WaitStack, shares};
 use super::threads::Context;
 use super::waited_for::{SLEEP, WaitedFor};
 use crate::event::{CallKind, Effect, SupportSubject, effect, futex_operation, io_name, kernel_work};
@@ -28,6 +28,8 @@ const MEMORY_MAP: &str = "memory map";
 const NEVER_WOKEN: &str = "never woken";
 /// Largest number of files and other ends of sockets that are listed for one kind of waits.
 const MOST_NAMED: usize = 16;
+/// Largest number of stacks that are listed for one kind of waits.
+const MOST_STACKS: usize = 8;
 /// Ended by a recorded thread.
 const BY_THREAD: &str = "thread";
 /// What ended a wait, if it did not end within the recording.
@@ -71,6 +73,7 @@ impl RecordedWait {
 #[derive(Default)]
 struct Counts<'a> {
     of: FxHashMap<u32, AwaitedPart>,
+    stacks: FxHashMap<u32, u64>,
     sleepers: FxHashMap<&'a str, u64>,
     wakers: FxHashMap<&'a str, u64>,
     waits: u64,
@@ -102,6 +105,9 @@ pub(super) fn all(timeline: &Timeline, nesting: &Nesting, context: &Context<'_>)
                 (of.waits, of.wait_ns) = (of.waits + 1, of.wait_ns.saturating_add(length_ns));
             }
             if context.has_stacks() {
+                if let Some(stack) = context.sleeper_stack(index, number as usize) {
+                    *counts.stacks.entry(stack).or_insert(0) += 1;
+                }
                 if let Some(sleeper) = context.sleeper(index, number as usize) {
                     *counts.sleepers.entry(sleeper).or_insert(0) += 1;
                 }
@@ -127,6 +133,7 @@ pub(super) fn all(timeline: &Timeline, nesting: &Nesting, context: &Context<'_>)
             ended_by: shares(counts.ended_by),
             sleepers: shares(counts.sleepers),
             wakers: shares(counts.wakers),
+            stacks: stacks(counts.stacks, context),
             of: named(counts.of, &names),
         })
         .collect();
@@ -134,6 +141,20 @@ pub(super) fn all(timeline: &Timeline, nesting: &Nesting, context: &Context<'_>)
         a.idle.cmp(&b.idle).then(b.wait_ns.cmp(&a.wait_ns)).then_with(|| a.name.as_str().cmp(b.name.as_str()))
     });
     all
+}
+
+/// The most frequent stacks; those with the same functions count as one.
+fn stacks(waits: FxHashMap<u32, u64>, context: &Context<'_>) -> Vec<WaitStack> {
+    let mut by_functions: FxHashMap<Vec<String>, u64> = FxHashMap::default();
+    for (stack, waits) in waits {
+        *by_functions.entry(context.functions_of(stack)).or_insert(0) += waits;
+    }
+    by_functions.remove(&Vec::new());
+    let stacks = by_functions.into_iter().map(|(functions, waits)| WaitStack { functions, waits });
+    let mut stacks: Vec<WaitStack> = stacks.collect();
+    stacks.sort_by(|a, b| b.waits.cmp(&a.waits).then_with(|| a.functions.cmp(&b.functions)));
+    stacks.truncate(MOST_STACKS);
+    stacks
 }
 
 /// The parts with their names, those of one name together. Numbers without a name are omitted.
