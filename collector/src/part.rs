@@ -190,10 +190,16 @@ mod tests {
     #[test]
     fn a_busy_start_is_not_chosen_as_the_part_of_a_long_recording() {
         let events = (0..2_000).chain([SECOND_NS]).map(record).collect();
-        let recording = Recording { events, ..Recording::default() };
-        let (all, finding) =
-            part_of(recording, ClockAnchor::default(), RecordingPart::default(), 100).expect("all of it");
-        assert_eq!((all.events.len(), finding), (2_001, None));
+        let mut recording = Recording { events, ..Recording::default() };
+        recording.facts.end =
+            Some(engine::event::WindowEnd { end_ns: SECOND_NS, ..engine::event::WindowEnd::default() });
+        let (cut, finding) =
+            part_of(recording, ClockAnchor::default(), RecordingPart::default(), 100).expect("a part");
+        let Some(Finding::Excerpt { length_ns, apart: Some(apart), .. }) = finding else {
+            panic!("{finding:?}")
+        };
+        assert!(length_ns > SECOND_NS - 2_000 && apart < 0.1 && cut.events.len() <= 100, "{apart}");
+        assert!(!stands_for_all(0.5, 1_000), "a part unlike all the rest");
         assert!(stands_for_all(0.9, 1_000_001), "there is no other way");
     }
 

@@ -84,7 +84,10 @@ pub fn part_of_file<R: Read + Seek>(
         let from_ns = starts.iter().find(|(number, _)| *number == found.stretches.start);
         let last = stretches.get(within.start + found.stretches.end - 1);
         let (Some((_, from_ns)), Some(last)) = (from_ns, last) else { return Err(NoPart::ReadAll) };
-        wanted = *from_ns..=last.last_ns.min(*wanted.end());
+        // A stretch lasts until the next one begins.
+        let next = stretches[within.clone()].get(found.stretches.end);
+        let next_ns = next.map_or(*wanted.end(), |next| next.first_ns.saturating_sub(1));
+        wanted = *from_ns..=next_ns.max(last.last_ns).min(*wanted.end());
         apart = Some(found.apart);
     }
     let snapshot = snapshots.partition_point(|at_ns| at_ns <= wanted.start()).checked_sub(1);

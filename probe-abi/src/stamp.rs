@@ -28,7 +28,8 @@ pub const ABI_STAMP: [u8; 24] = {
 
 /// Every file of this crate on which both kernel programs and user space depend; a test compares the list with the
 /// folder.
-const SOURCES: [(&str, &[u8]); 16] = [
+const SOURCES: [(&str, &[u8]); 17] = [
+    ("awaited.rs", include_bytes!("awaited.rs")),
     ("burst.rs", include_bytes!("burst.rs")),
     ("call.rs", include_bytes!("call.rs")),
     ("contention.rs", include_bytes!("contention.rs")),

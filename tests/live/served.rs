@@ -50,6 +50,11 @@ fn check(family: &str) {
     assert_eq!(single["latency_ns"]["p50"], end["median_ns"], "both are exact");
     let queue = single["causes"].as_array().expect("causes").iter().find(|cause| cause["kind"] == "queue");
     assert!(queue.is_some(), "requests wait for other clients' requests: {single}");
+    let waits = report["waits"].as_array().expect("waits").iter();
+    let names = waits.filter(|wait| wait["name"] == "socket receive").flat_map(|wait| wait["of"].as_array());
+    let names: Vec<&Value> = names.flatten().map(|of| &of["name"]).collect();
+    let asked = &report["limit"]["requests"].as_array().expect("ends")[1]["name"];
+    assert!(names.contains(&asked), "{names:?} without {asked}");
     let screen = Longpole::with(["report"]).and(&recorded.file).ok().stdout;
     assert!(screen.contains("\nSERVES ") && screen.contains("\nASKS "), "{screen}");
 }

@@ -148,6 +148,11 @@ fn reads_and_syncs_of_a_file_are_waits_for_the_disk() {
     let row = row(&recorded, "file read");
     let by_disk = row["ended_by"].as_array().and_then(|ends| ends.iter().find(|end| end["name"] == "disk"));
     assert!(by_disk.is_some_and(|end| end["count"].as_u64() > Some(reads as u64 / 2)), "{row}");
+    let name = folder.path().file_name().expect("a name").to_str().expect("UTF-8");
+    let of = |row: &serde_json::Value| row["of"].as_array().cloned().unwrap_or_default();
+    let [read] = &of(&row)[..] else { panic!("one file was read: {row}") };
+    assert_eq!(read["name"].as_str(), Some(&*format!("{name}/data")));
+    assert_eq!(read["waits"], row["waits"], "{row}");
 }
 
 /// A wait that is requeued from one word to another is ended by the thread that wakes the second word, and keeps the first

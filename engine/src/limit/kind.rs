@@ -282,6 +282,9 @@ pub enum LimitKind {
         /// wait.
         #[serde(skip_serializing_if = "Option::is_none")]
         asked: Option<(String, f64)>,
+        /// The largest known part of the requests' time, other than computing.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        spent: Option<Meanwhile>,
     },
     /// Requests wait for other requests of the same server: they share a lock that the program makes itself.
     OtherRequests {
@@ -318,8 +321,11 @@ pub enum LimitKind {
         threads: u32,
         /// The port at which the requests arrive.
         port: String,
-        /// How many requests lie unread, on average.
+        /// How many more requests lie unread on average; for a blocked event loop, how many more are open.
         unread: f64,
+        /// The answers of another server for which each of the threads waits in a call that blocks its event loop.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        blocked_by: Option<String>,
     },
     /// The kernel drops new connections, since the queue of those that the program has not accepted is full. Clients try again
     /// after a second.
@@ -376,15 +382,27 @@ pub enum LimitKind {
         waiting: f64,
         /// The word is used as a lock is: most waits are for it, and threads that wait for it end each other's waits.
         is_lock: bool,
-        /// Operations were recorded, but many were lost: which thread had a lock at what time is unknown.
-        #[serde(skip_serializing_if = "std::ops::Not::not")]
-        is_lost: bool,
+        /// Why it is unknown which thread had the lock at what time.
+        why: NotSimulated,
         /// The share of the program's CPU time that recording the operations would cost, if that was tried.
         #[serde(skip_serializing_if = "Option::is_none")]
         cost: Option<f64>,
     },
     /// The program computes nothing.
     Nothing,
+}
+
+/// Why waits for a lock are not simulated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NotSimulated {
+    /// Lock operations were not recorded.
+    #[default]
+    NotRecorded,
+    /// Many lock operations were lost.
+    Lost,
+    /// The operations contradict each other, or other code ends waits for the lock.
+    Contradicted,
 }
 
 impl LimitKind {
@@ -394,7 +412,7 @@ impl LimitKind {
             self,
             LimitKind::NotKnown { .. }
                 | LimitKind::Unexplained { .. }
-                | LimitKind::OpenRequests { asked: None, .. }
+                | LimitKind::OpenRequests { asked: None, spent: None, .. }
                 | LimitKind::LocksNotRecorded { is_lock: false, .. }
         )
     }

@@ -17,9 +17,10 @@ use crate::event::SupportSubject;
 use crate::experiment::Edit;
 use crate::program::{ObjectId, ObjectMeaning, RecordedWait, SupportWork};
 
-/// Two gains that differ by less than this are the same; by less than half of the part of the run that the prediction lacks, up
-/// to `SAME_AT_MOST`, too.
+/// Two gains that differ by less than this are the same.
 const SAME: f64 = 0.02;
+/// A lock's gain is the same as the first row's if it is less by at most half of the part of the run that the prediction
+/// lacks, up to this: a prediction that is too short leaves the CPUs too busy.
 const SAME_AT_MOST: f64 = 0.1;
 /// The part that can be saved of CPU time that samples find in the kernel, in a runtime, at a cache line, or in threads that
 /// are woken for nothing: in eighteen of nineteen public reports the remedy gained at least this part (VALIDATION.md).
@@ -144,9 +145,13 @@ impl Search {
         self.holders_first(&mut claims);
         let most = claims.first().map_or(0.0, weight);
         if most >= WORTH {
-            let same = (self.missing(run) / 2.0).clamp(SAME, SAME_AT_MOST);
+            let of_lock = (self.missing(run) / 2.0).clamp(SAME, SAME_AT_MOST);
+            let is_lock = |claim: &Claim| matches!(claim.cause, Cause::Edit(Edit::FreeLocks(_)));
             // `holders_first` may have moved a row behind a smaller one; such a row must stay there.
-            let is_same = |claim: &&Claim| ((most - same).max(WORTH)..=most).contains(&weight(claim));
+            let is_same = |claim: &&Claim| {
+                let same = if is_lock(claim) { of_lock } else { SAME };
+                ((most - same).max(WORTH)..=most).contains(&weight(claim))
+            };
             let same = claims.iter().take_while(is_same);
             let is_open = |claim: &Claim| claim.evidence != Evidence::Simulated;
             let first = same.enumerate().min_by_key(|(_, claim)| (is_open(claim), claim.order()));

@@ -27,7 +27,7 @@ mod watched_run;
 pub use causes::idle::MostlyAsleep;
 pub use changes::fixes::Fix;
 pub use changes::top_functions::{FunctionUse, Tenth};
-pub use kind::{FunctionShare, LimitKind, Meanwhile};
+pub use kind::{FunctionShare, LimitKind, Meanwhile, NotSimulated};
 pub use row::{Evidence, LedgerRow};
 pub use search::{Found, Search, limits};
 pub use threads::uses::{LockUse, ThreadUse};

@@ -9,7 +9,7 @@ use super::{Endpoint, Program, RecordedWait};
 /// Name of a wait for anything that arrives at a socket.
 const SOCKET: &str = "socket receive";
 /// Name of a wait for answers, to be followed by the name of the server.
-pub(super) const ANSWERS: &str = "answers of ";
+pub(crate) const ANSWERS: &str = "answers of ";
 /// The numbers of requests that are open at other servers, and threads that wait for sockets, may differ by this
 /// factor: a request is open a little longer than its thread sleeps.
 const SAME: f64 = 1.3;

@@ -25,7 +25,7 @@ mod traffic;
 mod walk;
 
 pub use crate::words::quoted;
-pub(crate) use answers::is_for_socket;
+pub(crate) use answers::{ANSWERS, is_for_socket};
 pub use compute::{ComputeFactors, ComputeTimes};
 pub use error::ProgramError;
 pub(crate) use from_timeline::from_timeline_with;

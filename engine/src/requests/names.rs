@@ -13,6 +13,9 @@ use crate::program::{FunctionRef, Program, Share};
 use crate::timeline::Timeline;
 use rustc_hash::FxHashMap;
 
+/// The name of [`CauseKind::NoCpuOthers`] in a program with a quota of CPU time.
+const QUOTA: &str = "quota";
+
 /// Names functions, threads, locks and waits.
 pub(super) struct Namer<'a> {
     timeline: &'a Timeline,
@@ -88,6 +91,8 @@ impl<'a> Namer<'a> {
         let wait = waits.iter().find(|wait| !wait.idle && wait.name.as_str() == name);
         let most = |shares: &[Share]| shares.first().map(|share| share.name.clone());
         let asleep = wait.and_then(|wait| most(&wait.sleepers)).map(|function| format!(" in {function}"));
+        let of = wait.and_then(|wait| wait.mostly_of()).map(|of| wait_of(name, of));
+        let name = of.as_deref().unwrap_or(name);
         let woken = wait.and_then(|wait| most(&wait.wakers)).map(|function| format!(", ended by {function}"));
         format!("{name}{}{}", asleep.unwrap_or_default(), woken.unwrap_or_default())
     }
@@ -99,7 +104,7 @@ impl<'a> Namer<'a> {
             Cause::Computing(top) => (CauseKind::Computing, self.function(top)),
             Cause::Woken => (CauseKind::Woken, String::new()),
             Cause::NoCpu => (CauseKind::NoCpu, String::new()),
-            Cause::NoCpuOthers => (CauseKind::NoCpuOthers, String::new()),
+            Cause::NoCpuOthers => (CauseKind::NoCpuOthers, self.others()),
             Cause::Queued => (CauseKind::Queue, self.thread(key.thread)),
             Cause::Unknown => (CauseKind::Unknown, String::new()),
             Cause::NotFollowed => (CauseKind::NotFollowed, String::new()),
@@ -114,6 +119,11 @@ impl<'a> Namer<'a> {
             Asleep::Thread(thread) => (CauseKind::Queue, self.thread(Some(*thread))),
             Asleep::Outside(outside) => self.outside(outside),
         }
+    }
+
+    /// A name for other programs that have the CPUs. While a quota is used up, no program need have them.
+    fn others(&self) -> String {
+        if self.timeline.cpu_quota.is_some() { QUOTA.to_owned() } else { String::new() }
     }
 
     fn outside(&self, outside: &Outside) -> (CauseKind, String) {

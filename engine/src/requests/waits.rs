@@ -87,6 +87,11 @@ impl<'a> Waits<'a> {
         words.object.is_none().then_some(words.name)
     }
 
+    /// Whether the wait is for a lock of a file, which another request has.
+    pub(super) fn is_file_lock(&self, thread: u32, number: u32) -> bool {
+        self.wait(thread, number).is_some_and(|wait| wait.kind() == CallKind::FileLock)
+    }
+
     /// The thread that ended the wait, if a thread of the recording did.
     pub(super) fn ended_by(&self, thread: u32, number: u32) -> Option<u32> {
         let Wake::By(wakeup) = self.wait(thread, number)?.wake else { return None };

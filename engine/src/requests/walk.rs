@@ -239,8 +239,10 @@ impl Walk {
         if is_at_answer && of_lock.is_none() && paths.answers.peers.is_loop_s_worker(frame.thread, waker) {
             return self.worker(paths, request, waker);
         }
+        // Goroutines change their threads, so only the kind of wait shows that another request is in the way.
+        let is_file_lock = || paths.waits.is_file_lock(frame.thread, number);
         if is_part
-            && paths.answers.peers.waits_for_another(frame.thread, waker, self.at)
+            && (paths.answers.peers.waits_for_another(frame.thread, waker, self.at) || is_file_lock())
             && let Some(name) = paths.waits.without_object(frame.thread, number)
         {
             return self.behind_another(paths, frame, waker, from, LockRef::OtherRequest(name));

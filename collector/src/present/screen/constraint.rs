@@ -214,7 +214,7 @@ pub(super) fn of_goroutines(lock: &str, function: Option<&str>, samples: u64, bu
 
 /// Requests that wait for other servers, or for something that is not visible.
 fn of_open_requests(kind: &LimitKind) -> String {
-    let LimitKind::OpenRequests { port, open, mean_ns, queued, busy, hidden, asked } = kind else {
+    let LimitKind::OpenRequests { port, open, mean_ns, queued, busy, hidden, asked, spent } = kind else {
         return String::new();
     };
     if let Some((whom, waiting)) = asked {
@@ -226,6 +226,15 @@ fn of_open_requests(kind: &LimitKind) -> String {
         queued if queued >= UNREAD => format!(", {:.0} % of that unread in the socket", queued * 100.0),
         _ => String::new(),
     };
+    if let Some(most) = spent {
+        return format!(
+            "requests wait: {open:.1} at a time ({port}), {} each{unread}, and only {busy:.2} CPUs are busy. {:.0} % of their time \
+             is {}.",
+            duration(*mean_ns),
+            most.share * 100.0,
+            cause(most.kind, &most.name)
+        );
+    }
     let what = if *hidden {
         "What goroutines wait for (a lock, a channel, a timer)"
     } else {
@@ -273,7 +282,17 @@ pub(super) fn of_requests(kind: &LimitKind) -> String {
         LimitKind::OtherRequests { port, wait, waits, meanwhile } => {
             of_other_requests(port, wait, *waits, meanwhile)
         }
-        LimitKind::AnsweringThreads { threads, port, unread } => {
+        LimitKind::AnsweringThreads { threads, port, unread, blocked_by: Some(answers) } => {
+            let all = match threads {
+                1 => "the one that answers".to_owned(),
+                _ => format!("each of the {threads} that answer"),
+            };
+            format!(
+                "too few threads: {all} ({port}) mostly waits for one of the {answers} at a time, while {unread:.1} more requests \
+                 are open. More threads, or calls that do not block the event loop, let requests wait together."
+            )
+        }
+        LimitKind::AnsweringThreads { threads, port, unread, .. } => {
             let all = match threads {
                 1 => format!("the one that answers ({port}) always has a request and mostly sleeps in it"),
                 _ => format!(

@@ -5,6 +5,7 @@ use super::constraint::{
     of_requests, of_support_work, of_too_few_threads, of_too_many_threads, of_woken,
 };
 use super::fix::{at_largest, gain, last_part, minus, name_of, what};
+use super::unrecorded::{how_to_record, of_unrecorded};
 use crate::cell::{duration, file_name, grouped, whole_percent as percent, width};
 use crate::cpu_words::cpus;
 use crate::present::style::{Paint, Style};
@@ -14,7 +15,7 @@ use crate::present::words::short::short;
 use crate::present::words::traffic;
 use engine::experiment::Edit;
 use engine::limit::{Evidence, Fix, Limit, LimitKind, Limits, ThreadUse};
-use engine::program::{bare_name, is_java_wait};
+use engine::program::bare_name;
 use engine::report::{Cpus, Holder, Stuck, WaitsFor};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -297,31 +298,10 @@ fn no_constraint(kind: &LimitKind, share: f64) -> String {
             duration(*measured_ns),
             duration(*predicted_ns)
         ),
-        LimitKind::LocksNotRecorded { word, waiting, is_lock, is_lost, .. } => {
-            of_unrecorded(bare_name(word), *waiting, *is_lock, *is_lost)
+        LimitKind::LocksNotRecorded { word, waiting, is_lock, why, .. } => {
+            of_unrecorded(bare_name(word), *waiting, *is_lock, *why)
         }
         _ => "nothing to make faster: no thread computes anything.".to_owned(),
-    }
-}
-
-/// A futex that threads wait for and that may be a lock's.
-fn of_unrecorded(word: &str, waiting: f64, is_lock: bool, is_lost: bool) -> String {
-    let waits = match waiting {
-        waiting if waiting >= 0.95 => format!("{waiting:.1} threads wait"),
-        waiting => format!("a thread waits {:.0} % of the time", waiting * 100.0),
-    };
-    if is_lock && is_java_wait(word) {
-        let what = if word.contains("park") { " in LockSupport.park" } else { ", for monitors" };
-        return format!("probably a Java lock: {waits} for each other{what}. Which lock is not visible.");
-    }
-    let were = if is_lost { "were lost" } else { "were not recorded" };
-    if is_lock {
-        let lock = word.strip_prefix("futex ").unwrap_or(word);
-        format!("probably lock {lock}: {waits} for it. Lock operations {were}.")
-    } else {
-        // A futex word without a name is described by the first function that used it.
-        let what = if word.starts_with("first used in ") { "one " } else { "" };
-        format!("not known: lock operations {were}, and {waits} for {what}{word}.")
     }
 }
 
@@ -346,8 +326,8 @@ fn more(first: &Limit, limits: &Limits) -> Vec<String> {
         return remedy(stuck).into_iter().map(str::to_owned).collect();
     }
     let Some(largest) = limits.at.get(1).filter(|largest| largest.time_ns > 0.0) else { return lines };
-    if let LimitKind::LocksNotRecorded { word, is_lock, is_lost, cost, .. } = &first.kind {
-        lines.extend(how_to_record(word, *is_lock, *is_lost, *cost));
+    if let LimitKind::LocksNotRecorded { word, is_lock, why, cost, .. } = &first.kind {
+        lines.extend(how_to_record(word, *is_lock, *why, *cost));
         return lines;
     }
     let waits = matches!(first.kind, LimitKind::Idle { .. }) || first.kind.is_not_simulated();
@@ -388,31 +368,6 @@ fn more(first: &Limit, limits: &Limits) -> Vec<String> {
     lines
 }
 
-/// How the user can record locks that were not recorded; `None` for locks of runtimes, which cannot be recorded.
-fn how_to_record(word: &str, is_lock: bool, is_lost: bool, cost: Option<f64>) -> Option<String> {
-    if is_lost {
-        return Some(
-            "Lock operations came faster than longpole read them: a larger --ring-size holds more."
-                .to_owned(),
-        );
-    }
-    if is_lock && (is_java_wait(word) || bare_name(word) == "GIL") {
-        return None;
-    }
-    Some(match cost.map(|cost| (cost, overhead_for(cost))) {
-        Some((_, Some(overhead))) => {
-            format!("To record locks, start the program with longpole, or give --overhead {overhead}.")
-        }
-        Some((cost, None)) if cost.is_finite() => {
-            format!(
-                "To record locks, start the program with longpole: attaching would cost {}.",
-                percent(cost)
-            )
-        }
-        _ => "To record locks, start the program with longpole.".to_owned(),
-    })
-}
-
 /// Names the only thread whose work takes all the time, if CPUs are idle and nothing else limits.
 fn always_busy(first: &Limit, limits: &Limits) -> Option<String> {
     let (LimitKind::Work { busy, .. }, Cpus::Count(all)) = (&first.kind, first.cpus) else { return None };
@@ -444,13 +399,6 @@ fn remedy(stuck: &Stuck) -> Option<&'static str> {
         None
     }
 }
-/// The value of `--overhead` with which locks get their probes: their cost and half as much again, since a program may
-/// become busier. `None`: the cost is so high that the program would behave differently.
-pub(crate) fn overhead_for(cost: f64) -> Option<String> {
-    let percent = (cost * 150.0 / 5.0).ceil() * 5.0;
-    (0.0..=60.0).contains(&percent).then(|| format!("{percent:.0}%"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

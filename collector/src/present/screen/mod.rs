@@ -7,6 +7,7 @@ pub(crate) mod limit;
 mod rows;
 #[cfg(test)]
 mod tests;
+mod unrecorded;
 
 pub(crate) use super::frame::clip;
 pub(crate) use functions::rows as functions;
@@ -313,7 +314,7 @@ fn trust(
         Some(LimitKind::LocksNotRecorded { word, .. }) if is_java_wait(word) => command("report --by wait"),
         Some(LimitKind::LocksNotRecorded { cost: Some(cost), .. }) => {
             let name = style.text(&about.name);
-            match limit::overhead_for(*cost) {
+            match unrecorded::overhead_for(*cost) {
                 Some(overhead) => format!("longpole record --overhead {overhead} -p {name}"),
                 None => format!("longpole record {name} ARGUMENTS"),
             }

@@ -1,10 +1,12 @@
 //! The layout of the screen: snapshots, and that it fits.
 
-use super::{About, limit, write};
+use super::{About, unrecorded, write};
 use crate::cell::width;
 use crate::present::style::Style;
 use engine::experiment::Edit;
-use engine::limit::{Fix, FunctionShare, FunctionUse, Limit, LimitKind, Limits, LockUse, ThreadUse};
+use engine::limit::{
+    Fix, FunctionShare, FunctionUse, Limit, LimitKind, Limits, LockUse, NotSimulated, ThreadUse,
+};
 use engine::program::ObjectId;
 use engine::report::{CpuResult, Cpus, Finding, FunctionRow, Names, Report};
 use longpole_tests::check_golden;
@@ -157,7 +159,7 @@ fn a_lock_that_was_not_recorded_is_named_with_the_overhead_to_record_it() {
             word: "futex registry.gate".into(),
             waiting: 0.54,
             is_lock: true,
-            is_lost: false,
+            why: NotSimulated::NotRecorded,
             cost: Some(0.39),
         };
     }
@@ -171,7 +173,7 @@ fn a_lock_that_was_not_recorded_is_named_with_the_overhead_to_record_it() {
     assert!(words.contains("or give --overhead 60%."), "{text}");
     assert!(words.contains("NEXT longpole record --overhead 60% -p hot"), "{text}");
     assert_eq!(
-        [limit::overhead_for(0.001), limit::overhead_for(0.95), limit::overhead_for(f64::NAN)],
+        [unrecorded::overhead_for(0.001), unrecorded::overhead_for(0.95), unrecorded::overhead_for(f64::NAN)],
         [Some("5%".to_owned()), None, None]
     );
 }

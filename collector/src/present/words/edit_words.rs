@@ -56,7 +56,8 @@ pub fn words(edit: &Edit, about: About<'_>) -> String {
         Edit::LessSupportWork { subject, .. } => match subject {
             SupportSubject::Memory => "use less memory, or keep it",
             SupportSubject::Waiting => "let threads sleep and wake less often",
-            SupportSubject::Files | SupportSubject::Network => "fewer, larger system calls",
+            SupportSubject::Files => "fewer, larger file operations",
+            SupportSubject::Network => "send and receive more at once",
             SupportSubject::Processes => "start fewer threads and processes",
             SupportSubject::Other => "fewer system calls",
             SupportSubject::GarbageCollection => "a larger heap, or fewer objects",

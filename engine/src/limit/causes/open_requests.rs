@@ -5,18 +5,21 @@
 
 use super::loaded::loaded;
 use crate::cpus::Cpus;
+use crate::limit::kind::Meanwhile;
 use crate::limit::ledger::{Cause, Claim};
 use crate::limit::row::Evidence;
 use crate::limit::search::Search;
 use crate::limit::watched_run::WatchedRun;
 use crate::limit::{LimitKind, WORTH};
-use crate::program::Endpoint;
+use crate::program::{CauseKind, Endpoint, TimePart};
 
 /// If at least this many times as many requests are open as CPUs are busy, most requests wait.
 const WAITING: f64 = 2.0;
 /// If the program has at least this multiple of its own open requests open at another server, its requests wait for
 /// that server.
 const ASKED: f64 = 0.5;
+/// A part of the requests' time is worth naming from this share on.
+const TOLD: f64 = 0.25;
 /// If a larger part of the CPUs is busy, requests may wait for CPUs.
 pub(super) const FULL: f64 = 0.8;
 
@@ -70,6 +73,28 @@ impl Search {
             busy,
             hidden: self.hidden,
             asked: asked.map(|end| (end.name.clone(), end.open)),
+            spent: most_spent(served),
         }
     }
+}
+
+/// The largest part of the requests' time that says what they wait for. A queue says that only if nothing else does.
+fn most_spent(served: &Endpoint) -> Option<Meanwhile> {
+    let is_told = |part: &&TimePart| {
+        let kind = part.kind;
+        !matches!(
+            kind,
+            CauseKind::Computing
+                | CauseKind::NoCpu
+                | CauseKind::NoCpuOthers
+                | CauseKind::Unknown
+                | CauseKind::NotFollowed
+        ) && part.share >= TOLD
+    };
+    let order = |part: &&TimePart| (part.kind != CauseKind::Queue, part.share);
+    let most = served.spent.iter().filter(is_told).max_by(|a, b| {
+        let ((a, share), (b, other)) = (order(a), order(b));
+        a.cmp(&b).then(share.total_cmp(&other))
+    })?;
+    Some(Meanwhile { kind: most.kind, name: most.name.clone(), share: most.share })
 }

@@ -3,8 +3,8 @@
 
 use crate::event::SyncObject;
 use crate::finding::Finding;
-use crate::limit::LimitKind;
 use crate::limit::threads::uses::LockUse;
+use crate::limit::{LimitKind, NotSimulated};
 use crate::program::naming::names::GIL;
 use crate::program::{ObjectKind, ObjectMeaning, Primitive, Program, Recorded, RecordedObject, is_java_wait};
 use probe_abi::SyncFamily;
@@ -28,15 +28,15 @@ pub(in crate::limit) struct UnrecordedLocks {
     pub(in crate::limit) waiting: f64,
     /// Whether most waits are for the word, and threads use it as a lock.
     pub(in crate::limit) is_lock: bool,
-    is_lost: bool,
+    why: NotSimulated,
     cost: Option<f64>,
     /// The futex words that threads wait for, as recorded, the longest waits first.
     pub(in crate::limit) words: Vec<LockUse>,
 }
 
 impl UnrecordedLocks {
-    /// The word with the longest waits, if mutexes lost their probes or operations, or got probes late. Otherwise only
-    /// words of Java or Python count.
+    /// The word with the longest waits, if mutexes lost their probes or operations, got probes late, or are replayed as
+    /// recorded. Otherwise only words of Java or Python count.
     pub(in crate::limit) fn of(program: &Program, recorded: &Recorded) -> Option<UnrecordedLocks> {
         let is_off = |finding: &Finding| matches!(finding, Finding::OperationsOff { family, .. } if family == SyncFamily::Mutex.name());
         let wall_ns = program.overhead.map(|cost| cost.wall_ns).filter(|wall_ns| *wall_ns > 0)?;
@@ -44,7 +44,14 @@ impl UnrecordedLocks {
         // Goroutines wait in Go's runtime: no lock operation would show these waits.
         let findings = &program.findings;
         let is_lost = findings.iter().any(of_lost);
-        let is_unrecorded = is_lost || findings.iter().any(|finding| is_off(finding) || is_late(finding));
+        let replayed: Vec<&str> = findings.iter().flat_map(replayed).collect();
+        let is_replayed = |object: &RecordedObject| {
+            matches!(object.kind, ObjectKind::Sync(SyncObject::Mutex | SyncObject::RwLock))
+                && replayed.contains(&object.name.as_str())
+        };
+        let is_unrecorded = is_lost
+            || findings.iter().any(|finding| is_off(finding) || is_late(finding))
+            || recorded.objects.iter().any(is_replayed);
         // Java's locks leave no lock operations in any recording.
         let is_java = |object: &RecordedObject| object.group.as_deref().is_some_and(is_java_wait);
         // A Python interpreter's lock that could not be recognized from its mutex and condition.
@@ -61,7 +68,9 @@ impl UnrecordedLocks {
         // If operations were lost, the objects are known, but not which thread held each of them.
         let may_be_lock = |object: &RecordedObject| match object.kind {
             ObjectKind::Futex => true,
-            ObjectKind::Sync(SyncObject::Mutex | SyncObject::Condition | SyncObject::RwLock) => is_lost,
+            ObjectKind::Sync(SyncObject::Mutex | SyncObject::Condition | SyncObject::RwLock) => {
+                is_lost || is_replayed(object)
+            }
             _ => false,
         };
         let words = words.filter(|object| match is_own_only {
@@ -113,7 +122,12 @@ impl UnrecordedLocks {
             Some(group) if alike > word.wait_ns => format!("{} {group}", word.kind),
             _ => word.name.clone(),
         };
-        Some(UnrecordedLocks { word: name, waiting, is_lock, is_lost, cost, words })
+        let why = match is_lost {
+            true => NotSimulated::Lost,
+            false if is_replayed(word) => NotSimulated::Contradicted,
+            false => NotSimulated::NotRecorded,
+        };
+        Some(UnrecordedLocks { word: name, waiting, is_lock, why, cost, words })
     }
 
     /// The kind of limit, in the program's words.
@@ -122,10 +136,19 @@ impl UnrecordedLocks {
             word: self.word.clone(),
             waiting: self.waiting,
             is_lock: self.is_lock,
-            is_lost: self.is_lost,
+            why: self.why,
             cost: self.cost,
         }
     }
+}
+
+/// The names of objects that the finding says are replayed as recorded.
+fn replayed(finding: &Finding) -> impl Iterator<Item = &str> {
+    let objects = match finding {
+        Finding::Replayed { objects, .. } => &objects[..],
+        _ => &[],
+    };
+    objects.iter().map(|object| object.name.as_str())
 }
 
 /// Whether the finding says that operations of locks were lost.

@@ -1,8 +1,9 @@
 //! Servers whose requests wait for connections.
 
 use super::*;
+use crate::event::Overhead;
 use crate::limit::Meanwhile;
-use crate::program::{CauseKind, Endpoint, TimePart};
+use crate::program::{CauseKind, Endpoint, RecordedWait, TimePart};
 
 fn end(served: bool, open: f64, load: f64) -> Endpoint {
     Endpoint {
@@ -101,13 +102,62 @@ fn requests_that_lie_unread_while_all_threads_have_one_need_more_threads() {
     let few = |end: Endpoint| of(vec![end], 0);
     assert_eq!(
         few(served(32.0, 0.875, Some(4))),
-        LimitKind::AnsweringThreads { threads: 4, port: "port 80".to_owned(), unread: 28.0 }
+        LimitKind::AnsweringThreads {
+            threads: 4,
+            port: "port 80".to_owned(),
+            unread: 28.0,
+            blocked_by: None
+        }
     );
     let is_few = |end: Endpoint| matches!(few(end), LimitKind::AnsweringThreads { .. });
     assert!(is_few(Endpoint { load: Some(0.98), ..served(32.0, 0.875, Some(4)) }));
     assert!(!is_few(served(32.0, 0.875, Some(8))), "threads are free");
     assert!(!is_few(served(32.0, 0.875, Some(1))), "an event loop has several requests at a time");
     assert!(!is_few(served(32.0, 0.875, None)) && !is_few(served(4.2, 0.05, Some(4))));
+}
+
+/// A blocking call in an event loop was "waiting for answers", as if the other server were slow (public report: ogx, issue
+/// 5178).
+#[test]
+fn an_event_loop_that_waits_for_one_answer_at_a_time_has_too_few_threads() {
+    let limit = |open: f64, asked: f64| {
+        let mut program =
+            program(&alike("w", 1, 10, r#"["io",90000,"answers of 10.0.0.7:5432"],["exec","serve",1000]"#));
+        let served = Endpoint { queued: 0.45, threads: Some(1), ..end(true, open, 0.99) };
+        program.recorded.traffic = vec![served, Endpoint { load: None, ..end(false, asked, 0.0) }];
+        program.overhead = Some(Overhead { wall_ns: 900_000, target_ns: 200_000_000, ..Overhead::default() });
+        let wait =
+            RecordedWait { name: "answers of 10.0.0.7:5432".into(), wait_ns: 880_000, ..Default::default() };
+        program.recorded.waits = vec![wait];
+        on(&program, 8).at[0].kind.clone()
+    };
+    let LimitKind::AnsweringThreads { threads: 1, unread, blocked_by: Some(by), .. } = limit(10.6, 0.97)
+    else {
+        panic!("another limit: {:?}", limit(10.6, 0.97));
+    };
+    assert_eq!((by.as_str(), unread), ("answers of 10.0.0.7:5432", 9.6));
+    let is_blocked =
+        |open, asked| matches!(limit(open, asked), LimitKind::AnsweringThreads { blocked_by: Some(_), .. });
+    assert!(!is_blocked(10.6, 5.0), "five answers are awaited together");
+    assert!(!is_blocked(1.2, 0.97), "no other request waits");
+}
+
+/// Requests that wait for a thread pool's name lookups were "not known" (public report: node, issue 49394).
+#[test]
+fn open_requests_name_the_largest_known_part_of_their_time() {
+    let part =
+        |kind: CauseKind, share: f64| TimePart { kind, name: "x".to_owned(), share, under: Vec::new() };
+    let spent = |parts: Vec<TimePart>| {
+        let mut program = program(&alike("w", 4, 10, r#"["io",90000,"idle"],["exec","serve",1000]"#));
+        program.recorded.traffic = vec![Endpoint { spent: parts, ..end(true, 16.0, 0.97) }];
+        match on(&program, 8).at[0].kind.clone() {
+            LimitKind::OpenRequests { spent, .. } => spent,
+            other => panic!("{other:?}"),
+        }
+    };
+    let most = spent(vec![part(CauseKind::Computing, 0.5), part(CauseKind::Process, 0.3)]);
+    assert!(matches!(most, Some(Meanwhile { kind: CauseKind::Process, share: 0.3, .. })), "{most:?}");
+    assert_eq!(spent(vec![part(CauseKind::Unknown, 0.9)]), None);
 }
 
 /// PostgreSQL's row locks were "not known" or "waiting for file sync".

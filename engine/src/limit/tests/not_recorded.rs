@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::event::SyncObject;
+use crate::limit::NotSimulated;
 use crate::program::ObjectKind;
 
 /// Two threads that wake each other in turn.
@@ -37,7 +38,7 @@ fn unrecorded_locks_that_threads_wait_for_are_the_limit() {
         word: "futex registry.gate".into(),
         waiting: 1.5,
         is_lock,
-        is_lost: false,
+        why: NotSimulated::NotRecorded,
         cost: Some(0.39),
     };
     assert_eq!(kind(mutexes, word(3_000_000_000, None)), (expected(false), 0));
@@ -77,7 +78,7 @@ fn locks_whose_operations_were_lost_are_the_limit() {
         word: "condition first used in wait".into(),
         waiting: 2.0,
         is_lock: false,
-        is_lost: true,
+        why: NotSimulated::Lost,
         cost: None,
     };
     assert_eq!(found.at[0].kind, expected);

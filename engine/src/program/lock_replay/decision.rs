@@ -97,7 +97,16 @@ impl ReplayDecisions {
     }
 
     /// Checks that a thread that ends a wait for an object does so in an operation on this object.
-    pub(super) fn check_wakers(&mut self, timeline: &Timeline, nesting: &Nesting, threads: &Threads) {
+    pub(super) fn check_wakers(
+        &mut self,
+        timeline: &Timeline,
+        nesting: &Nesting,
+        sections: &Sections,
+        threads: &Threads,
+    ) {
+        // An unlock call is recorded when it has returned: at the recording's end it may be missing although it has woken.
+        let held: FxHashMap<(u32, u32), u64> =
+            sections.still_open().map(|section| ((section.thread, section.object), section.from)).collect();
         // For each lock that is put back (estimated): number of its waits, and number of those that are not explained.
         let mut estimated: FxHashMap<u32, (usize, usize)> = FxHashMap::default();
         for (index, thread) in timeline.threads.iter().enumerate() {
@@ -112,7 +121,12 @@ impl ReplayDecisions {
                         let waker = timeline.wakeups.get(wakeup as usize).map_or(NONE, |wakeup| wakeup.waker);
                         let given_in = nesting.wake_in.get(wakeup as usize).copied().unwrap_or(NONE);
                         let other = |around: u32| timeline.lock_operations.get(around as usize);
+                        let woken_ns =
+                            timeline.wakeups.get(wakeup as usize).map_or(0, |wakeup| wakeup.time.0);
+                        let is_held =
+                            |object: u32| held.get(&(waker, object)).is_some_and(|from| *from <= woken_ns);
                         threads.joined(number) == Some(waker)
+                            || [used.object, used.second].into_iter().any(is_held)
                             || nesting.around(given_in).filter_map(other).any(|other| share(used, other))
                     }
                     Wake::External(External::Task) => false,

@@ -109,7 +109,7 @@ impl Plan {
             decisions.replay(object, ReplayReason::Deadlock);
         }
         decisions.check_locks(timeline, &sections);
-        decisions.check_wakers(timeline, &nesting, &joined);
+        decisions.check_wakers(timeline, &nesting, &sections, &joined);
         let object_init = ObjectInit::of(timeline, &nesting, &mut decisions);
         let joined = if forced.is_all() { Threads::default() } else { joined };
         let conditions = CondvarModel::of(timeline, &sections, &decisions, forced);

@@ -1,7 +1,8 @@
 //! Finds the part of a recording that is most like the whole.
 //!
 //! Records are compared in stretches, so most of a large file need not be decoded: some stretches represent the whole
-//! recording, and a few represent each candidate part.
+//! recording, and a few represent each candidate part. Stretches count by their length in time, not by their number of
+//! records: a start that takes a tenth of a second and makes most of the records is not what the program does.
 
 use crate::event::{Note, NoteKind, Recording};
 use crate::timeline::extent;
@@ -66,8 +67,8 @@ pub struct Typical {
     pub stretches: Range<usize>,
     /// How much the part differs from the complete recording, from 0 to 1.
     ///
-    /// The larger of two numbers: the share of the part's records with other kinds, locks and code; and the difference
-    /// of the records per second, relative to the sum of both rates.
+    /// The larger of two numbers, both weighted by time: the share of the part's records with other kinds, locks and code;
+    /// and the difference of the usual (median) records per second, relative to the sum of both rates.
     pub apart: f64,
 }
 
@@ -95,7 +96,8 @@ pub fn typical(recording: &Recording, most: usize) -> Option<(u64, u64, f64)> {
     });
     let Typical { stretches, apart } = found.ok()??;
     let (first, last) = (all.get(stretches.start)?, all.get(stretches.end.checked_sub(1)?)?);
-    Some((first.first_ns, last.last_ns, apart))
+    let next_ns = all.get(stretches.end).map_or(end_ns, |next| next.first_ns.saturating_sub(1));
+    Some((first.first_ns, next_ns.max(last.last_ns), apart))
 }
 
 /// The part with at most [`Wanted::most`] records that is most like the whole recording.
@@ -120,29 +122,105 @@ pub fn typical_among<E>(
         .collect();
     let total = before.last().copied().unwrap_or(0);
     let mut seen = Seen { census, operations: OperationCount::default(), known: BTreeMap::new(), records };
-    let of_all = seen.counts(evenly(all.len(), effort.of_all))?;
+    let times =
+        Times { all, end_ns: all.first().map_or(0, |first| first.first_ns.saturating_add(length_ns)) };
+    let of_all = seen.counts(times.evenly(0..all.len(), effort.of_all))?;
     let most = (most as f64 / seen.operations.for_each_record()) as u64;
-    let parts: Vec<Range<usize>> =
-        starts.iter().filter_map(|&start| part_from(&before, start, most)).collect();
+    let parts = parts(&before, starts, most);
     if total <= most.saturating_mul(2) || parts.is_empty() {
         return Ok(None);
     }
-    let rate = total as f64 / length_ns.max(1) as f64;
+    let rate = times.rate(0..all.len());
     let of_part = |part: &Range<usize>, counts: &Counts| {
-        let apart = counts.apart(&of_all);
-        all.get(part.clone()).map_or(1.0, |part| apart.max(rates_apart(self::rate(part), rate)))
+        counts.apart(&of_all).max(rates_apart(times.rate(part.clone()), rate))
     };
     let mut best: Option<(f64, &Range<usize>)> = None;
-    for part in evenly(parts.len(), effort.parts).filter_map(|number| parts.get(number)) {
-        let counts = seen.counts(evenly(part.len(), effort.of_each).map(|number| part.start + number))?;
+    for part in candidates(&times, &parts, effort.parts).into_iter().filter_map(|number| parts.get(number)) {
+        let counts = seen.counts(times.evenly(part.clone(), effort.of_each))?;
         let apart = of_part(part, &counts);
         if best.is_none_or(|(best, _)| apart < best) {
             best = Some((apart, part));
         }
     }
     let Some((_, part)) = best else { return Ok(None) };
-    let apart = of_part(part, &seen.counts(part.clone())?);
+    let apart = of_part(part, &seen.counts(times.evenly(part.clone(), effort.of_all))?);
     Ok(Some(Typical { stretches: part.clone(), apart }))
+}
+
+/// The times of stretches. A stretch lasts until the next one begins.
+struct Times<'a> {
+    all: &'a [RecordStretch],
+    /// End of the last stretch.
+    end_ns: u64,
+}
+
+impl Times<'_> {
+    fn begin_ns(&self, number: usize) -> u64 {
+        self.all.get(number).map_or(self.end_ns, |stretch| stretch.first_ns)
+    }
+
+    /// The stretches at `wanted` instants with equal distances, ascending; a long stretch may come several times.
+    fn evenly(&self, part: Range<usize>, wanted: usize) -> impl Iterator<Item = usize> {
+        let (begin_ns, end_ns) = (self.begin_ns(part.start), self.begin_ns(part.end));
+        let length = u128::from(end_ns.saturating_sub(begin_ns));
+        let of_part = self.all.get(part.clone()).unwrap_or_default();
+        (0..wanted as u128).map(move |number| {
+            let after = length * (2 * number + 1) / (2 * wanted as u128);
+            let at_ns = begin_ns.saturating_add(u64::try_from(after).unwrap_or(u64::MAX));
+            part.start + of_part.partition_point(|stretch| stretch.first_ns <= at_ns).saturating_sub(1)
+        })
+    }
+
+    /// Records per nanosecond in the middle one of all nanoseconds of a part, in ascending order of the rates around
+    /// them.
+    fn rate(&self, part: Range<usize>) -> f64 {
+        let of = |number: usize| {
+            let length = self.begin_ns(number + 1).saturating_sub(self.begin_ns(number)).max(1);
+            let records = self.all.get(number).map_or(0, |stretch| stretch.records);
+            (records as f64 / length as f64, length)
+        };
+        let mut rates: Vec<(f64, u64)> = part.map(of).collect();
+        rates.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut half = rates.iter().fold(0u64, |sum, (_, length)| sum.saturating_add(*length)) / 2;
+        let middle = rates.iter().find(|(_, length)| {
+            let is_here = *length > half;
+            half = half.saturating_sub(*length);
+            is_here
+        });
+        middle.or(rates.last()).map_or(0.0, |(rate, _)| *rate)
+    }
+}
+
+/// Numbers of parts that are tried: those that begin at equal distances in time, and the last one.
+fn candidates(times: &Times<'_>, parts: &[Range<usize>], wanted: usize) -> Vec<usize> {
+    let begin_ns = |number: usize| parts.get(number).map_or(0, |part| times.begin_ns(part.start));
+    let last = parts.len().saturating_sub(1);
+    let (first_ns, last_ns) = (begin_ns(0), begin_ns(last));
+    let at = |number: usize| {
+        let after = u128::from(last_ns.saturating_sub(first_ns)) * number as u128 / wanted.max(1) as u128;
+        let at_ns = first_ns.saturating_add(u64::try_from(after).unwrap_or(u64::MAX));
+        parts.partition_point(|part| times.begin_ns(part.start) < at_ns)
+    };
+    let mut numbers: Vec<usize> = (0..wanted).map(at).chain([last]).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
+}
+
+/// The parts that begin at these stretches, with at most `most` records but at least one stretch. Of those that reach the
+/// recording's end, only the longest. `before`: number of records before each stretch, and last the number of all records.
+fn parts(before: &[u64], starts: &[usize], most: u64) -> Vec<Range<usize>> {
+    let mut parts: Vec<Range<usize>> = Vec::new();
+    for &start in starts {
+        let Some(first) = before.get(start).copied().filter(|_| start + 1 < before.len()) else { continue };
+        let end = before.partition_point(|records| records - first.min(*records) <= most) - 1;
+        let end = end.max(start + 1);
+        parts.push(start..end);
+        if end + 1 == before.len() {
+            break;
+        }
+    }
+    parts
 }
 
 /// Counts of the stretches decoded so far.
@@ -156,7 +234,7 @@ struct Seen<R> {
 }
 
 impl<R> Seen<R> {
-    /// Counts of all records in these stretches, added up.
+    /// The shares of what records are about in these stretches, added up.
     fn counts<E>(&mut self, stretches: impl Iterator<Item = usize>) -> Result<Counts, E>
     where
         R: FnMut(usize, &mut dyn FnMut(&[Record])) -> Result<(), E>,
@@ -175,36 +253,10 @@ impl<R> Seen<R> {
                     unknown.insert(counts)
                 }
             };
-            sum.add(counts);
+            sum.add_shares(counts);
         }
         Ok(sum)
     }
-}
-
-/// The stretches from `start` on that together have at most `most` records; at least one stretch.
-///
-/// `None` if the recording ends before the part has half of `most`. `before`: number of records before each stretch,
-/// and last the number of all records.
-fn part_from(before: &[u64], start: usize, most: u64) -> Option<Range<usize>> {
-    let first = *before.get(start)?;
-    let end = before.partition_point(|records| records - first.min(*records) <= most) - 1;
-    let end = end.max(start + 1);
-    let records = before.get(end)? - first;
-    (records >= most / 2 || end + 1 < before.len()).then_some(start..end)
-}
-
-/// At most `wanted` indices below `of`, at equal distances, including the first and the last one.
-fn evenly(of: usize, wanted: usize) -> impl Iterator<Item = usize> {
-    let count = of.min(wanted);
-    (0..count).map(move |number| if count == 1 { 0 } else { number * (of - 1) / (count - 1) })
-}
-
-/// Records per nanosecond.
-fn rate(stretches: &[RecordStretch]) -> f64 {
-    let records: u64 = stretches.iter().map(|stretch| stretch.records).sum();
-    let first = stretches.iter().map(|stretch| stretch.first_ns).min().unwrap_or(0);
-    let last = stretches.iter().map(|stretch| stretch.last_ns).max().unwrap_or(0);
-    records as f64 / last.saturating_sub(first).max(1) as f64
 }
 
 fn rates_apart(here: f64, all: f64) -> f64 {
@@ -234,8 +286,8 @@ impl Census {
             let feature = self.feature(record);
             let next = self.numbers.len();
             let number = *self.numbers.entry(feature).or_insert(next);
-            *counts.of.entry(number).or_insert(0) += 1;
-            counts.all += 1;
+            *counts.of.entry(number).or_insert(0.0) += 1.0;
+            counts.all += 1.0;
         }
     }
 
@@ -261,23 +313,25 @@ struct Feature {
     about: u64,
 }
 
-/// Number of records for each feature.
+/// Number of records for each feature, or sums of shares.
 #[derive(Clone, Debug, Default)]
 struct Counts {
-    of: FxHashMap<usize, u64>,
-    all: u64,
+    of: FxHashMap<usize, f64>,
+    all: f64,
 }
 
 impl Counts {
-    fn add(&mut self, more: &Counts) {
-        more.of.iter().for_each(|(feature, count)| *self.of.entry(*feature).or_insert(0) += count);
-        self.all += more.all;
+    /// Adds the shares of the records of a stretch.
+    fn add_shares(&mut self, more: &Counts) {
+        let share = 1.0 / more.all.max(1.0);
+        more.of.iter().for_each(|(feature, count)| *self.of.entry(*feature).or_insert(0.0) += count * share);
+        self.all += more.all * share;
     }
 
     /// Half of the summed differences of two distributions: the share of one that the other lacks.
     fn apart(&self, other: &Counts) -> f64 {
         let share = |counts: &Counts, feature: &usize| {
-            counts.of.get(feature).copied().unwrap_or(0) as f64 / counts.all.max(1) as f64
+            counts.of.get(feature).copied().unwrap_or(0.0) / counts.all.max(f64::MIN_POSITIVE)
         };
         let here = self.of.keys().map(|feature| (share(self, feature) - share(other, feature)).abs());
         let only_there = other.of.keys().filter(|feature| !self.of.contains_key(feature));

@@ -21,13 +21,12 @@ fn calls(parts: &[(u64, &[&str], u64)]) -> Recording {
 }
 
 #[test]
-fn the_typical_part_of_a_recording_has_its_mix_of_calls() {
-    let all = calls(&[(1_000, &["f"], 10), (8_000, &["g", "h"], 100), (1_000, &["g"], 50)]);
+fn the_typical_part_of_a_recording_has_its_mix_of_calls_over_time() {
+    // Nine tenths of the calls are in the first 6 % of the time.
+    let all = calls(&[(80_000, &["f"], 1), (8_000, &["g", "h"], 150), (1_000, &["g"], 50)]);
     let (from_ns, to_ns, apart) = typical(&all, 2_000).expect("a part");
-    // A tenth of the part's calls are of the first function, as in the complete recording; one of the other functions
-    // is called more often in the part.
-    assert!(from_ns < 10_000 && to_ns > 100_000, "{from_ns} {to_ns}");
-    assert!((0.01..0.06).contains(&apart), "{apart}");
+    assert!(from_ns > 79_000 && to_ns < 1_300_000, "{from_ns} {to_ns}");
+    assert!((0.01..0.12).contains(&apart), "{apart}");
     let cut = excerpt(all.clone(), from_ns, to_ns, all.events.len() as u64);
     assert!((1_900..=2_000).contains(&cut.events.len()), "{}", cut.events.len());
     assert_eq!(typical(&all, all.events.len()), None, "it has no more");
@@ -35,11 +34,12 @@ fn the_typical_part_of_a_recording_has_its_mix_of_calls() {
 }
 
 #[test]
-fn a_quiet_phase_makes_every_part_of_a_recording_unlike_the_whole() {
+fn the_typical_part_of_a_recording_that_ends_quietly_is_its_end() {
     let mut all = calls(&[(1_000, &["f"], 10)]);
     all.facts.end = Some(WindowEnd { end_ns: 40_000, ..WindowEnd::default() });
-    let (.., apart) = typical(&all, 100).expect("a part");
-    assert!((0.5..0.7).contains(&apart), "four times as many in a second: {apart}");
+    let (from_ns, to_ns, apart) = typical(&all, 100).expect("a part");
+    assert_eq!(to_ns, 40_000);
+    assert!(from_ns > 8_000 && apart < 0.1, "{from_ns}, {apart}");
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn a_typical_part_is_chosen_by_decoding_few_stretches() {
         Ok::<(), ()>(())
     });
     let found = found.expect("no error").expect("a part");
-    assert_eq!(found.stretches, 20..25);
+    assert!([20..25, 45..50].contains(&found.stretches), "{found:?}");
     assert!((0.1..0.3).contains(&found.apart), "a fifth is of f: {found:?}");
     assert!(read.len() <= 10 + 4 * 2 + 5, "{read:?}");
     let failed = typical_among(&listed, &starts, wanted, Census::default(), |_, _| Err(7));

@@ -9,7 +9,7 @@ pub(super) fn is_empty(run: &Parallelism) -> bool {
     run.elapsed_ns == run.nobody_busy_ns
 }
 
-/// The most important notice; `None` if the rows say enough.
+/// Why the rows say little; `None`: they say enough.
 pub(super) fn problem(run: &Parallelism) -> Option<String> {
     if let Some(deadlock) = deadlock(&run.findings) {
         return Some(deadlock);
@@ -24,12 +24,16 @@ pub(super) fn problem(run: &Parallelism) -> Option<String> {
     }
     let functions =
         || run.rows.iter().filter(|row| row.kind == ParallelismRowKind::Function && row.name.is_some());
-    if functions().all(|row| row.normalized_self_ns == 0) {
-        return Some(
-            "No function is known to take time here, so only threads and locks have rows: record with samples or probes, and a program with symbols."
-                .to_owned(),
-        );
-    }
+    functions().all(|row| row.normalized_self_ns == 0).then(|| {
+        "No function is known to take time here, so only threads and locks have rows: record with samples or probes, and a program with symbols."
+            .to_owned()
+    })
+}
+
+/// A run that is idle, or never parallel: advice about one row would miss that.
+pub(super) fn shape(run: &Parallelism) -> Option<String> {
+    let functions =
+        || run.rows.iter().filter(|row| row.kind == ParallelismRowKind::Function && row.name.is_some());
     let parallel = run.levels.iter().any(|(level, ns)| *level > 1 && *ns > 0);
     let most = functions().max_by_key(|row| row.normalized_self_ns)?;
     let name = super::words::name(most);

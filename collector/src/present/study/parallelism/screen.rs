@@ -5,6 +5,7 @@ use crate::cell::{duration, grouped, width};
 use crate::present::frame::Frame;
 use crate::present::style::{Paint, Style};
 use crate::present::table;
+use engine::limit::LimitKind;
 use engine::parallelism::{Parallelism, ParallelismRow, ParallelismRowKind};
 use engine::report::{Cpus, Finding};
 use std::io::{self, Write};
@@ -72,11 +73,15 @@ pub fn write(
 ) -> io::Result<()> {
     let Some(run) = runs.first() else { return Ok(()) };
     let out = &mut out;
-    // If the limit is a wait, changing code that runs at that time gains nothing.
+    // If the limit is a wait, changing code that runs at that time gains nothing; where code shares a cache line, more threads
+    // gain nothing.
     let limit = asked.frame.limits.at.iter().find(|limit| Some(limit.cpus) == run.cpus);
-    let is_wait = limit.is_some_and(|limit| limit.kind.is_wait());
+    let is_other = |kind: &LimitKind| kind.is_wait() || matches!(kind, LimitKind::CacheLine { .. });
+    let is_told = limit.is_some_and(|limit| limit.kind.is_known() && is_other(&limit.kind));
+    let is_wait = limit.is_some_and(|limit| is_other(&limit.kind));
     let first = || run.first().filter(|_| !is_wait).map(|(row, advice)| sentence(run, row, advice));
-    let title = super::notice::problem(run).or_else(first);
+    let shape = || super::notice::shape(run).filter(|_| !is_told).or_else(first);
+    let title = super::notice::problem(run).or_else(shape);
     match title {
         Some(title) => {
             table::wrap(out, style, Paint::Bold, "", &style.text(&title), "")?;
