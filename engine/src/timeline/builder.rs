@@ -16,7 +16,7 @@ use super::unprobed_locks::UnprobedLocks;
 use crate::event::{Facts, HitCost, Note, ThreadState, futex_of_wakee};
 use crate::time::Timestamp;
 use probe_abi::{
-    Cause, Context, Fork, Header, Record, SILENT_AT_ONCE, Switch, SwitchFlags, Waking, WakingFlags,
+    Cause, Context, Fork, Header, NO_FRAME, Record, SILENT_AT_ONCE, Switch, SwitchFlags, Waking, WakingFlags,
 };
 use rustc_hash::FxHashMap;
 
@@ -167,8 +167,10 @@ impl Builder {
                 self.function(&enter.header, cost, |thread, log| {
                     match holds {
                         _ if is_count => {}
+                        true if stack_pointer == NO_FRAME => thread.stretches.begin(function, time_ns),
                         true if entry_only => thread.stacks.touch(function, stack_pointer, log),
                         true => thread.stacks.enter(function, stack_pointer, log),
+                        false if stack_pointer == NO_FRAME => {}
                         false => thread.stacks.passes(stack_pointer, true, log),
                     }
                     None
@@ -181,6 +183,10 @@ impl Builder {
                     .map(|cost| self.costs.with_silent(cost, exit.function, exit.silent));
                 let holds = self.probe_intervals.holds(exit.header.pid, exit.function, time_ns);
                 self.function(&exit.header, cost, |thread, log| {
+                    if exit.stack_pointer == NO_FRAME {
+                        thread.stretches.end(exit.function, time_ns);
+                        return None;
+                    }
                     if holds {
                         return Some((exit.function, thread.stacks.exit(exit.stack_pointer, log)));
                     }

@@ -36,6 +36,7 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
         cut_last_wait(&mut thread.out);
         disagreements.extend(disagreement(&thread, fact, end_ns));
         fact.into_iter().for_each(|fact| take_from_end(&mut thread.out, fact));
+        thread.out.stretches = thread.stretches.finish();
         out.push(thread.out);
     }
     let joined = super::expand_bursts::expand_bursts(&mut out, &mut locks, most_pairs);
