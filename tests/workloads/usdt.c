@@ -3,6 +3,7 @@
    written by hand, as <sys/sdt.h> does it.
    usage: usdt [threads 2] [orders 500]
    With WORKLOAD_WAIT: a line "go" on standard input begins all threads' orders, "look" asks for the counters. */
+#define BURN_IN_CALLER
 #include "common.h"
 
 #define PROBE(name, counter)                                                                                            \

@@ -103,7 +103,7 @@ pub struct RecordArguments {
     /// Record each request, so that `report --per` shows where slow requests spend more time than fast ones (may be repeated).
     /// NAME: each call of this function is a request, as with --functions; socket, socket:PORT or socket:unix: each message to the
     /// program, until its answer begins; usdt:PROVIDER:BEGIN,END: from one USDT probe to another in a thread (END|END: either)
-    #[arg(long, value_name = "NAME|socket|usdt", value_parser = value::per)]
+    #[arg(long, value_name = "NAME|socket|usdt", group = "probes", value_parser = value::per)]
     pub per: Vec<Per>,
     /// Stop after this long, for example 10s [default: when the target ends, or on ^C]; a COMMAND that has not
     /// ended by then runs on

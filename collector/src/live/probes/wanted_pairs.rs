@@ -104,7 +104,7 @@ impl WantedPairs {
                     lack.why
                 )),
                 (None, Some((file, lack))) => {
-                    let others = if others > 0 { ", nor do its libraries" } else { "" };
+                    let others = if others > 0 { "; its libraries lack them, too" } else { "" };
                     return Err(UserError::usage(format!("{file} {}{others}", lack.why), HINT));
                 }
                 (None, None) => {}
