@@ -204,3 +204,20 @@ pub struct ValidateArguments {
     #[command(flatten)]
     pub capture: CaptureArguments,
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::cli::args::Arguments;
+    use clap::Parser as _;
+
+    #[test]
+    fn options_about_probes_are_accepted_with_requests_that_have_probes() {
+        let parsed = |option: &[&str]| {
+            let line = ["longpole", "record"].into_iter().chain(option.iter().copied());
+            Arguments::try_parse_from(line.chain(["--max-rate", "9", "--", "true"])).map(drop)
+        };
+        assert!(parsed(&["--per", "usdt:shop:a,b"]).is_ok() && parsed(&["--exact"]).is_ok());
+        let error = parsed(&[]).expect_err("nothing has probes").to_string();
+        assert!(error.contains("--exact|--functions"), "{error}");
+    }
+}
