@@ -41,7 +41,7 @@ fn each_stretch_between_usdt_probes_of_a_command_is_a_request() {
     check(&recorded.file, 1_000);
 }
 
-/// The program, which does its orders when it is told to.
+/// The program, which does its orders on request.
 fn target(program: &Path) -> Background {
     let mut target =
         Background::must_start(Command::new(program).args(["2", "500"]).env("WORKLOAD_WAIT", "1"));

@@ -16,6 +16,7 @@
 //! complete.
 
 mod builder;
+mod calls;
 mod cpus;
 mod deadline;
 mod expand_bursts;

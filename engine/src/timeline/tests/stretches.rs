@@ -37,8 +37,7 @@ fn stretches_leave_the_open_functions_alone() {
          30 0 A enters g 950
          35 0 A leaves p 0
          40 0 A leaves g 950",
-        "A ==========
-           stack: 10:f 20:. 30:g 40:.",
+        "A ==========\n  stack: 10:f 20:. 30:g 40:.",
     );
 }
 
