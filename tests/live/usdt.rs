@@ -28,8 +28,11 @@ fn check(file: &Path, count: u64) {
         let named = |name: &str| causes.iter().any(|cause| cause["name"] == name);
         assert_eq!(named("encrypt"), per == ORDERS, "{per}: {report}");
     }
-    let first = &requests(file, ORDERS)["causes"][0];
-    assert_eq!((&first["kind"], &first["name"]), (&"computing".into(), &"encrypt".into()), "{first}");
+    // Where others have the CPUs, waiting for one may cost more.
+    let report = requests(file, ORDERS);
+    let mut causes = report["causes"].as_array().expect("causes").iter();
+    let computing = causes.find(|cause| cause["kind"] == "computing").expect("work");
+    assert_eq!(computing["name"], "encrypt", "{report}");
 }
 
 #[test]

@@ -21,7 +21,7 @@ COUNTER volatile unsigned short begun = 0, done = 0, failed = 0;
 static long orders;
 static volatile uint64_t sink;
 
-NAMED static void encrypt(void) { sink += burn(5000000, 2); }
+NAMED static void encrypt(void) { sink += burn(20000000, 2); }
 NAMED static void render(void) { sink += burn(200000, 1); }
 
 NAMED static void take(void)
