@@ -266,6 +266,9 @@ pub struct Cookie {
     pub function: u32,
     /// Whether the probe is on an exit.
     pub exit: bool,
+    /// Whether entries and exits are places between which no frame of the function needs to be open; see
+    /// [`NO_FRAME`](crate::NO_FRAME).
+    pub frameless: bool,
     /// Slot of the link; below [`MAX_GROUPS`].
     pub group: u8,
     /// Generation of the link in its slot. While one link replaces another, both are attached, and only hits of the link whose
@@ -278,6 +281,7 @@ impl Cookie {
     pub const fn to_bits(self) -> u64 {
         self.function as u64
             | (self.exit as u64) << 32
+            | (self.frameless as u64) << 33
             | (self.group as u64) << 40
             | (self.generation as u64) << 48
     }
@@ -287,6 +291,7 @@ impl Cookie {
         Cookie {
             function: bits as u32,
             exit: bits >> 32 & 1 != 0,
+            frameless: bits >> 33 & 1 != 0,
             group: (bits >> 40) as u8,
             generation: (bits >> 48) as u16,
         }
@@ -304,9 +309,9 @@ mod tests {
     #[test]
     fn a_function_cookie_is_read_back_from_its_bits() {
         for function in [0, 1, 0x8000_0001, u32::MAX] {
-            for exit in [false, true] {
+            for (exit, frameless) in [(false, false), (false, true), (true, false), (true, true)] {
                 for (group, generation) in [(0, 0), (7, 1), (255, u16::MAX)] {
-                    let cookie = Cookie { function, exit, group, generation };
+                    let cookie = Cookie { function, exit, frameless, group, generation };
                     assert_eq!(Cookie::from_bits(cookie.to_bits()), cookie);
                 }
             }

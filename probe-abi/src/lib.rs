@@ -39,7 +39,7 @@ pub use control::{
     MAX_RINGS, PID_LIMIT, RATE_WINDOW_SHIFT, Settings,
 };
 pub use descriptor::Descriptor;
-pub use function::{FunctionEnter, FunctionExit, SILENT_AT_ONCE};
+pub use function::{FunctionEnter, FunctionExit, NO_FRAME, SILENT_AT_ONCE};
 pub use header::{Context, Header, Kind};
 pub use libc_probe::{
     LibcCookie, LibcFunction, LibcProcess, LibcSite, MAX_LIBC_SITES, MAX_OPEN_OPERATIONS, MAX_OWN_RANGES,

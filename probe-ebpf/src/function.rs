@@ -19,7 +19,7 @@ use aya_ebpf::{
 use aya_log_ebpf::warn;
 use probe_abi::{
     CROWDED_CALLS, CROWDED_SHIFT, Context, Cookie, CpuCounters, FunctionCounters, FunctionEnter,
-    FunctionExit, Kind, MAX_GROUPS, MAX_OPEN_FRAMES, RATE_WINDOW_SHIFT, SILENT_AT_ONCE,
+    FunctionExit, Kind, MAX_GROUPS, MAX_OPEN_FRAMES, NO_FRAME, RATE_WINDOW_SHIFT, SILENT_AT_ONCE,
 };
 
 use crate::{
@@ -100,12 +100,37 @@ pub fn function_probe(context: ProbeContext) -> u32 {
     let stack_pointer = unsafe { (*context.regs).rsp };
     if cookie.exit {
         count!(exits);
-        exit(time_ns, tid, pid, cookie.function, stack_pointer);
+        if cookie.frameless {
+            end_stretch(time_ns, tid, pid, cookie.function);
+        } else {
+            exit(time_ns, tid, pid, cookie.function, stack_pointer);
+        }
+    } else if cookie.frameless {
+        count!(entries);
+        begin_stretch(time_ns, tid, pid, cookie.function);
     } else {
         count!(entries);
         enter(time_ns, tid, pid, cookie.function, stack_pointer);
     }
     0
+}
+
+/// A stretch begins at a place that is not a function's start: it has no frame.
+#[inline(always)]
+fn begin_stretch(time_ns: u64, tid: u32, pid: u32, function: u32) {
+    if count_call(function, time_ns) {
+        record_enter(time_ns, tid, pid, function, NO_FRAME, 0);
+    } else {
+        count!(cut);
+    }
+}
+
+/// A stretch ends, unless none is open: the reader knows that.
+#[inline(always)]
+fn end_stretch(time_ns: u64, tid: u32, pid: u32, function: u32) {
+    if is_on(function) {
+        record_exit(time_ns, tid, pid, function, NO_FRAME, 0);
+    }
 }
 
 #[inline(always)]
@@ -186,12 +211,7 @@ fn exit(time_ns: u64, tid: u32, pid: u32, function: u32, stack_pointer: u64) {
         silent = take_silent(frames);
     }
     // Recorded with or without an entry in this map: a function that was open before the probes came ends as well.
-    ring::write(Kind::FunctionExit, Context::Task, time_ns, tid, pid, |header| FunctionExit {
-        header,
-        function,
-        silent,
-        stack_pointer,
-    });
+    record_exit(time_ns, tid, pid, function, stack_pointer, silent);
 }
 
 /// Counts a hit that gets no record of its own: its cost in the thread's time must not count as the program's.
@@ -360,6 +380,16 @@ fn is_on(function: u32) -> bool {
 #[inline(always)]
 fn record_enter(time_ns: u64, tid: u32, pid: u32, function: u32, stack_pointer: u64, silent: u32) {
     ring::write(Kind::FunctionEnter, Context::Task, time_ns, tid, pid, |header| FunctionEnter {
+        header,
+        function,
+        silent,
+        stack_pointer,
+    });
+}
+
+#[inline(always)]
+fn record_exit(time_ns: u64, tid: u32, pid: u32, function: u32, stack_pointer: u64, silent: u32) {
+    ring::write(Kind::FunctionExit, Context::Task, time_ns, tid, pid, |header| FunctionExit {
         header,
         function,
         silent,

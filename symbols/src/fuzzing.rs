@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::Place;
 use crate::choice::{Selection, choose};
 use crate::code::{LockCall, lock_regions};
-use crate::elf::{ElfFile, HostFiles, ModuleFunctions, Outline};
+use crate::elf::{ElfFile, HostFiles, ModuleFunctions, Outline, usdt_probes};
 use crate::places::{Locator, Named};
 use crate::process::{Look, look_at};
 
@@ -27,6 +27,10 @@ pub fn binary(file: &File) {
     let Ok(Ok(elf)) = file.try_clone().map(|file| ElfFile::from_file(file, path)) else { return };
     let Ok(module) = ModuleFunctions::load(elf, Box::new(HostFiles::none())) else { return };
     choose(&module, &Selection { max_functions: MOST, ..Selection::default() });
+    if let Ok([begin, .., end]) = usdt_probes(module.elf()).as_deref() {
+        let include = vec![format!("usdt:{}:{},{}", begin.provider, begin.name, end.name)];
+        choose(&module, &Selection { include, ..Selection::default() });
+    }
     let functions = || module.functions().iter().take(MOST);
     let places: Vec<Place> = functions().map(|function| Place::Address(function.address)).collect();
     Locator::with(&module, |locator| locator.locate(&places));

@@ -37,7 +37,10 @@ pub mod symbolize;
 
 pub use crate::libc::{CodePlace, ErrnoPlace, LibcCall, LibcFunctions, libc_functions};
 pub use answer::{Frame, Location, Place, Reason, SymbolHit};
-pub use choice::{Choice, ChosenFunction, MovesCode, Selection, SkipReason, Unclear, choose};
+pub use choice::{
+    Choice, ChosenFunction, MissingPair, MovesCode, NoUsdtPair, PairPlaces, Selection, SkipReason, Unclear,
+    UsdtPair, choose,
+};
 pub use code::{
     Analysis, Callee, Exits, FrameAt, LandingPads, LockCall, LockRegions, MemoryAccess, RowsTold, Rule,
     Saved, UnknownExits, UnwindFacts, UnwindRows, UnwindTables, WaitLoop, analyse, changed_atomically,
@@ -46,8 +49,8 @@ pub use code::{
 pub use elf::binary;
 pub use elf::{
     Binding, BuildId, Candidate, ElfFile, Fetch, FileKey, FileRequest, Files, Function, FunctionKind,
-    HostFiles, ModuleFunctions, NotABuildId, Outline, Section, Segment, SymbolSource, functions_of,
-    functions_with, open_plain, unnamed,
+    HostFiles, ModuleFunctions, NotABuildId, Outline, Section, Segment, SymbolSource, UsdtProbe,
+    functions_of, functions_with, open_plain, unnamed, usdt_probes,
 };
 pub use error::{FailureKind, SymbolError};
 pub use names::{

@@ -8,4 +8,5 @@ mod go;
 mod hostile;
 mod lock_regions;
 mod sources;
+mod usdt;
 mod wait_loops;

@@ -16,6 +16,7 @@ mod requests;
 mod samples;
 mod screen;
 mod served;
+mod usdt;
 mod waits;
 mod watching;
 mod workloads;

@@ -174,6 +174,11 @@ impl Capture {
         self.probes_now().map(|mut probes| probes.functions.take_refused()).unwrap_or_default()
     }
 
+    /// Whether the kernel has refused to probe a function since [`Capture::take_refused`] was called.
+    pub fn has_refused(&self, function: u32) -> bool {
+        self.common.lock().functions.has_refused(function)
+    }
+
     /// Processes of [`CaptureOptions::optional_pids`] without function probes, and why.
     pub fn unprobed(&self) -> &[(u32, ProbeError)] {
         &self.unprobed

@@ -4,6 +4,7 @@ use crate::probe::breakpoints::LibcProbes;
 use engine::event::SamplingFact;
 use std::path::PathBuf;
 use std::sync::Arc;
+use symbols::PairPlaces;
 use symbols::binary::Binary;
 
 /// Largest number of functions with numbers: each number has counters of 32 bytes in the kernel.
@@ -84,11 +85,21 @@ pub struct ProbeFunction {
     pub entry_stepped: bool,
     /// Whether the kernel must single-step the instruction at each of the function's exits.
     pub exits_stepped: bool,
+    /// Set if this is a pair of USDT probes and not a function.
+    pub pair: Option<PairPlaces>,
 }
 
 impl ProbeFunction {
-    /// Instructions that get a breakpoint.
+    /// Offsets of the instructions that get a breakpoint, each with whether it is an exit.
+    pub(crate) fn places(&self) -> impl Iterator<Item = (u64, bool)> {
+        let more = self.pair.iter().flat_map(|pair| &pair.more_entries);
+        let entries = std::iter::once(&self.entry_offset).chain(more);
+        let exits = self.exit_offsets.iter().map(|offset| (*offset, true));
+        entries.map(|offset| (*offset, false)).chain(exits)
+    }
+
+    /// Number of instructions that get a breakpoint.
     pub(crate) fn points(&self) -> usize {
-        1 + self.exit_offsets.len()
+        self.places().count()
     }
 }

@@ -111,8 +111,8 @@ pub struct ReportArguments {
     #[arg(long)]
     pub stacks: bool,
     /// Show single requests instead: calls of functions with this name, as `record --per` recorded them, or what arrives at sockets
-    /// (socket, socket:PORT, socket:unix). How long requests take, and where slow ones spend more time than fast ones
-    #[arg(long, value_name = "NAME|socket", conflicts_with_all = ["html", "segments", "stacks", "wide", "all", "by", "cpus",
+    /// (socket, socket:PORT, socket:unix), or usdt:PROVIDER:BEGIN,END as it was recorded. How long requests take, and where slow ones spend more time than fast ones
+    #[arg(long, value_name = "NAME|socket|usdt", conflicts_with_all = ["html", "segments", "stacks", "wide", "all", "by", "cpus",
         "probed_only", "model"], value_parser = value::per)]
     pub per: Option<Per>,
     /// Leave the cost of probe hits in the compute time, as it was measured

@@ -102,8 +102,8 @@ pub struct RecordArguments {
     pub force: bool,
     /// Record each request, so that `report --per` shows where slow requests spend more time than fast ones (may be repeated).
     /// NAME: each call of this function is a request, as with --functions; socket, socket:PORT or socket:unix: each message to the
-    /// program, until its answer begins
-    #[arg(long, value_name = "NAME|socket", value_parser = value::per)]
+    /// program, until its answer begins; usdt:PROVIDER:BEGIN,END: from one USDT probe to another in a thread (END|END: either)
+    #[arg(long, value_name = "NAME|socket|usdt", group = "probes", value_parser = value::per)]
     pub per: Vec<Per>,
     /// Stop after this long, for example 10s [default: when the target ends, or on ^C]; a COMMAND that has not
     /// ended by then runs on
@@ -203,4 +203,21 @@ pub struct ValidateArguments {
     pub json: bool,
     #[command(flatten)]
     pub capture: CaptureArguments,
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cli::args::Arguments;
+    use clap::Parser as _;
+
+    #[test]
+    fn options_about_probes_are_accepted_with_requests_that_have_probes() {
+        let parsed = |option: &[&str]| {
+            let line = ["longpole", "record"].into_iter().chain(option.iter().copied());
+            Arguments::try_parse_from(line.chain(["--max-rate", "9", "--", "true"])).map(drop)
+        };
+        assert!(parsed(&["--per", "usdt:shop:a,b"]).is_ok() && parsed(&["--exact"]).is_ok());
+        let error = parsed(&[]).expect_err("nothing has probes").to_string();
+        assert!(error.contains("--exact|--functions"), "{error}");
+    }
 }

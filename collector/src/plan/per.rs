@@ -4,11 +4,12 @@ use crate::exit::UserError;
 use engine::requests::Sockets;
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
+use symbols::{NoUsdtPair, UsdtPair};
 
 /// What counts as a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Per {
-    /// Calls of the functions with this name or pattern.
+    /// Calls of the functions with this name or pattern, or stretches from one USDT probe to another ([`UsdtPair`]).
     Function(String),
     /// Requests that arrive at sockets.
     Sockets(Sockets),
@@ -30,6 +31,13 @@ impl FromStr for Per {
             Some(("socket", port)) if !port.starts_with(':') => match port.parse() {
                 Ok(port) => Ok(Per::Sockets(Sockets::Port(port))),
                 Err(_) => Err(wrong(format!("@ '{port}' is not a port"))),
+            },
+            _ if UsdtPair::is_meant(text) => match text.parse::<UsdtPair>() {
+                Ok(pair) => Ok(Per::Function(pair.to_string())),
+                Err(NoUsdtPair) => Err(UserError::usage(
+                    format!("@ '{text}' is not a pair of USDT probes"),
+                    "give usdt:PROVIDER:BEGIN,END; END may be several probes: usdt:PROVIDER:BEGIN,END|END",
+                )),
             },
             _ => Ok(Per::Function(text.to_owned())),
         }
@@ -54,14 +62,15 @@ mod tests {
 
     #[test]
     fn functions_and_sockets_are_told_apart() {
-        for text in ["socket", "socket:80", "socket:unix", "handle_request", "ns::f", "socket::read"] {
+        let function = ["handle_request", "ns::f", "socket::read", "usdt::read", "usdt:shop:a,b|c"];
+        for text in ["socket", "socket:80", "socket:unix"].into_iter().chain(function) {
             let per: Per = text.parse().expect("valid");
             assert_eq!(
                 (per.to_string().as_str(), matches!(per, Per::Sockets(_))),
-                (text, !text.contains("::") && text != "handle_request")
+                (text, !function.contains(&text))
             );
         }
-        for text in ["", "socket:", "socket:x", "socket:70000"] {
+        for text in ["", "socket:", "socket:x", "socket:70000", "usdt:shop", "usdt:shop:a", "usdt:shop:a,a"] {
             assert!(text.parse::<Per>().is_err(), "{text}");
         }
     }

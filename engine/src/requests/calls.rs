@@ -1,4 +1,5 @@
-//! Requests that are calls of functions: the outermost calls of the chosen functions in each thread.
+//! Requests that are calls of functions: the outermost calls of the chosen functions in each thread. Stretches between two
+//! places with probes are requests in the same way.
 
 use crate::event::FunctionId;
 use crate::time::Timestamp;
@@ -49,7 +50,13 @@ pub fn calls(timeline: &Timeline, functions: &[FunctionId]) -> Calls {
     let chosen: FxHashSet<FunctionId> = functions.iter().copied().collect();
     let mut requests = Vec::new();
     for (index, thread) in (0u32..).zip(&timeline.threads) {
+        let first = requests.len();
         of_thread(index, thread, timeline, &chosen, &mut requests);
+        if thread.stretches.iter().any(|stretch| chosen.contains(&stretch.function)) {
+            let mut all = requests.split_off(first);
+            all.extend(stretches(index, thread, timeline.end, &chosen));
+            requests.extend(outermost(all));
+        }
     }
     let mut facts = timeline.functions.iter().filter(|fact| chosen.contains(&fact.id));
     let partly = |list: &[FunctionId]| list.iter().any(|id| chosen.contains(id));
@@ -127,6 +134,32 @@ fn of_thread(
     }
 }
 
+/// The stretches between the places that these numbers stand for.
+fn stretches(
+    index: u32,
+    thread: &Thread,
+    last: Timestamp,
+    chosen: &FxHashSet<FunctionId>,
+) -> impl Iterator<Item = Request> {
+    thread.stretches.iter().filter(|stretch| chosen.contains(&stretch.function)).map(move |stretch| {
+        let begin = stretch.begin.min(last);
+        let end = stretch.end.map(|end| end.min(last));
+        Request { begin_thread: index, begin, taken: begin, end_thread: index, end, began_before: false }
+    })
+}
+
+/// The requests of a thread in order, without those that begin in another one.
+fn outermost(mut all: Vec<Request>) -> Vec<Request> {
+    all.sort_by_key(|request| request.begin);
+    let mut busy_until = Timestamp(0);
+    all.retain(|request| {
+        let is_outer = request.begin >= busy_until;
+        busy_until = busy_until.max(request.end.filter(|_| is_outer).unwrap_or(busy_until));
+        is_outer
+    });
+    all
+}
+
 /// Closes all calls and opens the given ones (innermost first): at the thread's start and after each exec.
 fn begin_anew(open: &mut Open<'_>, time: Timestamp, functions: &[FunctionId], requests: &mut Vec<Request>) {
     while !open.stack.is_empty() {
@@ -138,7 +171,7 @@ fn begin_anew(open: &mut Open<'_>, time: Timestamp, functions: &[FunctionId], re
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::timeline::{BaseStack, Step};
+    use crate::timeline::{BaseStack, Step, Stretch};
 
     fn thread(steps: &[(u64, Option<FunctionId>)], base: &[FunctionId]) -> Thread {
         let steps = steps.iter().map(|&(time, function)| Step {
@@ -161,6 +194,27 @@ mod tests {
         assert_eq!(found(thread(&steps, &[])), [(10, Some(60), false)]);
         let one_in_other = [(10, Some(8)), (20, Some(7)), (30, None), (40, None), (50, Some(7)), (60, None)];
         assert_eq!(found(thread(&one_in_other, &[])), [(10, Some(40), false), (50, Some(60), false)]);
+    }
+
+    #[test]
+    fn stretches_between_places_are_requests_beside_any_calls() {
+        let stretch = |function, begin, end: Option<u64>| Stretch {
+            function,
+            begin: Timestamp(begin),
+            end: end.map(Timestamp),
+        };
+        let stretches = vec![
+            stretch(8, 10, Some(30)),
+            stretch(7, 20, Some(25)),
+            stretch(5, 30, Some(40)),
+            stretch(7, 30, Some(120)),
+            stretch(8, 110, None),
+        ];
+        let steps = [(15, Some(3)), (35, None), (40, Some(7)), (50, None)];
+        assert_eq!(
+            found(Thread { stretches, ..thread(&steps, &[]) }),
+            [(10, Some(30), false), (30, Some(100), false), (100, None, false)]
+        );
     }
 
     #[test]

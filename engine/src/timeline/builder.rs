@@ -3,21 +3,19 @@
 use super::function_costs::FunctionCosts;
 use super::gaps::Gaps;
 use super::locks::Locks;
-use super::model::{BaseStack, Birth, External, Hit, Step, StepKind, Thread, Wake, Wakeup};
+use super::model::{BaseStack, Birth, External, Step, StepKind, Thread, Wake, Wakeup};
 use super::probe_intervals::ProbeIntervals;
 use super::samples::Stacks;
 use super::socket_requests::SocketRequests;
 use super::thread::name::clean_name;
 use super::thread::pending_wakeup::PendingWakeup;
-use super::thread::stack::{ExitOutcome, StepLog};
+use super::thread::stack::StepLog;
 use super::thread::thread_tracker::{RunState, SwitchOut, Tally, ThreadTracker, Unseen};
 use super::thread::wait_reason::WaitReason;
 use super::unprobed_locks::UnprobedLocks;
-use crate::event::{Facts, HitCost, Note, ThreadState, futex_of_wakee};
+use crate::event::{Facts, Note, ThreadState, futex_of_wakee};
 use crate::time::Timestamp;
-use probe_abi::{
-    Cause, Context, Fork, Header, Record, SILENT_AT_ONCE, Switch, SwitchFlags, Waking, WakingFlags,
-};
+use probe_abi::{Cause, Context, Fork, Header, Record, Switch, SwitchFlags, Waking, WakingFlags};
 use rustc_hash::FxHashMap;
 
 /// The kernel's `TASK_*` bits of a thread that will never run again: `EXIT_DEAD`, `EXIT_ZOMBIE`, `TASK_DEAD`.
@@ -154,40 +152,8 @@ impl Builder {
                     self.stacks.sample(sample, thread);
                 }
             }
-            Record::FunctionEnter(enter) => {
-                let cost = self
-                    .costs
-                    .entry(enter.function)
-                    .map(|cost| self.costs.with_silent(cost, enter.function, enter.silent));
-                let (function, stack_pointer) = (enter.function, enter.stack_pointer);
-                let holds = self.probe_intervals.holds(enter.header.pid, function, time_ns);
-                let entry_only = self.probe_intervals.is_entry_only(function);
-                // This record only counts hits that wrote no record; the function was not entered.
-                let is_count = enter.silent >= SILENT_AT_ONCE;
-                self.function(&enter.header, cost, |thread, log| {
-                    match holds {
-                        _ if is_count => {}
-                        true if entry_only => thread.stacks.touch(function, stack_pointer, log),
-                        true => thread.stacks.enter(function, stack_pointer, log),
-                        false => thread.stacks.passes(stack_pointer, true, log),
-                    }
-                    None
-                });
-            }
-            Record::FunctionExit(exit) => {
-                let cost = self
-                    .costs
-                    .exit(exit.function)
-                    .map(|cost| self.costs.with_silent(cost, exit.function, exit.silent));
-                let holds = self.probe_intervals.holds(exit.header.pid, exit.function, time_ns);
-                self.function(&exit.header, cost, |thread, log| {
-                    if holds {
-                        return Some((exit.function, thread.stacks.exit(exit.stack_pointer, log)));
-                    }
-                    thread.stacks.passes(exit.stack_pointer, false, log);
-                    None
-                });
-            }
+            Record::FunctionEnter(enter) => self.enters(enter),
+            Record::FunctionExit(exit) => self.leaves(exit),
         }
     }
 
@@ -300,46 +266,6 @@ impl Builder {
             thread.wakeup(woken, tally);
             gaps.hold(time_ns, thread, tally);
         }
-    }
-
-    pub(super) fn function(
-        &mut self,
-        header: &Header,
-        cost: Option<HitCost>,
-        apply: impl FnOnce(&mut ThreadTracker, &mut StepLog<'_>) -> Option<(u32, ExitOutcome)>,
-    ) {
-        let index = self.seen_running(header);
-        self.settle_pending_wakeup(index);
-        let Builder { threads, tally, probe_intervals, .. } = self;
-        let Some(thread) = index.and_then(|index| threads.get_mut(index as usize)) else { return };
-        if let Some(HitCost { before_ns, after_ns, .. }) = cost {
-            thread.out.hits.push(Hit { time: Timestamp(header.time_ns), before_ns, after_ns });
-        }
-        let mut steps = std::mem::take(&mut thread.out.steps);
-        let mut log = StepLog { time: Timestamp(header.time_ns), steps: &mut steps };
-        match apply(thread, &mut log) {
-            // The function's probes were attached after the base stack began, so its exit does not prove that it was
-            // open since then.
-            Some((function, ExitOutcome::OpenSinceStart))
-                if thread.out.base_stacks.last().is_some_and(|base| {
-                    !probe_intervals.has_held_since(header.pid, function, base.time.0)
-                }) =>
-            {
-                steps.pop();
-            }
-            Some((function, ExitOutcome::OpenSinceStart)) if !thread.functions_lost => {
-                if let Some(base) = thread.out.base_stacks.last_mut() {
-                    base.functions.push(function);
-                }
-            }
-            Some((_, ExitOutcome::OpenSinceStart)) => {
-                steps.pop();
-                tally.stray_exits += 1;
-            }
-            Some((_, ExitOutcome::Stray)) => tally.stray_exits += 1,
-            Some((_, ExitOutcome::Matched | ExitOutcome::Closed)) | None => {}
-        }
-        thread.out.steps = steps;
     }
 
     /// A record that a thread wrote on a CPU proves that the thread runs there.

@@ -35,8 +35,7 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
         thread.window_ends(end_ns, at_end(&thread, fact), &mut tally);
         cut_last_wait(&mut thread.out);
         disagreements.extend(disagreement(&thread, fact, end_ns));
-        fact.into_iter().for_each(|fact| take_from_end(&mut thread.out, fact));
-        out.push(thread.out);
+        out.push(ended(thread, fact));
     }
     let joined = super::expand_bursts::expand_bursts(&mut out, &mut locks, most_pairs);
     let unknown = out
@@ -112,6 +111,13 @@ fn decided(mut timeline: Timeline) -> Timeline {
     super::request_waits::mark(&mut timeline);
     super::put_back::put_back(&mut timeline);
     timeline
+}
+
+/// The thread, with what only its end tells.
+fn ended(thread: ThreadTracker, fact: Option<&ThreadFact>) -> Thread {
+    let mut out = Thread { stretches: thread.stretches.finish(), ..thread.out };
+    fact.into_iter().for_each(|fact| take_from_end(&mut out, fact));
+    out
 }
 
 /// Takes over a thread's facts that were read from /proc at the end.

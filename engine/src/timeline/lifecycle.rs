@@ -101,6 +101,7 @@ impl Builder {
         thread.functions_lost = false;
         let mut log = StepLog { time: Timestamp(time_ns), steps: &mut thread.out.steps };
         thread.stacks.clear(&mut log);
+        thread.stretches.forget(&|_| true);
         let first_step = u32::try_from(thread.out.steps.len()).unwrap_or(u32::MAX);
         let time = Timestamp(time_ns);
         thread.out.base_stacks.push(BaseStack { first_step, time, functions: Vec::new() });

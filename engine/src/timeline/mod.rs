@@ -16,6 +16,7 @@
 //! complete.
 
 mod builder;
+mod calls;
 mod cpus;
 mod deadline;
 mod expand_bursts;
@@ -33,6 +34,7 @@ mod put_back;
 mod request_waits;
 mod samples;
 mod socket_requests;
+mod stretches;
 mod thread;
 mod thread_end;
 mod unprobed_locks;
@@ -46,6 +48,7 @@ pub use part::excerpt::{beginning_at, excerpt, extent};
 pub use part::typical::{Census, Effort, RecordStretch, Typical, Wanted, typical, typical_among};
 pub use part::window::Window;
 pub use socket_requests::SocketRequest;
+pub use stretches::Stretch;
 pub use thread::probe_time::ProbeTime;
 pub use thread::wait_reason::WaitReason;
 

@@ -1,6 +1,7 @@
 //! The types of a timeline: threads, their gap-free intervals, waits, wake-ups and function stacks.
 
 use super::socket_requests::SocketRequest;
+use super::stretches::Stretch;
 pub use super::thread::wait::{External, Wait, Wake};
 use crate::event::{
     Access, AddressFact, AwaitedFact, AwaitedThread, CodeFact, CpuRun, FunctionFact, FunctionId, IdleWake,
@@ -144,6 +145,8 @@ pub struct Thread {
     pub waits: Vec<Wait>,
     /// What the thread did, in order of time.
     pub steps: Vec<Step>,
+    /// Stretches between two places with probes, in order of their beginnings.
+    pub stretches: Vec<Stretch>,
     /// Stacks open before any step: at the thread's start and after each exec, in order.
     pub base_stacks: Vec<BaseStack>,
     /// Its last nice value, if known.

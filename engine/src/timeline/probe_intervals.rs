@@ -156,6 +156,7 @@ impl ProbeIntervals {
             for thread in threads.iter_mut().filter(|thread| thread.state != RunState::Dead) {
                 let mut log = StepLog { time: Timestamp(change.time_ns), steps: &mut thread.out.steps };
                 thread.stacks.close(&gone, &mut log);
+                thread.stretches.forget(&gone);
             }
         }
     }

@@ -4,6 +4,7 @@
 use super::named_functions::{NamedFunctions, Unclear};
 use super::proven::Proofs;
 use super::skip_reason::SkipReason;
+use super::usdt_pair::{self, MissingPair, PairPlaces};
 use crate::code::{Analysis, Entry, Exits, UnknownExits, UnwindTables, analyse};
 use crate::elf::{Function, FunctionKind, ModuleFunctions};
 use crate::names::{name, origin};
@@ -18,7 +19,7 @@ pub struct Selection {
     /// At most this many functions; the largest are chosen.
     pub max_functions: usize,
     /// Names and patterns (`*`, `?`) of functions to probe. If there are any, nothing else is probed, and what they name is
-    /// probed even if it belongs to a runtime or to Rust's standard library.
+    /// probed even if it belongs to a runtime or to Rust's standard library. Also pairs of USDT probes ([`super::UsdtPair`]).
     pub include: Vec<String>,
     /// Names and patterns of functions not to probe; stronger than `include`.
     pub exclude: Vec<String>,
@@ -64,6 +65,16 @@ pub struct ChosenFunction {
     pub exit_offsets: Vec<u64>,
     /// Why only the entry of the function is probed; `None` if its exits are probed, too.
     pub unsure: Option<UnknownExits>,
+    /// Set if this is a pair of USDT probes and not a function: entries and exits are the places of these probes.
+    pub pair: Option<PairPlaces>,
+}
+
+impl ChosenFunction {
+    /// File offsets of all places that get a probe.
+    pub fn places(&self) -> impl Iterator<Item = u64> {
+        let more = self.pair.iter().flat_map(|pair| &pair.more_entries);
+        std::iter::once(&self.entry_offset).chain(more).chain(&self.exit_offsets).copied()
+    }
 }
 
 /// The outcome of [`choose`].
@@ -81,13 +92,22 @@ pub struct Choice {
     pub depth: Option<u32>,
     /// Names that may stand for several functions; none of these is chosen.
     pub unclear: Vec<Unclear>,
+    /// Pairs of USDT probes that the binary lacks.
+    pub missing: Vec<MissingPair>,
 }
 
 impl Choice {
     /// The choice as a sentence: `412 of 6,310 functions probed, 5,020 of the Rust standard library and 878 aliases
     /// left out`.
     pub fn sentence(&self) -> String {
-        let mut text = format!("{} of {} functions probed", grouped(self.chosen.len()), grouped(self.total));
+        let (pairs, functions): (Vec<&ChosenFunction>, Vec<&ChosenFunction>) =
+            self.chosen.iter().partition(|chosen| chosen.pair.is_some());
+        let mut text = format!("{} of {} functions probed", grouped(functions.len()), grouped(self.total));
+        if !pairs.is_empty() {
+            let pairs =
+                pairs.iter().map(|pair| format!("{} at {} places", pair.fact.name, pair.places().count()));
+            text = pairs.collect::<Vec<_>>().join(", ");
+        }
         let mut reasons: Vec<_> = self.left_out.iter().collect();
         reasons.sort_by_key(|&(_, &count)| Reverse(count));
         let parts: Vec<String> = reasons
@@ -115,7 +135,12 @@ impl Choice {
 pub fn choose(module: &ModuleFunctions, selection: &Selection) -> Choice {
     let mut choice = Choice { total: module.functions().len(), depth: selection.depth, ..Choice::default() };
     let mut candidates = Vec::new();
-    let (include, unclear) = NamedFunctions::of(module, &selection.include, selection.whole);
+    let (pairs, names) = usdt_pair::split(&selection.include);
+    usdt_pair::add(module, selection, &pairs, &mut choice);
+    if names.is_empty() && !pairs.is_empty() {
+        return choice;
+    }
+    let (include, unclear) = NamedFunctions::of(module, &names, selection.whole);
     let (exclude, more_unclear) = NamedFunctions::of(module, &selection.exclude, selection.whole);
     choice.unclear.extend(unclear.into_iter().chain(more_unclear));
     let mut group = 0..0;
@@ -274,6 +299,7 @@ fn add(
         entry_offset: function.file_offset.saturating_add(shift),
         exit_offsets,
         unsure,
+        pair: None,
     });
 }
 

@@ -29,4 +29,5 @@ pub use wait_loops::{Callee, WaitLoop, wait_loops};
 pub(crate) use exits::Entry;
 pub(crate) use instructions::Walker;
 pub(crate) use libc_exit_points::{Bounds, exit_points};
+pub(crate) use probeable::{is_stepped_nop, probeable_nop};
 pub(crate) use wait_places::WaitPlaces;

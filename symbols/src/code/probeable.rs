@@ -1,7 +1,7 @@
 //! Decides which instructions the kernel lets a probe replace. One refused address makes a complete group of probes
 //! fail, so such addresses are removed before attaching.
 
-use iced_x86::{Code, EncodingKind, FlowControl, Instruction, Mnemonic, Register};
+use iced_x86::{Code, Decoder, DecoderOptions, EncodingKind, FlowControl, Instruction, Mnemonic, Register};
 
 /// Whether `bytes` (one instruction, decoded as `instruction`) can carry a uprobe on x86-64.
 ///
@@ -68,10 +68,35 @@ pub fn is_stepped(instruction: &Instruction, bytes: &[u8]) -> bool {
     !push && !direct && !matches!(bytes, [0x90])
 }
 
+/// Whether these bytes begin with a `nop` that can carry a uprobe.
+pub fn probeable_nop(bytes: &[u8]) -> bool {
+    let (instruction, own) = first_of(bytes);
+    instruction.mnemonic() == Mnemonic::Nop && can_hold_probe(&instruction, own)
+}
+
+/// [`is_stepped`] for the first instruction of these bytes.
+pub fn is_stepped_nop(bytes: &[u8]) -> bool {
+    let (instruction, own) = first_of(bytes);
+    is_stepped(&instruction, own)
+}
+
+fn first_of(bytes: &[u8]) -> (Instruction, &[u8]) {
+    let instruction = Decoder::new(64, bytes, DecoderOptions::NONE).decode();
+    (instruction, bytes.get(..instruction.len()).unwrap_or_default())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iced_x86::{Decoder, DecoderOptions};
+
+    #[test]
+    fn probes_of_usdt_are_nops_that_the_kernel_does_not_rewrite() {
+        assert!(probeable_nop(&[0x90, 0xc3]) && probeable_nop(&[0x0f, 0x1f, 0x00]));
+        for bytes in [&[][..], &[0xc3], &[0xcc, 0x90], &[0x0f, 0x1f, 0x44, 0x00, 0x00], &[0x0f]] {
+            assert!(!probeable_nop(bytes), "{bytes:x?}");
+        }
+        assert!(!is_stepped_nop(&[0x90, 0xc3]));
+    }
 
     fn check(bytes: &[u8]) -> bool {
         let instruction = Decoder::new(64, bytes, DecoderOptions::NONE).decode();

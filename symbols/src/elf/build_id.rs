@@ -1,5 +1,6 @@
 //! Build-ids: the number that a linker gives a build. Two files with the same one belong together.
 
+use super::notes::notes;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -23,21 +24,10 @@ impl BuildId {
     }
 
     /// The first GNU build-id in a note section or segment.
-    pub fn in_notes(mut notes: &[u8]) -> Option<BuildId> {
-        // A note: name size, description size, type (3 × u32), then name and description, each padded to 4 bytes.
-        loop {
-            let header = notes.first_chunk::<12>()?;
-            let word =
-                |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
-            let (name_bytes, data_bytes, kind) = (word(0) as usize, word(4) as usize, word(8));
-            let name = notes.get(12..)?.get(..name_bytes)?;
-            let data_at = 12usize.checked_add(name_bytes.checked_next_multiple_of(4)?)?;
-            let data = notes.get(data_at..)?.get(..data_bytes)?;
-            if kind == object::elf::NT_GNU_BUILD_ID.0 && name == b"GNU\0" {
-                return BuildId::new(data);
-            }
-            notes = notes.get(data_at.checked_add(data_bytes.checked_next_multiple_of(4)?)?..)?;
-        }
+    pub fn in_notes(bytes: &[u8]) -> Option<BuildId> {
+        let kind = object::elf::NT_GNU_BUILD_ID.0;
+        let own = notes(bytes).find(|note| note.kind == kind && note.owner == b"GNU\0");
+        BuildId::new(own?.data)
     }
 
     /// The bytes.

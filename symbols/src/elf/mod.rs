@@ -12,9 +12,11 @@ mod functions;
 mod go_table;
 mod imports;
 mod mini_debug;
+mod notes;
 mod outline;
 mod sections;
 mod symbol_table;
+mod usdt;
 
 pub use build_id::{BuildId, NotABuildId};
 pub use debug_paths::HostFiles;
@@ -25,6 +27,7 @@ pub use functions::{
     Binding, Function, FunctionKind, ModuleFunctions, SymbolSource, functions_of, functions_with, unnamed,
 };
 pub use outline::Outline;
+pub use usdt::{UsdtProbe, usdt_probes};
 
 pub(crate) use debug_link::supplement_link;
 pub(crate) use elf_file::text_at;

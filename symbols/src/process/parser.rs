@@ -240,6 +240,8 @@ impl Parser {
                         selection.include.iter().chain(&selection.exclude).any(|one| one == name)
                     };
                     choice.unclear.retain(|unclear| given(&unclear.name));
+                    choice.missing.retain(|missing| selection.include.contains(&missing.pair));
+                    choice.missing.iter_mut().for_each(|missing| make_safe(&mut missing.why));
                     choice.unclear.iter_mut().flat_map(|unclear| &mut unclear.may_be).for_each(make_safe);
                     Ok(*choice)
                 }

@@ -277,6 +277,7 @@ pub fn functions(binary: &Path, names: &[&str]) -> Vec<ProbeFunction> {
             binary: Arc::clone(&opened),
             entry_offset: offset_of(symbol.address()),
             exit_offsets,
+            pair: None,
             entry_stepped: false,
             exits_stepped: false,
         });

@@ -39,10 +39,8 @@ pub(crate) struct Group {
 impl Group {
     /// Checks that the group's file is still the one that was read; otherwise fails.
     pub(super) fn vouch(&self) -> Result<(), ProbeError> {
-        let places = self.functions.iter().flat_map(|function| {
-            std::iter::once(function.entry_offset).chain(function.exit_offsets.iter().copied())
-        });
-        self.binary.vouch(places).map_err(|why| {
+        let places = self.functions.iter().flat_map(ProbeFunction::places);
+        self.binary.vouch(places.map(|(place, _)| place)).map_err(|why| {
             ProbeError::new(
                 ProbeErrorKind::Failed,
                 why,
@@ -96,6 +94,7 @@ pub(super) mod tests {
             exit_offsets: Vec::new(),
             entry_stepped: false,
             exits_stepped: false,
+            pair: None,
         }
     }
 

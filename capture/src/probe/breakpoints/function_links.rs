@@ -7,6 +7,7 @@ use probe_abi::Cookie;
 use super::batched_attach;
 use super::function_groups::Group;
 use super::link_keeper::{HeldLink, LinkKeeper};
+use super::link_process::Point;
 use crate::probe::error::ProbeError;
 use crate::probe::options::ProbeFunction;
 
@@ -69,11 +70,12 @@ fn attach_one(
     functions: &[ProbeFunction],
 ) -> io::Result<HeldLink> {
     let points = functions.iter().flat_map(|function| {
-        let point = |offset: u64, exit: bool| {
-            (offset, Cookie { function: function.id, exit, group: group.slot, generation }.to_bits())
-        };
-        std::iter::once(point(function.entry_offset, false))
-            .chain(function.exit_offsets.iter().map(move |offset| point(*offset, true)))
+        function.places().map(move |(offset, exit)| {
+            let (id, pair) = (function.id, function.pair.as_ref());
+            let frameless = pair.is_some();
+            let cookie = Cookie { function: id, exit, frameless, group: group.slot, generation }.to_bits();
+            Point { offset, cookie, semaphore: pair.map_or(0, |pair| pair.semaphore(offset)) }
+        })
     });
     keeper.attach(program, group.binary.file(), group.pid, points)
 }

@@ -352,6 +352,11 @@ impl FunctionProbes {
         std::mem::take(&mut self.refused)
     }
 
+    /// Whether the kernel refused to probe a function.
+    pub(crate) fn has_refused(&self, function: u32) -> bool {
+        self.refused.contains(&function)
+    }
+
     /// Functions that got probes in some process; empties the list.
     pub(crate) fn take_probed(&mut self) -> Vec<u32> {
         std::mem::take(&mut self.got)

@@ -17,7 +17,7 @@ use std::{
 
 use symbols::sandbox::{Helper, wire};
 
-use super::link_process::{Answer, NAME, SUBCOMMAND, Told};
+use super::link_process::{Answer, NAME, Point, SUBCOMMAND, Told};
 
 /// Largest size of an answer, bytes; an answer is a number.
 const MOST_ANSWERED: usize = 64;
@@ -57,7 +57,7 @@ impl LinkKeeper {
         Arc::new(LinkKeeper { program, state: Mutex::new(State::NotYet) })
     }
 
-    /// Attaches the kernel program `program` to offsets of `file` in process `pid`, each with its cookie.
+    /// Attaches the kernel program `program` to points of `file` in process `pid`.
     ///
     /// # Errors
     ///
@@ -67,16 +67,16 @@ impl LinkKeeper {
         program: BorrowedFd<'_>,
         file: &File,
         pid: NonZeroU32,
-        points: impl Iterator<Item = (u64, u64)>,
+        points: impl Iterator<Item = Point>,
     ) -> io::Result<HeldLink> {
-        let (offsets, cookies) = points.unzip();
+        let points = points.collect();
         let program = File::from(program.try_clone_to_owned()?);
         let mut state = self.state();
         if matches!(*state, State::NotYet) {
             *state = State::Running(Process::start(self.program.as_os_str())?);
         }
         let State::Running(process) = &*state else { return Err(io::Error::other(GONE)) };
-        let told = Told::Attach { pid: pid.get(), offsets, cookies };
+        let told = Told::Attach { pid: pid.get(), points };
         let answer = process.ask(&program, file, &told).inspect_err(|error| log::debug!("{NAME}: {error}"));
         let number = answer.map_err(|_| io::Error::other(GONE))?.map_err(io::Error::from_raw_os_error)?;
         Ok(HeldLink { keeper: Arc::clone(self), number })
@@ -168,7 +168,7 @@ mod tests {
         assert_eq!(keeper.vouch(), Ok(()), "nothing was attached yet");
         let file = File::open("/proc/self/exe").expect("program");
         let attach = || {
-            let points = [(0x40, 1)].into_iter();
+            let points = [Point { offset: 0x40, cookie: 1, semaphore: 0 }].into_iter();
             keeper.attach(std::os::fd::AsFd::as_fd(&file), &file, NonZeroU32::MIN, points)
         };
         assert_eq!(attach().map(drop).expect_err("nobody answers").to_string(), GONE);

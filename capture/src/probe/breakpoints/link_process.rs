@@ -29,7 +29,7 @@ pub(super) const SUBCOMMAND: &str = "__links";
 /// The process's name in process lists: `killall longpole` does not match it.
 pub(super) const NAME: &str = "lp-links";
 /// Largest size of a message, bytes: a link of a hundred thousand breakpoints.
-const MOST_ASKED: usize = 4 << 20;
+const MOST_ASKED: usize = 8 << 20;
 /// Threads that close links at the same time. Each mostly waits.
 const CLOSED_AT_ONCE: usize = 128;
 
@@ -42,13 +42,22 @@ pub(super) enum Told {
     Attach {
         /// The process.
         pid: u32,
-        /// Offsets in the file.
-        offsets: Vec<u64>,
-        /// The cookie of each offset, which the kernel program gets.
-        cookies: Vec<u64>,
+        /// The places of the breakpoints.
+        points: Vec<Point>,
     },
     /// Close the link with this number.
     Close(u32),
+}
+
+/// The place of a breakpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Point {
+    /// Offset in the file.
+    pub(crate) offset: u64,
+    /// The number that the kernel program gets.
+    pub(crate) cookie: u64,
+    /// Offset in the file of a counter that the kernel increments while the breakpoint is there; 0: none.
+    pub(crate) semaphore: u64,
 }
 
 /// The number of a new link, or the kernel's error code.
@@ -104,15 +113,11 @@ impl Held {
         while let Some((told, file)) = wire::receive::<Told>(socket, MOST_ASKED, None)? {
             match (told, file) {
                 (Told::Program, file) => program = file,
-                (Told::Attach { pid, offsets, cookies }, Some(file)) => {
+                (Told::Attach { pid, points }, Some(file)) => {
                     let linked = match &program {
-                        Some(program) => self.attach(&Attaching {
-                            program,
-                            file: &file,
-                            pid,
-                            offsets: &offsets,
-                            cookies: &cookies,
-                        }),
+                        Some(program) => {
+                            self.attach(&Attaching { program, file: &file, pid, points: &points })
+                        }
                         None => Err(io::ErrorKind::InvalidInput.into()),
                     };
                     let answer: Answer = linked.map_err(|error| error.raw_os_error().unwrap_or(libc::EINVAL));
@@ -193,17 +198,12 @@ pub(super) struct Attaching<'a> {
     pub(super) program: &'a File,
     pub(super) file: &'a File,
     pub(super) pid: u32,
-    pub(super) offsets: &'a [u64],
-    /// One cookie for each offset.
-    pub(super) cookies: &'a [u64],
+    pub(super) points: &'a [Point],
 }
 
 impl Attaching<'_> {
     /// Adds the links to `made`. If one fails, the links that were made before are in `made`, too.
     fn attach(&self, made: &mut Vec<OwnedFd>) -> io::Result<()> {
-        if self.offsets.len() != self.cookies.len() {
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
         let path = std::ffi::CString::new(format!("/proc/self/fd/{}", self.file.as_raw_fd()))?;
         let _quickly = batched_attach::with_high_priority();
         if single_links::are_needed() {
@@ -217,21 +217,29 @@ impl Attaching<'_> {
     fn common_link(&self, path: &CStr) -> io::Result<OwnedFd> {
         const BPF_LINK_CREATE: libc::c_int = 28;
         const BPF_TRACE_UPROBE_MULTI: u32 = 48;
+        let all = |of: fn(&Point) -> u64| self.points.iter().map(of).collect::<Vec<u64>>();
+        let (offsets, cookies) = (all(|point| point.offset), all(|point| point.cookie));
+        let semaphores = all(|point| point.semaphore);
+        // Without a list no breakpoint has a counter.
+        let reference_counters = match semaphores.iter().any(|semaphore| *semaphore != 0) {
+            true => semaphores.as_ptr().expose_provenance() as u64,
+            false => 0,
+        };
         let attributes = CreateLink {
             program: self.program.as_raw_fd(),
             target: 0,
             attach_type: BPF_TRACE_UPROBE_MULTI,
             flags: 0,
             path: path.as_ptr().expose_provenance() as u64,
-            offsets: self.offsets.as_ptr().expose_provenance() as u64,
-            reference_counters: 0,
-            cookies: self.cookies.as_ptr().expose_provenance() as u64,
-            count: u32::try_from(self.offsets.len()).map_err(|_| io::ErrorKind::InvalidInput)?,
+            offsets: offsets.as_ptr().expose_provenance() as u64,
+            reference_counters,
+            cookies: cookies.as_ptr().expose_provenance() as u64,
+            count: u32::try_from(offsets.len()).map_err(|_| io::ErrorKind::InvalidInput)?,
             multi_flags: 0,
             pid: self.pid,
             unused: 0,
         };
-        // SAFETY: the attributes, and the path and the two lists of `count` numbers that they point to, live until the call
+        // SAFETY: the attributes, and the path and the lists of `count` numbers that they point to, live until the call
         // returns; the kernel writes to none of them.
         let number = unsafe {
             libc::syscall(libc::SYS_bpf, BPF_LINK_CREATE, &raw const attributes, size_of::<CreateLink>())
@@ -279,7 +287,8 @@ mod tests {
     fn a_refused_attach_returns_the_kernel_s_error_number() {
         let (longpole, thread) = serving(Held::default());
         let file = File::open("/proc/self/exe").expect("program");
-        let attach = || Told::Attach { pid: 1, offsets: vec![0x40], cookies: vec![7] };
+        let attach =
+            || Told::Attach { pid: 1, points: vec![Point { offset: 0x40, cookie: 7, semaphore: 0 }] };
         for with_program in [false, true] {
             if with_program {
                 wire::send(&longpole, &Told::Program, Some(&file), None).expect("sent");

@@ -23,6 +23,7 @@ use super::batched_attach;
 use super::libc_files::{LibcFile, LibcProbes};
 use super::libc_points::{kernel_device, off_note, points, sites_of};
 use super::link_keeper::{HeldLink, LinkKeeper};
+use super::link_process::Point;
 use crate::probe::error::{ProbeError, ProbeErrorKind};
 use crate::probe::kernel::{Shared, function_program};
 
@@ -443,7 +444,11 @@ fn attach_families(
     points.reverse();
     let mut links = Vec::new();
     for few in batched_attach::in_small_groups(&points, |_| 1) {
-        let points = few.iter().map(|(offset, cookie)| (*offset, cookie.to_bits()));
+        let points = few.iter().map(|(offset, cookie)| Point {
+            offset: *offset,
+            cookie: cookie.to_bits(),
+            semaphore: 0,
+        });
         links.push(keeper.attach(program, file.file.file(), watched.pid, points)?);
         batched_attach::pause();
     }

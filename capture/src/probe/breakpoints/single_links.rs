@@ -11,7 +11,7 @@ use std::{
     sync::OnceLock,
 };
 
-use super::link_process::Attaching;
+use super::link_process::{Attaching, Point};
 
 /// The first kernel whose common links count all threads of a process.
 const COMMON_LINKS: (u32, u32) = (6, 10);
@@ -56,17 +56,17 @@ fn position(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
 pub(super) fn attach(attaching: &Attaching<'_>, path: &CStr, made: &mut Vec<OwnedFd>) -> io::Result<()> {
     let kind = fs::read_to_string("/sys/bus/event_source/devices/uprobe/type")?;
     let kind: u32 = kind.trim().parse().map_err(|_| io::ErrorKind::InvalidData)?;
-    for (offset, cookie) in attaching.offsets.iter().zip(attaching.cookies) {
-        let event = event(kind, path, *offset, attaching.pid)?;
+    for point in attaching.points {
+        let event = event(kind, path, point, attaching.pid)?;
         // The link holds the event.
-        made.push(link(attaching, &event, *cookie)?);
+        made.push(link(attaching, &event, point.cookie)?);
     }
     Ok(())
 }
 
-/// Makes a `struct perf_event_attr` of version 5 for a breakpoint at an offset of a file in a process, and opens the
+/// Makes a `struct perf_event_attr` of version 5 for a breakpoint at a point of a file in a process, and opens the
 /// event.
-fn event(kind: u32, path: &CStr, offset: u64, pid: u32) -> io::Result<OwnedFd> {
+fn event(kind: u32, path: &CStr, point: &Point, pid: u32) -> io::Result<OwnedFd> {
     const SIZE: u32 = 112;
     const CLOSE_ON_EXEC: libc::c_ulong = 8;
     const NONE: libc::c_int = -1;
@@ -74,8 +74,11 @@ fn event(kind: u32, path: &CStr, offset: u64, pid: u32) -> io::Result<OwnedFd> {
     let mut put = |at: usize, bytes: &[u8]| attributes[at..at + bytes.len()].copy_from_slice(bytes);
     put(0, &kind.to_ne_bytes());
     put(4, &SIZE.to_ne_bytes());
+    // The upper half of `config` is the offset of the counter.
+    let semaphore = u32::try_from(point.semaphore).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
+    put(8, &(u64::from(semaphore) << 32).to_ne_bytes());
     put(56, &(path.as_ptr().expose_provenance() as u64).to_ne_bytes());
-    put(64, &offset.to_ne_bytes());
+    put(64, &point.offset.to_ne_bytes());
     let pid = i32::try_from(pid).map_err(|_| io::ErrorKind::InvalidInput)?;
     // SAFETY: the attributes contain their length; they and the path that they point to live until the call returns.
     let number = unsafe {
@@ -140,7 +143,8 @@ mod tests {
 
     #[test]
     fn a_process_that_is_not_there_is_an_error() {
-        let error = event(1, c"/proc/self/exe", 0x40, u32::MAX >> 1).expect_err("nobody has this number");
+        let point = Point { offset: 0x40, cookie: 0, semaphore: 0 };
+        let error = event(1, c"/proc/self/exe", &point, u32::MAX >> 1).expect_err("nobody has this number");
         assert!(error.raw_os_error().is_some_and(|code| code > 0), "{error}");
     }
 }

@@ -98,6 +98,7 @@ fn measure(
             exit_offsets: Vec::new(),
             entry_stepped: false,
             exits_stepped: false,
+            pair: None,
         });
     }
     let plain = kinds.map(|kind| {

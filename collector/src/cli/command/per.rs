@@ -10,7 +10,7 @@ use engine::event::{FunctionFact, FunctionId};
 use engine::program::Program;
 use engine::requests::{Calls, Sockets, at_sockets, calls, summarize};
 use engine::timeline::Timeline;
-use symbols::{NameMatch, listed, match_name};
+use symbols::{NameMatch, UsdtPair, listed, match_name};
 
 /// The requests of a recording.
 #[derive(Debug)]
@@ -82,6 +82,10 @@ fn words(sockets: Sockets) -> String {
 /// There are no such requests. `are_counted`: those over sockets were.
 fn none(per: &Per, are_counted: bool) -> UserError {
     match per {
+        Per::Function(name) if UsdtPair::is_meant(name) => UserError::usage(
+            format!("no thread passed {name} in this recording"),
+            "record for longer, while the program works",
+        ),
         Per::Function(name) => UserError::usage(
             format!("there is no call of '{name}' in this recording"),
             format!("record for longer, or record another function: `{}`", record("NAME")),

@@ -327,6 +327,7 @@ fn start(
     facts.hit_costs = capture.hit_costs();
     if let Some(functions) = &mut functions {
         functions.may_cost(plan.budget_ppm, facts.hit_costs);
+        functions.pairs.refused(&facts.functions, |function| capture.has_refused(function))?;
     }
     if let (true, Some(functions)) = (tries_locks, &mut functions) {
         for subject in subjects {

@@ -97,6 +97,8 @@ pub(super) fn choose(
             }
         }
     }
+    let held = subjects.iter().any(|subject| subject.held);
+    remarks.extend(functions.pairs.verdict(held)?);
     Ok(chosen)
 }
 

@@ -66,6 +66,7 @@ impl Choose for ProbedFunctions {
         if kind == ChangeKind::Ended {
             self.probed.remove(&pid);
             self.forget_libraries(pid);
+            self.pairs.forget(pid);
             return None;
         }
         let looked_ns = now_ns();

@@ -50,9 +50,17 @@ impl ProbedFunctions {
                     }
                 },
             };
+            let found = self.only_new_pairs(process.pid, &binary, found);
             take(&mut new, process.pid, &binary, found);
         }
         new
+    }
+
+    /// Leaves out pairs of USDT probes that the process has in another file, too: which one is meant is not known.
+    fn only_new_pairs(&mut self, pid: u32, binary: &Binary, found: Found) -> Found {
+        let elsewhere = self.pairs.found(pid, binary, &found.matching);
+        let is_new = |chosen: &ChosenFunction| !elsewhere.contains(&chosen.fact.id);
+        Found { matching: found.matching.into_iter().filter(is_new).collect(), ..found }
     }
 
     /// Forgets a process's libraries.
@@ -156,12 +164,17 @@ impl ProbedFunctions {
         let mut parser = self.parsers.open_binary(binary, short)?;
         let selection = symbols::Selection { include: patterns.to_vec(), whole, ..self.selection.clone() };
         let choice = clear(parser.choose(&selection)?)?;
+        self.pairs.missing(short, &choice.missing);
         let known = self.files.get(&key).cloned().unwrap_or_default();
-        let numbers: HashMap<u64, &ChosenFunction> =
-            known.iter().map(|chosen| (chosen.entry_offset, chosen)).collect();
+        // A pair of USDT probes may begin where another one does.
+        let place = |chosen: &ChosenFunction| {
+            (chosen.entry_offset, chosen.pair.is_some().then(|| chosen.fact.name.clone()))
+        };
+        let numbers: HashMap<_, &ChosenFunction> =
+            known.iter().map(|chosen| (place(chosen), chosen)).collect();
         let (mut found, mut all) = (Found::default(), known.to_vec());
         for mut chosen in choice.chosen {
-            if let Some(same) = numbers.get(&chosen.entry_offset) {
+            if let Some(same) = numbers.get(&place(&chosen)) {
                 found.matching.push((*same).clone());
                 continue;
             }

@@ -21,6 +21,7 @@ mod short_lived;
 mod tally;
 mod target_remarks;
 mod trials;
+mod wanted_pairs;
 
 pub use function_finder::Choose;
 pub use hot_functions::{HotFunction, HotFunctions};

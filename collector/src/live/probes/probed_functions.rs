@@ -6,6 +6,7 @@ use super::lock_rate_trials::LockRateTrials;
 use super::moving_libraries::{ITSELF, MovingLibraries, may_move, remark};
 use super::sampled_places::Tables;
 use super::trials::Trials;
+use super::wanted_pairs::WantedPairs;
 use crate::cell::grouped;
 use crate::plan;
 use capture::probe::{ProbeFunction, number_limit};
@@ -67,6 +68,8 @@ pub struct ProbedFunctions {
     /// Whether families of lock functions get probes only after a trial shows what they cost.
     pub(super) tries_locks: bool,
     pub(super) lock_trials: LockRateTrials,
+    /// Where the pairs of USDT probes were found that the user wants.
+    pub(super) pairs: WantedPairs,
 }
 
 /// The chosen functions of one process at the start.
@@ -120,6 +123,7 @@ impl ProbedFunctions {
             trials: Trials::default(),
             tries_locks: false,
             lock_trials: LockRateTrials::default(),
+            pairs: WantedPairs::of(&plan.functions),
         }
     }
 
@@ -185,6 +189,7 @@ impl ProbedFunctions {
         if self.max_functions == 0 {
             return Ok(First::default());
         }
+        self.pairs.forget(pid);
         let open_error = |source| SymbolError::Open { path: binary.to_owned(), source };
         let binary = &self.binaries.open(binary, name).map_err(open_error)?;
         let key = binary.key();
@@ -217,6 +222,7 @@ impl ProbedFunctions {
                 }
                 let mut choice = clear(parser.choose(&self.selection)?)?;
                 choice.chosen.retain(|chosen| chosen.fact.id < self.number_limit);
+                self.pairs.missing(name, &choice.missing);
                 if self.few_at_once && choice.chosen.len() > MOST_AT_ONCE {
                     return Ok(self.none_at_first(pid, binary, &summary, too_many(choice.total)));
                 }
@@ -224,13 +230,17 @@ impl ProbedFunctions {
                 self.selection.first_id = self.selection.first_id.saturating_add(count);
                 self.selection.max_functions =
                     self.selection.max_functions.saturating_sub(choice.chosen.len());
-                first.sentence = Some(match choice.total {
-                    0 => "no function symbols: scheduler and futex events only".to_owned(),
-                    _ => choice.sentence(),
-                });
+                let only_pairs = self.pairs.are_all(&self.selection.include);
+                first.sentence = match choice.total {
+                    _ if only_pairs && choice.chosen.is_empty() => None,
+                    0 if !only_pairs => {
+                        Some("no function symbols: scheduler and futex events only".to_owned())
+                    }
+                    _ => Some(choice.sentence()),
+                };
                 first.module = Some(summary.fact(&path_of(pid, binary.opened_by())));
                 let missing = first.module.as_ref().and_then(|module| module.missing.as_deref());
-                first.hint = hint(summary.is_go, choice.total, missing);
+                first.hint = (!only_pairs).then(|| hint(summary.is_go, choice.total, missing)).flatten();
                 first.facts = choice.chosen.iter().map(|chosen| chosen.fact.clone()).collect();
                 let chosen: Arc<[ChosenFunction]> = choice.chosen.into();
                 self.files.insert(key, Arc::clone(&chosen));
@@ -288,6 +298,7 @@ impl ProbedFunctions {
             (
                 chosen.entry_offset,
                 chosen.exit_offsets.clone(),
+                chosen.pair.clone(),
                 fact.name.clone(),
                 fact.module.clone(),
                 fact.offset,
@@ -309,9 +320,8 @@ impl ProbedFunctions {
         binary: &Arc<Binary>,
         mut first: First,
     ) -> First {
-        let places = chosen.iter().flat_map(|chosen| {
-            std::iter::once(chosen.entry_offset).chain(chosen.exit_offsets.iter().copied())
-        });
+        self.pairs.found(pid, binary, chosen);
+        let places = chosen.iter().flat_map(ChosenFunction::places);
         // Remembers the bytes at these places. If they change after the file was read, the function gets no probes,
         // with a remark.
         let _ = binary.vouch(places);
@@ -339,6 +349,7 @@ pub(super) fn probe_of(chosen: &ChosenFunction, pid: u32, binary: &Arc<Binary>) 
         exit_offsets: chosen.exit_offsets.clone(),
         entry_stepped: chosen.fact.entry_stepped,
         exits_stepped: chosen.fact.exits_stepped,
+        pair: chosen.pair.clone(),
     }
 }
 

@@ -197,6 +197,7 @@ mod tests {
             entry_offset,
             exit_offsets: Vec::new(),
             unsure: None,
+            pair: None,
         }
     }
 

@@ -53,13 +53,14 @@ fn head(summary: &RequestSummary, about: &About<'_>, style: &Style, out: &mut dy
     let rate =
         if seconds > 0.0 { format!(", {} a second", rate(*count as f64 / seconds)) } else { String::new() };
     let requests = format!("{} request{}", grouped(*count as u64), ending("request", *count));
-    let line = format!("{}: {requests} in {}{rate}", about.what, duration(summary.span_ns as f64));
-    writeln!(out, "{}", style.paint(Paint::Bold, &clip(&style.text(&line), style.width, style)))?;
+    let what = clip(about.what, style.width, style);
+    let line = format!("{what}: {requests} in {}{rate}", duration(summary.span_ns as f64));
+    let mut out = out;
+    table::wrap(&mut out, style, Paint::Bold, "", &style.text(&line), "  ")?;
     let [p50, p90, p99, longest] =
         [latencies.p50_ns, latencies.p90_ns, latencies.p99_ns, latencies.longest_ns]
             .map(|ns| duration(ns as f64));
     let line = format!("Latency: 50 % {p50}, 90 % {p90}, 99 % {p99}, longest {longest}");
-    let mut out = out;
     table::wrap(&mut out, style, Paint::Plain, "", &style.text(&line), "  ")?;
     if summary.unfinished > 0 {
         let open = summary.unfinished;

@@ -11,6 +11,7 @@ mod gaps;
 mod lifecycle;
 mod samples;
 mod sched;
+mod stretches;
 mod waits;
 
 use super::{External, State, StepKind, Thread, Timeline, WaitReason, Wake, build};

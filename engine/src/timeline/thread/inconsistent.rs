@@ -61,6 +61,7 @@ impl ThreadTracker {
             _ => self.resolve(time_ns, None, tally),
         }
         self.functions_lost = true;
+        self.stretches.forget(&|_| true);
         self.woken = None;
         self.state = RunState::Gap;
         self.last_ns = time_ns;

@@ -7,6 +7,7 @@ use super::wait_reason::WaitReason;
 use crate::event::{FutexFact, ThreadState};
 use crate::time::{Nanos, Timestamp};
 use crate::timeline::model::{Birth, External, Interval, State, Thread, UnknownReason, Wake, Wakeup};
+use crate::timeline::stretches::Stretches;
 use probe_abi::Call;
 
 /// The thread's state now. Its interval is written when the state ends.
@@ -88,6 +89,7 @@ pub(in crate::timeline) struct ThreadTracker {
     pub(in crate::timeline) held: bool,
     pub(in crate::timeline) functions_lost: bool,
     pub(in crate::timeline) stacks: Stacks,
+    pub(in crate::timeline) stretches: Stretches,
     /// Time at which /proc was read at the start, and the thread's CPU time at that time.
     pub(in crate::timeline) cpu_time: Option<(u64, u64)>,
 }
@@ -109,6 +111,7 @@ impl ThreadTracker {
             held: false,
             functions_lost: false,
             stacks: Stacks::default(),
+            stretches: Stretches::default(),
             cpu_time: None,
         }
     }
