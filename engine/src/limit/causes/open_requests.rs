@@ -73,7 +73,8 @@ impl Search {
             busy,
             hidden: self.hidden,
             asked: asked.map(|end| (end.name.clone(), end.open)),
-            spent: most_spent(served),
+            // A thread that runs goroutines sleeps when none of them can run: that says nothing about a request.
+            spent: most_spent(served).filter(|_| !self.hidden),
         }
     }
 }
