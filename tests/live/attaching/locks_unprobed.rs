@@ -19,6 +19,9 @@ const NEAR: f64 = 0.15;
 /// from few waits: of `three_locks`, 1.50 to 1.57 was predicted where the launched recording says 1.29 to 1.33.
 const NEAR_FROM_ONE_CPU: f64 = 0.25;
 
+/// Two gains that differ by less are about the same.
+const ABOUT: f64 = 0.12;
+
 /// A program whose locks are known.
 struct Case {
     source: &'static str,
@@ -59,13 +62,17 @@ impl Case {
         Recorded::attach(&["-d", FOR], target.pid())
     }
 
-    /// The limit is the first lock, with any speed-up.
+    /// The limit is the first lock, with any speed-up. Where unlimited CPUs would gain about as much (of `three_locks` on two
+    /// CPUs, both measured 36 %), they may stand before it.
     fn names_the_lock(&self, limit: &Value) {
-        let (first, _) = self.held[0];
-        assert_eq!(
-            (&limit["kind"], limit["lock"].as_str()),
-            (&"lock".into(), Some(&*format!("mutex {first}")))
-        );
+        let lock = format!("mutex {}", self.held[0].0);
+        let is_it = |row: &Value| row["kind"] == "lock" && row["lock"] == *lock;
+        let number = |value: &Value| value.as_f64().expect("a number");
+        let first = 1.0 - number(&limit["without_ns"]) / number(&limit["time_ns"]);
+        let others = limit["others"].as_array().into_iter().flatten();
+        let is_near = limit["kind"] == "cpus"
+            && others.filter(|row| is_it(row)).any(|row| number(&row["most"]) >= first - ABOUT);
+        assert!(is_it(limit) || is_near, "{lock}: {limit}");
     }
 
     fn holds_as_long(&self, program: &Program) {
@@ -136,7 +143,8 @@ fn top_names_the_lock_that_limits_an_attached_program() {
         let program = skip_unless_built!(workload::build(case.source));
         let target = case.started(&program, "0,1");
         let text = Longpole::with(["top", "--once", "-p", &target.pid().to_string()]).ok().stdout;
-        let limit = text.lines().find(|line| line.starts_with("LIMIT")).unwrap_or_default();
+        // CPUs may stand before the lock; then the next lines name it for a larger machine.
+        let limit = text.split("LIMIT").nth(1).and_then(|rest| rest.split("FIX").next()).unwrap_or_default();
         assert!(limit.contains(&format!("lock {}:", case.held[0].0)), "{text}");
     }
 }
