@@ -97,15 +97,7 @@ impl UnrecordedLocks {
         if is_own_only && !is_lock {
             return None;
         }
-        let tried = |finding: &Finding| match finding {
-            Finding::OperationsOff { family, tried: Some(tried), .. }
-                if family == SyncFamily::Mutex.name() =>
-            {
-                tried.calls.map(|_| tried.cost_ppm as f64 / 1e6)
-            }
-            _ => None,
-        };
-        let cost = program.findings.iter().find_map(tried);
+        let cost = program.findings.iter().find_map(cost_of_trial);
         let shown = words.iter().filter(|object| object.wait_ns as f64 >= SHOWN * wall_ns as f64);
         let row = |object: &&RecordedObject| LockUse {
             lock: object.name.clone(),
@@ -139,6 +131,16 @@ impl UnrecordedLocks {
             why: self.why,
             cost: self.cost,
         }
+    }
+}
+
+/// The share of the CPU time that recording mutexes would cost, if that was tried.
+fn cost_of_trial(finding: &Finding) -> Option<f64> {
+    match finding {
+        Finding::OperationsOff { family, tried: Some(tried), .. } if family == SyncFamily::Mutex.name() => {
+            tried.calls.map(|_| tried.cost_ppm as f64 / 1e6)
+        }
+        _ => None,
     }
 }
 
