@@ -84,6 +84,7 @@ fn an_option_without_the_option_it_needs_is_a_usage_error() {
     longpole(&["top", "--json", "--", "true"]).fails(2, "--once|--batch", "longpole top");
     longpole(&["record", "--no-uprobes", "--functions", "f", "--", "true"]).fails(2, "--functions", "record");
     longpole(&["record", "--max-rate", "9", "--", "true"]).fails(2, "--exact|--functions", "record");
+    longpole(&["report", "x", "--stacks"]).fails(2, "--stacks shows the stacks of waits", "--by wait");
 }
 
 #[test]

@@ -22,7 +22,10 @@ pub fn write(
     if let Some(result) = screen::main_result(report, &frame.limits) {
         match options.by {
             By::Lock => locks::write(out, report, &frame.limits, result, (shown, options.all), style)?,
-            By::Wait => waits::write(out, report, (shown, options.stacks), style)?,
+            By::Wait => {
+                let shown = waits::Shown { rows: shown, with_stacks: options.stacks };
+                waits::write(out, report, shown, style)?
+            }
             By::Thread => screen::by_thread(out, &frame.limits, shown, style)?,
             by => lines::write(out, report, &frame.limits, result, by, shown, style)?,
         }

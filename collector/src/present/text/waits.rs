@@ -20,10 +20,9 @@ const OF: usize = 40;
 pub(in crate::present) fn write(
     out: &mut dyn Write,
     report: &Report,
-    (shown, with_stacks): (usize, bool),
+    shown: Shown,
     style: &Style,
 ) -> io::Result<()> {
-    let shown = Shown { rows: shown, with_stacks };
     let waits = &report.recorded.waits;
     if waits.is_empty() {
         let none = "No waits were recorded: a program written by hand has none.";
@@ -53,11 +52,11 @@ pub(in crate::present) fn write(
 
 /// What is shown of the waits.
 #[derive(Clone, Copy)]
-struct Shown {
+pub(in crate::present) struct Shown {
     /// Number of rows.
-    rows: usize,
+    pub(in crate::present) rows: usize,
     /// Whether the stacks of each row are shown, too.
-    with_stacks: bool,
+    pub(in crate::present) with_stacks: bool,
 }
 
 /// The most frequent stacks with their shares of the sampled waits, each as `82 % fdatasync < flush < commit`.

@@ -118,11 +118,10 @@ impl ReplayDecisions {
                 }
                 let is_explained = match wait.wake {
                     Wake::By(wakeup) => {
-                        let waker = timeline.wakeups.get(wakeup as usize).map_or(NONE, |wakeup| wakeup.waker);
+                        let woken = timeline.wakeups.get(wakeup as usize);
+                        let (waker, woken_ns) = woken.map_or((NONE, 0), |woken| (woken.waker, woken.time.0));
                         let given_in = nesting.wake_in.get(wakeup as usize).copied().unwrap_or(NONE);
                         let other = |around: u32| timeline.lock_operations.get(around as usize);
-                        let woken_ns =
-                            timeline.wakeups.get(wakeup as usize).map_or(0, |wakeup| wakeup.time.0);
                         let is_held =
                             |object: u32| held.get(&(waker, object)).is_some_and(|from| *from <= woken_ns);
                         threads.joined(number) == Some(waker)
