@@ -11,6 +11,7 @@
 mod boot_cache;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
+pub mod goroutines;
 pub mod interpose;
 pub mod jit;
 pub mod probe;

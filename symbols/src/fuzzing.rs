@@ -20,7 +20,7 @@ pub fn binary(file: &File) {
         outline.needed(file);
         outline.run_paths(file);
     }
-    for look in [Look::LibcFunctions, Look::UnwindRows, Look::MovesCode] {
+    for look in [Look::LibcFunctions, Look::UnwindRows, Look::MovesCode, Look::GoRuntime] {
         let Ok(file) = file.try_clone() else { return };
         look_at(file, path, look);
     }

@@ -57,7 +57,7 @@ pub use names::{
     MAX_NAME_BYTES, MAX_RAW_BYTES, NameMatch, demangled, is_unsafe, listed, match_name, safe, safe_bytes,
     safe_path, safe_within,
 };
-pub use places::{Located, Locator, Variables, locate, locate_functions};
+pub use places::{GoRuntime, GoroutineMembers, Located, Locator, Variables, locate, locate_functions};
 pub use process::{CallPlace, MappedBinary, Parser, Parsers, SymbolSummary, call_place, serve};
 
 pub use engine::glob::matches as glob_matches;

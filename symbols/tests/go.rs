@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use symbols::{Locator, ModuleFunctions, Place, SymbolSource, functions_of};
+use symbols::{Locator, ModuleFunctions, Parsers, Place, SymbolSource, functions_of};
 
 const GO: &str = r#"
 package main
@@ -136,4 +136,26 @@ fn a_stripped_go_program_has_its_functions_and_lines() {
         }
         assert!(compared > 300, "{kind}: {compared} of {}", addresses.len());
     }
+}
+/// Go's runtime is found in a binary with debug information only. The distances are those of every version of Go on amd64.
+#[test]
+fn go_s_runtime_is_found_by_its_debug_information() {
+    let folder = tempfile::tempdir().expect("folder");
+    let runtime = |name: &str, arguments: &[&str]| {
+        if !build("go runtime", folder.path(), name, arguments) {
+            return None;
+        }
+        let path = folder.path().join(name);
+        let file = std::fs::File::open(&path).expect("the program");
+        Some(Parsers::here().go_runtime(&file, &path).expect("an answer"))
+    };
+    let Some(found) = runtime("plain", &[]) else { return };
+    let found = found.expect("debug information");
+    let members = found.goroutine;
+    assert_eq!((members.stack, members.stack_pointer), (0, 56), "{found:?}");
+    assert_eq!(members.instruction, members.stack_pointer + 8, "{found:?}");
+    assert!(members.status < members.reason && members.reason < members.start, "{found:?}");
+    assert_eq!(found.capacity, 8, "{found:?}");
+    let stripped = runtime("stripped", &["-ldflags=-s -w"]);
+    assert_eq!(stripped, Some(None));
 }

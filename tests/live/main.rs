@@ -3,6 +3,7 @@
 mod attaching;
 mod cost;
 mod documents;
+mod goroutines;
 mod harm;
 mod kernel;
 mod launching;

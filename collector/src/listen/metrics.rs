@@ -5,7 +5,7 @@
 use super::board::Now;
 use crate::present::words::traffic;
 use crate::tui::{LiveCounts, Snapshot};
-use engine::limit::{Limit, LimitKind};
+use engine::limit::{GoroutinesWait, Limit, LimitKind};
 use engine::program::Endpoint;
 use engine::report::{CpuResult, Report};
 use std::collections::{BTreeMap, BTreeSet};
@@ -252,7 +252,10 @@ fn what(limit: &Limit) -> &str {
         LimitKind::AnsweringThreads { port, .. } => port,
         LimitKind::WokenForNothing { object, .. } => object,
         LimitKind::LocksNotRecorded { word, .. } => word,
-        LimitKind::Threads { function, .. }
+        LimitKind::GoroutinesWait(GoroutinesWait::Lock { lock, .. }) => lock,
+        LimitKind::GoroutinesWait(GoroutinesWait::Stage { function, .. }) => function,
+        LimitKind::GoroutinesWait(GoroutinesWait::Channel { function, .. })
+        | LimitKind::Threads { function, .. }
         | LimitKind::TooManyThreads { function, .. }
         | LimitKind::Sleepers { function, .. }
         | LimitKind::Polling { function, .. }
@@ -267,6 +270,7 @@ fn what(limit: &Limit) -> &str {
         | LimitKind::OpenRequests { .. }
         | LimitKind::Backlog { .. }
         | LimitKind::Goroutines { .. }
+        | LimitKind::GoroutinesWait(GoroutinesWait::Several { .. })
         | LimitKind::Work { .. }
         | LimitKind::Deadlock { .. }
         | LimitKind::NotKnown { .. }

@@ -197,10 +197,18 @@ pub fn unnamed_code(recording: &Recording) -> Vec<CodePlace> {
     let named: FxHashSet<(&str, Option<&str>, u64)> =
         facts.code.iter().map(|code| (code.path.as_str(), code.build_id.as_deref(), code.offset)).collect();
     let mut wanted: FxHashSet<(&str, Option<&str>, u64)> = FxHashSet::default();
-    for note in &recording.notes {
-        let NoteKind::Stack { pid, frames, .. } = &note.kind else { continue };
+    let sampled = recording.notes.iter().filter_map(|note| match &note.kind {
+        NoteKind::Stack { pid, frames, .. } => Some((*pid, &frames[..], note.time_ns)),
+        _ => None,
+    });
+    let looked_at = facts.end.iter().flat_map(|end| &end.goroutines).flat_map(|of| {
+        let starts = of.starts.iter().map(|start| std::slice::from_ref(&start.start));
+        let stacks = starts.chain(of.acts.iter().map(|act| &act.frames[..]));
+        stacks.map(|frames| (of.pid, frames, u64::MAX))
+    });
+    for (pid, frames, time_ns) in sampled.chain(looked_at) {
         for (index, address) in frames.iter().enumerate() {
-            let Some((mapping, offset)) = map.at(*pid, frame_address(index, *address), note.time_ns) else {
+            let Some((mapping, offset)) = map.at(pid, frame_address(index, *address), time_ns) else {
                 continue;
             };
             let key = (mapping.path.as_str(), mapping.build_id.as_deref(), offset);

@@ -6,6 +6,7 @@ use super::awaited::AwaitedFact;
 use super::code::CodeFact;
 use super::cpu_run::CpuRun;
 use super::futex::{AwaitedThread, FutexFact};
+use super::goroutines::GoroutineFact;
 use super::kernel_locks::KernelLocks;
 use super::left_out::LeftOut;
 use super::loss::LossCounts;
@@ -326,6 +327,9 @@ pub struct WindowEnd {
     /// Files and other ends of sockets for which threads slept, those that were known first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub awaited: Vec<AwaitedFact>,
+    /// What goroutines of Go programs did; empty: none were looked at.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub goroutines: Vec<GoroutineFact>,
     /// CPU time that other programs used; `None`: not measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub others: Option<OtherPrograms>,

@@ -9,6 +9,7 @@ mod code;
 mod cpu_run;
 mod facts;
 mod futex;
+mod goroutines;
 mod io_wait_names;
 mod kernel_locks;
 mod left_out;
@@ -42,6 +43,7 @@ pub use cpu_run::{CpuRun, FunctionSamples};
 pub use futex::{
     AwaitedThread, FUTEX_CALL, FutexFact, awaited_futex, futex_name, futex_of_sleeper, futex_of_wakee,
 };
+pub use goroutines::{GoroutineAct, GoroutineFact, GoroutineStart, GoroutineState};
 pub use io_wait_names::io_name;
 pub use kernel_locks::{KernelLockWaits, KernelLocks};
 pub use left_out::LeftOut;

@@ -63,8 +63,26 @@ const RUNTIMES: [(SupportSubject, &[&str]); 3] = [
             "runtime.gcStart",
             "runtime.bgsweep",
             "runtime.bgscavenge",
-            // CPython.
+            // CPython, Ruby, PHP.
             "gc_collect_main",
+            "gc_marks",
+            "gc_sweep_",
+            "garbage_collect_with_gvl",
+            "zend_gc_collect_cycles",
+            // GHC's collector and the threads that help it.
+            "scavenge_until_all_done",
+            "scavenge_capability_mut_lists",
+            "gcWorkerThread",
+            "scheduleDoGC",
+            // OCaml, BEAM, Mono, .NET, Julia, Boehm's collector.
+            "caml_empty_minor_heap",
+            "caml_major_collection",
+            "erts_garbage_collect",
+            "sgen_perform_collection",
+            "sgen_gray_object_",
+            "gc_heap::gc",
+            "gc_mark_loop",
+            "GC_mark_from",
         ],
     ),
     (

@@ -81,9 +81,12 @@ fn change(program: &mut Program, owners: &Owners, edit: &Edit) -> Result<(), Edi
         Edit::NoPolling(polling) => free::sleeps(program, Some(polling)),
         Edit::NoSpinning => free::spinning(program),
         Edit::NoSpunWaits => free::spun_waits(program),
-        Edit::NoTurns | Edit::OwnLines { .. } | Edit::WakeOne(_) | Edit::LessSupportWork { .. } => {
-            return Err(EditError::NotSimulated);
-        }
+        Edit::NoTurns
+        | Edit::OwnLines { .. }
+        | Edit::WakeOne(_)
+        | Edit::LessSupportWork { .. }
+        | Edit::Overlap { .. }
+        | Edit::Goroutines(_) => return Err(EditError::NotSimulated),
         Edit::CostAsOn(cpus) => cpu_costs::cost_as_on(program, *cpus)?,
         Edit::Cpus(_) | Edit::NoQuota | Edit::FreeHandOver => {}
     }

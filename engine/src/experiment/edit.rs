@@ -109,12 +109,52 @@ pub enum Edit {
     /// Where all waiting threads are woken and all but one find nothing to do, only one is woken. The number is the
     /// index of the object in [`crate::program::Recorded::objects`].
     WakeOne(usize),
+    /// What a thread computes alone again and again overlaps with the work of threads that wait for it.
+    Overlap {
+        /// Index of the thread in the program.
+        thread: usize,
+        /// How often it computes alone.
+        times: u64,
+        /// The function that it computes then.
+        function: FunctionRef,
+    },
+    /// Goroutines wait less for each other.
+    Goroutines(GoroutineChange),
     /// Waking threads and putting them on CPUs takes no time.
     FreeHandOver,
     /// The machine has this number of CPUs.
     Cpus(Cpus),
     /// No limit by control groups on CPU time.
     NoQuota,
+}
+
+/// A change of goroutines. Groups are numbered as in [`crate::program::GoroutineWork::groups`] of the process that computes
+/// most, waits as in the group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GoroutineChange {
+    /// The lock of a wait is held for a shorter time, or split.
+    LessLocked {
+        /// The group.
+        group: usize,
+        /// The wait.
+        wait: usize,
+    },
+    /// A channel whose places are permits has more places.
+    MorePermits {
+        /// The group.
+        group: usize,
+        /// The wait.
+        wait: usize,
+        /// Number of places after the change.
+        then: u64,
+    },
+    /// A group's work is divided between two goroutines.
+    SecondOfStage {
+        /// The group.
+        group: usize,
+    },
+    /// The machine has this number of CPUs.
+    Cpus(u32),
 }
 
 impl Edit {
@@ -132,6 +172,8 @@ impl Edit {
                 | Edit::OwnLines { .. }
                 | Edit::WakeOne(_)
                 | Edit::LessSupportWork { .. }
+                | Edit::Goroutines(_)
+                | Edit::Overlap { .. }
         )
     }
 
@@ -154,6 +196,8 @@ impl Edit {
             | Edit::NoSleeps
             | Edit::NoPolling(_)
             | Edit::NoTurns
+            | Edit::Goroutines(_)
+            | Edit::Overlap { .. }
             | Edit::FreeHandOver
             | Edit::NoQuota => true,
             Edit::Scale(..)
@@ -196,6 +240,8 @@ impl Edit {
         match self {
             Edit::FreeLocks(_) | Edit::Processes(_) | Edit::SplitLock(..) | Edit::MoveOut(..) => 0,
             Edit::GroupCommit(..) => 0,
+            Edit::Goroutines(GoroutineChange::Cpus(_)) => 10,
+            Edit::Goroutines(_) => 0,
             Edit::Permits { .. } => 0,
             // A runtime's work has one cause, the kernel's work many.
             Edit::LessSupportWork { subject, .. } if subject.is_kernels() => 2,
@@ -205,7 +251,7 @@ impl Edit {
             Edit::NoSleeps | Edit::NoPolling(_) | Edit::MoreSleepers { .. } => 2,
             Edit::DivideEvenly(_) | Edit::FewerThreads { .. } => 3,
             Edit::MoreThreads { .. } => 4,
-            Edit::Divide(..) | Edit::Scale(..) | Edit::FewerCalls(..) => 5,
+            Edit::Divide(..) | Edit::Overlap { .. } | Edit::Scale(..) | Edit::FewerCalls(..) => 5,
             Edit::NoTurns => 6,
             Edit::NoSpunWaits => 7,
             Edit::NoSpinning => 8,

@@ -27,7 +27,7 @@ mod trials;
 pub use apply::{Changed, apply, edited};
 pub(crate) use band::with_open;
 pub use divide::ComputePart;
-pub use edit::{Edit, EditError};
+pub use edit::{Edit, EditError, GoroutineChange};
 pub(crate) use even::{created, is_meeting, is_uneven, most_to_do};
 pub(crate) use free::timers;
 pub(crate) use group_commit::{is_sync, synced_under};

@@ -87,11 +87,12 @@ impl Search {
             };
             // If the threads already use all CPUs, one more thread finds no free CPU.
             let is_room = most_busy.is_none_or(|most| mean * (group.threads.len() as f64) < most);
-            // It is unknown how threads that busy-wait for each other would behave with one more thread.
+            // It is unknown how threads that busy-wait, or wait for each other's wake-ups, would behave with one more thread.
             let blocked =
                 group.threads.iter().filter_map(|thread| base.threads.get(*thread)).map(|used| used.blocked);
             let waits = blocked.fold(0u64, u64::saturating_add) / group.threads.len().max(1) as u64;
-            let is_known = !spins || waits < worth;
+            let are_peers = group.threads.first().is_some_and(|thread| self.peers_of(*thread).is_some());
+            let is_known = !(spins || are_peers) || waits < worth;
             if mean >= BUSY && may_be_more && is_room && is_known {
                 // One thread more than k takes over at most 1 ÷ (k + 1) of the computing of each.
                 let most = mean * base.length.0 as f64 / (group.threads.len() + 1) as f64;

@@ -1,5 +1,6 @@
 //! The kinds of limits, with what is known of each.
 
+use super::goroutines_wait::GoroutinesWait;
 use crate::event::SupportSubject;
 use crate::finding::Stuck;
 use crate::json::number;
@@ -61,6 +62,9 @@ pub enum LimitKind {
         /// Threads that compute or are runnable, on average.
         #[serde(rename = "waiting")]
         wanting: f64,
+        /// Goroutines want them, which are more than the threads that run them.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        goroutines: bool,
     },
     /// The quota that control groups, such as a container's, set on the program's CPU time: without it the program is faster.
     Quota {
@@ -108,9 +112,11 @@ pub enum LimitKind {
         /// The function that the thread computes most in the stretch.
         #[serde(skip_serializing_if = "Option::is_none")]
         function: Option<String>,
-        /// The stretch's length, nanoseconds.
+        /// The stretch's length, or the sum of all stretches, nanoseconds.
         #[serde(serialize_with = "number")]
         length_ns: f64,
+        /// Number of stretches.
+        times: u64,
         /// Threads that compute at any time of the run.
         threads: usize,
     },
@@ -125,14 +131,17 @@ pub enum LimitKind {
         busy: f64,
     },
     /// Threads take turns: at any time only one of them computes, and that thread changes often. Each waits for the
-    /// work of the thread before it, but for no lock.
+    /// work of the thread before it, but for no known lock.
     Turns {
         /// Number of threads, or of processes.
         threads: usize,
         /// Whether each thread is the only one of its process.
         processes: bool,
-        /// How often the computing thread changes.
+        /// How often the computing thread changes; 0 if it is not known.
         changes: u64,
+        /// What they wait for, with the function, if they do the same and wake each other.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        waits: Option<String>,
     },
     /// Threads wait for each other at barriers or their ends, because some have more to do than others.
     Imbalance {
@@ -333,6 +342,8 @@ pub enum LimitKind {
         /// How many connections were dropped, for all programs in the network namespace.
         dropped: u64,
     },
+    /// What goroutines wait for, as looks at Go's runtime show.
+    GoroutinesWait(GoroutinesWait),
     /// Goroutines wait for a lock, as samples show; the waits themselves are not visible.
     Goroutines {
         /// Its type, e.g. `sync.Mutex`.
@@ -431,6 +442,7 @@ impl LimitKind {
                 | LimitKind::AnsweringThreads { .. }
                 | LimitKind::Backlog { .. }
                 | LimitKind::Goroutines { .. }
+                | LimitKind::GoroutinesWait(_)
         )
     }
 
@@ -444,6 +456,7 @@ impl LimitKind {
                 | LimitKind::Device { .. }
                 | LimitKind::LocksNotRecorded { .. }
                 | LimitKind::Goroutines { .. }
+                | LimitKind::GoroutinesWait(_)
                 | LimitKind::Connections { .. }
                 | LimitKind::OtherRequests { .. }
                 | LimitKind::AnsweringThreads { .. }

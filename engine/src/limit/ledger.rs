@@ -9,6 +9,9 @@
 //! on the screen.
 
 use super::causes::loaded::loaded;
+use super::order::{
+    most_sleepers, polling_before_sleep, sleep_is_polling, spinning_before_cpus, threads_before_cpus,
+};
 use super::row::{Evidence, LedgerRow};
 use super::search::Search;
 use super::watched_run::WatchedRun;
@@ -18,15 +21,17 @@ use crate::experiment::Edit;
 use crate::program::{ObjectId, ObjectMeaning, RecordedWait, SupportWork};
 
 /// Two gains that differ by less than this are the same.
-const SAME: f64 = 0.02;
+pub(super) const SAME: f64 = 0.02;
 /// A lock's gain is the same as the first row's if it is less by at most half of the part of the run that the prediction
 /// lacks, up to this: a prediction that is too short leaves the CPUs too busy.
 const SAME_AT_MOST: f64 = 0.1;
 /// The part that can be saved of CPU time that samples find in the kernel, in a runtime, at a cache line, or in threads that
 /// are woken for nothing: in eighteen of nineteen public reports the remedy gained at least this part (VALIDATION.md).
-const SEEN: f64 = 2.0 / 3.0;
+pub(super) const SEEN: f64 = 2.0 / 3.0;
 /// A cause with at least this part of the gain of cheaper work is the reason why the work costs more.
 const REASON: f64 = 0.5;
+/// If shared cache lines take this part of the CPU time, nothing is known of more CPUs.
+const MUCH_AT_LINES: f64 = 0.25;
 /// A cause that takes more than this share of a run counts as most of the run.
 const MOST: f64 = 0.5;
 /// Fewer waits for work than this are no requests.
@@ -162,6 +167,8 @@ impl Search {
                 claims.retain(|claim| claim.cause != Cause::Edit(Edit::NoTurns));
             }
             threads_before_cpus(&mut claims);
+            self.lines_before_cpus(&mut claims);
+            spinning_before_cpus(&mut claims, run);
             polling_before_sleep(&mut claims);
             self.reasons_of_cost_first(&mut claims);
             self.busy_thread_before_imbalance(&mut claims, run);
@@ -184,6 +191,20 @@ impl Search {
             |claim: &Claim| matches!(&claim.cause, Cause::Edit(Edit::Divide(part, _)) if *part == busy);
         if let Some(Cause::Edit(Edit::DivideEvenly(_))) = claims.first().map(|first| &first.cause)
             && let Some(place) = claims.iter().position(is_it)
+        {
+            claims[..=place].rotate_right(1);
+        }
+    }
+
+    /// Puts shared cache lines before more CPUs and threads if these lines take much of the CPU time: the model of lines says
+    /// too little of how long they take on more CPUs, and a run on fewer may even be faster.
+    fn lines_before_cpus(&self, claims: &mut [Claim]) {
+        let is_more =
+            |claim: &Claim| matches!(claim.cause, Cause::Edit(Edit::Cpus(_) | Edit::MoreThreads { .. }));
+        let is_line = |claim: &Claim| matches!(claim.cause, Cause::Edit(Edit::OwnLines { .. }));
+        if self.at_lines() >= MUCH_AT_LINES
+            && claims.first().is_some_and(is_more)
+            && let Some(place) = claims.iter().position(is_line)
         {
             claims[..=place].rotate_right(1);
         }
@@ -278,7 +299,7 @@ impl Search {
                 Claim::at_most(cause, gain, Evidence::Unknown)
             }
             // Computing between two requests sets the pace together with the clients, however long the computing is.
-            Edit::Divide(..) | Edit::NoTurns if waits_for_work => return None,
+            Edit::Divide(..) | Edit::Overlap { .. } | Edit::NoTurns if waits_for_work => return None,
             Edit::MoreThreads { threads, .. } if waits_for_work && threads.len() == 1 => return None,
             Edit::FewerThreads { .. } => {
                 let most = self.most_with_fewer(gain, run);
@@ -299,7 +320,9 @@ impl Search {
             Edit::Cpus(_) | Edit::NoQuota | Edit::MoreThreads { .. }
                 if !self.lines.is_empty() || self.kernel_work_in_the_way() >= WORTH =>
             {
-                let least = self.with_lines(edit, gain, run).max(0.0) * (1.0 - self.kernel_work_in_the_way());
+                let known = if self.at_lines() >= MUCH_AT_LINES { 0.0 } else { 1.0 };
+                let least =
+                    known * self.with_lines(edit, gain, run).max(0.0) * (1.0 - self.kernel_work_in_the_way());
                 Claim { cause, least, most: least.max(gain), evidence: Evidence::Bounded }
             }
             _ if edit.is_assumed() => Claim::at_most(cause, gain, Evidence::Bounded),
@@ -420,7 +443,7 @@ impl Search {
             Cause::AnsweringThreads => self.of_answering_threads(busy),
             Cause::Backlog => self.of_backlog(),
             Cause::Goroutines => self.of_goroutines(busy),
-            Cause::Work => LimitKind::Work { busy, hidden: self.hidden },
+            Cause::Work => LimitKind::Work { busy, hidden: self.is_hidden() },
             Cause::Unexplained => {
                 let (predicted_ns, measured_ns) = (run.time_ns(), self.measured_ns(run).unwrap_or(0.0));
                 LimitKind::Unexplained { predicted_ns, measured_ns }
@@ -431,60 +454,4 @@ impl Search {
         };
         LedgerRow { kind, least: claim.least, most: claim.most, evidence: claim.evidence }
     }
-}
-
-/// Puts fewer threads, or fewer wake-ups, before more CPUs if they may gain [`SEEN`] of what CPUs are expected to gain:
-/// those changes need no other machine.
-fn threads_before_cpus(claims: &mut Vec<Claim>) {
-    let is_fewer =
-        |claim: &Claim| matches!(claim.cause, Cause::Edit(Edit::FewerThreads { .. } | Edit::WakeOne(_)));
-    if let Some(first @ Claim { cause: Cause::Edit(Edit::Cpus(_)), .. }) = claims.first()
-        && let Some(place) =
-            claims.iter().position(|claim| is_fewer(claim) && claim.most >= SEEN * first.middle())
-    {
-        claims[..=place].rotate_right(1);
-    }
-    // With too many threads, one more thread would only wait for the others, so that is no advice.
-    if matches!(claims.first(), Some(Claim { cause: Cause::Edit(Edit::FewerThreads { .. }), .. })) {
-        claims.retain(|claim| !matches!(claim.cause, Cause::Edit(Edit::MoreThreads { .. })));
-    }
-}
-
-/// Removes the row for sleeping if threads that poll do nearly all of the sleeping.
-fn sleep_is_polling(claims: &mut Vec<Claim>) {
-    if let Some(most) = claims.iter().find(|claim| is_polling(claim)).map(|claim| claim.most) {
-        claims.retain(|claim| claim.cause != Cause::Edit(Edit::NoSleeps) || claim.most > most + SAME);
-    }
-}
-
-/// Puts polling before sleeping if most of the sleep is for it: other sleep may be work.
-fn polling_before_sleep(claims: &mut [Claim]) {
-    let Some(sleep) = claims.first().filter(|claim| claim.cause == Cause::Edit(Edit::NoSleeps)) else {
-        return;
-    };
-    let is_most = |claim: &Claim| is_polling(claim) && claim.most > sleep.most / 2.0;
-    if let Some(place) = claims.iter().position(is_most) {
-        claims[..=place].rotate_right(1);
-    }
-}
-
-fn is_polling(claim: &Claim) -> bool {
-    matches!(claim.cause, Cause::Edit(Edit::NoPolling(_)))
-}
-
-/// Keeps one row for each pool that sleeps: the row whose number of threads gains most.
-fn most_sleepers(claims: &mut Vec<Claim>) {
-    let of = |claim: &Claim| match &claim.cause {
-        Cause::Edit(Edit::MoreSleepers { threads, .. }) => Some(threads.clone()),
-        _ => None,
-    };
-    claims.sort_by(|a, b| b.most.total_cmp(&a.most));
-    let mut seen: Vec<Vec<usize>> = Vec::new();
-    claims.retain(|claim| {
-        of(claim).is_none_or(|threads| {
-            let is_new = !seen.contains(&threads);
-            seen.push(threads);
-            is_new
-        })
-    });
 }

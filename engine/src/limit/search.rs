@@ -3,12 +3,14 @@
 use super::causes::asked_again::AskedAgain;
 use super::causes::idle::{MostlyAsleep, Rest, measured_busy};
 use super::causes::pools;
-use super::causes::stretch::{Stretch, Turns};
+use super::causes::stretch::{Stretch, without_stretch, without_turns};
 use super::causes::unrecorded_locks::UnrecordedLocks;
 use super::changes::fixes::Fix;
 use super::changes::top_functions::FunctionUse;
 use super::first_asked::first_asked;
+use super::goroutines_wait::GoroutinesWait;
 use super::threads::holders::{self, Sums};
+use super::threads::peers::wait_for_each_other;
 use super::threads::thread_group::Group;
 use super::threads::thread_samples::{ThreadSamples, has_twin, of_threads};
 use super::threads::uses::{LockUse, States};
@@ -37,6 +39,8 @@ pub struct Search {
     pub(super) recorded: Recorded,
     counts: Vec<Cpus>,
     pub(super) groups: Vec<Group>,
+    /// For each group: whether its threads wait for each other.
+    pub(super) peers: Vec<bool>,
     pub(super) samples: Vec<ThreadSamples>,
     pub(super) rest: Option<Rest>,
     pub(super) unrecorded: Option<UnrecordedLocks>,
@@ -80,6 +84,11 @@ pub struct Found {
 }
 
 impl Found {
+    /// The change of goroutines among the ledger's rows.
+    pub(super) fn of_goroutines(&self) -> Option<Edit> {
+        self.bounds.iter().find(|(row, _)| matches!(row, Edit::Goroutines(_))).map(|(edit, _)| edit.clone())
+    }
+
     /// The smallest and the largest share of the time that the edit saves; `None`: the ledger has no row for it.
     pub(super) fn bounds_of(&self, edit: &Edit) -> Option<(f64, f64)> {
         self.bounds.iter().find(|(row, _)| row == edit).map(|(_, bounds)| *bounds)
@@ -142,12 +151,14 @@ impl Search {
         let asked_again = AskedAgain::of(&program);
         program.findings.clear();
         let groups = groups(&program, &owners, &samples);
+        let peers = if hidden { Vec::new() } else { wait_for_each_other(&program, &groups) };
         let permits = bounded(&program);
         let polling = Polling::of(&program, hidden);
         Ok(Search {
             trials: Trials::new(Cow::Owned(program), owners, &model),
             recorded,
             counts,
+            peers,
             groups,
             samples,
             rest,
@@ -248,9 +259,15 @@ impl Search {
             without.retain(|(edit, _)| !matches!(edit, Edit::MoreThreads { .. }));
             without.push((Edit::NoTurns, without_turns(cpus, turns)));
         } else if let Some(stretch) = run.stretch {
-            without.push(without_stretch(cpus, stretch, time_ns));
+            let (divided, ns) = without_stretch(cpus, stretch, time_ns);
+            let is_turn = self.peers_of(stretch.thread).is_some();
+            without.push((if is_turn { Edit::NoTurns } else { divided }, ns));
         }
-        without.extend(self.without_busy_thread(&run, &without));
+        if !without.iter().any(|(edit, _)| *edit == Edit::NoTurns) {
+            without.extend(self.without_waits_of_peers(&run));
+        }
+        let busy_thread = self.without_busy_thread(&run, &without);
+        without.extend(busy_thread.into_iter().chain(self.without_serial_again(&run)));
         let cost = self.at_least_cost(&run);
         without.extend(cost.and_then(|cost| {
             let ns = self.trials.with(vec![cost.clone()]).time_ns(cpus, 0)?;
@@ -268,11 +285,9 @@ impl Search {
         let bounds = Self::bounds(claims);
         let limit = Limit::of(cpus, time_ns, rows);
         let at_work = run.base.threads.iter().map(|used| used.busy.saturating_add(used.ready)).max();
-        // Where one thread works at a time, or no CPU is free for long, a gain of one more thread is chance.
-        let is_full = limit.kind.is_full();
-        let grows = self.costs.as_ref().is_some_and(CpuCosts::grows);
-        let is_bound =
-            |more: &MoreThreads| more.gain >= WORTH && (is_full || self.growing_kernel_work() > 0.0 || grows);
+        // If one thread works at a time, or no CPU is free for long, one more thread gains by chance.
+        let grows = self.growing_kernel_work() > 0.0 || self.costs.as_ref().is_some_and(CpuCosts::grows);
+        let is_bound = more_threads.is_some_and(|more| more.gain >= WORTH && (limit.kind.is_full() || grows));
         Found {
             limit,
             without,
@@ -282,7 +297,7 @@ impl Search {
             busy_thread: self.busy_thread(&run),
             at_work: run.share(at_work.unwrap_or(0)),
             locks: self.lock_rows(&run.base),
-            more_threads: more_threads.filter(|more| !is_bound(more)),
+            more_threads,
             states: Some((run.states, run.base.length)),
         }
     }
@@ -363,7 +378,8 @@ impl Search {
     fn more_threads(&self, known: &[(Edit, f64)], run: &WatchedRun) -> Option<MoreThreads> {
         let base = &run.base;
         let pool = self.groups.get(self.pool()?)?;
-        if self.hidden || !is_even(&pool.threads, base) {
+        let are_peers = pool.threads.first().is_some_and(|thread| self.peers_of(*thread).is_some());
+        if self.hidden || are_peers || !is_even(&pool.threads, base) {
             return None;
         }
         let edit = self.more_of(&pool.threads, 1, base);
@@ -395,6 +411,7 @@ impl Search {
             && self.program().recorded_cpus.and_then(Cpus::count) == Some(limit.cpus)
             && let LimitKind::Work { busy, .. }
             | LimitKind::Goroutines { busy, .. }
+            | LimitKind::GoroutinesWait(GoroutinesWait::Several { busy, .. })
             | LimitKind::Idle { busy } = &mut limit.kind
             && let Some(measured) = measured_busy(self.program(), asleep.as_ref())
         {
@@ -410,7 +427,7 @@ impl Search {
             locks,
             functions,
             threads,
-            more_threads,
+            more_threads: more_threads.filter(|_| !is_bound),
         }
     }
 
@@ -438,19 +455,19 @@ impl Search {
                     !matches!(found.limit.kind, LimitKind::Permits { .. } | LimitKind::Sleepers { .. })
                         && !polls
                 }
-                Edit::NoPolling(_) => !matches!(found.limit.kind, LimitKind::Permits { .. }),
+                Edit::NoPolling(_) | Edit::MoreSleepers { .. } => {
+                    !matches!(found.limit.kind, LimitKind::Permits { .. })
+                }
+                Edit::Overlap { .. } => matches!(found.limit.kind, LimitKind::Serial { .. }),
                 Edit::NoQuota | Edit::WakeOne(_) | Edit::DivideEvenly(_) | Edit::FewerThreads { .. } => true,
                 Edit::MoreThreads { .. } => !matches!(found.limit.kind, LimitKind::TooManyThreads { .. }),
-                Edit::MoreSleepers { .. } => !matches!(found.limit.kind, LimitKind::Permits { .. }),
-                // Other cache lines are not in the way yet.
+                // Other cache lines are not in the way yet, and a known one is more precise advice than the cost.
                 Edit::OwnLines { .. } => matches!(found.limit.kind, LimitKind::CacheLine { .. }),
-                // A known cache line is more precise advice.
                 Edit::CostAsOn(_) => !matches!(found.limit.kind, LimitKind::CacheLine { .. }),
                 // The kernel's work of waiting is advice only if threads wait for each other for no other reason.
                 Edit::LessSupportWork { work, subject } => {
                     let is_limit = matches!(found.limit.kind, LimitKind::SupportWork { .. });
                     let share = self.recorded.support.get(*work).map_or(0.0, SupportWork::share);
-                    // The LIMIT line names a cause that may gain more, too.
                     let may_be_more = || 1.0 - ns / found.time_ns > found.limit.gain();
                     is_limit || *subject != SupportSubject::Waiting && (share >= MUCH || may_be_more())
                 }
@@ -480,20 +497,4 @@ fn nothing(cpus: Cpus) -> Found {
         states: None,
         more_threads: None,
     }
-}
-
-/// Predicted time, nanoseconds, if the longest stretch that one thread computes alone were divided among all CPUs.
-fn without_stretch(cpus: Cpus, stretch: Stretch, time_ns: f64) -> (Edit, f64) {
-    let among = cpus.or(usize::MAX);
-    let alone_ns = Ticks(stretch.length).as_ns_f64() * (1.0 - 1.0 / among as f64);
-    (Edit::Divide(stretch.part(None), among), time_ns - alone_ns)
-}
-
-/// The least time without turns, nanoseconds: the busiest thread's computing, or all computing spread over all CPUs.
-fn without_turns(cpus: Cpus, turns: &Turns) -> f64 {
-    let shared = match cpus {
-        Cpus::Count(count) => turns.all / u64::from(count.get()),
-        Cpus::Infinite => 0,
-    };
-    Ticks(turns.most.max(shared)).as_ns_f64()
 }

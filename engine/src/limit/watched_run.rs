@@ -1,6 +1,6 @@
 //! The predicted run on one CPU count, with facts that its intervals and its path show.
 
-use super::causes::stretch::{Computing, Stretch, Turns};
+use super::causes::stretch::{Again, Computing, Stretch, Turns};
 use super::path_causes::PathCauses;
 use super::threads::uses::States;
 use crate::cpus::Cpus;
@@ -18,6 +18,8 @@ pub(super) struct WatchedRun {
     /// The longest stretch that one thread computes alone.
     pub(super) stretch: Option<Stretch>,
     pub(super) turns: Option<Turns>,
+    /// The thread that computes alone again and again.
+    pub(super) again: Option<Again>,
     /// States of the threads, summed.
     pub(super) states: States,
     /// The causes of the run's critical path; `None` for a program that runs ideally.
@@ -36,11 +38,12 @@ impl WatchedRun {
             states.tell(interval);
         });
         let (base, path) = timing.run_with_path(cpus, watcher);
-        let (stretch, turns) = computing.found(base.length.0);
+        let (stretch, turns, again) = computing.found(base.length.0);
         WatchedRun {
             cpus,
             is_complete: base.is_complete(program),
             stretch,
+            again,
             // On one CPU threads always take turns, so that is no finding.
             turns: turns.filter(|_| cpus != Cpus::ONE),
             states,

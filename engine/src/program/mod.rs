@@ -45,8 +45,9 @@ pub(crate) use naming::object_meaning::ObjectMeaning;
 pub use naming::occurrences::{LockSection, Occurrences, WaitWords};
 pub use operation::{EdgeId, FunctionRef, ObjectId, Operation, ThreadId};
 pub use recorded::{
-    AwaitedPart, GoroutineWaits, KernelShare, LockWaits, ObjectKind, Primitive, PutBackUses, Queue, Recorded,
-    RecordedObject, RecordedWait, Share, SharedLine, SupportWork, WaitStack, WaitedFor,
+    AwaitedPart, GoroutineGroup, GoroutineWait, GoroutineWaits, GoroutineWork, KernelShare, LockWaits,
+    ObjectKind, Primitive, PutBackUses, Queue, Recorded, RecordedObject, RecordedWait, Share, SharedLine,
+    SupportWork, WaitStack, WaitedFor,
 };
 pub use request_time::{CauseKind, TimePart};
 pub(crate) use run_breaks::RunBreaks;

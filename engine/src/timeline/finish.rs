@@ -29,7 +29,7 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
     let mut disagreements = Vec::new();
     let Builder { threads, mut tally, events, late, start_ns, mut locks, stacks, gaps, unfollowed, .. } =
         builder;
-    let mut out = Vec::with_capacity(threads.len());
+    let (mut out, at_end_facts) = (Vec::with_capacity(threads.len()), facts.end.as_ref());
     for mut thread in threads {
         let fact = at_end_of.get(&(thread.out.pid, thread.out.tid)).copied();
         thread.window_ends(end_ns, at_end(&thread, fact), &mut tally);
@@ -38,10 +38,8 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
         out.push(ended(thread, fact));
     }
     let joined = super::expand_bursts::expand_bursts(&mut out, &mut locks, most_pairs);
-    let unknown = out
-        .iter()
-        .map(|thread| thread.time_in(|state| matches!(state, State::Unknown(_))).0)
-        .fold(0, u64::saturating_add);
+    let unknown = out.iter().map(|thread| thread.time_in(|state| matches!(state, State::Unknown(_))).0);
+    let unknown = unknown.fold(0, u64::saturating_add);
     let counts = Counts {
         events,
         late,
@@ -84,10 +82,11 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
         asked_off: probes_removed(recording, true),
         overhead: None,
         socket_requests: builder.requests.with_open(facts, &builder.live, Timestamp(end_ns)),
-        requests: facts.end.as_ref().and_then(|end| end.requests.clone()),
-        awaited: facts.end.as_ref().map(|end| end.awaited.clone()).unwrap_or_default(),
-        others: facts.end.as_ref().and_then(|end| end.others.clone()),
-        kernel_locks: facts.end.as_ref().and_then(|end| end.kernel_locks.clone()),
+        requests: at_end_facts.and_then(|end| end.requests.clone()),
+        awaited: at_end_facts.map(|end| end.awaited.clone()).unwrap_or_default(),
+        goroutines: at_end_facts.map(|end| end.goroutines.clone()).unwrap_or_default(),
+        others: at_end_facts.and_then(|end| end.others.clone()),
+        kernel_locks: at_end_facts.and_then(|end| end.kernel_locks.clone()),
         idle_wake: facts.idle_wake,
         line_transfer: facts.line_transfer,
         tick_ns: facts.tick_ns,
@@ -99,7 +98,7 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
         counts,
         findings: Vec::new(),
     };
-    let cost = facts.end.as_ref().and_then(|end| end.overhead);
+    let cost = at_end_facts.and_then(|end| end.overhead);
     timeline.overhead = cost.map(|cost| over(cost, timeline.began().0, end_ns, running_ns(&timeline)));
     timeline.findings = findings(&timeline, recording, &disagreements, gaps.joined, joined);
     decided(timeline)

@@ -4,8 +4,9 @@ use super::socket_requests::SocketRequest;
 use super::stretches::Stretch;
 pub use super::thread::wait::{External, Wait, Wake};
 use crate::event::{
-    Access, AddressFact, AwaitedFact, AwaitedThread, CodeFact, CpuRun, FunctionFact, FunctionId, IdleWake,
-    KernelLocks, LineTransfer, MappingFact, OtherPrograms, Overhead, Requests, SamplingFact, SyncObject,
+    Access, AddressFact, AwaitedFact, AwaitedThread, CodeFact, CpuRun, FunctionFact, FunctionId,
+    GoroutineFact, IdleWake, KernelLocks, LineTransfer, MappingFact, OtherPrograms, Overhead, Requests,
+    SamplingFact, SyncObject,
 };
 use crate::finding::Finding;
 use crate::time::{Nanos, Timestamp};
@@ -72,6 +73,8 @@ pub struct Timeline {
     pub socket_requests: Vec<SocketRequest>,
     /// Files and other ends of sockets for which threads slept.
     pub awaited: Vec<AwaitedFact>,
+    /// What goroutines of Go programs did.
+    pub goroutines: Vec<GoroutineFact>,
     /// CPU time that other programs used; `None`: not measured.
     pub others: Option<OtherPrograms>,
     /// The time to wake a thread on an idle CPU, if measured.

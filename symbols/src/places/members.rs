@@ -112,7 +112,7 @@ fn is_library(dwarf: &Dwarf<Slice<'_>>, unit: &Unit<'_>, entry: &Entry<'_>) -> b
 }
 
 /// The address in a variable's description, if it is a plain address.
-fn address(dwarf: &Dwarf<Slice<'_>>, unit: &Unit<'_>, entry: &Entry<'_>) -> Option<u64> {
+pub(super) fn address(dwarf: &Dwarf<Slice<'_>>, unit: &Unit<'_>, entry: &Entry<'_>) -> Option<u64> {
     let AttributeValue::Exprloc(expression) = entry.attr_value(dw::DW_AT_location)? else { return None };
     let mut evaluation = expression.evaluation(unit.encoding());
     evaluation.set_max_iterations(8);

@@ -1,6 +1,7 @@
 //! Finds what is at a place of a binary: function, source line, inlined calls, variable.
 
 mod dwarf;
+mod go_runtime;
 mod locate;
 mod located;
 mod locator;
@@ -10,6 +11,7 @@ mod split;
 mod string_table;
 mod variables;
 
+pub use go_runtime::{GoRuntime, GoroutineMembers};
 pub use locate::{locate, locate_functions};
 pub use located::Located;
 pub use locator::Locator;

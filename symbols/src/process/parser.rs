@@ -11,7 +11,7 @@ use crate::elf::{ElfFile, Fetch, Files, HostFiles, ModuleFunctions, Outline};
 use crate::error::SymbolError;
 use crate::libc::LibcFunctions;
 use crate::names::name;
-use crate::places::{Located, Locator, Named, locate_functions};
+use crate::places::{GoRuntime, Located, Locator, Named, locate_functions};
 use crate::sandbox::{Helper, ParserLimits, wire};
 use std::fs::File;
 use std::io;
@@ -153,6 +153,14 @@ impl Parsers {
     pub fn library_moves_code(&self, file: &File, path: &Path) -> Result<bool, SymbolError> {
         match self.look(file, path, Look::MovesCode)? {
             (FromParser::MovesCode(moves), _) => Ok(moves),
+            _ => Err(SymbolError::Parser { path: path.to_owned(), what: NONSENSE.to_owned() }),
+        }
+    }
+
+    /// Where Go's runtime keeps its goroutines in this binary; `None`: it is no program of Go's, or it has no debug information.
+    pub fn go_runtime(&self, file: &File, path: &Path) -> Result<Option<GoRuntime>, SymbolError> {
+        match self.look(file, path, Look::GoRuntime)? {
+            (FromParser::GoRuntime(found), _) => Ok(found.filter(GoRuntime::is_plausible)),
             _ => Err(SymbolError::Parser { path: path.to_owned(), what: NONSENSE.to_owned() }),
         }
     }

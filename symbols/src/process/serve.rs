@@ -7,7 +7,7 @@ use crate::code::{UnwindRows, lock_regions};
 use crate::elf::{Candidate, ElfFile, FileRequest, Files, ModuleFunctions};
 use crate::error::SymbolError;
 use crate::libc::functions_in;
-use crate::places::{DebugInformation, Locator, Named, locate_with};
+use crate::places::{DebugInformation, GoRuntime, Locator, Named, locate_with};
 use crate::sandbox::{ParserLimits, confine, wire};
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::fs::File;
@@ -142,6 +142,7 @@ pub fn look_at(file: File, path: &Path, look: Look) -> (FromParser, Option<File>
     let answer = ElfFile::from_file(file, path).and_then(|elf| match look {
         Look::LibcFunctions => Ok((FromParser::LibcFunctions(Box::new(functions_in(&elf)?.into())), None)),
         Look::MovesCode => Ok((FromParser::MovesCode(library_moves_code(&elf)), None)),
+        Look::GoRuntime => Ok((FromParser::GoRuntime(GoRuntime::of(&elf)), None)),
         Look::UnwindRows => {
             let Some((told, bytes)) = UnwindRows::of(&elf)?.map(|rows| rows.told()) else {
                 return Ok((FromParser::UnwindRows(None), None));

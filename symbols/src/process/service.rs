@@ -6,7 +6,7 @@ use crate::code::{LockCall, LockRegions, RowsTold};
 use crate::elf::{BuildId, FileRequest, ModuleFunctions, SymbolSource};
 use crate::error::FailureKind;
 use crate::libc::LibcAnswer;
-use crate::places::{Located, packed};
+use crate::places::{GoRuntime, Located, packed};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -59,6 +59,8 @@ pub enum Look {
     UnwindRows,
     /// Whether a library makes memory executable.
     MovesCode,
+    /// Where Go's runtime keeps its goroutines.
+    GoRuntime,
 }
 
 /// A question about the binary.
@@ -112,6 +114,8 @@ pub enum FromParser {
     UnwindRows(Option<Box<RowsTold>>),
     /// The answer.
     MovesCode(bool),
+    /// The answer; `None`: it is not known.
+    GoRuntime(Option<GoRuntime>),
     /// The binary cannot be used.
     Failed {
         /// The kind of failure.

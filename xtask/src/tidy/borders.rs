@@ -58,7 +58,10 @@ const LAYERS: [(&str, &[&str]); 4] = [
             "fuzzing",
         ],
     ),
-    ("capture", &["rights", "boot_cache", "target", "jit", "probe", "interpose", "unwind", "fuzzing"]),
+    (
+        "capture",
+        &["rights", "boot_cache", "target", "goroutines", "jit", "probe", "interpose", "unwind", "fuzzing"],
+    ),
     (
         "collector",
         &[

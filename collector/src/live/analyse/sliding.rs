@@ -99,6 +99,7 @@ impl Sliding {
             WriterMessage::Mappings(mappings) => self.recent.add_mappings(mappings),
             WriterMessage::Requests(requests) => self.recent.take_requests(requests),
             WriterMessage::Awaited(awaited) => self.recent.take_awaited(awaited),
+            WriterMessage::Goroutines(goroutines) => self.recent.take_goroutines(goroutines),
             WriterMessage::Addresses(addresses) => self.recent.add_addresses(addresses),
             WriterMessage::Code(code) => self.recent.add_code(code),
             WriterMessage::End(end) => {

@@ -82,7 +82,9 @@ impl<D: Disk> Destination<D> {
             }
             WriterMessage::End(end) => return Ok(Some(end)),
             // A file has the requests at its end.
-            WriterMessage::Requests(_) | WriterMessage::Awaited(_) => return Ok(None),
+            WriterMessage::Requests(_) | WriterMessage::Awaited(_) | WriterMessage::Goroutines(_) => {
+                return Ok(None);
+            }
             WriterMessage::Functions(functions) => Facts { functions, ..Facts::default() },
             WriterMessage::Modules(modules) => Facts { modules, ..Facts::default() },
             WriterMessage::Mappings(mappings) => Facts { mappings, ..Facts::default() },

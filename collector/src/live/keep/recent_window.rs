@@ -4,7 +4,8 @@ use super::counts_over_time::CountsOverTime;
 use crate::live::naming::{PLACES_AT_ONCE, forget_mappings};
 use crate::live::rings::Batch;
 use engine::event::{
-    AddressFact, AwaitedFact, CodeFact, Facts, FunctionFact, MappingFact, Recording, Requests, WindowEnd,
+    AddressFact, AwaitedFact, CodeFact, Facts, FunctionFact, GoroutineFact, MappingFact, Recording, Requests,
+    WindowEnd,
 };
 use engine::timeline::Window;
 
@@ -28,6 +29,7 @@ pub struct RecentWindow {
     counts: CountsOverTime,
     /// What threads have slept for.
     awaited: Vec<AwaitedFact>,
+    goroutines: Vec<GoroutineFact>,
 }
 
 impl RecentWindow {
@@ -42,6 +44,7 @@ impl RecentWindow {
             cut_to_ns: None,
             counts: CountsOverTime::new(start_ns),
             awaited: Vec::new(),
+            goroutines: Vec::new(),
         }
     }
 
@@ -73,6 +76,11 @@ impl RecentWindow {
     /// Takes what threads have slept for since the start of the recording.
     pub fn take_awaited(&mut self, awaited: &[AwaitedFact]) {
         awaited.clone_into(&mut self.awaited);
+    }
+
+    /// Takes what goroutines have done in the last seconds.
+    pub fn take_goroutines(&mut self, goroutines: &[GoroutineFact]) {
+        goroutines.clone_into(&mut self.goroutines);
     }
 
     /// Adds functions that have probes from now on. A function with a known number replaces the earlier one.
@@ -115,6 +123,9 @@ impl RecentWindow {
         let mut end = self.counts.since(self.window.start_ns(), end);
         if end.awaited.is_empty() {
             end.awaited.clone_from(&self.awaited);
+        }
+        if end.goroutines.is_empty() {
+            end.goroutines.clone_from(&self.goroutines);
         }
         self.window.ending(end)
     }

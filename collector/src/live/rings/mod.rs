@@ -1,7 +1,9 @@
 //! Reads records from a source (rings of the kernel, a file, a generator), and makes batches in order of time.
 
 mod decoder;
+mod goroutine_looks;
 mod live_source;
+mod new_mappings;
 mod poll_backoff;
 mod program_state;
 mod reader_commands;

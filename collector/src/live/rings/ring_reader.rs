@@ -2,23 +2,23 @@
 //! times as much as the record itself.
 
 use super::decoder::{Batch, Decoder};
+use super::goroutine_looks::GoroutineLooks;
+use super::new_mappings::mapped;
 use super::reader_commands::CommandReceiver;
 use super::request_reader::RequestReader;
 use super::source::Late;
 use super::source::{EventSource, Probed};
 use super::trigger::Triggers;
-use crate::live::main_loop::{ChangeKind, Message, ProcessChange};
+use crate::live::main_loop::Message;
 use crate::live::naming::{Ask, CodeNamer, Namer, PollIntervals};
 use crate::live::probes::AttachResults;
 use crate::tui::LiveCounts;
-use capture::probe::NewMapping;
-use capture::target::is_c_library;
 use engine::event::{
-    AddressFact, AwaitedFact, CodeFact, Facts, FunctionFact, GapReason, LeftOut, LossCounts, MappingFact,
-    ModuleFact, NoteKind, OtherPrograms, Overhead, Requests, ThreadFact, WindowEnd,
+    AddressFact, AwaitedFact, CodeFact, Facts, FunctionFact, GapReason, GoroutineFact, LeftOut, LossCounts,
+    MappingFact, ModuleFact, NoteKind, OtherPrograms, Overhead, Requests, ThreadFact, WindowEnd,
 };
 use probe_abi::SyncFamily;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::mpsc::{RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
@@ -51,6 +51,8 @@ pub enum WriterMessage {
     Requests(Requests),
     /// What threads have slept for since the start, for the window.
     Awaited(Vec<AwaitedFact>),
+    /// What goroutines have done in the last seconds, for the window.
+    Goroutines(Vec<GoroutineFact>),
     /// The processes and threads of an instant.
     Snapshot(Box<Facts>),
     /// The end: nothing more comes.
@@ -101,6 +103,7 @@ pub fn run(
         decoder: if wanted == Wanted::Chunks { decoder.for_the_file() } else { decoder },
         namer: namer(&*source, poll_intervals, messages),
         code: code_namer(&*source, poll_intervals, messages),
+        goroutines: GoroutineLooks::of(&*source, wanted == Wanted::Records, messages),
         costs: VecDeque::from([Overhead::default()]),
         counted: None,
         counts_every: poll_intervals.counts,
@@ -143,6 +146,7 @@ struct RingReader {
     decoder: Decoder,
     namer: Option<Namer>,
     code: Option<CodeNamer>,
+    goroutines: Option<GoroutineLooks>,
     /// Costs of recording at the last reads, the oldest from some seconds ago.
     costs: VecDeque<Overhead>,
     counted: Option<Instant>,
@@ -221,6 +225,7 @@ impl RingReader {
             if let Some(requests) = requests {
                 feed.send(WriterMessage::Requests(requests)).ok()?;
             }
+            feed.send(WriterMessage::Goroutines(self.count_goroutines())).ok()?;
         }
         self.interval = next_interval(self.interval, drained.records, source.longest_pause());
         Some(match drained {
@@ -242,7 +247,20 @@ impl RingReader {
         if let Some(namer) = &self.code {
             namer.mappings(&mappings);
         }
+        if let Some(looks) = &self.goroutines {
+            looks.processes(mappings.iter().map(|mapping| mapping.pid));
+        }
         feed.send(WriterMessage::Mappings(mappings)).ok()
+    }
+
+    /// What goroutines have done. Asks for the names of their code.
+    fn count_goroutines(&mut self) -> Vec<GoroutineFact> {
+        let Some(looks) = &mut self.goroutines else { return Vec::new() };
+        let (facts, stacks) = looks.counts();
+        if let Some(namer) = &self.code {
+            namer.stacks(&stacks);
+        }
+        facts
     }
 
     fn see_stacks(&mut self, batch: &Batch) {
@@ -322,6 +340,7 @@ impl RingReader {
         let loss = self.count(&mut *source, messages);
         let (pending, kernel_locks) = (source.take_pending(), source.take_kernel_locks());
         let (requests, awaited) = (source.take_requests(), source.awaited());
+        let goroutines = self.count_goroutines();
         let overhead = source.overhead();
         // Probes are removed first: reading symbols may take long.
         let Late { notes, mappings, samples } = source.stop(self.last_wait);
@@ -348,6 +367,7 @@ impl RingReader {
                 kernel_locks,
                 requests,
                 awaited,
+                goroutines,
                 others,
                 left_out,
             };
@@ -364,26 +384,6 @@ fn code_namer(
 ) -> Option<CodeNamer> {
     let started = source.is_live().then(|| CodeNamer::start(poll_intervals, messages.clone()))?;
     started.inspect_err(|error| log::warn!("sampled code gets no names: {error}")).ok()
-}
-
-/// One change for each process, with the time of the process's first mapping.
-fn mapped(mappings: Vec<NewMapping>) -> Vec<ProcessChange> {
-    let mut changes: BTreeMap<u32, (u64, bool)> = BTreeMap::new();
-    for NewMapping { pid, time_ns, path, .. } in mappings {
-        let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
-        // A mapping without a file is code that the program generated, not a library. Process 0 stands for lost
-        // records: any process may have mapped anything.
-        let is_file = path.starts_with(b"/") && !path.starts_with(b"//") && !path.starts_with(b"/memfd:");
-        if pid != 0 && !is_file {
-            continue;
-        }
-        let is_libc = pid == 0 || is_c_library(&String::from_utf8_lossy(name));
-        let (first_ns, libc) = changes.entry(pid).or_insert((time_ns, false));
-        *first_ns = time_ns.min(*first_ns);
-        *libc |= is_libc;
-    }
-    let change = |(pid, (time_ns, libc))| ProcessChange { pid, time_ns, kind: ChangeKind::Mapped { libc } };
-    changes.into_iter().map(change).collect()
 }
 
 fn namer(
@@ -473,26 +473,5 @@ mod tests {
         hand_on(batch, &feed, &messages).expect("somebody listens");
         assert!(matches!(inbox.try_recv(), Ok(Message::TakenOff(functions)) if functions == [3, 4]));
         assert!(matches!(inbox.try_recv(), Ok(Message::BackOn(functions)) if functions == [4]));
-    }
-
-    #[test]
-    fn new_mappings_of_a_process_are_one_change() {
-        let new = |pid, time_ns, path: &str| NewMapping {
-            pid,
-            time_ns,
-            path: path.into(),
-            ..NewMapping::default()
-        };
-        let changes = mapped(vec![
-            new(7, 30, "/lib/libm.so.6"),
-            new(7, 20, "/lib/libc.so.6"),
-            new(8, 40, "/opt/plugin.so"),
-            new(9, 50, "//anon"),
-            new(9, 51, "/memfd:code (deleted)"),
-            new(9, 52, "[vdso]"),
-        ]);
-        let change = |pid, time_ns, libc| ProcessChange { pid, time_ns, kind: ChangeKind::Mapped { libc } };
-        assert_eq!(changes, [change(7, 20, true), change(8, 40, false)]);
-        assert_eq!(mapped(vec![new(0, 5, "")]), [change(0, 5, true)], "something was missed");
     }
 }

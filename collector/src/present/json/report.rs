@@ -8,7 +8,7 @@ use engine::attribution::Grouping;
 use engine::event::Overhead;
 use engine::json::number;
 use engine::limit::Limits;
-use engine::program::{RecordedObject, RecordedWait};
+use engine::program::{GoroutineWork, RecordedObject, RecordedWait};
 use engine::report::{
     CpuResult, Cpus, FunctionRow, LockRow, Report, SampleFacts, SegmentRow, Trust, WaitRow,
 };
@@ -62,6 +62,7 @@ pub fn write(report: &Report, limits: &Limits, options: Options, mut out: impl W
         locks: &report.locks,
         objects: &report.recorded.objects,
         waits: &report.recorded.waits,
+        goroutines: &report.recorded.goroutine_work,
         trust: report.trust,
         samples: report.samples,
         overhead: report.overhead.map(OverheadJson::new),
@@ -92,6 +93,8 @@ struct ReportJson<'a> {
     /// What threads slept for, as recorded.
     #[serde(skip_serializing_if = "<[RecordedWait]>::is_empty")]
     waits: &'a [RecordedWait],
+    #[serde(skip_serializing_if = "<[GoroutineWork]>::is_empty")]
+    goroutines: &'a [GoroutineWork],
     trust: Trust,
     #[serde(skip_serializing_if = "Option::is_none")]
     samples: Option<SampleFacts>,

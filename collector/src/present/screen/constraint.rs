@@ -5,7 +5,7 @@ use crate::cpu_words::cpus;
 use crate::present::words::cause::words as cause;
 use crate::present::words::short::short;
 use engine::event::SupportSubject;
-use engine::limit::{Limit, LimitKind, Meanwhile, WORTH};
+use engine::limit::{GoroutinesWait, Limit, LimitKind, Meanwhile, WORTH};
 use engine::program::{LockWaits, bare_name, wait_of};
 
 /// Waits for locks of the kernel with a smaller share of the threads' time are not mentioned.
@@ -40,7 +40,7 @@ pub(super) fn of_cache_line(
         }
     };
     format!(
-        "cache line of {line}: {threads} threads {how}, and wait for each other. Up to {gain} of the time."
+        "cache line of {line}: {threads} threads {how}, and wait for each other, {gain} of the time or more."
     )
 }
 
@@ -200,6 +200,34 @@ pub(super) fn of_too_few_threads(threads: usize, function: Option<String>, busy:
         busy => format!("busy {:.0} % of the time", busy * 100.0),
     };
     format!("too few threads: the {threads}{run} are {when}{more}.")
+}
+
+/// What goroutines wait for, as looks at Go's runtime show.
+pub(super) fn of_goroutines_wait(wait: &GoroutinesWait) -> String {
+    let within = |function: &Option<String>| {
+        function.as_ref().map_or(String::new(), |function| format!(" in {}", short(function)))
+    };
+    match wait {
+        GoroutinesWait::Lock { lock, function, waiting } => {
+            format!("a {lock}: {waiting:.1} goroutines wait for it, most of them{}.", within(function))
+        }
+        GoroutinesWait::Channel { capacity, function, waiting } => {
+            format!("a channel of {capacity}: {waiting:.1} goroutines wait for a place{}.", within(function))
+        }
+        GoroutinesWait::Stage { function, at_work, waiting } => format!(
+            "one stage: the goroutine {} is at work {} of the time, and {waiting:.1} others wait for channels.",
+            short(function),
+            format_args!("{:.0} %", at_work * 100.0)
+        ),
+        GoroutinesWait::Several { waits, busy } => {
+            let waits: Vec<String> =
+                waits.iter().map(|(name, count)| format!("{count:.1} in {name}")).collect();
+            match waits.is_empty() {
+                true => format!("the work itself: goroutines hardly wait; {busy:.1} CPUs are busy."),
+                false => format!("goroutines wait: {}; {busy:.1} CPUs are busy.", waits.join(", ")),
+            }
+        }
+    }
 }
 
 /// Goroutines that wait for a lock.

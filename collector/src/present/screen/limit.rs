@@ -1,8 +1,8 @@
 //! LIMIT and FIX: what limits, and the changes that gain most.
 
 use super::constraint::{
-    of_cache_line, of_cost, of_device, of_goroutines, of_hand_over, of_lock, of_permits, of_polling,
-    of_requests, of_support_work, of_too_few_threads, of_too_many_threads, of_woken,
+    of_cache_line, of_cost, of_device, of_goroutines, of_goroutines_wait, of_hand_over, of_lock, of_permits,
+    of_polling, of_requests, of_support_work, of_too_few_threads, of_too_many_threads, of_woken,
 };
 use super::fix::{at_largest, gain, last_part, minus, name_of, what};
 use super::unrecorded::{how_to_record, of_unrecorded};
@@ -148,7 +148,8 @@ fn constraint(limit: &Limit) -> String {
             "a quota: control groups, as of a container, allow the program {hundredths} % of a CPU. Without: {}.",
             duration(limit.without_ns)
         ),
-        LimitKind::Cpus { wanting } => {
+        LimitKind::Cpus { wanting, goroutines: true } => format!("CPUs: {wanting:.1} goroutines want one."),
+        LimitKind::Cpus { wanting, .. } => {
             format!("CPUs: {wanting:.1} threads want one. Unlimited CPUs: {}.", duration(limit.without_ns))
         }
         LimitKind::Threads { threads, function, busy } => {
@@ -169,9 +170,16 @@ fn constraint(limit: &Limit) -> String {
             let run = of(function).map_or(String::new(), |function| format!(", mostly in {function}"));
             format!("only one thread computes{run}: more CPUs would be idle.")
         }
-        LimitKind::Serial { thread, function, length_ns, .. } => {
+        LimitKind::Serial { thread, function, length_ns, times, .. } => {
             let run = of(function).map_or(String::new(), |function| format!(" {function}"));
             let share = if limit.time_ns > 0.0 { length_ns / limit.time_ns } else { 0.0 };
+            if *times > 1 {
+                return format!(
+                    "serial stretches: {thread} runs{run} alone {} times, {} of the time, while others wait.",
+                    grouped(*times),
+                    percent(share)
+                );
+            }
             format!(
                 "one serial stretch: {thread} runs{run} alone for {}, {} of the time.",
                 duration(*length_ns),
@@ -187,6 +195,9 @@ fn constraint(limit: &Limit) -> String {
         }
         LimitKind::Turns { threads, processes: true, .. } => {
             format!("{threads} processes run one after the other: only one computes at a time.")
+        }
+        LimitKind::Turns { threads, waits: Some(waits), .. } => {
+            format!("{threads} threads that do the same wait for each other, mostly in {waits}.")
         }
         LimitKind::Turns { threads, changes, .. } => {
             format!(
@@ -268,6 +279,7 @@ fn no_constraint(kind: &LimitKind, share: f64) -> String {
         | LimitKind::OtherRequests { .. }
         | LimitKind::AnsweringThreads { .. }
         | LimitKind::Backlog { .. } => of_requests(kind),
+        LimitKind::GoroutinesWait(wait) => of_goroutines_wait(wait),
         LimitKind::Goroutines { lock, function, samples, busy } => {
             of_goroutines(lock, function.as_deref(), *samples, *busy)
         }

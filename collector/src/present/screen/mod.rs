@@ -320,6 +320,11 @@ fn trust(
             }
         }
         _ if !computes => return Ok(()),
+        // Only runs show how much longer lines take on more CPUs.
+        Some(LimitKind::CacheLine { .. }) if limits.costs.is_none() => {
+            let cpus = limits.at.first().map_or(2, |limit| limit.cpus.or(2).max(2));
+            format!("longpole record --cpus 1,{cpus} -- {} ARGUMENTS", style.text(&about.name))
+        }
         Some(LimitKind::OtherRequests { .. }) => command("report --per socket"),
         Some(LimitKind::Idle { .. }) if serves(limits) => command("report --per socket"),
         Some(LimitKind::Idle { .. }) => command("report --by wait"),

@@ -3,6 +3,7 @@
 pub(super) mod cpu_costs;
 pub(crate) mod delays;
 pub mod doctor;
+mod goroutines;
 pub mod info;
 mod lines;
 mod lock_rows;

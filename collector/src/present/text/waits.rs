@@ -47,7 +47,8 @@ pub(in crate::present) fn write(
             Paint::Dim,
             "Times are summed over threads, as recorded. Idle: nothing to do, or never woken."
         )
-    )
+    )?;
+    super::goroutines::write(out, &report.recorded.goroutine_work, shown.rows, style)
 }
 
 /// What is shown of the waits.

@@ -3,7 +3,7 @@
 use super::short::short;
 use crate::cpu_words::cpus;
 use engine::event::SupportSubject;
-use engine::experiment::Edit;
+use engine::experiment::{Edit, GoroutineChange};
 use engine::program::system_call_name;
 use engine::report::Cpus;
 
@@ -66,6 +66,13 @@ pub fn words(edit: &Edit, about: About<'_>) -> String {
             SupportSubject::Allocation => "allocate less, or another allocator",
         }
         .to_owned(),
+        Edit::Overlap { .. } => format!("overlap {} with others' work", short(function)),
+        Edit::Goroutines(change) => match change {
+            GoroutineChange::LessLocked { .. } => format!("hold {lock} for less time, or split it"),
+            GoroutineChange::MorePermits { then, .. } => format!("{then} places in the channel"),
+            GoroutineChange::SecondOfStage { .. } => "a second goroutine for that stage".to_owned(),
+            GoroutineChange::Cpus(more) => format!("{more} CPUs instead of {now}"),
+        },
         Edit::WakeOne(_) => "wake one thread instead of all".to_owned(),
         Edit::OwnLines { is_false: true, .. } => "a cache line for each thread's word".to_owned(),
         Edit::OwnLines { .. } => "let each thread change its own copy".to_owned(),

@@ -3,21 +3,47 @@
 use crate::experiment::Edit;
 use crate::limit::search::Search;
 use crate::limit::watched_run::WatchedRun;
+use crate::predict::LineLoad;
 
 impl Search {
-    /// The least time without the waits for each line, nanoseconds. At most the computing on the path is saved.
+    /// The least time without the waits for the lines that one function uses most, nanoseconds: who gives each thread its own
+    /// copy there has no waits for any of them. The change has the number of the line with most samples.
     pub(in crate::limit) fn without_lines(&self, run: &WatchedRun) -> Vec<(Edit, f64)> {
         let ns = |share: f64| run.time_ns() * (1.0 - share * computing(run));
-        let edit = |line: usize| {
-            let is_false = self.recorded.lines.get(line).is_some_and(|line| line.is_false);
-            Edit::OwnLines { line, is_false }
-        };
-        self.lines.iter().enumerate().map(|(line, load)| (edit(line), ns(load.share()))).collect()
+        let firsts =
+            (0..self.lines.len()).filter(|line| self.with_same_function(*line).next() == Some(*line));
+        firsts
+            .map(|line| {
+                let is_false = self.recorded.lines.get(line).is_some_and(|line| line.is_false);
+                let share = self.sum_of_lines(line, LineLoad::share);
+                (Edit::OwnLines { line, is_false }, ns(share.min(1.0)))
+            })
+            .collect()
     }
 
-    /// The smallest share of the time that is saved with a line for each thread.
+    /// The smallest share of the time that is saved with own lines for each thread, where this line and others are used.
     pub(in crate::limit) fn least_without_line(&self, line: usize, run: &WatchedRun) -> f64 {
-        self.lines.get(line).map_or(0.0, |load| load.least() * computing(run))
+        self.sum_of_lines(line, LineLoad::least).min(1.0) * computing(run)
+    }
+
+    /// The part of all threads' CPU time at shared lines.
+    pub(in crate::limit) fn at_lines(&self) -> f64 {
+        self.lines.iter().map(LineLoad::share).sum::<f64>().min(1.0)
+    }
+
+    fn sum_of_lines(&self, line: usize, of: fn(&LineLoad) -> f64) -> f64 {
+        self.with_same_function(line).filter_map(|line| self.lines.get(line)).map(of).sum()
+    }
+
+    /// The lines that the function uses most that uses this line most, in order.
+    fn with_same_function(&self, line: usize) -> impl Iterator<Item = usize> {
+        let lines = &self.recorded.lines;
+        let of = lines.get(line).map(|line| (&line.function, line.is_false));
+        let is_same = move |other: &usize| {
+            let function = lines.get(*other).map(|line| (&line.function, line.is_false));
+            *other == line || (function == of && function.is_some_and(|(function, _)| function.is_some()))
+        };
+        (0..self.lines.len()).filter(is_same)
     }
 
     /// The gain of more threads, reduced because all threads then wait longer for cache lines.

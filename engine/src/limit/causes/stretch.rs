@@ -1,8 +1,10 @@
 //! Finds the longest stretch in which one thread computes alone, and threads that take turns.
 
-use crate::experiment::ComputePart;
+use crate::cpus::Cpus;
+use crate::experiment::{ComputePart, Edit};
 use crate::program::{FunctionRef, ThreadId};
 use crate::schedule::{Interval, SimulatedState};
+use crate::time::Ticks;
 use rustc_hash::FxHashMap;
 
 /// Collects when threads compute, from the simulation's intervals.
@@ -47,6 +49,25 @@ pub(in crate::limit) struct Turns {
     pub(in crate::limit) all: u64,
 }
 
+/// A thread that computes alone again and again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::limit) struct Again {
+    pub(in crate::limit) thread: usize,
+    /// Number of stretches.
+    pub(in crate::limit) times: u64,
+    /// Their sum, ticks.
+    pub(in crate::limit) length: u64,
+    /// The longest ones: computing of the thread before each, and in it, ticks.
+    pub(in crate::limit) longest: Vec<(u64, u64)>,
+}
+
+/// One thread has this part of all the time in which any thread computes alone.
+const ITS_OWN: f64 = 0.7;
+/// Fewer stretches are single ones.
+const AGAIN: u64 = 4;
+/// Number of stretches whose functions are looked at.
+const LOOKED_AT: usize = 16;
+
 /// Threads take turns if exactly one thread computes for at least this share of the run.
 const ALONE: f64 = 0.9;
 /// The threads that take turns compute this share of the time with one computing thread; other threads are ignored.
@@ -80,9 +101,36 @@ impl Computing {
     }
 
     /// The longest stretch, and the turns if threads take turns; `length` is the length of the run in ticks.
-    pub(in crate::limit) fn found(self, length: u64) -> (Option<Stretch>, Option<Turns>) {
+    pub(in crate::limit) fn found(self, length: u64) -> (Option<Stretch>, Option<Turns>, Option<Again>) {
         let alone = self.alone();
-        (self.longest(&alone), turns(&alone, length))
+        (self.longest(&alone), turns(&alone, length), self.again(&alone))
+    }
+
+    /// The thread that computes alone again and again, if one does so more than all others together.
+    fn again(&self, alone: &[(u32, u64, u64)]) -> Option<Again> {
+        let mut by_thread: FxHashMap<u32, Vec<(u64, u64)>> = FxHashMap::default();
+        for &(thread, start, end) in alone {
+            by_thread.entry(thread).or_default().push((start, end));
+        }
+        let sum = |parts: &[(u64, u64)]| parts.iter().map(|(start, end)| end - start).sum::<u64>();
+        let all: u64 = by_thread.values().map(|parts| sum(parts)).sum();
+        let (thread, mut parts) =
+            by_thread.into_iter().max_by_key(|(thread, parts)| (sum(parts), *thread))?;
+        let (length, times) = (sum(&parts), parts.len() as u64);
+        if (length as f64) < ITS_OWN * all as f64 || times < AGAIN {
+            return None;
+        }
+        parts.sort_unstable_by_key(|(start, end)| std::cmp::Reverse(end - start));
+        parts.truncate(LOOKED_AT);
+        let longest =
+            parts.into_iter().map(|(start, end)| (self.computed_before(thread, start), end - start));
+        Some(Again { thread: thread as usize, times, length, longest: longest.collect() })
+    }
+
+    /// Computing of the thread before an instant, ticks.
+    fn computed_before(&self, thread: u32, at: u64) -> u64 {
+        let own = self.parts.iter().filter(|(other, _, _)| *other == thread);
+        own.map(|(_, start, end)| (*end).min(at).saturating_sub(*start)).sum()
     }
 
     fn longest(&self, parts: &[(u32, u64, u64)]) -> Option<Stretch> {
@@ -106,9 +154,7 @@ impl Computing {
             }
         }
         let (thread, from, length, _) = best?;
-        let before = self.parts.iter().filter(|(other, _, _)| *other == thread);
-        let before = before.map(|(_, start, end)| (*end).min(from).saturating_sub(*start)).sum();
-        Some(Stretch { thread: thread as usize, length, before })
+        Some(Stretch { thread: thread as usize, length, before: self.computed_before(thread, from) })
     }
 
     /// The intervals in which exactly one thread computes (thread, start, end), in order of time.
@@ -169,17 +215,32 @@ fn turns(alone: &[(u32, u64, u64)], length: u64) -> Option<Turns> {
     })
 }
 
+/// Predicted time, nanoseconds, if the longest stretch that one thread computes alone were divided among all CPUs.
+pub(in crate::limit) fn without_stretch(cpus: Cpus, stretch: Stretch, time_ns: f64) -> (Edit, f64) {
+    let among = cpus.or(usize::MAX);
+    let alone_ns = Ticks(stretch.length).as_ns_f64() * (1.0 - 1.0 / among as f64);
+    (Edit::Divide(stretch.part(None), among), time_ns - alone_ns)
+}
+
+/// The least time without turns, nanoseconds: the busiest thread's computing, or all computing spread over all CPUs.
+pub(in crate::limit) fn without_turns(cpus: Cpus, turns: &Turns) -> f64 {
+    let shared = match cpus {
+        Cpus::Count(count) => turns.all / u64::from(count.get()),
+        Cpus::Infinite => 0,
+    };
+    Ticks(turns.most.max(shared)).as_ns_f64()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::time::Ticks;
 
     fn longest(parts: &[(u32, u64, u64)]) -> Option<(usize, u64, u64)> {
         let stretch = found(parts).0;
         stretch.map(|stretch| (stretch.thread, stretch.length, stretch.before))
     }
 
-    fn found(parts: &[(u32, u64, u64)]) -> (Option<Stretch>, Option<Turns>) {
+    fn found(parts: &[(u32, u64, u64)]) -> (Option<Stretch>, Option<Turns>, Option<Again>) {
         let mut computing = Computing::new(3, 0);
         for &(thread, start, end) in parts {
             computing.tell(Interval {
@@ -191,6 +252,25 @@ mod tests {
             });
         }
         computing.found(parts.iter().map(|part| part.2).max().unwrap_or(0))
+    }
+
+    /// A thread that reads a batch alone, then waits while two others compute it.
+    #[test]
+    fn stretches_that_come_again_are_summed_for_the_thread_that_has_most() {
+        let round = |at: u64| {
+            [
+                (0, 100 * at, 100 * at + 60),
+                (1, 100 * at + 60, 100 * at + 100),
+                (2, 100 * at + 60, 100 * at + 99),
+            ]
+        };
+        let rounds: Vec<(u32, u64, u64)> = (0..5).flat_map(round).collect();
+        let again = found(&rounds).2.expect("five stretches");
+        assert_eq!((again.thread, again.times, again.length), (0, 5, 300));
+        assert!(again.longest.contains(&(120, 60)), "{again:?}");
+        assert_eq!(found(&rounds[..9]).2, None, "three are single ones");
+        let even: Vec<(u32, u64, u64)> = (0..20).map(|at| ((at % 2) as u32, 10 * at, 10 * at + 10)).collect();
+        assert_eq!(found(&even).2, None, "both compute alone");
     }
 
     /// Two threads that yield until it is their turn compute one at a time.

@@ -81,8 +81,13 @@ impl Search {
         let all = processes.len();
         processes.sort_unstable();
         processes.dedup();
+        if let Some(peers) = self.peers_among(run.stretch).filter(|_| run.turns.is_none()) {
+            let waits = self.recorded.waits.iter().filter(|wait| !wait.idle && wait.is_ended_by_threads());
+            let waits = waits.max_by_key(|wait| wait.wait_ns).map(RecordedWait::with_sleepers);
+            return LimitKind::Turns { threads: peers.threads.len(), processes: false, changes: 0, waits };
+        }
         let (threads, changes) = run.turns.map_or((0, 0), |turns| (turns.threads, turns.changes));
-        LimitKind::Turns { threads, processes: all > 1 && processes.len() == all, changes }
+        LimitKind::Turns { threads, processes: all > 1 && processes.len() == all, changes, waits: None }
     }
 
     /// The kind of limit that the edit removes, in the program's words.
@@ -100,6 +105,7 @@ impl Search {
         };
         match edit {
             Edit::FreeDevices(devices) => self.of_devices(devices, base),
+            Edit::Goroutines(change) => self.of_goroutine_change(*change),
             Edit::WakeOne(object) => self.recorded.objects.get(*object).map_or(LimitKind::Nothing, woken),
             Edit::OwnLines { line, .. } => {
                 self.recorded.lines.get(*line).map_or(LimitKind::Nothing, cache_line)
@@ -118,7 +124,7 @@ impl Search {
             Edit::NoQuota => LimitKind::Quota { hundredths: self.quota().unwrap_or(0) },
             Edit::Cpus(_) => {
                 let wanting = base.threads.iter().map(|used| (used.busy + used.ready) as f64).sum::<f64>();
-                LimitKind::Cpus { wanting: wanting / base.length.0 as f64 }
+                LimitKind::Cpus { wanting: wanting / base.length.0 as f64, goroutines: false }
             }
             Edit::DivideEvenly(alike) => {
                 let thread = most_to_do(self.program(), alike);
@@ -130,12 +136,7 @@ impl Search {
                 let function = apart.map(|function| function.name.clone()).or_else(|| function(threads));
                 match &threads[..] {
                     [thread] => LimitKind::Stage { thread: thread_name(*thread), function },
-                    threads => {
-                        let busy = threads.iter().filter_map(|thread| base.threads.get(*thread));
-                        let busy = busy.map(|used| (used.busy + used.ready) as f64).sum::<f64>();
-                        let all = base.length.0 as f64 * threads.len() as f64;
-                        LimitKind::Threads { threads: threads.len(), function, busy: busy / all }
-                    }
+                    threads => too_few(threads, function, base),
                 }
             }
             Edit::MoreSleepers { threads, .. } => self.of_sleepers(threads, function(threads), base),
@@ -154,13 +155,14 @@ impl Search {
                 let mut sums = Sums::default();
                 let range = Some((part.from, part.to));
                 holders::of_thread(self.program(), self.owners(), part.thread, range, &mut sums);
-                let worth = base.length.0 / 100;
-                LimitKind::Serial {
-                    thread: thread_name(part.thread),
-                    function: sums.first(self.program()).map(|part| part.function),
-                    length_ns: Ticks(part.to - part.from).as_ns_f64(),
-                    threads: base.threads.iter().filter(|used| used.busy > worth).count(),
-                }
+                let function = sums.first(self.program()).map(|part| part.function);
+                serial(thread_name(part.thread), function, (part.to - part.from, 1), base)
+            }
+            Edit::Overlap { thread, times, function } => {
+                let function = self.program().functions.get(function.0 as usize);
+                let length = run.again.as_ref().map_or(0, |again| again.length);
+                let function = function.map(|function| function.name.clone());
+                serial(thread_name(*thread), function, (length, *times), base)
             }
             Edit::FreeLocks(locks) => self.lock_kind(locks, base),
             // The search makes no candidates of other edits.
@@ -234,6 +236,26 @@ fn with_others(name: &str, others: usize) -> String {
         1 => format!("{name} and another device"),
         more => format!("{name} and {more} other devices"),
     }
+}
+
+/// One or more stretches that a thread computes alone: their length in ticks, and number.
+fn serial(
+    thread: String,
+    function: Option<String>,
+    (length, times): (u64, u64),
+    base: &RunOutcome,
+) -> LimitKind {
+    let worth = base.length.0 / 100;
+    let threads = base.threads.iter().filter(|used| used.busy > worth).count();
+    LimitKind::Serial { thread, function, length_ns: Ticks(length).as_ns_f64(), times, threads }
+}
+
+/// Threads of which there are too few.
+fn too_few(threads: &[usize], function: Option<String>, base: &RunOutcome) -> LimitKind {
+    let busy = threads.iter().filter_map(|thread| base.threads.get(*thread));
+    let busy = busy.map(|used| (used.busy + used.ready) as f64).sum::<f64>();
+    let all = base.length.0 as f64 * threads.len() as f64;
+    LimitKind::Threads { threads: threads.len(), function, busy: busy / all }
 }
 
 fn cache_line(line: &SharedLine) -> LimitKind {

@@ -61,6 +61,7 @@ impl Search {
         match first.limit.kind {
             LimitKind::Idle { busy } if busy < BUSY || first.at_work < AT_WORK => return Vec::new(),
             LimitKind::LocksNotRecorded { .. } => return Vec::new(),
+            LimitKind::GoroutinesWait(_) => return first.of_goroutines().into_iter().collect(),
             ref kind if kind.is_not_simulated() => return Vec::new(),
             _ => {}
         }
@@ -85,7 +86,9 @@ impl Search {
             edits.extend(Search::twice_the_permits(more));
             edits.push(more.clone());
         }
-        if let (LimitKind::Serial { threads, .. }, Some(stretch)) = (&first.limit.kind, first.stretch) {
+        if let (LimitKind::Serial { threads, times: 1, .. }, Some(stretch)) =
+            (&first.limit.kind, first.stretch)
+        {
             functions.extend(self.of_stretch(stretch, *threads, first.limit.cpus, &mut edits));
         }
         let is_busy_thread = matches!(first.limit.kind, LimitKind::BusyThread { .. });
@@ -100,6 +103,7 @@ impl Search {
             && let Some(more) = Cpus::count(count.get().saturating_mul(2))
         {
             let waits = matches!(first.limit.kind, LimitKind::Cpus { .. });
+            edits.extend(first.of_goroutines().filter(|_| waits));
             edits.extend(waits.then_some(Edit::Cpus(more)));
         }
         // Such a function mostly waits for the cache line, which takes as long if the function gets faster.
@@ -212,6 +216,10 @@ impl Search {
     pub fn fix(&self, edit: &Edit, found: &[Found]) -> Option<Fix> {
         let first = found.first()?;
         let cpus = first.limit.cpus;
+        if matches!(edit, Edit::Goroutines(_)) {
+            let bounds = first.bounds_of(edit)?;
+            return Some(self.fix_of(edit, f64::midpoint(bounds.0, bounds.1), bounds, None, cpus));
+        }
         let gain_in = |known: &[(Edit, f64)], time_ns: f64| {
             known.iter().find(|(known, _)| known.is_same(edit)).map(|(_, ns)| 1.0 - ns / time_ns)
         };
@@ -275,7 +283,12 @@ impl Search {
             Edit::Scale(functions, _) => (None, functions.first().copied()),
             Edit::FewerCalls(function, _) => (None, Some(*function)),
             Edit::Divide(part, _) => (None, part.function),
+            Edit::Overlap { function, .. } => (None, Some(*function)),
             Edit::CostAsOn(_) => (None, self.grown_most()),
+            _ => (None, None),
+        };
+        let of_goroutines = match edit {
+            Edit::Goroutines(change) => self.about_goroutines(*change),
             _ => (None, None),
         };
         let recorded = match (edit, function) {
@@ -287,8 +300,8 @@ impl Search {
         let is_ideal = Assumptions::of(self.program(), self.trials.model()).scheduler == Scheduler::Ideal;
         Fix {
             edit: edit.clone(),
-            lock: lock.map(|lock| self.object_name(lock).to_owned()),
-            function: function.map(|function| function.name.clone()),
+            lock: lock.map(|lock| self.object_name(lock).to_owned()).or(of_goroutines.0),
+            function: function.map(|function| function.name.clone()).or(of_goroutines.1),
             location: function.and_then(|function| function.location.clone()),
             gain,
             runs,

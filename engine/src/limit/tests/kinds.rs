@@ -77,7 +77,10 @@ fn eight_computing_threads_on_two_cpus_are_limited_by_cpus() {
     let program = program(&alike("w", 8, 1, r#"["exec","f",1000]"#));
     let found = on(&program, 2);
     let limit = found.at.first().expect("a limit");
-    assert!(matches!(limit.kind, LimitKind::Cpus { wanting } if (7.0..=8.0).contains(&wanting)), "{limit:?}");
+    assert!(
+        matches!(limit.kind, LimitKind::Cpus { wanting, .. } if (7.0..=8.0).contains(&wanting)),
+        "{limit:?}"
+    );
     assert!((limit.gain() - 0.75).abs() < 0.01, "{limit:?}");
     assert!(found.fixes.iter().any(|fix| fix.edit == Edit::Cpus(Cpus::count(4).expect("4"))));
 }
@@ -108,12 +111,33 @@ fn two_busy_threads_on_eight_cpus_are_too_few_threads() {
     assert!(matches!(kind(&program, 2), LimitKind::Work { busy, .. } if (busy - 2.0).abs() < 0.01));
 }
 
+/// A parser reads a batch alone, then two threads align it: no single stretch is long.
+#[test]
+fn serial_stretches_that_come_again_are_the_limit_and_overlapping_them_is_a_fix() {
+    let batches = |operations: &str| [operations; 12].join(",");
+    let worker = |name: &str| {
+        let own = batches(r#"["barrier","begin",3],["exec","align",100000],["barrier","end",3]"#);
+        format!(r#"{{"name":"{name}","ops":[{own}]}}"#)
+    };
+    let own = batches(r#"["exec","parse",90000],["barrier","begin",3],["barrier","end",3]"#);
+    let parser = format!(r#"{{"name":"parser","ops":[{own}]}}"#);
+    let program = program(&[parser, worker("a"), worker("b")].join(","));
+    let LimitKind::Serial { thread, function, times, .. } = kind(&program, 2) else {
+        panic!("{:?}", on(&program, 2))
+    };
+    assert_eq!((thread.as_str(), function.as_deref(), times), ("parser", Some("parse"), 12));
+    let fixes = on(&program, 2).fixes;
+    let fix = fixes.iter().find(|fix| matches!(fix.edit, Edit::Overlap { .. })).expect("overlap it");
+    // 290 of 2 x 190 microseconds are computed in each round.
+    assert!((fix.gain - (1.0 - 145.0 / 190.0)).abs() < 0.02 && fix.edit.is_at_best(), "{fix:?}");
+}
+
 #[test]
 fn a_serial_stretch_is_the_limit_and_dividing_it_is_a_fix() {
     let workers = alike("w", 4, 1, r#"["exec","map",1000]"#);
     let main = r#"["exec","read",1500],["create","w0"],["create","w1"],["create","w2"],["create","w3"],["join","w0"],["join","w1"],["join","w2"],["join","w3"]"#;
     let program = program(&format!("{{\"name\":\"main\",\"ops\":[{main}]}},{workers}"));
-    let LimitKind::Serial { thread, function, length_ns, threads } = kind(&program, 4) else {
+    let LimitKind::Serial { thread, function, length_ns, threads, times: 1 } = kind(&program, 4) else {
         panic!("{:?}", on(&program, 4))
     };
     assert_eq!((thread.as_str(), function.as_deref(), threads), ("main", Some("read"), 5));
@@ -285,7 +309,7 @@ fn threads_that_compute_one_at_a_time_are_limited_by_turns() {
     let program = program(&format!("{ping},{pong}"));
     let found = on(&program, 4);
     let limit = found.at.first().expect("a limit");
-    assert_eq!(limit.kind, LimitKind::Turns { threads: 2, processes: false, changes: 199 });
+    assert_eq!(limit.kind, LimitKind::Turns { threads: 2, processes: false, changes: 199, waits: None });
     assert!((limit.gain() - 1.0 / 3.0).abs() < 0.01, "as long as ping takes: {limit:?}");
     let together = found.fixes.iter().find(|fix| fix.edit == Edit::NoTurns).expect("a change");
     assert!(together.edit.is_at_best() && (together.gain - limit.gain()).abs() < 1e-9, "{together:?}");

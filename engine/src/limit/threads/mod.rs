@@ -2,6 +2,7 @@
 
 mod cohorts;
 pub(super) mod holders;
+pub(super) mod peers;
 mod started_alike;
 pub(super) mod thread_group;
 mod thread_name;

@@ -32,7 +32,7 @@ const SLOW: [&str; 5] = [
     "internal/sync.(*Mutex).unlockSlow",
     "sync.(*RWMutex).rUnlockSlow",
 ];
-const READ_WRITE: &str = "sync.(*RWMutex).";
+pub(super) const READ_WRITE: &str = "sync.(*RWMutex).";
 /// First elements of the paths of Go's own packages.
 const STANDARD: [&str; 48] = [
     "archive",
@@ -85,12 +85,12 @@ const STANDARD: [&str; 48] = [
     "vendor",
 ];
 
-/// Whether a function belongs to Go's standard library or runtime, judged by its package. Packages of programs are
+/// Whether a function of this name belongs to Go's standard library or runtime, judged by its package. Packages of programs are
 /// called `main`, or their names begin with the name of a host or of their module.
-fn is_gos(function: &Function) -> bool {
-    let first = match function.name.split_once('/') {
+pub(super) fn is_gos(name: &str) -> bool {
+    let first = match name.split_once('/') {
         Some((first, _)) => first,
-        None => function.name.split('.').next().unwrap_or_default(),
+        None => name.split('.').next().unwrap_or_default(),
     };
     STANDARD.contains(&first)
 }
@@ -136,7 +136,7 @@ fn wait_of<'p>(stack: impl Iterator<Item = &'p Function>) -> Option<(&'static st
     let (mut is_slow, mut is_read_write) = (false, false);
     for function in stack {
         let name = function.name.as_str();
-        if !is_gos(function) {
+        if !is_gos(name) {
             return is_slow.then(|| (lock(is_read_write), Some(name)));
         }
         is_slow |= SLOW.iter().any(|slow| name.starts_with(slow));
@@ -185,11 +185,10 @@ mod tests {
 
     #[test]
     fn functions_of_go_s_packages_are_known_by_their_first_element() {
-        let of = |name: &str| is_gos(&Function { name: name.to_owned(), ..Function::default() });
         assert!(
             ["sync.(*Mutex).lockSlow", "net/http.(*conn).serve", "internal/poll.runtime_pollWait"]
                 .iter()
-                .all(|name| of(name))
+                .all(|name| is_gos(name))
         );
         let others = [
             "main.handle",
@@ -198,6 +197,6 @@ mod tests {
             "shop/cart.Add",
             "shop.Add",
         ];
-        assert!(!others.iter().any(|name| of(name)));
+        assert!(!others.iter().any(|name| is_gos(name)));
     }
 }

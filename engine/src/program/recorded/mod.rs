@@ -4,6 +4,7 @@
 mod deadlock;
 mod entered_again;
 mod for_nothing;
+mod goroutine_work;
 mod goroutines;
 mod model;
 mod objects;
@@ -21,6 +22,7 @@ use crate::finding::Finding;
 use crate::timeline::{State, Timeline};
 pub(super) use deadlock::LastWaits;
 pub(super) use entered_again::EnteredAgain;
+pub use goroutine_work::{GoroutineGroup, GoroutineWait, GoroutineWork};
 pub use goroutines::GoroutineWaits;
 pub use model::{
     AwaitedPart, KernelShare, LockWaits, ObjectKind, Primitive, PutBackUses, Queue, Recorded, RecordedObject,
@@ -55,7 +57,18 @@ pub(super) fn of(
     let last = deadlock::find(timeline, &sections, &context, &addresses);
     let waits = wait_kinds::all(timeline, &nesting, &context);
     let goroutines = goroutines::waits(timeline, program, threads);
-    (Recorded { objects, waits, goroutines, asleep_ns: asleep_ns(timeline), ..Recorded::default() }, last)
+    let goroutine_work = goroutine_work::all(timeline, program);
+    (
+        Recorded {
+            objects,
+            waits,
+            goroutines,
+            goroutine_work,
+            asleep_ns: asleep_ns(timeline),
+            ..Recorded::default()
+        },
+        last,
+    )
 }
 
 /// Total time in which all threads were asleep, nanoseconds. Unknown time counts as awake.

@@ -1,5 +1,6 @@
 //! Recorded objects and waits, as a program keeps them.
 
+use super::goroutine_work::GoroutineWork;
 use super::goroutines::GoroutineWaits;
 use super::waited_for::WaitedFor;
 use crate::event::{SupportSubject, SyncObject};
@@ -40,6 +41,9 @@ pub struct Recorded {
     /// first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub goroutines: Vec<GoroutineWaits>,
+    /// What goroutines did and waited for, by process; empty: not known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub goroutine_work: Vec<GoroutineWork>,
     /// Programs that were not recorded and used CPUs during the recording, the largest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<OtherUse>,

@@ -36,6 +36,17 @@ const BY_THREAD: &str = "thread";
 const NOT_ENDED: &str = "not ended";
 
 impl RecordedWait {
+    /// Whether mostly other threads of the program ended the waits.
+    pub fn is_ended_by_threads(&self) -> bool {
+        self.ended_by.first().is_some_and(|by| by.name == BY_THREAD)
+    }
+
+    /// The wait with the function in which most threads sleep: `pipe read in acquire`.
+    pub fn with_sleepers(&self) -> String {
+        let within = self.sleepers.first().map_or(String::new(), |sleeper| format!(" in {}", sleeper.name));
+        format!("{}{within}", self.name.as_str())
+    }
+
     /// Whether the waits are for a lock of the C library.
     fn is_for_lock(&self) -> bool {
         let WaitedFor::Operation(operation) = self.name else { return false };

@@ -12,10 +12,10 @@ mod writing;
 use super::Writer;
 use crate::{ClockAnchor, Meta, SessionError, SessionInfo, read_from};
 use engine::event::{
-    AddressFact, AwaitedFact, CallGraph, Facts, FunctionFact, GapReason, HitCost, HitCosts, KernelLockWaits,
-    KernelLocks, LeftOut, LossCounts, MappingFact, Note, NoteKind, OpenRequest, OtherProgram, OtherPrograms,
-    Overhead, PendingOperation, ProcessFact, Recording, RequestSums, Requests, SampleCounts, SamplingFact,
-    ThreadFact, ThreadState, WindowEnd,
+    AddressFact, AwaitedFact, CallGraph, Facts, FunctionFact, GapReason, GoroutineAct, GoroutineFact,
+    GoroutineStart, HitCost, HitCosts, KernelLockWaits, KernelLocks, LeftOut, LossCounts, MappingFact, Note,
+    NoteKind, OpenRequest, OtherProgram, OtherPrograms, Overhead, PendingOperation, ProcessFact, Recording,
+    RequestSums, Requests, SampleCounts, SamplingFact, ThreadFact, ThreadState, WindowEnd,
 };
 use probe_abi::{Kind, Record};
 use std::io::Cursor;
@@ -174,6 +174,21 @@ fn end() -> WindowEnd {
             waits: vec![KernelLockWaits { pid: 1, call: Some(11), count: 2, ..KernelLockWaits::default() }],
             lost: 1,
         }),
+        goroutines: vec![GoroutineFact {
+            pid: 7,
+            looks: 3,
+            idle: 1,
+            starts: vec![GoroutineStart { start: 0x40, most: 2, busy: 1, there: 3 }],
+            acts: vec![GoroutineAct {
+                start: 0x40,
+                reason: "chan send".to_owned(),
+                frames: vec![0x50, 0x60],
+                capacity: Some(5),
+                count: 4,
+                looks: 2,
+                ..GoroutineAct::default()
+            }],
+        }],
         awaited: vec![AwaitedFact { number: 7, file: "wal/0001".to_owned(), ..AwaitedFact::default() }],
         requests: Some(Requests {
             open: vec![OpenRequest { reader: 3, port: 80, family: 2, arrived_ns: 7, read_ns: 8 }],

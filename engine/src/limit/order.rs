@@ -1,0 +1,77 @@
+//! Rows of the ledger that go before others, whatever they gain.
+
+use super::ledger::{Cause, Claim, SAME, SEEN};
+use super::watched_run::WatchedRun;
+use crate::experiment::Edit;
+
+/// If this many threads spin on average, they may keep others from the CPUs.
+const SPINNING: f64 = 0.5;
+
+/// Puts fewer threads, or fewer wake-ups, before more CPUs if they may gain [`SEEN`] of what CPUs are expected to gain:
+/// those changes need no other machine.
+pub(super) fn threads_before_cpus(claims: &mut Vec<Claim>) {
+    let is_fewer =
+        |claim: &Claim| matches!(claim.cause, Cause::Edit(Edit::FewerThreads { .. } | Edit::WakeOne(_)));
+    if let Some(first @ Claim { cause: Cause::Edit(Edit::Cpus(_)), .. }) = claims.first()
+        && let Some(place) =
+            claims.iter().position(|claim| is_fewer(claim) && claim.most >= SEEN * first.middle())
+    {
+        claims[..=place].rotate_right(1);
+    }
+    // With too many threads, one more thread would only wait for the others, so that is no advice.
+    if matches!(claims.first(), Some(Claim { cause: Cause::Edit(Edit::FewerThreads { .. }), .. })) {
+        claims.retain(|claim| !matches!(claim.cause, Cause::Edit(Edit::MoreThreads { .. })));
+    }
+}
+
+/// Puts fewer threads before more CPUs if threads spin much: where a lock goes to the thread that waits longest, a spinning
+/// thread is next and has no CPU, so what more CPUs bring is not known.
+pub(super) fn spinning_before_cpus(claims: &mut [Claim], run: &WatchedRun) {
+    let is_cpus = |claim: &Claim| matches!(claim.cause, Cause::Edit(Edit::Cpus(_)));
+    let is_fewer = |claim: &Claim| matches!(claim.cause, Cause::Edit(Edit::FewerThreads { .. }));
+    if run.share(run.states.spinning()) >= SPINNING
+        && claims.first().is_some_and(is_cpus)
+        && let Some(place) = claims.iter().position(is_fewer)
+    {
+        claims[..=place].rotate_right(1);
+    }
+}
+
+/// Removes the row for sleeping if threads that poll do nearly all of the sleeping.
+pub(super) fn sleep_is_polling(claims: &mut Vec<Claim>) {
+    if let Some(most) = claims.iter().find(|claim| is_polling(claim)).map(|claim| claim.most) {
+        claims.retain(|claim| claim.cause != Cause::Edit(Edit::NoSleeps) || claim.most > most + SAME);
+    }
+}
+
+/// Puts polling before sleeping if most of the sleep is for it: other sleep may be work.
+pub(super) fn polling_before_sleep(claims: &mut [Claim]) {
+    let Some(sleep) = claims.first().filter(|claim| claim.cause == Cause::Edit(Edit::NoSleeps)) else {
+        return;
+    };
+    let is_most = |claim: &Claim| is_polling(claim) && claim.most > sleep.most / 2.0;
+    if let Some(place) = claims.iter().position(is_most) {
+        claims[..=place].rotate_right(1);
+    }
+}
+
+fn is_polling(claim: &Claim) -> bool {
+    matches!(claim.cause, Cause::Edit(Edit::NoPolling(_)))
+}
+
+/// Keeps one row for each pool that sleeps: the row whose number of threads gains most.
+pub(super) fn most_sleepers(claims: &mut Vec<Claim>) {
+    let of = |claim: &Claim| match &claim.cause {
+        Cause::Edit(Edit::MoreSleepers { threads, .. }) => Some(threads.clone()),
+        _ => None,
+    };
+    claims.sort_by(|a, b| b.most.total_cmp(&a.most));
+    let mut seen: Vec<Vec<usize>> = Vec::new();
+    claims.retain(|claim| {
+        of(claim).is_none_or(|threads| {
+            let is_new = !seen.contains(&threads);
+            seen.push(threads);
+            is_new
+        })
+    });
+}
