@@ -297,7 +297,7 @@ impl Search {
             busy_thread: self.busy_thread(&run),
             at_work: run.share(at_work.unwrap_or(0)),
             locks: self.lock_rows(&run.base),
-            more_threads,
+            more_threads: more_threads.filter(|_| !is_bound),
             states: Some((run.states, run.base.length)),
         }
     }
@@ -427,7 +427,7 @@ impl Search {
             locks,
             functions,
             threads,
-            more_threads: more_threads.filter(|_| !is_bound),
+            more_threads,
         }
     }
 
