@@ -184,11 +184,15 @@ impl Search {
         claims
     }
 
-    /// Puts a busy thread before the imbalance that the thread causes, because only the first row names the thread.
+    /// Puts a busy thread, or one that computes alone again and again, before the imbalance that the thread causes, because
+    /// only the first row names the thread.
     fn busy_thread_before_imbalance(&self, claims: &mut [Claim], run: &WatchedRun) {
-        let Some(busy) = self.busy_thread(run).map(|busy| busy.part(None)) else { return };
-        let is_it =
-            |claim: &Claim| matches!(&claim.cause, Cause::Edit(Edit::Divide(part, _)) if *part == busy);
+        let busy = self.busy_thread(run).map(|busy| busy.part(None));
+        let is_it = |claim: &Claim| match &claim.cause {
+            Cause::Edit(Edit::Divide(part, _)) => busy.as_ref() == Some(part),
+            Cause::Edit(Edit::Overlap { .. }) => true,
+            _ => false,
+        };
         if let Some(Cause::Edit(Edit::DivideEvenly(_))) = claims.first().map(|first| &first.cause)
             && let Some(place) = claims.iter().position(is_it)
         {
