@@ -13,7 +13,7 @@ fn report(file: &Path) -> serde_json::Value {
 fn limit(program: &Path, kind: &str, rounds: &str) -> serde_json::Value {
     let recorded = Recorded::good(&[], program, &[kind, rounds]);
     let report = report(&recorded.file);
-    report["limits"][0].clone()
+    report["limit"]["at"][0].clone()
 }
 
 #[test]
