@@ -195,7 +195,7 @@ fn frames(memory: &impl Memory, of: &Goroutine) -> Vec<u64> {
     while frames.len() < MOST_FRAMES {
         let place = frame.checked_sub(of.stack_pointer).and_then(|place| usize::try_from(place).ok());
         let Some((next, caller)) =
-            place.and_then(|place| word_at(&stack, place).zip(word_at(&stack, place + 8)))
+            place.and_then(|place| word_at(&stack, place).zip(word_at(&stack, place.saturating_add(8))))
         else {
             break;
         };
@@ -300,7 +300,13 @@ mod tests {
         words.set(0x2_0000, &[0, u64::MAX]);
         let seen = looker.look(&words).expect("a list");
         assert_eq!(seen[0].wait.as_ref().expect("it waits").frames, [0x4444], "the stack has no end");
-        words.set(0x2_0000, &[0, 0x8040]);
+        // An empty stack, and a frame as far from it as there are addresses.
+        words.set(0x2_0000, &[0, 0, 4, 1, 0x4000, 0, 2, 0x4444, 1]);
+        words.set(0x2_0040, &[u64::MAX]);
+        let seen = Looker::new(RUNTIME, 0x1000).look(&words).expect("a list");
+        assert_eq!(seen[0].wait.as_ref().expect("it waits").frames, [0x4444]);
+        goroutine(&mut words, 0x2_0000, 4);
+        words.set(0x8010, &[0x8010]);
         let seen = Looker::new(RUNTIME, 0x1000).look(&words).expect("a list");
         assert_eq!(
             seen[0].wait.as_ref().expect("it waits").frames,

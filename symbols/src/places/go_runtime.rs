@@ -62,7 +62,16 @@ impl GoroutineMembers {
             instruction,
             frame_pointer,
         } = *self;
-        let ends = [stack + 8, status, reason, start, waiting, stack_pointer, instruction, frame_pointer];
+        let ends = [
+            stack.saturating_add(8),
+            status,
+            reason,
+            start,
+            waiting,
+            stack_pointer,
+            instruction,
+            frame_pointer,
+        ];
         ends.iter().max().map_or(0, |last| *last as usize + 8)
     }
 }

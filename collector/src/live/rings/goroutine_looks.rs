@@ -66,11 +66,12 @@ impl GoroutineLooks {
         }
     }
 
-    /// The counts so far, and stacks in them that were not returned before, which need names.
-    pub(super) fn counts(&mut self) -> (Vec<GoroutineFact>, Vec<Note>) {
+    /// The counts so far, and stacks in them that were not returned before, which need names. Waits at most `patience`: the
+    /// thread may be opening a large program, and meanwhile rings fill up.
+    pub(super) fn counts(&mut self, patience: Duration) -> (Vec<GoroutineFact>, Vec<Note>) {
         let (answer, counts) = channel();
         let _ = self.asks.send(Ask::Counts(answer));
-        let facts = counts.recv_timeout(Duration::from_secs(1)).unwrap_or_default();
+        let facts = counts.recv_timeout(patience).unwrap_or_default();
         if self.asked.len() >= MOST_ASKED {
             self.asked.clear();
         }

@@ -225,7 +225,10 @@ impl RingReader {
             if let Some(requests) = requests {
                 feed.send(WriterMessage::Requests(requests)).ok()?;
             }
-            feed.send(WriterMessage::Goroutines(self.count_goroutines())).ok()?;
+            let goroutines = self.count_goroutines(SHORTEST);
+            if !goroutines.is_empty() {
+                feed.send(WriterMessage::Goroutines(goroutines)).ok()?;
+            }
         }
         self.interval = next_interval(self.interval, drained.records, source.longest_pause());
         Some(match drained {
@@ -253,10 +256,10 @@ impl RingReader {
         feed.send(WriterMessage::Mappings(mappings)).ok()
     }
 
-    /// What goroutines have done. Asks for the names of their code.
-    fn count_goroutines(&mut self) -> Vec<GoroutineFact> {
+    /// What goroutines have done, if it is known within `patience`. Asks for the names of their code.
+    fn count_goroutines(&mut self, patience: Duration) -> Vec<GoroutineFact> {
         let Some(looks) = &mut self.goroutines else { return Vec::new() };
-        let (facts, stacks) = looks.counts();
+        let (facts, stacks) = looks.counts(patience);
         if let Some(namer) = &self.code {
             namer.stacks(&stacks);
         }
@@ -340,7 +343,7 @@ impl RingReader {
         let loss = self.count(&mut *source, messages);
         let (pending, kernel_locks) = (source.take_pending(), source.take_kernel_locks());
         let (requests, awaited) = (source.take_requests(), source.awaited());
-        let goroutines = self.count_goroutines();
+        let goroutines = self.count_goroutines(LAST_WAIT_OF_A_VIEW);
         let overhead = source.overhead();
         // Probes are removed first: reading symbols may take long.
         let Late { notes, mappings, samples } = source.stop(self.last_wait);
