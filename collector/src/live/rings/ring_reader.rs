@@ -219,15 +219,15 @@ impl RingReader {
         if self.counted.is_none_or(|at| at.elapsed() >= self.counts_every) {
             self.counted = Some(Instant::now());
             self.count(source, messages);
+            let goroutines = self.requests.is_some().then(|| self.count_goroutines(SHORTEST));
+            if let Some(goroutines) = goroutines.filter(|goroutines| !goroutines.is_empty()) {
+                feed.send(WriterMessage::Goroutines(goroutines)).ok()?;
+            }
         }
         if let Some((requests, awaited)) = self.requests.as_mut().and_then(|reader| reader.read(source)) {
             feed.send(WriterMessage::Awaited(awaited)).ok()?;
             if let Some(requests) = requests {
                 feed.send(WriterMessage::Requests(requests)).ok()?;
-            }
-            let goroutines = self.count_goroutines(SHORTEST);
-            if !goroutines.is_empty() {
-                feed.send(WriterMessage::Goroutines(goroutines)).ok()?;
             }
         }
         self.interval = next_interval(self.interval, drained.records, source.longest_pause());
