@@ -68,7 +68,7 @@ pub fn words(edit: &Edit, about: About<'_>) -> String {
         .to_owned(),
         Edit::Overlap { .. } => format!("overlap {} with others' work", short(function)),
         Edit::Goroutines(change) => match change {
-            GoroutineChange::LessLocked { .. } => format!("hold {lock} for less time, or split it"),
+            GoroutineChange::LessLocked { .. } => format!("hold {lock} less, or split it"),
             GoroutineChange::MorePermits { then, .. } => format!("{then} places in the channel"),
             GoroutineChange::SecondOfStage { .. } => "a second goroutine for that stage".to_owned(),
             GoroutineChange::Cpus(more) => format!("{more} CPUs instead of {now}"),
