@@ -36,6 +36,7 @@ pub mod experiment;
 mod finding;
 pub mod glob;
 pub mod graph;
+pub mod hosts;
 pub mod json;
 pub mod limit;
 pub mod metrics;

@@ -265,6 +265,7 @@ fn the_mean_time_of_requests_is_divided_among_its_causes() {
         let at = |unit: u64| Timestamp((10 * round + unit) * UNIT);
         for (reader, arrived) in [(0, 0), (1, 3)] {
             timeline.socket_requests.push(SocketRequest {
+                inner: false,
                 port: 80,
                 family: 2,
                 arrived: at(arrived),

@@ -147,6 +147,16 @@ pub struct Settings {
     pub sock_family: u32,
     /// Offset of `sock.sk_type`.
     pub sock_type: u32,
+    /// Offset of `sock.sk_protocol`; 0: this or one of the next three is not known.
+    pub sock_protocol: u32,
+    /// Offset of `tcp_sock.write_seq`.
+    pub tcp_write_seq: u32,
+    /// Offset of `tcp_sock.copied_seq`.
+    pub tcp_copied_seq: u32,
+    /// Offset of `tcp_sock.tcp_wstamp_ns`.
+    pub tcp_departure: u32,
+    /// 1: each request of a TCP connection is recorded at both of its ends ([`crate::Exchange`]).
+    pub exchanges: u32,
     /// Offset of `unix_sock.addr`.
     pub unix_addr: u32,
     /// Offset of `unix_sock.peer`.
@@ -298,7 +308,7 @@ impl Cookie {
     }
 }
 
-const _: () = assert!(size_of::<Settings>() == 268);
+const _: () = assert!(size_of::<Settings>() == 288);
 const _: () = assert!(size_of::<CpuCounters>() == 256);
 const _: () = assert!(size_of::<FunctionCounters>() == 32);
 

@@ -59,11 +59,13 @@ pub enum Kind {
     Burst = 12,
     /// [`crate::Answer`]
     Answer = 13,
+    /// [`crate::Exchange`]
+    Exchange = 14,
 }
 
 impl Kind {
     /// Every kind of record, in order of its byte.
-    pub const ALL: [Kind; 13] = [
+    pub const ALL: [Kind; 14] = [
         Kind::Switch,
         Kind::Waking,
         Kind::Fork,
@@ -77,6 +79,7 @@ impl Kind {
         Kind::Ran,
         Kind::Burst,
         Kind::Answer,
+        Kind::Exchange,
     ];
 
     /// The kind of a byte, or `None` for a byte that this version does not know.

@@ -49,8 +49,8 @@ pub use lifecycle::{Exec, Exit, Fork, Rename};
 pub use operation::{Operation, OperationFlags, SyncFamily, SyncOperation};
 pub use record::{DecodeError, Record};
 pub use request::{
-    Answer, MAX_LISTENING, MAX_REQUEST_KEYS, OPEN_SOCKETS, OpenSocket, REQUEST_BUCKETS, RequestCounts,
-    RequestKey, bucket_begins_ns, request_bucket,
+    Answer, Exchange, MAX_LISTENING, MAX_REQUEST_KEYS, OPEN_SOCKETS, OpenSocket, REQUEST_BUCKETS,
+    RequestCounts, RequestKey, bucket_begins_ns, request_bucket,
 };
 pub use sample::{
     CODE_BYTES, COPY_PIECE, COPY_PIECES, LastInstruction, MAX_KEEPING, MAX_ROOTS, NEXT_CODE_BYTES,

@@ -1,8 +1,8 @@
 //! Any record, decoded.
 
 use crate::{
-    Answer, Burst, Exec, Exit, Fork, FunctionEnter, FunctionExit, Header, Kind, Operation, Ran, Rename,
-    Sample, Switch, Waking,
+    Answer, Burst, Exchange, Exec, Exit, Fork, FunctionEnter, FunctionExit, Header, Kind, Operation, Ran,
+    Rename, Sample, Switch, Waking,
 };
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -23,6 +23,7 @@ pub enum Record {
     Ran(Ran),
     Burst(Burst),
     Answer(Answer),
+    Exchange(Exchange),
 }
 
 /// Why some bytes do not form a record.
@@ -62,6 +63,7 @@ impl Record {
             Kind::Ran => Record::Ran(read(bytes, short)?),
             Kind::Burst => Record::Burst(read(bytes, short)?),
             Kind::Answer => Record::Answer(read(bytes, short)?),
+            Kind::Exchange => Record::Exchange(read(bytes, short)?),
         })
     }
 
@@ -82,6 +84,7 @@ impl Record {
             Record::Ran(r) => r.as_bytes(),
             Record::Burst(r) => r.as_bytes(),
             Record::Answer(r) => r.as_bytes(),
+            Record::Exchange(r) => r.as_bytes(),
         }
     }
 
@@ -102,6 +105,7 @@ impl Record {
             Record::Ran(_) => Kind::Ran,
             Record::Burst(_) => Kind::Burst,
             Record::Answer(_) => Kind::Answer,
+            Record::Exchange(_) => Kind::Exchange,
         }
     }
 
@@ -122,6 +126,7 @@ impl Record {
             Record::Ran(r) => &r.header,
             Record::Burst(r) => &r.header,
             Record::Answer(r) => &r.header,
+            Record::Exchange(r) => &r.header,
         }
     }
 
@@ -141,6 +146,7 @@ impl Record {
             Kind::Ran => size_of::<Ran>(),
             Kind::Burst => size_of::<Burst>(),
             Kind::Answer => size_of::<Answer>(),
+            Kind::Exchange => size_of::<Exchange>(),
         }
     }
 }

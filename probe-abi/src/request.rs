@@ -18,8 +18,37 @@ pub struct Answer {
     pub reader: u32,
     /// The port that the process listens on, in host byte order; 0 for Unix sockets.
     pub port: u16,
-    /// The socket's address family: `AF_INET`, `AF_INET6` or `AF_UNIX`.
+    /// The socket's address family: `AF_INET`, `AF_INET6` or `AF_UNIX`; with the bit [`Answer::INNER`].
     pub family: u16,
+}
+
+impl Answer {
+    /// A bit of [`Answer::family`], written only when recordings of several hosts are joined: another of these hosts sent the
+    /// request.
+    pub const INNER: u16 = 1 << 15;
+}
+
+/// A request and the beginning of its answer on a TCP connection, as one end saw them. Two recordings that have the two ends
+/// have the same [`Exchange::request_end`] and [`Exchange::answer_begin`], whatever addresses lie between them.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct Exchange {
+    /// `tid` and `pid` are those of the thread that began the answer, or on the asking end of the thread that read it.
+    pub header: Header,
+    /// Time at which this end's message left: the answer, on the asking end the request (`CLOCK_MONOTONIC` nanoseconds).
+    pub sent_ns: u64,
+    /// Time at which the other end's message lay in the socket (`CLOCK_MONOTONIC` nanoseconds).
+    pub arrived_ns: u64,
+    /// The thread that read the request, on the asking end the thread that sent it.
+    pub other: u32,
+    /// TCP's number of the byte after the request.
+    pub request_end: u32,
+    /// TCP's number of the answer's first byte.
+    pub answer_begin: u32,
+    /// The port that the answering process listens on, in host byte order.
+    pub port: u16,
+    /// 1: this end answers; 0: it asks.
+    pub served: u16,
 }
 
 /// The key of a sum: requests are added up by process, direction and port or peer.
@@ -83,6 +112,8 @@ pub struct OpenSocket {
     pub ended_ns: u64,
     /// The thread that read or sent the request at `began_ns`.
     pub reader: u64,
+    /// On a socket that asks: time at which the answer lay in the socket (`CLOCK_MONOTONIC` nanoseconds); 0: not known.
+    pub answered_ns: u64,
 }
 
 /// Number of places for sockets in use.
@@ -138,8 +169,9 @@ pub const fn bucket_begins_ns(bucket: usize) -> u64 {
 }
 
 const _: () = assert!(size_of::<Answer>() == 48);
+const _: () = assert!(size_of::<Exchange>() == 56);
 const _: () = assert!(size_of::<RequestKey>() == 16);
-const _: () = assert!(size_of::<OpenSocket>() == 72 && OPEN_SOCKETS == 1 << 16);
+const _: () = assert!(size_of::<OpenSocket>() == 80 && OPEN_SOCKETS == 1 << 16);
 const _: () = assert!(size_of::<RequestCounts>() == 56 + 8 * REQUEST_BUCKETS);
 
 #[cfg(test)]

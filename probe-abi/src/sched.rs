@@ -145,6 +145,12 @@ impl WakingFlags {
     /// sent, in its own system call, over the loopback device. So the current thread is the waker, and `waker_call` its
     /// call.
     pub const OWN_PACKET: u32 = 16;
+    /// Written only when recordings of several hosts are joined: the current thread sends a message over the network, which
+    /// wakes the wakee on another host when it arrives ([`WakingFlags::ARRIVED`]).
+    pub const SENT: u32 = 32;
+    /// Written only when recordings of several hosts are joined: the wakee is woken because the message of the last
+    /// [`WakingFlags::SENT`] to it has arrived.
+    pub const ARRIVED: u32 = 64;
 }
 
 const _: () = assert!(size_of::<Switch>() == 64);

@@ -303,6 +303,26 @@ impl Socket {
         behind(self.0, setting!(sock_daddr)).unwrap_or(0)
     }
 
+    /// Whether the socket is one of TCP whose numbers are known.
+    #[inline(always)]
+    pub fn is_tcp(self) -> bool {
+        const IPPROTO_TCP: u16 = 6;
+        let offset = setting!(sock_protocol);
+        offset != 0 && behind(self.0, offset) == Some(IPPROTO_TCP)
+    }
+
+    /// TCP's numbers of the byte after all that was written, and after all that was read.
+    #[inline(always)]
+    pub fn written_and_read(self) -> Option<(u32, u32)> {
+        Some((behind(self.0, setting!(tcp_write_seq))?, behind(self.0, setting!(tcp_copied_seq))?))
+    }
+
+    /// Time at which TCP's last packet left (`CLOCK_MONOTONIC` nanoseconds); with pacing it may be in the future.
+    #[inline(always)]
+    pub fn departure_ns(self) -> u64 {
+        behind(self.0, setting!(tcp_departure)).unwrap_or(0)
+    }
+
     /// For a Unix socket: whether the socket, or the listening socket from which it comes, was given a name.
     #[inline(always)]
     pub fn has_name(self) -> bool {

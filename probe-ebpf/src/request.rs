@@ -16,14 +16,15 @@ use aya_ebpf::{
     programs::BtfTracePointContext,
 };
 use probe_abi::{
-    Answer, Context, Kind, MAX_LISTENING, MAX_REQUEST_KEYS, OPEN_SOCKETS, OpenSocket, REQUEST_BUCKETS,
-    RequestCounts, RequestKey, request_bucket,
+    Answer, Context, Exchange, Kind, MAX_LISTENING, MAX_REQUEST_KEYS, OPEN_SOCKETS, OpenSocket,
+    REQUEST_BUCKETS, RequestCounts, RequestKey, request_bucket,
 };
 
 use crate::{
     filter,
     kernel::{Socket, Task},
     memory, ring,
+    settings::setting,
 };
 
 /// Sums by process and port.
@@ -117,7 +118,14 @@ pub fn sock_send_length(arguments: BtfTracePointContext) -> i32 {
 pub fn sk_data_ready(arguments: BtfTracePointContext) -> i32 {
     let socket = number(&arguments);
     let Some(open) = place(socket) else { return 0 };
-    if is_of(open, socket) && get!(open, began_ns) == 0 && get!(open, arrived_ns) == 0 {
+    if !is_of(open, socket) {
+        return 0;
+    }
+    if get!(open, began_ns) != 0 {
+        if get!(open, answered_ns) == 0 {
+            set!(open, answered_ns, ring::now_ns());
+        }
+    } else if get!(open, arrived_ns) == 0 {
         set!(open, arrived_ns, ring::now_ns());
     }
     0
@@ -166,6 +174,7 @@ fn take_place(open: *mut OpenSocket, number: u64, key: RequestKey) {
     set!(open, arrived_ns, 0);
     set!(open, began_ns, 0);
     set!(open, ended_ns, 0);
+    set!(open, answered_ns, 0);
     let [first, second] = zerocopy::transmute!(key);
     set_key(open, first, second);
 }
@@ -185,7 +194,7 @@ fn message(arguments: &BtfTracePointContext, task: Task, is_read: bool) {
     let key = key_of(open);
     let began_ns = get!(open, began_ns);
     if is_read == (key.served == 1) {
-        begin(open, task, is_read, began_ns);
+        begin(open, socket, task, is_read, began_ns);
         return;
     }
     if began_ns == 0 {
@@ -195,6 +204,7 @@ fn message(arguments: &BtfTracePointContext, task: Task, is_read: bool) {
         return;
     }
     let (arrived_ns, ended_ns) = (get!(open, arrived_ns), get!(open, ended_ns));
+    let answered_ns = get!(open, answered_ns);
     let now_ns = ring::now_ns();
     set!(open, began_ns, 0);
     set!(open, arrived_ns, 0);
@@ -206,8 +216,12 @@ fn message(arguments: &BtfTracePointContext, task: Task, is_read: bool) {
     }
     // If several processes share the socket, the one that answers counts.
     count(&RequestKey { pid, ..key }, [ended_ns, arrived_ns, began_ns, now_ns]);
+    let reader = get!(open, reader) as u32;
+    if setting!(exchanges) == 1 && socket.is_tcp() {
+        let ends = (arrived_ns, if answered_ns == 0 { now_ns } else { answered_ns });
+        exchange((socket, key), task, reader, (now_ns, ends), arguments.arg::<i32>(1));
+    }
     if key.served == 1 {
-        let reader = get!(open, reader) as u32;
         ring::write(Kind::Answer, Context::Task, now_ns, task.tid(), pid, |header| Answer {
             header,
             arrived_ns,
@@ -219,9 +233,47 @@ fn message(arguments: &BtfTracePointContext, task: Task, is_read: bool) {
     }
 }
 
+/// Writes a request of TCP. `ends`: when the request lay in the socket, on the asking end when it was sent; and when the answer
+/// lay in the socket, which only the asking end knows. `bytes`: the length of the answer's first message.
+#[inline(always)]
+fn exchange(
+    (socket, key): (Socket, RequestKey),
+    task: Task,
+    other: u32,
+    (now_ns, ends): (u64, (u64, u64)),
+    bytes: i32,
+) {
+    let Some((written, read)) = socket.written_and_read() else { return };
+    let (request_end, answer_end, sent_ns, arrived_ns) = if key.served == 1 {
+        (read, written, departure_ns(socket, now_ns), ends.0)
+    } else {
+        (written, read, ends.0, ends.1)
+    };
+    ring::write(Kind::Exchange, Context::Task, now_ns, task.tid(), task.pid(), |header| Exchange {
+        header,
+        sent_ns,
+        arrived_ns,
+        other,
+        request_end,
+        answer_begin: answer_end.wrapping_sub(bytes as u32),
+        port: key.port,
+        served: key.served as u16,
+    });
+}
+
+/// Time at which the message left that a thread has just sent. The tracepoint comes after it, on the loopback device even after
+/// the other end has received the message.
+#[inline(always)]
+fn departure_ns(socket: Socket, now_ns: u64) -> u64 {
+    /// A packet that left earlier is not of this message.
+    const LONGEST_CALL_NS: u64 = 10_000_000;
+    let left_ns = socket.departure_ns();
+    if now_ns.wrapping_sub(left_ns) < LONGEST_CALL_NS { left_ns } else { now_ns }
+}
+
 /// Begins a request, unless this message is a further part of the open one.
 #[inline(always)]
-fn begin(open: *mut OpenSocket, task: Task, is_read: bool, began_ns: u64) {
+fn begin(open: *mut OpenSocket, socket: Socket, task: Task, is_read: bool, began_ns: u64) {
     // A request whose answer was read before the request was noticed has ended.
     if began_ns != 0 {
         if get!(open, unasked) == 0 {
@@ -230,9 +282,13 @@ fn begin(open: *mut OpenSocket, task: Task, is_read: bool, began_ns: u64) {
         set!(open, unasked, 0);
     }
     let now_ns = ring::now_ns();
-    if !is_read || get!(open, arrived_ns) == 0 {
+    if !is_read {
+        let is_exact = setting!(exchanges) == 1 && socket.is_tcp();
+        set!(open, arrived_ns, if is_exact { departure_ns(socket, now_ns) } else { now_ns });
+    } else if get!(open, arrived_ns) == 0 {
         set!(open, arrived_ns, now_ns);
     }
+    set!(open, answered_ns, 0);
     set!(open, reader, u64::from(task.tid()));
     set!(open, began_ns, now_ns);
 }

@@ -29,6 +29,7 @@ mod read;
 mod two_files;
 mod v1;
 mod whole;
+mod write;
 
 pub use add::add_facts;
 pub use damage::{Damage, DamageKind};
@@ -45,3 +46,4 @@ pub use v1::{
     Ring, SessionSummary, Shelf, Writer, stack_bytes,
 };
 pub use whole::write_whole;
+pub use write::write_recording;

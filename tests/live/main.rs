@@ -5,6 +5,7 @@ mod cost;
 mod documents;
 mod goroutines;
 mod harm;
+mod hosts;
 mod kernel;
 mod launching;
 mod limit;

@@ -23,6 +23,8 @@ use crate::probe::sources::{Placing, cpu_rings, sampling_clock};
 /// Options that must be known before loading.
 pub(crate) struct LoadOptions {
     pub(crate) children: bool,
+    /// Whether each request of a TCP connection is recorded at both ends.
+    pub(crate) exchanges: bool,
     /// Bytes of each ring, see [`cpu_rings::bytes`].
     pub(crate) ring_bytes: usize,
     /// Calls per second above which the kernel programs cut a function off; 0 = never.
@@ -63,6 +65,7 @@ pub(crate) fn load(kernel: &KernelLayout, options: &LoadOptions) -> Result<Loade
     let functions = first_libc_counters.saturating_add(lock_probes::COUNTERS as u32);
     settings.own_pid = std::process::id();
     settings.children = u32::from(options.children);
+    settings.exchanges = u32::from(options.exchanges);
     settings.rings = rings as u32;
     settings.ring_wake_bytes = (ring_bytes / 4) as u32;
     settings.calls_per_window = calls_per_window(options.max_rate_hz);

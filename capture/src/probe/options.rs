@@ -55,7 +55,7 @@ pub struct CaptureOptions {
     pub fitting_samples: bool,
     /// Record calls only down to this depth of probed functions, at most [`probe_abi::MAX_OPEN_FRAMES`]; 0 = all.
     pub max_depth: u32,
-    /// Whether requests over sockets are recorded all the time, whatever that costs.
+    /// Whether requests over sockets are recorded all the time and, those of TCP, at both ends, whatever that costs.
     pub every_request: bool,
 }
 

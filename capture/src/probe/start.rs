@@ -254,6 +254,7 @@ fn load_maps(options: &CaptureOptions, kernel: &KernelLayout) -> Result<Loaded, 
         kernel,
         &LoadOptions {
             children: options.children,
+            exchanges: options.every_request,
             ring_bytes: options.ring_bytes,
             max_rate_hz: options.max_rate_hz,
             max_depth: options.max_depth,

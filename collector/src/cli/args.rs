@@ -51,6 +51,8 @@ pub enum Command {
     Export(ExportArguments),
     /// Show a recording in a browser: threads, locks and critical paths over time, and all tables
     View(ViewArguments),
+    /// Join recordings of several hosts: messages between them become part of critical paths and requests
+    Join(JoinArguments),
     /// Show what a recording holds
     Info(InfoArguments),
     /// Show all notes about a recording, and how much each can change the answer
@@ -144,6 +146,19 @@ impl SymbolSources {
     pub fn is_given(&self) -> bool {
         self.debuginfod || !self.symbol_dir.is_empty()
     }
+}
+
+#[derive(Debug, Args)]
+pub struct JoinArguments {
+    /// Recordings of different hosts, made with --per socket at the same time; the first one's clock counts
+    #[arg(value_name = "FILE", required = true, num_args = 2..)]
+    pub files: Vec<PathBuf>,
+    /// Where to write [default: joined.lp, with a number until the name is free]
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::AnyPath, value_parser = value::recording())]
+    pub output: Option<PathBuf>,
+    /// Replace FILE if it exists
+    #[arg(long)]
+    pub force: bool,
 }
 
 #[derive(Debug, Args)]

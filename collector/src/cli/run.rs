@@ -88,6 +88,7 @@ fn run(command: Command) -> Result<Outcome, UserError> {
         Command::Symbolize(args) => command::symbolize::run(&args),
         Command::Export(args) => command::export::run(&args),
         Command::View(args) => command::view::run(&args),
+        Command::Join(args) => command::join::run(&args),
         Command::Info(args) => command::info::run(&args),
         Command::Notes(args) => command::notes::run(&args),
         Command::Validate(args) => crate::validate::validate(&plan_from_args::validate(args)?),

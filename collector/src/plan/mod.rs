@@ -118,7 +118,8 @@ pub struct CapturePlan {
     pub fitting_samples: bool,
     /// Size of one ring buffer, bytes: a power of two of at least one page. `None`: the default of the probes.
     pub ring_bytes: Option<u32>,
-    /// Requests over sockets are recorded all the time, whatever that costs; else in stretches if there are many.
+    /// Requests over sockets are recorded all the time and, those of TCP, at both ends, whatever that costs; else in stretches if
+    /// there are many, and only those that the target answers.
     pub every_request: bool,
 }
 

@@ -7,6 +7,7 @@ use super::code::CodeFact;
 use super::cpu_run::CpuRun;
 use super::futex::{AwaitedThread, FutexFact};
 use super::goroutines::GoroutineFact;
+use super::host::HostFact;
 use super::kernel_locks::KernelLocks;
 use super::left_out::LeftOut;
 use super::loss::LossCounts;
@@ -77,6 +78,9 @@ pub struct Facts {
     /// Runs of the command on other numbers of CPUs, or on the same number.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cpu_runs: Vec<CpuRun>,
+    /// The hosts, if this recording was joined from recordings of several hosts; otherwise empty.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostFact>,
     /// Known if the recording has ended in an orderly way.
     pub end: Option<WindowEnd>,
 }

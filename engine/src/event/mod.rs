@@ -10,6 +10,7 @@ mod cpu_run;
 mod facts;
 mod futex;
 mod goroutines;
+mod host;
 mod io_wait_names;
 mod kernel_locks;
 mod left_out;
@@ -44,6 +45,7 @@ pub use futex::{
     AwaitedThread, FUTEX_CALL, FutexFact, awaited_futex, futex_name, futex_of_sleeper, futex_of_wakee,
 };
 pub use goroutines::{GoroutineAct, GoroutineFact, GoroutineStart, GoroutineState};
+pub use host::{HostFact, IDS_OF_A_HOST, MOST_HOSTS, host_of};
 pub use io_wait_names::io_name;
 pub use kernel_locks::{KernelLockWaits, KernelLocks};
 pub use left_out::LeftOut;

@@ -81,6 +81,9 @@ pub struct Overhead {
     pub unwinding_ns: u64,
     /// CPU time of all other programs on the machine and of hypervisors during the recording, nanoseconds.
     pub others_ns: u64,
+    /// Number of hosts whose costs these are together, in a joined recording; otherwise 0.
+    #[serde(skip_serializing_if = "crate::json::is_zero")]
+    pub hosts: u64,
 }
 
 impl Overhead {
@@ -109,7 +112,7 @@ impl Overhead {
     /// The time of which costs are shares, nanoseconds: the recorded processes' CPU time, or one CPU for the length of
     /// the recording if that is more. In a program that mostly sleeps, nobody notices a share of its little CPU time.
     pub fn base_ns(&self) -> u64 {
-        self.target_ns.max(self.wall_ns)
+        self.target_ns.max(self.wall_ns.saturating_mul(self.hosts.max(1)))
     }
 
     /// Cost while the processes ran ÷ [`Overhead::base_ns`]; `None` if nothing was recorded.
@@ -155,6 +158,7 @@ impl Overhead {
             collector_ns: part(self.collector_ns),
             unwinding_ns: part(self.unwinding_ns),
             others_ns: part(self.others_ns),
+            hosts: self.hosts,
         }
     }
 
@@ -178,6 +182,7 @@ impl Overhead {
             collector_ns: self.collector_ns.saturating_sub(earlier.collector_ns),
             unwinding_ns: self.unwinding_ns.saturating_sub(earlier.unwinding_ns),
             others_ns: self.others_ns.saturating_sub(earlier.others_ns),
+            hosts: self.hosts,
         }
     }
 }

@@ -214,6 +214,8 @@ pub enum Finding {
     OperationsOff { family: String, processes: usize, after_ns: Option<u64>, tried: Option<OperationsTried> },
     /// Function exits without an entry.
     StrayExit { exits: u64 },
+    /// Recordings of several hosts were joined; the clocks were corrected within this error.
+    Hosts { hosts: u64, messages: u64, clock_error_ns: u64 },
     /// Child processes that are not recorded.
     Children { processes: u64 },
     /// Facts, notes and stacks that did not fit into the session file.
@@ -407,6 +409,7 @@ impl Finding {
             | Finding::LeftRunning { .. }
             | Finding::RecordedAgain { .. }
             | Finding::Children { .. }
+            | Finding::Hosts { .. }
             | Finding::Stopped { .. } => Severity::Information,
             Finding::Gap { missing_ns, .. }
             | Finding::ProbesLate { missing_ns }

@@ -122,6 +122,7 @@ impl Search {
     ) -> Result<Search, ProgramError> {
         program.check()?;
         let machine = program.recorded_cpus.and_then(Cpus::count);
+        let cpus = &program.counts(cpus)[..];
         let finite = cpus.iter().copied().filter(|cpus| *cpus != Cpus::Infinite).max();
         let largest = finite.or_else(|| cpus.first().copied());
         let mut counts: Vec<Cpus> = machine.into_iter().chain(largest).collect();

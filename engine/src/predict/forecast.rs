@@ -78,7 +78,8 @@ impl<'a> Forecast<'a> {
     /// # Errors
     /// The program fails [`Program::check`].
     pub fn new(program: &'a Program, cpus: &[Cpus], model: &Model) -> Result<Forecast<'a>, ProgramError> {
-        let mut wanted = cpus.to_vec();
+        let asked = program.counts(cpus);
+        let mut wanted = asked.clone();
         for cpus in [Cpus::ONE, Cpus::Infinite] {
             if !wanted.contains(&cpus) {
                 wanted.push(cpus);
@@ -94,7 +95,7 @@ impl<'a> Forecast<'a> {
         Ok(Forecast {
             timing: Timing::new(program, model)?,
             attribution: Attribution::of(program, Grouping::Function),
-            asked: cpus.to_vec(),
+            asked,
             runs: model.runs.max(1),
             has_band: true,
             one_ns: Ticks(computed.fold(0, u64::saturating_add)).as_ns_f64(),

@@ -6,7 +6,7 @@
 //! | `Running`, spinning ([`super::spinning::spins`]) | `await`, and a `release` in the thread that ended the spinning |
 //! | else `Running` | `exec` of that length without the known cost of probe hits in it, cut where the function stack changes or another thread is woken |
 //! | `Runnable` | nothing |
-//! | `Blocked`, ended by a thread of the recording | `await` here, `release` there |
+//! | `Blocked`, ended by a thread of the recording | `await` here, `release` there; by a message from another host, also `io` with the time that it was under way |
 //! | `Blocked`, ended by anything else | `io` with the measured latency and the kind of waker; `sleep` for a sleep, and for a futex call that timed out; `sleep_next` for a sleep until a time, and for a repeating timer |
 //! | `Blocked` until a time limit, and again for the same thing | nothing; if it ended for another thread's work and not for time, `await`, and a `release` in that thread ([`super::polls`]) |
 //! | `Blocked` at the window's end | nothing: it is unknown what it waits for |
@@ -138,8 +138,8 @@ fn translate(
     translator.name_edges();
     // The plan's first operations are given to a thread without a creator, since such a thread starts at time 0.
     let beginner = lived().find(|(_, thread)| !matches!(thread.birth, Birth::By(_))).map(|(index, _)| index);
-    let names = names::threads(lived().map(|(_, thread)| thread));
-    let processes = names::processes(&timeline.threads);
+    let names = names::threads(lived().map(|(_, thread)| thread), &timeline.hosts);
+    let processes = names::processes(&timeline.threads, &timeline.hosts);
     let all: Vec<&timeline::Thread> = lived().map(|(_, thread)| thread).collect();
     let placements = super::machine::own_cpus::placements(timeline, all.iter().copied());
     for (((index, thread), name), (nice, cpus)) in lived().zip(names).zip(placements) {
@@ -456,6 +456,7 @@ impl<'a> Translator<'a> {
             Wake::By(wakeup) => {
                 if let Some(edge) = self.plan.edges.get(wakeup as usize).copied().flatten() {
                     self.write(script, Operation::Await(edge));
+                    self.under_way(script, wakeup, (start, end));
                 } else if !self.plan.is_decided(index as usize, number) {
                     self.wait(script, names::KERNEL_LOCK, length_ns);
                 }
@@ -475,6 +476,18 @@ impl<'a> Translator<'a> {
             Wake::CutAtEnd | Wake::CutByUnknown => {
                 script.unknown_ns = script.unknown_ns.saturating_add(length_ns);
             }
+        }
+    }
+}
+
+impl Translator<'_> {
+    /// After a message from another host was sent, it takes its time to arrive.
+    fn under_way(&mut self, script: &mut Script<'_>, wakeup: u32, (start, end): (u64, u64)) {
+        if self.timeline.messages.binary_search(&wakeup).is_ok()
+            && let Some(wakeup) = self.timeline.wakeups.get(wakeup as usize)
+        {
+            let sent = wakeup.time.0.max(start);
+            self.wait(script, names::BETWEEN_HOSTS, end.saturating_sub(sent));
         }
     }
 }

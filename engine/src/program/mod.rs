@@ -40,7 +40,7 @@ pub use naming::function_origin::{
     CODE_WITHOUT_A_FILE, FunctionOrigin, Runtime, is_start_up, is_unnamed, system_call_name,
 };
 pub use naming::lock_names::{bare_name, is_java_wait};
-pub(crate) use naming::names::functions_used;
+pub(crate) use naming::names::{BETWEEN_HOSTS, functions_used};
 pub(crate) use naming::object_meaning::ObjectMeaning;
 pub use naming::occurrences::{LockSection, Occurrences, WaitWords};
 pub use operation::{EdgeId, FunctionRef, ObjectId, Operation, ThreadId};
@@ -56,6 +56,7 @@ pub use traffic::{Endpoint, endpoints};
 pub(crate) use traffic::{is_answered_at, socket_name};
 pub(crate) use walk::{CallWalk, Walk, taking};
 
+use crate::cpus::Cpus;
 use crate::event::Overhead;
 use crate::finding::{Finding, Trust};
 use crate::time::Ticks;
@@ -199,6 +200,14 @@ impl Thread {
 pub(crate) const SPINNING: &str = "spinning #";
 
 impl Program {
+    /// The CPU counts among these for which the program can be predicted. Threads of several hosts stay on their hosts' CPUs, so
+    /// only the recorded number remains.
+    pub fn counts(&self, asked: &[Cpus]) -> Vec<Cpus> {
+        let is_joined = self.machine.as_ref().is_some_and(|machine| machine.hosts > 0);
+        let recorded = self.recorded_cpus.and_then(Cpus::count).filter(|_| is_joined);
+        recorded.map_or_else(|| asked.to_vec(), |recorded| vec![recorded])
+    }
+
     /// Sets the number of CPUs that the program could use when it was recorded: those of the machine, or fewer if the
     /// threads' masks allow fewer (`taskset`, a container).
     pub fn recorded_on(&mut self, machine_cpus: Option<u32>) {

@@ -89,7 +89,7 @@ impl<'a> Builder<'a> {
         report.locks = rows;
         let attribution = Attribution::of(program, grouping);
         report.samples = super::sampling_facts::facts(program, &attribution);
-        Ok(Builder { timing, attribution, asked: cpus.to_vec(), detail, objects, report })
+        Ok(Builder { timing, attribution, asked: program.counts(cpus), detail, objects, report })
     }
 
     /// The share of the program's CPU time that was taken out as the cost of probe hits. A hit's cost was measured in

@@ -8,7 +8,7 @@ use crate::timeline::{SocketRequest, Timeline};
 /// Which sockets are meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sockets {
-    /// All on which the program answers.
+    /// All on which the program answers; of a joined recording without requests from one of its hosts to another.
     All,
     /// Connections to this port.
     Port(u16),
@@ -19,7 +19,7 @@ pub enum Sockets {
 impl Sockets {
     fn contain(self, request: &SocketRequest) -> bool {
         match self {
-            Sockets::All => true,
+            Sockets::All => !request.inner,
             Sockets::Port(port) => request.family != UNIX && request.port == port,
             Sockets::Unix => request.family == UNIX,
         }

@@ -99,6 +99,13 @@ impl<'a> Waits<'a> {
         ((waker as usize) < self.timeline.threads.len() && waker != thread).then_some(waker)
     }
 
+    /// When the message from another host was sent that ended the wait; `None`: no such message ended it.
+    pub(super) fn sent(&self, thread: u32, number: u32) -> Option<u64> {
+        let Wake::By(wakeup) = self.wait(thread, number)?.wake else { return None };
+        self.timeline.messages.binary_search(&wakeup).ok()?;
+        Some(self.timeline.wakeups.get(wakeup as usize)?.time.0)
+    }
+
     /// The cause of a wait that no thread of the recording ended; the wait began at `start`.
     pub(super) fn outside(&self, thread: u32, number: u32, start: u64, tops: &Tops) -> Cause {
         let Some((wait, words)) =

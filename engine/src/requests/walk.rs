@@ -2,9 +2,10 @@
 //! other.
 
 use super::calls::Request;
-use super::cause::{Cause, LockRef, PathPart};
+use super::cause::{Cause, LockRef, Outside, PathPart, Source};
 use super::cpu_waits::Wish;
 use super::paths::{DEEPEST, Paths};
+use crate::program::BETWEEN_HOSTS;
 use crate::time::Timestamp;
 use crate::timeline::{Birth, Interval, State};
 
@@ -37,6 +38,10 @@ enum Below {
     /// Another thread had this lock.
     Holder(u32),
 }
+
+/// A message between two recorded hosts is under way.
+const UNDER_WAY: Cause =
+    Cause::Waiting(Outside { source: Source::Peer, name: BETWEEN_HOSTS, of: None, function: None });
 
 /// A walk; its memory is reused by the next walk.
 #[derive(Debug, Default)]
@@ -229,6 +234,18 @@ impl Walk {
         // A semaphore on which only one thread sleeps is no lock, but part of one.
         let is_part = lock.is_none_or(|lock| paths.waits.is_of_one(lock));
         let is_at_answer = std::mem::take(&mut self.is_at_answer);
+        if let (Some(sent), Some(sender)) =
+            (paths.waits.sent(frame.thread, number), paths.waits.ended_by(frame.thread, number))
+        {
+            self.part(&Frame { lock: of_lock, ..frame }, sent.clamp(from, self.at), UNDER_WAY);
+            if !self.stays && of_lock.is_none() && sender == request.begin_thread {
+                return self.stay(paths, request);
+            }
+            // The sender's own request, of which this message is the answer, began with a message from this thread.
+            let began = paths.answers.peers.began(sender, self.at).unwrap_or(self.at);
+            self.stack.push(turn(paths, self::frame(sender, from, of_lock), began));
+            return;
+        }
         let Some(waker) = paths.waits.ended_by(frame.thread, number) else {
             let cause = paths.waits.outside(frame.thread, number, start, &paths.tops);
             return self.part(&Frame { lock: of_lock, ..frame }, from, cause);

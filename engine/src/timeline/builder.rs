@@ -42,6 +42,9 @@ pub(super) struct Builder {
     pub(super) probe_intervals: ProbeIntervals,
     pub(super) tally: Tally,
     pub(super) requests: SocketRequests,
+    /// Wake-ups by messages from other hosts: indices in the wake-ups; in `under_way` by number if they have not arrived.
+    pub(super) messages: Vec<u32>,
+    under_way: FxHashMap<u32, u32>,
     pub(super) events: u64,
     pub(super) late: u64,
     /// Time at which /proc had listed all threads, ns. A thread that appears later without being listed was missed in
@@ -139,6 +142,10 @@ impl Builder {
             Record::Rename(rename) => self.rename(rename),
             Record::Operation(operation) => self.operation(operation),
             Record::Burst(burst) => self.burst(burst),
+            Record::Exchange(exchange) => {
+                let thread = self.seen_running(&exchange.header);
+                self.settle_pending_wakeup(thread);
+            }
             Record::Answer(answer) => {
                 let thread = self.seen_running(&answer.header);
                 self.settle_pending_wakeup(thread);
@@ -218,6 +225,9 @@ impl Builder {
     pub(super) fn waking(&mut self, waking: &Waking) {
         let header = &waking.header;
         let time_ns = header.time_ns;
+        if waking.flags & WakingFlags::SENT != 0 {
+            return self.message(waking);
+        }
         let tracked = waking.flags & WakingFlags::WAKER_TRACKED != 0;
         // A soft interrupt in a thread's own system call that delivers the thread's own packet is the thread's doing.
         let own_packet = waking.flags & WakingFlags::OWN_PACKET != 0;
@@ -246,6 +256,10 @@ impl Builder {
                 self.step(waker, time_ns, StepKind::Wake(wakeup));
                 Wake::By(wakeup)
             }
+            (None, _) if waking.flags & WakingFlags::ARRIVED != 0 => {
+                let sent = self.under_way.remove(&waking.cause);
+                sent.map_or(Wake::External(External::Network), Wake::By)
+            }
             (None, _) if waking.flags & WakingFlags::SIGNAL != 0 => Wake::External(External::Signal),
             (None, Context::Task) => Wake::External(External::Task),
             (None, Context::HardIrq | Context::SoftIrq) => Wake::External(interrupt(waking)),
@@ -266,6 +280,21 @@ impl Builder {
             thread.wakeup(woken, tally);
             gaps.hold(time_ns, thread, tally);
         }
+    }
+
+    /// A thread sends a message to another host, where it will wake a thread.
+    fn message(&mut self, waking: &Waking) {
+        let header = &waking.header;
+        let Some(waker) = self.find_or_add(header.pid, header.tid, true) else { return };
+        let Some(wakee) = self.find_or_add(waking.wakee_pid, waking.wakee_tid, true) else { return };
+        if waker == wakee {
+            return;
+        }
+        let wakeup = u32::try_from(self.tally.wakeups.len()).unwrap_or(u32::MAX);
+        self.tally.wakeups.push(Wakeup { time: Timestamp(header.time_ns), waker, wakee, ended: None });
+        self.step(waker, header.time_ns, StepKind::Wake(wakeup));
+        self.messages.push(wakeup);
+        self.under_way.insert(waking.cause, wakeup);
     }
 
     /// A record that a thread wrote on a CPU proves that the thread runs there.

@@ -13,7 +13,7 @@ use crate::event::{
 use crate::finding::Finding;
 use crate::time::{Nanos, Timestamp};
 use probe_abi::SyncFamily;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 
 /// CPU time by /proc and by events may differ by this share of the time between the two readings of /proc, plus this much: for
@@ -62,6 +62,8 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
         stacks: super::samples::split_by_time(&mut out, stacks.all, facts),
         threads: out,
         wakeups: tally.wakeups,
+        messages: builder.messages,
+        hosts: facts.hosts.clone(),
         lock_holes: locks.holes,
         lossy: lossy(recording, &locks),
         go: go_processes(facts),
@@ -69,7 +71,6 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
         families_removed: super::unprobed_locks::families_removed(&recording.notes),
         locks: locks.all,
         lock_operations: locks.lock_operations,
-        put_back: Vec::new(),
         addresses: facts.addresses.clone(),
         sampling: facts.sampling,
         mappings: facts.mappings.clone(),
@@ -80,7 +81,6 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
         probes_removed: probes_removed(recording, false),
         partly_probed: partly_probed(recording),
         asked_off: probes_removed(recording, true),
-        overhead: None,
         socket_requests: builder.requests.with_open(facts, &builder.live, Timestamp(end_ns)),
         requests: at_end_facts.and_then(|end| end.requests.clone()),
         awaited: at_end_facts.map(|end| end.awaited.clone()).unwrap_or_default(),
@@ -94,9 +94,8 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
         cpu_quota: facts.cpu_quota,
         launched: facts.launched,
         first_cpus: first_cpus(facts),
-        semaphores: FxHashSet::default(),
         counts,
-        findings: Vec::new(),
+        ..Timeline::default()
     };
     let cost = at_end_facts.and_then(|end| end.overhead);
     timeline.overhead = cost.map(|cost| over(cost, timeline.began().0, end_ns, running_ns(&timeline)));
@@ -325,6 +324,9 @@ fn findings(
     say(any(processes), Finding::NotProbed { processes });
     let wakings = packets_not_followed(&recording.notes);
     say(any(wakings), Finding::PacketsNotFollowed { wakings });
+    let clock_error_ns = timeline.hosts.iter().map(|host| host.clock_error_ns).max().unwrap_or(0);
+    let (hosts, messages) = (timeline.hosts.len() as u64, timeline.messages.len() as u64);
+    say(any(hosts), Finding::Hosts { hosts, messages, clock_error_ns });
     let stopped_ns = stopped_ns(timeline);
     say(any(stopped_ns), Finding::Stopped { stopped_ns });
     let unknown_ns = contradicted_ns(timeline);

@@ -5,8 +5,8 @@ use super::stretches::Stretch;
 pub use super::thread::wait::{External, Wait, Wake};
 use crate::event::{
     Access, AddressFact, AwaitedFact, AwaitedThread, CodeFact, CpuRun, FunctionFact, FunctionId,
-    GoroutineFact, IdleWake, KernelLocks, LineTransfer, MappingFact, OtherPrograms, Overhead, Requests,
-    SamplingFact, SyncObject,
+    GoroutineFact, HostFact, IdleWake, KernelLocks, LineTransfer, MappingFact, OtherPrograms, Overhead,
+    Requests, SamplingFact, SyncObject,
 };
 use crate::finding::Finding;
 use crate::time::{Nanos, Timestamp};
@@ -24,6 +24,10 @@ pub struct Timeline {
     pub threads: Vec<Thread>,
     /// Wake-ups by recorded threads on their own behalf, in order of time.
     pub wakeups: Vec<Wakeup>,
+    /// Wake-ups by messages from another host, ascending. Their time is when the message was sent; it ends the wait later.
+    pub messages: Vec<u32>,
+    /// The hosts of a joined recording; otherwise empty.
+    pub hosts: Vec<HostFact>,
     /// Locks and other synchronization objects with recorded operations.
     pub locks: Vec<Lock>,
     /// Places where operations of a thread are missing.

@@ -133,6 +133,7 @@ mod tests {
         let requests = requests.iter().map(|(arrived, read, answered)| SocketRequest {
             port: 80,
             family: 2,
+            inner: false,
             arrived: Timestamp(*arrived),
             read: Timestamp(*read),
             reader: 0,

@@ -12,6 +12,8 @@ pub struct SocketRequest {
     pub port: u16,
     /// The socket's address family: `AF_INET`, `AF_INET6` or `AF_UNIX`.
     pub family: u16,
+    /// The request came from another host of a joined recording, so it is part of a request there.
+    pub inner: bool,
     /// Time at which the request lay in the socket.
     pub arrived: Timestamp,
     /// Time at which a thread read it; at least `arrived`.
@@ -36,7 +38,8 @@ impl SocketRequests {
         let read = answer.read_ns.min(end);
         self.all.push(SocketRequest {
             port: answer.port,
-            family: answer.family,
+            family: answer.family & !Answer::INNER,
+            inner: answer.family & Answer::INNER != 0,
             arrived: Timestamp(answer.arrived_ns.min(read)),
             read: Timestamp(read),
             reader: reader.unwrap_or(thread),
@@ -59,6 +62,7 @@ impl SocketRequests {
             Some(SocketRequest {
                 port,
                 family,
+                inner: false,
                 arrived: Timestamp(arrived_ns),
                 read: Timestamp(read),
                 reader: *live.get(&reader)?,

@@ -39,6 +39,7 @@ pub fn facts(facts: &Facts, room: &mut Room, put: Put<'_>) -> io::Result<u64> {
         code,
         spin,
         cpu_runs,
+        hosts,
         end: _,
     } = facts;
     let single = Facts {
@@ -73,6 +74,7 @@ pub fn facts(facts: &Facts, room: &mut Room, put: Put<'_>) -> io::Result<u64> {
     cutter.list("code", code, shorten_code)?;
     cutter.list("spin", spin, shorten)?;
     cutter.list("cpu_runs", cpu_runs, shorten_cpu_run)?;
+    cutter.list("hosts", hosts, |host| shorten(&mut host.name))?;
     cutter.finish()
 }
 

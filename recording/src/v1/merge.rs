@@ -16,6 +16,7 @@ pub fn entries(facts: &Facts) -> usize {
         + facts.code.len()
         + facts.spin.len()
         + facts.cpu_runs.len()
+        + facts.hosts.len()
 }
 
 /// Merges facts, entry by entry.
@@ -52,6 +53,7 @@ impl Merger {
         self.facts.launched = more.launched.or(self.facts.launched);
         self.facts.spin.extend(more.spin);
         self.facts.cpu_runs.extend(more.cpu_runs);
+        self.facts.hosts.extend(more.hosts);
         merge(&mut self.facts.processes, &mut self.processes, more.processes, |process| process.pid);
         merge(&mut self.facts.threads, &mut self.threads, more.threads, |t| (t.tid, t.start_time_ns));
         merge(&mut self.facts.functions, &mut self.functions, more.functions, |function| function.id);

@@ -21,6 +21,7 @@ const LAYERS: [(&str, &[&str]); 4] = [
             "cpus",
             "finding",
             "timeline",
+            "hosts",
             "program",
             "attribution",
             "requests",

@@ -161,11 +161,18 @@ fn descriptors(settings: &mut Settings, btf: &Btf<'_>) -> Option<()> {
 
 /// Offsets in sockets. If one is missing, no requests are counted.
 fn sockets(settings: &Settings, btf: &Btf<'_>) -> Option<Settings> {
+    let tcp = |member| btf.member("tcp_sock", member).unwrap_or(0);
+    let tcp = [tcp("write_seq"), tcp("copied_seq"), tcp("tcp_wstamp_ns")];
+    let protocol = btf.member("sock", "sk_protocol").filter(|_| !tcp.contains(&0)).unwrap_or(0);
     Some(Settings {
         sock_ports: btf.member("sock", "__sk_common.skc_portpair")?,
         sock_daddr: btf.member("sock", "__sk_common.skc_daddr")?,
         sock_family: btf.member("sock", "__sk_common.skc_family")?,
         sock_type: btf.member("sock", "sk_type")?,
+        sock_protocol: protocol,
+        tcp_write_seq: tcp[0],
+        tcp_copied_seq: tcp[1],
+        tcp_departure: tcp[2],
         unix_addr: btf.member("unix_sock", "addr")?,
         unix_peer: btf.member("unix_sock", "peer")?,
         socket_sk: btf.member("socket", "sk").unwrap_or(0),
@@ -242,6 +249,7 @@ mod tests {
         assert_ne!(settings.task_thread_pointer, 0);
         assert_eq!((settings.sock_daddr, settings.sock_ports), (0, 12));
         assert!(settings.unix_addr > settings.sock_type && settings.unix_peer > 0);
+        assert!(settings.sock_protocol > 0 && settings.tcp_copied_seq > settings.sock_protocol);
         assert!(settings.socket_sk > 0 && settings.inode_ino > 0 && settings.dentry_parent > 0);
     }
 

@@ -58,6 +58,7 @@ pub(crate) fn begin(
             &kernel,
             &LoadOptions {
                 children: false,
+                exchanges: false,
                 ring_bytes: RING_BYTES,
                 max_rate_hz: 0,
                 max_depth: 0,

@@ -385,6 +385,7 @@ impl CostAccounting {
             collector_ns: longpole_ns.saturating_sub(reading_ns).saturating_add(self.last.elsewhere_ns),
             unwinding_ns: self.last.unwinding_ns,
             others_ns: busy_ns.saturating_sub(self.used_ns()).saturating_sub(longpole_ns),
+            hosts: 0,
         }
     }
 

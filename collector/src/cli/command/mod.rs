@@ -7,6 +7,7 @@ pub mod diff;
 pub mod doctor;
 pub mod export;
 pub mod info;
+pub mod join;
 pub mod manual;
 pub mod notes;
 mod output;

@@ -4,8 +4,7 @@ use crate::cell::{counted, duration};
 use crate::live::main_loop::Message;
 use crate::threads::{behind_others, spawn};
 use engine::event::Recording;
-use recording::{CreateError, Meta, Writer};
-use std::io;
+use recording::{CreateError, Meta, Writer, write_recording};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedSender;
@@ -40,18 +39,9 @@ impl WindowFile {
 
     fn written(&self, recording: &Recording) -> Result<PathBuf, CreateError> {
         let (writer, path) = Writer::create_unused(&self.name, &self.meta)?;
-        write(writer, recording).map_err(|error| CreateError::io(&path, error))?;
+        write_recording(writer, recording).map_err(|error| CreateError::io(&path, error))?;
         Ok(path)
     }
-}
-
-fn write(mut writer: Writer<std::fs::File>, recording: &Recording) -> io::Result<()> {
-    let mut facts = recording.facts.clone();
-    let end = facts.end.take().unwrap_or_default();
-    writer.facts(&facts)?;
-    recording.notes.iter().try_for_each(|note| writer.note(note))?;
-    recording.events.iter().try_for_each(|record| writer.push(record))?;
-    writer.finish(end).map(drop)
 }
 
 fn sentence(path: &Path, recording: &Recording) -> String {

@@ -3,7 +3,7 @@
 use super::deadlock::{case, deadlock, waiting};
 use super::excerpt;
 use super::short::short;
-use crate::cell::duration;
+use crate::cell::{counted, duration};
 use engine::event::{LeftOut, OperationsTried};
 use engine::program::quoted;
 use engine::report::{
@@ -99,6 +99,11 @@ fn of_run(finding: &Finding) -> Option<String> {
         Finding::Stopped { stopped_ns } => format!(
             "a debugger or a signal stopped threads for {} in all: that counts as waiting, as long on any number of CPUs",
             time(*stopped_ns)
+        ),
+        Finding::Hosts { hosts, messages, clock_error_ns } => format!(
+            "this is a joined recording of {hosts} hosts: {} that ended waits are part of critical paths, clocks agree within {}, and each host keeps its CPUs, so no other number of CPUs is predicted",
+            counted(usize::try_from(*messages).unwrap_or(usize::MAX), "message"),
+            duration(*clock_error_ns as f64)
         ),
         Finding::PacketsNotFollowed { wakings } => format!(
             "{} may come from packets that the program's own threads sent over the loopback device: to keep to --overhead, longpole did not follow packets for a while, and such waits keep their recorded length",

@@ -145,6 +145,7 @@ mod tests {
         collector_ns: 87_200_000,
         unwinding_ns: 0,
         others_ns: 0,
+        hosts: 0,
     };
 
     #[test]

@@ -1,6 +1,7 @@
 //! What a recording shows of its machine: the basis for simulating other machines.
 
 use crate::event::{CpuRun, IdleWake, LineTransfer};
+use crate::json::is_zero;
 use serde::{Deserialize, Serialize};
 
 /// Facts about the recorded machine. Fields are `None` or empty if the recording does not show them.
@@ -51,6 +52,9 @@ pub struct MachineFacts {
     /// Devices that threads waited for, ordered by name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<DeviceFact>,
+    /// Number of hosts, if recordings of several hosts were joined; else 0.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub hosts: u64,
     /// Runs of the command on other numbers of CPUs, or on the same number.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cpu_runs: Vec<CpuRun>,

@@ -99,13 +99,15 @@ pub(in crate::program) fn machine(timeline: &Timeline) -> MachineFacts {
         idle_wake: timeline.idle_wake,
         line_transfer: timeline.line_transfer,
         cpu_runs: timeline.cpu_runs.clone(),
+        hosts: timeline.hosts.len() as u64,
         tick_ns: timeline.tick_ns,
         idle_tick_ns: timeline.idle_tick_ns,
         // In the recording a switch takes no time: its cost is in the compute times around it.
         switch_cost_ns: (!occupied.is_empty()).then_some(0),
         slice_ns: quantile(&mut cases.slices, 50, FEWEST),
         cpu_quota: timeline.cpu_quota,
-        cpus_allowed: cpus_allowed(&timeline.threads),
+        // Masks of several hosts are of different CPUs.
+        cpus_allowed: cpus_allowed(&timeline.threads).filter(|_| timeline.hosts.is_empty()),
         cpus_used: u32::try_from(occupied.len()).ok().filter(|cpus| *cpus > 0),
         // Cache lines are known from samples, which this function does not use.
         lines: Vec::new(),

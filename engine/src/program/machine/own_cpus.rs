@@ -1,11 +1,15 @@
 //! Decides which nice values and CPU masks belong to the program, not to the recorded machine.
 
+use crate::event::{HostFact, host_of};
 use crate::timeline::{self, Timeline};
+
+/// A host has at most this number of CPUs; a damaged file may say more.
+const MOST_CPUS: u32 = 1024;
 
 /// A thread's nice value, and the CPUs that it may use; an empty list stands for all CPUs.
 pub(super) type Placement = (i8, Vec<u32>);
 
-/// The placement of each thread: its last one, since the time of a change is not known.
+/// The placement of each thread: in a recording of several hosts, the CPUs of its host. Otherwise its last one, since the time of a change is not known.
 ///
 /// A mask from the recording's start (set by `taskset` or a container), or one that all threads have, belongs to the recorded
 /// machine: on another machine they may use all CPUs. A nice value that all threads have changes nothing.
@@ -13,6 +17,9 @@ pub(in crate::program) fn placements<'a>(
     timeline: &Timeline,
     threads: impl Iterator<Item = &'a timeline::Thread> + Clone,
 ) -> Vec<Placement> {
+    if !timeline.hosts.is_empty() {
+        return threads.map(|thread| (0, of_host(&timeline.hosts, thread))).collect();
+    }
     let mut known = threads.clone().filter(|thread| !thread.cpus.is_empty()).map(|thread| &thread.cpus);
     let first = known.next();
     let differ = known.any(|cpus| Some(cpus) != first);
@@ -26,6 +33,14 @@ pub(in crate::program) fn placements<'a>(
             (nice.clamp(-20, 19), cpus)
         })
         .collect()
+}
+
+/// A thread stays on its host's CPUs, or on those of them that it may use.
+fn of_host(hosts: &[HostFact], thread: &timeline::Thread) -> Vec<u32> {
+    let Some((host, _)) = host_of(hosts, thread.pid) else { return Vec::new() };
+    let all = host.first_cpu..host.first_cpu.saturating_add(host.cpus.min(MOST_CPUS));
+    let own: Vec<u32> = thread.cpus.iter().copied().filter(|cpu| all.contains(cpu)).collect();
+    if own.is_empty() { all.collect() } else { own }
 }
 
 #[cfg(test)]

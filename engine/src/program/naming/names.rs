@@ -1,6 +1,6 @@
 //! Names of threads, functions, devices and edges of a recorded program: unique, with what is known.
 
-use crate::event::{CallKind, FunctionFact, FunctionId, futex_name, io_name};
+use crate::event::{CallKind, FunctionFact, FunctionId, HostFact, futex_name, host_of, io_name};
 use crate::program::Function;
 use crate::timeline::{External, StepKind, Thread, Timeline, Wait, WaitReason, Wake};
 use rustc_hash::FxHashMap;
@@ -8,22 +8,33 @@ use rustc_hash::FxHashMap;
 /// Name of the global lock of a Python interpreter.
 pub(crate) const GIL: &str = "lock GIL";
 
-/// Unique thread names, `comm/tid`. A second thread with the same id is `comm/tid#2`.
-pub(in crate::program) fn threads<'a>(threads: impl Iterator<Item = &'a Thread>) -> Vec<String> {
+/// Unique thread names, `comm/tid`, with several hosts `comm@host/tid`. A second thread with the same id is `comm/tid#2`.
+pub(in crate::program) fn threads<'a>(
+    threads: impl Iterator<Item = &'a Thread>,
+    hosts: &[HostFact],
+) -> Vec<String> {
     let mut taken = FxHashMap::default();
     let names = threads.map(|thread| {
         let comm = if thread.comm.is_empty() { "?" } else { &thread.comm };
-        unique(format!("{comm}/{}", thread.tid), &mut taken)
+        unique(numbered(comm, thread.tid, hosts), &mut taken)
     });
     names.collect()
 }
 
-/// Names of processes by id: `comm/pid`, with the name of the process's first thread, or else of the first one known.
-pub(in crate::program) fn processes(threads: &[Thread]) -> FxHashMap<u32, String> {
+/// A name with the number of a thread or process, and its host if there are several.
+fn numbered(comm: &str, id: u32, hosts: &[HostFact]) -> String {
+    match host_of(hosts, id) {
+        Some((host, own)) => format!("{comm}@{}/{own}", host.name),
+        None => format!("{comm}/{id}"),
+    }
+}
+
+/// Names of processes by id, as of threads, with the name of the process's first thread, or else of the first one known.
+pub(in crate::program) fn processes(threads: &[Thread], hosts: &[HostFact]) -> FxHashMap<u32, String> {
     let mut names: FxHashMap<u32, String> = FxHashMap::default();
     for thread in threads {
         let comm = if thread.comm.is_empty() { "?" } else { &thread.comm };
-        let name = format!("{comm}/{}", thread.pid);
+        let name = numbered(comm, thread.pid, hosts);
         if thread.tid == thread.pid {
             names.insert(thread.pid, name);
         } else {
@@ -150,6 +161,9 @@ pub(in crate::program) fn edge(number: u32, wait: Option<&Wait>) -> String {
 
 /// Name of a wait for a lock of the kernel that keeps its recorded length.
 pub(in crate::program) const KERNEL_LOCK: &str = "a lock of the kernel";
+
+/// Name of the time that messages between recorded hosts are under way.
+pub(crate) const BETWEEN_HOSTS: &str = "network between hosts";
 
 /// Name of the device that a wait is for, if no recorded thread ended the wait.
 pub(in crate::program) fn device(wait: &Wait) -> &'static str {

@@ -89,6 +89,7 @@ pub(in crate::timeline) fn facts(threads: &[ThreadTracker], facts: &Facts, start
         spin: facts.spin.clone(),
         // Runs on other CPU counts are about the complete program, not about a window.
         cpu_runs: facts.cpu_runs.clone(),
+        hosts: facts.hosts.clone(),
         end: None,
     }
 }

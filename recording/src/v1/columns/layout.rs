@@ -99,6 +99,16 @@ const ANSWER: &[Field] = &[
     field(Width::Two, Code::Plain),
 ];
 
+const EXCHANGE: &[Field] = &[
+    field(Width::Eight, Code::Time),
+    field(Width::Eight, Code::Time),
+    TID,
+    field(Width::Four, Code::Plain),
+    field(Width::Four, Code::Plain),
+    field(Width::Two, Code::Last),
+    field(Width::Two, Code::Plain),
+];
+
 /// The fields of the body of a record of this kind: everything after the header.
 pub const fn body(kind: Kind) -> &'static [Field] {
     match kind {
@@ -114,6 +124,7 @@ pub const fn body(kind: Kind) -> &'static [Field] {
         Kind::Ran => RAN,
         Kind::Burst => BURST,
         Kind::Answer => ANSWER,
+        Kind::Exchange => EXCHANGE,
     }
 }
 

@@ -113,6 +113,14 @@ fn facts() -> Facts {
             samples: 5,
             functions: vec![engine::event::FunctionSamples { name: "f".into(), samples: 3 }],
         }],
+        hosts: vec![engine::event::HostFact {
+            name: "db".into(),
+            first_cpu: 2,
+            cpus: 4,
+            clock_ahead_ns: -5,
+            clock_error_ns: 3,
+            messages: 8,
+        }],
         mappings: vec![MappingFact {
             pid: 7,
             start: 0x1000,
