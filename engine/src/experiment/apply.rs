@@ -2,8 +2,8 @@
 
 use super::edit::{Edit, EditError};
 use super::{
-    cpu_costs, divide, even, fewer_threads, free, group_commit, more_sleepers, more_threads, move_out,
-    permits, scale, split,
+    cpu_costs, divide, even, fewer_threads, free, group_commit, hosts_cpus, more_sleepers, more_threads,
+    move_out, permits, scale, split,
 };
 use crate::attribution::Owners;
 use crate::predict::{Model, NO_QUOTA};
@@ -32,6 +32,9 @@ pub fn apply<'p>(
     let mut changed = Changed { program: Cow::Borrowed(program), model: Cow::Borrowed(model) };
     for edit in edits {
         match edit {
+            Edit::Cpus(cpus) if hosts_cpus::are_several(program) => {
+                hosts_cpus::multiply(changed.program.to_mut(), *cpus);
+            }
             Edit::Cpus(_) => {}
             Edit::NoQuota => changed.model.to_mut().quota = Some(NO_QUOTA),
             Edit::FreeHandOver => {

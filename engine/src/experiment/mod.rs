@@ -13,6 +13,7 @@ mod even;
 mod fewer_threads;
 mod free;
 mod group_commit;
+mod hosts_cpus;
 mod more_sleepers;
 mod more_threads;
 mod move_out;

@@ -2,6 +2,7 @@
 
 use super::apply::{Changed, apply};
 use super::edit::{Edit, EditError};
+use super::hosts_cpus;
 use crate::attribution::Owners;
 use crate::cpus::Cpus;
 use crate::predict::{Model, Timing};
@@ -77,8 +78,9 @@ impl<'p> Trials<'p> {
             _ => None,
         };
         let cpus = edits.iter().rev().find_map(of);
-        // A change of the CPU count leaves the program the same.
-        let edits = edits.into_iter().filter(|edit| of(edit).is_none()).collect();
+        // A change of the CPU count leaves the program the same, if all CPUs are of one host.
+        let several = hosts_cpus::are_several(&self.program);
+        let edits = edits.into_iter().filter(|edit| several || of(edit).is_none()).collect();
         Trial { trials: self, edits, cpus, changed: OnceCell::new() }
     }
 
