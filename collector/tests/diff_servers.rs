@@ -64,8 +64,11 @@ fn a_slower_server_under_less_load_is_told_by_request() {
 fn two_recordings_of_one_server_have_no_difference() {
     let folder = recorded(&Service::default(), &Service { seed: 2, ..Service::default() });
     let told = diff(&folder, &[]).ok().stdout;
-    assert!(told.starts_with("No difference beyond chance: a request takes "), "{told}");
+    assert!(told.starts_with("No difference beyond noise: a request takes "), "{told}");
     assert!(told.contains("(±") && !told.contains("\n! the load"), "{told}");
+    assert!(told.contains("in noise"), "{told}");
+    let requests = &json(&diff(&folder, &["--json"]).ok())["requests"];
+    assert_eq!([&requests["time"]["within_noise"], &requests["per_second"]["within_noise"]], [true; 2]);
 }
 
 #[test]
@@ -93,4 +96,34 @@ fn recordings_of_different_programs_are_refused_without_force() {
     assert!(told.contains("\n! other programs: server before, other after"), "{told}");
     let renamed = Service { name: "renamed", ..Service::default() };
     diff(&recorded(&Service::default(), &renamed), &[]).ok();
+}
+
+#[test]
+fn several_recordings_of_each_give_the_noise_between_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, answer) in
+        [("a1.lp", 300_000), ("a2.lp", 400_000), ("b1.lp", 330_000), ("b2.lp", 380_000), ("c.lp", 900_000)]
+    {
+        let functions = vec![("parse", 100_000), ("answer", answer)];
+        let service = Service { functions, seed: answer, ..Service::default() };
+        let path = folder.path().join(name);
+        write(path.to_str().expect("UTF-8"), &server_recording(&service).expect("a server"));
+    }
+    let diff = |arguments: &[&str]| {
+        let mut call = Longpole::with(["diff"].iter().chain(arguments));
+        call.command().current_dir(folder.path());
+        call
+    };
+    let told = json(&diff(&["--json", "a1.lp", "a2.lp", "--", "b1.lp", "b2.lp"]).ok());
+    assert_eq!([&told["recordings_before"], &told["recordings_after"]], [2, 2]);
+    assert_eq!(told["requests"]["time"]["within_noise"], true, "{told}");
+    let told = diff(&["a1.lp", "a2.lp", "--", "b1.lp", "b2.lp"]).ok().stdout;
+    let first = told.lines().take(4).collect::<Vec<_>>().join(" ");
+    assert!(first.starts_with("No difference beyond noise: "), "{told}");
+    assert!(first.contains("Noise is from 2 recordings before and 2 after."), "{told}");
+    let told = json(&diff(&["--json", "a1.lp", "a2.lp", "b1.lp", "b2.lp", "--", "c.lp"]).ok());
+    assert_eq!(told["requests"]["time"]["within_noise"], false, "{told}");
+    diff(&["a1.lp", "a2.lp", "b1.lp"]).fails(2, "diff compares A with B");
+    diff(&["a1.lp", "a1.lp", "--", "b1.lp"]).fails(2, "a1.lp is given twice");
+    diff(&["-", "--", "-"]).fails(2, "standard input can be read only once");
 }

@@ -18,11 +18,7 @@ use std::time::Duration;
 
 /// The plan of `longpole record`.
 pub fn record(mut args: RecordArguments) -> Result<RecordPlan, UserError> {
-    args.capture.functions.extend(args.per.iter().filter_map(|per| match per {
-        Per::Function(name) => Some(name.clone()),
-        Per::Sockets(_) => None,
-    }));
-    let every_request = args.per.iter().any(|per| matches!(per, Per::Sockets(_)));
+    let every_request = record_requests(&args.per, &mut args.capture);
     let cpu_runs = args.cpus.map(|cpus| CpuRunsPlan { cpus, rounds: args.runs });
     if cpu_runs.as_ref().is_some_and(|runs| runs.cpus.len() < 2) {
         return Err(UserError::usage(
@@ -42,6 +38,18 @@ pub fn record(mut args: RecordArguments) -> Result<RecordPlan, UserError> {
     })
 }
 
+/// Adds the functions whose calls are requests; returns whether requests over sockets are meant.
+fn record_requests<'p>(per: impl IntoIterator<Item = &'p Per>, capture: &mut CaptureArguments) -> bool {
+    let mut at_sockets = false;
+    for per in per {
+        match per {
+            Per::Function(name) => capture.functions.push(name.clone()),
+            Per::Sockets(_) => at_sockets = true,
+        }
+    }
+    at_sockets
+}
+
 fn keep(
     ring: Option<Duration>,
     triggers: Vec<Condition>,
@@ -59,13 +67,15 @@ fn keep(
 }
 
 /// The plan of `longpole top`.
-pub fn top(args: TopArguments) -> Result<TopPlan, UserError> {
+pub fn top(mut args: TopArguments) -> Result<TopPlan, UserError> {
     if args.window < args.refresh {
         return Err(UserError::usage(
             "--window is shorter than --refresh",
             "give a window at least as long as the time between two screens, such as --window 10s",
         ));
     }
+    let every_request = record_requests(&args.per, &mut args.capture);
+    let capture = from_samples(on_request(capture("top", args.capture)?, args.once || args.batch));
     Ok(TopPlan {
         cpus: args.cpus,
         refresh: args.refresh,
@@ -75,7 +85,8 @@ pub fn top(args: TopArguments) -> Result<TopPlan, UserError> {
         batch: args.batch,
         json: args.json,
         listen: args.listen.map(|address| ListenPlan { address, token: args.listen_token }),
-        capture: from_samples(on_request(capture("top", args.capture)?, args.once || args.batch)),
+        per: args.per,
+        capture: CapturePlan { every_request, ..capture },
     })
 }
 

@@ -147,6 +147,10 @@ pub struct TopArguments {
     /// Length of the sliding window
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = value::duration)]
     pub window: Duration,
+    /// Show requests (key r): how many a second, their latencies, and what the slow ones spend more time on than the fast half.
+    /// NAME, socket, socket:PORT, socket:unix or usdt:PROVIDER:BEGIN,END, as in `record --per`
+    #[arg(long, value_name = "NAME|socket|usdt", group = "probes", value_parser = value::per)]
+    pub per: Option<Per>,
     /// Detach and leave after this long, for example 10m [default: when you leave]
     #[arg(short, long, value_name = "TIME", value_parser = value::duration)]
     pub duration: Option<Duration>,
@@ -156,7 +160,7 @@ pub struct TopArguments {
     /// Print one screen after the other; needs no terminal
     #[arg(long, group = "printed")]
     pub batch: bool,
-    /// With --once and --batch: JSON, an object a line
+    /// With --once and --batch: JSON, an object a line; with --per, the requests of each report are the next line
     #[arg(long, requires = "printed")]
     pub json: bool,
     /// Serve metrics (/metrics, OpenMetrics) and a page at this address, for example 9464, which is 127.0.0.1:9464; needs no terminal

@@ -3,6 +3,7 @@
 
 mod chrome;
 mod csv;
+mod detail;
 mod dot;
 mod firefox;
 mod folded;
@@ -101,7 +102,8 @@ impl Format {
     }
 
     /// Writes a recording; if the format has tables, the chosen table or the first one. Returns the quantum,
-    /// nanoseconds: in `chrome`, shorter items are joined or omitted if the file would exceed `most` bytes.
+    /// nanoseconds: in `perfetto`, `firefox` and `chrome`, shorter items are joined or omitted if the file would exceed
+    /// `most` bytes.
     pub fn write(
         self,
         model: &Model<'_>,
@@ -111,8 +113,8 @@ impl Format {
     ) -> io::Result<u64> {
         let table = table.unwrap_or(&Table::ALL[0]);
         let written = match self {
-            Format::Perfetto => perfetto::write(model, out),
-            Format::Firefox => firefox::write(model, out),
+            Format::Perfetto => return perfetto::write(model, most, out),
+            Format::Firefox => return firefox::write(model, most, out),
             Format::Pprof => pprof::write(model, out),
             Format::Speedscope => speedscope::write(model, out),
             Format::Folded => folded::write(model, out),

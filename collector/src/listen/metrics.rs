@@ -3,7 +3,7 @@
 //! Only the largest rows have series, since each new name is another series in a database.
 
 use super::board::Now;
-use crate::present::words::traffic;
+use crate::present::words::{cause, traffic};
 use crate::tui::{LiveCounts, Snapshot};
 use engine::limit::{GoroutinesWait, Limit, LimitKind};
 use engine::program::Endpoint;
@@ -39,6 +39,7 @@ pub fn text(now: &Now) -> String {
         waits(&snapshot.report, &mut text);
         limits(snapshot, &mut text);
         requests(&snapshot.limits.traffic, &mut text);
+        single_requests(snapshot, &mut text);
     }
     text.lines.push_str("# EOF\n");
     text.lines
@@ -226,6 +227,41 @@ fn requests(ends: &[Endpoint], text: &mut Text) {
         let [direction, name] = endpoint(end);
         for (cause, share) in causes.iter().take(ROWS) {
             text.sample("", &[direction, name, ("cause", cause)], *share);
+        }
+    }
+}
+
+/// The requests of `--per`.
+fn single_requests(snapshot: &Snapshot, text: &mut Text) {
+    let Some(requests) = &snapshot.requests else { return };
+    let per = [("per", &requests.what[..])];
+    let found = requests.found();
+    text.family("longpole_per_requests_per_second", "gauge", "", "Requests of --per in a second.");
+    let length = |ns: u64| seconds(ns as f64);
+    let rate = found.map_or(0.0, |found| found.count as f64 / length(found.span_ns.max(1)));
+    text.sample("", &per, rate);
+    let latencies = found.map(|found| found.latencies);
+    let percentiles = [
+        ("longpole_per_request_p50_seconds", "Half of the requests", latencies.map(|of| of.p50_ns)),
+        ("longpole_per_request_p90_seconds", "90 % of the requests", latencies.map(|of| of.p90_ns)),
+        ("longpole_per_request_p99_seconds", "99 % of the requests", latencies.map(|of| of.p99_ns)),
+    ];
+    for (name, share, latency) in percentiles {
+        text.family(name, "gauge", "seconds", &format!("{share} of --per take at most this long."));
+        if let Some(latency) = latency {
+            text.sample("", &per, length(latency));
+        }
+    }
+    text.family(
+        "longpole_per_request_spent_seconds",
+        "gauge",
+        "seconds",
+        "Mean time of a request of --per for a cause, in the fast half and in the slowest.",
+    );
+    for row in found.iter().flat_map(|found| &found.rows).take(ROWS) {
+        let cause = cause::words(row.kind, &row.name);
+        for (group, ns) in [("fast", row.fast_ns), ("slow", row.slow_ns)] {
+            text.sample("", &[per[0], ("group", group), ("cause", &cause)], seconds(ns));
         }
     }
 }

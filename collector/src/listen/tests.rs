@@ -4,10 +4,11 @@ use super::access::{Access, Token};
 use super::answer::{Answer, answer};
 use super::board::Board;
 use super::texts::Writer;
-use crate::tui::{LiveCounts, Snapshot};
+use crate::tui::{LiveCounts, Requests, Snapshot};
 use engine::event::LossCounts;
 use engine::program::{CauseKind, Endpoint, TimePart};
 use engine::report::{Cpus, Detail, Report};
+use engine::requests::{CauseRow, Latencies, RequestSummary};
 use hyper::{Request, StatusCode};
 use std::sync::Arc;
 
@@ -204,6 +205,43 @@ fn metrics_and_page_have_the_requests_of_the_busiest_endpoints() {
     let lines = &json["limit"]["requests"];
     assert_eq!((&lines[0][0], &lines[1][0]), (&"SERVES".into(), &"SPENDS".into()), "{lines}");
     assert_eq!(lines[1][1], "a request's time: 75 % computing, most in digest, 25 % a\"b");
+}
+
+#[test]
+fn metrics_have_the_latencies_and_causes_of_single_requests() {
+    let latencies =
+        Latencies { p50_ns: 1_000_000, p90_ns: 2_000_000, p99_ns: 8_000_000, ..Latencies::default() };
+    let kind = CauseKind::Computing;
+    let row = CauseRow { kind, name: "digest".to_owned(), fast_ns: 5e5, slow_ns: 6e6, ..CauseRow::default() };
+    let summary = RequestSummary {
+        count: 500,
+        span_ns: 2_000_000_000,
+        latencies,
+        rows: vec![row],
+        ..RequestSummary::default()
+    };
+    let metrics = |summary| {
+        let requests = Some(Requests { what: "serve".to_owned(), summary, ..Requests::default() });
+        let board = Board::new(String::new());
+        board.show(Arc::new(Snapshot { requests, report: report(&["x"]), ..Snapshot::default() }));
+        let texts = Writer::new(board).texts();
+        String::from_utf8(texts.metrics.to_vec()).expect("UTF-8")
+    };
+    let text = metrics(Some(summary));
+    for line in [
+        "longpole_per_requests_per_second{per=\"serve\"} 250",
+        "longpole_per_request_p50_seconds{per=\"serve\"} 0.001",
+        "longpole_per_request_p90_seconds{per=\"serve\"} 0.002",
+        "longpole_per_request_p99_seconds{per=\"serve\"} 0.008",
+        "longpole_per_request_spent_seconds{per=\"serve\",group=\"fast\",cause=\"computing digest\"} 0.0005",
+        "longpole_per_request_spent_seconds{per=\"serve\",group=\"slow\",cause=\"computing digest\"} 0.006",
+    ] {
+        assert!(text.contains(&format!("\n{line}\n")), "{line}: {text}");
+    }
+    // Without a request, the rate is 0 and latencies have no value.
+    let text = metrics(None);
+    assert!(text.contains("\nlongpole_per_requests_per_second{per=\"serve\"} 0\n"), "{text}");
+    assert!(!text.contains("longpole_per_request_p50_seconds{"), "{text}");
 }
 
 #[test]

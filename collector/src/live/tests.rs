@@ -102,7 +102,7 @@ fn offline(recording: &Recording) -> (Program, Report) {
 }
 
 fn asked() -> Asked {
-    Asked { cpus: cpus(), recorded_cpus: None, wish: CpuWish::default() }
+    Asked { cpus: cpus(), recorded_cpus: None, wish: CpuWish::default(), per: None }
 }
 
 /// `top --once` on a window longer than the recording.

@@ -12,7 +12,7 @@ use crate::live::record::outcome;
 use crate::plan::{ListenPlan, TargetPlan, TopPlan};
 use crate::present::screen::{self, About, Live};
 use crate::present::{json, style};
-use crate::tui::{CpuWish, Guard, Snapshot, State};
+use crate::tui::{CpuWish, Guard, Requests, Snapshot, State};
 use capture::target::launching::signals;
 use capture::target::monotonic_ns;
 use engine::report::Cpus;
@@ -61,6 +61,9 @@ pub fn top(plan: &TopPlan) -> Result<Outcome, UserError> {
     } else {
         let mut state = State::new(subject.clone());
         asked.wish = state.wish();
+        if plan.per.is_some() {
+            state.show_requests();
+        }
         // At the end the place of the command's output is printed, too.
         state.remark = page.or_else(|| output.as_ref().map(OutputFile::sentence));
         let guard = Guard::take().map_err(|error| {
@@ -118,8 +121,12 @@ fn window_file(plan: &TopPlan, name: &str, pids: &[u32]) -> WindowFile {
 
 /// The questions that each report answers.
 fn asked(plan: &TopPlan) -> Asked {
-    let mut asked =
-        Asked { cpus: plan.cpus.clone(), recorded_cpus: Some(online_cpus()), wish: CpuWish::default() };
+    let mut asked = Asked {
+        cpus: plan.cpus.clone(),
+        recorded_cpus: Some(online_cpus()),
+        wish: CpuWish::default(),
+        per: plan.per.clone(),
+    };
     if let Some(machine) = Cpus::count(online_cpus())
         && !asked.cpus.contains(&machine)
     {
@@ -224,11 +231,14 @@ fn finish(
 /// Prints one report in a single write, for readers of lines.
 fn print(plan: &TopPlan, subject: &str, snapshot: &Snapshot) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    let Snapshot { report, limits, .. } = snapshot;
+    let Snapshot { report, limits, requests, .. } = snapshot;
     if plan.json {
         let options =
             json::report::Options { live: Some(stretch(snapshot)), ..json::report::Options::default() };
         json::report::write(report, limits, options, &mut out)?;
+        if let Some(Requests { names, summary: Some(summary), .. }) = requests {
+            json::requests::write(summary, names, None, &report.findings, &mut out)?;
+        }
     } else {
         let stretch = format!("last {}", duration(snapshot.window_ns as f64));
         let about = About {
@@ -237,7 +247,12 @@ fn print(plan: &TopPlan, subject: &str, snapshot: &Snapshot) -> io::Result<()> {
             live: Some(Live { stretch, notes: "--json" }),
             ..About::default()
         };
-        screen::write(report, limits, &about, false, &style::for_stdout(), &mut out)?;
+        let style = style::for_stdout();
+        screen::write(report, limits, &about, false, &style, &mut out)?;
+        if let Some(requests) = requests {
+            writeln!(out)?;
+            requests.write(&style, &mut out)?;
+        }
         if plan.batch {
             writeln!(out)?;
         }

@@ -162,6 +162,8 @@ pub struct TopPlan {
     pub refresh: Duration,
     /// Length of the sliding window; at least `refresh`.
     pub window: Duration,
+    /// What counts as a request; `None`: single requests are not shown.
+    pub per: Option<Per>,
     /// How long the screen is shown; `None`: until the user leaves.
     pub duration: Option<Duration>,
     /// Whether only one window is shown; that needs no terminal.

@@ -1,10 +1,12 @@
 //! What counts as a request.
 
 use crate::exit::UserError;
-use engine::requests::Sockets;
+use engine::event::{FunctionFact, FunctionId};
+use engine::requests::{Calls, Sockets, at_sockets, calls};
+use engine::timeline::Timeline;
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
-use symbols::{NoUsdtPair, UsdtPair};
+use symbols::{NameMatch, NoUsdtPair, UsdtPair, listed, match_name};
 
 /// What counts as a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +55,91 @@ impl Display for Per {
             Per::Sockets(Sockets::Port(port)) => write!(out, "socket:{port}"),
             Per::Sockets(Sockets::Unix) => out.write_str("socket:unix"),
         }
+    }
+}
+
+impl Per {
+    /// The requests in a recording, and the names of the functions or sockets.
+    ///
+    /// # Errors
+    /// No function of the recording has the name, or several have it.
+    pub fn requests(&self, timeline: &Timeline) -> Result<(Calls, Vec<String>), UserError> {
+        Ok(match self {
+            Per::Function(name) => {
+                let functions = functions(timeline, name)?;
+                let ids: Vec<FunctionId> = functions.iter().map(|function| function.id).collect();
+                let mut names: Vec<String> = functions.iter().map(|function| function.name.clone()).collect();
+                names.dedup();
+                (calls(timeline, &ids), names)
+            }
+            Per::Sockets(sockets) => (at_sockets(timeline, *sockets), vec![words(*sockets)]),
+        })
+    }
+
+    /// The error that there are no such requests. `are_counted`: those over sockets were.
+    pub fn none(&self, are_counted: bool) -> UserError {
+        match self {
+            Per::Function(name) if UsdtPair::is_meant(name) => UserError::usage(
+                format!("no thread passed {name} in this recording"),
+                "record for longer, while the program works",
+            ),
+            Per::Function(name) => UserError::usage(
+                format!("there is no call of '{name}' in this recording"),
+                format!("record for longer, or record another function: `{}`", record("NAME")),
+            ),
+            Per::Sockets(_) if !are_counted => UserError::usage(
+                "requests over sockets were not recorded",
+                "they need Linux 6.3; or record calls of a function: `longpole record --per NAME`",
+            ),
+            Per::Sockets(sockets) => UserError::usage(
+                format!("no request at {} was answered while this was recorded", words(*sockets)),
+                "record a server under load, for longer; `longpole info FILE` shows at which ports it answers",
+            ),
+        }
+    }
+
+    /// The command that records such requests.
+    pub fn record(&self) -> String {
+        record(&self.to_string())
+    }
+}
+
+fn words(sockets: Sockets) -> String {
+    match sockets {
+        Sockets::All => "sockets".to_owned(),
+        Sockets::Port(port) => format!("port {port}"),
+        Sockets::Unix => "Unix sockets".to_owned(),
+    }
+}
+
+fn record(name: &str) -> String {
+    let name = if name.contains(|c: char| !(c.is_alphanumeric() || "_:.~".contains(c))) {
+        format!("'{}'", name.replace('\'', r"'\''"))
+    } else {
+        name.to_owned()
+    };
+    format!("longpole record --per {name} -- COMMAND")
+}
+
+/// The functions with probes that match this name.
+fn functions<'t>(timeline: &'t Timeline, name: &str) -> Result<Vec<&'t FunctionFact>, UserError> {
+    let names = || timeline.functions.iter().map(|function| function.name.as_str());
+    let at = |places: Vec<usize>| {
+        places.into_iter().filter_map(|place| timeline.functions.get(place)).collect::<Vec<_>>()
+    };
+    match match_name(name, names()) {
+        NameMatch::These(places) => Ok(at(places)),
+        NameMatch::Several(places) => {
+            let found: Vec<&str> = at(places).iter().map(|function| function.name.as_str()).collect();
+            Err(UserError::usage(
+                format!("'{name}' matches {} functions", found.len()),
+                format!("choose one: {}; or '{name}*' for all that begin with this", listed(&found)),
+            ))
+        }
+        NameMatch::Nothing => Err(UserError::usage(
+            format!("calls of '{name}' were not recorded"),
+            format!("record them: `{}`, or -p PID for a running process", record(name)),
+        )),
     }
 }
 

@@ -20,6 +20,8 @@ pub enum Action {
     Help,
     /// Show or hide all notes.
     Notes,
+    /// Show or hide the single requests.
+    Requests,
     /// Back from the help, the notes or a row, or to all rows.
     Back,
     /// Show the page about the selected row.
@@ -82,6 +84,7 @@ pub fn action_of(key: KeyEvent) -> Option<Action> {
         KeyCode::Char('w') => Action::Write,
         KeyCode::Char('?' | 'h') | KeyCode::F(1) => Action::Help,
         KeyCode::Char('n') => Action::Notes,
+        KeyCode::Char('r') => Action::Requests,
         KeyCode::Esc => Action::Back,
         KeyCode::Enter => Action::Open,
         KeyCode::Tab => Action::Turn(Direction::Forward),
@@ -121,6 +124,7 @@ mod tests {
         assert_eq!(press(KeyCode::Char('[')), Some(Action::Time(Direction::Back)));
         assert_eq!(press(KeyCode::Char(']')), Some(Action::Time(Direction::Forward)));
         assert_eq!(press(KeyCode::Char('w')), Some(Action::Write));
+        assert_eq!(press(KeyCode::Char('r')), Some(Action::Requests));
         assert_eq!(press(KeyCode::PageDown), Some(Action::Page(Direction::Forward)));
         assert_eq!(press(KeyCode::Tab), Some(Action::Turn(Direction::Forward)));
         assert_eq!(press(KeyCode::Enter), Some(Action::Open));

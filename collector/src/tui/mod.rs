@@ -11,6 +11,7 @@ mod order;
 mod pages;
 mod picture;
 mod prompt;
+mod requests;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -21,5 +22,6 @@ pub use keys::{Action, Direction, PromptKind, action_of};
 pub use log::LogWriter;
 pub use picture::{last_picture, picture};
 pub use prompt::{Prompt, Typed};
+pub use requests::Requests;
 pub use state::{CpuWish, LiveCounts, Phase, Snapshot, State};
 pub use view::View;

@@ -17,6 +17,8 @@ use engine::program::{RecordedWait, Share};
 pub(super) enum Page {
     Help,
     Notes,
+    /// The single requests.
+    Requests,
     /// Facts about the function, lock, thread or wait of a row.
     Row(View, String),
 }
@@ -38,7 +40,7 @@ const HELP: [&str; 23] = [
     "Esc           back; all rows",
     "Left, Right   another number of CPUs: functions at once, LIMIT and FIX with",
     "              the next analysis",
-    "/, n          rows whose names contain a text; all notes",
+    "/, n, r       rows whose names contain a text; all notes; requests (--per)",
     "p, [, ]       freeze or go on; back (up to ten minutes), forward",
     "w             write these seconds as a recording for longpole report",
     "f, u          start or stop counting calls of the chosen or a named function",
@@ -46,6 +48,11 @@ const HELP: [&str; 23] = [
     "",
     "A row passes another only if it weighs clearly more for some analyses.",
 ];
+
+const NO_REQUESTS: &str = "\
+Requests are not followed. Start `top` with --per socket: messages to the program;
+or with --per NAME: calls of a function.
+";
 
 /// The lines of a page.
 pub(super) fn lines(state: &State, page: &Page, style: &Style) -> Vec<String> {
@@ -57,6 +64,10 @@ pub(super) fn lines(state: &State, page: &Page, style: &Style) -> Vec<String> {
         }),
         (_, None) => Vec::new(),
         (Page::Notes, Some(snapshot)) => written(|out| notes::write(&snapshot.report, style, out)),
+        (Page::Requests, Some(snapshot)) => written(|out| match &snapshot.requests {
+            Some(requests) => requests.write(style, out),
+            None => std::io::Write::write_all(out, NO_REQUESTS.as_bytes()),
+        }),
         (Page::Row(view, of), Some(snapshot)) => {
             let mut page = Lines { lines: Vec::new(), style };
             match view {

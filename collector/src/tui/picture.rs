@@ -18,7 +18,8 @@ use engine::limit::LimitKind;
 use engine::program::Endpoint;
 use std::time::Duration;
 
-/// Least number of lines of the table with its head; the second number includes the lines about the selected row.
+/// Least number of lines of the table with its head; the second number includes the lines about the selected row. It is also
+/// that of the page about requests.
 const TABLE: usize = 7;
 const TABLE_WITH_ROW: usize = 14;
 /// Largest number of changes shown.
@@ -44,7 +45,8 @@ pub fn picture(state: &mut State, style: &Style, height: usize) -> Vec<String> {
         _ => (above(state, style), below(state, style)),
     };
     below.push(Block { worth: ALWAYS, lines: vec![bottom(state, style)] });
-    let table = if state.view == View::Parallelism { TABLE_WITH_ROW } else { TABLE };
+    let is_long = state.view == View::Parallelism || state.page == Some(Page::Requests);
+    let table = if is_long { TABLE_WITH_ROW } else { TABLE };
     let lines = |blocks: &[Block]| blocks.iter().map(|block| block.lines.len()).sum::<usize>();
     while lines(&above) + lines(&below) + table > height
         && let Some(worth) = above.iter().chain(&below).map(|block| block.worth).min()
@@ -90,10 +92,13 @@ pub fn last_picture(state: &mut State, style: &Style, height: usize) -> Vec<Stri
     if state.shown().is_none() {
         return Vec::new();
     }
-    state.page = None;
+    let page = state.page.take().filter(|page| *page == Page::Requests);
     let (mut picture, below) = (all(above(state, style)), all(below(state, style)));
     let rows = height.saturating_sub(picture.len() + below.len() + 3).clamp(3, 20);
-    if let Some(table) = state.table(style).filter(|table| !table.rows.is_empty()) {
+    if let Some(page) = page {
+        picture.extend(pages::lines(state, &page, style).into_iter().take(rows + 1));
+        picture.push(String::new());
+    } else if let Some(table) = state.table(style).filter(|table| !table.rows.is_empty()) {
         picture.push(style.paint(Paint::Bold, &table.title));
         picture.extend(table.rows.into_iter().take(rows).map(|row| row.line));
         picture.push(String::new());
@@ -236,7 +241,12 @@ fn bottom(state: &State, style: &Style) -> String {
         (None, View::Locks) => "Enter holders",
         (None, View::Threads | View::Waits | View::Parallelism) => "Enter more",
     };
-    let keys = format!("q quit  Tab table  {arrows} CPUs  {open}  / filter  p pause  n notes  ? help");
+    let (requests, notes) = match state.shown().is_some_and(|shown| shown.requests.is_some()) {
+        true => ("r requests  ", ""),
+        false => ("", "n notes  "),
+    };
+    let keys =
+        format!("q quit  {requests}Tab table  {arrows} CPUs  {open}  / filter  p pause  {notes}? help");
     if badge.is_empty() {
         return style.paint(Paint::Dim, &screen::clip(&keys, style.width, style));
     }

@@ -5,6 +5,7 @@ use super::keys::{Action, Direction, PromptKind};
 use super::order::Order;
 use super::pages::Page;
 use super::prompt::Prompt;
+use super::requests::Requests;
 use super::view::View;
 use crate::present::screen::Table;
 use crate::present::study::parallelism::table as parallelism;
@@ -128,6 +129,8 @@ pub struct Snapshot {
     pub neighbours: Vec<Neighbours>,
     /// The parallelism of the measured run, or of the run predicted for the CPU count that the user chose.
     pub parallelism: Parallelism,
+    /// The single requests, if `--per` says what they are.
+    pub requests: Option<Requests>,
     /// Threads in the window.
     pub threads: usize,
     /// Length of the window, nanoseconds.
@@ -168,6 +171,11 @@ impl State {
     /// The CPU count that analyses read.
     pub fn wish(&self) -> CpuWish {
         self.wish.clone()
+    }
+
+    /// Begins with the single requests in place of the table.
+    pub fn show_requests(&mut self) {
+        self.page = Some(Page::Requests);
     }
 
     /// Takes a new report. While the screen is paused, the report waits.
@@ -288,6 +296,7 @@ impl State {
             Action::Time(direction) => self.go_in_time(direction),
             Action::Help => self.toggle(Page::Help),
             Action::Notes => self.toggle(Page::Notes),
+            Action::Requests => self.toggle(Page::Requests),
             Action::Back if self.page.is_some() => self.turn_to(None),
             Action::Back => self.filter.clear(),
             Action::Open => {

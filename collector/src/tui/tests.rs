@@ -13,11 +13,13 @@ use longpole_tests::check_golden;
 use std::sync::Arc;
 use std::time::Duration;
 
+mod requests;
+
 const PLAIN: Style = Style { colour: false, unicode: true, width: 80 };
 
 fn asked() -> Asked {
     let counts = [1, 2, 4, 8, 16].into_iter().filter_map(Cpus::count).chain([Cpus::Infinite]);
-    Asked { cpus: counts.collect(), recorded_cpus: Some(2), wish: CpuWish::default() }
+    Asked { cpus: counts.collect(), recorded_cpus: Some(2), wish: CpuWish::default(), per: None }
 }
 
 /// A recording in the form in which `top` would show it.

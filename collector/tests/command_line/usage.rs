@@ -72,7 +72,7 @@ fn ring_options_that_do_not_fit_together_are_usage_errors() {
 fn an_unknown_command_or_option_is_a_usage_error_with_a_hint() {
     longpole(&["rport", "x"]).fails(2, "unrecognized subcommand 'rport'", "report");
     longpole(&["report", "x", "--cpu", "1"]).fails(2, "--cpu", "--cpus");
-    longpole(&["diff", "x"]).fails(2, "<B>", "longpole diff");
+    longpole(&["diff", "x"]).fails(2, "diff compares A with B", "longpole diff A B");
     longpole(&["report", "x", "--by", "colour"]).fails(2, "--by cannot be 'colour'", "function, line");
     longpole(&["export", "x", "--format", "pdf"]).fails(2, "there is no export format 'pdf'", "program");
 }

@@ -40,7 +40,7 @@ fn serve() -> Served {
 fn snapshot(name: &str) -> Arc<Snapshot> {
     let (recording, _) = recording::read(&recording(name)).expect("a recording");
     let cpus = Cpus::parse_list("1,2,8,inf").expect("a list");
-    let asked = Asked { cpus, recorded_cpus: Some(2), wish: CpuWish::default() };
+    let asked = Asked { cpus, recorded_cpus: Some(2), wish: CpuWish::default(), per: None };
     Arc::new(collector::live::snapshot(&recording, &asked, false))
 }
 

@@ -24,14 +24,17 @@ use rustc_hash::FxHashMap;
 const TENTHS: usize = 10;
 /// Fewest numbers in a part: with fewer, sums show no more than single numbers.
 const FEWEST_IN_A_TENTH: usize = 4;
+/// With fewer numbers in a run, the spread of its time is not known.
+const FEWEST_IN_A_RUN: usize = TENTHS;
 
 /// Twice the standard deviation of a difference, nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Noise {
-    /// Possible difference of the predicted time for each CPU count, nanoseconds.
-    pub time_ns: Vec<f64>,
+    /// Possible difference of the predicted time for each CPU count, nanoseconds; `None`: the programs have too few
+    /// operations to tell.
+    pub time_ns: Vec<Option<f64>>,
     /// Possible differences of functions' self times on the extended critical path, nanoseconds: for each CPU count, by
-    /// name.
+    /// name. Functions with too few operations are not there.
     pub functions_ns: Vec<FxHashMap<String, f64>>,
 }
 
@@ -47,17 +50,20 @@ pub fn noise(before: &Program, after: &Program, cpus: &[Cpus], model: &Model) ->
     {
         let mut functions: FxHashMap<String, f64> = FxHashMap::default();
         let (mut total, mut drift) = (0.0, 0.0);
+        let count = |side: &FxHashMap<Option<String>, Vec<f64>>| side.values().map(Vec::len).sum::<usize>();
+        let is_known = count(a).min(count(b)) >= FEWEST_IN_A_RUN;
         let names: std::collections::BTreeSet<&Option<String>> = a.keys().chain(b.keys()).collect();
         for name in names {
             let none = Vec::new();
-            let variance = of_difference(a.get(name).unwrap_or(&none), b.get(name).unwrap_or(&none));
+            let (a, b) = (a.get(name).unwrap_or(&none), b.get(name).unwrap_or(&none));
+            let variance = of_difference(a, b);
             total += variance.independent;
             drift += variance.drift.sqrt();
-            if let Some(name) = name {
+            if let Some(name) = name.as_ref().filter(|_| a.len().max(b.len()) > 1) {
                 functions.insert(name.clone(), 2.0 * (variance.independent + variance.drift).sqrt());
             }
         }
-        noise.time_ns.push(2.0 * (total + drift * drift + of_a + of_b).sqrt());
+        noise.time_ns.push(is_known.then(|| 2.0 * (total + drift * drift + of_a + of_b).sqrt()));
         noise.functions_ns.push(functions);
     }
     Ok(noise)
@@ -165,7 +171,7 @@ fn of_sum(numbers: impl Iterator<Item = f64>) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use crate::compare::{BeforeAfter, compare};
+    use crate::compare::{BeforeAfter, compare, compare_all};
     use crate::cpus::Cpus;
     use crate::predict::Model;
     use crate::program::{Operation, Program, Thread};
@@ -213,5 +219,34 @@ mod tests {
     fn a_small_change_between_two_steady_runs_is_clear() {
         let (time, _) = change(&run(2000, 1, |_| 1.0), &run(2000, 2, |_| 1.01));
         assert!(time.is_clear(), "{time:?}");
+    }
+
+    /// A clock frequency, for example, lasts for a whole run: one recording of each cannot show it.
+    #[test]
+    fn what_lasts_for_a_whole_run_is_noise_between_recordings_of_one_side() {
+        let side = |seed: u64, lengths: [f64; 3]| {
+            [0, 1, 2].map(|place| run(2000, seed + place as u64, |_| lengths[place]))
+        };
+        let before = side(1, [1.0, 1.08, 0.95]);
+        let change = |after: &[Program; 3]| {
+            let sides = [before.each_ref(), after.each_ref()];
+            let both =
+                compare_all([&sides[0], &sides[1]], &[Cpus::ONE], &Model::default()).expect("programs");
+            assert_eq!(both.recordings, [3, 3]);
+            (both.curve[0].time, both.functions[0].changes[0])
+        };
+        let same = side(4, [1.06, 0.97, 1.02]);
+        let (single, _) = self::change(&before[0], &same[0]);
+        assert!(single.is_clear(), "{single:?}");
+        let (time, function) = change(&same);
+        assert_eq!([time.is_noise(), function.is_noise()], [Some(true); 2], "{time:?} {function:?}");
+        let (time, function) = change(&side(7, [1.36, 1.27, 1.32]));
+        assert_eq!([time.is_noise(), function.is_noise()], [Some(false); 2], "{time:?} {function:?}");
+    }
+
+    #[test]
+    fn a_run_of_a_few_operations_has_no_known_noise() {
+        let (time, function) = change(&run(1, 1, |_| 1.0), &run(1, 2, |_| 1.0));
+        assert_eq!([time.is_noise(), function.is_noise()], [None; 2]);
     }
 }

@@ -2,6 +2,7 @@
 
 use super::result::{BeforeAfter, ItemRow, items, together};
 use super::served::{Measured, Served};
+use super::spread::of_means;
 use crate::event::CpuRun;
 use crate::program::{Program, cpu_run};
 use crate::timeline::Timeline;
@@ -40,14 +41,16 @@ pub struct Server<'r> {
     pub served: &'r Served,
 }
 
-/// Compares two recordings of a server.
-pub fn per_request(before: Server<'_>, after: Server<'_>) -> PerRequest {
-    let both = [before, after];
-    let change = |of: fn(&Served) -> Measured| changed(both.map(|server| of(server.served)));
-    let cpu = [before.served.cpu_ns, after.served.cpu_ns];
+/// Compares recordings of a server before a change with recordings after it.
+pub fn per_request(sides: [&[Server<'_>]; 2]) -> PerRequest {
+    let change = |of: fn(&Served) -> Measured| {
+        changed(sides.map(|side| side.iter().map(|server| of(server.served)).collect()))
+    };
+    let cpu =
+        sides.map(|side| side.iter().map(|server| server.served.cpu_ns).collect::<Option<Vec<Measured>>>());
     PerRequest {
-        ports: both.map(|server| server.served.end.name.clone()),
-        requests: both.map(|server| server.served.end.count),
+        ports: sides.map(|side| side.first().map_or(String::new(), |server| server.served.end.name.clone())),
+        requests: sides.map(|side| side.iter().map(|server| server.served.end.count).sum()),
         rate: change(|served| served.rate),
         mean: change(|served| served.mean_ns),
         p99: change(|served| served.p99_ns),
@@ -56,42 +59,49 @@ pub fn per_request(before: Server<'_>, after: Server<'_>) -> PerRequest {
             [Some(before), Some(after)] => Some(changed([before, after])),
             _ => None,
         },
-        functions: functions(&both),
-        locks: items([0, 1], 1, |which| vec![both[which].lock_waits()]),
+        functions: functions(sides),
+        locks: items(sides, 1, |server| vec![server.lock_waits()]),
     }
 }
 
-fn changed([before, after]: [Measured; 2]) -> BeforeAfter {
-    let noise = before.chance.zip(after.chance).and_then(|(a, b)| together([Some(a), Some(b)]));
-    BeforeAfter { before: before.value, after: after.value, noise }
+/// The means of both sides' recordings. With one recording on each side, its own chance counts.
+fn changed(sides: [Vec<Measured>; 2]) -> BeforeAfter {
+    let values = sides.each_ref().map(|side| side.iter().map(|number| number.value).collect::<Vec<f64>>());
+    let change = of_means([&values[0], &values[1]]);
+    let within = match [&sides[0][..], &sides[1][..]] {
+        [[before], [after]] => before.chance.zip(after.chance),
+        _ => None,
+    };
+    let within = within.and_then(|(a, b)| together([Some(a), Some(b)]));
+    BeforeAfter { noise: change.noise.or(within), ..change }
 }
 
-fn functions(both: &[Server<'_>; 2]) -> Vec<ItemRow> {
-    let runs = both.each_ref().map(Server::samples);
-    let [Some(a), Some(b)] = &runs else { return Vec::new() };
-    let shares = [a, b].map(|(run, cpu)| {
-        let share = |samples: u64| samples as f64 / run.samples.max(1) as f64;
-        move |name: &str| {
-            let found = run.functions.iter().find(|function| function.name == name);
-            let part = share(found.map_or(0, |function| function.samples));
-            // A binomial share; one more sample than there are, so that none is certain.
-            let count = run.samples as f64 + 1.0;
-            let likely = (part * run.samples as f64 + 1.0) / count;
-            let sampled = 2.0 * (likely * (1.0 - likely) / count).max(0.0).sqrt() * cpu.value;
-            let chance = together([Some(sampled), cpu.chance.map(|chance| chance * part)]);
-            Measured { value: part * cpu.value, chance }
-        }
+fn functions(sides: [&[Server<'_>]; 2]) -> Vec<ItemRow> {
+    let samples = sides.map(|side| side.iter().map(Server::samples).collect::<Option<Vec<_>>>());
+    let [Some(before), Some(after)] = &samples else { return Vec::new() };
+    let sides = [&before[..], &after[..]];
+    let mut rows = items(sides, 1, |(run, cpu)| {
+        let names = run.functions.iter().map(|function| &function.name);
+        vec![names.map(|name| (name.clone(), share(run, *cpu, name).value)).collect()]
     });
-    let names = |which: usize| {
-        let (run, _) = [a, b][which];
-        let row = |name: &str| (name.to_owned(), shares[which](name).value);
-        vec![run.functions.iter().map(|function| row(&function.name)).collect()]
-    };
-    let mut rows = items([0, 1], 1, names);
     for row in &mut rows {
-        row.changes = vec![changed([shares[0](&row.name), shares[1](&row.name)])];
+        row.changes = vec![changed(
+            sides.map(|side| side.iter().map(|(run, cpu)| share(run, *cpu, &row.name)).collect()),
+        )];
     }
     rows
+}
+
+/// A function's part of the CPU time of a request.
+fn share(run: &CpuRun, cpu: Measured, name: &str) -> Measured {
+    let found = run.functions.iter().find(|function| function.name == name);
+    let part = found.map_or(0, |function| function.samples) as f64 / run.samples.max(1) as f64;
+    // A binomial share; one more sample than there are, so that none is certain.
+    let count = run.samples as f64 + 1.0;
+    let likely = (part * run.samples as f64 + 1.0) / count;
+    let sampled = 2.0 * (likely * (1.0 - likely) / count).max(0.0).sqrt() * cpu.value;
+    let chance = together([Some(sampled), cpu.chance.map(|chance| chance * part)]);
+    Measured { value: part * cpu.value, chance }
 }
 
 impl Server<'_> {

@@ -26,7 +26,7 @@ fn compared(before: &Service, after: &Service) -> (PerRequest, Vec<Unlike>) {
         timeline: Some(&both[place].0),
         served: &served[place],
     };
-    let requests = per_request(server(0), server(1));
+    let requests = per_request([&[server(0)], &[server(1)]]);
     let mut found = unlike([&both[0].1, &both[1].1], [true; 2], [true; 2]);
     found.extend(other_load(server(0), server(1), &requests));
     (requests, found)
@@ -123,4 +123,41 @@ fn a_renamed_program_is_the_same_program_and_another_one_is_not() {
     let names = ["before", "nginx"].map(str::to_owned);
     assert_eq!(other_programs(&before, &of("nginx", &["other", "more"])), Some(Unlike::Programs(names)));
     assert_eq!(other_programs(&before, &Program::default()), None, "a program written by hand has no name");
+}
+
+/// One of the recordings was made while something slowed the whole machine down.
+#[test]
+fn several_recordings_of_a_server_show_how_far_they_differ() {
+    let of = |nanoseconds, seed| {
+        let functions = vec![("parse", 100_000), ("answer", nanoseconds)];
+        recorded(&Service { functions, seed, ..Service::default() })
+    };
+    let compared = |sides: [[u64; 2]; 2]| {
+        let sides = [0, 1].map(|side: usize| {
+            [0, 1].map(|place: usize| of(sides[side][place], (2 * side + place + 1) as u64))
+        });
+        let served = sides.each_ref().map(|side| {
+            side.each_ref().map(|(timeline, program)| {
+                let end = Endpoint::most_served(&program.recorded.traffic).expect("it serves");
+                Served::of(program, Some(timeline), end)
+            })
+        });
+        let servers = [0, 1].map(|side: usize| {
+            [0, 1].map(|place: usize| {
+                let (timeline, program) = &sides[side][place];
+                Server { program, timeline: Some(timeline), served: &served[side][place] }
+            })
+        });
+        per_request([&servers[0], &servers[1]])
+    };
+    let same = compared([[300_000, 400_000], [330_000, 380_000]]);
+    let row = |requests: &PerRequest| {
+        requests.functions.iter().find(|row| row.name == "answer").expect("a row").changes[0]
+    };
+    let cpu = same.cpu.expect("CPU time");
+    assert!(is_about(&cpu, 450_000.0, 455_000.0), "{cpu:?}");
+    assert_eq!([same.mean.is_noise(), cpu.is_noise(), row(&same).is_noise()], [Some(true); 3], "{same:?}");
+    let slower = compared([[300_000, 310_000], [600_000, 610_000]]);
+    assert_eq!(slower.requests, [2_002; 2], "both recordings of each side count");
+    assert_eq!([slower.mean.is_noise(), row(&slower).is_noise()], [Some(false); 2], "{slower:?}");
 }

@@ -290,17 +290,19 @@ const DIFF_HELP: &str = "\
 --fail-on +5% is about the predicted time on any of the CPU counts; --fail-on parse=+5% about what parse itself computes on \
 the critical path, in percent of the predicted time before (NAME may be a pattern). Of programs that serve requests, they are \
 about the mean time of a request, and about parse's CPU time for each request, in percent of all CPU time for it before.
+Noise is how much two recordings of one program may differ. From one recording of each it is an estimate that lacks what \
+lasts for a whole run, such as a clock frequency. Two or more of each show that: longpole diff A1 A2 A3 -- B1 B2 B3
 Exit code: 0, or 3 if something grew by more; 1 something failed, 2 the command line makes no sense.";
 
 #[derive(Debug, Args)]
-#[command(after_help = DIFF_HELP)]
+#[command(after_help = DIFF_HELP, override_usage = "longpole diff [OPTIONS] A B\n       longpole diff [OPTIONS] A1 A2... -- B1 B2...")]
 pub struct DiffArguments {
-    /// Before: a session or a program JSON
-    #[arg(value_name = "A")]
-    pub before: PathBuf,
-    /// After
-    #[arg(value_name = "B")]
-    pub after: PathBuf,
+    /// Before and after: a session or a program JSON each; with --, recordings before
+    #[arg(value_name = "A B", required = true)]
+    pub files: Vec<PathBuf>,
+    /// Recordings after: noise then comes from the differences between recordings of one side
+    #[arg(value_name = "B", last = true)]
+    pub after: Vec<PathBuf>,
     #[command(flatten)]
     pub between: Between,
     /// CPU counts to predict for

@@ -9,5 +9,5 @@ pub use args::{
     Analyzed, Changes, CheckArguments, CompareMetricsArguments, DiffArguments, ParallelismArguments,
     PartArguments, PathsArguments, Scheduling, SlackArguments, WhatIfArguments,
 };
-pub use names::{functions, functions_of_both, lock, semaphore};
+pub use names::{functions, functions_of_all, lock, semaphore};
 pub use value::{Count, Threads, Threshold};

@@ -22,8 +22,8 @@ pub fn functions(program: &Program, name: &str) -> Result<Vec<FunctionRef>, User
     }
 }
 
-/// Names of the functions that a user means by `name`, in both programs together.
-pub fn functions_of_both(programs: [&Program; 2], name: &str) -> Result<BTreeSet<String>, UserError> {
+/// Names of the functions that a user means by `name`, in all programs together.
+pub fn functions_of_all(programs: &[&Program], name: &str) -> Result<BTreeSet<String>, UserError> {
     let names: BTreeSet<&str> = programs
         .iter()
         .flat_map(|program| program.functions.iter().map(|function| function.name.as_str()))
@@ -35,7 +35,7 @@ pub fn functions_of_both(programs: [&Program; 2], name: &str) -> Result<BTreeSet
         NameMatch::Nothing => {
             let hint = "`longpole report FILE` lists the functions";
             let UserError { hint, .. } = unknown("function", name, names(), hint);
-            Err(UserError::usage(format!("neither of the two has a function '{name}'"), hint))
+            Err(UserError::usage(format!("no recording has a function '{name}'"), hint))
         }
     }
 }

@@ -1,17 +1,15 @@
 //! Chrome's trace event format (`chrome://tracing`, and all tools that read its JSON): the same content as `perfetto`,
 //! for tools that do not read that format. Its text is some thousand times as long as the recording, and browsers do
-//! not open more than some ten megabytes. So there is a level of detail: short items are joined with their neighbours
-//! ([`summed`]), which keeps the sums of each thread and state. Short calls and arrows are omitted, and counted.
-//!
-//! [`summed`]: crate::level_of_detail::summed
+//! not open more than some ten megabytes. So there is a level of detail ([`super::detail`]).
 
 mod measured;
 mod paths;
 mod trace;
 
 use super::Model;
+use super::detail::LeftOut;
 use std::io::{self, Write};
-use trace::{LeftOut, Trace};
+use trace::Trace;
 
 /// Metadata that sets the trace's level of detail in viewers.
 #[derive(serde::Serialize)]

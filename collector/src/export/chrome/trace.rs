@@ -1,6 +1,6 @@
 //! Writes events of the trace format.
 
-use crate::level_of_detail::Room;
+use crate::export::detail::LeftOut;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -59,14 +59,6 @@ pub fn joined(count: u32) -> Option<u32> {
     Some(count).filter(|count| *count > 0)
 }
 
-/// Number of items that are too short for the level of detail and are in no sum.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct LeftOut {
-    pub calls: u64,
-    pub wake_ups: u64,
-    pub path_stretches: u64,
-}
-
 /// A trace that is being written.
 pub struct Trace<'w> {
     out: &'w mut dyn Write,
@@ -91,21 +83,4 @@ impl<'w> Trace<'w> {
         let args = Some(Arguments { name: Some(name), ..Arguments::default() });
         self.put(&Event { ph: "M", pid, tid, name: Some(of.into()), args, ..Event::default() })
     }
-}
-
-/// A quantum (ns) with which `write` stays within `most` bytes: 0 if all fits, else a microsecond doubled as often as needed.
-/// If none fits: at least a day, which leaves as little as possible.
-pub fn fitting(most: Option<u64>, write: impl Fn(u64, &mut Trace<'_>) -> io::Result<()>) -> u64 {
-    const LONGEST: u64 = 86_400_000_000_000;
-    let Some(most) = most else { return 0 };
-    let fits = |quantum| write(quantum, &mut Trace::new(&mut Room { left: most, out: io::sink() })).is_ok();
-    if fits(0) {
-        return 0;
-    }
-    // Each try takes time, so the quantum grows by factors of four first.
-    let mut quantum = 1_000;
-    while quantum < LONGEST && !fits(quantum) {
-        quantum *= 4;
-    }
-    if quantum > 1_000 && fits(quantum / 2) { quantum / 2 } else { quantum }
 }

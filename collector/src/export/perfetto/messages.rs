@@ -71,6 +71,9 @@ pub struct TrackEvent {
     /// Value of a counter.
     #[prost(int64, optional, tag = "30")]
     pub counter_value: Option<i64>,
+    /// The same, if it is a mean.
+    #[prost(double, optional, tag = "44")]
+    pub double_counter_value: Option<f64>,
 }
 
 /// See [`TrackEvent::debug_annotations`].

@@ -1,6 +1,7 @@
 //! Writes packets: tracks, slices, instants, counters.
 
 use super::messages::{DebugAnnotation, InternedData, Name, TracePacket, TrackDescriptor, TrackEvent};
+use crate::export::detail::LeftOut;
 use prost::Message;
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -18,6 +19,11 @@ pub enum Value<'a> {
     Number(f64),
 }
 
+/// The number of slices that one joins; `None`: it is a single one.
+pub fn joined(count: u32) -> Option<(&'static str, Value<'static>)> {
+    (count > 0).then(|| ("joined", Value::Number(f64::from(count))))
+}
+
 /// Writes packets. Each name is written once, before the first packet that refers to it.
 pub struct Packets<'w> {
     out: &'w mut dyn Write,
@@ -26,6 +32,9 @@ pub struct Packets<'w> {
     keys: HashMap<&'static str, u64>,
     fresh: InternedData,
     begun: bool,
+    /// Bytes written so far.
+    pub written: u64,
+    pub left_out: LeftOut,
 }
 
 /// An event at a moment of a track.
@@ -55,6 +64,8 @@ impl<'w> Packets<'w> {
             keys: HashMap::new(),
             fresh: InternedData::default(),
             begun: false,
+            written: 0,
+            left_out: LeftOut::default(),
         }
     }
 
@@ -75,14 +86,32 @@ impl<'w> Packets<'w> {
         self.at(time_ns, event)
     }
 
-    pub fn count(&mut self, track: u64, time_ns: u64, value: u32) -> io::Result<()> {
-        let event = TrackEvent {
-            kind: Some(4),
-            track_uuid: Some(track),
-            counter_value: Some(i64::from(value)),
-            ..TrackEvent::default()
+    /// Ends a call inside of which this number of calls is omitted.
+    pub fn end_with(&mut self, track: u64, time_ns: u64, left_out: u64) -> io::Result<()> {
+        let annotation = |packets: &mut Self| DebugAnnotation {
+            name_iid: Some(packets.key("calls left out")),
+            double_value: Some(left_out as f64),
+            ..DebugAnnotation::default()
         };
+        let debug_annotations = (left_out > 0).then(|| annotation(self)).into_iter().collect();
+        let event =
+            TrackEvent { kind: Some(2), track_uuid: Some(track), debug_annotations, ..TrackEvent::default() };
         self.at(time_ns, event)
+    }
+
+    pub fn count(&mut self, track: u64, time_ns: u64, value: u32) -> io::Result<()> {
+        let counter_value = Some(i64::from(value));
+        self.counter(track, time_ns, TrackEvent { counter_value, ..TrackEvent::default() })
+    }
+
+    /// Writes a counter's mean over a stretch that begins here.
+    pub fn mean(&mut self, track: u64, time_ns: u64, value: f64) -> io::Result<()> {
+        let double_counter_value = Some(value);
+        self.counter(track, time_ns, TrackEvent { double_counter_value, ..TrackEvent::default() })
+    }
+
+    fn counter(&mut self, track: u64, time_ns: u64, event: TrackEvent) -> io::Result<()> {
+        self.at(time_ns, TrackEvent { kind: Some(4), track_uuid: Some(track), ..event })
     }
 
     fn event(&mut self, kind: i32, event: &Event<'_>) -> io::Result<()> {
@@ -104,7 +133,7 @@ impl<'w> Packets<'w> {
             debug_annotations,
             flow_ids: event.flow_from.into_iter().collect(),
             terminating_flow_ids: event.flow_to.into_iter().collect(),
-            counter_value: None,
+            ..TrackEvent::default()
         };
         self.at(event.time_ns, event_)
     }
@@ -147,6 +176,7 @@ impl<'w> Packets<'w> {
         self.buffer.push(PACKET);
         // Encoding fails only for lack of room, and this buffer grows.
         packet.encode_length_delimited(&mut self.buffer).map_err(io::Error::other)?;
+        self.written += self.buffer.len() as u64;
         self.out.write_all(&self.buffer)
     }
 }

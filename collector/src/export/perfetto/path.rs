@@ -1,20 +1,23 @@
 //! The critical path of each CPU count.
 
 use super::messages::TrackDescriptor;
-use super::packets::{Event, Packets, Value};
+use super::packets::{Event, Packets, Value, joined};
 use super::{Kind, uuid};
 use crate::cell::duration;
 use crate::cpu_words::on;
 use crate::export::Model;
+use crate::export::detail::{self, ShownStretch, fitting};
 use crate::present::text::delays;
 use engine::time::Ticks;
-use engine::view::{PathView, StretchKind, ViewStretch};
+use engine::view::{PathView, StretchKind};
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::io;
 
 const GROUP: &str = "Critical path, predicted";
 
-pub(super) fn write(model: &Model<'_>, packets: &mut Packets<'_>) -> io::Result<()> {
+/// Writes each path in at most `most` bytes. Returns the quantum, nanoseconds: shorter stretches are joined or omitted.
+pub(super) fn write(model: &Model<'_>, most: Option<u64>, packets: &mut Packets<'_>) -> io::Result<u64> {
     let group = uuid(Kind::Paths, 0);
     packets.track(TrackDescriptor {
         uuid: Some(group),
@@ -23,6 +26,7 @@ pub(super) fn write(model: &Model<'_>, packets: &mut Packets<'_>) -> io::Result<
         sibling_order_rank: Some(-2),
         ..TrackDescriptor::default()
     })?;
+    let mut coarsest = 0;
     let start_ns = model.measured.as_ref().map_or(0, |measured| measured.window().0.0);
     for (place, cpus) in model.cpus.iter().enumerate() {
         let path = model.path(*cpus);
@@ -39,9 +43,11 @@ pub(super) fn write(model: &Model<'_>, packets: &mut Packets<'_>) -> io::Result<
             ..TrackDescriptor::default()
         })?;
         let writer = Writer { model, start_ns, track, place };
-        writer.path(&path, packets)?;
+        let quantum = fitting(most, |quantum, out| writer.path(&path, quantum, &mut Packets::new(out)));
+        writer.path(&path, quantum, packets)?;
+        coarsest = coarsest.max(quantum);
     }
-    Ok(())
+    Ok(coarsest)
 }
 
 struct Writer<'m, 'a> {
@@ -52,10 +58,10 @@ struct Writer<'m, 'a> {
 }
 
 impl Writer<'_, '_> {
-    fn path(&self, path: &PathView, packets: &mut Packets<'_>) -> io::Result<()> {
+    fn path(&self, path: &PathView, quantum: u64, packets: &mut Packets<'_>) -> io::Result<()> {
         let mut tracks: HashSet<u32> = HashSet::new();
-        for stretch in &path.stretches {
-            let track = match stretch.kind {
+        let left_out = detail::path(path, quantum, |shown| {
+            let track = match *shown.kind {
                 StretchKind::Computes { thread, .. } if !path.is_one_path => {
                     let track = uuid(Kind::PathOfThread, (self.place as u64) << 32 | u64::from(thread));
                     if tracks.insert(thread) {
@@ -70,30 +76,33 @@ impl Writer<'_, '_> {
                 }
                 _ => self.track,
             };
-            self.stretch(stretch, track, path.is_one_path, packets)?;
-        }
+            self.stretch(shown, track, path.is_one_path, packets)
+        })?;
+        packets.left_out.path_stretches += left_out;
         Ok(())
     }
 
     fn stretch(
         &self,
-        stretch: &ViewStretch,
+        stretch: &ShownStretch<'_>,
         track: u64,
         is_one_path: bool,
         packets: &mut Packets<'_>,
     ) -> io::Result<()> {
         let (from, to) = (self.at(stretch.start), self.at(stretch.end));
-        match &stretch.kind {
+        let mut values = Vec::new();
+        let name = match stretch.kind {
             StretchKind::Computes { thread, function } => {
-                let thread = ("thread", Value::Text(self.model.thread(*thread)));
-                let weight = ("weight", Value::Number(stretch.weight));
-                let values = [thread, weight];
-                let values = if is_one_path { &values[..1] } else { &values[..] };
-                let name = self.model.function(*function);
-                packets.begin(&Event { values, ..Event::new(track, from, name) })?;
+                values.push(("thread", Value::Text(self.model.thread(*thread))));
+                if !is_one_path {
+                    values.push(("weight", Value::Number(stretch.weight)));
+                }
+                Cow::Borrowed(self.model.function(*function))
             }
-            StretchKind::Passes(kind) => packets.begin(&Event::new(track, from, &delays::words(kind)))?,
-        }
+            StretchKind::Passes(kind) => Cow::Owned(delays::words(kind)),
+        };
+        values.extend(joined(stretch.joined));
+        packets.begin(&Event { values: &values, ..Event::new(track, from, &name) })?;
         packets.end(track, to)
     }
 

@@ -1,13 +1,17 @@
 //! Makes a report of a recorded window. The steps are the same for a live window and for a file.
 
 use crate::live::probes::{HotFunctions, hot_functions};
-use crate::tui::{CpuWish, Snapshot};
+use crate::plan::per::Per;
+use crate::tui::{CpuWish, Requests, Snapshot};
 use engine::attribution::{Grouping, neighbours};
 use engine::event::Recording;
 use engine::limit::{Limits, Search};
 use engine::parallelism::{measured, predicted};
 use engine::predict::Model;
+use engine::program::Program;
 use engine::report::{Cpus, Detail, report_by};
+use engine::requests::summarize;
+use engine::timeline::Timeline;
 use std::time::Instant;
 
 /// Number of functions on the screen that are listed with their callers and callees.
@@ -34,6 +38,8 @@ pub struct Asked {
     pub recorded_cpus: Option<u32>,
     /// A CPU count that the user chose instead of the machine's; it is predicted first.
     pub wish: CpuWish,
+    /// What counts as a request; `None`: single requests are not followed.
+    pub per: Option<Per>,
 }
 
 /// A report for the screen.
@@ -62,6 +68,7 @@ pub(super) fn look(
         Some(cpus) => predicted(&program, cpus, &model).unwrap_or_default(),
         None => measured(&timeline, &program, false),
     };
+    let requests = asked.per.as_ref().map(|per| requests(&timeline, &program, per));
     drop(timeline);
     let report = report_by(&program, &asked.cpus, Detail::Functions, Grouping::Function, &model);
     let limits = Search::new(&program, &asked.cpus, &model).map_or_else(
@@ -82,6 +89,7 @@ pub(super) fn look(
         limits,
         neighbours: neighbours(&program, AROUND),
         parallelism,
+        requests,
         report,
         threads: program.threads.len(),
         window_ns,
@@ -90,6 +98,22 @@ pub(super) fn look(
         recording: None,
     };
     (snapshot, hot)
+}
+
+/// The single requests of a window.
+fn requests(timeline: &Timeline, program: &Program, per: &Per) -> Requests {
+    let at_sockets = matches!(per, Per::Sockets(_));
+    match per.requests(timeline) {
+        Ok((calls, names)) => {
+            let what = match &names[..] {
+                [one] => one.clone(),
+                _ => per.to_string(),
+            };
+            Requests { what, names, at_sockets, summary: Some(summarize(timeline, program, &calls)) }
+        }
+        // Its probes are not there yet, or its code is not loaded.
+        Err(_) => Requests { what: per.to_string(), names: Vec::new(), at_sockets, summary: None },
+    }
 }
 
 #[cfg(test)]
@@ -106,7 +130,7 @@ mod tests {
             let (recording, info) = recording::read(file.as_ref()).expect("a recording");
             let recorded_cpus = info.meta.map(|meta| meta.cpu_count);
             let cpus = [1, 2, 4].into_iter().filter_map(Cpus::count).collect();
-            let asked = Asked { cpus, recorded_cpus, wish: CpuWish::default() };
+            let asked = Asked { cpus, recorded_cpus, wish: CpuWish::default(), per: None };
             let limit = |depth| {
                 let (snapshot, _) = look(&recording, &asked, false, depth);
                 let first = snapshot.limits.at.into_iter().next().expect("a limit");

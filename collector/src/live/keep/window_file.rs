@@ -85,6 +85,7 @@ mod tests {
             cpus: [1, 2, 4].into_iter().filter_map(Cpus::count).collect(),
             recorded_cpus: Some(2),
             wish: CpuWish::default(),
+            per: None,
         };
         let [before, after] = [&seen, &read].map(|recording| snapshot(recording, &asked, false));
         assert_eq!((before.report, before.limits), (after.report, after.limits));

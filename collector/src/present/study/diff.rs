@@ -22,6 +22,8 @@ use std::io::{self, Write};
 
 /// Number of locks shown without an option.
 const LOCKS: usize = 5;
+/// Titles of the columns after the name.
+pub(super) const TITLES: [&str; 4] = ["before", "after", "change", "noise"];
 /// Changes of less than this share of the time before have no row.
 const LEAST: f64 = 0.005;
 
@@ -49,7 +51,7 @@ pub fn text(
     let Compared { comparison, requests, unlike, failures } = compared;
     let place = main_place(comparison);
     let said = requests.as_ref().map_or_else(|| sentence(comparison, place), diff_requests::sentence);
-    headline(out, style, &said)?;
+    headline(out, style, &format!("{said}{}", source(comparison, requests.as_ref(), place)))?;
     warnings(unlike, style, out)?;
     for (frame, whose) in frames.iter().zip(["LIMIT before  ", "after         "]) {
         if let Some(limit) = frame.limits.at.first() {
@@ -60,7 +62,15 @@ pub fn text(
     }
     writeln!(out)?;
     match requests {
-        Some(requests) => diff_requests::text(requests, top, style, out)?,
+        Some(requests) => {
+            diff_requests::text(
+                requests,
+                &noise_words(comparison, "server under one load"),
+                top,
+                style,
+                out,
+            )?;
+        }
         None => predicted(comparison, place, top, style, out)?,
     }
     writeln!(out)?;
@@ -102,8 +112,7 @@ fn predicted(
     style: &Style,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let titles = ["before", "after", "change", "chance"].map(str::to_owned);
-    line(out, style, Paint::Bold, "predicted time", &titles)?;
+    line(out, style, Paint::Bold, "predicted time", &TITLES.map(str::to_owned))?;
     for same in alike(&comparison.curve, |row| vec![row.time.before, row.time.after]) {
         let Some(row) = same.first() else { continue };
         let cpus: Vec<Cpus> = same.iter().map(|row| row.cpus).collect();
@@ -125,8 +134,8 @@ fn predicted(
             out,
         )?;
     }
-    let what = "Times on the critical path; changes in percent of the predicted time before. Chance: how much two recordings of one program may differ, from the spread within each and from samples. * marks changes beyond chance.";
-    note(out, style, what)
+    let what = "Times on the critical path; changes in percent of the predicted time before.";
+    note(out, style, &format!("{what} {}", noise_words(comparison, "program")))
 }
 
 fn main_place(comparison: &Comparison) -> usize {
@@ -144,9 +153,9 @@ fn sentence(comparison: &Comparison, place: usize) -> String {
     }
     if !row.time.is_clear() {
         return format!(
-            "The predicted time {on} has not changed by more than chance: {}{}.",
+            "The predicted time {on} has not changed by more than noise: {}{}.",
             duration(row.time.after),
-            diff_requests::chance(&row.time)
+            diff_requests::noise(&row.time)
         );
     }
     let word = if row.time.by() < 0.0 { "shorter" } else { "longer" };
@@ -161,10 +170,44 @@ fn sentence(comparison: &Comparison, place: usize) -> String {
         None => String::new(),
     };
     format!(
-        "The predicted time {on} is {} {word}: {} instead of {}{because}.",
+        "The predicted time {on} is {} {word}{}: {} instead of {}{because}.",
         share(row.time.by().abs(), row.time.before),
+        diff_requests::beyond(&row.time),
         duration(row.time.after),
         duration(row.time.before)
+    )
+}
+
+/// What the first sentence says about the recordings that noise comes from, if there are several or too short ones.
+fn source(comparison: &Comparison, requests: Option<&PerRequest>, place: usize) -> String {
+    let [before, after] = comparison.recordings;
+    if before + after > 2 {
+        return format!(" Noise is from {before} recordings before and {after} after.");
+    }
+    let noise = match requests {
+        Some(requests) => requests.mean.noise,
+        None => comparison.curve.get(place).and_then(|row| row.time.noise),
+    };
+    // A program that was written by hand has no noise.
+    if noise.is_some() || comparison.recorded_cpus.is_none() {
+        return String::new();
+    }
+    " How much of that is noise is not known: record each twice (longpole diff A1 A2 -- B1 B2).".to_owned()
+}
+
+/// Explains the columns of changes and noise.
+pub(super) fn noise_words(comparison: &Comparison, what: &str) -> String {
+    let [before, after] = comparison.recordings;
+    let from = match before + after {
+        0..=2 => "from the spread within each and from samples",
+        _ => "from the differences between recordings of one side",
+    };
+    let not_known = match before + after {
+        0..=2 => " -: not known from one recording of each.",
+        _ => "",
+    };
+    format!(
+        "Noise: how much two recordings of one {what} may differ, {from}. * marks changes beyond noise, “in noise” are smaller ones.{not_known}"
     )
 }
 
@@ -197,7 +240,7 @@ pub(super) fn items(
     if worth.is_empty() {
         return Ok(());
     }
-    line(out, style, Paint::Bold, title, &["before", "after", "change", "chance"].map(str::to_owned))?;
+    line(out, style, Paint::Bold, title, &TITLES.map(str::to_owned))?;
     for row in worth.iter().take(table.top) {
         let Some(change) = row.changes.get(table.place) else { continue };
         let name = short(bare_name(&row.name));
@@ -224,15 +267,19 @@ fn cells(change: &BeforeAfter, whole: f64) -> [String; 4] {
     cells_with(change, whole, duration)
 }
 
-/// Before, after, the change and its chance, both as parts of `whole`.
+/// Before, after, the change and its noise, both as parts of `whole`.
 pub(super) fn cells_with(change: &BeforeAfter, whole: f64, shown: impl Fn(f64) -> String) -> [String; 4] {
-    let mark = if change.is_clear() && change.noise.is_some() { "*" } else { "" };
-    let by = format!("{mark}{}", signed(change.by(), whole));
-    let chance = match change.noise {
+    let by = signed(change.by(), whole);
+    let by = match change.is_noise() {
+        Some(true) if change.by() != 0.0 => "in noise".to_owned(),
+        Some(false) => format!("*{by}"),
+        _ => by,
+    };
+    let noise = match change.noise {
         Some(noise) => format!("±{}", share(noise, whole)),
         None => "-".to_owned(),
     };
-    [shown(change.before), shown(change.after), by, chance]
+    [shown(change.before), shown(change.after), by, noise]
 }
 
 /// Writes the comparison as JSON: `longpole-diff/1`.
@@ -241,6 +288,8 @@ pub fn json(compared: &Compared, out: &mut dyn Write) -> io::Result<()> {
     let cpus: Vec<Cpus> = comparison.curve.iter().map(|row| row.cpus).collect();
     let document = Document {
         schema: "longpole-diff/1",
+        recordings_before: comparison.recordings[0],
+        recordings_after: comparison.recordings[1],
         results: comparison.curve.iter().map(ResultJson::new).collect(),
         functions: comparison.functions.iter().map(|row| ItemJson::new(row, &cpus)).collect(),
         locks: comparison.locks.iter().map(|row| ItemJson::new(row, &cpus)).collect(),
@@ -256,6 +305,8 @@ pub fn json(compared: &Compared, out: &mut dyn Write) -> io::Result<()> {
 #[derive(Serialize)]
 struct Document<'a> {
     schema: &'static str,
+    recordings_before: usize,
+    recordings_after: usize,
     results: Vec<ResultJson>,
     functions: Vec<ItemJson<'a>>,
     locks: Vec<ItemJson<'a>>,
@@ -307,6 +358,8 @@ struct ChangeJson {
     after_ns: Number,
     noise_ns: Option<Number>,
     clear: bool,
+    /// Not set: noise is not known.
+    within_noise: Option<bool>,
 }
 
 impl ChangeJson {
@@ -317,6 +370,7 @@ impl ChangeJson {
             after_ns: Number(change.after),
             noise_ns: change.noise.map(Number),
             clear: change.is_clear(),
+            within_noise: change.is_noise(),
         }
     }
 }

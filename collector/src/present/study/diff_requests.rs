@@ -1,6 +1,6 @@
 //! The part of `longpole diff` about requests of a server: text and JSON.
 
-use super::diff::{Table, cells_with, items, paint};
+use super::diff::{TITLES, Table, cells_with, items, paint};
 use super::listing::{line, note, share};
 use crate::cell::duration;
 use crate::present::style::{Paint, Style};
@@ -13,12 +13,12 @@ use std::io::{self, Write};
 /// Number of locks shown without an option.
 const LOCKS: usize = 5;
 
-/// What has changed by more than chance, or that nothing has.
+/// What has changed by more than noise, or that nothing has.
 pub(super) fn sentence(requests: &PerRequest) -> String {
     let PerRequest { mean, p99, cpu, rate: per_second, .. } = requests;
     let more = |change: &BeforeAfter, more: &str, less: &str| {
         let word = if change.by() < 0.0 { less } else { more };
-        format!("{} {word}", share(change.by().abs(), change.before))
+        format!("{} {word}{}", share(change.by().abs(), change.before), beyond(change))
     };
     let times =
         |change: &BeforeAfter| format!("{} instead of {}", duration(change.after), duration(change.before));
@@ -34,31 +34,43 @@ pub(super) fn sentence(requests: &PerRequest) -> String {
     }
     if per_second.is_clear() {
         let [before, after] = [per_second.before, per_second.after].map(rate);
-        clear.push(format!("The server answers {after} requests/s instead of {before}."));
+        let noise = beyond(per_second);
+        clear.push(format!("The server answers {after} requests/s instead of {before}{noise}."));
     }
     if !clear.is_empty() {
         return clear.join(" ");
     }
-    let cpu = cpu.map(|cpu| format!(" and {} of CPU time{}", duration(cpu.after), chance(&cpu)));
+    let cpu = cpu.map(|cpu| format!(" and {} of CPU time{}", duration(cpu.after), noise(&cpu)));
     format!(
-        "No difference beyond chance: a request takes {}{}{}, at {} requests/s{}.",
+        "No difference beyond noise: a request takes {}{}{}, at {} requests/s{}.",
         duration(mean.after),
-        chance(mean),
+        noise(mean),
         cpu.unwrap_or_default(),
         rate(per_second.after),
-        chance(per_second)
+        noise(per_second)
     )
 }
 
-/// How far a number may change by chance, in brackets.
-pub(super) fn chance(change: &BeforeAfter) -> String {
+/// The noise that a change exceeds, in brackets.
+pub(super) fn beyond(change: &BeforeAfter) -> String {
+    change.noise.map_or_else(String::new, |noise| format!(" (noise ±{})", share(noise, change.before)))
+}
+
+/// How far a number may change by noise, in brackets.
+pub(super) fn noise(change: &BeforeAfter) -> String {
     change.noise.map_or_else(String::new, |noise| format!(" (±{})", share(noise, change.before)))
 }
 
 /// Writes the tables, with the first `top` functions and locks.
-pub(super) fn text(requests: &PerRequest, top: usize, style: &Style, out: &mut dyn Write) -> io::Result<()> {
-    let titles = ["before", "after", "change", "chance"].map(str::to_owned);
-    line(out, style, Paint::Bold, "REQUESTS", &titles)?;
+/// `noise`: what the columns of changes and noise mean.
+pub(super) fn text(
+    requests: &PerRequest,
+    noise: &str,
+    top: usize,
+    style: &Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    line(out, style, Paint::Bold, "REQUESTS", &TITLES.map(str::to_owned))?;
     let per_second = &requests.rate;
     line(out, style, Paint::Plain, "requests/s", &cells_with(per_second, per_second.before, rate))?;
     let times = [
@@ -77,8 +89,8 @@ pub(super) fn text(requests: &PerRequest, top: usize, style: &Style, out: &mut d
     items(&requests.functions, "FUNCTIONS, CPU of a request", "function", &table(cpu, top), style, out)?;
     let locks = table(requests.mean.before, top.min(LOCKS));
     items(&requests.locks, "WAITS FOR LOCKS of a request", "lock", &locks, style, out)?;
-    let what = "For each request: CPU time of all threads, by samples, and what threads waited for a lock; changes in percent of the CPU time, or of the time of a request, before. Chance: how much two recordings of one server under one load may differ, from the spread within each and from samples. * marks changes beyond chance.";
-    note(out, style, what)
+    let what = "For each request: CPU time of all threads, by samples, and what threads waited for a lock; changes in percent of the CPU time, or of the time of a request, before.";
+    note(out, style, &format!("{what} {noise}"))
 }
 
 /// What one request takes, as JSON.
@@ -103,6 +115,7 @@ struct RateJson {
     after: Number,
     noise: Option<Number>,
     clear: bool,
+    within_noise: Option<bool>,
 }
 
 #[derive(Serialize)]
@@ -111,6 +124,7 @@ struct TimeJson {
     after_ns: Number,
     noise_ns: Option<Number>,
     clear: bool,
+    within_noise: Option<bool>,
 }
 
 #[derive(Serialize)]
@@ -133,6 +147,7 @@ impl<'a> RequestsJson<'a> {
                 after: Number(rate.after),
                 noise: rate.noise.map(Number),
                 clear: rate.is_clear(),
+                within_noise: rate.is_noise(),
             },
             time: TimeJson::new(&requests.mean),
             p99: TimeJson::new(&requests.p99),
@@ -151,6 +166,7 @@ impl TimeJson {
             after_ns: Number(change.after),
             noise_ns: change.noise.map(Number),
             clear: change.is_clear(),
+            within_noise: change.is_noise(),
         }
     }
 }
