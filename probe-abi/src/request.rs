@@ -39,6 +39,8 @@ pub struct Exchange {
     pub sent_ns: u64,
     /// Time at which the other end's message lay in the socket (`CLOCK_MONOTONIC` nanoseconds).
     pub arrived_ns: u64,
+    /// Time at which a thread read the other end's message, or its first part (`CLOCK_MONOTONIC` nanoseconds).
+    pub read_ns: u64,
     /// The thread that read the request, on the asking end the thread that sent it.
     pub other: u32,
     /// TCP's number of the byte after the request.
@@ -169,7 +171,7 @@ pub const fn bucket_begins_ns(bucket: usize) -> u64 {
 }
 
 const _: () = assert!(size_of::<Answer>() == 48);
-const _: () = assert!(size_of::<Exchange>() == 56);
+const _: () = assert!(size_of::<Exchange>() == 64);
 const _: () = assert!(size_of::<RequestKey>() == 16);
 const _: () = assert!(size_of::<OpenSocket>() == 80 && OPEN_SOCKETS == 1 << 16);
 const _: () = assert!(size_of::<RequestCounts>() == 56 + 8 * REQUEST_BUCKETS);

@@ -151,6 +151,9 @@ impl WakingFlags {
     /// Written only when recordings of several hosts are joined: the wakee is woken because the message of the last
     /// [`WakingFlags::SENT`] to it has arrived.
     pub const ARRIVED: u32 = 64;
+    /// With [`WakingFlags::ARRIVED`]: the wakee did not sleep. It reads the message now, and would have had to wait if the message
+    /// had come later.
+    pub const READ: u32 = 128;
 }
 
 const _: () = assert!(size_of::<Switch>() == 64);

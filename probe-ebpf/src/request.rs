@@ -218,8 +218,8 @@ fn message(arguments: &BtfTracePointContext, task: Task, is_read: bool) {
     count(&RequestKey { pid, ..key }, [ended_ns, arrived_ns, began_ns, now_ns]);
     let reader = get!(open, reader) as u32;
     if setting!(exchanges) == 1 && socket.is_tcp() {
-        let ends = (arrived_ns, if answered_ns == 0 { now_ns } else { answered_ns });
-        exchange((socket, key), task, reader, (now_ns, ends), arguments.arg::<i32>(1));
+        let times = [arrived_ns, began_ns, if answered_ns == 0 { now_ns } else { answered_ns }, now_ns];
+        exchange((socket, key), task, reader, times, arguments.arg::<i32>(1));
     }
     if key.served == 1 {
         ring::write(Kind::Answer, Context::Task, now_ns, task.tid(), pid, |header| Answer {
@@ -233,26 +233,29 @@ fn message(arguments: &BtfTracePointContext, task: Task, is_read: bool) {
     }
 }
 
-/// Writes a request of TCP. `ends`: when the request lay in the socket, on the asking end when it was sent; and when the answer
-/// lay in the socket, which only the asking end knows. `bytes`: the length of the answer's first message.
+/// Writes a request of TCP. Times: when it lay in the socket, on the asking end when it was sent; when it was read or sent; when
+/// the answer lay in the socket, which only the asking end knows; now. `bytes`: the length of the answer's first message.
 #[inline(always)]
 fn exchange(
     (socket, key): (Socket, RequestKey),
     task: Task,
     other: u32,
-    (now_ns, ends): (u64, (u64, u64)),
+    [request_ns, began_ns, answered_ns, now_ns]: [u64; 4],
     bytes: i32,
 ) {
     let Some((written, read)) = socket.written_and_read() else { return };
-    let (request_end, answer_end, sent_ns, arrived_ns) = if key.served == 1 {
-        (read, written, departure_ns(socket, now_ns), ends.0)
+    let is_served = key.served == 1;
+    let (request_end, answer_end) = if is_served { (read, written) } else { (written, read) };
+    let (sent_ns, arrived_ns, read_ns) = if is_served {
+        (departure_ns(socket, now_ns), request_ns, began_ns)
     } else {
-        (written, read, ends.0, ends.1)
+        (request_ns, answered_ns, now_ns)
     };
     ring::write(Kind::Exchange, Context::Task, now_ns, task.tid(), task.pid(), |header| Exchange {
         header,
         sent_ns,
         arrived_ns,
+        read_ns,
         other,
         request_end,
         answer_begin: answer_end.wrapping_sub(bytes as u32),

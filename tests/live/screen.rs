@@ -31,7 +31,7 @@ fn child() {
     let cpus: Vec<Cpus> = [1, 2, 4].into_iter().filter_map(Cpus::count).collect();
     let window = Duration::from_secs(10);
     let state = State::new("synthetic (pid 100)".into());
-    let asked = Asked { cpus, recorded_cpus: None, wish: state.wish() };
+    let asked = Asked { cpus, recorded_cpus: None, wish: state.wish(), per: None };
     let screen = Some((Guard::take().expect("terminal"), state));
     if what == "panic" {
         panic!("a bug on purpose");

@@ -1,5 +1,6 @@
 /* Two programs that could run on two hosts. `hosts db PORT`: answers one connection, each request after `look_up` has computed;
    ends with the connection. `hosts web PORT REQUESTS`: for each request computes in `render`, then asks the other. */
+#define BURN_IN_CALLER
 #include "common.h"
 
 #include <arpa/inet.h>

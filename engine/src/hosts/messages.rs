@@ -1,11 +1,11 @@
-//! Wake-ups by messages from another host.
+//! Wake-ups by messages from another host, and reads of messages for which no thread had to wait.
 
 use super::OfHost;
 use super::clock::Clock;
 use super::exchanges::{Both, End};
 use super::renumber::id;
 use crate::event::Recording;
-use probe_abi::{Call, Context, Header, Kind, Record, Waking, WakingFlags};
+use probe_abi::{Call, Context, Exchange, Header, Kind, Record, Waking, WakingFlags};
 
 /// Times of two clocks are compared to within this, nanoseconds.
 const ROUNDING_NS: u64 = 8;
@@ -13,10 +13,11 @@ const ROUNDING_NS: u64 = 8;
 /// happen in the same interrupt.
 const AT_ONCE_NS: u64 = 100_000;
 
-/// Marks the wake-ups by messages in the receivers' records. Returns for each host the records of its threads' messages, in which
-/// only the receiver has the joined recording's numbers.
+/// Marks the wake-ups by messages in the receivers' records. Returns for each host records to be added: of messages that its
+/// threads send, in which the receiver has the joined recording's numbers already, and of messages that they read without waiting.
 pub(super) fn mark(hosts: &mut [OfHost], clocks: &[Clock], both: &[Both]) -> Vec<Vec<Waking>> {
     let mut sent: Vec<Vec<Waking>> = vec![Vec::new(); hosts.len()];
+    let mut read: Vec<(usize, Waking)> = Vec::new();
     let mut number = 0u32;
     for both in both {
         let (asks, answers) = (both.asks, both.answers);
@@ -37,14 +38,27 @@ pub(super) fn mark(hosts: &mut [OfHost], clocks: &[Clock], both: &[Both]) -> Vec
             else {
                 continue;
             };
-            let Some(waking) = woken(&mut host.recording, &message) else { continue };
-            waking.flags |= WakingFlags::ARRIVED;
-            waking.cause = number;
+            let arrival = match woken(&mut host.recording, &message) {
+                Some(waking) => {
+                    waking.flags |= WakingFlags::ARRIVED;
+                    waking.cause = number;
+                    *waking
+                }
+                None => {
+                    let waking = message.read(number);
+                    read.push((message.to.host, waking));
+                    waking
+                }
+            };
             // No message arrives before it is sent, however the clocks err.
-            let latest_ns = there.own(here.first_host_s(waking.header.time_ns)).saturating_sub(ROUNDING_NS);
-            sent.push(message.record(waking, number, latest_ns));
+            let latest_ns = there.own(here.first_host_s(arrival.header.time_ns)).saturating_sub(ROUNDING_NS);
+            sent.push(message.sent(&arrival, number, latest_ns));
             number = number.wrapping_add(1);
         }
+    }
+    // Later, since no message may be taken for another one's wake-up.
+    for (host, waking) in read {
+        sent.get_mut(host).into_iter().for_each(|records| records.push(waking));
     }
     sent
 }
@@ -57,7 +71,30 @@ struct Message {
 }
 
 impl Message {
-    fn record(&self, waking: &Waking, number: u32, latest_ns: u64) -> Waking {
+    /// The record of a thread that reads the message without having slept, in its own host's numbers.
+    fn read(&self, number: u32) -> Waking {
+        let Exchange { header, read_ns, .. } = self.to.exchange;
+        Waking {
+            header: Header {
+                time_ns: read_ns,
+                sequence: 0,
+                cpu: Header::NO_CPU,
+                kind: Kind::Waking as u8,
+                context: Context::SoftIrq as u8,
+                tid: 0,
+                pid: 0,
+            },
+            wakee_tid: self.reader,
+            wakee_pid: header.pid,
+            flags: WakingFlags::ARRIVED | WakingFlags::READ,
+            wakee_state: 1,
+            waker_call: Call::NONE.number,
+            cause: number,
+            wakee_call: Call::NONE,
+        }
+    }
+
+    fn sent(&self, waking: &Waking, number: u32, latest_ns: u64) -> Waking {
         let exchange = &self.from.exchange;
         Waking {
             header: Header {
@@ -115,7 +152,7 @@ fn is_outside(waking: &Waking) -> bool {
     waking.wakee_state != 0 && !by_thread && waking.flags & other == 0
 }
 
-/// Adds the senders' records from `from_ns` to `to_ns` to a host's, in order of time.
+/// Adds the records from `from_ns` to `to_ns` to a host's, in order of time.
 pub(super) fn add(events: &mut Vec<Record>, mut sent: Vec<Waking>, (from_ns, to_ns): (u64, u64)) {
     sent.retain(|waking| (from_ns..=to_ns).contains(&waking.header.time_ns));
     if sent.is_empty() {

@@ -108,6 +108,7 @@ impl Moving<'_> {
             Record::Exchange(exchange) => {
                 self.time(&mut exchange.sent_ns);
                 self.time(&mut exchange.arrived_ns);
+                self.time(&mut exchange.read_ns);
                 self.id(&mut exchange.other);
             }
             Record::Waking(_) | Record::Sample(_) | Record::Ran(_) | Record::Burst(_) => {}

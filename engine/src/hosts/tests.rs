@@ -69,6 +69,7 @@ impl Host {
             header: self.header(true_ns, Kind::Exchange, Context::Task, self.tid),
             sent_ns: self.clock(sent),
             arrived_ns: self.clock(arrived),
+            read_ns: self.clock(if served == 1 { arrived + 10 * US } else { true_ns }),
             other: self.tid,
             request_end: number.wrapping_mul(100),
             answer_begin: number.wrapping_mul(7),
@@ -105,13 +106,20 @@ impl Host {
 
 /// `web` computes for 1 ms, asks, and waits; `db` computes for 3 ms for each request. Messages are under way for 200 to 300 µs.
 fn two_hosts(requests: u32) -> Vec<OfHost> {
+    hosts_of(requests, true)
+}
+
+/// As [`two_hosts`]; if `web` does not wait, it computes until 1 ms after the answer lay in its socket, and then reads it.
+fn hosts_of(requests: u32, waits: bool) -> Vec<OfHost> {
     let mut numbers = Numbers::new(3);
     let (mut web, mut db) = (Host::new(41, 0, 0), Host::new(42, 5_000 * MS, 20));
     let mut now = START;
     db.switch(now + 10 * US, true);
     for number in 1..=requests {
         let sent = now + MS;
-        web.switch(sent + 5 * US, true);
+        if waits {
+            web.switch(sent + 5 * US, true);
+        }
         let arrived = sent + 200 * US + numbers.below(100 * US);
         db.woken(arrived + US);
         db.switch(arrived + 5 * US, false);
@@ -119,10 +127,13 @@ fn two_hosts(requests: u32) -> Vec<OfHost> {
         db.exchange(answered, (answered, arrived), number, 1);
         db.switch(answered + 5 * US, true);
         let back = answered + 200 * US + numbers.below(100 * US);
-        web.woken(back + US);
-        web.switch(back + 5 * US, false);
-        web.exchange(back + 10 * US, (sent, back), number, 0);
-        now = back + 10 * US;
+        let read = if waits { back + 10 * US } else { back + MS };
+        if waits {
+            web.woken(back + US);
+            web.switch(back + 5 * US, false);
+        }
+        web.exchange(read, (sent, back), number, 0);
+        now = read;
     }
     vec![web.recorded("web", now + MS), db.recorded("db", now + MS)]
 }
@@ -196,6 +207,35 @@ fn a_joined_recording_predicts_what_faster_work_on_the_other_host_gains() {
     }
     let after = Timing::new(&program, &model).expect("a valid program").time_ns(two);
     assert!((after / before - 3.0 / 4.5).abs() < 0.02, "{}", after / before);
+}
+
+/// Whoever reads a message depends on its sender, also if the message was there in time.
+#[test]
+fn a_message_that_is_read_without_waiting_would_have_been_waited_for() {
+    let joined = join(hosts_of(200, false)).expect("joined");
+    let timeline = timeline::build(&joined);
+    let web = timeline.threads.iter().find(|thread| thread.tid == 41).expect("the thread");
+    let by_messages = web.waits.iter().filter(|wait| matches!(wait.wake, Wake::By(_))).count();
+    assert_eq!(by_messages, 200);
+    let blocked = web.time_in(|state| matches!(state, timeline::State::Blocked(_)));
+    assert_eq!(blocked.0, 0, "it never slept");
+    let mut program = crate::translation::from_timeline(&timeline);
+    program.recorded_on(Some(2));
+    let two = Cpus::count(2).expect("two");
+    let time = |program: &crate::program::Program| {
+        Timing::new(program, &Model::default()).expect("a valid program").time_ns(two)
+    };
+    let before = time(&program);
+    let of_db = program.threads.iter_mut().filter(|thread| thread.name.starts_with("db"));
+    for operation in of_db.flat_map(|thread| &mut thread.operations) {
+        if let crate::program::Operation::Exec(length) = operation {
+            length.0 *= 3;
+        }
+    }
+    // Each request: 1 ms, 250 µs, 9 ms; then web, which has computed meanwhile, goes on.
+    let ratio = time(&program) / before;
+    let expected = 10.25 / 5.5;
+    assert!((ratio / expected - 1.0).abs() < 0.03, "{ratio} times as long, not {expected}");
 }
 
 #[test]

@@ -15,7 +15,9 @@ use super::thread::wait_reason::WaitReason;
 use super::unprobed_locks::UnprobedLocks;
 use crate::event::{Facts, Note, ThreadState, futex_of_wakee};
 use crate::time::Timestamp;
-use probe_abi::{Cause, Context, Fork, Header, Record, Switch, SwitchFlags, Waking, WakingFlags};
+use probe_abi::{
+    Call, Cause, Context, Descriptor, Fork, Header, Record, Switch, SwitchFlags, Waking, WakingFlags,
+};
 use rustc_hash::FxHashMap;
 
 /// The kernel's `TASK_*` bits of a thread that will never run again: `EXIT_DEAD`, `EXIT_ZOMBIE`, `TASK_DEAD`.
@@ -228,6 +230,9 @@ impl Builder {
         if waking.flags & WakingFlags::SENT != 0 {
             return self.message(waking);
         }
+        if waking.flags & WakingFlags::READ != 0 {
+            return self.message_read(waking);
+        }
         let tracked = waking.flags & WakingFlags::WAKER_TRACKED != 0;
         // A soft interrupt in a thread's own system call that delivers the thread's own packet is the thread's doing.
         let own_packet = waking.flags & WakingFlags::OWN_PACKET != 0;
@@ -295,6 +300,24 @@ impl Builder {
         self.step(waker, header.time_ns, StepKind::Wake(wakeup));
         self.messages.push(wakeup);
         self.under_way.insert(waking.cause, wakeup);
+    }
+
+    /// A thread reads a message from another host that had already arrived: a wait of no length.
+    fn message_read(&mut self, waking: &Waking) {
+        /// `recvfrom(2)` on x86-64.
+        const RECEIVE: Call = Call { number: 45, argument1: 0, argument0: 0 };
+        let time_ns = waking.header.time_ns;
+        let Some(wakeup) = self.under_way.remove(&waking.cause) else { return };
+        let Some(reader) = self.live.get(&waking.wakee_tid).copied() else { return };
+        let Builder { threads, tally, .. } = self;
+        let Some(thread) = threads.get_mut(reader as usize) else { return };
+        let RunState::Running { cpu } = thread.state else { return };
+        let (call, descriptor) = (RECEIVE, Descriptor::Socket);
+        let reason = WaitReason::Kernel { call, descriptor, task_state: 1 };
+        let woken = PendingWakeup { time_ns, wake: Wake::By(wakeup), call, futex: None, other_word: None };
+        thread.sched_out(time_ns, SwitchOut::Blocked(reason), tally);
+        thread.wakeup(woken, tally);
+        thread.sched_in(time_ns, cpu, tally);
     }
 
     /// A record that a thread wrote on a CPU proves that the thread runs there.

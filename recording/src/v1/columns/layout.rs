@@ -102,6 +102,7 @@ const ANSWER: &[Field] = &[
 const EXCHANGE: &[Field] = &[
     field(Width::Eight, Code::Time),
     field(Width::Eight, Code::Time),
+    field(Width::Eight, Code::Time),
     TID,
     field(Width::Four, Code::Plain),
     field(Width::Four, Code::Plain),

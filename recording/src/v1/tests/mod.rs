@@ -41,7 +41,7 @@ fn meta() -> Meta {
 /// A record like those that kernels write: small numbers, increasing time.
 fn likely_record(i: u64) -> Record {
     let mut bytes = [0u8; 64];
-    let kind = Kind::ALL[(i * 7) as usize % Kind::ALL.len()];
+    let kind = Kind::ALL[(i * 5) as usize % Kind::ALL.len()];
     // Times are never quite regular.
     let jitter = (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) % 1_500;
     bytes[..8].copy_from_slice(&(1_000_000_000 + i * 1_777 + jitter).to_le_bytes());
@@ -51,11 +51,15 @@ fn likely_record(i: u64) -> Record {
     bytes[16..20].copy_from_slice(&(4_000 + (i % 5) as u32).to_le_bytes());
     bytes[20..24].copy_from_slice(&4_000u32.to_le_bytes());
     bytes[24..28].copy_from_slice(&(4_000 + (i % 3) as u32).to_le_bytes());
-    if kind == Kind::Answer {
+    if matches!(kind, Kind::Answer | Kind::Exchange) {
         let time = 1_000_000_000 + i * 1_777 + jitter;
         bytes[24..32].copy_from_slice(&(time - 300_000).to_le_bytes());
         bytes[32..40].copy_from_slice(&(time - 290_000).to_le_bytes());
-        bytes[40..44].copy_from_slice(&4_001u32.to_le_bytes());
+        if kind == Kind::Exchange {
+            bytes[40..48].copy_from_slice(&(time - 280_000).to_le_bytes());
+        } else {
+            bytes[40..44].copy_from_slice(&4_001u32.to_le_bytes());
+        }
     }
     Record::decode(&bytes).expect("64 bytes hold any record")
 }
