@@ -163,6 +163,7 @@ fn translate(
         launches: spins.mpi.launchers.binary_search(&thread.pid).is_ok(),
     });
     super::background::find(&mut translator.program, &lives.collect::<Vec<_>>());
+    super::stopped_timers::take_out(&mut translator.program, timeline, &all);
     super::own_clock::take_out(&mut translator.program, &all);
     (translator.program, translator.plan.simulates, translator.plan.edges)
 }
