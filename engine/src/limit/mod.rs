@@ -64,6 +64,8 @@ pub struct Limits {
     pub traffic: Vec<Endpoint>,
     /// Programs that were not recorded and used CPUs during the recording, the largest first.
     pub others: Vec<OtherUse>,
+    /// Child processes of the program that were not recorded, together.
+    pub children: Option<OtherUse>,
     /// Set for a program that sleeps for most of its recording: only the time in which it is awake is predicted.
     pub asleep: Option<MostlyAsleep>,
 }

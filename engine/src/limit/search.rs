@@ -422,6 +422,7 @@ impl Search {
             asleep,
             traffic: self.recorded.traffic.clone(),
             others: self.recorded.others.clone(),
+            children: self.recorded.children.clone(),
             at: found.into_iter().map(|found| found.limit).collect(),
             fixes,
             locks,

@@ -93,6 +93,7 @@ fn with_recorded(mut program: Program, timeline: &Timeline, sampled: &SampledCod
     program.recorded.dropped_connections =
         timeline.requests.as_ref().map_or(0, |requests| requests.dropped_connections);
     program.recorded.others = super::machine::others::of(timeline.others.as_ref());
+    program.recorded.children = super::machine::others::children(timeline.others.as_ref());
     super::answers::name(
         &mut program,
         timeline.end.0.saturating_sub(timeline.start.0),

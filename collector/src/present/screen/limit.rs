@@ -11,6 +11,7 @@ use crate::cpu_words::cpus;
 use crate::present::style::{Paint, Style};
 use crate::present::table;
 use crate::present::words::deadlock::waiting;
+use crate::present::words::others;
 use crate::present::words::short::short;
 use crate::present::words::traffic;
 use engine::experiment::Edit;
@@ -331,6 +332,8 @@ fn more(first: &Limit, limits: &Limits) -> Vec<String> {
         ));
     }
     lines.extend(always_busy(first, limits));
+    // What the program waits for may be their work.
+    lines.extend(others::of_children(limits.children.as_ref().filter(|_| first.kind.is_wait())));
     for row in first.may_be_more().take(MAY_BE_MORE) {
         lines.push(format!("Or, up to {}: {}", percent(row.most), sentence(&first.with(row))));
     }
