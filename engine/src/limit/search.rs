@@ -379,7 +379,8 @@ impl Search {
         let base = &run.base;
         let pool = self.groups.get(self.pool()?)?;
         let are_peers = pool.threads.first().is_some_and(|thread| self.peers_of(*thread).is_some());
-        if self.hidden || are_peers || !is_even(&pool.threads, base) {
+        let is_unknown = self.hidden || are_peers || self.waits_outside(&pool.threads, base);
+        if is_unknown || !is_even(&pool.threads, base) {
             return None;
         }
         let edit = self.more_of(&pool.threads, 1, base);

@@ -94,11 +94,8 @@ fn with_recorded(mut program: Program, timeline: &Timeline, sampled: &SampledCod
         timeline.requests.as_ref().map_or(0, |requests| requests.dropped_connections);
     program.recorded.others = super::machine::others::of(timeline.others.as_ref());
     program.recorded.children = super::machine::others::children(timeline.others.as_ref());
-    super::answers::name(
-        &mut program,
-        timeline.end.0.saturating_sub(timeline.start.0),
-        timeline.wakeups.len(),
-    );
+    let length_ns = timeline.end.0.saturating_sub(timeline.start.0);
+    super::answers::name(&mut program, length_ns, timeline.wakeups.len());
     program.recorded.in_kernel = super::sampled::kernel_share::of(timeline, &program);
     let growing = program.recorded.support.iter().find(|work| work.grows());
     program.findings.extend(growing.map(|work| Finding::KernelWorkGrows { share: work.share() }));

@@ -40,7 +40,7 @@ impl Search {
         }
         let name = self.object_name(device);
         let of = self.recorded.waits.iter().find(|wait| wait.name.as_str() == name);
-        let of = of.and_then(RecordedWait::mostly_of).map(str::to_owned);
+        let of = of.and_then(RecordedWait::mostly_of).filter(|of| !name.ends_with(of)).map(str::to_owned);
         LimitKind::Device { device: with_others(name, devices.len().saturating_sub(1)), of }
     }
 
