@@ -260,7 +260,7 @@ fn what(limit: &Limit) -> &str {
         | LimitKind::Sleepers { function, .. }
         | LimitKind::Polling { function, .. }
         | LimitKind::Timers { function }
-        | LimitKind::Imbalance { function } => function.as_deref().unwrap_or_default(),
+        | LimitKind::Imbalance { function, .. } => function.as_deref().unwrap_or_default(),
         LimitKind::Cpus { .. }
         | LimitKind::Quota { .. }
         | LimitKind::Turns { .. }

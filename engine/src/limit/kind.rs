@@ -148,6 +148,9 @@ pub enum LimitKind {
         /// The function that the thread with the most work computes most.
         #[serde(skip_serializing_if = "Option::is_none")]
         function: Option<String>,
+        /// What they wait for, with the function, if threads that do the same wake each other.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        waits: Option<String>,
     },
     /// One thread of a pipeline is busy while the threads before or after it wait.
     Stage {

@@ -3,7 +3,7 @@
 use super::causes::asked_again::AskedAgain;
 use super::causes::idle::{MostlyAsleep, Rest, measured_busy};
 use super::causes::pools;
-use super::causes::stretch::{Stretch, without_stretch, without_turns};
+use super::causes::stretch::{Stretch, without_turns};
 use super::causes::unrecorded_locks::UnrecordedLocks;
 use super::changes::fixes::Fix;
 use super::changes::top_functions::FunctionUse;
@@ -258,13 +258,8 @@ impl Search {
             // The stages of a pipeline compute at the same time.
             without.retain(|(edit, _)| !matches!(edit, Edit::MoreThreads { .. }));
             without.push((Edit::NoTurns, without_turns(cpus, turns)));
-        } else if let Some(stretch) = run.stretch {
-            let (divided, ns) = without_stretch(cpus, stretch, time_ns);
-            let is_turn = self.peers_of(stretch.thread).is_some();
-            without.push((if is_turn { Edit::NoTurns } else { divided }, ns));
-        }
-        if !without.iter().any(|(edit, _)| *edit == Edit::NoTurns) {
-            without.extend(self.without_waits_of_peers(&run));
+        } else {
+            without.extend(self.without_waits_alone(&run));
         }
         let busy_thread = self.without_busy_thread(&run, &without);
         without.extend(busy_thread.into_iter().chain(self.without_serial_again(&run)));

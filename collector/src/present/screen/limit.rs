@@ -206,9 +206,10 @@ fn constraint(limit: &Limit) -> String {
                 grouped(*changes)
             )
         }
-        LimitKind::Imbalance { function } => {
+        LimitKind::Imbalance { function, waits } => {
             let run = of(function).map_or(String::new(), |function| format!(" of {function}"));
-            format!("imbalance: some threads have more{run} to do, and the others wait.")
+            let place = waits.as_ref().map_or(String::new(), |waits| format!(", mostly in {waits}"));
+            format!("imbalance: some threads have more{run} to do, and the others wait{place}.")
         }
         LimitKind::Stage { thread, function } => {
             let run = of(function).map_or(String::new(), |function| format!("{function} "));

@@ -82,9 +82,8 @@ impl Search {
         processes.sort_unstable();
         processes.dedup();
         if let Some(peers) = self.peers_among(run.stretch).filter(|_| run.turns.is_none()) {
-            let waits = self.recorded.waits.iter().filter(|wait| !wait.idle && wait.is_ended_by_threads());
-            let waits = waits.max_by_key(|wait| wait.wait_ns).map(RecordedWait::with_sleepers);
-            return LimitKind::Turns { threads: peers.threads.len(), processes: false, changes: 0, waits };
+            let (threads, waits) = (peers.threads.len(), self.peers_wait_in());
+            return LimitKind::Turns { threads, processes: false, changes: 0, waits };
         }
         let (threads, changes) = run.turns.map_or((0, 0), |turns| (turns.threads, turns.changes));
         LimitKind::Turns { threads, processes: all > 1 && processes.len() == all, changes, waits: None }
@@ -128,7 +127,10 @@ impl Search {
             }
             Edit::DivideEvenly(alike) => {
                 let thread = most_to_do(self.program(), alike);
-                LimitKind::Imbalance { function: thread.and_then(|thread| function(&[thread])) }
+                // Such threads may wait for their turn, whatever each of them has to do.
+                let are_peers = thread.is_some_and(|thread| self.peers_of(thread).is_some());
+                let waits = if are_peers { self.peers_wait_in() } else { None };
+                LimitKind::Imbalance { function: thread.and_then(|thread| function(&[thread])), waits }
             }
             Edit::MoreThreads { threads, .. } => {
                 let apart = apart(&self.samples, threads);

@@ -14,6 +14,7 @@ mod pools;
 mod sleepers;
 mod threads;
 mod too_many_threads;
+mod turns;
 mod woken_for_nothing;
 
 use super::{Fix, LimitKind, Limits, Search, WORTH, limits};
