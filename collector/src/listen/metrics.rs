@@ -259,6 +259,7 @@ fn what(limit: &Limit) -> &str {
         | LimitKind::TooManyThreads { function, .. }
         | LimitKind::Sleepers { function, .. }
         | LimitKind::Polling { function, .. }
+        | LimitKind::SmallTasks { function, .. }
         | LimitKind::Timers { function }
         | LimitKind::Imbalance { function, .. } => function.as_deref().unwrap_or_default(),
         LimitKind::Cpus { .. }

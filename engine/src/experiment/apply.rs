@@ -84,6 +84,7 @@ fn change(program: &mut Program, owners: &Owners, edit: &Edit) -> Result<(), Edi
         Edit::NoTurns
         | Edit::OwnLines { .. }
         | Edit::WakeOne(_)
+        | Edit::LargerTasks { .. }
         | Edit::LessSupportWork { .. }
         | Edit::Overlap { .. }
         | Edit::Goroutines(_) => return Err(EditError::NotSimulated),

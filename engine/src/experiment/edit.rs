@@ -109,6 +109,15 @@ pub enum Edit {
     /// Where all waiting threads are woken and all but one find nothing to do, only one is woken. The number is the
     /// index of the object in [`crate::program::Recorded::objects`].
     WakeOne(usize),
+    /// Threads that are woken for each small task get more of them at a time.
+    LargerTasks {
+        /// Indices of the threads that are woken.
+        threads: Vec<usize>,
+        /// How often they are woken.
+        wakings: u64,
+        /// Their CPU time from one wake-up to the next, nanoseconds.
+        task_ns: u64,
+    },
     /// What a thread computes alone again and again overlaps with the work of threads that wait for it.
     Overlap {
         /// Index of the thread in the program.
@@ -171,6 +180,7 @@ impl Edit {
                 | Edit::NoTurns
                 | Edit::OwnLines { .. }
                 | Edit::WakeOne(_)
+                | Edit::LargerTasks { .. }
                 | Edit::LessSupportWork { .. }
                 | Edit::Goroutines(_)
                 | Edit::Overlap { .. }
@@ -209,6 +219,7 @@ impl Edit {
             | Edit::CostAsOn(_)
             | Edit::LessSupportWork { .. }
             | Edit::WakeOne(_)
+            | Edit::LargerTasks { .. }
             | Edit::Cpus(_) => false,
         }
     }
@@ -246,6 +257,7 @@ impl Edit {
             // A runtime's work has one cause, the kernel's work many.
             Edit::LessSupportWork { subject, .. } if subject.is_kernels() => 2,
             Edit::OwnLines { .. } | Edit::WakeOne(_) | Edit::LessSupportWork { .. } => 1,
+            Edit::LargerTasks { .. } => 1,
             Edit::FreeDevices(_) | Edit::NoSyncs | Edit::FreeIo => 1,
             Edit::CostAsOn(_) => 2,
             Edit::NoSleeps | Edit::NoPolling(_) | Edit::MoreSleepers { .. } => 2,

@@ -137,6 +137,21 @@ pub(super) fn of_woken(object: &str, (wakings, for_nothing): (u64, u64), most: &
     )
 }
 
+/// A sentence about a pool whose threads are woken for each small task: their number, how often they are woken, and their CPU
+/// time each time, nanoseconds.
+pub(super) fn of_small_tasks(
+    (threads, wakings, task_ns): (usize, u64, u64),
+    function: Option<&str>,
+    least: &str,
+) -> String {
+    let run = function.map_or(String::new(), |function| format!(" that run {}", short(function)));
+    format!(
+        "tasks too small: {threads} threads{run} are woken {} times, for {} each. The kernel's part of that takes {least} of the time.",
+        grouped(wakings),
+        duration(task_ns as f64)
+    )
+}
+
 pub(super) fn of_hand_over(object: Option<&str>, gain: &str) -> String {
     let what = object.map_or(String::new(), |object| match bare_name(object) {
         // Each thread of a JVM has one such object, so the number in its name means nothing.

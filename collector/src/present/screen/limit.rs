@@ -2,7 +2,8 @@
 
 use super::constraint::{
     of_cache_line, of_cost, of_device, of_goroutines, of_goroutines_wait, of_hand_over, of_lock, of_permits,
-    of_polling, of_requests, of_support_work, of_too_few_threads, of_too_many_threads, of_woken,
+    of_polling, of_requests, of_small_tasks, of_support_work, of_too_few_threads,
+    of_too_many_threads, of_woken,
 };
 use super::fix::{at_largest, gain, last_part, minus, name_of, what};
 use super::unrecorded::{how_to_record, of_unrecorded};
@@ -242,6 +243,9 @@ fn of_wait(limit: &Limit) -> String {
         }
         LimitKind::WokenForNothing { object, wakings, for_nothing } => {
             of_woken(object, (*wakings, *for_nothing), &percent(limit.share))
+        }
+        LimitKind::SmallTasks { threads, function, wakings, task_ns } => {
+            of_small_tasks((*threads, *wakings, *task_ns), function.as_deref(), &percent(limit.share))
         }
         LimitKind::Polling { threads, every_ns, longest_ns, function } => {
             of_polling(*threads, (*every_ns, *longest_ns), function.as_deref(), &percent(limit.gain()))

@@ -15,6 +15,7 @@ mod request_wait;
 mod serial_again;
 mod shared_lines;
 mod sleepers;
+mod small_tasks;
 pub(super) mod stretch;
 mod support_work;
 mod turns;

@@ -104,14 +104,15 @@ impl Search {
         };
         match edit {
             Edit::FreeDevices(devices) => self.of_devices(devices, base),
-            Edit::Goroutines(change) => self.of_goroutine_change(*change),
-            Edit::WakeOne(object) => self.recorded.objects.get(*object).map_or(LimitKind::Nothing, woken),
-            Edit::OwnLines { line, .. } => {
-                self.recorded.lines.get(*line).map_or(LimitKind::Nothing, cache_line)
+            Edit::LargerTasks { threads, wakings, task_ns } => {
+                let (wakings, task_ns) = (*wakings, *task_ns);
+                LimitKind::SmallTasks {
+                    threads: threads.len(),
+                    function: function(threads),
+                    wakings,
+                    task_ns,
+                }
             }
-            Edit::CostAsOn(_) => self.of_costs(),
-            Edit::LessSupportWork { work, .. } => self.of_support_work(*work),
-            Edit::Permits { semaphore, now, .. } => self.of_permits(*semaphore, *now, run),
             Edit::NoSleeps => LimitKind::Timers { function: self.sleeps_in() },
             Edit::NoPolling(polling) => self.of_polling(polling),
             Edit::NoSpunWaits => LimitKind::SpunWaits { waiting: run.share(run.states.spinning()) },
@@ -167,6 +168,21 @@ impl Search {
                 serial(thread_name(*thread), function, (length, *times), base)
             }
             Edit::FreeLocks(locks) => self.lock_kind(locks, base),
+            _ => self.kind_as_recorded(edit, run),
+        }
+    }
+
+    /// The kind of limit for edits whose gains follow from the recording.
+    fn kind_as_recorded(&self, edit: &Edit, run: &WatchedRun) -> LimitKind {
+        match edit {
+            Edit::Goroutines(change) => self.of_goroutine_change(*change),
+            Edit::WakeOne(object) => self.recorded.objects.get(*object).map_or(LimitKind::Nothing, woken),
+            Edit::OwnLines { line, .. } => {
+                self.recorded.lines.get(*line).map_or(LimitKind::Nothing, cache_line)
+            }
+            Edit::CostAsOn(_) => self.of_costs(),
+            Edit::Permits { semaphore, now, .. } => self.of_permits(*semaphore, *now, run),
+            Edit::LessSupportWork { work, .. } => self.of_support_work(*work),
             // The search makes no candidates of other edits.
             _ => LimitKind::Work { busy: 0.0, hidden: self.hidden },
         }

@@ -1,6 +1,7 @@
 //! Changes that a person can make, and the gain of each.
 
 use crate::cpus::Cpus;
+use crate::event::SupportSubject;
 use crate::experiment::{Edit, is_sync, synced_under, with_open};
 use crate::limit::causes::stretch::Stretch;
 use crate::limit::search::{Found, Search};
@@ -31,6 +32,9 @@ const AT_WORK: f64 = 0.5;
 /// A program that waits for work gets advice only if at least this many CPUs are busy, on average.
 const BUSY: f64 = 0.25;
 
+/// Kernel or runtime work below this share of the CPU time is worth advice only if it is the limit or may gain more.
+const MUCH: f64 = 0.25;
+
 /// A change of the program, and its gain.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fix {
@@ -51,6 +55,13 @@ pub struct Fix {
     /// The gain on the largest CPU count; `None` if that is the first CPU count, or the program is too large to run
     /// there, too.
     pub gain_at_largest: Option<f64>,
+}
+
+/// The parallel region that others wait for, awake: a function that a compiler made for OpenMP.
+fn region(kind: &LimitKind) -> Option<&String> {
+    let LimitKind::SpunWaits { functions, .. } = kind else { return None };
+    let is_region = |name: &str| ["._omp_fn.", ".omp_outlined"].iter().any(|part| name.contains(part));
+    functions.first().filter(|function| is_region(function))
 }
 
 impl Search {
@@ -234,7 +245,11 @@ impl Search {
             // "Do not sleep" is no advice for a program that only sleeps.
             let most = if *edit == Edit::NoSleeps { 0.95 } else { 1.0 };
             let there = found.get(1).and_then(|there| gain_in(&there.without, there.time_ns));
-            return (WORTH..most).contains(&gain).then(|| self.fix_of(edit, gain, (gain, gain), there, cpus));
+            let is_worth = (WORTH..most).contains(&gain);
+            return is_worth.then(|| {
+                let fix = self.fix_of(edit, gain, (gain, gain), there, cpus);
+                Fix { function: region.cloned().or(fix.function.clone()), ..fix }
+            });
         }
         let trial = self.trials.with(vec![edit.on(cpus)]);
         let gain = trial.gain(cpus, 0)?;

@@ -12,6 +12,7 @@ mod permits;
 mod polling;
 mod pools;
 mod sleepers;
+mod small_tasks;
 mod threads;
 mod too_many_threads;
 mod turns;
