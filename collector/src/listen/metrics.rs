@@ -237,7 +237,7 @@ fn endpoint(end: &Endpoint) -> [(&str, &str); 2] {
 /// Name of the limiting lock, function, thread or device, if there is one.
 fn what(limit: &Limit) -> &str {
     match &limit.kind {
-        LimitKind::Lock { lock, .. } => lock,
+        LimitKind::Lock { lock, .. } | LimitKind::StarvedWriter { lock, .. } => lock,
         LimitKind::HandOver { object } => object.as_deref().unwrap_or_default(),
         LimitKind::Serial { thread, .. }
         | LimitKind::BusyThread { thread, .. }

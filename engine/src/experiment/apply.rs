@@ -85,6 +85,7 @@ fn change(program: &mut Program, owners: &Owners, edit: &Edit) -> Result<(), Edi
         | Edit::OwnLines { .. }
         | Edit::WakeOne(_)
         | Edit::LargerTasks { .. }
+        | Edit::WritersFirst { .. }
         | Edit::LessSupportWork { .. }
         | Edit::Overlap { .. }
         | Edit::Goroutines(_) => return Err(EditError::NotSimulated),

@@ -118,6 +118,13 @@ pub enum Edit {
         /// Their CPU time from one wake-up to the next, nanoseconds.
         task_ns: u64,
     },
+    /// A read-write lock's writers go before readers that come later.
+    WritersFirst {
+        /// The lock.
+        lock: ObjectId,
+        /// Index of the thread that waits longest to write.
+        thread: usize,
+    },
     /// What a thread computes alone again and again overlaps with the work of threads that wait for it.
     Overlap {
         /// Index of the thread in the program.
@@ -181,6 +188,7 @@ impl Edit {
                 | Edit::OwnLines { .. }
                 | Edit::WakeOne(_)
                 | Edit::LargerTasks { .. }
+                | Edit::WritersFirst { .. }
                 | Edit::LessSupportWork { .. }
                 | Edit::Goroutines(_)
                 | Edit::Overlap { .. }
@@ -209,6 +217,7 @@ impl Edit {
             | Edit::Goroutines(_)
             | Edit::Overlap { .. }
             | Edit::FreeHandOver
+            | Edit::WritersFirst { .. }
             | Edit::NoQuota => true,
             Edit::Scale(..)
             | Edit::FewerCalls(..)
@@ -250,7 +259,7 @@ impl Edit {
     pub(crate) fn order(&self) -> u32 {
         match self {
             Edit::FreeLocks(_) | Edit::Processes(_) | Edit::SplitLock(..) | Edit::MoveOut(..) => 0,
-            Edit::GroupCommit(..) => 0,
+            Edit::GroupCommit(..) | Edit::WritersFirst { .. } => 0,
             Edit::Goroutines(GoroutineChange::Cpus(_)) => 10,
             Edit::Goroutines(_) => 0,
             Edit::Permits { .. } => 0,

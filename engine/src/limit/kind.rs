@@ -31,6 +31,18 @@ pub enum LimitKind {
         #[serde(flatten)]
         holder: Option<FunctionShare>,
     },
+    /// Readers of a read-write lock come again and again, and keep a writer waiting.
+    StarvedWriter {
+        /// The lock.
+        lock: String,
+        /// The thread that waits longest to write.
+        thread: String,
+        /// Share of the time for which it waits.
+        waiting: f64,
+        /// The function that computes most while the lock is held, with its share of all computing under the lock.
+        #[serde(flatten)]
+        holder: Option<FunctionShare>,
+    },
     /// The hand-over from one thread to the next: waking threads and putting them on CPUs.
     HandOver {
         /// The object that most waits are for, if one object has most of them.
@@ -457,6 +469,7 @@ impl LimitKind {
                 | LimitKind::TooManyThreads { .. }
                 | LimitKind::SpunWaits { .. }
                 | LimitKind::Lock { .. }
+                | LimitKind::StarvedWriter { .. }
                 | LimitKind::Turns { .. }
                 | LimitKind::CacheLine { .. }
                 | LimitKind::LocksNotRecorded { .. }

@@ -266,6 +266,7 @@ impl Search {
         }));
         without.extend(self.without_lines(&run));
         without.extend(self.without_support_work(&run));
+        without.extend(self.without_starved_writer(&run));
         without.extend(self.without_wakings_for_nothing(&run));
         // Threads that are all woken for each task, and find none, are no sign of small tasks.
         if !without.iter().any(|(edit, _)| matches!(edit, Edit::WakeOne(_))) {

@@ -145,6 +145,11 @@ fn constraint(limit: &Limit) -> String {
     let of = |function: &Option<String>| function.as_deref().map(short);
     match &limit.kind {
         LimitKind::Lock { lock, locks, waiting, threads, .. } => of_lock(lock, *locks, *waiting, *threads),
+        LimitKind::StarvedWriter { lock, thread, waiting, .. } => format!(
+            "lock {}: {thread} waits {} of the time to write, behind readers that keep coming.",
+            bare_name(lock),
+            percent(*waiting)
+        ),
         LimitKind::HandOver { object } => of_hand_over(object.as_deref(), &percent(limit.gain())),
         LimitKind::Quota { hundredths } => format!(
             "a quota: control groups, as of a container, allow the program {hundredths} % of a CPU. Without: {}.",
@@ -326,7 +331,9 @@ fn no_constraint(kind: &LimitKind, share: f64) -> String {
 /// Further lines: the function in which the lock is held, whether more CPUs help, what limits on a large machine.
 fn more(first: &Limit, limits: &Limits) -> Vec<String> {
     let mut lines = Vec::new();
-    if let LimitKind::Lock { holder: Some(holder), .. } = &first.kind {
+    if let LimitKind::Lock { holder: Some(holder), .. }
+    | LimitKind::StarvedWriter { holder: Some(holder), .. } = &first.kind
+    {
         let at = limits.fixes.iter().find(|fix| fix.function.as_ref() == Some(&holder.function));
         let at = at.and_then(|fix| fix.location.as_deref());
         let at = at.map_or(String::new(), |at| format!(" ({})", file_name(at)));

@@ -74,6 +74,7 @@ pub fn words(edit: &Edit, about: About<'_>) -> String {
             GoroutineChange::Cpus(more) => format!("{more} CPUs instead of {now}"),
         },
         Edit::WakeOne(_) => "wake one thread instead of all".to_owned(),
+        Edit::WritersFirst { .. } => format!("let writers of {lock} go first"),
         Edit::LargerTasks { .. } => "hand over more at a time".to_owned(),
         Edit::OwnLines { is_false: true, .. } => "a cache line for each thread's word".to_owned(),
         Edit::OwnLines { .. } => "let each thread change its own copy".to_owned(),

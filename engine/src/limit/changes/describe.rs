@@ -177,6 +177,7 @@ impl Search {
         match edit {
             Edit::Goroutines(change) => self.of_goroutine_change(*change),
             Edit::WakeOne(object) => self.recorded.objects.get(*object).map_or(LimitKind::Nothing, woken),
+            Edit::WritersFirst { lock, thread } => self.of_starved_writer(*lock, *thread, run),
             Edit::OwnLines { line, .. } => {
                 self.recorded.lines.get(*line).map_or(LimitKind::Nothing, cache_line)
             }

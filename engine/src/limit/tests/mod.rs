@@ -13,6 +13,7 @@ mod polling;
 mod pools;
 mod sleepers;
 mod small_tasks;
+mod starved_writers;
 mod threads;
 mod too_many_threads;
 mod turns;
