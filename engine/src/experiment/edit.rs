@@ -240,6 +240,7 @@ impl Edit {
                 self,
                 Edit::Processes(_)
                     | Edit::NoPolling(_)
+                    | Edit::NoSpunWaits
                     | Edit::MoreSleepers { .. }
                     | Edit::NoSyncs
                     | Edit::CostAsOn(_)

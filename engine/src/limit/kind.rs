@@ -272,6 +272,8 @@ pub enum LimitKind {
     SpunWaits {
         /// Threads that spin, on average.
         waiting: f64,
+        /// The functions that other threads compute most meanwhile.
+        functions: Vec<String>,
     },
     /// Spin locks, whose waiters keep CPUs busy that other threads want.
     Spinning,

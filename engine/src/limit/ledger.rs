@@ -10,7 +10,7 @@
 
 use super::causes::loaded::loaded;
 use super::order::{
-    most_sleepers, polling_before_sleep, sleep_is_polling, small_tasks_first,
+    as_many_as_cpus, most_sleepers, polling_before_sleep, sleep_is_polling, small_tasks_first,
     spinning_before_cpus, threads_before_cpus,
 };
 use super::row::{Evidence, LedgerRow};
@@ -128,6 +128,7 @@ impl Search {
             gains().filter_map(|(edit, gain)| self.claim(edit, gain, waits_for_work, run)).collect();
         sleep_is_polling(&mut claims);
         most_sleepers(&mut claims);
+        as_many_as_cpus(&mut claims);
         self.claim_unrecorded(&mut claims, run);
         // For a program that mostly waits, gains are shares of the measured time, of which computing takes only
         // milliseconds.

@@ -26,6 +26,31 @@ pub(super) fn threads_before_cpus(claims: &mut Vec<Claim>) {
     }
 }
 
+/// Keeps one row for each group of which fewer threads are faster: with as many as CPUs unless half of them gain clearly more. A
+/// thread that holds what others wait for then always has a CPU.
+pub(super) fn as_many_as_cpus(claims: &mut Vec<Claim>) {
+    let of = |claim: &Claim| match &claim.cause {
+        Cause::Edit(Edit::FewerThreads { threads, kept }) => Some((threads.clone(), *kept)),
+        _ => None,
+    };
+    let all: Vec<(Vec<usize>, usize, f64)> = claims
+        .iter()
+        .filter_map(|claim| of(claim).map(|(threads, kept)| (threads, kept, claim.most)))
+        .collect();
+    claims.retain(|claim| {
+        of(claim).is_none_or(|(threads, kept)| {
+            !all.iter().any(|(others, other_kept, most)| {
+                let is_better = match other_kept.cmp(&kept) {
+                    std::cmp::Ordering::Less => *most + SAME >= claim.most,
+                    std::cmp::Ordering::Equal => false,
+                    std::cmp::Ordering::Greater => *most > claim.most + SAME,
+                };
+                *others == threads && is_better
+            })
+        })
+    });
+}
+
 /// Puts fewer threads before more CPUs if threads spin much: where a lock goes to the thread that waits longest, a spinning
 /// thread is next and has no CPU, so what more CPUs bring is not known.
 pub(super) fn spinning_before_cpus(claims: &mut [Claim], run: &WatchedRun) {

@@ -152,6 +152,19 @@ pub(super) fn of_small_tasks(
     )
 }
 
+/// A sentence about threads that wait awake: their number on average, what others compute meanwhile, the time without such waits.
+pub(super) fn of_spun_waits(waiting: f64, functions: &[String], without: &str) -> String {
+    let short: Vec<String> = functions.iter().map(|function| short(function)).collect();
+    let run = match &short[..] {
+        [] => String::new(),
+        [one] => format!(", mostly while it runs {one}"),
+        [all @ .., last] => format!(", mostly while it runs {} or {last}", all.join(", ")),
+    };
+    format!(
+        "waiting, awake: {waiting:.1} threads check again and again whether another is done{run}. Without: {without}."
+    )
+}
+
 pub(super) fn of_hand_over(object: Option<&str>, gain: &str) -> String {
     let what = object.map_or(String::new(), |object| match bare_name(object) {
         // Each thread of a JVM has one such object, so the number in its name means nothing.

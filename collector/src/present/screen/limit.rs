@@ -2,7 +2,7 @@
 
 use super::constraint::{
     of_cache_line, of_cost, of_device, of_goroutines, of_goroutines_wait, of_hand_over, of_lock, of_permits,
-    of_polling, of_requests, of_small_tasks, of_support_work, of_too_few_threads,
+    of_polling, of_requests, of_small_tasks, of_spun_waits, of_support_work, of_too_few_threads,
     of_too_many_threads, of_woken,
 };
 use super::fix::{at_largest, gain, last_part, minus, name_of, what};
@@ -258,10 +258,9 @@ fn of_wait(limit: &Limit) -> String {
         LimitKind::Timers { function } => {
             format!("{}: {} of the time.", sleeping(function.as_deref()), percent(limit.gain()))
         }
-        LimitKind::SpunWaits { waiting } => format!(
-            "waiting, awake: {waiting:.1} threads check again and again whether another is done. Without: {}.",
-            duration(limit.without_ns)
-        ),
+        LimitKind::SpunWaits { waiting, functions } => {
+            of_spun_waits(*waiting, functions, &duration(limit.without_ns))
+        }
         LimitKind::Spinning => {
             format!(
                 "spinning: threads that wait for spin locks keep CPUs busy, {} of the time.",

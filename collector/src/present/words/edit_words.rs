@@ -51,7 +51,8 @@ pub fn words(edit: &Edit, about: About<'_>) -> String {
         Edit::NoSleeps => "do not sleep".to_owned(),
         Edit::NoPolling(_) => "condition variable instead of polling".to_owned(),
         Edit::NoSpinning => "sleep instead of spinning for locks".to_owned(),
-        Edit::NoSpunWaits => "no spinning until others are ready".to_owned(),
+        Edit::NoSpunWaits if function.is_empty() => "no spinning until others are ready".to_owned(),
+        Edit::NoSpunWaits => "join parallel regions, or make them larger".to_owned(),
         Edit::Permits { now, then, .. } => format!("{then} permits instead of {now}"),
         Edit::LessSupportWork { subject, .. } => match subject {
             SupportSubject::Memory => "use less memory, or keep it",

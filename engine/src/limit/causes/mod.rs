@@ -16,6 +16,7 @@ mod serial_again;
 mod shared_lines;
 mod sleepers;
 mod small_tasks;
+mod spun_waits;
 mod starved_writers;
 pub(super) mod stretch;
 mod support_work;

@@ -115,7 +115,7 @@ impl Search {
             }
             Edit::NoSleeps => LimitKind::Timers { function: self.sleeps_in() },
             Edit::NoPolling(polling) => self.of_polling(polling),
-            Edit::NoSpunWaits => LimitKind::SpunWaits { waiting: run.share(run.states.spinning()) },
+            Edit::NoSpunWaits => self.of_spun_waits(run),
             Edit::NoSpinning => LimitKind::Spinning,
             Edit::FreeHandOver => {
                 let object = self.most_awaited(base).filter(|object| !self.is_idle_device(*object));

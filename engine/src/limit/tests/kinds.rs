@@ -353,7 +353,8 @@ fn waits_by_spinning_that_end_as_recorded_are_the_limit() {
     for cpus in [2, 4] {
         let found = on(&program, cpus);
         let limit = found.at.first().expect("a limit");
-        let LimitKind::SpunWaits { waiting } = limit.kind else { panic!("{limit:?}") };
+        let LimitKind::SpunWaits { waiting, functions } = &limit.kind else { panic!("{limit:?}") };
+        assert_eq!(functions[..], ["f"], "it runs meanwhile");
         assert!((waiting - 0.25).abs() < 0.01, "20 of 80, each second time: {waiting}");
         assert!((limit.time_ns - 4000.0).abs() < 1.0 && (limit.without_ns - 3500.0).abs() < 1.0, "{limit:?}");
     }
