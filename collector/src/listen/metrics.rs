@@ -273,7 +273,7 @@ fn endpoint(end: &Endpoint) -> [(&str, &str); 2] {
 /// Name of the limiting lock, function, thread or device, if there is one.
 fn what(limit: &Limit) -> &str {
     match &limit.kind {
-        LimitKind::Lock { lock, .. } => lock,
+        LimitKind::Lock { lock, .. } | LimitKind::StarvedWriter { lock, .. } => lock,
         LimitKind::HandOver { object } => object.as_deref().unwrap_or_default(),
         LimitKind::Serial { thread, .. }
         | LimitKind::BusyThread { thread, .. }
@@ -295,8 +295,9 @@ fn what(limit: &Limit) -> &str {
         | LimitKind::TooManyThreads { function, .. }
         | LimitKind::Sleepers { function, .. }
         | LimitKind::Polling { function, .. }
+        | LimitKind::SmallTasks { function, .. }
         | LimitKind::Timers { function }
-        | LimitKind::Imbalance { function } => function.as_deref().unwrap_or_default(),
+        | LimitKind::Imbalance { function, .. } => function.as_deref().unwrap_or_default(),
         LimitKind::Cpus { .. }
         | LimitKind::Quota { .. }
         | LimitKind::Turns { .. }

@@ -10,6 +10,9 @@ pub struct OtherPrograms {
     pub measured_ns: u64,
     /// The programs that used most CPU time, the largest first. Longpole itself is not among them.
     pub programs: Vec<OtherProgram>,
+    /// Processes that recorded ones started, and their descendants, under the name of those that used most CPU time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub children: Option<OtherProgram>,
 }
 
 /// A program that was not recorded.

@@ -87,6 +87,8 @@ fn change(program: &mut Program, owners: &Owners, edit: &Edit) -> Result<(), Edi
         Edit::NoTurns
         | Edit::OwnLines { .. }
         | Edit::WakeOne(_)
+        | Edit::LargerTasks { .. }
+        | Edit::WritersFirst { .. }
         | Edit::LessSupportWork { .. }
         | Edit::Overlap { .. }
         | Edit::Goroutines(_) => return Err(EditError::NotSimulated),

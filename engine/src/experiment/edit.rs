@@ -109,6 +109,22 @@ pub enum Edit {
     /// Where all waiting threads are woken and all but one find nothing to do, only one is woken. The number is the
     /// index of the object in [`crate::program::Recorded::objects`].
     WakeOne(usize),
+    /// Threads that are woken for each small task get more of them at a time.
+    LargerTasks {
+        /// Indices of the threads that are woken.
+        threads: Vec<usize>,
+        /// How often they are woken.
+        wakings: u64,
+        /// Their CPU time from one wake-up to the next, nanoseconds.
+        task_ns: u64,
+    },
+    /// A read-write lock's writers go before readers that come later.
+    WritersFirst {
+        /// The lock.
+        lock: ObjectId,
+        /// Index of the thread that waits longest to write.
+        thread: usize,
+    },
     /// What a thread computes alone again and again overlaps with the work of threads that wait for it.
     Overlap {
         /// Index of the thread in the program.
@@ -171,6 +187,8 @@ impl Edit {
                 | Edit::NoTurns
                 | Edit::OwnLines { .. }
                 | Edit::WakeOne(_)
+                | Edit::LargerTasks { .. }
+                | Edit::WritersFirst { .. }
                 | Edit::LessSupportWork { .. }
                 | Edit::Goroutines(_)
                 | Edit::Overlap { .. }
@@ -199,6 +217,7 @@ impl Edit {
             | Edit::Goroutines(_)
             | Edit::Overlap { .. }
             | Edit::FreeHandOver
+            | Edit::WritersFirst { .. }
             | Edit::NoQuota => true,
             Edit::Scale(..)
             | Edit::FewerCalls(..)
@@ -209,6 +228,7 @@ impl Edit {
             | Edit::CostAsOn(_)
             | Edit::LessSupportWork { .. }
             | Edit::WakeOne(_)
+            | Edit::LargerTasks { .. }
             | Edit::Cpus(_) => false,
         }
     }
@@ -220,6 +240,7 @@ impl Edit {
                 self,
                 Edit::Processes(_)
                     | Edit::NoPolling(_)
+                    | Edit::NoSpunWaits
                     | Edit::MoreSleepers { .. }
                     | Edit::NoSyncs
                     | Edit::CostAsOn(_)
@@ -239,13 +260,14 @@ impl Edit {
     pub(crate) fn order(&self) -> u32 {
         match self {
             Edit::FreeLocks(_) | Edit::Processes(_) | Edit::SplitLock(..) | Edit::MoveOut(..) => 0,
-            Edit::GroupCommit(..) => 0,
+            Edit::GroupCommit(..) | Edit::WritersFirst { .. } => 0,
             Edit::Goroutines(GoroutineChange::Cpus(_)) => 10,
             Edit::Goroutines(_) => 0,
             Edit::Permits { .. } => 0,
             // A runtime's work has one cause, the kernel's work many.
             Edit::LessSupportWork { subject, .. } if subject.is_kernels() => 2,
             Edit::OwnLines { .. } | Edit::WakeOne(_) | Edit::LessSupportWork { .. } => 1,
+            Edit::LargerTasks { .. } => 1,
             Edit::FreeDevices(_) | Edit::NoSyncs | Edit::FreeIo => 1,
             Edit::CostAsOn(_) => 2,
             Edit::NoSleeps | Edit::NoPolling(_) | Edit::MoreSleepers { .. } => 2,

@@ -1,33 +1,13 @@
 //! The kinds of limits, with what is known of each.
 
+use super::causes::unrecorded_locks::NotSimulated;
 use super::goroutines_wait::GoroutinesWait;
+use super::share_of::{FunctionShare, Meanwhile};
 use crate::event::SupportSubject;
 use crate::finding::Stuck;
 use crate::json::number;
-use crate::program::{CauseKind, LockWaits};
+use crate::program::LockWaits;
 use serde::Serialize;
-
-/// A function and its share of a total, such as all computing under a lock.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct FunctionShare {
-    /// The function's name.
-    pub function: String,
-    /// The share, from 0 to 1.
-    #[serde(rename = "function_share")]
-    pub share: f64,
-}
-
-/// What threads did while requests waited for them.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Meanwhile {
-    /// The kind.
-    pub kind: CauseKind,
-    /// The function, or the kind of wait with its function.
-    pub name: String,
-    /// Share of the wait, from 0 to 1.
-    #[serde(serialize_with = "number")]
-    pub share: f64,
-}
 
 /// The kinds of limits.
 ///
@@ -47,6 +27,18 @@ pub enum LimitKind {
         waiting: f64,
         /// Number of threads that take the lock.
         threads: usize,
+        /// The function that computes most while the lock is held, with its share of all computing under the lock.
+        #[serde(flatten)]
+        holder: Option<FunctionShare>,
+    },
+    /// Readers of a read-write lock come again and again, and keep a writer waiting.
+    StarvedWriter {
+        /// The lock.
+        lock: String,
+        /// The thread that waits longest to write.
+        thread: String,
+        /// Share of the time for which it waits.
+        waiting: f64,
         /// The function that computes most while the lock is held, with its share of all computing under the lock.
         #[serde(flatten)]
         holder: Option<FunctionShare>,
@@ -148,6 +140,9 @@ pub enum LimitKind {
         /// The function that the thread with the most work computes most.
         #[serde(skip_serializing_if = "Option::is_none")]
         function: Option<String>,
+        /// What they wait for, with the function, if threads that do the same wake each other.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        waits: Option<String>,
     },
     /// One thread of a pipeline is busy while the threads before or after it wait.
     Stage {
@@ -240,6 +235,19 @@ pub enum LimitKind {
         /// See `wakings`.
         for_nothing: u64,
     },
+    /// Threads of a pool are woken for each task, and that takes longer than the task.
+    SmallTasks {
+        /// Number of threads.
+        threads: usize,
+        /// The function that these threads compute most.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        function: Option<String>,
+        /// How often other threads wake them.
+        wakings: u64,
+        /// Their CPU time from one wake-up to the next, nanoseconds.
+        #[serde(rename = "length_ns")]
+        task_ns: u64,
+    },
     /// Sleeps and timers that other work waits for.
     Timers {
         /// The function in which threads sleep most often, if known.
@@ -264,6 +272,8 @@ pub enum LimitKind {
     SpunWaits {
         /// Threads that spin, on average.
         waiting: f64,
+        /// The functions that other threads compute most meanwhile.
+        functions: Vec<String>,
     },
     /// Spin locks, whose waiters keep CPUs busy that other threads want.
     Spinning,
@@ -403,19 +413,6 @@ pub enum LimitKind {
     Nothing,
 }
 
-/// Why waits for a lock are not simulated.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum NotSimulated {
-    /// Lock operations were not recorded.
-    #[default]
-    NotRecorded,
-    /// Many lock operations were lost.
-    Lost,
-    /// The operations contradict each other, or other code ends waits for the lock.
-    Contradicted,
-}
-
 impl LimitKind {
     /// Whether the limit, or the probable limit, is known.
     pub fn is_known(&self) -> bool {
@@ -474,6 +471,7 @@ impl LimitKind {
                 | LimitKind::TooManyThreads { .. }
                 | LimitKind::SpunWaits { .. }
                 | LimitKind::Lock { .. }
+                | LimitKind::StarvedWriter { .. }
                 | LimitKind::Turns { .. }
                 | LimitKind::CacheLine { .. }
                 | LimitKind::LocksNotRecorded { .. }

@@ -10,7 +10,8 @@
 
 use super::causes::loaded::loaded;
 use super::order::{
-    most_sleepers, polling_before_sleep, sleep_is_polling, spinning_before_cpus, threads_before_cpus,
+    as_many_as_cpus, most_sleepers, polling_before_sleep, sleep_is_polling, small_tasks_first,
+    spinning_before_cpus, threads_before_cpus,
 };
 use super::row::{Evidence, LedgerRow};
 use super::search::Search;
@@ -127,6 +128,7 @@ impl Search {
             gains().filter_map(|(edit, gain)| self.claim(edit, gain, waits_for_work, run)).collect();
         sleep_is_polling(&mut claims);
         most_sleepers(&mut claims);
+        as_many_as_cpus(&mut claims);
         self.claim_unrecorded(&mut claims, run);
         // For a program that mostly waits, gains are shares of the measured time, of which computing takes only
         // milliseconds.
@@ -172,6 +174,9 @@ impl Search {
             polling_before_sleep(&mut claims);
             self.reasons_of_cost_first(&mut claims);
             self.busy_thread_before_imbalance(&mut claims, run);
+            small_tasks_first(&mut claims, |locks| {
+                locks.iter().any(|lock| self.program().meaning(*lock).is_interpreter_lock())
+            });
         } else {
             claims.insert(0, self.on_path(run));
         }
@@ -320,6 +325,8 @@ impl Search {
                 let (least, most) = self.bounds_of_cost(gain);
                 Claim { cause, least, most, evidence: Evidence::Bounded }
             }
+            // Waking also takes time outside of the kernel, and woken threads wait for what their wakers still hold.
+            Edit::LargerTasks { .. } => Claim { cause, least: gain, most: gain, evidence: Evidence::Bounded },
             // The longer waits for cache lines on more CPUs come from a model, not from a run.
             Edit::Cpus(_) | Edit::NoQuota | Edit::MoreThreads { .. }
                 if !self.lines.is_empty() || self.kernel_work_in_the_way() >= WORTH =>

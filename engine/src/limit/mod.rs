@@ -21,18 +21,21 @@ mod order;
 mod path_causes;
 mod row;
 mod search;
+mod share_of;
 #[cfg(test)]
 mod tests;
 mod threads;
 mod watched_run;
 
 pub use causes::idle::MostlyAsleep;
+pub use causes::unrecorded_locks::NotSimulated;
 pub use changes::fixes::Fix;
 pub use changes::top_functions::{FunctionUse, Tenth};
 pub use goroutines_wait::GoroutinesWait;
-pub use kind::{FunctionShare, LimitKind, Meanwhile, NotSimulated};
+pub use kind::LimitKind;
 pub use row::{Evidence, LedgerRow};
 pub use search::{Found, Search, limits};
+pub use share_of::{FunctionShare, Meanwhile};
 pub use threads::uses::{LockUse, ThreadUse};
 
 use crate::cpus::Cpus;
@@ -64,6 +67,8 @@ pub struct Limits {
     pub traffic: Vec<Endpoint>,
     /// Programs that were not recorded and used CPUs during the recording, the largest first.
     pub others: Vec<OtherUse>,
+    /// Child processes of the program that were not recorded, together.
+    pub children: Option<OtherUse>,
     /// Set for a program that sleeps for most of its recording: only the time in which it is awake is predicted.
     pub asleep: Option<MostlyAsleep>,
 }

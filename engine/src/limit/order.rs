@@ -2,7 +2,9 @@
 
 use super::ledger::{Cause, Claim, SAME, SEEN};
 use super::watched_run::WatchedRun;
+use crate::event::SupportSubject;
 use crate::experiment::Edit;
+use crate::program::ObjectId;
 
 /// If this many threads spin on average, they may keep others from the CPUs.
 const SPINNING: f64 = 0.5;
@@ -24,6 +26,31 @@ pub(super) fn threads_before_cpus(claims: &mut Vec<Claim>) {
     }
 }
 
+/// Keeps one row for each group of which fewer threads are faster: with as many as CPUs unless half of them gain clearly more. A
+/// thread that holds what others wait for then always has a CPU.
+pub(super) fn as_many_as_cpus(claims: &mut Vec<Claim>) {
+    let of = |claim: &Claim| match &claim.cause {
+        Cause::Edit(Edit::FewerThreads { threads, kept }) => Some((threads.clone(), *kept)),
+        _ => None,
+    };
+    let all: Vec<(Vec<usize>, usize, f64)> = claims
+        .iter()
+        .filter_map(|claim| of(claim).map(|(threads, kept)| (threads, kept, claim.most)))
+        .collect();
+    claims.retain(|claim| {
+        of(claim).is_none_or(|(threads, kept)| {
+            !all.iter().any(|(others, other_kept, most)| {
+                let is_better = match other_kept.cmp(&kept) {
+                    std::cmp::Ordering::Less => *most + SAME >= claim.most,
+                    std::cmp::Ordering::Equal => false,
+                    std::cmp::Ordering::Greater => *most > claim.most + SAME,
+                };
+                *others == threads && is_better
+            })
+        })
+    });
+}
+
 /// Puts fewer threads before more CPUs if threads spin much: where a lock goes to the thread that waits longest, a spinning
 /// thread is next and has no CPU, so what more CPUs bring is not known.
 pub(super) fn spinning_before_cpus(claims: &mut [Claim], run: &WatchedRun) {
@@ -34,6 +61,43 @@ pub(super) fn spinning_before_cpus(claims: &mut [Claim], run: &WatchedRun) {
         && let Some(place) = claims.iter().position(is_fewer)
     {
         claims[..=place].rotate_right(1);
+    }
+}
+
+/// Puts tasks that are too small first if the first row is a consequence of handing over each of them: threads that want CPUs,
+/// wait for work, for each other's wake-ups or for the lock of an interpreter that each of them needs when it wakes.
+pub(super) fn small_tasks_first(claims: &mut Vec<Claim>, is_interpreters: impl Fn(&[ObjectId]) -> bool) {
+    let is_small = |claim: &Claim| matches!(claim.cause, Cause::Edit(Edit::LargerTasks { .. }));
+    let is_same = |claim: &Claim| {
+        matches!(
+            claim.cause,
+            Cause::Edit(Edit::LessSupportWork { subject: SupportSubject::Waiting, .. } | Edit::FreeHandOver)
+        )
+    };
+    let follows = |claim: &Claim| match &claim.cause {
+        Cause::LocksNotRecorded | Cause::Unexplained => true,
+        Cause::Edit(Edit::FreeLocks(locks)) => is_interpreters(locks),
+        Cause::Edit(edit) => matches!(
+            edit,
+            Edit::Cpus(_)
+                | Edit::NoTurns
+                | Edit::Overlap { .. }
+                | Edit::MoreThreads { .. }
+                | Edit::FewerThreads { .. }
+                | Edit::DivideEvenly(_)
+                | Edit::Divide(..)
+        ),
+        _ => false,
+    };
+    if !claims.iter().any(is_small) {
+        return;
+    }
+    claims.retain(|claim| !is_same(claim));
+    if claims.first().is_some_and(follows)
+        && let Some(place) = claims.iter().position(is_small)
+    {
+        claims[..=place].rotate_right(1);
+        claims.retain(|claim| !follows(claim) || claim.cause == Cause::Unexplained);
     }
 }
 

@@ -3,7 +3,7 @@
 use super::causes::asked_again::AskedAgain;
 use super::causes::idle::{MostlyAsleep, Rest, measured_busy};
 use super::causes::pools;
-use super::causes::stretch::{Stretch, without_stretch, without_turns};
+use super::causes::stretch::{Stretch, without_turns};
 use super::causes::unrecorded_locks::UnrecordedLocks;
 use super::changes::fixes::Fix;
 use super::changes::top_functions::FunctionUse;
@@ -19,17 +19,13 @@ use super::watched_run::WatchedRun;
 use super::{Limit, LimitKind, Limits, MoreThreads, WORTH};
 use crate::attribution::{Owners, with_sampled_calls};
 use crate::cpus::Cpus;
-use crate::event::SupportSubject;
 use crate::experiment::{Changed, Edit, Permits, Polling, Trials, apply, bounded};
 use crate::finding::{Finding, Stuck};
 use crate::predict::{CpuCosts, LineLoad, Model, Timing};
-use crate::program::{ObjectId, ObjectMeaning, Program, ProgramError, Recorded, SupportWork, bare_name};
+use crate::program::{ObjectId, ObjectMeaning, Program, ProgramError, Recorded, bare_name};
 use crate::schedule::RunOutcome;
 use crate::time::Ticks;
 use std::borrow::Cow;
-
-/// Kernel or runtime work below this share of the CPU time is worth advice only if it is the limit or may gain more.
-const MUCH: f64 = 0.25;
 
 /// A search in steps: [`Search::at`] for each of [`Search::counts`], [`Search::edits`], [`Search::fix`] for each of
 /// these, [`Search::tenth`] for each of [`Search::functions`], [`Search::conclude`]. Calls of one step are independent.
@@ -259,13 +255,8 @@ impl Search {
             // The stages of a pipeline compute at the same time.
             without.retain(|(edit, _)| !matches!(edit, Edit::MoreThreads { .. }));
             without.push((Edit::NoTurns, without_turns(cpus, turns)));
-        } else if let Some(stretch) = run.stretch {
-            let (divided, ns) = without_stretch(cpus, stretch, time_ns);
-            let is_turn = self.peers_of(stretch.thread).is_some();
-            without.push((if is_turn { Edit::NoTurns } else { divided }, ns));
-        }
-        if !without.iter().any(|(edit, _)| *edit == Edit::NoTurns) {
-            without.extend(self.without_waits_of_peers(&run));
+        } else {
+            without.extend(self.without_waits_alone(&run));
         }
         let busy_thread = self.without_busy_thread(&run, &without);
         without.extend(busy_thread.into_iter().chain(self.without_serial_again(&run)));
@@ -276,7 +267,12 @@ impl Search {
         }));
         without.extend(self.without_lines(&run));
         without.extend(self.without_support_work(&run));
+        without.extend(self.without_starved_writer(&run));
         without.extend(self.without_wakings_for_nothing(&run));
+        // Threads that are all woken for each task, and find none, are no sign of small tasks.
+        if !without.iter().any(|(edit, _)| matches!(edit, Edit::WakeOne(_))) {
+            without.extend(self.without_small_tasks(&run));
+        }
         let more_threads = self.more_threads(&without, &run);
         // `FewerThreads` stays without a simulated gain: the simulation lacks the CPU time that spinning takes.
         without.retain(|(edit, ns)| *ns < time_ns || matches!(edit, Edit::FewerThreads { .. }));
@@ -323,7 +319,7 @@ impl Search {
     }
 
     /// Computing of all threads of the group together, ticks.
-    fn computed(&self, group: &Group) -> u64 {
+    pub(super) fn computed(&self, group: &Group) -> u64 {
         let mut sums = Sums::default();
         for thread in &group.threads {
             holders::of_thread(self.program(), self.owners(), *thread, None, &mut sums);
@@ -380,7 +376,8 @@ impl Search {
         let base = &run.base;
         let pool = self.groups.get(self.pool()?)?;
         let are_peers = pool.threads.first().is_some_and(|thread| self.peers_of(*thread).is_some());
-        if self.hidden || are_peers || !is_even(&pool.threads, base) {
+        let is_unknown = self.hidden || are_peers || self.waits_outside(&pool.threads, base);
+        if is_unknown || !is_even(&pool.threads, base) {
             return None;
         }
         let edit = self.more_of(&pool.threads, 1, base);
@@ -423,6 +420,7 @@ impl Search {
             asleep,
             traffic: self.recorded.traffic.clone(),
             others: self.recorded.others.clone(),
+            children: self.recorded.children.clone(),
             at: found.into_iter().map(|found| found.limit).collect(),
             fixes,
             locks,
@@ -442,46 +440,6 @@ impl Search {
 
     pub(super) fn groups(&self) -> &[Group] {
         &self.groups
-    }
-
-    /// Changes that were already tried and that a user can make, with their predicted times. Of changes that are
-    /// described by the same sentence, only one is returned.
-    pub(super) fn known(&self, found: &Found) -> Vec<(Edit, f64)> {
-        let mut known: Vec<(Edit, f64)> = Vec::new();
-        let polls = found.without.iter().any(|(edit, _)| matches!(edit, Edit::NoPolling(_)));
-        for (edit, ns) in &found.without {
-            let is_advice = match edit {
-                // Sleeping with a permit is what the permit is for, and in a pool more threads sleep at the same time.
-                Edit::NoSleeps => {
-                    !matches!(found.limit.kind, LimitKind::Permits { .. } | LimitKind::Sleepers { .. })
-                        && !polls
-                }
-                Edit::NoPolling(_) | Edit::MoreSleepers { .. } => {
-                    !matches!(found.limit.kind, LimitKind::Permits { .. })
-                }
-                Edit::Overlap { .. } => matches!(found.limit.kind, LimitKind::Serial { .. }),
-                Edit::NoQuota | Edit::WakeOne(_) | Edit::DivideEvenly(_) | Edit::FewerThreads { .. } => true,
-                Edit::MoreThreads { .. } => !matches!(found.limit.kind, LimitKind::TooManyThreads { .. }),
-                // Other cache lines are not in the way yet, and a known one is more precise advice than the cost.
-                Edit::OwnLines { .. } => matches!(found.limit.kind, LimitKind::CacheLine { .. }),
-                Edit::CostAsOn(_) => !matches!(found.limit.kind, LimitKind::CacheLine { .. }),
-                // The kernel's work of waiting is advice only if threads wait for each other for no other reason.
-                Edit::LessSupportWork { work, subject } => {
-                    let is_limit = matches!(found.limit.kind, LimitKind::SupportWork { .. });
-                    let share = self.recorded.support.get(*work).map_or(0.0, SupportWork::share);
-                    let may_be_more = || 1.0 - ns / found.time_ns > found.limit.gain();
-                    is_limit || *subject != SupportSubject::Waiting && (share >= MUCH || may_be_more())
-                }
-                // If a lock lets only one thread work at a time, the lock is what the user can change.
-                Edit::NoTurns => matches!(found.limit.kind, LimitKind::Turns { .. }),
-                _ => false,
-            };
-            // Two stages of a pipeline may both want a second thread: one sentence reports both.
-            if is_advice && !known.iter().any(|(known, _)| known.is_worded_like(edit)) {
-                known.push((edit.clone(), *ns));
-            }
-        }
-        known
     }
 }
 

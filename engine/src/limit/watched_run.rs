@@ -20,6 +20,8 @@ pub(super) struct WatchedRun {
     pub(super) turns: Option<Turns>,
     /// The thread that computes alone again and again.
     pub(super) again: Option<Again>,
+    /// What threads compute while another one spins: thread, and the part of its computing, ticks.
+    pub(super) spun_meanwhile: Vec<(usize, (u64, u64))>,
     /// States of the threads, summed.
     pub(super) states: States,
     /// The causes of the run's critical path; `None` for a program that runs ideally.
@@ -38,11 +40,13 @@ impl WatchedRun {
             states.tell(interval);
         });
         let (base, path) = timing.run_with_path(cpus, watcher);
+        let spun_meanwhile = computing.meanwhile();
         let (stretch, turns, again) = computing.found(base.length.0);
         WatchedRun {
             cpus,
             is_complete: base.is_complete(program),
             stretch,
+            spun_meanwhile,
             again,
             // On one CPU threads always take turns, so that is no finding.
             turns: turns.filter(|_| cpus != Cpus::ONE),

@@ -13,7 +13,7 @@ pub(crate) const ANSWERS: &str = "answers of ";
 /// The numbers of requests that are open at other servers, and threads that wait for sockets, may differ by this
 /// factor: a request is open a little longer than its thread sleeps.
 const SAME: f64 = 1.3;
-/// A server is named if it gets at least this share of all requests.
+/// A server is named if it gets at least this share of all requests; so much of all waits decides what the rest is for.
 const MOST: f64 = 0.8;
 
 /// If threads wake each other at least this number of times for each request that is sent, a thread may wait for
@@ -26,6 +26,15 @@ pub(crate) fn is_for_socket(wait: &RecordedWait) -> bool {
     name == SOCKET || name.starts_with(ANSWERS)
 }
 
+/// Whether the waits for sockets are mostly known to be for sockets whose other ends are servers that are asked.
+fn is_client(program: &Program) -> bool {
+    let asked = |name: &str| program.recorded.traffic.iter().any(|end| !end.served && end.name == name);
+    let waits = || program.recorded.waits.iter().filter(|wait| wait.name.as_str() == SOCKET);
+    let known = waits().flat_map(|wait| &wait.of).filter(|of| asked(&of.name)).map(|of| of.wait_ns);
+    let known = known.fold(0u64, u64::saturating_add) as f64;
+    known > 0.0 && known >= MOST * waits().map(|wait| wait.wait_ns as f64).sum::<f64>()
+}
+
 /// Names the waits of a program whose sums of requests are known. `length_ns`: of the recording; `wakeups`: by its threads.
 pub(super) fn name(program: &mut Program, length_ns: u64, wakeups: usize) {
     let asked = || program.recorded.traffic.iter().filter(|end| !end.served);
@@ -34,7 +43,8 @@ pub(super) fn name(program: &mut Program, length_ns: u64, wakeups: usize) {
     let waits = program.recorded.waits.iter().filter(|wait| wait.name.as_str() == SOCKET);
     let waited =
         waits.fold(0u64, |sum, wait| sum.saturating_add(wait.wait_ns)) as f64 / length_ns.max(1) as f64;
-    if wakeups as f64 > PASSED_ON * sent || open <= 0.0 || open > waited * SAME || waited > open * SAME {
+    let is_passed_on = wakeups as f64 > PASSED_ON * sent && !is_client(program);
+    if is_passed_on || open <= 0.0 || open > waited * SAME || waited > open * SAME {
         return;
     }
     let first = asked().max_by(|a: &&Endpoint, b| a.open.total_cmp(&b.open));
@@ -51,20 +61,26 @@ pub(super) fn name(program: &mut Program, length_ns: u64, wakeups: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::program::Recorded;
+    use crate::program::{AwaitedPart, Recorded};
 
     fn named(waited_ns: u64, open: &[f64]) -> String {
         named_with(waited_ns, open, 10)
     }
 
     fn named_with(waited_ns: u64, open: &[f64], wakeups: usize) -> String {
+        named_at(waited_ns, open, wakeups, None)
+    }
+
+    fn named_at(waited_ns: u64, open: &[f64], wakeups: usize, at: Option<&str>) -> String {
         let end = |open: &f64| Endpoint {
             name: format!("10.0.0.7:{open}"),
             open: *open,
             count: 100,
             ..Endpoint::default()
         };
-        let wait = RecordedWait { name: SOCKET.into(), wait_ns: waited_ns, ..RecordedWait::default() };
+        let of = at.map(|name| AwaitedPart { name: name.to_owned(), waits: 1, wait_ns: waited_ns });
+        let of = of.into_iter().collect();
+        let wait = RecordedWait { name: SOCKET.into(), wait_ns: waited_ns, of, ..RecordedWait::default() };
         let traffic =
             open.iter().map(end).chain([Endpoint { served: true, open: 9.0, ..Endpoint::default() }]);
         let recorded = Recorded { traffic: traffic.collect(), waits: vec![wait], ..Recorded::default() };
@@ -88,5 +104,8 @@ mod tests {
     #[test]
     fn threads_that_wake_each_other_may_wait_for_requests() {
         assert_eq!(named_with(3_600, &[4.0], 100), SOCKET);
+        // The other ends of their sockets are that server.
+        assert_eq!(named_at(3_600, &[4.0], 100, Some("10.0.0.7:4")), "answers of 10.0.0.7:4");
+        assert_eq!(named_at(3_600, &[4.0], 100, Some("clients of port 80")), SOCKET);
     }
 }

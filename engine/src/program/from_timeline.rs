@@ -93,11 +93,9 @@ fn with_recorded(mut program: Program, timeline: &Timeline, sampled: &SampledCod
     program.recorded.dropped_connections =
         timeline.requests.as_ref().map_or(0, |requests| requests.dropped_connections);
     program.recorded.others = super::machine::others::of(timeline.others.as_ref());
-    super::answers::name(
-        &mut program,
-        timeline.end.0.saturating_sub(timeline.start.0),
-        timeline.wakeups.len(),
-    );
+    program.recorded.children = super::machine::others::children(timeline.others.as_ref());
+    let length_ns = timeline.end.0.saturating_sub(timeline.start.0);
+    super::answers::name(&mut program, length_ns, timeline.wakeups.len());
     program.recorded.in_kernel = super::sampled::kernel_share::of(timeline, &program);
     let growing = program.recorded.support.iter().find(|work| work.grows());
     program.findings.extend(growing.map(|work| Finding::KernelWorkGrows { share: work.share() }));
@@ -163,6 +161,7 @@ fn translate(
         launches: spins.mpi.launchers.binary_search(&thread.pid).is_ok(),
     });
     super::background::find(&mut translator.program, &lives.collect::<Vec<_>>());
+    super::stopped_timers::take_out(&mut translator.program, timeline, &all);
     super::own_clock::take_out(&mut translator.program, &all);
     (translator.program, translator.plan.simulates, translator.plan.edges)
 }

@@ -21,6 +21,7 @@ mod request_time;
 mod run_breaks;
 mod sampled;
 mod spinning;
+mod stopped_timers;
 mod traffic;
 mod walk;
 

@@ -125,7 +125,7 @@ fn with_requests(mut recording: Recording, service: &Service) -> Recording {
         end.overhead = Some(Overhead { wall_ns, target_ns: busy_ns, ..Overhead::default() });
         let cpu_ns = (service.others * wall_ns as f64) as u64;
         let other = OtherProgram { name: "other".to_owned(), processes: 1, cpu_ns };
-        end.others = Some(OtherPrograms { measured_ns: wall_ns, programs: vec![other] });
+        end.others = Some(OtherPrograms { measured_ns: wall_ns, programs: vec![other], children: None });
     }
     recording
 }

@@ -29,15 +29,19 @@ impl CpuTimes {
         CpuTimes { at_ns, at_ticks, all }
     }
 
-    /// CPU time that processes other than these, longpole and its children have used since the reading.
+    /// CPU time that processes other than these, longpole and its children have used since the reading. Descendants of these
+    /// processes are counted apart: they belong to the program, but were not recorded.
     pub fn used_by_others(&self, recorded: &[u32]) -> OtherPrograms {
         let own = std::process::id();
-        let mut programs: FxHashMap<String, OtherProgram> = FxHashMap::default();
-        for (pid, name, stat) in processes(recorded) {
-            // A child of a recorded process may not be known yet; what has ended and is not awaited may have been recorded.
-            if pid == own || stat.parent == own || stat.is_dead() || recorded.contains(&stat.parent) {
+        let mut programs: FxHashMap<(bool, String), OtherProgram> = FxHashMap::default();
+        let all: Vec<(u32, String, Stat)> = processes(recorded).collect();
+        let parents: FxHashMap<u32, u32> = all.iter().map(|(pid, _, stat)| (*pid, stat.parent)).collect();
+        for (pid, name, stat) in all {
+            // What has ended and is not awaited may have been recorded.
+            if pid == own || stat.parent == own || stat.is_dead() {
                 continue;
             }
+            let is_child = is_below(stat.parent, recorded, &parents);
             let before = self.all.get(&pid).filter(|(start, _)| *start == stat.start_ticks);
             let before = match before {
                 Some((_, ticks)) => *ticks,
@@ -48,17 +52,34 @@ impl CpuTimes {
             let ticks = stat.cpu_ticks.saturating_sub(before);
             let cpu_ns = ticks.saturating_mul(tick_ns());
             if cpu_ns > 0 {
-                let program = programs.entry(name.clone()).or_default();
+                let program = programs.entry((is_child, name.clone())).or_default();
                 program.name = name;
                 program.processes = program.processes.saturating_add(1);
                 program.cpu_ns = program.cpu_ns.saturating_add(cpu_ns);
             }
         }
-        let mut programs: Vec<OtherProgram> = programs.into_values().collect();
-        programs.sort_by(|a, b| b.cpu_ns.cmp(&a.cpu_ns).then_with(|| a.name.cmp(&b.name)));
+        let mut of = |is_child: bool| {
+            let own = programs.extract_if(|(child, _), _| *child == is_child);
+            let mut own: Vec<OtherProgram> = own.map(|(_, program)| program).collect();
+            own.sort_by(|a, b| b.cpu_ns.cmp(&a.cpu_ns).then_with(|| a.name.cmp(&b.name)));
+            own
+        };
+        let children = of(true).into_iter().reduce(|all, other| OtherProgram {
+            processes: all.processes.saturating_add(other.processes),
+            cpu_ns: all.cpu_ns.saturating_add(other.cpu_ns),
+            ..all
+        });
+        let mut programs = of(false);
         programs.truncate(MOST);
-        OtherPrograms { measured_ns: monotonic_ns().saturating_sub(self.at_ns), programs }
+        OtherPrograms { measured_ns: monotonic_ns().saturating_sub(self.at_ns), programs, children }
     }
+}
+
+/// Whether the process is one of `recorded` or a descendant of one. `parents`: the parent of each other process.
+fn is_below(pid: u32, recorded: &[u32], parents: &FxHashMap<u32, u32>) -> bool {
+    let ancestors = std::iter::successors(Some(pid), |pid| parents.get(pid).copied());
+    // Processes that end and begin meanwhile could make a circle.
+    ancestors.take(MOST_PROCESSES).any(|pid| recorded.contains(&pid))
 }
 
 /// Time since boot in ticks, the unit in which /proc gives the start of processes.
@@ -120,6 +141,7 @@ mod tests {
             std::thread::sleep(Duration::from_millis(50));
         }
         let (seen, without, of_parent) = (used(&[]), used(&[busy]), used(&[shell.id()]));
+        let children = before.used_by_others(&[shell.id()]).children;
         // A process that the first reading has missed, although it began earlier.
         let late = CpuTimes { all: FxHashMap::default(), at_ticks: ticks_since_boot() + 1, ..before };
         let missed = late.used_by_others(&[]).programs.iter().any(|program| program.name == "lp-busy-test");
@@ -130,5 +152,8 @@ mod tests {
         let _ = shell.wait();
         assert!(seen >= 50_000_000, "{seen}");
         assert_eq!((without, of_parent, missed), (0, 0, false));
+        let children = children.expect("a child of the shell");
+        assert_eq!((children.name.as_str(), children.processes), ("lp-busy-test", 1));
+        assert!(children.cpu_ns >= seen, "{children:?}");
     }
 }

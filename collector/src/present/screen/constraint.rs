@@ -137,6 +137,34 @@ pub(super) fn of_woken(object: &str, (wakings, for_nothing): (u64, u64), most: &
     )
 }
 
+/// A sentence about a pool whose threads are woken for each small task: their number, how often they are woken, and their CPU
+/// time each time, nanoseconds.
+pub(super) fn of_small_tasks(
+    (threads, wakings, task_ns): (usize, u64, u64),
+    function: Option<&str>,
+    least: &str,
+) -> String {
+    let run = function.map_or(String::new(), |function| format!(" that run {}", short(function)));
+    format!(
+        "tasks too small: {threads} threads{run} are woken {} times, for {} each. The kernel's part of that takes {least} of the time.",
+        grouped(wakings),
+        duration(task_ns as f64)
+    )
+}
+
+/// A sentence about threads that wait awake: their number on average, what others compute meanwhile, the time without such waits.
+pub(super) fn of_spun_waits(waiting: f64, functions: &[String], without: &str) -> String {
+    let short: Vec<String> = functions.iter().map(|function| short(function)).collect();
+    let run = match &short[..] {
+        [] => String::new(),
+        [one] => format!(", mostly while it runs {one}"),
+        [all @ .., last] => format!(", mostly while it runs {} or {last}", all.join(", ")),
+    };
+    format!(
+        "waiting, awake: {waiting:.1} threads check again and again whether another is done{run}. Without: {without}."
+    )
+}
+
 pub(super) fn of_hand_over(object: Option<&str>, gain: &str) -> String {
     let what = object.map_or(String::new(), |object| match bare_name(object) {
         // Each thread of a JVM has one such object, so the number in its name means nothing.

@@ -28,8 +28,8 @@ pub(super) fn what(fix: &Fix, function: &str, now: Cpus) -> String {
 /// is only a bound.
 pub(super) fn gain(fix: &Fix) -> String {
     let (low, high) = fix.band;
-    if matches!(fix.edit, Edit::OwnLines { .. }) {
-        // Samples find the waits themselves. What else takes longer, as data that moves with the line, is not known.
+    if matches!(fix.edit, Edit::OwnLines { .. } | Edit::LargerTasks { .. }) {
+        // Samples find the waits, or the kernel's work, themselves. What else takes longer because of them is not known.
         format!("{} % or more", minus(fix.runs.1))
     } else if fix.edit.is_at_best() {
         format!("up to {} %", minus(fix.runs.1))

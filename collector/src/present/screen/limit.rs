@@ -2,7 +2,8 @@
 
 use super::constraint::{
     of_cache_line, of_cost, of_device, of_goroutines, of_goroutines_wait, of_hand_over, of_lock, of_permits,
-    of_polling, of_requests, of_support_work, of_too_few_threads, of_too_many_threads, of_woken,
+    of_polling, of_requests, of_small_tasks, of_spun_waits, of_support_work, of_too_few_threads,
+    of_too_many_threads, of_woken,
 };
 use super::fix::{at_largest, gain, last_part, minus, name_of, what};
 use super::unrecorded::{how_to_record, of_unrecorded};
@@ -11,6 +12,7 @@ use crate::cpu_words::cpus;
 use crate::present::style::{Paint, Style};
 use crate::present::table;
 use crate::present::words::deadlock::waiting;
+use crate::present::words::others;
 use crate::present::words::short::short;
 use crate::present::words::traffic;
 use engine::experiment::Edit;
@@ -143,6 +145,11 @@ fn constraint(limit: &Limit) -> String {
     let of = |function: &Option<String>| function.as_deref().map(short);
     match &limit.kind {
         LimitKind::Lock { lock, locks, waiting, threads, .. } => of_lock(lock, *locks, *waiting, *threads),
+        LimitKind::StarvedWriter { lock, thread, waiting, .. } => format!(
+            "lock {}: {thread} waits {} of the time to write, behind readers that keep coming.",
+            bare_name(lock),
+            percent(*waiting)
+        ),
         LimitKind::HandOver { object } => of_hand_over(object.as_deref(), &percent(limit.gain())),
         LimitKind::Quota { hundredths } => format!(
             "a quota: control groups, as of a container, allow the program {hundredths} % of a CPU. Without: {}.",
@@ -205,9 +212,10 @@ fn constraint(limit: &Limit) -> String {
                 grouped(*changes)
             )
         }
-        LimitKind::Imbalance { function } => {
+        LimitKind::Imbalance { function, waits } => {
             let run = of(function).map_or(String::new(), |function| format!(" of {function}"));
-            format!("imbalance: some threads have more{run} to do, and the others wait.")
+            let place = waits.as_ref().map_or(String::new(), |waits| format!(", mostly in {waits}"));
+            format!("imbalance: some threads have more{run} to do, and the others wait{place}.")
         }
         LimitKind::Stage { thread, function } => {
             let run = of(function).map_or(String::new(), |function| format!("{function} "));
@@ -241,16 +249,18 @@ fn of_wait(limit: &Limit) -> String {
         LimitKind::WokenForNothing { object, wakings, for_nothing } => {
             of_woken(object, (*wakings, *for_nothing), &percent(limit.share))
         }
+        LimitKind::SmallTasks { threads, function, wakings, task_ns } => {
+            of_small_tasks((*threads, *wakings, *task_ns), function.as_deref(), &percent(limit.share))
+        }
         LimitKind::Polling { threads, every_ns, longest_ns, function } => {
             of_polling(*threads, (*every_ns, *longest_ns), function.as_deref(), &percent(limit.gain()))
         }
         LimitKind::Timers { function } => {
             format!("{}: {} of the time.", sleeping(function.as_deref()), percent(limit.gain()))
         }
-        LimitKind::SpunWaits { waiting } => format!(
-            "waiting, awake: {waiting:.1} threads check again and again whether another is done. Without: {}.",
-            duration(limit.without_ns)
-        ),
+        LimitKind::SpunWaits { waiting, functions } => {
+            of_spun_waits(*waiting, functions, &duration(limit.without_ns))
+        }
         LimitKind::Spinning => {
             format!(
                 "spinning: threads that wait for spin locks keep CPUs busy, {} of the time.",
@@ -320,7 +330,9 @@ fn no_constraint(kind: &LimitKind, share: f64) -> String {
 /// Further lines: the function in which the lock is held, whether more CPUs help, what limits on a large machine.
 fn more(first: &Limit, limits: &Limits) -> Vec<String> {
     let mut lines = Vec::new();
-    if let LimitKind::Lock { holder: Some(holder), .. } = &first.kind {
+    if let LimitKind::Lock { holder: Some(holder), .. }
+    | LimitKind::StarvedWriter { holder: Some(holder), .. } = &first.kind
+    {
         let at = limits.fixes.iter().find(|fix| fix.function.as_ref() == Some(&holder.function));
         let at = at.and_then(|fix| fix.location.as_deref());
         let at = at.map_or(String::new(), |at| format!(" ({})", file_name(at)));
@@ -331,6 +343,8 @@ fn more(first: &Limit, limits: &Limits) -> Vec<String> {
         ));
     }
     lines.extend(always_busy(first, limits));
+    // What the program waits for may be their work.
+    lines.extend(others::of_children(limits.children.as_ref().filter(|_| first.kind.is_wait())));
     for row in first.may_be_more().take(MAY_BE_MORE) {
         lines.push(format!("Or, up to {}: {}", percent(row.most), sentence(&first.with(row))));
     }

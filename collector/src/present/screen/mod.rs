@@ -319,6 +319,9 @@ fn trust(
                 None => format!("longpole record {name} ARGUMENTS"),
             }
         }
+        Some(kind) if kind.is_wait() && others::of_children(limits.children.as_ref()).is_some() => {
+            format!("longpole record --children -p {}", style.text(&about.name))
+        }
         _ if !computes => return Ok(()),
         // Only runs show how much longer lines take on more CPUs.
         Some(LimitKind::CacheLine { .. }) if limits.costs.is_none() => {

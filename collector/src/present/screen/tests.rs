@@ -71,6 +71,7 @@ fn hot() -> (Report, Limits, About) {
     let limits = Limits {
         traffic: Vec::new(),
         others: Vec::new(),
+        children: None,
         asleep: None,
         costs: None,
         more_threads: None,

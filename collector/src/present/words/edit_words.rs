@@ -51,7 +51,8 @@ pub fn words(edit: &Edit, about: About<'_>) -> String {
         Edit::NoSleeps => "do not sleep".to_owned(),
         Edit::NoPolling(_) => "condition variable instead of polling".to_owned(),
         Edit::NoSpinning => "sleep instead of spinning for locks".to_owned(),
-        Edit::NoSpunWaits => "no spinning until others are ready".to_owned(),
+        Edit::NoSpunWaits if function.is_empty() => "no spinning until others are ready".to_owned(),
+        Edit::NoSpunWaits => "join parallel regions, or make them larger".to_owned(),
         Edit::Permits { now, then, .. } => format!("{then} permits instead of {now}"),
         Edit::LessSupportWork { subject, .. } => match subject {
             SupportSubject::Memory => "use less memory, or keep it",
@@ -74,6 +75,8 @@ pub fn words(edit: &Edit, about: About<'_>) -> String {
             GoroutineChange::Cpus(more) => format!("{more} CPUs instead of {now}"),
         },
         Edit::WakeOne(_) => "wake one thread instead of all".to_owned(),
+        Edit::WritersFirst { .. } => format!("let writers of {lock} go first"),
+        Edit::LargerTasks { .. } => "hand over more at a time".to_owned(),
         Edit::OwnLines { is_false: true, .. } => "a cache line for each thread's word".to_owned(),
         Edit::OwnLines { .. } => "let each thread change its own copy".to_owned(),
         Edit::CostAsOn(_) if function.is_empty() => "share less memory".to_owned(),

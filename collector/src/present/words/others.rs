@@ -29,6 +29,22 @@ pub(crate) fn sentence(others: &[OtherUse], machine: usize) -> Option<String> {
         .then(|| format!("programs that were not recorded used {all:.2} CPUs: {}", names.join(", ")))
 }
 
+/// The sentence about child processes that used CPUs and were not recorded; `None`: they used little.
+pub(crate) fn of_children(children: Option<&OtherUse>) -> Option<String> {
+    let children = children.filter(|children| children.cpus >= TENTH)?;
+    let (name, cpus) = (plain(&children.name), children.cpus);
+    Some(match children.processes {
+        0 | 1 => {
+            format!("A child process ({name}) used {cpus:.2} CPUs and was not recorded: use --children.")
+        }
+        several => {
+            format!(
+                "{several} child processes ({name}) used {cpus:.2} CPUs and were not recorded: use --children."
+            )
+        }
+    })
+}
+
 /// A shortened name without unusual characters: a process chooses its name, and one that contains a number or another
 /// program's name could be mistaken for two entries.
 fn plain(name: &str) -> String {
@@ -50,6 +66,10 @@ mod tests {
         let line = sentence(&forged, 2).expect("a line");
         assert!(line.ends_with("a?9.99??b 0.50"), "{line}");
         assert_eq!(sentence(&[other("java", 1, 36_000.0)], 2), None);
+        let children = OtherUse { processes: 5, ..other("python3", 5, 1.9) };
+        let text = "5 child processes (python3) used 1.90 CPUs and were not recorded: use --children.";
+        assert_eq!(of_children(Some(&children)), Some(text.to_owned()));
+        assert_eq!([of_children(None), of_children(Some(&other("sh", 1, 0.02)))], [None, None]);
         assert_eq!([sentence(&all, 64), sentence(&all[2..], 2), sentence(&[], 2)], [None, None, None]);
     }
 }

@@ -5,7 +5,7 @@
 
 use super::loaded::loaded;
 use crate::cpus::Cpus;
-use crate::limit::kind::Meanwhile;
+use crate::limit::Meanwhile;
 use crate::limit::ledger::{Cause, Claim};
 use crate::limit::row::Evidence;
 use crate::limit::search::Search;

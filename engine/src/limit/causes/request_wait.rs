@@ -4,7 +4,7 @@
 use super::connections::place;
 use super::loaded::loaded;
 use crate::limit::LimitKind;
-use crate::limit::kind::Meanwhile;
+use crate::limit::Meanwhile;
 use crate::limit::ledger::{Cause, Claim};
 use crate::limit::row::Evidence;
 use crate::limit::search::Search;

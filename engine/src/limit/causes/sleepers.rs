@@ -4,7 +4,7 @@ use crate::experiment::{Edit, own_sleep};
 use crate::limit::LimitKind;
 use crate::limit::search::Search;
 use crate::limit::threads::thread_group::{EVEN, Group};
-use crate::program::{ObjectMeaning, Operation};
+use crate::program::{ObjectId, ObjectMeaning, Operation};
 use crate::schedule::RunOutcome;
 
 /// If threads compute, are runnable or sleep in their work for this share of the time, they never wait for work.
@@ -13,6 +13,8 @@ const ALWAYS: f64 = 0.8;
 const ASLEEP: f64 = 0.25;
 /// Each thread sleeps at least this often, on average: in each task, not once.
 const OFTEN: usize = 4;
+/// Threads that wait for this share of the time for something outside of the program are mostly there.
+const OUTSIDE: f64 = 0.5;
 /// The factors by which the number of threads is tried.
 const TIMES: [usize; 2] = [2, 4];
 
@@ -56,6 +58,19 @@ impl Search {
     /// Whether these threads are a pool that sleeps during its work.
     pub(in crate::limit) fn sleeps_at_work(&self, threads: &[usize], base: &RunOutcome) -> bool {
         threads.len() > 1 && self.asleep_at_work(threads, base).is_some()
+    }
+
+    /// Whether these threads wait most of the time for something outside of the program: more of them would wait at the same
+    /// time, which dividing their computing does not show.
+    pub(in crate::limit) fn waits_outside(&self, threads: &[usize], base: &RunOutcome) -> bool {
+        let is_outside = |device: ObjectId| !self.program().meaning(device).is_time();
+        let own = threads.iter().filter_map(|thread| self.program().threads.get(*thread));
+        let waited = own.flat_map(|thread| thread.operations.iter().take(thread.once()));
+        let waited = waited.fold(0u64, |sum, operation| match operation {
+            Operation::Io(device, length) if is_outside(*device) => sum.saturating_add(length.0),
+            _ => sum,
+        });
+        waited as f64 >= OUTSIDE * base.length.0 as f64 * threads.len() as f64
     }
 
     fn polls(&self, group: &Group) -> bool {

@@ -3,7 +3,7 @@
 use crate::cpus::Cpus;
 use crate::experiment::{ComputePart, Edit};
 use crate::program::{FunctionRef, ThreadId};
-use crate::schedule::{Interval, SimulatedState};
+use crate::schedule::{Interval, SimulatedState, Why};
 use crate::time::Ticks;
 use rustc_hash::FxHashMap;
 
@@ -16,6 +16,8 @@ pub(in crate::limit) struct Computing {
     last: Vec<Option<usize>>,
     /// A pause up to this length, ticks, does not end a part.
     pause: u64,
+    /// When any thread spins: start, end, ticks.
+    spins: Vec<(u64, u64)>,
 }
 
 /// A stretch of time in which one thread computes alone.
@@ -81,12 +83,16 @@ const OTHERS: f64 = 0.02;
 
 impl Computing {
     pub(in crate::limit) fn new(threads: usize, pause: u64) -> Computing {
-        Computing { parts: Vec::new(), last: vec![None; threads], pause }
+        Computing { parts: Vec::new(), last: vec![None; threads], pause, spins: Vec::new() }
     }
 
     pub(in crate::limit) fn tell(&mut self, interval: Interval) {
-        if !matches!(interval.doing, SimulatedState::Busy) {
-            return;
+        match interval.doing {
+            SimulatedState::Busy => {}
+            SimulatedState::Spinning(_) | SimulatedState::Blocked(Why::Turn) => {
+                return self.spins.push((interval.start.0, interval.end.0));
+            }
+            _ => return,
         }
         let ThreadId(thread) = interval.thread;
         let Some(last) = self.last.get_mut(thread as usize) else { return };
@@ -104,6 +110,30 @@ impl Computing {
     pub(in crate::limit) fn found(self, length: u64) -> (Option<Stretch>, Option<Turns>, Option<Again>) {
         let alone = self.alone();
         (self.longest(&alone), turns(&alone, length), self.again(&alone))
+    }
+
+    /// What threads compute while another one spins: thread, and from which to which tick of its own computing.
+    pub(in crate::limit) fn meanwhile(&mut self) -> Vec<(usize, (u64, u64))> {
+        let mut spins: Vec<(u64, u64)> = Vec::new();
+        self.spins.sort_unstable();
+        for (start, end) in std::mem::take(&mut self.spins) {
+            match spins.last_mut() {
+                Some(last) if start <= last.1 => last.1 = last.1.max(end),
+                _ => spins.push((start, end)),
+            }
+        }
+        let mut before: FxHashMap<u32, u64> = FxHashMap::default();
+        let mut meanwhile = Vec::new();
+        for &(thread, start, end) in &self.parts {
+            let own = before.entry(thread).or_insert(0);
+            let first = spins.partition_point(|(_, until)| *until <= start);
+            for (from, until) in spins.iter().skip(first).take_while(|(from, _)| *from < end) {
+                let at = |time: u64| *own + (time.clamp(start, end) - start);
+                meanwhile.push((thread as usize, (at(*from), at(*until))));
+            }
+            *own = own.saturating_add(end - start);
+        }
+        meanwhile
     }
 
     /// The thread that computes alone again and again, if one does so more than all others together.
@@ -285,6 +315,25 @@ mod tests {
         let meanwhile = [rounds.clone(), vec![(2, 0, 300)]].concat();
         assert_eq!(found(&meanwhile).1, None, "half of the time another one computes, too");
         assert_eq!(found(&[(0, 0, 1000)]).1, None);
+    }
+
+    /// The third thread spins while the first one computes, and once while the second one does.
+    #[test]
+    fn what_threads_compute_while_another_one_spins_is_found() {
+        let mut computing = Computing::new(3, 0);
+        let mut tell = |thread, start, end, doing| {
+            let interval =
+                Interval { thread: ThreadId(thread), start: Ticks(start), end: Ticks(end), doing, cpu: None };
+            computing.tell(interval);
+        };
+        let spins = SimulatedState::Blocked(Why::Turn);
+        tell(0, 0, 100, SimulatedState::Busy);
+        tell(1, 0, 20, SimulatedState::Busy);
+        tell(0, 200, 300, SimulatedState::Busy);
+        for (start, end) in [(10, 30), (250, 400), (240, 260)] {
+            tell(2, start, end, spins);
+        }
+        assert_eq!(computing.meanwhile(), [(0, (10, 30)), (1, (10, 20)), (0, (140, 200))]);
     }
 
     #[test]

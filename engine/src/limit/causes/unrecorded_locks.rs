@@ -3,11 +3,12 @@
 
 use crate::event::SyncObject;
 use crate::finding::Finding;
+use crate::limit::LimitKind;
 use crate::limit::threads::uses::LockUse;
-use crate::limit::{LimitKind, NotSimulated};
 use crate::program::naming::names::GIL;
 use crate::program::{ObjectKind, ObjectMeaning, Primitive, Program, Recorded, RecordedObject, is_java_wait};
 use probe_abi::SyncFamily;
+use serde::Serialize;
 
 /// Words with waits of less than this share of the time are not shown, nor more than `MOST` words.
 const SHOWN: f64 = 0.01;
@@ -19,6 +20,19 @@ const FOR_WORK_NS: u64 = 20_000_000;
 const CONDITION: ObjectKind = ObjectKind::Sync(SyncObject::Condition);
 /// Words of Java with fewer waits are ignored: service threads of a JVM wait once or twice, in words of the same kind as locks.
 const FEWEST_IN_JAVA: u64 = 10;
+
+/// Why waits for a lock are not simulated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NotSimulated {
+    /// Lock operations were not recorded.
+    #[default]
+    NotRecorded,
+    /// Many lock operations were lost.
+    Lost,
+    /// The operations contradict each other, or other code ends waits for the lock.
+    Contradicted,
+}
 
 /// The futex word that may be a lock whose operations were not recorded, and how threads wait for it.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use crate::experiment::Edit;
 use crate::limit::WORTH;
 use crate::limit::search::Search;
 use crate::limit::watched_run::WatchedRun;
-use crate::program::RecordedObject;
+use crate::program::{ObjectMeaning, RecordedObject};
 
 /// Fewer wake-ups that find nothing are by chance.
 const FEWEST: u64 = 100;
@@ -21,7 +21,10 @@ impl Search {
     pub(in crate::limit) fn without_wakings_for_nothing(&self, run: &WatchedRun) -> Vec<(Edit, f64)> {
         let objects = self.recorded.objects.iter().enumerate();
         let often = objects.filter(|(_, object)| {
-            object.for_nothing >= FEWEST && object.for_nothing as f64 > MUCH * object.waits as f64
+            // An interpreter wakes one thread, which may find that another one has taken its lock.
+            !ObjectMeaning::of(&object.name).is_interpreter_lock()
+                && object.for_nothing >= FEWEST
+                && object.for_nothing as f64 > MUCH * object.waits as f64
         });
         let shares =
             often.filter_map(|(number, object)| Some((number, self.share_for_nothing(object, run)?)));

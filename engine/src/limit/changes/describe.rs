@@ -40,7 +40,7 @@ impl Search {
         }
         let name = self.object_name(device);
         let of = self.recorded.waits.iter().find(|wait| wait.name.as_str() == name);
-        let of = of.and_then(RecordedWait::mostly_of).map(str::to_owned);
+        let of = of.and_then(RecordedWait::mostly_of).filter(|of| !name.ends_with(of)).map(str::to_owned);
         LimitKind::Device { device: with_others(name, devices.len().saturating_sub(1)), of }
     }
 
@@ -82,9 +82,8 @@ impl Search {
         processes.sort_unstable();
         processes.dedup();
         if let Some(peers) = self.peers_among(run.stretch).filter(|_| run.turns.is_none()) {
-            let waits = self.recorded.waits.iter().filter(|wait| !wait.idle && wait.is_ended_by_threads());
-            let waits = waits.max_by_key(|wait| wait.wait_ns).map(RecordedWait::with_sleepers);
-            return LimitKind::Turns { threads: peers.threads.len(), processes: false, changes: 0, waits };
+            let (threads, waits) = (peers.threads.len(), self.peers_wait_in());
+            return LimitKind::Turns { threads, processes: false, changes: 0, waits };
         }
         let (threads, changes) = run.turns.map_or((0, 0), |turns| (turns.threads, turns.changes));
         LimitKind::Turns { threads, processes: all > 1 && processes.len() == all, changes, waits: None }
@@ -105,17 +104,18 @@ impl Search {
         };
         match edit {
             Edit::FreeDevices(devices) => self.of_devices(devices, base),
-            Edit::Goroutines(change) => self.of_goroutine_change(*change),
-            Edit::WakeOne(object) => self.recorded.objects.get(*object).map_or(LimitKind::Nothing, woken),
-            Edit::OwnLines { line, .. } => {
-                self.recorded.lines.get(*line).map_or(LimitKind::Nothing, cache_line)
+            Edit::LargerTasks { threads, wakings, task_ns } => {
+                let (wakings, task_ns) = (*wakings, *task_ns);
+                LimitKind::SmallTasks {
+                    threads: threads.len(),
+                    function: function(threads),
+                    wakings,
+                    task_ns,
+                }
             }
-            Edit::CostAsOn(_) => self.of_costs(),
-            Edit::LessSupportWork { work, .. } => self.of_support_work(*work),
-            Edit::Permits { semaphore, now, .. } => self.of_permits(*semaphore, *now, run),
             Edit::NoSleeps => LimitKind::Timers { function: self.sleeps_in() },
             Edit::NoPolling(polling) => self.of_polling(polling),
-            Edit::NoSpunWaits => LimitKind::SpunWaits { waiting: run.share(run.states.spinning()) },
+            Edit::NoSpunWaits => self.of_spun_waits(run),
             Edit::NoSpinning => LimitKind::Spinning,
             Edit::FreeHandOver => {
                 let object = self.most_awaited(base).filter(|object| !self.is_idle_device(*object));
@@ -128,7 +128,10 @@ impl Search {
             }
             Edit::DivideEvenly(alike) => {
                 let thread = most_to_do(self.program(), alike);
-                LimitKind::Imbalance { function: thread.and_then(|thread| function(&[thread])) }
+                // Such threads may wait for their turn, whatever each of them has to do.
+                let are_peers = thread.is_some_and(|thread| self.peers_of(thread).is_some());
+                let waits = if are_peers { self.peers_wait_in() } else { None };
+                LimitKind::Imbalance { function: thread.and_then(|thread| function(&[thread])), waits }
             }
             Edit::MoreThreads { threads, .. } => {
                 let apart = apart(&self.samples, threads);
@@ -165,6 +168,22 @@ impl Search {
                 serial(thread_name(*thread), function, (length, *times), base)
             }
             Edit::FreeLocks(locks) => self.lock_kind(locks, base),
+            _ => self.kind_as_recorded(edit, run),
+        }
+    }
+
+    /// The kind of limit for edits whose gains follow from the recording.
+    fn kind_as_recorded(&self, edit: &Edit, run: &WatchedRun) -> LimitKind {
+        match edit {
+            Edit::Goroutines(change) => self.of_goroutine_change(*change),
+            Edit::WakeOne(object) => self.recorded.objects.get(*object).map_or(LimitKind::Nothing, woken),
+            Edit::WritersFirst { lock, thread } => self.of_starved_writer(*lock, *thread, run),
+            Edit::OwnLines { line, .. } => {
+                self.recorded.lines.get(*line).map_or(LimitKind::Nothing, cache_line)
+            }
+            Edit::CostAsOn(_) => self.of_costs(),
+            Edit::Permits { semaphore, now, .. } => self.of_permits(*semaphore, *now, run),
+            Edit::LessSupportWork { work, .. } => self.of_support_work(*work),
             // The search makes no candidates of other edits.
             _ => LimitKind::Work { busy: 0.0, hidden: self.hidden },
         }

@@ -1,6 +1,7 @@
 //! Changes that a person can make, and the gain of each.
 
 use crate::cpus::Cpus;
+use crate::event::SupportSubject;
 use crate::experiment::{Edit, is_sync, synced_under, with_open};
 use crate::limit::causes::stretch::Stretch;
 use crate::limit::search::{Found, Search};
@@ -8,7 +9,7 @@ use crate::limit::threads::holders::{self, Sums};
 use crate::limit::threads::thread_samples::relative_error;
 use crate::limit::{LimitKind, WORTH};
 use crate::predict::{Assumptions, Scheduler};
-use crate::program::{Function, FunctionRef, ObjectId};
+use crate::program::{Function, FunctionRef, ObjectId, SupportWork};
 use crate::time::Ticks;
 
 /// Number of changes shown.
@@ -31,6 +32,9 @@ const AT_WORK: f64 = 0.5;
 /// A program that waits for work gets advice only if at least this many CPUs are busy, on average.
 const BUSY: f64 = 0.25;
 
+/// Kernel or runtime work below this share of the CPU time is worth advice only if it is the limit or may gain more.
+const MUCH: f64 = 0.25;
+
 /// A change of the program, and its gain.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fix {
@@ -51,6 +55,13 @@ pub struct Fix {
     /// The gain on the largest CPU count; `None` if that is the first CPU count, or the program is too large to run
     /// there, too.
     pub gain_at_largest: Option<f64>,
+}
+
+/// The parallel region that others wait for, awake: a function that a compiler made for OpenMP.
+fn region(kind: &LimitKind) -> Option<&String> {
+    let LimitKind::SpunWaits { functions, .. } = kind else { return None };
+    let is_region = |name: &str| ["._omp_fn.", ".omp_outlined"].iter().any(|part| name.contains(part));
+    functions.first().filter(|function| is_region(function))
 }
 
 impl Search {
@@ -133,6 +144,55 @@ impl Search {
         edits.extend(self.system_call().map(|function| Edit::FewerCalls(function, FASTER)));
         edits.truncate(self.questions());
         edits
+    }
+
+    /// Changes that were already tried and that a user can make, with their predicted times. Of changes that are
+    /// described by the same sentence, only one is returned.
+    fn known(&self, found: &Found) -> Vec<(Edit, f64)> {
+        let mut known: Vec<(Edit, f64)> = Vec::new();
+        let polls = found.without.iter().any(|(edit, _)| matches!(edit, Edit::NoPolling(_)));
+        for (edit, ns) in &found.without {
+            let is_advice = match edit {
+                // Sleeping with a permit is what the permit is for, and in a pool more threads sleep at the same time.
+                Edit::NoSleeps => {
+                    !matches!(found.limit.kind, LimitKind::Permits { .. } | LimitKind::Sleepers { .. })
+                        && !polls
+                }
+                Edit::NoPolling(_) | Edit::MoreSleepers { .. } => {
+                    !matches!(found.limit.kind, LimitKind::Permits { .. })
+                }
+                Edit::Overlap { .. } => matches!(found.limit.kind, LimitKind::Serial { .. }),
+                Edit::NoQuota | Edit::WakeOne(_) | Edit::DivideEvenly(_) => true,
+                // The ledger has one row for each group.
+                Edit::FewerThreads { .. } => found.bounds_of(edit).is_some(),
+                Edit::MoreThreads { .. } => !matches!(
+                    found.limit.kind,
+                    LimitKind::TooManyThreads { .. } | LimitKind::SmallTasks { .. }
+                ),
+                // Other cache lines are not in the way yet, and a known one is more precise advice than the cost.
+                Edit::OwnLines { .. } => matches!(found.limit.kind, LimitKind::CacheLine { .. }),
+                Edit::WritersFirst { .. } => true,
+                // Such regions can be joined; of other threads it is not known why they wait awake.
+                Edit::NoSpunWaits => region(&found.limit.kind).is_some(),
+                Edit::LargerTasks { .. } => matches!(found.limit.kind, LimitKind::SmallTasks { .. }),
+                Edit::CostAsOn(_) => !matches!(found.limit.kind, LimitKind::CacheLine { .. }),
+                // The kernel's work of waiting is advice only if threads wait for each other for no other reason.
+                Edit::LessSupportWork { work, subject } => {
+                    let is_limit = matches!(found.limit.kind, LimitKind::SupportWork { .. });
+                    let share = self.recorded.support.get(*work).map_or(0.0, SupportWork::share);
+                    let may_be_more = || 1.0 - ns / found.time_ns > found.limit.gain();
+                    is_limit || *subject != SupportSubject::Waiting && (share >= MUCH || may_be_more())
+                }
+                // If a lock lets only one thread work at a time, the lock is what the user can change.
+                Edit::NoTurns => matches!(found.limit.kind, LimitKind::Turns { .. }),
+                _ => false,
+            };
+            // Two stages of a pipeline may both want a second thread: one sentence reports both.
+            if is_advice && !known.iter().any(|(known, _)| known.is_worded_like(edit)) {
+                known.push((edit.clone(), *ns));
+            }
+        }
+        known
     }
 
     /// The change that syncs files less often, if threads wait for file syncs.
@@ -234,7 +294,12 @@ impl Search {
             // "Do not sleep" is no advice for a program that only sleeps.
             let most = if *edit == Edit::NoSleeps { 0.95 } else { 1.0 };
             let there = found.get(1).and_then(|there| gain_in(&there.without, there.time_ns));
-            return (WORTH..most).contains(&gain).then(|| self.fix_of(edit, gain, (gain, gain), there, cpus));
+            let is_worth = (WORTH..most).contains(&gain);
+            return is_worth.then(|| {
+                let fix = self.fix_of(edit, gain, (gain, gain), there, cpus);
+                let region = region(&first.limit.kind).filter(|_| *edit == Edit::NoSpunWaits);
+                Fix { function: region.cloned().or(fix.function.clone()), ..fix }
+            });
         }
         let trial = self.trials.with(vec![edit.on(cpus)]);
         let gain = trial.gain(cpus, 0)?;
@@ -280,6 +345,7 @@ impl Search {
             Edit::MoveOut(function, locks) => (locks.first().copied(), Some(*function)),
             Edit::Processes(locks) => (locks.first().copied(), None),
             Edit::Permits { semaphore, .. } => (Some(*semaphore), None),
+            Edit::WritersFirst { lock, .. } => (Some(*lock), None),
             Edit::Scale(functions, _) => (None, functions.first().copied()),
             Edit::FewerCalls(function, _) => (None, Some(*function)),
             Edit::Divide(part, _) => (None, part.function),

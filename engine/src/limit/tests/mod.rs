@@ -12,8 +12,11 @@ mod permits;
 mod polling;
 mod pools;
 mod sleepers;
+mod small_tasks;
+mod starved_writers;
 mod threads;
 mod too_many_threads;
+mod turns;
 mod woken_for_nothing;
 
 use super::{Fix, LimitKind, Limits, Search, WORTH, limits};

@@ -56,6 +56,15 @@ fn a_pool_whose_threads_all_wait_for_answers_has_too_few() {
     assert_eq!(sleepers(&found), None, "{found:?}");
 }
 
+/// Nothing may say that more threads do not help if all of them wait outside of the program, whether for work or in it.
+#[test]
+fn of_a_pool_that_waits_outside_of_the_program_it_is_not_known_what_more_threads_bring() {
+    let waits =
+        |ns: u32| alike("w", 4, 25, &format!(r#"["io",{ns},"socket receive"],["exec","handle",50000]"#));
+    assert_eq!(on(&program(&waits(2_000_000)), 2).more_threads, None);
+    assert!(on(&program(&waits(2_000)), 2).more_threads.is_some(), "they compute");
+}
+
 /// Two workers of a Python executor: the function that each computes most differs by chance, and each takes a lock of its own.
 fn workers(second: &str, creates: &str) -> Program {
     let work = |name: &str, function: &str, lock: &str| {

@@ -73,6 +73,33 @@ pub(in crate::limit) fn of_thread(
     }
 }
 
+/// Adds parts of a thread's computing to `sums`. `parts`: from which to which tick of its own computing, in order and apart.
+pub(in crate::limit) fn of_parts(
+    program: &Program,
+    owners: &Owners,
+    thread: usize,
+    parts: &[(u64, u64)],
+    sums: &mut Sums,
+) {
+    let Some(thread) = program.threads.get(thread) else { return };
+    let mut walk = CallWalk::default();
+    let (mut before, mut left) = (0u64, parts);
+    for operation in &thread.operations {
+        if let Operation::Exec(Ticks(length)) | Operation::ExecIn(_, Ticks(length)) = *operation {
+            let after = before.saturating_add(length);
+            left = &left[left.partition_point(|(_, to)| *to <= before)..];
+            let within = left.iter().take_while(|(from, _)| *from < after);
+            let inside = within.map(|(from, to)| after.min(*to).saturating_sub(before.max(*from)));
+            let inside = inside.fold(0, u64::saturating_add);
+            if inside > 0 {
+                sums.add(owners.computing(&walk, operation), inside);
+            }
+            before = after;
+        }
+        walk.pass(operation);
+    }
+}
+
 /// Sums the computing of all threads while they hold one of these locks. The key `None` counts, too, so that shares are
 /// right.
 pub(in crate::limit) fn under(program: &Program, owners: &Owners, locks: &[ObjectId]) -> Sums {

@@ -4,6 +4,7 @@ use crate::limit::FunctionShare;
 use crate::program::{ObjectId, Program};
 use crate::schedule::{Interval, SimulatedState, Why};
 use crate::time::Ticks;
+use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 /// A lock, or several locks that were first used in one place.
@@ -56,11 +57,14 @@ pub struct ThreadUse {
 pub(in crate::limit) struct States {
     of: Vec<[u64; 5]>,
     is_lock: Vec<bool>,
+    /// How long each thread waits for each lock, asleep, ticks.
+    waits: FxHashMap<(u32, ObjectId), u64>,
 }
 
 impl States {
     pub(in crate::limit) fn new(program: &Program) -> States {
-        States { of: vec![[0; 5]; program.threads.len()], is_lock: program.is_lock() }
+        let of = vec![[0; 5]; program.threads.len()];
+        States { of, is_lock: program.is_lock(), waits: FxHashMap::default() }
     }
 
     pub(in crate::limit) fn tell(&mut self, interval: Interval) {
@@ -73,9 +77,20 @@ impl States {
             SimulatedState::Blocked(Why::Object(object)) if is_lock(object) => 3,
             SimulatedState::Blocked(_) => 4,
         };
+        let length = interval.end.0.saturating_sub(interval.start.0);
         if let Some(sum) = self.of.get_mut(interval.thread.0 as usize).and_then(|of| of.get_mut(place)) {
-            *sum = sum.saturating_add(interval.end.0.saturating_sub(interval.start.0));
+            *sum = sum.saturating_add(length);
         }
+        if let (3, SimulatedState::Blocked(Why::Object(object))) = (place, interval.doing) {
+            let sum = self.waits.entry((interval.thread.0, object)).or_insert(0);
+            *sum = sum.saturating_add(length);
+        }
+    }
+
+    /// How long a thread waits for a lock, asleep, ticks.
+    pub(in crate::limit) fn waited(&self, thread: usize, lock: ObjectId) -> u64 {
+        let thread = u32::try_from(thread).unwrap_or(u32::MAX);
+        self.waits.get(&(thread, lock)).copied().unwrap_or(0)
     }
 
     /// Time for which threads spun, summed, ticks.

@@ -13,7 +13,7 @@ const RECORDED_LOOK_NS: u64 = 50_000;
 /// Wake-ups by one thread that follow each other within this time are from one call, nanoseconds.
 const CALL_NS: u64 = 20_000;
 /// Without recorded operations, a call that wakes at least this number of threads is taken to wake all.
-const ALL: u32 = 3;
+const ALL: usize = 3;
 
 /// For each thread of the timeline and wait: CPU time that a wake-up for nothing took from waker and wakee,
 /// nanoseconds.
@@ -36,10 +36,8 @@ struct Ended {
 struct Call {
     /// Time since the call's wake-up before, nanoseconds.
     after_ns: u64,
-    /// Number of threads that the call had woken so far, including this one.
-    number: u32,
     /// Number of threads that the call woke in total.
-    of: u32,
+    of: usize,
 }
 
 impl ForNothing {
@@ -131,31 +129,54 @@ fn at_once(timeline: &Timeline) -> FxHashSet<(usize, u64)> {
 
 /// For each wake-up: its place in its call.
 fn calls(timeline: &Timeline) -> Vec<Call> {
-    let mut calls = vec![Call::default(); timeline.wakeups.len()];
-    let mut last: FxHashMap<u32, usize> = FxHashMap::default();
+    let mut by_waker: FxHashMap<u32, Vec<usize>> = FxHashMap::default();
     for (number, wakeup) in timeline.wakeups.iter().enumerate() {
-        let before = last.insert(wakeup.waker, number);
-        let near = before.and_then(|before| {
-            let after_ns = wakeup.time.0.saturating_sub(timeline.wakeups.get(before)?.time.0);
-            let so_far = calls.get(before)?.number;
-            (after_ns <= CALL_NS).then_some((after_ns, so_far))
-        });
-        let (after_ns, so_far) = near.unwrap_or((0, 0));
-        if let Some(call) = calls.get_mut(number) {
-            *call = Call { after_ns, number: so_far.saturating_add(1), of: 0 };
+        by_waker.entry(wakeup.waker).or_default().push(number);
+    }
+    let mut calls = vec![Call::default(); timeline.wakeups.len()];
+    let time = |number: &usize| timeline.wakeups.get(*number).map_or(0, |wakeup| wakeup.time.0);
+    for numbers in by_waker.values() {
+        let pieces = pieces(timeline, numbers);
+        for (place, (piece, again_ns)) in pieces.iter().enumerate() {
+            let (Some(first), Some(last)) = (piece.first(), piece.last()) else { continue };
+            // A call that wakes a thread for the second time, no later than it woke the others one after another, is one of many
+            // calls that wake one thread each.
+            let apart_ns = time(last).saturating_sub(time(first)) / (piece.len() as u64 - 1).max(1);
+            let next_ns = pieces.get(place + 1).and_then(|(_, again_ns)| *again_ns);
+            let mut again_ns = again_ns.iter().chain(&next_ns);
+            let of = if again_ns.any(|ns| *ns <= 2 * apart_ns) { 1 } else { piece.len() };
+            let mut before = time(first);
+            for number in piece {
+                if let Some(call) = calls.get_mut(*number) {
+                    *call = Call { after_ns: time(number).saturating_sub(before), of };
+                }
+                before = time(number);
+            }
         }
     }
-    // Back from the end: a wake-up is the last of its call unless the waker's next wake-up has the next number.
-    let mut of: FxHashMap<u32, (u32, u32)> = FxHashMap::default();
-    for (call, wakeup) in calls.iter_mut().zip(&timeline.wakeups).rev() {
-        let size = match of.get(&wakeup.waker) {
-            Some((next, size)) if *next == call.number.saturating_add(1) => *size,
-            _ => call.number,
-        };
-        call.of = size;
-        of.insert(wakeup.waker, (call.number, size));
-    }
     calls
+}
+
+/// The wake-ups of one waker in pieces that follow each other within [`CALL_NS`] and wake each thread once. With each piece, how
+/// long after the piece before it begins, nanoseconds, if only a thread that was woken again divides them.
+fn pieces(timeline: &Timeline, numbers: &[usize]) -> Vec<(Vec<usize>, Option<u64>)> {
+    let mut pieces: Vec<(Vec<usize>, Option<u64>)> = Vec::new();
+    let mut woken: FxHashSet<u32> = FxHashSet::default();
+    let mut before = None;
+    for number in numbers {
+        let Some(wakeup) = timeline.wakeups.get(*number) else { continue };
+        let after_ns = before.replace(wakeup.time.0).map(|before| wakeup.time.0.saturating_sub(before));
+        let near_ns = after_ns.filter(|after_ns| *after_ns <= CALL_NS);
+        match pieces.last_mut() {
+            Some((piece, _)) if near_ns.is_some() && !woken.contains(&wakeup.wakee) => piece.push(*number),
+            _ => {
+                woken.clear();
+                pieces.push((vec![*number], near_ns));
+            }
+        }
+        woken.insert(wakeup.wakee);
+    }
+    pieces
 }
 
 #[cfg(test)]
@@ -170,7 +191,12 @@ mod tests {
     /// Threads wait for one word and run for `ran_ns` after each wake-up. One thread wakes them in turn, every
     /// `apart_ns`.
     fn for_nothing(threads: u32, ran_ns: u64, apart_ns: u64) -> (usize, u64) {
-        let time = |round: u32, number: u32| u64::from(round + 1) * 1_000_000 + u64::from(number) * apart_ns;
+        for_nothing_in(1_000_000, threads, ran_ns, apart_ns)
+    }
+
+    /// The same with rounds of this length.
+    fn for_nothing_in(round_ns: u64, threads: u32, ran_ns: u64, apart_ns: u64) -> (usize, u64) {
+        let time = |round: u32, number: u32| u64::from(round + 1) * round_ns + u64::from(number) * apart_ns;
         let all = (0..ROUNDS).flat_map(|round| (0..threads).map(move |number| (round, number)));
         let wakeup = |(round, number)| Wakeup {
             time: Timestamp(time(round, number)),
@@ -216,5 +242,7 @@ mod tests {
         assert_eq!(for_nothing(3, 30_000, 2_000), (0, 0), "they had something to do");
         assert_eq!(for_nothing(3, 3_000, 300_000), (0, 0), "one at a time, with little to do");
         assert_eq!(for_nothing(2, 3_000, 2_000), (0, 0), "two wake-ups may be of two calls");
+        assert_eq!(for_nothing_in(8_000, 4, 3_000, 2_000), (0, 0), "each is woken for a task of its own");
+        assert_eq!(for_nothing_in(18_000, 4, 3_000, 2_000).0, 40, "all are woken for each task, soon again");
     }
 }

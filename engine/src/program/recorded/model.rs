@@ -47,6 +47,9 @@ pub struct Recorded {
     /// Programs that were not recorded and used CPUs during the recording, the largest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<OtherUse>,
+    /// Child processes of the program that were not recorded, together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub children: Option<OtherUse>,
     /// Time in which all threads slept together, nanoseconds.
     #[serde(skip_serializing_if = "is_zero")]
     pub asleep_ns: u64,

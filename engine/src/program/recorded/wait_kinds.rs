@@ -24,6 +24,8 @@ const IN_KERNEL: &str = "in the kernel";
 /// Name of a wait in a call that maps or unmaps memory, if a thread ended it: another thread was changing the process's
 /// memory.
 const MEMORY_MAP: &str = "memory map";
+/// Name of a wait of the C library for the end of a thread, where no operation was recorded.
+const THREAD_END: &str = "end of a thread";
 /// Name of a wait that did not end, in an unknown call that began before the recording.
 const NEVER_WOKEN: &str = "never woken";
 /// Largest number of files and other ends of sockets that are listed for one kind of waits.
@@ -39,6 +41,13 @@ impl RecordedWait {
     /// Whether mostly other threads of the program ended the waits.
     pub fn is_ended_by_threads(&self) -> bool {
         self.ended_by.first().is_some_and(|by| by.name == BY_THREAD)
+    }
+
+    /// Whether threads wait until other threads of the program go on with their work, not until they have ended.
+    pub(crate) fn is_for_threads_at_work(&self) -> bool {
+        let is_for_end = matches!(self.name, WaitedFor::Operation(S::ThreadJoin | S::ThreadTryJoin))
+            || self.name.as_str() == THREAD_END;
+        !self.idle && !is_for_end && self.is_ended_by_threads()
     }
 
     /// The wait with the function in which most threads sleep: `pipe read in acquire`.
@@ -203,9 +212,7 @@ pub(in crate::program) fn wait_name(
         return NEVER_WOKEN;
     }
     match (wait.kind(), wait.reason) {
-        (CallKind::Futex, WaitReason::Futex(futex)) if timeline.is_thread_end(pid, futex) => {
-            "end of a thread"
-        }
+        (CallKind::Futex, WaitReason::Futex(futex)) if timeline.is_thread_end(pid, futex) => THREAD_END,
         (CallKind::Futex, WaitReason::Futex(futex)) => match futex_operation(futex.operation) {
             6 | 13 => "futex, priority inheritance",
             _ => "futex",
