@@ -65,6 +65,7 @@ pub struct Parts {
 impl Input {
     /// Opens and reads an input. Every error is one line that names the file.
     pub fn open(plan: &InputPlan) -> Result<Input, UserError> {
+        capture::target::return_large_blocks();
         let source = plan.source.resolved()?;
         match Input::part_of_file(&source, plan.part, MOST_RECORDS)? {
             Some(part) => Ok(part),

@@ -7,6 +7,7 @@ mod error;
 pub mod fuzzing;
 pub mod launching;
 pub mod machine;
+mod memory;
 pub(crate) mod processes;
 
 pub use error::TargetError;
@@ -19,6 +20,7 @@ pub use machine::cpu_quota::cpu_quota;
 pub use machine::cpus::{CpuList, on};
 pub use machine::other_programs::CpuTimes;
 pub use machine::time_slice::take_short_turns;
+pub use memory::return_large_blocks;
 pub use processes::c_libraries::{
     CLibrary, CLibraryKind, c_libraries_to_come, c_library_kind, is_c_library, mapped_c_libraries,
 };

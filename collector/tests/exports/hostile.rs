@@ -1,6 +1,7 @@
 //! Hostile names.
 
 use crate::command_line::{Folder, longpole};
+use std::io::Read;
 
 /// A program whose names are scripts, formulas, line ends and characters that are not allowed in texts.
 pub(crate) fn hostile(folder: &Folder) -> String {
@@ -61,14 +62,38 @@ fn hostile_names_stay_names_in_every_export_format() {
                 assert!(frames.iter().any(|frame| frame["name"] == "</script><script>alert(1)</script> f"));
             }
             "firefox" | "chrome" => {
-                let _: serde_json::Value = serde_json::from_slice(&bytes).expect("JSON");
+                let json: serde_json::Value = serde_json::from_slice(&bytes).expect("JSON");
+                assert!(has(&json, "</script><script>alert(1)</script> f"), "{format}: a name stays whole");
             }
             "dot" => {
                 let text = String::from_utf8(bytes).expect("UTF-8");
                 assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
             }
-            _ => assert!(!bytes.is_empty()),
+            "perfetto" => {
+                // Texts are as long as their lengths say, so the names are in there as they are.
+                let name = b"</script><script>alert(1)</script> f";
+                assert!(bytes.windows(name.len()).any(|text| text == name), "a name stays whole");
+                assert_eq!(bytes.first(), Some(&10), "a packet");
+            }
+            "pprof" => {
+                let mut text = Vec::new();
+                let read = flate2::read::GzDecoder::new(&bytes[..]).read_to_end(&mut text);
+                assert!(read.expect("gzip") > 0);
+                let name = b"</script><script>alert(1)</script> f";
+                assert!(text.windows(name.len()).any(|text| text == name), "a name stays whole");
+            }
+            _ => panic!("{format} is not checked"),
         }
+    }
+}
+
+/// Whether a string of the JSON is this one.
+fn has(json: &serde_json::Value, text: &str) -> bool {
+    match json {
+        serde_json::Value::String(string) => string == text,
+        serde_json::Value::Array(all) => all.iter().any(|value| has(value, text)),
+        serde_json::Value::Object(all) => all.values().any(|value| has(value, text)),
+        _ => false,
     }
 }
 

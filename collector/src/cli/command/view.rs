@@ -79,17 +79,20 @@ fn document<'a>(
         model.keep(report);
         (prediction, stacks)
     };
-    let timing = Timing::new(expanded, machine).map_err(super::invalid)?;
     // As in `slack` and `paths`, standard functions count for their callers.
     let users = with_sampled_calls(attributed_to_users(parts.program.clone()));
     let owners = Owners::of(&parts.program);
-    let ((limits, graph), simulated) = cores::both(
-        || {
-            let limits = super::limits_on_all_cores(&parts.program, cpus, machine);
-            (limits, ActivityGraph::on(&users, machine))
-        },
-        || cores::on_all_cores(cpus, |cpus| Simulated::on(&timing, *cpus, model.cpus.len())),
-    );
+    // Ends before the tables are made: each stage frees its memory, since recordings are large.
+    let ((limits, graph), simulated) = {
+        let timing = Timing::new(expanded, machine).map_err(super::invalid)?;
+        cores::both(
+            || {
+                let limits = super::limits_on_all_cores(&parts.program, cpus, machine);
+                (limits, ActivityGraph::on(&users, machine))
+            },
+            || cores::on_all_cores(cpus, |cpus| Simulated::on(&timing, *cpus, model.cpus.len())),
+        )
+    };
     let graph = graph.map_err(super::invalid)?;
     let mut findings = model.report().findings.clone();
     findings.extend(limits.doubts(parts.program.overhead));
@@ -97,7 +100,7 @@ fn document<'a>(
     let tables = Tables {
         report: report_table(&report, &limits)?,
         predict: prediction_table(prediction, &limits)?,
-        ..tables(parts, model, (&users, &graph), &owners)?
+        ..tables(parts, model, (users, graph), &owners)?
     };
     let curves = changes::curves(expanded, &owners, model.report(), machine);
     Ok(Document {
@@ -130,10 +133,11 @@ enum Whole {
 fn tables(
     parts: &Parts,
     model: &Model<'_>,
-    (users, graph): (&Program, &ActivityGraph),
+    (users, graph): (Program, ActivityGraph),
     owners: &Owners,
 ) -> Result<Tables, UserError> {
     let (program, machine) = (&parts.program, model.machine());
+    let (users, graph) = (&users, &graph);
     let times = graph::VertexTimes::of(graph);
     let without =
         Without::new((model.expanded(), owners), Cpus::Infinite, machine).map_err(super::invalid)?;
