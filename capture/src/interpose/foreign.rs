@@ -36,7 +36,33 @@ mod tests {
     #[test]
     fn a_process_like_this_one_can_load_the_library() {
         assert!(!cannot_come_up(std::process::id()));
-        assert!(!has_own_clock(Path::new("/nonexistent")));
+        assert!(!has_own_clock(Path::new("/proc/self")) && !has_own_clock(Path::new("/nonexistent")));
         assert!(!has_memory(Path::new("/proc/self")));
+    }
+
+    /// No process has this number: the kernel allows 4,194,304 at most.
+    #[test]
+    fn a_process_without_proc_cannot_load_the_library() {
+        assert!(cannot_come_up(4_194_305));
+    }
+
+    /// A folder in the form of `/proc/PID`, of a process in its own time namespace that has the library.
+    #[test]
+    fn a_process_s_own_clock_and_the_library_s_memory_are_recognized() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let folder = folder.path();
+        std::fs::create_dir(folder.join("ns")).expect("a folder");
+        let clock = |name: &str| {
+            let _ = std::fs::remove_file(folder.join("ns/time"));
+            std::os::unix::fs::symlink(name, folder.join("ns/time")).expect("a link");
+            has_own_clock(folder)
+        };
+        assert!(clock("time:[4026532741]") && !clock("time:[4026531834]"));
+        let maps = |path: &str| {
+            let text = format!("7f0000000000-7f0000100000 rw-s 00000000 00:01 1028  {path}\n");
+            std::fs::write(folder.join("maps"), text).expect("written");
+            has_memory(folder)
+        };
+        assert!(maps(&format!("/memfd:{MEMORY_NAME} (deleted)")) && !maps("/memfd:other (deleted)"));
     }
 }

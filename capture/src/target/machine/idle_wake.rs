@@ -168,15 +168,22 @@ fn ns(time: Duration) -> u64 {
 mod tests {
     use super::*;
 
-    /// The machine may be too busy to measure, but the measurement must end, and its result must be plausible.
+    /// A machine may be too busy for some attempts, but each must end, and a result must be plausible.
     #[test]
     fn measuring_idle_wake_ups_ends_with_a_plausible_time() {
-        let began = Instant::now();
-        if let Some(wake) = measure() {
-            assert!(wake.latency_ns > 0 && wake.latency_ns < ns(MOST), "{wake:?}");
-            assert!(wake.cost_ns < ns(LIMIT), "{wake:?}");
-        }
-        assert!(began.elapsed() < Duration::from_secs(20));
+        let attempt = || {
+            let began = Instant::now();
+            let wake = measure();
+            assert!(began.elapsed() < Duration::from_secs(20));
+            wake
+        };
+        let has_two = CpuList::allowed().is_ok_and(|cpus| cpus.len() > 1);
+        let Some(wake) = std::iter::repeat_with(attempt).take(20).flatten().next() else {
+            let why = if has_two { "the machine is too busy" } else { "there is one CPU" };
+            return println!("SKIP measuring_idle_wake_ups_ends_with_a_plausible_time: {why}");
+        };
+        assert!(has_two && wake.latency_ns > 0 && wake.latency_ns < ns(MOST), "{wake:?}");
+        assert!(wake.cost_ns < ns(LIMIT), "{wake:?}");
     }
 
     /// A program that is attached on one CPU must not be simulated with wake-ups of 10 µs if they take 40 µs.

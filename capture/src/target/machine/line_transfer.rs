@@ -105,13 +105,16 @@ fn round(cpus: &[&CpuList], work: u32) -> Option<Duration> {
 mod tests {
     use super::*;
 
-    /// The machine may be too busy to measure, but a result must be plausible.
+    /// A machine may be too busy for some attempts.
     #[test]
     fn a_shared_cache_line_costs_no_less_than_an_unshared_one() {
-        if let Some(line) = measure() {
-            assert!(line.alone_ps > 0 && line.shared_ps >= line.alone_ps, "{line:?}");
-            assert!(known().is_none_or(|known| known == line), "only root has a cache");
-        }
+        let has_two = CpuList::allowed().is_ok_and(|cpus| cpus.len() > 1);
+        let Some(line) = std::iter::repeat_with(measure).take(20).flatten().next() else {
+            let why = if has_two { "the machine is too busy" } else { "there is one CPU" };
+            return println!("SKIP a_shared_cache_line_costs_no_less_than_an_unshared_one: {why}");
+        };
+        assert!(has_two && line.alone_ps > 0 && line.shared_ps >= line.alone_ps, "{line:?}");
+        assert!(known().is_none_or(|known| known == line), "only root has a cache");
     }
 
     /// Numbers measured with `lock add`: 40 ns of work and a change took 43 ns alone and 65 ns with another CPU.
