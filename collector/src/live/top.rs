@@ -66,13 +66,7 @@ pub fn top(plan: &TopPlan) -> Result<Outcome, UserError> {
         }
         // At the end the place of the command's output is printed, too.
         state.remark = page.or_else(|| output.as_ref().map(OutputFile::sentence));
-        let guard = Guard::take().map_err(|error| {
-            UserError::runtime(
-                format!("cannot use the terminal: {error}"),
-                "add --once for one screen as text",
-            )
-        })?;
-        Some((guard, state))
+        Some((take_terminal()?, state))
     };
     let window_file = screen.is_some().then(|| window_file(plan, &name, &pids));
     let (mode, print) = mode(plan, &subject, is_printed);
@@ -110,6 +104,12 @@ pub fn top(plan: &TopPlan) -> Result<Outcome, UserError> {
         UserError::runtime(format!("cannot watch: {error}"), "see `longpole doctor`")
     })?;
     finish(plan, &subject, ended, output)
+}
+
+fn take_terminal() -> Result<Guard, UserError> {
+    Guard::take().map_err(|error| {
+        UserError::runtime(format!("cannot use the terminal: {error}"), "add --once for one screen as text")
+    })
 }
 
 /// The place where a key writes the window on the screen.

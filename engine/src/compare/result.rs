@@ -192,6 +192,9 @@ pub(super) fn together<const N: usize>(sources: [Option<f64>; N]) -> Option<f64>
     squares.reduce(|sum, square| sum + square).map(f64::sqrt)
 }
 
+/// An item: whether each side has it, and for each CPU count and side the numbers of its sources.
+type Found = ([bool; 2], Vec<[Vec<f64>; 2]>);
+
 /// Rows by name for items of either side's sources, the largest change first. `of` returns names and numbers of one source
 /// for every CPU count; an item that a source lacks counts as 0 there.
 pub(super) fn items<S>(
@@ -199,8 +202,7 @@ pub(super) fn items<S>(
     count: usize,
     of: impl Fn(&S) -> Vec<Vec<(String, f64)>>,
 ) -> Vec<ItemRow> {
-    // By name: whether each side has the item, and for each CPU count and side the numbers of its sources.
-    let mut found: BTreeMap<String, ([bool; 2], Vec<[Vec<f64>; 2]>)> = BTreeMap::new();
+    let mut found: BTreeMap<String, Found> = BTreeMap::new();
     for (which, side) in sides.iter().enumerate() {
         for (source, numbers) in side.iter().map(&of).enumerate() {
             for (place, numbers) in numbers.into_iter().enumerate() {

@@ -12,7 +12,7 @@ pub struct OtherPrograms {
     pub programs: Vec<OtherProgram>,
     /// Processes that recorded ones started, and their descendants, under the name of those that used most CPU time.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub children: Option<OtherProgram>,
+    pub children: Option<Box<OtherProgram>>,
 }
 
 /// A program that was not recorded.

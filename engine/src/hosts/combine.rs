@@ -86,6 +86,7 @@ fn add_end(all: &mut WindowEnd, end: WindowEnd, place: usize) {
         let sum = all.others.get_or_insert_with(OtherPrograms::default);
         sum.measured_ns = sum.measured_ns.max(others.measured_ns);
         sum.programs.extend(others.programs);
+        sum.children = sum.children.take().or(others.children);
     }
     let (a, b) = (all.left_out, end.left_out);
     all.left_out = LeftOut {

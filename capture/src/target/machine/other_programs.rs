@@ -71,7 +71,11 @@ impl CpuTimes {
         });
         let mut programs = of(false);
         programs.truncate(MOST);
-        OtherPrograms { measured_ns: monotonic_ns().saturating_sub(self.at_ns), programs, children }
+        OtherPrograms {
+            measured_ns: monotonic_ns().saturating_sub(self.at_ns),
+            programs,
+            children: children.map(Box::new),
+        }
     }
 }
 

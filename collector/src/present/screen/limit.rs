@@ -207,10 +207,8 @@ fn constraint(limit: &Limit) -> String {
             format!("{threads} threads that do the same wait for each other, mostly in {waits}.")
         }
         LimitKind::Turns { threads, changes, .. } => {
-            format!(
-                "{threads} threads take turns, {} times: only one of them computes at a time.",
-                grouped(*changes)
-            )
+            let times = grouped(*changes);
+            format!("{threads} threads take turns, {times} times: only one of them computes at a time.")
         }
         LimitKind::Imbalance { function, waits } => {
             let run = of(function).map_or(String::new(), |function| format!(" of {function}"));

@@ -22,7 +22,11 @@ use std::io::Cursor;
 
 fn others() -> OtherPrograms {
     let program = OtherProgram { name: "wrk".into(), processes: 1, cpu_ns: 3_600_000_000 };
-    OtherPrograms { measured_ns: 4_000_000_000, children: Some(program.clone()), programs: vec![program] }
+    OtherPrograms {
+        measured_ns: 4_000_000_000,
+        children: Some(Box::new(program.clone())),
+        programs: vec![program],
+    }
 }
 
 fn meta() -> Meta {
