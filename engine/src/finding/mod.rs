@@ -1,5 +1,4 @@
-//! Findings about a recording, a program or a simulation: each kind with its numbers. The modules that show results word the
-//! sentences.
+//! Findings about a recording, a program or a simulation: each kind with its numbers. Modules that show results word them.
 
 mod trust;
 
@@ -214,7 +213,7 @@ pub enum Finding {
     OperationsOff { family: String, processes: usize, after_ns: Option<u64>, tried: Option<OperationsTried> },
     /// Function exits without an entry.
     StrayExit { exits: u64 },
-    /// Recordings of several hosts were joined; the clocks were corrected within this error.
+    /// Recordings of several hosts were joined.
     Hosts { hosts: u64, messages: u64, clock_error_ns: u64 },
     /// Child processes that are not recorded.
     Children { processes: u64 },

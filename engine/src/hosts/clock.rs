@@ -14,7 +14,7 @@ const FEWEST: usize = 16;
 /// This part of a stretch's requests, the fastest ones, decides.
 const FASTEST: usize = 4;
 
-/// A host's clock beside the first host's.
+/// A host's clock, compared with the first host's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Clock {
     /// Times on this clock, ascending, and how far it was ahead then, nanoseconds.

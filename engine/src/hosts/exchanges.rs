@@ -1,6 +1,6 @@
 //! Requests that were recorded at both ends of their TCP connection.
 
-use super::OfHost;
+use super::of_host::OfHost;
 use probe_abi::{Answer, Exchange, Header, Record};
 use rustc_hash::{FxHashMap, FxHashSet};
 

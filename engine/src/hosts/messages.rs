@@ -1,8 +1,8 @@
 //! Wake-ups by messages from another host, and reads of messages for which no thread had to wait.
 
-use super::OfHost;
 use super::clock::Clock;
 use super::exchanges::{Both, End};
+use super::of_host::OfHost;
 use super::renumber::id;
 use crate::event::Recording;
 use probe_abi::{Call, Context, Exchange, Header, Kind, Record, Waking, WakingFlags};

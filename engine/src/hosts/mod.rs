@@ -16,25 +16,16 @@ mod clock;
 mod combine;
 mod exchanges;
 mod messages;
+mod of_host;
 mod renumber;
 
 use crate::event::{HostFact, MOST_HOSTS, Recording};
 use crate::timeline::{excerpt, extent};
 use clock::Clock;
 use exchanges::{Both, of_both_ends};
+pub use of_host::OfHost;
 use probe_abi::Record;
 use std::fmt;
-
-/// A host's recording.
-#[derive(Clone, Debug, Default)]
-pub struct OfHost {
-    /// Name of the host.
-    pub name: String,
-    /// Number of its CPUs; at least 1.
-    pub cpus: u32,
-    /// What was recorded on it.
-    pub recording: Recording,
-}
 
 /// Why recordings cannot be joined. Hosts are numbered as they were given.
 #[derive(Clone, Debug, PartialEq, Eq)]

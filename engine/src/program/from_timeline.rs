@@ -479,18 +479,6 @@ impl<'a> Translator<'a> {
     }
 }
 
-impl Translator<'_> {
-    /// After a message from another host was sent, it takes its time to arrive.
-    fn under_way(&mut self, script: &mut Script<'_>, wakeup: u32, (start, end): (u64, u64)) {
-        if self.timeline.messages.binary_search(&wakeup).is_ok()
-            && let Some(wakeup) = self.timeline.wakeups.get(wakeup as usize)
-        {
-            let sent = wakeup.time.0.max(start);
-            self.wait(script, names::BETWEEN_HOSTS, end.saturating_sub(sent));
-        }
-    }
-}
-
 impl Script<'_> {
     fn pass(&mut self, state: State, from: Timestamp, until: Timestamp) {
         let length = until.0.saturating_sub(from.0);

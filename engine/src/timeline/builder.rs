@@ -311,13 +311,8 @@ impl Builder {
         let Some(reader) = self.live.get(&waking.wakee_tid).copied() else { return };
         let Builder { threads, tally, .. } = self;
         let Some(thread) = threads.get_mut(reader as usize) else { return };
-        let RunState::Running { cpu } = thread.state else { return };
-        let (call, descriptor) = (RECEIVE, Descriptor::Socket);
-        let reason = WaitReason::Kernel { call, descriptor, task_state: 1 };
-        let woken = PendingWakeup { time_ns, wake: Wake::By(wakeup), call, futex: None, other_word: None };
-        thread.sched_out(time_ns, SwitchOut::Blocked(reason), tally);
-        thread.wakeup(woken, tally);
-        thread.sched_in(time_ns, cpu, tally);
+        let reason = WaitReason::Kernel { call: RECEIVE, descriptor: Descriptor::Socket, task_state: 1 };
+        thread.reads(time_ns, reason, Wake::By(wakeup), tally);
     }
 
     /// A record that a thread wrote on a CPU proves that the thread runs there.

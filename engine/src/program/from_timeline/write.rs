@@ -28,6 +28,16 @@ impl Translator<'_> {
         }
     }
 
+    /// After a message from another host was sent, it takes its time to arrive.
+    pub(super) fn under_way(&mut self, script: &mut Script<'_>, wakeup: u32, (start, end): (u64, u64)) {
+        if self.timeline.messages.binary_search(&wakeup).is_ok()
+            && let Some(wakeup) = self.timeline.wakeups.get(wakeup as usize)
+        {
+            let sent = wakeup.time.0.max(start);
+            self.wait(script, names::BETWEEN_HOSTS, end.saturating_sub(sent));
+        }
+    }
+
     /// Writes a wait that no recorded thread ended.
     pub(super) fn wait(&mut self, script: &mut Script<'_>, device: &'static str, length_ns: u64) {
         if length_ns == 0 {

@@ -163,6 +163,19 @@ impl ThreadTracker {
         }
     }
 
+    /// The thread reads a message that is there already: it would have had to wait for a later one.
+    pub(in crate::timeline) fn reads(
+        &mut self,
+        time_ns: u64,
+        reason: WaitReason,
+        wake: Wake,
+        tally: &mut Tally,
+    ) {
+        let RunState::Running { cpu } = self.state else { return };
+        self.close(time_ns, State::Running { cpu: Some(cpu) });
+        self.wait(time_ns, reason, wake, tally);
+    }
+
     /// The thread is switched to.
     pub(in crate::timeline) fn sched_in(&mut self, time_ns: u64, cpu: u16, tally: &mut Tally) {
         let woken = self.woken.take();
