@@ -43,9 +43,6 @@ fn recordings_of_both_ends_of_a_connection_are_joined_to_one_program() {
     };
     let part = share("look_up") / (share("look_up") + share("render"));
     assert!((0.7..0.8).contains(&part), "look_up has {part:.2} of the path through both programs, not 0.75");
-    let waits = report["waits"].as_array().expect("waits").iter();
-    let by_thread = waits.filter(|wait| wait["name"] == "socket receive").map(|wait| wait.to_string());
-    assert!(by_thread.clone().count() > 0, "waits for messages are listed: {report}");
 }
 
 #[test]
