@@ -26,11 +26,16 @@ pub(crate) fn is_for_socket(wait: &RecordedWait) -> bool {
     name == SOCKET || name.starts_with(ANSWERS)
 }
 
-/// Whether the waits for sockets are mostly known to be for sockets whose other ends are servers that are asked.
+/// Whether the waits for sockets are mostly known to be for sockets whose other ends are servers that are asked, and that are not
+/// recorded.
 fn is_client(program: &Program) -> bool {
     let asked = |name: &str| program.recorded.traffic.iter().any(|end| !end.served && end.name == name);
     let waits = || program.recorded.waits.iter().filter(|wait| wait.name.as_str() == SOCKET);
-    let known = waits().flat_map(|wait| &wait.of).filter(|of| asked(&of.name)).map(|of| of.wait_ns);
+    let known = waits()
+        .filter(|wait| !wait.is_ended_by_threads())
+        .flat_map(|wait| &wait.of)
+        .filter(|of| asked(&of.name))
+        .map(|of| of.wait_ns);
     let known = known.fold(0u64, u64::saturating_add) as f64;
     known > 0.0 && known >= MOST * waits().map(|wait| wait.wait_ns as f64).sum::<f64>()
 }
