@@ -60,6 +60,16 @@ fn permits_all_in_use_while_threads_wait_are_put_back_as_a_semaphore() {
     assert!((time / ENDS as f64 - 1.0).abs() < 0.05, "{time} of {ENDS}");
 }
 
+/// A word of Python's runtime was put back so, and the simulation of its threads deadlocked.
+#[test]
+fn a_word_that_threads_hardly_wait_for_is_not_put_back_as_permits() {
+    let mut run = run(20_000, 2, false);
+    run.timeline.end.0 *= 1_000;
+    let before = run.timeline.clone();
+    put_back(&mut run.timeline);
+    assert_eq!(run.timeline, before);
+}
+
 #[test]
 fn locks_and_words_that_hand_over_work_are_not_put_back_as_permits() {
     for (permits, another) in [(2, true), (1, false)] {
