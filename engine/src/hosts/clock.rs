@@ -77,16 +77,14 @@ pub(super) fn of_hosts(count: usize, both: &[Both]) -> Result<Vec<Clock>, usize>
     if let Some(first) = clocks.first_mut() {
         *first = Some(Clock::default());
     }
-    // Each round adds the hosts that are connected with a known one.
-    for _ in 1..count {
-        for place in 1..count {
-            if clocks.get(place).is_some_and(Option::is_some) {
-                continue;
-            }
-            let found = of_host(place, &clocks, both);
-            if let Some(clock) = clocks.get_mut(place) {
-                *clock = found;
-            }
+    // Each host that is found may connect others with the first one.
+    let connected = |clocks: &[Option<Clock>]| {
+        let mut unknown = (0..count).filter(|place| clocks.get(*place).is_some_and(Option::is_none));
+        unknown.find_map(|place| Some((place, of_host(place, clocks, both)?)))
+    };
+    while let Some((place, found)) = connected(&clocks) {
+        if let Some(clock) = clocks.get_mut(place) {
+            *clock = Some(found);
         }
     }
     let unknown = clocks.iter().position(Option::is_none);

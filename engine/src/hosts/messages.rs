@@ -74,46 +74,38 @@ impl Message {
     /// The record of a thread that reads the message without having slept, in its own host's numbers.
     fn read(&self, number: u32) -> Waking {
         let Exchange { header, read_ns, .. } = self.to.exchange;
-        Waking {
-            header: Header {
-                time_ns: read_ns,
-                sequence: 0,
-                cpu: Header::NO_CPU,
-                kind: Kind::Waking as u8,
-                context: Context::SoftIrq as u8,
-                tid: 0,
-                pid: 0,
-            },
-            wakee_tid: self.reader,
-            wakee_pid: header.pid,
-            flags: WakingFlags::ARRIVED | WakingFlags::READ,
-            wakee_state: 1,
-            waker_call: Call::NONE.number,
-            cause: number,
-            wakee_call: Call::NONE,
-        }
+        let flags = WakingFlags::ARRIVED | WakingFlags::READ;
+        waking((read_ns, Context::SoftIrq, 0, 0), (self.reader, header.pid), flags, number)
     }
 
-    fn sent(&self, waking: &Waking, number: u32, latest_ns: u64) -> Waking {
-        let exchange = &self.from.exchange;
-        Waking {
-            header: Header {
-                time_ns: exchange.sent_ns.min(latest_ns),
-                sequence: 0,
-                cpu: Header::NO_CPU,
-                kind: Kind::Waking as u8,
-                context: Context::Task as u8,
-                tid: self.sender,
-                pid: exchange.header.pid,
-            },
-            wakee_tid: id(waking.wakee_tid, self.to.host),
-            wakee_pid: id(waking.wakee_pid, self.to.host),
-            flags: WakingFlags::SENT | WakingFlags::WAKER_TRACKED,
-            wakee_state: waking.wakee_state,
-            waker_call: Call::NONE.number,
-            cause: number,
-            wakee_call: Call::NONE,
-        }
+    /// The record of the thread that sends the message, `latest_ns` at the latest. Only the receiver has the joined recording's
+    /// numbers.
+    fn sent(&self, arrival: &Waking, number: u32, latest_ns: u64) -> Waking {
+        let Exchange { header, sent_ns, .. } = self.from.exchange;
+        let to = (id(arrival.wakee_tid, self.to.host), id(arrival.wakee_pid, self.to.host));
+        let flags = WakingFlags::SENT | WakingFlags::WAKER_TRACKED;
+        waking((sent_ns.min(latest_ns), Context::Task, self.sender, header.pid), to, flags, number)
+    }
+}
+
+/// A record that no kernel wrote: when, where, and the current thread with its process; the thread that is woken, with its process.
+fn waking(
+    (time_ns, context, tid, pid): (u64, Context, u32, u32),
+    (wakee_tid, wakee_pid): (u32, u32),
+    flags: u32,
+    number: u32,
+) -> Waking {
+    let (kind, context) = (Kind::Waking as u8, context as u8);
+    Waking {
+        header: Header { time_ns, sequence: 0, cpu: Header::NO_CPU, kind, context, tid, pid },
+        wakee_tid,
+        wakee_pid,
+        flags,
+        // It sleeps, interruptibly.
+        wakee_state: 1,
+        waker_call: Call::NONE.number,
+        cause: number,
+        wakee_call: Call::NONE,
     }
 }
 
