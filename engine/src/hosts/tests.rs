@@ -265,6 +265,14 @@ fn recordings_that_do_not_belong_together_are_refused() {
 }
 
 #[test]
+fn a_host_s_name_from_a_file_is_cut_and_has_no_control_characters() {
+    let hosts = vec![HostFact { name: format!("a\u{1b}{}", "b".repeat(1_000)), ..HostFact::default() }];
+    let facts = Facts { hosts, ..Facts::default() };
+    let timeline = timeline::build(&Recording { facts, ..Recording::default() });
+    assert_eq!(timeline.hosts[0].name, format!("a?{}", "b".repeat(62)));
+}
+
+#[test]
 fn hosts_with_the_same_name_get_numbers() {
     let mut hosts: Vec<HostFact> =
         ["a", "a", "", "a"].map(|name| HostFact { name: name.into(), ..HostFact::default() }).to_vec();

@@ -6,9 +6,10 @@ use super::locks::Locks;
 use super::model::{Counts, External, State, Step, StepKind, Thread, Timeline, UnknownReason, Wake};
 use super::part::resume::ran_between;
 use super::thread::inconsistent::{AtEnd, Ran};
+use super::thread::name::clean_name;
 use super::thread::thread_tracker::ThreadTracker;
 use crate::event::{
-    Facts, FunctionId, GapReason, Note, NoteKind, Overhead, Recording, ThreadFact, WindowEnd,
+    Facts, FunctionId, GapReason, HostFact, Note, NoteKind, Overhead, Recording, ThreadFact, WindowEnd,
 };
 use crate::finding::Finding;
 use crate::time::{Nanos, Timestamp};
@@ -63,7 +64,7 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
         threads: out,
         wakeups: tally.wakeups,
         messages: builder.messages,
-        hosts: facts.hosts.clone(),
+        hosts: facts.hosts.iter().map(with_clean_name).collect(),
         lock_holes: locks.holes,
         lossy: lossy(recording, &locks),
         go: go_processes(facts),
@@ -101,6 +102,13 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
     timeline.overhead = cost.map(|cost| over(cost, timeline.began().0, end_ns, running_ns(&timeline)));
     timeline.findings = findings(&timeline, recording, &disagreements, gaps.joined, joined);
     decided(timeline)
+}
+
+/// The host's name is in the names of its threads, and comes from a file.
+fn with_clean_name(host: &HostFact) -> HostFact {
+    /// Linux's limit, `HOST_NAME_MAX`.
+    const LONGEST: usize = 64;
+    HostFact { name: clean_name(host.name.as_bytes()).chars().take(LONGEST).collect(), ..host.clone() }
 }
 
 /// The timeline with what only all of it shows.
