@@ -4,7 +4,7 @@ use crate::exit::UserError;
 use crate::plan::part::{Moment, RecordingPart};
 use engine::event::Recording;
 use engine::report::Finding;
-use engine::timeline::{excerpt, extent, typical};
+use engine::timeline::{Pauses, excerpt, extent, typical};
 use jiff::{Timestamp, ToSpan, civil::Time, tz::TimeZone};
 use recording::ClockAnchor;
 use std::ops::RangeInclusive;
@@ -50,7 +50,8 @@ pub fn part_of(
 /// how much it differs from all ([`engine::timeline::Typical::apart`]).
 pub fn chosen(recording: &Recording, part: RecordingPart, most: usize) -> Option<(u64, u64, f64)> {
     let found = if part.whole { None } else { typical(recording, most) };
-    found.filter(|(.., unlike)| stands_for_all(*unlike, recording.events.len() as u64))
+    let has_pauses = || !Pauses::to_avoid(recording).is_empty();
+    found.filter(|(.., unlike)| stands_for_all(*unlike, recording.events.len() as u64) || has_pauses())
 }
 
 /// Whether a part of a file is chosen before the file is read. `records`: the number of records asked for. If these are

@@ -6,7 +6,9 @@ use crate::part::{asked, chosen, is_chosen, stands_for_all};
 use crate::plan::part::RecordingPart;
 use engine::event::Recording;
 use engine::report::Finding;
-use engine::timeline::{Census, Effort, RecordStretch, Wanted, beginning_at, excerpt, extent, typical_among};
+use engine::timeline::{
+    Census, Effort, Pauses, Places, RecordStretch, Wanted, beginning_at, excerpt, extent, typical_among,
+};
 use probe_abi::Record;
 use recording::{Outline, SessionInfo};
 use std::io::{self, Read, Seek};
@@ -66,27 +68,34 @@ pub fn part_of_file<R: Read + Seek>(
     let mut apart = None;
     let within = overlapping(&stretches, &wanted);
     let records_within: u64 = stretches[within.clone()].iter().map(|stretch| stretch.records).sum();
-    if is_chosen(part, records_within, most) {
-        let starts = starts(&stretches[within.clone()], &snapshots, &wanted, begin_ns);
-        let length_ns = wanted.end() - wanted.start();
+    let pauses = Pauses::to_avoid(&recording);
+    let has_pauses = pauses.meet(*wanted.start(), *wanted.end());
+    if is_chosen(part, records_within, most) || has_pauses && !part.whole {
+        let kept = Kept::of(&stretches, within, &pauses);
+        let starts = kept.starts(&snapshots, &wanted, begin_ns);
+        let length_ns = pauses.without(*wanted.end()) - pauses.without(*wanted.start());
         let asked = Wanted { most: most as u64, length_ns, effort: Effort::FEW };
         let numbers: Vec<usize> = starts.iter().map(|(number, _)| *number).collect();
         let census = Census::new(&recording.notes);
         let mut records: Vec<Record> = Vec::new();
-        let found = typical_among(&stretches[within.clone()], &numbers, asked, census, |number, count| {
+        let places = Places { starts: &numbers, fences: &kept.fences };
+        let found = typical_among(&kept.stretches, places, asked, census, |number, count| {
             records.clear();
-            outline.add_records(within.start + number, &mut records)?.ok_or(NoPart::ReadAll)?;
+            let number = kept.numbers.get(number).copied().unwrap_or(usize::MAX);
+            outline.add_records(number, &mut records)?.ok_or(NoPart::ReadAll)?;
             count(&records);
             Ok::<(), NoPart>(())
         })?;
-        let found =
-            found.filter(|found| stands_for_all(found.apart, records_within)).ok_or(NoPart::ReadAll)?;
+        let found = found
+            .filter(|found| stands_for_all(found.apart, records_within) || has_pauses)
+            .ok_or(NoPart::ReadAll)?;
         let from_ns = starts.iter().find(|(number, _)| *number == found.stretches.start);
-        let last = stretches.get(within.start + found.stretches.end - 1);
+        let last = kept.numbers.get(found.stretches.end - 1).and_then(|number| stretches.get(*number));
         let (Some((_, from_ns)), Some(last)) = (from_ns, last) else { return Err(NoPart::ReadAll) };
-        // A stretch lasts until the next one begins.
-        let next = stretches[within.clone()].get(found.stretches.end);
+        // A stretch lasts until the next one or a pause begins.
+        let next = kept.numbers.get(found.stretches.end).and_then(|number| stretches.get(*number));
         let next_ns = next.map_or(*wanted.end(), |next| next.first_ns.saturating_sub(1));
+        let next_ns = pauses.next_ns(*from_ns).map_or(next_ns, |pause_ns| pause_ns.min(next_ns));
         wanted = *from_ns..=next_ns.max(last.last_ns).min(*wanted.end());
         apart = Some(found.apart);
     }
@@ -133,21 +142,56 @@ fn overlapping(stretches: &[RecordStretch], wanted: &RangeInclusive<u64>) -> Ran
     begin.unwrap_or(end)..end
 }
 
-/// The places where a part may begin, ascending: index of a stretch, and time of a snapshot in it or of the recording's
-/// start.
-fn starts(
-    stretches: &[RecordStretch],
-    snapshots: &[u64],
-    wanted: &RangeInclusive<u64>,
-    begin_ns: u64,
-) -> Vec<(usize, u64)> {
-    let at_start = (*wanted.start() == begin_ns).then_some(begin_ns);
-    let instants =
-        at_start.into_iter().chain(snapshots.iter().copied().filter(|at_ns| wanted.contains(at_ns)));
-    let mut starts: Vec<(usize, u64)> =
-        instants.map(|at_ns| (stretches.partition_point(|stretch| stretch.last_ns < at_ns), at_ns)).collect();
-    starts.dedup_by_key(|(number, _)| *number);
-    starts
+/// The stretches among which a part is chosen: those without a pause.
+struct Kept {
+    /// Their numbers in the file.
+    numbers: Vec<usize>,
+    /// Their records and times, as if pauses took no time.
+    stretches: Vec<RecordStretch>,
+    /// Number of pauses before each.
+    begun: Vec<usize>,
+    /// The first one after each pause.
+    fences: Vec<usize>,
+    pauses: Pauses,
+}
+
+impl Kept {
+    fn of(all: &[RecordStretch], within: Range<usize>, pauses: &Pauses) -> Kept {
+        let pauses = pauses.clone();
+        let is_whole = |stretch: &RecordStretch| !pauses.meet(stretch.first_ns, stretch.last_ns);
+        let numbers: Vec<usize> = within.filter(|number| all.get(*number).is_some_and(is_whole)).collect();
+        let of = |number: &usize| {
+            let stretch = all.get(*number)?;
+            let (first_ns, last_ns) = (pauses.without(stretch.first_ns), pauses.without(stretch.last_ns));
+            Some((RecordStretch { first_ns, last_ns, ..*stretch }, pauses.before(stretch.first_ns)))
+        };
+        let (stretches, begun): (Vec<_>, Vec<_>) = numbers.iter().filter_map(of).unzip();
+        let after =
+            |window: &[usize]| window.first().map(|begun_here| begun.partition_point(|b| b <= begun_here));
+        let fences = if pauses.is_empty() {
+            Vec::new()
+        } else {
+            begun.chunk_by(|a, b| a == b).filter_map(after).collect()
+        };
+        Kept { numbers, stretches, begun, fences, pauses }
+    }
+
+    /// The places where a part may begin, ascending: index of a stretch, and time of a snapshot in or before it, or of the
+    /// recording's start.
+    fn starts(&self, snapshots: &[u64], wanted: &RangeInclusive<u64>, begin_ns: u64) -> Vec<(usize, u64)> {
+        let at_start = (*wanted.start() == begin_ns).then_some(begin_ns);
+        let instants =
+            at_start.into_iter().chain(snapshots.iter().copied().filter(|at_ns| wanted.contains(at_ns)));
+        let instants = instants.filter(|at_ns| !self.pauses.meet(*at_ns, *at_ns));
+        let place = |at_ns: u64| {
+            let without_ns = self.pauses.without(at_ns);
+            let number = self.stretches.partition_point(|stretch| stretch.last_ns < without_ns);
+            (*self.begun.get(number)? == self.pauses.before(at_ns)).then_some((number, at_ns))
+        };
+        let mut starts: Vec<(usize, u64)> = instants.filter_map(place).collect();
+        starts.dedup_by_key(|(number, _)| *number);
+        starts
+    }
 }
 
 fn too_large(records: u64) -> UserError {

@@ -61,7 +61,7 @@ pub const SHARED_MAGIC: u64 = u64::from_le_bytes(*b"lpshared");
 
 /// Increased whenever the layout changes. The library is embedded in the longpole that reads its rings, so the versions can
 /// differ only by a mistake.
-pub const SHARED_VERSION: u64 = 11;
+pub const SHARED_VERSION: u64 = 12;
 
 /// Environment variable for the library: `FD:DEVICE:INODE:PID:PID:FILTERS` in decimal numbers. They are the
 /// inherited descriptor of the shared memory, and its device and inode according to `fstat`. The two processes (the command
@@ -109,7 +109,8 @@ impl SharedWord {
     pub const MAGIC: usize = 0;
     /// [`SHARED_VERSION`]
     pub const VERSION: usize = 1;
-    /// 1 while records are wanted.
+    /// Odd while records are wanted, 0 before and after the recording, another even number during a pause
+    /// ([`is_recording`]). Each pause and each end of one adds 1.
     pub const RECORDING: usize = 2;
     /// Number of rings.
     pub const RINGS: usize = 3;
@@ -148,6 +149,18 @@ impl SharedWord {
     pub const FOREIGN_CLOCK: usize = 26;
     /// Pieces of memory that all rings may still take together, as an `i64`. In a cache line of its own.
     pub const FREE: usize = 32;
+}
+
+/// Whether [`SharedWord::RECORDING`] says that records are wanted now.
+#[inline]
+pub const fn is_recording(word: u64) -> bool {
+    word & 1 == 1
+}
+
+/// Whether [`SharedWord::RECORDING`] says that recording is paused.
+#[inline]
+pub const fn is_paused(word: u64) -> bool {
+    word != 0 && word & 1 == 0
 }
 
 /// Longest plausible time of recording one operation, nanoseconds. A longer time includes something else, and is not
@@ -198,6 +211,9 @@ impl RingWord {
     /// 1: while the thread is the only one of its process, its operations on mutexes that no other process has are not
     /// recorded. Written by the reader, and by the thread itself ([`SharedWord::RATHER_LEAVE_OUT`]).
     pub const LEAVE_OUT: usize = 17;
+    /// [`SharedWord::RECORDING`] at the thread's last operation, 0 before the first one. After a pause the thread takes
+    /// one number for no record, as after a stretch ([`RingWord::STRETCHES`]).
+    pub const RECORDING_SEEN: usize = 18;
     /// Operations that were folded and only counted, two for each pair. Written by the thread, and only when there is hardly
     /// any room, so it does not matter that the reader uses this cache line.
     pub const COUNTED: usize = 22;

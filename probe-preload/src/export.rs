@@ -65,6 +65,9 @@ macro_rules! operation {
             pub static REAL: $crate::real::Real = $real;
 
             pub extern "C" fn wrapped($($argument: usize,)+ caller: usize) -> i32 {
+                if $crate::records::ring::is_paused() {
+                    return REAL.call([$($argument),+]);
+                }
                 let begun = $crate::records::ring::begin(
                     probe_abi::SyncOperation::$operation,
                     $object,

@@ -168,10 +168,10 @@ impl Shared {
         (self.words as usize + first * size_of::<u64>(), bytes)
     }
 
-    /// Whether longpole still wants records.
+    /// [`SharedWord::RECORDING`]: whether longpole wants records.
     #[inline(always)]
-    pub fn is_recording(&self) -> bool {
-        self.word(SharedWord::RECORDING).load(Ordering::Relaxed) == 1
+    pub fn recording(&self) -> u64 {
+        self.word(SharedWord::RECORDING).load(Ordering::Relaxed)
     }
 }
 

@@ -15,6 +15,7 @@ mod library;
 mod library_file;
 mod memory_pool;
 mod open_burst;
+mod pauses;
 mod ring_memory;
 mod rings;
 mod self_test;

@@ -3,10 +3,11 @@
 use super::doorbell::Doorbell;
 use super::library_file::{LibraryFile, mapped};
 use super::memory_pool;
+use super::pauses::{Pauses, Turnover};
 use super::rings::{Rings, Turned};
 use super::shared::Shared;
 use crate::probe::{PreloadCost, now_ns};
-use engine::event::{DISORDER_NS, PendingOperation};
+use engine::event::{DISORDER_NS, Note, PendingOperation};
 use probe_abi::Record;
 use probe_abi::interpose::{SHARED_VARIABLE, SharedLayout, SharedWord};
 use std::ffi::{OsStr, OsString};
@@ -44,11 +45,13 @@ pub struct Interposed {
     drained_ns: u64,
     /// Operations that were taken out of rings and discarded, since too many records waited.
     thrown_away: u64,
+    pauses: Pauses,
 }
 
 impl Interposed {
     /// Prepares everything; nothing is recorded yet. `ring_bytes`: size of one thread's ring; `children`: child processes
-    /// are recorded, too; `budget_ppm`: what recording may cost of a thread's time, in millionths.
+    /// are recorded, too; `budget_ppm`: what recording may cost of a thread's time, in millionths; `pauses`: whether
+    /// recording pauses where it costs more.
     ///
     /// # Errors
     /// There is no memory, or no folder for the library.
@@ -57,6 +60,7 @@ impl Interposed {
         ring_bytes: Option<u32>,
         children: bool,
         budget_ppm: Option<u32>,
+        pauses: bool,
     ) -> Result<Interposed, InterposeError> {
         let records = ring_bytes.map_or(RING_RECORDS, |bytes| {
             let records = (bytes as usize / RECORD_BYTES).clamp(1024, 1 << 17);
@@ -66,6 +70,7 @@ impl Interposed {
         let shared = Shared::new(layout)?;
         shared.word(SharedWord::CHILDREN).store(u64::from(children), Ordering::Release);
         let share = budget_ppm.map(|ppm| f64::from(ppm) / 1e6);
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         let mut rings = Rings::new(shared, share);
         let most_bytes = memory_pool::bytes_now(None, 0, (records * RECORD_BYTES) as u64);
         rings.may_use(most_bytes);
@@ -79,6 +84,7 @@ impl Interposed {
             reckoned_ns: 0,
             drained_ns: 0,
             thrown_away: 0,
+            pauses: Pauses::new(share.filter(|_| pauses), cpus),
         })
     }
 
@@ -103,7 +109,7 @@ impl Interposed {
     }
 
     fn is_recording(&self) -> bool {
-        self.rings.shared.word(SharedWord::RECORDING).load(Ordering::Relaxed) == 1
+        self.rings.shared.word(SharedWord::RECORDING).load(Ordering::Relaxed) != 0
     }
 
     /// The descriptor that the command has to inherit.
@@ -157,8 +163,19 @@ impl Interposed {
     }
 
     /// Stops recording. Records written before can still be drained.
-    pub fn end(&self) {
+    pub fn end(&mut self) {
         self.rings.shared.word(SharedWord::RECORDING).store(0, Ordering::Release);
+        self.pauses.end(now_ns());
+    }
+
+    /// Notes about pauses that have ended since the last call.
+    pub fn take_notes(&mut self) -> Vec<Note> {
+        self.pauses.take_notes()
+    }
+
+    /// Pauses, or records again. Threads see it at their next operation.
+    fn turn_over(&self) {
+        self.rings.shared.word(SharedWord::RECORDING).fetch_add(1, Ordering::Release);
     }
 
     /// Sentences for the user about operations that were not recorded although that was wanted.
@@ -223,7 +240,18 @@ impl Interposed {
                 sink(ring, bytes);
             }
         };
-        let Turned { records, complete_to_ns } = self.rings.drain(&mut now_ns, &mut lives, &mut sink);
+        let Turned { records, complete_to_ns, cost_ns, busy } =
+            self.rings.drain(&mut now_ns, &mut lives, &mut sink);
+        if self.is_recording() {
+            match self.pauses.turn(now_ns(), cost_ns, busy) {
+                Some(Turnover::Pause) => self.turn_over(),
+                Some(Turnover::Resume) => {
+                    self.turn_over();
+                    self.pauses.end(now_ns());
+                }
+                None => {}
+            }
+        }
         (records, complete_to_ns)
     }
 

@@ -56,6 +56,8 @@ pub(super) struct Ring {
     debt_ns: f64,
     /// Time at which the debt was last computed, ns.
     weighed_ns: u64,
+    /// Assumed cost of the operations of the last turn, nanoseconds, in the thread and in the ring reader.
+    pub turn_cost_ns: f64,
     /// Sums of the costs of the ring's threads that have been taken so far.
     costs: Sums,
     /// Numbers of folded operations that were reported before their thread wrote them.
@@ -143,6 +145,7 @@ impl Ring {
         let in_bursts = Ring::burst_operations(turn);
         let in_bursts = in_bursts.wrapping_sub(std::mem::replace(&mut self.burst_operations, in_bursts));
         self.active |= taken != 0 || in_bursts != 0;
+        self.turn_cost_ns = 0.0;
         if taken != 0 || in_bursts != 0 {
             self.weigh(turn, head.wrapping_sub(last_head), in_bursts);
         }
@@ -243,13 +246,12 @@ impl Ring {
     /// Lets a thread stop recording uncontended operations if recording them exceeds its budget. This is never undone:
     /// the permission has no effect on a thread that is not alone in its process.
     fn weigh(&mut self, turn: &Turn<'_>, operations: u64, in_bursts: u64) {
+        self.turn_cost_ns = operations as f64 * OPERATION_NS + in_bursts as f64 * BURST_NS;
         let Some(share) = turn.share else { return };
         let since_last_ns = turn.before_ns.saturating_sub(self.weighed_ns) as f64;
         self.weighed_ns = turn.before_ns;
         let allowed_ns = if self.debt_ns > 0.0 { share * since_last_ns } else { 0.0 };
-        self.debt_ns = (self.debt_ns + operations as f64 * OPERATION_NS + in_bursts as f64 * BURST_NS
-            - allowed_ns)
-            .max(0.0);
+        self.debt_ns = (self.debt_ns + self.turn_cost_ns - allowed_ns).max(0.0);
         if self.debt_ns > share * DEBT_NS {
             turn.control(RingWord::LEAVE_OUT).store(1, Ordering::Relaxed);
         }

@@ -482,6 +482,8 @@ pub enum GapReason {
     NotProbed,
     /// A thread's ring was full: only synchronization operations are missing; the scheduler's records are complete.
     OperationsLost,
+    /// Recording synchronization operations from inside paused, to keep to the budget; the scheduler's records are complete.
+    OperationsPaused,
     /// A new process or program had no probes on its C library yet: only synchronization operations are missing.
     LibcNotYetProbed,
     /// Packets over the loopback device were not followed, so wake-ups by a packet of the program's own threads count for the

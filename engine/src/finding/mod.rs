@@ -1,7 +1,9 @@
 //! Findings about a recording, a program or a simulation: each kind with its numbers. Modules that show results word them.
 
+mod names;
 mod trust;
 
+pub use names::Names;
 pub use trust::Trust;
 
 use crate::event::{LeftOut, OperationsTried};
@@ -17,29 +19,6 @@ pub enum Severity {
     MayBeOff(Option<u64>),
     /// Good to know.
     Information,
-}
-
-/// The first of several names, and how many more there are.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Names {
-    /// The first names of the list.
-    pub names: Vec<String>,
-    /// Number of further names.
-    pub more: usize,
-}
-
-impl Names {
-    /// Keeps the first `most` names.
-    pub(crate) fn first(most: usize, all: impl IntoIterator<Item = String>) -> Names {
-        let mut all = all.into_iter();
-        let names: Vec<String> = all.by_ref().take(most).collect();
-        Names { names, more: all.count() }
-    }
-
-    /// Number of all names.
-    pub fn count(&self) -> usize {
-        self.names.len().saturating_add(self.more)
-    }
 }
 
 /// Why an object's waits are replayed as recorded.
@@ -178,6 +157,8 @@ pub enum Finding {
     ProbesLate { missing_ns: u64 },
     /// Programs and libraries ran for this time before their lock operations were recorded.
     LocksLate { missing_ns: u64, recorded_ns: u64 },
+    /// Recording lock operations from inside paused for this time, to keep to the budget.
+    LocksPaused { missing_ns: u64, recorded_ns: u64 },
     /// Processes that never got function probes.
     NotProbed { processes: u64 },
     /// Wake-ups by the network while packets over the loopback device were not followed: threads of the program may have sent
@@ -412,7 +393,8 @@ impl Finding {
             | Finding::Stopped { .. } => Severity::Information,
             Finding::Gap { missing_ns, .. }
             | Finding::ProbesLate { missing_ns }
-            | Finding::LocksLate { missing_ns, .. } => Severity::MayBeOff(Some(*missing_ns)),
+            | Finding::LocksLate { missing_ns, .. }
+            | Finding::LocksPaused { missing_ns, .. } => Severity::MayBeOff(Some(*missing_ns)),
             // Less than a thousandth disappears in the rounding of results.
             Finding::Contradiction { unknown_ns, recorded_ns, .. }
                 if unknown_ns.saturating_mul(1000) < *recorded_ns =>

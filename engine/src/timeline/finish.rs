@@ -4,6 +4,7 @@ use super::builder::Builder;
 use super::expand_bursts::Joined;
 use super::locks::Locks;
 use super::model::{Counts, External, State, Step, StepKind, Thread, Timeline, UnknownReason, Wake};
+use super::part::pauses::Pauses;
 use super::part::resume::ran_between;
 use super::thread::inconsistent::{AtEnd, Ran};
 use super::thread::name::clean_name;
@@ -174,9 +175,10 @@ fn lost(recording: &Recording, late: u64) -> u64 {
         lost.fold(0, u64::saturating_add)
     };
     let end = recording.facts.end.as_ref();
-    // Operations that were not recorded on purpose look like lost ones, so the counter of lost operations is an upper
+    // Operations that were not recorded on purpose, and those of pauses, look like lost ones, so the counter of lost operations is an upper
     // bound.
-    let are_left_out = end.is_some_and(|end| end.loss.operations_left_out > 0);
+    let are_left_out =
+        end.is_some_and(|end| end.loss.operations_left_out > 0) || !Pauses::of(&recording.notes).is_empty();
     let most = end.filter(|_| are_left_out).map_or(u64::MAX, |end| end.loss.operations);
     let gap_loss = late.saturating_add(in_gaps(false)).saturating_add(in_gaps(true).min(most));
     gap_loss.max(end.map_or(0, |end| end.loss.lost()))
@@ -323,11 +325,12 @@ fn findings(
     let mut say = |is: bool, finding: Finding| findings.extend(is.then_some(finding));
     let any = |count: u64| count > 0;
     say(any(counts.lost), Finding::Loss { records: counts.lost });
-    let GapLengths { full, late, libc_late } = gap_lengths(timeline, recording);
+    let GapLengths { full, late, libc_late, paused } = gap_lengths(timeline, recording);
     say(any(full), Finding::Gap { missing_ns: full, joined: joined_gaps });
     say(any(late), Finding::ProbesLate { missing_ns: late });
     let recorded_ns = timeline.end.0.saturating_sub(timeline.start.0);
     say(any(libc_late), Finding::LocksLate { missing_ns: libc_late, recorded_ns });
+    say(any(paused), Finding::LocksPaused { missing_ns: paused, recorded_ns });
     let processes = unprobed(recording);
     say(any(processes), Finding::NotProbed { processes });
     let wakings = packets_not_followed(&recording.notes);
@@ -378,6 +381,8 @@ struct GapLengths {
     late: u64,
     /// Time without probes on a C library.
     libc_late: u64,
+    /// Pauses of recording from inside.
+    paused: u64,
 }
 
 /// Sums the gaps' lengths; a process that never got probes misses none after its end.
@@ -401,6 +406,7 @@ fn gap_lengths(timeline: &Timeline, recording: &Recording) -> GapLengths {
                 GapReason::LibcNotYetProbed => lengths.libc_late = lengths.libc_late.saturating_add(lived),
                 // The threads' states are complete; the loss counters count the operations.
                 GapReason::OperationsLost | GapReason::OperationsOff { .. } => {}
+                GapReason::OperationsPaused => lengths.paused = lengths.paused.saturating_add(length),
                 // The gap lasts until the process ends, which may be long before the recording ends.
                 GapReason::NotProbed => {}
                 GapReason::PacketsNotFollowed => {}

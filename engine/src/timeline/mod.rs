@@ -45,7 +45,8 @@ pub use model::{
     Wake, Wakeup,
 };
 pub use part::excerpt::{beginning_at, excerpt, extent};
-pub use part::typical::{Census, Effort, RecordStretch, Typical, Wanted, typical, typical_among};
+pub use part::pauses::Pauses;
+pub use part::typical::{Census, Effort, Places, RecordStretch, Typical, Wanted, typical, typical_among};
 pub use part::window::Window;
 pub use socket_requests::SocketRequest;
 pub use stretches::Stretch;

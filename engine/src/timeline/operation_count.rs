@@ -56,6 +56,11 @@ impl OperationCount {
         object
     }
 
+    /// Estimated analysis cost of the records, in records of other kinds.
+    pub(super) fn cost(&self) -> f64 {
+        self.records as f64 * self.for_each_record()
+    }
+
     /// Estimated analysis cost per record, at least 1. Bursts on locks that delay nobody count nothing: each becomes one pair
     /// of operations (`expand_bursts.rs`).
     pub(super) fn for_each_record(&self) -> f64 {

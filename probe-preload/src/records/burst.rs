@@ -75,8 +75,11 @@ pub fn is_written(lock: usize) {
 /// holder may call it.
 #[inline(always)]
 pub fn is_again_mine(mutex: usize) -> bool {
-    // The address of a thread's own words identifies the thread as long as it lives.
-    let me = (core::ptr::from_ref(tls()) as usize >> 6) as u32;
+    // The address of a thread's own words identifies the thread as long as it lives. During a pause nobody notes holders,
+    // so words from before one are nobody's.
+    let pauses = process::shared().map_or(0, |shared| shared.recording() as u32);
+    let me =
+        ((core::ptr::from_ref(tls()) as usize >> 6) as u32).wrapping_add(pauses.wrapping_mul(0x9e37_79b1));
     let Some(last) = word_of(&LAST, mutex) else { return false };
     let mine = last.load(Ordering::Relaxed) == me;
     if !mine {

@@ -11,7 +11,9 @@ use crate::{clock, memory, system};
 use core::arch::asm;
 use core::hint::black_box;
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence, fence};
-use probe_abi::interpose::{MOST_COST_NS, MOST_LEFT_OUT_PS, Phase, RECORD_WORDS, RingWord, SharedWord};
+use probe_abi::interpose::{
+    self, MOST_COST_NS, MOST_LEFT_OUT_PS, Phase, RECORD_WORDS, RingWord, SharedWord, is_recording,
+};
 use probe_abi::{Kind, SyncOperation};
 
 /// Number of operations that a thread without a ring does before it searches for a ring again.
@@ -84,15 +86,28 @@ impl Own {
     }
 }
 
-/// The ring of this thread, if it already has one and is recorded.
+/// The ring of this thread, if it already has one and is recorded now.
 #[inline(always)]
 pub fn own_at_hand() -> Option<Own> {
+    let own = own_of_thread()?;
+    let recording = own.shared.recording();
+    if !is_recording(recording) {
+        return None;
+    }
+    if own.word(RingWord::RECORDING_SEEN).load(Ordering::Relaxed) != recording {
+        sees(&own, recording);
+    }
+    Some(own)
+}
+
+/// The ring of this thread, if it already has one, also during a pause.
+#[inline(always)]
+fn own_of_thread() -> Option<Own> {
     let tls = tls();
     let epoch = process::epoch();
     if tls.epoch.get() == epoch
         && process::is_recorded(epoch)
         && let Some(shared) = process::shared()
-        && shared.is_recording()
     {
         let control = tls.control.get() as *const AtomicU64;
         return Some(Own { control, ring: tls.ring.get() as *const AtomicU64, tls, shared });
@@ -100,10 +115,30 @@ pub fn own_at_hand() -> Option<Own> {
     None
 }
 
+/// The thread's first operation, or its first one after a pause. What it did during the pause is unknown, so a number is
+/// missing from here on.
+#[cold]
+#[inline(never)]
+fn sees(own: &Own, recording: u64) {
+    // First, since it is an operation of this thread, too.
+    let before = own.word(RingWord::RECORDING_SEEN).swap(recording, Ordering::Relaxed);
+    if before != 0 {
+        burst::settle(own);
+        count(own.word(RingWord::STRETCHES));
+        count(own.word(RingWord::ATTEMPTS));
+    }
+}
+
 /// The ring of this thread, if the thread is recorded; takes one if it has none.
 #[inline(always)]
 fn own() -> Option<Own> {
     own_at_hand().or_else(own_slowly)
+}
+
+/// Whether recording is paused, as far as this process knows. All that an operation costs then.
+#[inline(always)]
+pub fn is_paused() -> bool {
+    process::shared().is_some_and(|shared| interpose::is_paused(shared.recording()))
 }
 
 /// Takes a ring for this thread, if it is recorded, before its first operation.
@@ -115,6 +150,9 @@ pub fn prepare() {
 #[inline(never)]
 fn own_slowly() -> Option<Own> {
     let tls = tls();
+    if is_paused() && tls.epoch.get() == process::epoch() {
+        return None;
+    }
     if restricted::is_silent(tls) {
         restricted::count_one(tls);
         return None;
@@ -127,7 +165,7 @@ fn own_slowly() -> Option<Own> {
     if !process::is_recorded(epoch) {
         return None;
     }
-    let shared = process::shared().filter(Shared::is_recording)?;
+    let shared = process::shared().filter(|shared| shared.recording() != 0)?;
     if restricted::is_born_silent(tls) {
         restricted::falls_silent(tls);
         restricted::count_one(tls);
@@ -137,8 +175,7 @@ fn own_slowly() -> Option<Own> {
         shared.word(SharedWord::WITHOUT_RING).fetch_add(1, Ordering::Relaxed);
         return None;
     }
-    let control = tls.control.get() as *const AtomicU64;
-    Some(Own { control, ring: tls.ring.get() as *const AtomicU64, tls, shared })
+    own_at_hand()
 }
 
 /// Takes a free ring for this thread.
@@ -169,6 +206,7 @@ fn claim(tls: &Tls, epoch: u64, shared: Shared) -> bool {
             tls.control.set(core::ptr::from_ref(shared.word(control)) as usize);
             tls.ring.set(core::ptr::from_ref(shared.word(shared.layout.ring(ring))) as usize);
             tls.ids.set(ids);
+            shared.word(control + RingWord::RECORDING_SEEN).store(0, Ordering::Relaxed);
             compiler_fence(Ordering::SeqCst);
             tls.epoch.set(epoch);
             tls.claiming.set(0);
@@ -234,6 +272,9 @@ fn called_ns() -> u64 {
 /// operation of each stretch.
 #[inline(always)]
 pub fn passes(mutex: usize) -> bool {
+    if is_paused() {
+        return true;
+    }
     let left_out = is_passed_over(tls(), mutex);
     if let Some(word) = left_out {
         count(word);
@@ -377,8 +418,9 @@ pub fn end(begun: Begun, outcome: i32, flags: u16) {
     if !begun.recorded {
         return;
     }
-    // The ring is looked up again: a signal handler may have forked, and this may be the child.
-    let Some(own) = own() else { return };
+    // The ring is looked up again: a signal handler may have forked, and this may be the child. An operation that began
+    // before a pause ends in it.
+    let Some(own) = own_of_thread() else { return };
     let ended_ns = write(&own, &begun, outcome, flags, None);
     leave(&own, &begun);
     if begun.called_ns != 0 {
@@ -404,7 +446,7 @@ fn tell_cost(own: &Own, before_ns: u64, ended_ns: Option<u64>) {
 /// Writes the record of an operation that will not return.
 pub fn end_before(begun: Begun) {
     if begun.recorded
-        && let Some(own) = own()
+        && let Some(own) = own_of_thread()
     {
         write(&own, &begun, 0, 0, Some(begun.began_ns));
         leave(&own, &begun);

@@ -9,4 +9,5 @@ mod forbidden;
 mod lifecycle;
 mod memory;
 mod other_preloads;
+mod pauses;
 mod unusual_programs;

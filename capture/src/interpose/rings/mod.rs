@@ -57,11 +57,15 @@ pub(super) struct Rings {
 }
 
 /// The result of a turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Turned {
     pub records: usize,
     /// All records up to here have been passed on; `None`: rings still hold records.
     pub complete_to_ns: Option<u64>,
+    /// Assumed cost of the operations since the last turn, nanoseconds.
+    pub cost_ns: f64,
+    /// Number of threads that did operations since the last turn.
+    pub busy: usize,
 }
 
 impl Rings {
@@ -117,6 +121,7 @@ impl Rings {
         let last = self.shared.word(SharedWord::RECORDING).load(Ordering::Relaxed) == 0;
         let mut complete_to_ns = Some(before_ns);
         let (mut total, mut costs) = (0, Sums::default());
+        let (mut cost_ns, mut busy) = (0.0, 0);
         for (number, ring) in self.rings.iter_mut().enumerate() {
             let turn = Turn {
                 shared: &self.shared,
@@ -135,6 +140,8 @@ impl Rings {
                 self.by_owner.insert(ring.owner, number);
             }
             total += records;
+            cost_ns += ring.turn_cost_ns;
+            busy += usize::from(ring.turn_cost_ns > 0.0);
             if records > 0 {
                 costs = costs.plus(ring.take_costs(&turn));
             }
@@ -172,7 +179,7 @@ impl Rings {
         self.see_left_out(before_ns);
         self.free_ended(lives);
         self.free_some(before_ns, lives);
-        Turned { records: usize::try_from(total).unwrap_or(usize::MAX), complete_to_ns }
+        Turned { records: usize::try_from(total).unwrap_or(usize::MAX), complete_to_ns, cost_ns, busy }
     }
 
     /// Creates the reader's state for rings that threads have taken since.

@@ -7,7 +7,7 @@ use crate::exit::say;
 use crate::live::main_loop::Message;
 use crate::live::rings::{Batch, WriterMessage};
 use crate::present::style;
-use engine::event::{Facts, WindowEnd};
+use engine::event::{Facts, GapReason, Note, NoteKind, WindowEnd};
 use recording::{Disk, Generations, Kept, Older, SessionSummary, TwoFiles, Writer};
 use std::fs::File;
 use std::io;
@@ -26,6 +26,11 @@ pub enum Destination<D: Disk = File> {
     Newest(Box<Generations<TwoFiles>>),
     /// The last stretch, in memory.
     Ring(Box<RingFile>),
+}
+
+/// Whether recording from inside goes on after a pause: such a note is made at the pause's end.
+fn ends_a_pause(note: &Note) -> bool {
+    matches!(note.kind, NoteKind::Gap { reason: GapReason::OperationsPaused, .. })
 }
 
 /// What was written, at the end.
@@ -124,6 +129,10 @@ impl<D: Disk> Destination<D> {
             Destination::Whole(writer) => {
                 // Stacks must precede the samples that refer to them.
                 batch.notes.iter().try_for_each(|note| writer.note(note))?;
+                if batch.notes.iter().any(ends_a_pause) {
+                    // A part of the recording begins at a snapshot and has no pause. The main loop may have ended already.
+                    let _ = messages.send(Message::SnapshotWanted);
+                }
                 batch.records.iter().try_for_each(|record| writer.push(record))?;
                 batch.chunks.into_iter().try_for_each(|chunk| writer.events(chunk))?;
                 writer.draft(batch.open)

@@ -77,7 +77,9 @@ impl LockRecording {
         let how = match choice {
             Choice::Not(reason) => Err(reason),
             Choice::Inside { first } => {
-                Interposed::new(first, plan.ring_bytes, plan.children, plan.budget_ppm)
+                // Who asks for it gets every operation.
+                let pauses = plan.interpose != InterposeMode::Always;
+                Interposed::new(first, plan.ring_bytes, plan.children, plan.budget_ppm, pauses)
                     .map_err(|error| error.to_string())
             }
         };

@@ -202,6 +202,7 @@ impl EventSource for LiveSource {
 
     fn take_notes(&mut self) -> Vec<Note> {
         let mut notes = self.capture.take_notes();
+        notes.extend(self.interposed.iter_mut().flat_map(Interposed::take_notes));
         notes.extend(self.sampler.iter_mut().flat_map(Sampler::take_notes));
         notes
     }
@@ -256,7 +257,7 @@ impl EventSource for LiveSource {
     }
 
     fn end(&mut self) -> u64 {
-        if let Some(interposed) = &self.interposed {
+        if let Some(interposed) = &mut self.interposed {
             interposed.end();
         }
         let end_ns = self.capture.end();

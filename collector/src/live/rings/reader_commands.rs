@@ -94,7 +94,7 @@ mod tests {
 
     /// A pair of ends without a doorbell, and one with a doorbell.
     fn both() -> Vec<(ReaderCommands, CommandReceiver)> {
-        let interposed = Interposed::new(Vec::new(), None, false, None).expect("memory");
+        let interposed = Interposed::new(Vec::new(), None, false, None, false).expect("memory");
         vec![reader_commands(None), reader_commands(Some(interposed.bell().expect("a bell")))]
     }
 
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_doorbell_rung_without_end_is_answered_at_intervals() {
-        let interposed = Interposed::new(Vec::new(), None, false, None).expect("memory");
+        let interposed = Interposed::new(Vec::new(), None, false, None, false).expect("memory");
         let target = interposed.bell().expect("a bell");
         let (commands, waiter) = reader_commands(Some(interposed.bell().expect("a bell")));
         let began = Instant::now();

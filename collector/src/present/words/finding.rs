@@ -168,6 +168,15 @@ fn of_run(finding: &Finding) -> Option<String> {
     })
 }
 
+fn locks_paused(missing_ns: u64, recorded_ns: u64) -> String {
+    format!(
+        "lock operations were not recorded for {} of {}, to keep to --overhead: only waits for \
+         locks are visible there (--interpose always records all)",
+        time(missing_ns),
+        time(recorded_ns)
+    )
+}
+
 /// Findings about what is not known of locks.
 fn of_locks(finding: &Finding) -> Option<String> {
     Some(match finding {
@@ -178,6 +187,7 @@ fn of_locks(finding: &Finding) -> Option<String> {
             "the program ran for {} before its lock operations were recorded: earlier ones are missing",
             time(*missing_ns)
         ),
+        Finding::LocksPaused { missing_ns, recorded_ns } => locks_paused(*missing_ns, *recorded_ns),
         Finding::LocksLost { places } => format!(
             "in {} lock operations of a thread are missing: locks that the thread held there do not count",
             plural(*places, "place", "places")

@@ -7,6 +7,7 @@
 use crate::event::{Note, NoteKind, Recording};
 use crate::timeline::extent;
 use crate::timeline::operation_count::OperationCount;
+use crate::timeline::part::pauses::Pauses;
 use probe_abi::Record;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -73,43 +74,81 @@ pub struct Typical {
 }
 
 /// The part with at most `most` records that is most like a recording in memory: its start, its end and [`Typical::apart`].
+/// It avoids what it must ([`Pauses::to_avoid`]).
 ///
-/// `None`: the recording has at most twice as many records.
+/// `None`: the recording has no pauses and at most twice as many records.
 pub fn typical(recording: &Recording, most: usize) -> Option<(u64, u64, f64)> {
     let events = &recording.events;
     if most == 0 {
         return None;
     }
+    let pauses = Pauses::to_avoid(recording);
     let each = events.len().div_ceil(STRETCHES).clamp(1, most);
-    let of = |records: &[Record]| {
-        let (first, last) = (records.first()?.header().time_ns, records.last()?.header().time_ns);
-        Some(RecordStretch { records: records.len() as u64, first_ns: first, last_ns: last })
-    };
-    let all: Vec<RecordStretch> = events.chunks(each).filter_map(of).collect();
-    let starts: Vec<usize> = (0..all.len()).collect();
+    let time_ns = |record: &Record| record.header().time_ns;
+    let between: Vec<&[Record]> = events
+        .chunk_by(|a, b| pauses.is_empty() || pauses.before(time_ns(a)) == pauses.before(time_ns(b)))
+        .map(|records| {
+            let paused = records.iter().take_while(|record| pauses.meet(time_ns(record), time_ns(record)));
+            &records[paused.count()..]
+        })
+        .collect();
     let (begin_ns, end_ns) = extent(recording);
-    let wanted = Wanted { most: most as u64, length_ns: end_ns - begin_ns, effort: Effort::MANY };
+    let (mut all, mut chunks, mut fences) = (Vec::new(), Vec::new(), Vec::new());
+    for records in between {
+        for chunk in records.chunks(each) {
+            let (first, last) = (chunk.first()?, chunk.last()?);
+            let (first_ns, last_ns) = (pauses.without(time_ns(first)), pauses.without(time_ns(last)));
+            all.push(RecordStretch { records: chunk.len() as u64, first_ns, last_ns });
+            chunks.push(chunk);
+        }
+        fences.push(all.len());
+    }
+    let starts: Vec<usize> = (0..all.len()).collect();
+    let length_ns = pauses.without(end_ns) - pauses.without(begin_ns);
+    let wanted = Wanted { most: most as u64, length_ns, effort: Effort::MANY };
+    let fences = if pauses.is_empty() { &[] } else { fences.as_slice() };
     let census = Census::new(&recording.notes);
-    let found = typical_among(&all, &starts, wanted, census, |number, count| {
-        events.chunks(each).nth(number).into_iter().for_each(count);
+    let found = typical_among(&all, Places { starts: &starts, fences }, wanted, census, |number, count| {
+        chunks.get(number).copied().into_iter().for_each(count);
         Ok::<(), Infallible>(())
     });
     let Typical { stretches, apart } = found.ok()??;
-    let (first, last) = (all.get(stretches.start)?, all.get(stretches.end.checked_sub(1)?)?);
-    let next_ns = all.get(stretches.end).map_or(end_ns, |next| next.first_ns.saturating_sub(1));
-    Some((first.first_ns, next_ns.max(last.last_ns), apart))
+    let (first, last) =
+        (chunks.get(stretches.start)?.first()?, chunks.get(stretches.end.checked_sub(1)?)?.last()?);
+    // A stretch lasts until the next one or a pause begins.
+    let next_ns = chunks.get(stretches.end).and_then(|next| next.first()).map(time_ns);
+    let next_ns = next_ns.into_iter().chain(pauses.next_ns(time_ns(first))).min();
+    let until_ns = next_ns.map_or(end_ns, |next_ns| next_ns.saturating_sub(1).min(end_ns));
+    Some((time_ns(first), until_ns.max(time_ns(last)), apart))
+}
+
+/// Where a part may begin and must end, as indices of stretches.
+#[derive(Clone, Copy, Debug)]
+pub struct Places<'a> {
+    /// Stretches with which a part may begin, ascending.
+    pub starts: &'a [usize],
+    /// A part that begins before one of these stretches ends before it, ascending; empty: the recording has no pauses.
+    pub fences: &'a [usize],
+}
+
+impl Places<'_> {
+    /// The stretch before which a part that begins here must end, if there are so many.
+    fn fence(&self, start: usize) -> usize {
+        let next = self.fences.partition_point(|&fence| fence <= start);
+        self.fences.get(next).copied().unwrap_or(usize::MAX)
+    }
 }
 
 /// The part with at most [`Wanted::most`] records that is most like the whole recording.
 ///
-/// It begins with one of the stretches `starts` (ascending). `records` passes the records of a stretch to a function. `None`:
-/// no part may begin anywhere, or the whole has at most twice as many records, so that a part would save little.
+/// `records` passes the records of a stretch to a function. `None`: no part may begin anywhere, or the whole has no pauses and
+/// at most twice as many records, so that a part would save little.
 ///
 /// # Errors
 /// Errors of `records`.
 pub fn typical_among<E>(
     all: &[RecordStretch],
-    starts: &[usize],
+    places: Places<'_>,
     Wanted { most, length_ns, effort }: Wanted,
     census: Census,
     records: impl FnMut(usize, &mut dyn FnMut(&[Record])) -> Result<(), E>,
@@ -125,9 +164,10 @@ pub fn typical_among<E>(
     let times =
         Times { all, end_ns: all.first().map_or(0, |first| first.first_ns.saturating_add(length_ns)) };
     let of_all = seen.counts(times.evenly(0..all.len(), effort.of_all))?;
-    let most = (most as f64 / seen.operations.for_each_record()) as u64;
-    let parts = parts(&before, starts, most);
-    if total <= most.saturating_mul(2) || parts.is_empty() {
+    let fitting = (most as f64 / seen.operations.for_each_record()) as u64;
+    let parts = parts(&before, places, fitting);
+    let saves_little = places.fences.is_empty() && total <= fitting.saturating_mul(2);
+    if saves_little || parts.is_empty() {
         return Ok(None);
     }
     let rate = times.rate(0..all.len());
@@ -143,8 +183,12 @@ pub fn typical_among<E>(
         }
     }
     let Some((_, part)) = best else { return Ok(None) };
-    let apart = of_part(part, &seen.counts(times.evenly(part.clone(), effort.of_all))?);
-    Ok(Some(Typical { stretches: part.clone(), apart }))
+    let mut part = part.clone();
+    if fitting < most {
+        part.end = seen.end_of(part.start, places.fence(part.start).min(all.len()), most)?;
+    }
+    let apart = of_part(&part, &seen.counts(times.evenly(part.clone(), effort.of_all))?);
+    Ok(Some(Typical { stretches: part, apart }))
 }
 
 /// The times of stretches. A stretch lasts until the next one begins.
@@ -209,12 +253,12 @@ fn candidates(times: &Times<'_>, parts: &[Range<usize>], wanted: usize) -> Vec<u
 
 /// The parts that begin at these stretches, with at most `most` records but at least one stretch. Of those that reach the
 /// recording's end, only the longest. `before`: number of records before each stretch, and last the number of all records.
-fn parts(before: &[u64], starts: &[usize], most: u64) -> Vec<Range<usize>> {
+fn parts(before: &[u64], places: Places<'_>, most: u64) -> Vec<Range<usize>> {
     let mut parts: Vec<Range<usize>> = Vec::new();
-    for &start in starts {
+    for &start in places.starts {
         let Some(first) = before.get(start).copied().filter(|_| start + 1 < before.len()) else { continue };
         let end = before.partition_point(|records| records - first.min(*records) <= most) - 1;
-        let end = end.max(start + 1);
+        let end = end.max(start + 1).min(places.fence(start));
         parts.push(start..end);
         if end + 1 == before.len() {
             break;
@@ -234,6 +278,22 @@ struct Seen<R> {
 }
 
 impl<R> Seen<R> {
+    /// The end of a part that begins with this stretch and whose records stand for at most `most` operations, before `limit`.
+    /// All of them are decoded: the number of operations differs a lot from stretch to stretch.
+    fn end_of<E>(&mut self, start: usize, limit: usize, most: u64) -> Result<usize, E>
+    where
+        R: FnMut(usize, &mut dyn FnMut(&[Record])) -> Result<(), E>,
+    {
+        let mut operations = OperationCount::default();
+        for number in start..limit {
+            (self.records)(number, &mut |records| operations.count(records))?;
+            if operations.cost() > most as f64 {
+                return Ok(number.max(start + 1));
+            }
+        }
+        Ok(limit)
+    }
+
     /// The shares of what records are about in these stretches, added up.
     fn counts<E>(&mut self, stretches: impl Iterator<Item = usize>) -> Result<Counts, E>
     where

@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::event::{Facts, LossCounts, Overhead, SampleCounts};
-use crate::timeline::{Census, Effort, RecordStretch, Wanted, beginning_at, excerpt, typical, typical_among};
+use crate::timeline::{
+    Census, Effort, Places, RecordStretch, Wanted, beginning_at, excerpt, typical, typical_among,
+};
 use probe_abi::Burst;
 
 /// Calls by thread A. For each part: number of calls, the functions in turn, and the distance between calls.
@@ -68,11 +70,11 @@ fn a_typical_part_is_chosen_by_decoding_few_stretches() {
             last_ns: records[records.len() - 1].header().time_ns,
         })
         .collect();
-    let starts = [0, 20, 45, 90];
+    let places = Places { starts: &[0, 20, 45, 90], fences: &[] };
     let effort = Effort { of_all: 10, parts: 4, of_each: 2 };
     let wanted = Wanted { most: 500, length_ns: 100_000, effort };
     let mut read = std::collections::BTreeSet::new();
-    let found = typical_among(&listed, &starts, wanted, Census::default(), |number, count| {
+    let found = typical_among(&listed, places, wanted, Census::default(), |number, count| {
         read.insert(number);
         count(stretches[number]);
         Ok::<(), ()>(())
@@ -81,10 +83,10 @@ fn a_typical_part_is_chosen_by_decoding_few_stretches() {
     assert!([20..25, 45..50].contains(&found.stretches), "{found:?}");
     assert!((0.1..0.3).contains(&found.apart), "a fifth is of f: {found:?}");
     assert!(read.len() <= 10 + 4 * 2 + 5, "{read:?}");
-    let failed = typical_among(&listed, &starts, wanted, Census::default(), |_, _| Err(7));
+    let failed = typical_among(&listed, places, wanted, Census::default(), |_, _| Err(7));
     assert_eq!(failed, Err(7));
     let enough = Wanted { most: 5_000, ..wanted };
-    let none = typical_among(&listed, &starts, enough, Census::default(), |_, _| Ok::<(), ()>(()));
+    let none = typical_among(&listed, places, enough, Census::default(), |_, _| Ok::<(), ()>(()));
     assert_eq!(none, Ok(None), "it would save little");
 }
 
