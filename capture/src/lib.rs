@@ -17,4 +17,5 @@ pub mod jit;
 pub mod probe;
 pub mod rights;
 pub mod target;
+pub mod thread_contexts;
 pub mod unwind;

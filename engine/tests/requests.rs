@@ -13,12 +13,12 @@ use engine::event::FutexFact;
 use engine::program::{Occurrences, Program};
 use engine::requests::{
     Calls, Cause, CauseKind, Latencies, PathPart, Paths, Request, RequestSummary, SlowGroup, Source, calls,
-    summarize, time_of_requests,
+    summarize, time_of_requests, traces,
 };
 use engine::time::Timestamp;
 use engine::timeline::{
     External, FirstUse, Interval, Lock, LockOperation, NO_OBJECT, SocketRequest, State, Step, StepKind,
-    Thread, Timeline, UnknownReason, Wait, WaitReason, Wake, Wakeup,
+    Thread, Timeline, TraceStretch, UnknownReason, Wait, WaitReason, Wake, Wakeup,
 };
 use engine::translation::unsimulated_from_timeline;
 use probe_abi::{Call, Descriptor, SyncOperation};
@@ -145,7 +145,7 @@ fn request(begin: (u32, u64), end: (u32, u64)) -> Request {
         taken: Timestamp(begin.1 * UNIT),
         end_thread: end.0,
         end: Some(Timestamp(end.1 * UNIT)),
-        began_before: false,
+        ..Request::default()
     }
 }
 
@@ -163,12 +163,15 @@ pub(crate) fn assert_adds_up(parts: &[PathPart], request: &Request) {
 
 /// The path of the first request: thread, letter of the cause, number of units; a star if it counts for a lock.
 fn path(lines: &[&str], requests: &[Request]) -> String {
-    let timeline = drawn(lines);
-    let program = unsimulated_from_timeline(&timeline);
-    let occurrences = Occurrences::of(&timeline, &program);
-    let mut paths = Paths::new(&timeline, &program, &occurrences, requests);
-    let parts = paths.path(&requests[0]).to_vec();
-    assert_adds_up(&parts, &requests[0]);
+    path_in(&drawn(lines), &Calls { requests: requests.to_vec(), ..Calls::default() })
+}
+
+fn path_in(timeline: &Timeline, calls: &Calls) -> String {
+    let program = unsimulated_from_timeline(timeline);
+    let occurrences = Occurrences::of(timeline, &program);
+    let mut paths = Paths::of(timeline, &program, &occurrences, calls);
+    let parts = paths.path(&calls.requests[0]).to_vec();
+    assert_adds_up(&parts, &calls.requests[0]);
     let words = parts.iter().map(|part| {
         let letter = match part.cause {
             Cause::Computing(_) => 'c',
@@ -399,4 +402,43 @@ fn program_without_requests() -> usize {
     let summary = summarize(&Timeline::default(), &Program::default(), &calls(&Timeline::default(), &[1]));
     assert_eq!(summary, RequestSummary::default());
     summary.count
+}
+
+/// A timeline whose threads work for traces: number of the trace, thread, begin, end (0: not seen to end).
+fn working(lines: &[&str], stretches: &[(u64, u32, u64, u64)]) -> Timeline {
+    let stretch = |&(trace, thread, begin, end): &(u64, u32, u64, u64)| TraceStretch {
+        trace: [trace, 0],
+        thread,
+        begin: Timestamp(begin * UNIT),
+        end: (end > 0).then_some(Timestamp(end * UNIT)),
+        began_before: false,
+    };
+    Timeline { traces: stretches.iter().map(stretch).collect(), ..drawn(lines) }
+}
+
+#[test]
+fn a_trace_is_one_request_on_all_its_threads() {
+    let lines = ["RRnnnnnnnn", "SSSSSSddSS", "SSSSSSSSSR"];
+    // Thread 0 hands it over; thread 1 does other work until 4.
+    let two = working(&lines, &[(9, 0, 0, 2), (9, 1, 4, 9)]);
+    let calls = traces(&two);
+    assert_eq!((calls.requests.len(), calls.requests[0].latency_ns()), (1, Some(9 * UNIT)));
+    assert_eq!(path_in(&two, &calls), "0c2 1q2 1c2 1d2 1c1");
+    // On two threads at once; and again on the first one: a trace that comes again is the same request.
+    let both = working(&lines, &[(9, 0, 0, 9), (9, 1, 1, 8)]);
+    assert_eq!(path_in(&both, &traces(&both)), "0c2 0n7");
+    let again = working(&lines, &[(9, 1, 0, 3), (9, 2, 2, 4), (9, 1, 5, 7)]);
+    assert_eq!(path_in(&again, &traces(&again)), "1c2 2c2 1q1 1c1 1d1");
+}
+
+#[test]
+fn a_trace_that_is_not_seen_to_end_is_a_request_without_a_latency() {
+    let lines = ["RRRRRRRRRR", "SSSSSSSSSS"];
+    let open = working(&lines, &[(8, 0, 1, 3), (9, 0, 3, 0), (9, 1, 2, 5)]);
+    let calls = traces(&open);
+    let latencies: Vec<Option<u64>> = calls.requests.iter().map(Request::latency_ns).collect();
+    assert_eq!(latencies, [Some(2 * UNIT), None]);
+    let summary = summarize(&open, &unsimulated_from_timeline(&open), &calls);
+    assert_eq!((summary.count, summary.unfinished, summary.unfinished_ns), (1, 1, 7 * UNIT));
+    assert_eq!(traces(&working(&lines, &[])), Calls::default());
 }

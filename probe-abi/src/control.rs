@@ -157,6 +157,8 @@ pub struct Settings {
     pub tcp_departure: u32,
     /// 1: each request of a TCP connection is recorded at both of its ends ([`crate::Exchange`]).
     pub exchanges: u32,
+    /// 1: contexts of threads are looked at ([`crate::ThreadContext`]).
+    pub thread_contexts: u32,
     /// Offset of `unix_sock.addr`.
     pub unix_addr: u32,
     /// Offset of `unix_sock.peer`.
@@ -308,7 +310,7 @@ impl Cookie {
     }
 }
 
-const _: () = assert!(size_of::<Settings>() == 288);
+const _: () = assert!(size_of::<Settings>() == 292);
 const _: () = assert!(size_of::<CpuCounters>() == 256);
 const _: () = assert!(size_of::<FunctionCounters>() == 32);
 

@@ -61,11 +61,13 @@ pub enum Kind {
     Answer = 13,
     /// [`crate::Exchange`]
     Exchange = 14,
+    /// [`crate::ThreadContext`]
+    ThreadContext = 15,
 }
 
 impl Kind {
     /// Every kind of record, in order of its byte.
-    pub const ALL: [Kind; 14] = [
+    pub const ALL: [Kind; 15] = [
         Kind::Switch,
         Kind::Waking,
         Kind::Fork,
@@ -80,6 +82,7 @@ impl Kind {
         Kind::Burst,
         Kind::Answer,
         Kind::Exchange,
+        Kind::ThreadContext,
     ];
 
     /// The kind of a byte, or `None` for a byte that this version does not know.

@@ -27,6 +27,7 @@ mod request;
 mod sample;
 mod sched;
 mod stamp;
+mod thread_context;
 
 pub use awaited::{Awaited, FOLDER_BYTES, MAX_AWAITED, NAME_BYTES};
 pub use burst::{Burst, MOST_APART_NS, MOST_HELD_NS, MOST_SPAN_NS};
@@ -59,6 +60,7 @@ pub use sample::{
 };
 pub use sched::{Cause, Ran, Switch, SwitchFlags, Waking, WakingFlags};
 pub use stamp::{ABI_STAMP, ABI_STAMP_SECTION};
+pub use thread_context::{ContextPlace, MAX_CONTEXT_PLACES, SEEN_CONTEXTS, SeenContext, ThreadContext};
 
 /// Bumped whenever a record's bytes change meaning. Stored in every session file.
 pub const ABI_VERSION: u32 = 2;

@@ -2,7 +2,7 @@
 
 use crate::{
     Answer, Burst, Exchange, Exec, Exit, Fork, FunctionEnter, FunctionExit, Header, Kind, Operation, Ran,
-    Rename, Sample, Switch, Waking,
+    Rename, Sample, Switch, ThreadContext, Waking,
 };
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -24,6 +24,7 @@ pub enum Record {
     Burst(Burst),
     Answer(Answer),
     Exchange(Exchange),
+    ThreadContext(ThreadContext),
 }
 
 /// Why some bytes do not form a record.
@@ -64,6 +65,7 @@ impl Record {
             Kind::Burst => Record::Burst(read(bytes, short)?),
             Kind::Answer => Record::Answer(read(bytes, short)?),
             Kind::Exchange => Record::Exchange(read(bytes, short)?),
+            Kind::ThreadContext => Record::ThreadContext(read(bytes, short)?),
         })
     }
 
@@ -85,6 +87,7 @@ impl Record {
             Record::Burst(r) => r.as_bytes(),
             Record::Answer(r) => r.as_bytes(),
             Record::Exchange(r) => r.as_bytes(),
+            Record::ThreadContext(r) => r.as_bytes(),
         }
     }
 
@@ -106,6 +109,7 @@ impl Record {
             Record::Burst(_) => Kind::Burst,
             Record::Answer(_) => Kind::Answer,
             Record::Exchange(_) => Kind::Exchange,
+            Record::ThreadContext(_) => Kind::ThreadContext,
         }
     }
 
@@ -127,6 +131,7 @@ impl Record {
             Record::Burst(r) => &r.header,
             Record::Answer(r) => &r.header,
             Record::Exchange(r) => &r.header,
+            Record::ThreadContext(r) => &r.header,
         }
     }
 
@@ -147,6 +152,7 @@ impl Record {
             Kind::Burst => size_of::<Burst>(),
             Kind::Answer => size_of::<Answer>(),
             Kind::Exchange => size_of::<Exchange>(),
+            Kind::ThreadContext => size_of::<ThreadContext>(),
         }
     }
 }

@@ -28,7 +28,7 @@ pub const ABI_STAMP: [u8; 24] = {
 
 /// Every file of this crate on which both kernel programs and user space depend; a test compares the list with the
 /// folder.
-const SOURCES: [(&str, &[u8]); 17] = [
+const SOURCES: [(&str, &[u8]); 18] = [
     ("awaited.rs", include_bytes!("awaited.rs")),
     ("burst.rs", include_bytes!("burst.rs")),
     ("call.rs", include_bytes!("call.rs")),
@@ -46,6 +46,7 @@ const SOURCES: [(&str, &[u8]); 17] = [
     ("request.rs", include_bytes!("request.rs")),
     ("sample.rs", include_bytes!("sample.rs")),
     ("sched.rs", include_bytes!("sched.rs")),
+    ("thread_context.rs", include_bytes!("thread_context.rs")),
 ];
 
 const fn source_hash() -> u64 {

@@ -8,6 +8,7 @@ use crate::{
     kernel::{Task, read_name},
     operation, ring, sched,
     settings::setting,
+    thread_context,
 };
 
 /// A thread has made another thread or process, which has not run yet. Arguments: `parent`, `child`.
@@ -24,6 +25,9 @@ pub fn sched_process_fork(arguments: BtfTracePointContext) -> i32 {
     }
     if !tracked {
         return 0;
+    }
+    if child_pid != pid {
+        thread_context::inherit(pid, child_pid);
     }
     let time_ns = ring::now_ns();
     let comm = read_name(child.name());
@@ -52,6 +56,8 @@ pub fn sched_process_exec(arguments: BtfTracePointContext) -> i32 {
         function::forget_thread(gone);
         operation::forget_thread(gone);
     }
+    thread_context::ends(time_ns, tid, pid);
+    thread_context::executes(pid);
     operation::forget_libraries(pid);
     sched::current_is(tid);
     let comm = read_name(task.name());
@@ -82,6 +88,7 @@ pub fn sched_process_exit(arguments: BtfTracePointContext) -> i32 {
     let tid = task.tid();
     function::forget_thread(tid);
     operation::forget_thread(tid);
+    thread_context::ends(time_ns, tid, pid);
     sched::current_ends(task);
     let placement = task.placement();
     ring::write(Kind::Exit, Context::Task, time_ns, tid, pid, |header| Exit {
@@ -99,6 +106,7 @@ pub fn sched_process_free(arguments: BtfTracePointContext) -> i32 {
     let task = Task(arguments.arg(0));
     let pid = task.pid();
     if task.tid() == pid && filter::is_tracked(pid) {
+        thread_context::forget_process(pid);
         filter::gone(pid, task.start_ns());
     }
     0

@@ -24,6 +24,7 @@ mod sample;
 mod sample_ring;
 mod sched;
 mod settings;
+mod thread_context;
 mod verifier;
 
 #[cfg(not(test))]

@@ -28,6 +28,7 @@ use crate::{
     kernel::Task,
     memory, ring, sample_ring,
     settings::setting,
+    thread_context,
     verifier::{GO_ON, STOP, forget, times},
 };
 
@@ -103,12 +104,14 @@ pub fn sample_tick(context: PerfEventContext) -> u32 {
     // SAFETY: the program's own context.
     let code_segment = unsafe { (*context.ctx).regs.cs };
     let in_kernel = code_segment & RING == 0;
+    let (time_ns, tid) = (ring::now_ns(), task.tid());
+    thread_context::look(task, time_ns, tid, pid);
     let flags = if in_kernel { SampleFlags::IN_KERNEL } else { 0 };
     take(Taken {
         context: context.as_ptr(),
         task,
-        time_ns: ring::now_ns(),
-        tid: task.tid(),
+        time_ns,
+        tid,
         pid,
         reason: SampleReason::Tick,
         flags,

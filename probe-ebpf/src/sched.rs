@@ -13,7 +13,7 @@ use crate::{
     descriptor::{Target, descriptor},
     filter, interrupt,
     kernel::{Task, first_word},
-    memory, network, ring, sample,
+    memory, network, ring, sample, thread_context,
     verifier::forget,
 };
 
@@ -37,6 +37,10 @@ pub fn sched_switch(arguments: BtfTracePointContext) -> i32 {
         && let Some(ran_ns) = previous.ran_ns(came_with.checked_sub(1))
     {
         ring::write(Kind::Ran, Context::Task, time_ns, tid, previous_pid, |header| Ran { header, ran_ns });
+    }
+    // What the thread does next, it does for this context: the record precedes that of the switch.
+    if previous_tracked {
+        thread_context::look(previous, time_ns, tid, previous_pid);
     }
     let preempted = arguments.arg::<u64>(0) as u8 != 0;
     let state = arguments.arg::<u64>(3) as u32;
@@ -230,6 +234,9 @@ fn waking(arguments: &BtfTracePointContext, wakee: Task, wakee_pid: u32, wakee_s
         }
     }
     let by_thread = context as u8 == Context::Task as u8 && flags & WakingFlags::WAKER_TRACKED != 0;
+    if by_thread {
+        thread_context::look(waker, time_ns, tid, pid);
+    }
     let explained = forget(u64::from(by_thread && wakee_state != 0), time_ns);
     let flags = forget(u64::from(flags), time_ns) as u32;
     let waker_call = forget(u64::from(waker_call), time_ns) as u32;

@@ -66,6 +66,7 @@ pub static SETTINGS: Settings = Settings {
     tcp_copied_seq: 0,
     tcp_departure: 0,
     exchanges: 0,
+    thread_contexts: 0,
     unix_addr: 0,
     unix_peer: 0,
     cfs_rq_rq: 0,

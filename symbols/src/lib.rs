@@ -49,8 +49,8 @@ pub use code::{
 pub use elf::binary;
 pub use elf::{
     Binding, BuildId, Candidate, ElfFile, Fetch, FileKey, FileRequest, Files, Function, FunctionKind,
-    HostFiles, ModuleFunctions, NotABuildId, Outline, Section, Segment, SymbolSource, UsdtProbe,
-    functions_of, functions_with, open_plain, unnamed, usdt_probes,
+    HostFiles, ModuleFunctions, NotABuildId, Outline, Section, Segment, SymbolSource, TlsSlot, TlsVariable,
+    UsdtProbe, functions_of, functions_with, open_plain, unnamed, usdt_probes,
 };
 pub use error::{FailureKind, SymbolError};
 pub use names::{

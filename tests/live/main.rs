@@ -12,6 +12,7 @@ mod limit;
 mod locks;
 mod loss;
 mod names;
+mod otel;
 mod parallelism;
 mod predict;
 mod requests;

@@ -25,6 +25,8 @@ pub(crate) struct LoadOptions {
     pub(crate) children: bool,
     /// Whether each request of a TCP connection is recorded at both ends.
     pub(crate) exchanges: bool,
+    /// Whether contexts of threads are looked at.
+    pub(crate) thread_contexts: bool,
     /// Bytes of each ring, see [`cpu_rings::bytes`].
     pub(crate) ring_bytes: usize,
     /// Calls per second above which the kernel programs cut a function off; 0 = never.
@@ -66,6 +68,7 @@ pub(crate) fn load(kernel: &KernelLayout, options: &LoadOptions) -> Result<Loade
     settings.own_pid = std::process::id();
     settings.children = u32::from(options.children);
     settings.exchanges = u32::from(options.exchanges);
+    settings.thread_contexts = u32::from(options.thread_contexts);
     settings.rings = rings as u32;
     settings.ring_wake_bytes = (ring_bytes / 4) as u32;
     settings.calls_per_window = calls_per_window(options.max_rate_hz);
@@ -80,6 +83,9 @@ pub(crate) fn load(kernel: &KernelLayout, options: &LoadOptions) -> Result<Loade
     loader.map_max_entries("FUNCTIONS", functions);
     for name in [cpu_rings::RECORDS, cpu_rings::SAMPLES] {
         loader.map_max_entries(name, rings as u32);
+    }
+    if !options.thread_contexts {
+        loader.map_max_entries("SEEN", 1);
     }
     if options.functions == 0 {
         // No function ever gets a probe, so no thread has an open call. These two maps would take megabytes.

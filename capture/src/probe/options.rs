@@ -57,6 +57,8 @@ pub struct CaptureOptions {
     pub max_depth: u32,
     /// Whether requests over sockets are recorded all the time and, those of TCP, at both ends, whatever that costs.
     pub every_request: bool,
+    /// Whether contexts of threads are looked at. [`super::Capture::tell_contexts`] says where each process has them.
+    pub thread_contexts: bool,
 }
 
 /// When a process was examined in order to choose its functions, and since when its calls are missing.

@@ -205,9 +205,9 @@ fn count(
     (kernel_locks::attach(ebpf, kernel), requests)
 }
 
-/// Starts watching which files processes map, if probes or samples depend on that.
+/// Starts watching which files processes map, if probes, samples or contexts depend on that.
 fn watch_mappings(options: &CaptureOptions, cpus: usize) -> Option<Mappings> {
-    let is_needed = options.uprobes || options.sampling.is_some();
+    let is_needed = options.uprobes || options.sampling.is_some() || options.thread_contexts;
     let watch = is_needed.then(|| Mappings::watch(u32::try_from(cpus).unwrap_or(0)))?;
     watch
         .inspect_err(|error| {
@@ -255,6 +255,7 @@ fn load_maps(options: &CaptureOptions, kernel: &KernelLayout) -> Result<Loaded, 
         &LoadOptions {
             children: options.children,
             exchanges: options.every_request,
+            thread_contexts: options.thread_contexts,
             ring_bytes: options.ring_bytes,
             max_rate_hz: options.max_rate_hz,
             max_depth: options.max_depth,

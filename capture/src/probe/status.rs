@@ -2,8 +2,8 @@
 
 use super::capture::Capture;
 use super::overhead::preload_cost::PreloadCost;
-use crate::probe::sources::{NewMapping, now_ns, sampling_clock, this_thread_ns};
-use probe_abi::SampledCode;
+use crate::probe::sources::{NewMapping, context_places, now_ns, sampling_clock, this_thread_ns};
+use probe_abi::{ContextPlace, SampledCode};
 use std::sync::atomic::Ordering;
 
 impl Capture {
@@ -53,6 +53,21 @@ impl Capture {
             sampling_clock::tell_code(&mut probes.ebpf, *pid, code.as_ref());
         }
         true
+    }
+
+    /// Tells the programs where processes publish the contexts of their threads; `None`: nowhere. `false`: not possible now, to be
+    /// tried again.
+    pub fn tell_contexts(&self, places: &[(u32, Option<ContextPlace>)]) -> bool {
+        let Some(mut probes) = self.common.try_lock() else { return false };
+        for (pid, place) in places {
+            context_places::tell(&mut probes.ebpf, *pid, *place);
+        }
+        true
+    }
+
+    /// Tells the programs where the program publishes contexts that a process at the gate will execute.
+    pub fn expect_contexts(&self, pid: u32, place: ContextPlace) {
+        context_places::tell(&mut self.common.lock().ebpf, pid, Some(place));
     }
 
     /// Ticks without a stack: skipped to stay within the budget, or missing because the clock did not tick on that CPU

@@ -113,8 +113,8 @@ pub struct ReportArguments {
     #[arg(long)]
     pub stacks: bool,
     /// Show single requests instead: calls of functions with this name, as `record --per` recorded them, or what arrives at sockets
-    /// (socket, socket:PORT, socket:unix), or usdt:PROVIDER:BEGIN,END as it was recorded. How long requests take, and where slow ones spend more time than fast ones
-    #[arg(long, value_name = "NAME|socket|usdt", conflicts_with_all = ["html", "segments", "stacks", "wide", "all", "by", "cpus",
+    /// (socket, socket:PORT, socket:unix), or usdt:PROVIDER:BEGIN,END or otel as it was recorded. How long requests take, and where slow ones spend more time than fast ones
+    #[arg(long, value_name = "NAME|socket|usdt|otel", conflicts_with_all = ["html", "segments", "stacks", "wide", "all", "by", "cpus",
         "probed_only", "model"], value_parser = value::per)]
     pub per: Option<Per>,
     /// Leave the cost of probe hits in the compute time, as it was measured
@@ -242,7 +242,7 @@ pub struct ExportArguments {
     pub table: Option<&'static Table>,
     /// With -f folded: time of these requests (see `report --per`). Two numbers a stack, for flame graphs of a difference:
     /// nanoseconds of a fast request and of a slow one
-    #[arg(long, value_name = "NAME|socket", conflicts_with = "cpus", value_parser = value::per)]
+    #[arg(long, value_name = "NAME|socket|otel", conflicts_with = "cpus", value_parser = value::per)]
     pub per: Option<Per>,
     /// Where to write; - is standard output
     #[arg(short, long, value_name = "FILE", default_value = "-")]

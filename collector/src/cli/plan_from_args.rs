@@ -18,7 +18,7 @@ use std::time::Duration;
 
 /// The plan of `longpole record`.
 pub fn record(mut args: RecordArguments) -> Result<RecordPlan, UserError> {
-    let every_request = record_requests(&args.per, &mut args.capture);
+    let per = record_requests(&args.per, &mut args.capture);
     let cpu_runs = args.cpus.map(|cpus| CpuRunsPlan { cpus, rounds: args.runs });
     if cpu_runs.as_ref().is_some_and(|runs| runs.cpus.len() < 2) {
         return Err(UserError::usage(
@@ -34,20 +34,34 @@ pub fn record(mut args: RecordArguments) -> Result<RecordPlan, UserError> {
         per: args.per.into_iter().next(),
         output: args.output,
         force: args.force,
-        capture: CapturePlan { every_request, ..from_samples_if_attached(capture("record", args.capture)?) },
+        capture: per.recorded(from_samples_if_attached(capture("record", args.capture)?)),
     })
 }
 
-/// Adds the functions whose calls are requests; returns whether requests over sockets are meant.
-fn record_requests<'p>(per: impl IntoIterator<Item = &'p Per>, capture: &mut CaptureArguments) -> bool {
-    let mut at_sockets = false;
+/// Kinds of requests that need no probes.
+#[derive(Clone, Copy, Default)]
+struct Requests {
+    at_sockets: bool,
+    traces: bool,
+}
+
+impl Requests {
+    fn recorded(self, capture: CapturePlan) -> CapturePlan {
+        CapturePlan { every_request: self.at_sockets, thread_contexts: self.traces, ..capture }
+    }
+}
+
+/// Adds the functions whose calls are requests; returns which other requests are meant.
+fn record_requests<'p>(per: impl IntoIterator<Item = &'p Per>, capture: &mut CaptureArguments) -> Requests {
+    let mut others = Requests::default();
     for per in per {
         match per {
             Per::Function(name) => capture.functions.push(name.clone()),
-            Per::Sockets(_) => at_sockets = true,
+            Per::Sockets(_) => others.at_sockets = true,
+            Per::Traces => others.traces = true,
         }
     }
-    at_sockets
+    others
 }
 
 fn keep(
@@ -74,7 +88,7 @@ pub fn top(mut args: TopArguments) -> Result<TopPlan, UserError> {
             "give a window at least as long as the time between two screens, such as --window 10s",
         ));
     }
-    let every_request = record_requests(&args.per, &mut args.capture);
+    let per = record_requests(&args.per, &mut args.capture);
     let capture = from_samples(on_request(capture("top", args.capture)?, args.once || args.batch));
     Ok(TopPlan {
         cpus: args.cpus,
@@ -86,7 +100,7 @@ pub fn top(mut args: TopArguments) -> Result<TopPlan, UserError> {
         json: args.json,
         listen: args.listen.map(|address| ListenPlan { address, token: args.listen_token }),
         per: args.per,
-        capture: CapturePlan { every_request, ..capture },
+        capture: per.recorded(capture),
     })
 }
 
@@ -227,6 +241,7 @@ fn capture(name: &str, mut args: CaptureArguments) -> Result<CapturePlan, UserEr
         fitting_samples: args.frequency.is_none(),
         budget_ppm: args.overhead,
         every_request: false,
+        thread_contexts: false,
         max_rate_hz: args.max_rate,
         depth: args.depth,
         ring_bytes: args.ring_size,

@@ -102,8 +102,9 @@ pub struct RecordArguments {
     pub force: bool,
     /// Record each request, so that `report --per` shows where slow requests spend more time than fast ones (may be repeated).
     /// NAME: each call of this function is a request, as with --functions; socket, socket:PORT or socket:unix: each message to the
-    /// program, until its answer begins; usdt:PROVIDER:BEGIN,END: from one USDT probe to another in a thread (END|END: either)
-    #[arg(long, value_name = "NAME|socket|usdt", group = "probes", value_parser = value::per)]
+    /// program, until its answer begins; usdt:PROVIDER:BEGIN,END: from one USDT probe to another in a thread (END|END: either);
+    /// otel: each trace that the program publishes as OpenTelemetry's thread context
+    #[arg(long, value_name = "NAME|socket|usdt|otel", group = "probes", value_parser = value::per)]
     pub per: Vec<Per>,
     /// Stop after this long, for example 10s [default: when the target ends, or on ^C]; a COMMAND that has not
     /// ended by then runs on
@@ -148,8 +149,8 @@ pub struct TopArguments {
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = value::duration)]
     pub window: Duration,
     /// Show requests (key r): how many a second, their latencies, and what the slow ones spend more time on than the fast half.
-    /// NAME, socket, socket:PORT, socket:unix or usdt:PROVIDER:BEGIN,END, as in `record --per`
-    #[arg(long, value_name = "NAME|socket|usdt", group = "probes", value_parser = value::per)]
+    /// NAME, socket, socket:PORT, socket:unix, usdt:PROVIDER:BEGIN,END or otel, as in `record --per`
+    #[arg(long, value_name = "NAME|socket|usdt|otel", group = "probes", value_parser = value::per)]
     pub per: Option<Per>,
     /// Detach and leave after this long, for example 10m [default: when you leave]
     #[arg(short, long, value_name = "TIME", value_parser = value::duration)]

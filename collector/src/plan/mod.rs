@@ -121,6 +121,8 @@ pub struct CapturePlan {
     /// Requests over sockets are recorded all the time and, those of TCP, at both ends, whatever that costs; else in stretches if
     /// there are many, and only those that the target answers.
     pub every_request: bool,
+    /// It is read for which traces threads work.
+    pub thread_contexts: bool,
 }
 
 /// Options of `longpole record`.

@@ -1,12 +1,16 @@
 //! What counts as a request.
 
 use crate::exit::UserError;
+use crate::present::text::requests::RequestKind;
 use engine::event::{FunctionFact, FunctionId};
-use engine::requests::{Calls, Sockets, at_sockets, calls};
+use engine::requests::{Calls, Sockets, at_sockets, calls, traces};
 use engine::timeline::Timeline;
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 use symbols::{NameMatch, NoUsdtPair, UsdtPair, listed, match_name};
+
+/// The word for [`Per::Traces`].
+const TRACES: &str = "otel";
 
 /// What counts as a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +19,8 @@ pub enum Per {
     Function(String),
     /// Requests that arrive at sockets.
     Sockets(Sockets),
+    /// Traces that the program's threads publish as OpenTelemetry's thread context.
+    Traces,
 }
 
 impl FromStr for Per {
@@ -25,9 +31,10 @@ impl FromStr for Per {
         match text.split_once(':') {
             _ if text.is_empty() => Err(UserError::usage(
                 "@ the name is empty".to_owned(),
-                "give the name of a function, or socket",
+                "give the name of a function, socket or otel",
             )),
             _ if text == "socket" => Ok(Per::Sockets(Sockets::All)),
+            _ if text == TRACES => Ok(Per::Traces),
             Some(("socket", "unix")) => Ok(Per::Sockets(Sockets::Unix)),
             // Two colons are part of a function's name.
             Some(("socket", port)) if !port.starts_with(':') => match port.parse() {
@@ -54,11 +61,21 @@ impl Display for Per {
             Per::Sockets(Sockets::All) => out.write_str("socket"),
             Per::Sockets(Sockets::Port(port)) => write!(out, "socket:{port}"),
             Per::Sockets(Sockets::Unix) => out.write_str("socket:unix"),
+            Per::Traces => out.write_str(TRACES),
         }
     }
 }
 
 impl Per {
+    /// The kind of such requests.
+    pub fn kind(&self) -> RequestKind {
+        match self {
+            Per::Function(_) => RequestKind::Calls,
+            Per::Sockets(_) => RequestKind::Messages,
+            Per::Traces => RequestKind::Traces,
+        }
+    }
+
     /// The requests in a recording, and the names of the functions or sockets.
     ///
     /// # Errors
@@ -73,6 +90,7 @@ impl Per {
                 (calls(timeline, &ids), names)
             }
             Per::Sockets(sockets) => (at_sockets(timeline, *sockets), vec![words(*sockets)]),
+            Per::Traces => (traces(timeline), vec!["traces".to_owned()]),
         })
     }
 
@@ -86,6 +104,13 @@ impl Per {
             Per::Function(name) => UserError::usage(
                 format!("there is no call of '{name}' in this recording"),
                 format!("record for longer, or record another function: `{}`", record("NAME")),
+            ),
+            Per::Traces => UserError::usage(
+                "no thread of this recording was seen to work for a trace",
+                format!(
+                    "record it with `{}`; the program must publish thread contexts (OTEP 4947)",
+                    self.record()
+                ),
             ),
             Per::Sockets(_) if !are_counted => UserError::usage(
                 "requests over sockets were not recorded",
@@ -149,6 +174,7 @@ mod tests {
 
     #[test]
     fn functions_and_sockets_are_told_apart() {
+        assert_eq!(("otel".parse(), Per::Traces.to_string()), (Ok(Per::Traces), "otel".to_owned()));
         let function = ["handle_request", "ns::f", "socket::read", "usdt::read", "usdt:shop:a,b|c"];
         for text in ["socket", "socket:80", "socket:unix"].into_iter().chain(function) {
             let per: Per = text.parse().expect("valid");

@@ -2,7 +2,7 @@
 
 use crate::present::style::{Paint, Style};
 use crate::present::table;
-use crate::present::text::requests::{About, write};
+use crate::present::text::requests::{About, RequestKind, write};
 use engine::requests::RequestSummary;
 use std::io::{self, Write};
 
@@ -13,8 +13,8 @@ pub struct Requests {
     pub what: String,
     /// Names of the functions whose calls are requests, or of the sockets.
     pub names: Vec<String>,
-    /// Requests are messages at sockets.
-    pub at_sockets: bool,
+    /// Their kind.
+    pub kind: RequestKind,
     /// Latencies and causes; `None`: no function with this name is recorded yet.
     pub summary: Option<RequestSummary>,
 }
@@ -28,16 +28,19 @@ impl Requests {
     /// Writes latencies and causes, or that there are no requests.
     pub fn write(&self, style: &Style, out: &mut dyn Write) -> io::Result<()> {
         let Some(summary) = self.found() else {
-            let why = match (&self.summary, self.at_sockets) {
+            let why = match (&self.summary, self.kind) {
                 (None, _) => "is not recorded yet",
-                (_, true) => "no message to the program was answered in this stretch",
-                (_, false) => "no call began and ended in this stretch",
+                (_, RequestKind::Messages) => "no message to the program was answered in this stretch",
+                (_, RequestKind::Calls) => "no call began and ended in this stretch",
+                (_, RequestKind::Traces) => {
+                    "no thread was seen to begin and end work for a trace in this stretch"
+                }
             };
             let mut out = out;
             let text = style.text(&format!("{}: {why}.", self.what));
             return table::wrap(&mut out, style, Paint::Plain, "", &text, "  ");
         };
-        let about = About { what: &self.what, at_sockets: self.at_sockets };
+        let about = About { what: &self.what, kind: self.kind };
         write(summary, &about, None, &[], style, out)
     }
 }

@@ -111,7 +111,13 @@ impl Moving<'_> {
                 self.time(&mut exchange.read_ns);
                 self.id(&mut exchange.other);
             }
-            Record::Waking(_) | Record::Sample(_) | Record::Ran(_) | Record::Burst(_) => {}
+            // 0 is no time.
+            Record::ThreadContext(context) if context.before_ns != 0 => self.time(&mut context.before_ns),
+            Record::Waking(_)
+            | Record::Sample(_)
+            | Record::Ran(_)
+            | Record::Burst(_)
+            | Record::ThreadContext(_) => {}
         }
     }
 
@@ -237,6 +243,7 @@ fn header(record: &mut Record) -> &mut Header {
         Record::Burst(record) => &mut record.header,
         Record::Answer(record) => &mut record.header,
         Record::Exchange(record) => &mut record.header,
+        Record::ThreadContext(record) => &mut record.header,
     }
 }
 

@@ -22,6 +22,8 @@ pub struct Request {
     /// Whether the request began before the recording, or before its function had probes, so that it took longer than
     /// from `begin`.
     pub began_before: bool,
+    /// First and number of its stretches in [`Calls::stretches`]; none: it is in its threads from its beginning to its end.
+    pub stretches: (u32, u32),
 }
 
 impl Request {
@@ -42,6 +44,9 @@ pub struct Calls {
     pub entries_only: bool,
     /// Whether one of the functions had probes for only a part of the recording, so that there were more calls.
     pub partly: bool,
+    /// Stretches of requests that are in several threads, or in none at times, each like a request in one thread. Those of a
+    /// request are together, the last to end first.
+    pub stretches: Vec<Request>,
 }
 
 /// The outermost calls of these functions in each thread: nested calls of the functions do not count as further
@@ -64,6 +69,7 @@ pub fn calls(timeline: &Timeline, functions: &[FunctionId]) -> Calls {
         requests,
         entries_only: facts.any(|fact| !fact.exits_probed),
         partly: partly(&timeline.partly_probed) || partly(&timeline.probes_removed),
+        stretches: Vec::new(),
     }
 }
 
@@ -144,7 +150,7 @@ fn stretches(
     thread.stretches.iter().filter(|stretch| chosen.contains(&stretch.function)).map(move |stretch| {
         let begin = stretch.begin.min(last);
         let end = stretch.end.map(|end| end.min(last));
-        Request { begin_thread: index, begin, taken: begin, end_thread: index, end, began_before: false }
+        Request { begin_thread: index, begin, taken: begin, end_thread: index, end, ..Request::default() }
     })
 }
 

@@ -1,7 +1,8 @@
 //! Single requests of a server: the latency of each, and its causes along the request's own critical path in the
 //! recording. (A method of longpole's own;  the path of a whole run is in [`crate::critical_path`].)
 //!
-//! - [`calls`]: requests that are calls of functions. [`at_sockets`]: requests that arrive at sockets.
+//! - [`calls`]: requests that are calls of functions. [`at_sockets`]: requests that arrive at sockets. [`traces`]: requests that the
+//!   program marks as traces.
 //! - [`Paths`]: walks a request back from its end, through the threads that it waited for. The parts add up to its latency.
 //! - [`summarize`]: latencies, causes of slow requests compared with fast ones, and the 99th percentile without each cause.
 //! - [`stacks`]: the causes by call stack.
@@ -36,6 +37,7 @@ mod stacks;
 mod summary;
 mod sums;
 mod tops;
+mod traces;
 mod waits;
 mod walk;
 mod without;
@@ -49,3 +51,4 @@ pub use paths::{DEEPEST, MOST_STEPS, Paths, STEPS_PER_EVENT};
 pub use sockets::{Sockets, at_sockets};
 pub use stacks::{Means, SpentOn, stacks};
 pub use summary::summarize;
+pub use traces::traces;

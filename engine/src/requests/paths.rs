@@ -1,7 +1,7 @@
 //! The data of a recording that walks of requests need, and the limits of the walks.
 
 use super::answers::Answers;
-use super::calls::Request;
+use super::calls::{Calls, Request};
 use super::cause::PathPart;
 use super::cpu_waits::CpuWaits;
 use super::holders::Holders;
@@ -30,6 +30,8 @@ pub struct Paths<'a> {
     /// Steps that remain for all requests.
     budget: u64,
     walk: Walk,
+    /// See [`Calls::stretches`].
+    stretches: &'a [Request],
 }
 
 impl<'a> Paths<'a> {
@@ -53,7 +55,25 @@ impl<'a> Paths<'a> {
             holders: Holders::of(occurrences),
             budget: events.saturating_mul(STEPS_PER_EVENT),
             walk: Walk::default(),
+            stretches: &[],
         }
+    }
+
+    /// Like [`Paths::new`], for requests that may consist of stretches.
+    pub fn of(
+        timeline: &'a Timeline,
+        program: &'a crate::program::Program,
+        occurrences: &'a Occurrences<'a>,
+        calls: &'a Calls,
+    ) -> Paths<'a> {
+        let in_one_thread = if calls.stretches.is_empty() { &calls.requests } else { &calls.stretches };
+        Paths { stretches: &calls.stretches, ..Paths::new(timeline, program, occurrences, in_one_thread) }
+    }
+
+    /// The stretches of a request, the last to end first.
+    pub(super) fn stretches(&self, request: &Request) -> &'a [Request] {
+        let (first, count) = (request.stretches.0 as usize, request.stretches.1 as usize);
+        self.stretches.get(first..first.saturating_add(count)).unwrap_or_default()
     }
 
     /// The request's path from its beginning to its end: in order, without overlap or hole, so that the lengths add up

@@ -36,7 +36,8 @@ pub fn at_sockets(timeline: &Timeline, sockets: Sockets) -> Calls {
         end_thread: request.answered.map_or(request.reader, |(thread, _)| thread),
         end: request.answered.map(|(_, time)| time),
         began_before: request.arrived < timeline.start,
+        ..Request::default()
     });
     let partly = timeline.requests.as_ref().is_some_and(|requests| requests.pauses > 0 || requests.lost > 0);
-    Calls { requests: requests.collect(), entries_only: false, partly }
+    Calls { requests: requests.collect(), partly, ..Calls::default() }
 }

@@ -18,7 +18,7 @@ pub(super) fn follow(timeline: &Timeline, program: &Program, calls: &Calls) -> (
     let requests = &calls.requests;
     let groups = Groups::of(requests.iter().filter_map(Request::latency_ns).collect());
     let occurrences = Occurrences::of(timeline, program);
-    let mut paths = Paths::new(timeline, program, &occurrences, requests);
+    let mut paths = Paths::of(timeline, program, &occurrences, calls);
     let sums = Sums::of(timeline, &mut paths, requests, &groups);
     (groups, sums)
 }

@@ -63,6 +63,33 @@ impl Walk {
         self.stack.clear();
         let Some(end) = request.end.filter(|_| request.latency_ns().is_some()) else { return 0 };
         self.at = end.0;
+        let stretches = paths.stretches(request);
+        let steps = match stretches {
+            [] => self.follow(paths, request, end, most),
+            _ => self.stretches(paths, request, stretches, most),
+        };
+        self.parts.reverse();
+        steps
+    }
+
+    /// Walks along a request that is in several threads, or in none at times: then it waits for the thread that goes on with it.
+    fn stretches(&mut self, paths: &Paths<'_>, request: &Request, stretches: &[Request], most: u64) -> u64 {
+        let (mut steps, mut next) = (0u64, request.end_thread);
+        for stretch in stretches {
+            let end = stretch.end.map_or(self.at, |end| end.0.min(self.at));
+            if stretch.begin.0 >= self.at {
+                continue;
+            }
+            self.part(&frame(next, end, None), end, Cause::Queued);
+            let part = Request { end: Some(Timestamp(self.at)), ..*stretch };
+            steps += self.follow(paths, &part, Timestamp(self.at), most.saturating_sub(steps));
+            next = stretch.begin_thread;
+        }
+        steps
+    }
+
+    /// Walks from the end of a request that begins in one thread to its beginning.
+    fn follow(&mut self, paths: &Paths<'_>, request: &Request, end: Timestamp, most: u64) -> u64 {
         self.stays = request.begin_thread == request.end_thread;
         self.is_at_answer = true;
         self.stack.push(if self.stays { begun(paths, request) } else { ended(paths, request, end) });
@@ -84,7 +111,6 @@ impl Walk {
                 self.step(paths, frame, request);
             }
         }
-        self.parts.reverse();
         steps.min(most)
     }
 

@@ -12,6 +12,7 @@ use super::thread::pending_wakeup::PendingWakeup;
 use super::thread::stack::StepLog;
 use super::thread::thread_tracker::{RunState, SwitchOut, Tally, ThreadTracker, Unseen};
 use super::thread::wait_reason::WaitReason;
+use super::thread_contexts::ThreadContexts;
 use super::unprobed_locks::UnprobedLocks;
 use crate::event::{Facts, Note, ThreadState, futex_of_wakee};
 use crate::time::Timestamp;
@@ -44,6 +45,7 @@ pub(super) struct Builder {
     pub(super) probe_intervals: ProbeIntervals,
     pub(super) tally: Tally,
     pub(super) requests: SocketRequests,
+    pub(super) contexts: ThreadContexts,
     /// Wake-ups by messages from other hosts: indices in the wake-ups; in `under_way` by number if they have not arrived.
     pub(super) messages: Vec<u32>,
     under_way: FxHashMap<u32, u32>,
@@ -153,6 +155,10 @@ impl Builder {
                 self.settle_pending_wakeup(thread);
                 let reader = self.live.get(&answer.reader).copied();
                 thread.into_iter().for_each(|thread| self.requests.answered(answer, reader, thread));
+            }
+            Record::ThreadContext(context) => {
+                let thread = self.seen_running(&context.header);
+                thread.into_iter().for_each(|thread| self.contexts.changed(thread, context));
             }
             Record::Sample(sample) => {
                 // A sample alone does not prove that a thread with this id exists.

@@ -58,6 +58,7 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
         unfollowed,
     };
     super::deadline::tell_lengths_from_deadlines(&mut out);
+    let traces = builder.contexts.finish(&out);
     let mut timeline = Timeline {
         start: Timestamp(start_ns),
         end: Timestamp(end_ns),
@@ -84,6 +85,7 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
         partly_probed: partly_probed(recording),
         asked_off: probes_removed(recording, true),
         socket_requests: builder.requests.with_open(facts, &builder.live, Timestamp(end_ns)),
+        traces,
         requests: at_end_facts.and_then(|end| end.requests.clone()),
         awaited: at_end_facts.map(|end| end.awaited.clone()).unwrap_or_default(),
         goroutines: at_end_facts.map(|end| end.goroutines.clone()).unwrap_or_default(),

@@ -36,6 +36,7 @@ mod samples;
 mod socket_requests;
 mod stretches;
 mod thread;
+mod thread_contexts;
 mod thread_end;
 mod unprobed_locks;
 
@@ -52,6 +53,7 @@ pub use socket_requests::SocketRequest;
 pub use stretches::Stretch;
 pub use thread::probe_time::ProbeTime;
 pub use thread::wait_reason::WaitReason;
+pub use thread_contexts::{Trace, TraceStretch};
 
 use crate::event::{Facts, Recording};
 

@@ -3,6 +3,7 @@
 use super::socket_requests::SocketRequest;
 use super::stretches::Stretch;
 pub use super::thread::wait::{External, Wait, Wake};
+use super::thread_contexts::TraceStretch;
 use crate::event::{
     Access, AddressFact, AwaitedFact, AwaitedThread, CodeFact, CpuRun, FunctionFact, FunctionId,
     GoroutineFact, HostFact, IdleWake, KernelLocks, LineTransfer, MappingFact, OtherPrograms, Overhead,
@@ -32,8 +33,7 @@ pub struct Timeline {
     pub locks: Vec<Lock>,
     /// Places where operations of a thread are missing.
     pub lock_holes: u64,
-    /// Families of objects, each with its process, whose operations were no longer recorded from some time on;
-    /// ascending.
+    /// Families of objects, each with its process, whose operations were no longer recorded from some time on; ascending.
     pub families_removed: Vec<(u32, SyncFamily)>,
     /// Families of objects, each with its process, some of whose operations were lost; ascending.
     pub lossy: Vec<(u32, SyncFamily)>,
@@ -75,6 +75,8 @@ pub struct Timeline {
     pub requests: Option<Requests>,
     /// Requests that recorded threads answered, in order of their answers, then those that were open at the end.
     pub socket_requests: Vec<SocketRequest>,
+    /// Stretches in which threads worked for traces: by trace, then in order of their beginnings.
+    pub traces: Vec<TraceStretch>,
     /// Files and other ends of sockets for which threads slept.
     pub awaited: Vec<AwaitedFact>,
     /// What goroutines of Go programs did.
@@ -87,8 +89,7 @@ pub struct Timeline {
     pub line_transfer: Option<LineTransfer>,
     /// The time between two ticks of the kernel's clock, ns, if known.
     pub tick_ns: Option<u64>,
-    /// The tick's period, ns, if idle CPUs may wait for a tick before they take a waiting thread (see
-    /// [`crate::event::Facts`]).
+    /// The tick's period, ns, if idle CPUs may wait for a tick before they take a waiting thread (see [`crate::event::Facts`]).
     pub idle_tick_ns: Option<u64>,
     /// Hundredths of a CPU that the program may use (see [`crate::event::Facts`]).
     pub cpu_quota: Option<u32>,

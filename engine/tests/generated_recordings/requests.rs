@@ -4,9 +4,9 @@ use super::cases::case;
 use super::nonsense::nonsense;
 use crate::tests::requests::{assert_adds_up, assert_sums};
 use engine::program::Occurrences;
-use engine::requests::{Calls, Paths, Request, calls, summarize};
+use engine::requests::{Calls, Paths, Request, calls, summarize, traces};
 use engine::time::Timestamp;
-use engine::timeline::{Timeline, build};
+use engine::timeline::{Timeline, TraceStretch, build};
 use engine::translation::unsimulated_from_timeline;
 use proptest::prelude::*;
 
@@ -23,7 +23,7 @@ fn check(timeline: &Timeline, anywhere: &[(u32, u64, u32, u64)]) {
             taken: Timestamp(begin.0.min(end.0) + (end.0.abs_diff(begin.0)) / 3),
             end_thread: end_thread % threads,
             end: Some(begin.max(end)),
-            began_before: false,
+            ..Request::default()
         });
     }
     let program = unsimulated_from_timeline(timeline);
@@ -35,6 +35,33 @@ fn check(timeline: &Timeline, anywhere: &[(u32, u64, u32, u64)]) {
     let of_calls = summarize(timeline, &program, &calls(timeline, &[0, 2]));
     assert_sums(&of_calls);
     assert_sums(&summarize(timeline, &program, &Calls { requests: found.requests, ..Calls::default() }));
+    check_traces(timeline.clone(), anywhere);
+}
+
+/// Checks traces that are in any threads at any times.
+fn check_traces(mut timeline: Timeline, anywhere: &[(u32, u64, u32, u64)]) {
+    let length = timeline.end.0.saturating_sub(timeline.start.0) + 2;
+    let threads = timeline.threads.len() as u32 + 1;
+    let stretches = anywhere.iter().map(|&(thread, begin, trace, end)| {
+        let [begin, end] = [begin, end].map(|time| Timestamp(timeline.start.0 + time % length));
+        TraceStretch {
+            trace: [u64::from(trace % 3), 0],
+            thread: thread % threads,
+            begin: begin.min(end),
+            end: (trace % 16 != 0).then_some(begin.max(end)),
+            began_before: false,
+        }
+    });
+    timeline.traces.extend(stretches);
+    timeline.traces.sort_by_key(|stretch| (stretch.trace, stretch.begin));
+    let found = traces(&timeline);
+    let program = unsimulated_from_timeline(&timeline);
+    let occurrences = Occurrences::of(&timeline, &program);
+    let mut paths = Paths::of(&timeline, &program, &occurrences, &found);
+    for request in found.requests.iter().filter(|request| request.latency_ns().is_some()) {
+        assert_adds_up(paths.path(request), request);
+    }
+    assert_sums(&summarize(&timeline, &program, &found));
 }
 
 fn anywhere() -> impl Strategy<Value = Vec<(u32, u64, u32, u64)>> {

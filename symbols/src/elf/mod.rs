@@ -16,6 +16,7 @@ mod notes;
 mod outline;
 mod sections;
 mod symbol_table;
+mod tls_variable;
 mod usdt;
 
 pub use build_id::{BuildId, NotABuildId};
@@ -27,6 +28,7 @@ pub use functions::{
     Binding, Function, FunctionKind, ModuleFunctions, SymbolSource, functions_of, functions_with, unnamed,
 };
 pub use outline::Outline;
+pub use tls_variable::{TlsSlot, TlsVariable};
 pub use usdt::{UsdtProbe, usdt_probes};
 
 pub(crate) use debug_link::supplement_link;

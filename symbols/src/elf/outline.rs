@@ -42,6 +42,8 @@ pub struct Outline {
     pub interpreter: Option<PathBuf>,
     /// Offset and size of the dynamic section.
     dynamic: Option<(u64, u64)>,
+    /// Linked address, size and alignment of a thread's block of thread-local variables.
+    pub(super) tls: Option<(u64, u64, u64)>,
 }
 
 impl Outline {
@@ -90,6 +92,7 @@ impl Outline {
         const DYNAMIC: u32 = 2;
         const INTERPRETER: u32 = 3;
         const NOTE: u32 = 4;
+        const THREAD_LOCAL: u32 = 7;
         const EXECUTABLE: u32 = 1;
         let (Some(kind), Some(flags)) = (u32_at(entry, 0), u32_at(entry, 4)) else { return };
         let (Some(offset), Some(address)) = (u64_at(entry, 8), u64_at(entry, 16)) else { return };
@@ -100,6 +103,9 @@ impl Outline {
                 self.segments.push(Segment { address, offset, file_size, memory_size, executable });
             }
             NOTE => notes.push((offset, file_size)),
+            THREAD_LOCAL if self.tls.is_none() => {
+                self.tls = u64_at(entry, 48).map(|align| (address, memory_size, align));
+            }
             DYNAMIC if self.dynamic.is_none() => self.dynamic = Some((offset, file_size)),
             INTERPRETER if self.interpreter.is_none() => {
                 let longest = usize::try_from(file_size).unwrap_or(usize::MAX).min(LONGEST_PATH);
@@ -140,15 +146,19 @@ impl Outline {
         self.dynamic_texts(file, &[RPATH, RUNPATH], LONGEST_PATH)
     }
 
-    fn dynamic_texts(&self, file: &File, tags: &[u64], longest: usize) -> Vec<String> {
-        const NAMES: u64 = 5;
+    /// The entries of the dynamic section: tag and value.
+    pub(super) fn dynamic_entries(&self, file: &File) -> Vec<(u64, u64)> {
         let Some((offset, size)) = self.dynamic else { return Vec::new() };
         let size = usize::try_from(size).unwrap_or(usize::MAX).min(MOST_BYTES);
         let bytes = read(file, offset, size);
-        let entries = || {
-            let entries = bytes.as_chunks::<DYNAMIC_ENTRY>().0.iter();
-            entries.filter_map(|entry| Some((u64_at(entry, 0)?, u64_at(entry, 8)?)))
-        };
+        let entries = bytes.as_chunks::<DYNAMIC_ENTRY>().0.iter();
+        entries.filter_map(|entry| Some((u64_at(entry, 0)?, u64_at(entry, 8)?))).collect()
+    }
+
+    fn dynamic_texts(&self, file: &File, tags: &[u64], longest: usize) -> Vec<String> {
+        const NAMES: u64 = 5;
+        let all = self.dynamic_entries(file);
+        let entries = || all.iter().copied();
         let names = entries().find(|(tag, _)| *tag == NAMES);
         let names = names.and_then(|(_, at)| self.segments.iter().find_map(|segment| place(segment, at)));
         let Some(names) = names else { return Vec::new() };
@@ -169,7 +179,7 @@ fn bias(segment: &Segment, start: u64, file_offset: u64) -> Option<u64> {
     Some(start.wrapping_sub(linked))
 }
 
-fn place(segment: &Segment, address: u64) -> Option<u64> {
+pub(super) fn place(segment: &Segment, address: u64) -> Option<u64> {
     let at = address.checked_sub(segment.address).filter(|&at| at < segment.file_size)?;
     segment.offset.checked_add(at)
 }
@@ -188,7 +198,7 @@ fn build_id(file: &File, notes: &[(u64, u64)]) -> Option<BuildId> {
 }
 
 /// Reads up to `most` bytes, fewer where the file ends.
-fn read(file: &File, offset: u64, most: usize) -> Vec<u8> {
+pub(super) fn read(file: &File, offset: u64, most: usize) -> Vec<u8> {
     let mut bytes = vec![0; most.min(MOST_BYTES)];
     let mut count = 0;
     while let Some(rest) = bytes.get_mut(count..).filter(|rest| !rest.is_empty()) {
@@ -215,7 +225,7 @@ fn text(file: &File, offset: u64, longest: usize) -> Vec<u8> {
     bytes.split(|&byte| byte == 0).next().unwrap_or_default().to_vec()
 }
 
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+pub(super) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 

@@ -156,6 +156,7 @@ pub fn options(pid: u32) -> CaptureOptions {
         fitting_samples: false,
         max_depth: 0,
         every_request: false,
+        thread_contexts: false,
     }
 }
 

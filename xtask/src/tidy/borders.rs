@@ -61,7 +61,18 @@ const LAYERS: [(&str, &[&str]); 4] = [
     ),
     (
         "capture",
-        &["rights", "boot_cache", "target", "goroutines", "jit", "probe", "interpose", "unwind", "fuzzing"],
+        &[
+            "rights",
+            "boot_cache",
+            "target",
+            "thread_contexts",
+            "goroutines",
+            "jit",
+            "probe",
+            "interpose",
+            "unwind",
+            "fuzzing",
+        ],
     ),
     (
         "collector",

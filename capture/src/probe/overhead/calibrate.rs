@@ -59,6 +59,7 @@ pub(crate) fn begin(
             &LoadOptions {
                 children: false,
                 exchanges: false,
+                thread_contexts: false,
                 ring_bytes: RING_BYTES,
                 max_rate_hz: 0,
                 max_depth: 0,

@@ -2,6 +2,7 @@
 
 pub(crate) mod awaited;
 pub(crate) mod clocks;
+pub(crate) mod context_places;
 pub(crate) mod counters;
 mod coverage;
 mod cpu_ring_reader;

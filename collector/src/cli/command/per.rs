@@ -40,7 +40,7 @@ pub fn run(args: &ReportArguments, per: &Per) -> Result<Outcome, UserError> {
             [one] => one.clone(),
             _ => per.to_string(),
         };
-        let about = text::requests::About { what: &what, at_sockets: matches!(per, Per::Sockets(_)) };
+        let about = text::requests::About { what: &what, kind: per.kind() };
         to_reader(|out| text::requests::write(&summary, &about, args.top, findings, &style, out))?;
     }
     Ok(Outcome::Done)

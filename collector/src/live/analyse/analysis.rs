@@ -102,17 +102,17 @@ pub(super) fn look(
 
 /// The single requests of a window.
 fn requests(timeline: &Timeline, program: &Program, per: &Per) -> Requests {
-    let at_sockets = matches!(per, Per::Sockets(_));
+    let kind = per.kind();
     match per.requests(timeline) {
         Ok((calls, names)) => {
             let what = match &names[..] {
                 [one] => one.clone(),
                 _ => per.to_string(),
             };
-            Requests { what, names, at_sockets, summary: Some(summarize(timeline, program, &calls)) }
+            Requests { what, names, kind, summary: Some(summarize(timeline, program, &calls)) }
         }
         // Its probes are not there yet, or its code is not loaded.
-        Err(_) => Requests { what: per.to_string(), names: Vec::new(), at_sockets, summary: None },
+        Err(_) => Requests { what: per.to_string(), names: Vec::new(), kind, summary: None },
     }
 }
 

@@ -26,6 +26,7 @@ use capture::target::{
     ChildStream, CpuList, GatedChild, Launch, LaunchOptions, Process, attach_facts, cpu_quota, descendants,
     monotonic_ns,
 };
+use capture::thread_contexts::in_program;
 use capture::unwind::Sampler;
 use engine::event::{Facts, SamplingFact};
 use std::collections::BTreeSet;
@@ -176,8 +177,10 @@ fn attach_to_processes(plan: &CapturePlan, asked: &[u32]) -> Result<Attached, Us
     Ok(Attached {
         subject: subject(&subjects, roots),
         name: subjects.first().map(|subject| subject.name.clone()).unwrap_or_default(),
+        source: LiveSource::new(capture, None)
+            .sampled(plan.sampling.map(sampler))
+            .publishing(plan.thread_contexts.then(|| pids.clone())),
         pids,
-        source: LiveSource::new(capture, None).sampled(plan.sampling.map(sampler)),
         facts,
         functions,
         child: None,
@@ -224,6 +227,9 @@ fn attach_to_command(
         How::NotInside(reason) => libraries.how(plan, Some(reason)),
         how => how,
     };
+    if let Some(place) = child.command_binary().filter(|_| plan.thread_contexts).and_then(in_program) {
+        capture.expect_contexts(pid, place);
+    }
     // What the process does at the gate (before its program starts) is not the command's work.
     facts.start_ns = monotonic_ns().max(capture.start_ns());
     merge(&mut facts, attach_facts(&Process::open(pid)?, false));
@@ -239,6 +245,7 @@ fn attach_to_command(
         pids: vec![pid],
         source: LiveSource::new(capture, interposed)
             .launching(pid, child.command_binary().map(PathBuf::from))
+            .publishing(plan.thread_contexts.then(|| vec![pid]))
             .sampled(plan.sampling.map(|sampling| sampler(sampling).launching(pid))),
         facts,
         functions,
@@ -315,6 +322,7 @@ fn start(
         fitting_samples: plan.fitting_samples,
         max_depth: plan.depth.unwrap_or(0),
         every_request: plan.every_request,
+        thread_contexts: plan.thread_contexts,
         budget_ppm: plan.budget_ppm,
     })
     .map_err(probe_error)?;

@@ -14,7 +14,7 @@ use engine::event::{
     AwaitedFact, KernelLocks, LossCounts, MappingFact, Note, Overhead, PendingOperation, Requests,
     SampleCounts,
 };
-use probe_abi::{Header, Kind, Record};
+use probe_abi::{ContextPlace, Header, Kind, Record};
 use std::mem::offset_of;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -29,6 +29,8 @@ pub struct LiveSource {
     /// The preloaded library's records of a launched command; its rings are numbered after the kernel's.
     interposed: Option<Interposed>,
     launched: Option<(u32, PathBuf)>,
+    /// The recorded processes, if contexts of threads are wanted.
+    publishing: Option<Vec<u32>>,
     /// Operations that threads had begun and not finished at the end, as far as probes recorded them.
     pending: Vec<PendingOperation>,
     kernel_locks: Option<KernelLocks>,
@@ -59,6 +61,7 @@ impl LiveSource {
             capture,
             interposed,
             launched: None,
+            publishing: None,
             pending: Vec::new(),
             kernel_locks: None,
             requests: None,
@@ -81,6 +84,11 @@ impl LiveSource {
     pub fn without_end(mut self) -> LiveSource {
         self.sampler.iter_mut().for_each(Sampler::without_end);
         self
+    }
+
+    /// Sets the processes whose threads' contexts are wanted.
+    pub fn publishing(self, publishing: Option<Vec<u32>>) -> LiveSource {
+        LiveSource { publishing, ..self }
     }
 
     fn hear_of_mappings(&mut self) {
@@ -138,6 +146,14 @@ impl EventSource for LiveSource {
 
     fn launched(&self) -> Option<(u32, PathBuf)> {
         self.launched.clone()
+    }
+
+    fn publishing(&self) -> Option<Vec<u32>> {
+        self.publishing.clone()
+    }
+
+    fn tell_contexts(&mut self, places: &[(u32, Option<ContextPlace>)]) -> bool {
+        self.capture.tell_contexts(places)
     }
 
     fn first_number(&self) -> Option<u32> {

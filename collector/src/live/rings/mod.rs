@@ -1,5 +1,6 @@
 //! Reads records from a source (rings of the kernel, a file, a generator), and makes batches in order of time.
 
+mod context_places;
 mod decoder;
 mod goroutine_looks;
 mod live_source;

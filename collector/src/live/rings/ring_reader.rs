@@ -1,6 +1,7 @@
 //! The thread that empties the rings. It wakes by the clock, never for each event: a wake-up costs the target fifty
 //! times as much as the record itself.
 
+use super::context_places::ContextPlaces;
 use super::decoder::{Batch, Decoder};
 use super::goroutine_looks::GoroutineLooks;
 use super::new_mappings::mapped;
@@ -104,6 +105,7 @@ pub fn run(
         namer: namer(&*source, poll_intervals, messages),
         code: code_namer(&*source, poll_intervals, messages),
         goroutines: GoroutineLooks::of(&*source, wanted == Wanted::Records, messages),
+        contexts: ContextPlaces::of(&*source, messages),
         costs: VecDeque::from([Overhead::default()]),
         counted: None,
         counts_every: poll_intervals.counts,
@@ -147,6 +149,7 @@ struct RingReader {
     namer: Option<Namer>,
     code: Option<CodeNamer>,
     goroutines: Option<GoroutineLooks>,
+    contexts: Option<ContextPlaces>,
     /// Costs of recording at the last reads, the oldest from some seconds ago.
     costs: VecDeque<Overhead>,
     counted: Option<Instant>,
@@ -186,6 +189,7 @@ impl RingReader {
             feed.send(done).ok()?;
         }
         for change in self.decoder.take_process_changes() {
+            self.contexts.iter().for_each(|contexts| contexts.see(&change));
             messages.send(Message::Process(change)).ok()?;
         }
         if let Some(namer) = &self.code {
@@ -197,8 +201,10 @@ impl RingReader {
         let mut asks = self.decoder.take_asks();
         for change in mapped(source.take_loaded()) {
             asks.push(Ask::Mapped { pid: change.pid });
+            self.contexts.iter().for_each(|contexts| contexts.see(&change));
             messages.send(Message::Process(change)).ok()?;
         }
+        self.contexts.iter_mut().for_each(|contexts| contexts.tell(source));
         if let Some(namer) = &self.namer {
             namer.ask(asks);
             let names = namer.take();
@@ -313,6 +319,7 @@ impl RingReader {
         at_end: impl FnOnce() -> (Vec<ThreadFact>, Option<OtherPrograms>),
     ) {
         attach_results.stop();
+        self.contexts.iter().for_each(ContextPlaces::end);
         let mut end_ns = source.end();
         let (threads, others) = at_end();
         self.decoder.see_threads(&threads);

@@ -7,6 +7,7 @@ use engine::event::{
     AwaitedFact, FunctionId, KernelLocks, LossCounts, MappingFact, Note, Overhead, PendingOperation,
     Requests, SampleCounts,
 };
+use probe_abi::ContextPlace;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -42,6 +43,16 @@ pub trait EventSource: Send {
 
     /// Passes on the records in the rings, ring by ring, as many as the source allows in one turn. Never waits.
     fn drain(&mut self, sink: &mut dyn FnMut(usize, &[u8])) -> Drained;
+
+    /// The recorded processes, if it is to be read for which traces their threads work.
+    fn publishing(&self) -> Option<Vec<u32>> {
+        None
+    }
+
+    /// Sets where processes publish the contexts of their threads; `None`: nowhere. `false`: not possible now.
+    fn tell_contexts(&mut self, _places: &[(u32, Option<ContextPlace>)]) -> bool {
+        true
+    }
 
     /// Notes since the last call, of what the source did or noticed.
     fn take_notes(&mut self) -> Vec<Note>;

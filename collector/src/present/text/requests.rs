@@ -28,8 +28,35 @@ const ERROR: usize = 9;
 pub struct About<'a> {
     /// The functions whose calls are requests, or the sockets.
     pub what: &'a str,
-    /// Requests are messages at sockets.
-    pub at_sockets: bool,
+    /// Their kind.
+    pub kind: RequestKind,
+}
+
+/// The kinds of requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RequestKind {
+    /// Calls of functions, or stretches between probes.
+    #[default]
+    Calls,
+    /// Messages at sockets.
+    Messages,
+    /// Traces for which threads work.
+    Traces,
+}
+
+impl RequestKind {
+    /// In which way a guess is part of such requests.
+    fn guess(self) -> Option<&'static str> {
+        match self {
+            RequestKind::Calls => None,
+            RequestKind::Messages => Some(
+                "A request counts from its arrival in the socket until its answer begins; several sent at once count as one.",
+            ),
+            RequestKind::Traces => Some(
+                "A request is a trace. Begin and end are guesses between switches and samples; a trace that none of them met is not counted.",
+            ),
+        }
+    }
 }
 
 /// Writes the summary. `top`: number of rows asked for; `findings`: of the recording.
@@ -72,8 +99,7 @@ fn head(summary: &RequestSummary, about: &About<'_>, style: &Style, out: &mut dy
         );
         table::wrap(&mut out, style, Paint::Plain, "", &style.text(&line), "  ")?;
     }
-    if about.at_sockets {
-        let guess = "A request counts from its arrival in the socket until its answer begins; several sent at once count as one.";
+    if let Some(guess) = about.kind.guess() {
         table::wrap(&mut out, style, Paint::Dim, "", guess, "")?;
     }
     writeln!(out)
@@ -214,9 +240,11 @@ fn remarks(
         );
     }
     if summary.partly {
-        let more = match about.at_sockets {
-            true => "requests were recorded for a part of the time: `record --per socket` records all",
-            false => {
+        let more = match about.kind {
+            RequestKind::Messages => {
+                "requests were recorded for a part of the time: `record --per socket` records all"
+            }
+            RequestKind::Calls | RequestKind::Traces => {
                 "the function had its probes for a part of the recording: there were more calls. `record --overhead none` keeps them"
             }
         };
@@ -245,7 +273,7 @@ mod tests {
     fn text(summary: &RequestSummary, top: Option<usize>) -> String {
         let style = Style { colour: false, unicode: true, width: 80 };
         let mut out = Vec::new();
-        let about = About { what: "serve", at_sockets: false };
+        let about = About { what: "serve", kind: RequestKind::Calls };
         write(summary, &about, top, &[], &style, &mut out).expect("written");
         String::from_utf8(out).expect("text")
     }

@@ -110,6 +110,13 @@ const EXCHANGE: &[Field] = &[
     field(Width::Two, Code::Plain),
 ];
 
+const THREAD_CONTEXT: &[Field] = &[
+    field(Width::Eight, Code::Time),
+    field(Width::Eight, Code::SameThread),
+    field(Width::Eight, Code::Plain),
+    field(Width::Eight, Code::Plain),
+];
+
 /// The fields of the body of a record of this kind: everything after the header.
 pub const fn body(kind: Kind) -> &'static [Field] {
     match kind {
@@ -126,6 +133,7 @@ pub const fn body(kind: Kind) -> &'static [Field] {
         Kind::Burst => BURST,
         Kind::Answer => ANSWER,
         Kind::Exchange => EXCHANGE,
+        Kind::ThreadContext => THREAD_CONTEXT,
     }
 }
 

@@ -45,7 +45,7 @@ fn meta() -> Meta {
 /// A record like those that kernels write: small numbers, increasing time.
 fn likely_record(i: u64) -> Record {
     let mut bytes = [0u8; 64];
-    let kind = Kind::ALL[(i * 5) as usize % Kind::ALL.len()];
+    let kind = Kind::ALL[(i * 7) as usize % Kind::ALL.len()];
     // Times are never quite regular.
     let jitter = (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) % 1_500;
     bytes[..8].copy_from_slice(&(1_000_000_000 + i * 1_777 + jitter).to_le_bytes());
