@@ -110,7 +110,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Turns of 20 ms with this cost in each millisecond that is recorded, for so many seconds; the recorded share of the time.
+    /// Turns of 20 ms with this cost in each millisecond that is recorded, for this time; the recorded share of it.
     fn recorded(pauses: &mut Pauses, cost_ns: f64, threads: usize, seconds: u64) -> f64 {
         let (mut on, mut all, mut paused) = (0, 0, false);
         for turn in 1..=seconds * 50 {

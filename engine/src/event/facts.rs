@@ -477,8 +477,7 @@ pub enum GapReason {
     RingFull,
     /// A new process or program had no function probes yet: only function calls are missing.
     ProbesNotYetAttached,
-    /// A process never got function probes, because it ended too soon or there were too many: function calls are missing up
-    /// to its end.
+    /// A process never got function probes, since it ended too soon or there were too many: all its calls are missing.
     NotProbed,
     /// A thread's ring was full: only synchronization operations are missing; the scheduler's records are complete.
     OperationsLost,

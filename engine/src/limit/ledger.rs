@@ -11,7 +11,7 @@
 use super::causes::loaded::loaded;
 use super::order::{
     as_many_as_cpus, most_sleepers, polling_before_sleep, sleep_is_polling, small_tasks_first,
-    spinning_before_cpus, threads_before_cpus,
+    spinning_before_cpus, threads_before_cpus, waking_before_cpus,
 };
 use super::row::{Evidence, LedgerRow};
 use super::search::Search;
@@ -31,7 +31,7 @@ const SAME_AT_MOST: f64 = 0.1;
 pub(super) const SEEN: f64 = 2.0 / 3.0;
 /// A cause with at least this part of the gain of cheaper work is the reason why the work costs more.
 const REASON: f64 = 0.5;
-/// If shared cache lines take this part of the CPU time, nothing is known of more CPUs.
+/// If shared cache lines, or threads that put each other to sleep, take this part of the CPU time, nothing is known of more CPUs.
 const MUCH_AT_LINES: f64 = 0.25;
 /// A cause that takes more than this share of a run counts as most of the run.
 const MOST: f64 = 0.5;
@@ -170,6 +170,9 @@ impl Search {
             }
             threads_before_cpus(&mut claims);
             self.lines_before_cpus(&mut claims);
+            if !has_cause && self.kernel_work_of_waiting() >= MUCH_AT_LINES {
+                waking_before_cpus(&mut claims);
+            }
             spinning_before_cpus(&mut claims, run);
             polling_before_sleep(&mut claims);
             self.reasons_of_cost_first(&mut claims);
@@ -331,7 +334,8 @@ impl Search {
             Edit::Cpus(_) | Edit::NoQuota | Edit::MoreThreads { .. }
                 if !self.lines.is_empty() || self.kernel_work_in_the_way() >= WORTH =>
             {
-                let known = if self.at_lines() >= MUCH_AT_LINES { 0.0 } else { 1.0 };
+                let together = self.at_lines() + self.kernel_work_of_waiting();
+                let known = if together >= MUCH_AT_LINES { 0.0 } else { 1.0 };
                 let least =
                     known * self.with_lines(edit, gain, run).max(0.0) * (1.0 - self.kernel_work_in_the_way());
                 Claim { cause, least, most: least.max(gain), evidence: Evidence::Bounded }

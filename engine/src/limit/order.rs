@@ -51,6 +51,27 @@ pub(super) fn as_many_as_cpus(claims: &mut Vec<Claim>) {
     });
 }
 
+/// Puts the kernel's work to put threads to sleep and wake them before more CPUs and threads, and before fewer threads that gain
+/// hardly more. Threads meet at a lock more often the more of them run: three public programs with much of this work were
+/// slower on two CPUs than on one (VALIDATION.md).
+pub(super) fn waking_before_cpus(claims: &mut [Claim]) {
+    const HARDLY: f64 = 0.8;
+    let is_waking = |claim: &Claim| {
+        matches!(claim.cause, Cause::Edit(Edit::LessSupportWork { subject: SupportSubject::Waiting, .. }))
+    };
+    let Some(place) = claims.iter().position(is_waking) else { return };
+    let follows = match claims.first() {
+        Some(Claim { cause: Cause::Edit(Edit::Cpus(_) | Edit::MoreThreads { .. }), .. }) => true,
+        Some(Claim { cause: Cause::Edit(Edit::FewerThreads { .. }), most, .. }) => {
+            claims[place].most >= HARDLY * most
+        }
+        _ => false,
+    };
+    if follows {
+        claims[..=place].rotate_right(1);
+    }
+}
+
 /// Puts fewer threads before more CPUs if threads spin much: where a lock goes to the thread that waits longest, a spinning
 /// thread is next and has no CPU, so what more CPUs bring is not known.
 pub(super) fn spinning_before_cpus(claims: &mut [Claim], run: &WatchedRun) {

@@ -45,7 +45,8 @@ pub use model::{
     NO_STACK, PutBack, Stack, StackSample, State, Step, StepKind, Thread, Timeline, UnknownReason, Wait,
     Wake, Wakeup,
 };
-pub use part::excerpt::{beginning_at, excerpt, extent};
+pub use part::excerpt::{beginning_at, excerpt};
+pub use part::extent::extent;
 pub use part::pauses::Pauses;
 pub use part::typical::{Census, Effort, Places, RecordStretch, Typical, Wanted, typical, typical_among};
 pub use part::window::Window;

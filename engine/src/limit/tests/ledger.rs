@@ -212,3 +212,26 @@ fn kernel_work_of_waiting_for_a_lock_is_no_limit_of_its_own() {
     let found = on(&with(&alike("w", 2, 20, r#"["exec","f",1000000]"#)), 2);
     assert!(matches!(found.at[0].kind, LimitKind::SupportWork { .. }), "no cause was found: {found:?}");
 }
+
+/// Four threads want two CPUs, and put each other to sleep for a third of their CPU time, without a lock that is known.
+#[test]
+fn kernel_work_of_waiting_comes_before_more_cpus_that_are_not_promised() {
+    let program = recorded(program(&alike("w", 4, 1, r#"["exec","fill",100000000]"#)), &[]);
+    let with = |samples: u64| Program {
+        recorded: Recorded {
+            support: vec![of_kernel(SupportSubject::Waiting, 4, samples)],
+            ..program.recorded.clone()
+        },
+        recorded_cpus: Some(2),
+        ..program.clone()
+    };
+    let found = on(&with(33), 2);
+    let first = &found.at[0];
+    assert!(
+        matches!(first.kind, LimitKind::SupportWork { subject: SupportSubject::Waiting, .. }),
+        "{found:?}"
+    );
+    let cpus = first.others.iter().find(|row| matches!(row.kind, LimitKind::Cpus { .. })).expect("a row");
+    assert!(cpus.least.abs() < 1e-9 && cpus.most > 0.4, "{cpus:?}");
+    assert!(matches!(on(&with(9), 2).at[0].kind, LimitKind::Cpus { .. }), "little of it");
+}

@@ -2,14 +2,7 @@
 
 use crate::event::{Facts, Recording, WindowEnd};
 use crate::timeline::Window;
-
-/// The first and the last instant of a recording (`CLOCK_MONOTONIC` nanoseconds).
-pub fn extent(recording: &Recording) -> (u64, u64) {
-    let from_ns = recording.facts.start_ns;
-    let last_ns = || recording.events.last().map(|event| event.header().time_ns);
-    let to_ns = recording.facts.end.as_ref().map(|end| end.end_ns).or_else(last_ns).unwrap_or(from_ns);
-    (from_ns, to_ns.max(from_ns))
-}
+use crate::timeline::part::extent::extent;
 
 /// The recording between two instants, both included; earlier records become facts about its start.
 ///

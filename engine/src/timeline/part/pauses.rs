@@ -2,7 +2,7 @@
 //! threads did with locks in a pause is not known. But where recording them takes much of the program's time, it changes what
 //! limits the program. Then the part is in a pause, and its locks are known from waits, as in a program that was attached to.
 
-use super::excerpt::extent;
+use super::extent::extent;
 use crate::event::{GapReason, Note, NoteKind, Recording};
 use std::ops::Range;
 

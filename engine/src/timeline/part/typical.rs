@@ -132,7 +132,7 @@ pub struct Places<'a> {
 }
 
 impl Places<'_> {
-    /// The stretch before which a part that begins here must end, if there are so many.
+    /// The stretch before which a part that begins here must end, if there is one.
     fn fence(&self, start: usize) -> usize {
         let next = self.fences.partition_point(|&fence| fence <= start);
         self.fences.get(next).copied().unwrap_or(usize::MAX)
