@@ -33,6 +33,8 @@ pub(super) const SEEN: f64 = 2.0 / 3.0;
 const REASON: f64 = 0.5;
 /// If shared cache lines, or threads that put each other to sleep, take this part of the CPU time, nothing is known of more CPUs.
 const MUCH_AT_LINES: f64 = 0.25;
+/// A cause with at least this part of the gain of the kernel's work for threads that wait explains that work.
+const EXPLAINS: f64 = 0.5;
 /// A cause that takes more than this share of a run counts as most of the run.
 const MOST: f64 = 0.5;
 /// Fewer waits for work than this are no requests.
@@ -81,6 +83,11 @@ impl Claim {
 
     pub(super) fn at_most(cause: Cause, most: f64, evidence: Evidence) -> Claim {
         Claim { cause, least: 0.0, most: most.clamp(0.0, 1.0), evidence }
+    }
+
+    /// Whether this is the kernel's work to put threads to sleep and wake them.
+    pub(super) fn is_waking(&self) -> bool {
+        matches!(self.cause, Cause::Edit(Edit::LessSupportWork { subject: SupportSubject::Waiting, .. }))
     }
 
     pub(super) fn middle(&self) -> f64 {
@@ -141,9 +148,13 @@ impl Search {
         if unexplained > 0.0 {
             claims.push(Claim::at_most(Cause::Unexplained, unexplained, Evidence::Unknown));
         }
-        let has_cause = claims.iter().any(|claim| explains_kernel_waiting(&claim.cause));
+        self.locks_with_waking(&mut claims);
+        let waking = claims.iter().find(|claim| claim.is_waking()).map_or(0.0, |claim| claim.most);
+        let has_cause = claims
+            .iter()
+            .any(|claim| explains_kernel_waiting(&claim.cause) && claim.most >= EXPLAINS * waking);
         let weight = |claim: &Claim| match &claim.cause {
-            Cause::Edit(Edit::LessSupportWork { subject: SupportSubject::Waiting, .. }) if has_cause => 0.0,
+            _ if claim.is_waking() && has_cause => 0.0,
             Cause::Unexplained if unexplained <= MOST => 0.0,
             Cause::Unexplained => f64::INFINITY,
             _ => self.weight(claim) * explained,
@@ -170,7 +181,7 @@ impl Search {
             }
             threads_before_cpus(&mut claims);
             self.lines_before_cpus(&mut claims);
-            if !has_cause && self.kernel_work_of_waiting() >= MUCH_AT_LINES {
+            if !has_cause && self.meets_more_with_cpus() {
                 waking_before_cpus(&mut claims);
             }
             spinning_before_cpus(&mut claims, run);
@@ -206,6 +217,11 @@ impl Search {
         {
             claims[..=place].rotate_right(1);
         }
+    }
+
+    /// Whether threads wait so much for cache lines and put each other to sleep so often that nothing is known of more CPUs.
+    fn meets_more_with_cpus(&self) -> bool {
+        self.at_lines() + self.kernel_work_of_waiting() >= MUCH_AT_LINES
     }
 
     /// Puts shared cache lines before more CPUs and threads if these lines take much of the CPU time: the model of lines says
@@ -334,8 +350,7 @@ impl Search {
             Edit::Cpus(_) | Edit::NoQuota | Edit::MoreThreads { .. }
                 if !self.lines.is_empty() || self.kernel_work_in_the_way() >= WORTH =>
             {
-                let together = self.at_lines() + self.kernel_work_of_waiting();
-                let known = if together >= MUCH_AT_LINES { 0.0 } else { 1.0 };
+                let known = if self.meets_more_with_cpus() { 0.0 } else { 1.0 };
                 let least =
                     known * self.with_lines(edit, gain, run).max(0.0) * (1.0 - self.kernel_work_in_the_way());
                 Claim { cause, least, most: least.max(gain), evidence: Evidence::Bounded }
@@ -440,6 +455,9 @@ impl Search {
             // The length of the sleep is known; only what replaces the sleep is unknown.
             Cause::Edit(Edit::NoPolling(_) | Edit::MoreSleepers { .. }) => claim.most,
             Cause::Edit(Edit::LessSupportWork { .. } | Edit::WakeOne(_) | Edit::OwnLines { .. }) => {
+                claim.least.max(SEEN * claim.most)
+            }
+            Cause::Edit(Edit::FreeLocks(_)) if claim.evidence == Evidence::Bounded => {
                 claim.least.max(SEEN * claim.most)
             }
             _ => claim.middle(),

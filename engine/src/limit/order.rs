@@ -56,10 +56,7 @@ pub(super) fn as_many_as_cpus(claims: &mut Vec<Claim>) {
 /// slower on two CPUs than on one (VALIDATION.md).
 pub(super) fn waking_before_cpus(claims: &mut [Claim]) {
     const HARDLY: f64 = 0.8;
-    let is_waking = |claim: &Claim| {
-        matches!(claim.cause, Cause::Edit(Edit::LessSupportWork { subject: SupportSubject::Waiting, .. }))
-    };
-    let Some(place) = claims.iter().position(is_waking) else { return };
+    let Some(place) = claims.iter().position(Claim::is_waking) else { return };
     let follows = match claims.first() {
         Some(Claim { cause: Cause::Edit(Edit::Cpus(_) | Edit::MoreThreads { .. }), .. }) => true,
         Some(Claim { cause: Cause::Edit(Edit::FewerThreads { .. }), most, .. }) => {

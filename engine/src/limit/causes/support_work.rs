@@ -4,6 +4,8 @@ use super::shared_lines::computing;
 use crate::event::SupportSubject;
 use crate::experiment::Edit;
 use crate::limit::LimitKind;
+use crate::limit::ledger::{Cause, Claim};
+use crate::limit::row::Evidence;
 use crate::limit::search::Search;
 use crate::limit::watched_run::WatchedRun;
 use crate::program::SupportWork;
@@ -32,6 +34,41 @@ impl Search {
     pub(in crate::limit) fn kernel_work_of_waiting(&self) -> f64 {
         let is_waiting = |work: &&SupportWork| work.subject == SupportSubject::Waiting && work.threads > 1;
         self.recorded.support.iter().filter(is_waiting).map(SupportWork::share).sum()
+    }
+
+    /// Adds the kernel's work of waiting to the gain of the lock that gains most without it, at the most: threads that wait for
+    /// the lock cause that work. Not if they wait for conditions, or for work that others hand over.
+    pub(in crate::limit) fn locks_with_waking(&self, claims: &mut [Claim]) {
+        let hands_over = |claim: &Claim| {
+            matches!(
+                claim.cause,
+                Cause::Edit(
+                    Edit::LargerTasks { .. } | Edit::FreeHandOver | Edit::Permits { .. } | Edit::WakeOne(_)
+                )
+            )
+        };
+        let is_of_conditions = |work: &SupportWork| {
+            work.subject == SupportSubject::Waiting
+                && work.via.as_ref().is_some_and(|via| via.contains("cond"))
+        };
+        let Some(waking) = claims.iter().find(|claim| claim.is_waking()).map(|claim| claim.most) else {
+            return;
+        };
+        if claims.iter().any(hands_over) || self.recorded.support.iter().any(is_of_conditions) {
+            return;
+        }
+        let is_lock = |claim: &&mut Claim| match &claim.cause {
+            Cause::Edit(Edit::FreeLocks(locks)) => {
+                !locks.iter().any(|lock| self.program().meaning(*lock).is_interpreter_lock())
+            }
+            _ => false,
+        };
+        let most = claims.iter_mut().filter(is_lock).max_by(|a, b| a.most.total_cmp(&b.most));
+        // A lock that gains more than its waking explains everything by itself.
+        if let Some(lock) = most.filter(|lock| lock.most < waking) {
+            lock.most = (lock.most + waking).min(1.0);
+            lock.evidence = Evidence::Bounded;
+        }
     }
 
     pub(in crate::limit) fn of_support_work(&self, number: usize) -> LimitKind {
