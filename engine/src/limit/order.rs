@@ -10,13 +10,16 @@ use crate::program::ObjectId;
 const SPINNING: f64 = 0.5;
 
 /// Puts fewer threads, or fewer wake-ups, before more CPUs if they may gain [`SEEN`] of what CPUs are expected to gain:
-/// those changes need no other machine.
+/// those changes need no other machine. So does overlap of serial stretches with other work if it may gain clearly more than CPUs.
 pub(super) fn threads_before_cpus(claims: &mut Vec<Claim>) {
     let is_fewer =
         |claim: &Claim| matches!(claim.cause, Cause::Edit(Edit::FewerThreads { .. } | Edit::WakeOne(_)));
+    let is_serial = |claim: &Claim| matches!(claim.cause, Cause::Edit(Edit::Overlap { .. }));
     if let Some(first @ Claim { cause: Cause::Edit(Edit::Cpus(_)), .. }) = claims.first()
-        && let Some(place) =
-            claims.iter().position(|claim| is_fewer(claim) && claim.most >= SEEN * first.middle())
+        && let Some(place) = claims.iter().position(|claim| {
+            is_fewer(claim) && claim.most >= SEEN * first.middle()
+                || is_serial(claim) && SEEN * claim.most >= first.middle()
+        })
     {
         claims[..=place].rotate_right(1);
     }
