@@ -135,6 +135,12 @@ fn own() -> Option<Own> {
     own_at_hand().or_else(own_slowly)
 }
 
+/// The ring of this thread for the end of an operation: also during a pause, but not after the recording.
+#[inline(always)]
+fn own_to_the_end() -> Option<Own> {
+    own_of_thread().or_else(own_slowly).filter(|own| own.shared.recording() != 0)
+}
+
 /// Whether recording is paused, as far as this process knows. All that an operation costs then.
 #[inline(always)]
 pub fn is_paused() -> bool {
@@ -420,7 +426,7 @@ pub fn end(begun: Begun, outcome: i32, flags: u16) {
     }
     // The ring is looked up again: a signal handler may have forked, and this may be the child. An operation that began
     // before a pause ends in it.
-    let Some(own) = own_of_thread() else { return };
+    let Some(own) = own_to_the_end() else { return };
     let ended_ns = write(&own, &begun, outcome, flags, None);
     leave(&own, &begun);
     if begun.called_ns != 0 {
@@ -446,7 +452,7 @@ fn tell_cost(own: &Own, before_ns: u64, ended_ns: Option<u64>) {
 /// Writes the record of an operation that will not return.
 pub fn end_before(begun: Begun) {
     if begun.recorded
-        && let Some(own) = own_of_thread()
+        && let Some(own) = own_to_the_end()
     {
         write(&own, &begun, 0, 0, Some(begun.began_ns));
         leave(&own, &begun);
