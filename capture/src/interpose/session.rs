@@ -168,6 +168,11 @@ impl Interposed {
         self.pauses.end(now_ns());
     }
 
+    /// Records without pauses: for a window that is analysed as a whole.
+    pub fn without_pauses(&mut self) {
+        self.pauses = Pauses::new(None, 1);
+    }
+
     /// Notes about pauses that have ended since the last call.
     pub fn take_notes(&mut self) -> Vec<Note> {
         self.pauses.take_notes()

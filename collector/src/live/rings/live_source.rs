@@ -79,9 +79,11 @@ impl LiveSource {
         LiveSource { sampler: sampler.map(|sampler| sampler.hearing_of_mappings(told)), ..self }
     }
 
-    /// Sets that the stream has no end: the sampler then sends stacks again, since the consumer forgets old ones.
+    /// Sets that the stream has no end: the sampler then sends stacks again, since the consumer forgets old ones. The consumer
+    /// analyses all of its window, so recording locks does not pause.
     #[must_use]
     pub fn without_end(mut self) -> LiveSource {
+        self.interposed.iter_mut().for_each(Interposed::without_pauses);
         self.sampler.iter_mut().for_each(Sampler::without_end);
         self
     }
