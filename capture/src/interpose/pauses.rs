@@ -10,6 +10,13 @@ const STRETCH_NS: u64 = 200_000_000;
 /// Longest pause, nanoseconds. A short program needs more than one stretch, so the cost may stay above the budget.
 const MOST_PAUSE_NS: u64 = 2_000_000_000;
 
+/// Longest first pause, nanoseconds. Each later one may last twice as long. Many runtimes take hundreds of thousands of locks
+/// while they start and few later: the stretches between short pauses show that soon.
+const FIRST_PAUSE_NS: u64 = 125_000_000;
+
+/// Length of a stretch between the short pauses, nanoseconds: enough to see whether the program still locks that often.
+const LOOK_NS: u64 = 20_000_000;
+
 /// Costs up to this multiple of the budget are borne: a complete recording is worth it.
 const BORNE: f64 = 3.0;
 
@@ -30,14 +37,18 @@ pub(super) struct Pauses {
     /// Number of CPUs that the program may use.
     cpus: usize,
     state: State,
+    /// Longest next pause, nanoseconds.
+    longest_ns: u64,
     notes: Vec<Note>,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum State {
-    /// Recording since a time, with the cost since then in nanoseconds and the largest number of busy threads of a turn.
+    /// Recording since a time for at least this long, with the cost since then in nanoseconds and the largest number of busy
+    /// threads of a turn.
     Recording {
         since_ns: u64,
+        least_ns: u64,
         cost_ns: f64,
         busy: usize,
     },
@@ -49,13 +60,13 @@ enum State {
 
 impl State {
     fn recording(since_ns: u64) -> State {
-        State::Recording { since_ns, cost_ns: 0.0, busy: 0 }
+        State::Recording { since_ns, least_ns: STRETCH_NS, cost_ns: 0.0, busy: 0 }
     }
 }
 
 impl Pauses {
     pub fn new(share: Option<f64>, cpus: usize) -> Pauses {
-        Pauses { share, cpus, state: State::recording(0), notes: Vec::new() }
+        Pauses { share, cpus, state: State::recording(0), longest_ns: FIRST_PAUSE_NS, notes: Vec::new() }
     }
 
     /// Takes the cost of the operations since the last turn, nanoseconds, and the number of threads that did them.
@@ -66,11 +77,11 @@ impl Pauses {
                 self.state = State::recording(now_ns);
                 None
             }
-            State::Recording { since_ns, cost_ns, busy } => {
+            State::Recording { since_ns, least_ns, cost_ns, busy } => {
                 *cost_ns += more_ns;
                 *busy = threads.max(*busy);
                 let length_ns = now_ns.saturating_sub(*since_ns);
-                if length_ns < STRETCH_NS {
+                if length_ns < *least_ns {
                     return None;
                 }
                 // Threads that lock may run at most that long.
@@ -80,7 +91,8 @@ impl Pauses {
                     self.state = State::recording(now_ns);
                     return None;
                 }
-                let pause_ns = (length_ns as f64 * (excess - 1.0)).min(MOST_PAUSE_NS as f64) as u64;
+                let pause_ns = (length_ns as f64 * (excess - 1.0)).min(self.longest_ns as f64) as u64;
+                self.longest_ns = self.longest_ns.saturating_mul(2).min(MOST_PAUSE_NS);
                 self.state = State::Paused { since_ns: now_ns, until_ns: now_ns.saturating_add(pause_ns) };
                 Some(Turnover::Pause)
             }
@@ -94,7 +106,8 @@ impl Pauses {
             let reason = GapReason::OperationsPaused;
             let kind = NoteKind::Gap { pid: 0, cpu: None, until_ns: now_ns, lost: 0, reason };
             self.notes.push(Note { time_ns: since_ns, kind });
-            self.state = State::recording(now_ns);
+            let least_ns = if self.longest_ns < MOST_PAUSE_NS { LOOK_NS } else { STRETCH_NS };
+            self.state = State::Recording { since_ns: now_ns, least_ns, cost_ns: 0.0, busy: 0 };
         }
     }
 
@@ -150,6 +163,25 @@ mod tests {
         let before = pauses.take_notes().len();
         pauses.end(22_000 * MS);
         assert!(before > 5 && pauses.take_notes().len() <= 1);
+    }
+
+    #[test]
+    fn a_program_that_locks_often_only_while_it_starts_is_recorded_completely_soon_after() {
+        let mut pauses = Pauses::new(Some(0.02), 2);
+        let (mut paused_ms, mut paused) = (0, false);
+        for turn in 1..=100 {
+            let more_ns = if turn <= 12 { 15e6 } else { 0.0 };
+            match pauses.turn(turn * 20 * MS, more_ns, 1) {
+                Some(Turnover::Pause) => paused = true,
+                Some(Turnover::Resume) => {
+                    pauses.end(turn * 20 * MS);
+                    paused = false;
+                }
+                None => {}
+            }
+            paused_ms += 20 * u64::from(paused);
+        }
+        assert!((100..200).contains(&paused_ms), "{paused_ms}");
     }
 
     #[test]

@@ -18,6 +18,9 @@ use std::ops::Range;
 /// Number of stretches that a recording in memory is cut into.
 const STRETCHES: usize = 512;
 
+/// A part with less than one part in this many of another's records and time says less than that one.
+const MUCH_MORE: u64 = 4;
+
 /// Code addresses within the same block of two to the power of this number of bytes count as one place.
 const CODE_SHIFT: u32 = 8;
 
@@ -165,7 +168,7 @@ pub fn typical_among<E>(
         Times { all, end_ns: all.first().map_or(0, |first| first.first_ns.saturating_add(length_ns)) };
     let of_all = seen.counts(times.evenly(0..all.len(), effort.of_all))?;
     let fitting = (most as f64 / seen.operations.for_each_record()) as u64;
-    let parts = parts(&before, places, fitting);
+    let parts = parts(&times, &before, places, fitting);
     let saves_little = places.fences.is_empty() && total <= fitting.saturating_mul(2);
     if saves_little || parts.is_empty() {
         return Ok(None);
@@ -251,19 +254,36 @@ fn candidates(times: &Times<'_>, parts: &[Range<usize>], wanted: usize) -> Vec<u
     numbers
 }
 
-/// The parts that begin at these stretches, with at most `most` records but at least one stretch. Of those that reach the
-/// recording's end, only the longest. `before`: number of records before each stretch, and last the number of all records.
-fn parts(before: &[u64], places: Places<'_>, most: u64) -> Vec<Range<usize>> {
+/// The parts that begin at these stretches, with at most `most` records but at least one stretch. Of those that reach a fence
+/// or the recording's end, only the longest. A part is dropped if another has [`MUCH_MORE`] times its records and its time.
+/// `before`: number of records before each stretch, and last the number of all records.
+fn parts(times: &Times<'_>, before: &[u64], places: Places<'_>, most: u64) -> Vec<Range<usize>> {
     let mut parts: Vec<Range<usize>> = Vec::new();
-    for &start in places.starts {
-        let Some(first) = before.get(start).copied().filter(|_| start + 1 < before.len()) else { continue };
+    let mut ends = 0;
+    for &start in places.starts.iter().filter(|&&start| start + 1 < before.len()) {
+        if start < ends {
+            continue;
+        }
+        let Some(first) = before.get(start).copied() else { continue };
         let end = before.partition_point(|records| records - first.min(*records) <= most) - 1;
-        let end = end.max(start + 1).min(places.fence(start));
+        let limit = places.fence(start).min(before.len() - 1);
+        let end = end.max(start + 1).min(limit);
         parts.push(start..end);
-        if end + 1 == before.len() {
-            break;
+        if end == limit {
+            ends = end;
         }
     }
+    let size = |part: &Range<usize>| {
+        let records = |index: usize| before.get(index).copied().unwrap_or(0);
+        let length_ns = times.begin_ns(part.end).saturating_sub(times.begin_ns(part.start));
+        (records(part.end).saturating_sub(records(part.start)), length_ns)
+    };
+    let most = |of: fn((u64, u64)) -> u64| parts.iter().map(|part| of(size(part))).max().unwrap_or(0);
+    let (most_records, longest_ns) = (most(|size| size.0), most(|size| size.1));
+    parts.retain(|part| {
+        let (records, length_ns) = size(part);
+        records.saturating_mul(MUCH_MORE) >= most_records || length_ns.saturating_mul(MUCH_MORE) >= longest_ns
+    });
     parts
 }
 
