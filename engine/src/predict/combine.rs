@@ -45,6 +45,7 @@ fn combined(predictions: &[Prediction]) -> Vec<CpuPrediction> {
         result.speedup = speedup;
         result.low_ns = all.iter().map(|result| result.low_ns).fold(f64::INFINITY, f64::min);
         result.high_ns = all.iter().map(|result| result.high_ns).fold(0.0, f64::max);
+        result.is_open = all.iter().any(|result| result.is_open);
         Some(result)
     };
     (0..places).filter_map(at).collect()

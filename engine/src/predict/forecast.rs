@@ -65,6 +65,8 @@ pub struct CountRuns {
     cpus: Cpus,
     /// Lengths of all runs, ideal sharing included, nanoseconds.
     lengths: Vec<f64>,
+    /// Whether the program may take any longer time.
+    is_open: bool,
     /// The run without random choices.
     plain: RunOutcome,
     leader: Option<(String, f64)>,
@@ -139,7 +141,10 @@ impl<'a> Forecast<'a> {
         lengths.extend((known..times).filter_map(|time| self.timing.finished_ns(cpus, time)));
         let fluid = (self.has_band || cpus == Cpus::Infinite).then(|| self.timing.fluid(cpus));
         lengths.extend(fluid.iter().map(|fluid| fluid.length_ns));
-        CountRuns { cpus, lengths, plain, leader, fluid }
+        let may_be = self.timing.may_be_ns(cpus, self.timing.time_of_ns(cpus, &plain));
+        lengths.extend(may_be.into_iter().flat_map(|(low, high)| [low, high]).filter(|ns| ns.is_finite()));
+        let is_open = may_be.is_some_and(|(_, high)| high.is_infinite());
+        CountRuns { cpus, lengths, is_open, plain, leader, fluid }
     }
 
     /// Combines the runs for all of [`Forecast::wanted`], in any order.
@@ -211,6 +216,7 @@ impl<'a> Forecast<'a> {
             time_ns,
             low_ns,
             high_ns,
+            is_open: run.is_open,
             speedup,
             efficiency: speedup / count,
             throttled: outcome.counts.throttled > 0,

@@ -3,14 +3,15 @@
 //! beyond which more CPUs do not help, and those at which the leading function changes. What limits the program is in
 //! [`crate::limit`].
 //!
-//! Compute times are as recorded, with two exceptions. Threads wait longer for cache lines that several of them change, the
-//! more of them run ([`shared_lines`]). And CPUs that share caches and memory make computing slower, which is known only if
+//! Compute times are as recorded, with three exceptions. Threads wait longer for cache lines that several of them change, the
+//! more of them run ([`shared_lines`]). Fewer CPUs save the work to wait for locks ([`lock_costs`]). And CPUs that share caches and memory make computing slower, which is known only if
 //! the command was run on several numbers of CPUs ([`cpu_costs`]).
 
 mod combine;
 mod cpu_costs;
 mod forecast;
 mod leaders;
+mod lock_costs;
 mod model;
 mod result;
 mod shared_lines;

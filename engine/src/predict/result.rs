@@ -40,12 +40,16 @@ pub struct CpuPrediction {
     /// Predicted time from start to end, or to a deadlock, ns.
     #[serde(serialize_with = "number")]
     pub time_ns: f64,
-    /// The shortest of all runs, ns.
+    /// The shortest of all runs, ns, other costs of waiting included ([`super::Timing::may_be_ns`]).
     #[serde(serialize_with = "number")]
     pub low_ns: f64,
-    /// The longest of all runs, ns.
+    /// The longest of all runs, ns, other costs of waiting included.
     #[serde(serialize_with = "number")]
     pub high_ns: f64,
+    /// Whether the program may take even longer than `high_ns`: threads that spin may take the CPUs of those for which they
+    /// wait.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_open: bool,
     /// Predicted time on one CPU ÷ `time_ns`; 0 if the run does not come to its end.
     #[serde(serialize_with = "number")]
     pub speedup: f64,

@@ -16,6 +16,8 @@ use crate::program::{LineFact, Program};
 
 /// Used if none was measured: of `lock add` with 40 ns of work in between.
 const USUAL: LineTransfer = LineTransfer { alone_ps: 3_100, shared_ps: 19_000 };
+/// Smallest factor of a thread's compute times.
+const LEAST_FACTOR: f64 = 0.05;
 /// More threads are computed as this many.
 const MOST_THREADS: usize = 256;
 
@@ -44,7 +46,7 @@ impl LineLoad {
         machine.lines.iter().map(|fact| LineLoad::of_fact(fact, program.recorded_cpus, alone)).collect()
     }
 
-    fn of_fact(fact: &LineFact, cpus: Option<u32>, alone: f64) -> LineLoad {
+    pub(super) fn of_fact(fact: &LineFact, cpus: Option<u32>, alone: f64) -> LineLoad {
         let part = |count: u64, of: u64| (count as f64 / of.max(1) as f64).min(1.0);
         let sum = |count: fn(&crate::program::LineThread) -> u64| {
             fact.threads.iter().map(count).fold(0, u64::saturating_add)
@@ -95,7 +97,12 @@ impl LineLoad {
 
 /// The program with its compute times on this number of CPUs, as its cache lines change them; `None`: compute times
 /// stay as recorded.
-pub(super) fn grown(program: &Program, lines: &[LineLoad], cpus: Cpus) -> Option<Program> {
+pub(super) fn grown<'a>(
+    program: &Program,
+    lines: impl IntoIterator<Item = &'a LineLoad>,
+    cpus: Cpus,
+) -> Option<Program> {
+    let lines: Vec<&LineLoad> = lines.into_iter().collect();
     let growths: Vec<f64> = lines.iter().map(|line| line.growth(cpus, 0)).collect();
     if growths.iter().all(|growth| (growth - 1.0).abs() < 1e-3) {
         return None;
@@ -108,7 +115,8 @@ pub(super) fn grown(program: &Program, lines: &[LineLoad], cpus: Cpus) -> Option
             }
         }
     }
-    Some(program.clone().computing(|thread, _| factors.get(thread).copied().unwrap_or(1.0)))
+    // Some samples may be at several lines.
+    Some(program.clone().computing(|thread, _| factors.get(thread).copied().unwrap_or(1.0).max(LEAST_FACTOR)))
 }
 
 /// Time for which one of `threads` threads waits for the line and holds it, as a multiple of one service.

@@ -3,6 +3,7 @@
 //! commands take times and weights from here, so that they agree.
 
 use super::cpu_costs::{CpuCosts, at_cost};
+use super::lock_costs::LockCosts;
 use super::model::{Assumptions, Model, Scheduler};
 use super::shared_lines::{LineLoad, grown};
 use crate::cpus::Cpus;
@@ -31,6 +32,8 @@ pub struct Timing<'a> {
     shared: Option<CriticalPath<'a>>,
     /// Cache lines for which threads wait longer on more CPUs.
     lines: Vec<LineLoad>,
+    /// CPU time of locks on other CPU counts.
+    locks: LockCosts,
     /// CPU time of functions on other CPU counts, if that was measured.
     costs: Option<CpuCosts>,
 }
@@ -96,6 +99,9 @@ impl PathFacts {
     }
 }
 
+/// Times that differ by more than this share make a range.
+const UNSURE: f64 = 0.1;
+
 /// Number of runs whose paths are computed; the smaller one for programs with more operations than this.
 const PATHS: usize = 5;
 const FEWER_PATHS: usize = 3;
@@ -129,7 +135,9 @@ impl<'a> Timing<'a> {
         let assumptions = Assumptions::of(program, model);
         let ideal = assumptions.scheduler == Scheduler::Ideal && assumptions.quota.is_none();
         let (lines, costs) = (LineLoad::of(program), CpuCosts::of(program));
-        let shared = match ideal && lines.is_empty() && costs.is_none() && !has_waits_by_the_clock(program) {
+        let locks = LockCosts::of(program);
+        let is_as_recorded = lines.is_empty() && locks.is_empty() && costs.is_none();
+        let shared = match ideal && is_as_recorded && !has_waits_by_the_clock(program) {
             true => Some(CriticalPath::of(program)?),
             false => None,
         };
@@ -139,7 +147,7 @@ impl<'a> Timing<'a> {
         let operations = program.threads.iter().map(|thread| thread.operations.len()).sum::<usize>();
         let paths = if operations > MANY_OPERATIONS { FEWER_PATHS } else { PATHS };
         let paths = if model.runs as usize >= paths { paths } else { 1 };
-        Ok(Timing { program, assumptions, work, paths, shared, lines, costs })
+        Ok(Timing { program, assumptions, work, paths, shared, lines, locks, costs })
     }
 
     /// The program.
@@ -149,10 +157,10 @@ impl<'a> Timing<'a> {
 
     /// The program with the compute times that it has on this number of CPUs.
     fn program_on(&self, cpus: Cpus) -> Cow<'a, Program> {
-        // Measured costs, if there are any, replace the model of the program's cache lines.
+        // Measured costs, if there are any, replace the models of cache lines and locks.
         let program = match &self.costs {
             Some(costs) => at_cost(self.program, costs, cpus),
-            None => grown(self.program, &self.lines, cpus),
+            None => grown(self.program, self.lines.iter().chain(self.locks.locks(cpus)), cpus),
         };
         program.map_or(Cow::Borrowed(self.program), Cow::Owned)
     }
@@ -229,6 +237,40 @@ impl<'a> Timing<'a> {
             Some(path) => path.time(cpus).as_ns_f64(),
             None => self.run(cpus, 0).length.as_ns_f64(),
         }
+    }
+
+    /// The shortest and the longest time that other costs of waiting would give, if they differ by more than a tenth of the
+    /// predicted time, `time_ns`; nanoseconds. Infinity: threads that spin may take CPUs from those for which they wait.
+    pub fn may_be_ns(&self, cpus: Cpus, time_ns: f64) -> Option<(f64, f64)> {
+        if self.costs.is_some() || Some(cpus) == self.program.recorded_cpus.and_then(Cpus::count) {
+            return None;
+        }
+        let others = self.locks.others(self.program, &self.lines, cpus);
+        let setup = self.setup(cpus);
+        let lengths = others.iter().filter_map(|other| {
+            let outcome = run_checked(other, &setup, None);
+            outcome.is_complete(other).then(|| outcome.length.as_ns_f64())
+        });
+        let (low, high) =
+            lengths.fold((time_ns, time_ns), |(low, high), length| (low.min(length), high.max(length)));
+        let high = if self.spins_beyond(cpus) { f64::INFINITY } else { high };
+        (high - low > time_ns * UNSURE).then_some((low, high))
+    }
+
+    /// Whether threads spin for others, and there are more threads that compute than CPUs.
+    fn spins_beyond(&self, cpus: Cpus) -> bool {
+        let spins = |finding: &Finding| matches!(finding, Finding::Spinning { spun_ns, ran_ns, .. } if *spun_ns as f64 > UNSURE * *ran_ns as f64);
+        let work = |thread: &crate::program::Thread| {
+            thread
+                .operations
+                .iter()
+                .filter_map(Operation::length)
+                .fold(0, |sum, length| length.0.saturating_add(sum))
+        };
+        let works: Vec<u64> = self.program.threads.iter().map(work).collect();
+        let least = works.iter().copied().max().unwrap_or(0) / 100;
+        let computing = works.iter().filter(|work| **work > least).count();
+        cpus.or(usize::MAX) < computing && self.program.findings.iter().any(spins)
     }
 
     /// The predicted time, nanoseconds, given run 0.

@@ -88,18 +88,16 @@ fn with_recorded(mut program: Program, timeline: &Timeline, sampled: &SampledCod
     let (lines, facts) = super::spinning::shared_lines::of(timeline, sampled, &program).into_iter().unzip();
     program.recorded.lines = lines;
     program.recorded.support = super::sampled::support_work::of(timeline, sampled, &program);
-    program.recorded.traffic = super::traffic::endpoints_without(timeline, &spins.mpi.launchers);
-    super::traffic::add_single_requests(&mut program.recorded.traffic, timeline);
-    program.recorded.dropped_connections =
-        timeline.requests.as_ref().map_or(0, |requests| requests.dropped_connections);
+    super::traffic::add(&mut program, timeline, &spins.mpi.launchers);
     program.recorded.others = super::machine::others::of(timeline.others.as_ref());
     program.recorded.children = super::machine::others::children(timeline.others.as_ref());
     let length_ns = timeline.end.0.saturating_sub(timeline.start.0);
     super::answers::name(&mut program, length_ns, timeline.wakeups.len());
     program.recorded.in_kernel = super::sampled::kernel_share::of(timeline, &program);
-    let growing = program.recorded.support.iter().find(|work| work.grows());
-    program.findings.extend(growing.map(|work| Finding::KernelWorkGrows { share: work.share() }));
+    let grows = program.recorded.support.iter().find(|work| work.grows()).map(super::SupportWork::share);
+    program.findings.extend(grows.map(|share| Finding::KernelWorkGrows { share }));
     program.machine.iter_mut().for_each(|machine| machine.lines.clone_from(&facts));
+    super::sampled::lock_work::add(timeline, &mut program);
     for (object, waited_ns) in last.waited {
         let of_lock = program.locks.iter_mut().find(|fact| fact.object.0 == object);
         if let Some(fact) = of_lock {

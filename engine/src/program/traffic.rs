@@ -8,6 +8,7 @@
 use super::request_time::TimePart;
 use crate::event::{RequestSums, Requests, UNIX};
 use crate::percentile::rank;
+use crate::program::Program;
 use crate::timeline::{SocketRequest, Timeline};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -106,8 +107,17 @@ pub(crate) fn is_answered_at(request: &SocketRequest, end: &Endpoint) -> bool {
     end.served && socket_name(request.family, request.port) == end.name
 }
 
+/// Adds the program's endpoints, without what these processes answer.
+pub(super) fn add(program: &mut Program, timeline: &Timeline, servers: &[u32]) {
+    let recorded = &mut program.recorded;
+    recorded.traffic = endpoints_without(timeline, servers);
+    add_single_requests(&mut recorded.traffic, timeline);
+    recorded.dropped_connections =
+        timeline.requests.as_ref().map_or(0, |requests| requests.dropped_connections);
+}
+
 /// [`endpoints`] without what these processes answer, and without what is sent to their ports on the same machine.
-pub(super) fn endpoints_without(timeline: &Timeline, servers: &[u32]) -> Vec<Endpoint> {
+fn endpoints_without(timeline: &Timeline, servers: &[u32]) -> Vec<Endpoint> {
     let requests = timeline.requests.as_ref();
     let Some(requests) = requests.filter(|_| !servers.is_empty()) else { return endpoints(requests) };
     let is_theirs = |sums: &RequestSums| sums.served && servers.contains(&sums.pid);
@@ -153,7 +163,7 @@ struct Single {
 }
 
 /// Adds what single requests show: the threads that answered, and exact percentiles if nearly all requests were recorded.
-pub(super) fn add_single_requests(ends: &mut [Endpoint], timeline: &Timeline) {
+fn add_single_requests(ends: &mut [Endpoint], timeline: &Timeline) {
     let mut all: BTreeMap<(u16, u16), Single> = BTreeMap::new();
     for request in &timeline.socket_requests {
         let Some((thread, end)) = request.answered else { continue };

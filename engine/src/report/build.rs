@@ -164,6 +164,7 @@ impl Visitor for Parts<'_, '_> {
             let result = CpuResult {
                 cpus: path.cpus,
                 time_ns: path.time_ns,
+                may_be_ns: builder.timing.may_be_ns(path.cpus, path.time_ns),
                 speedup: 1.0,
                 locks_held_ns: held.collect(),
                 waits: super::delays::rows(program, path),

@@ -93,6 +93,9 @@ pub struct CpuResult {
     pub cpus: Cpus,
     /// Predicted time from start to end, nanoseconds; equals [`crate::predict::CpuPrediction::time_ns`].
     pub time_ns: f64,
+    /// The shortest and the longest time that other costs of waiting on this number of CPUs would give, nanoseconds; `None`: both
+    /// are near `time_ns`. Infinity: no longest time is known.
+    pub may_be_ns: Option<(f64, f64)>,
     /// Predicted time on one CPU ÷ `time_ns`.
     pub speedup: f64,
     /// Time on the extended critical path that is computed with each lock held, nanoseconds: Σ weight · length, in the order

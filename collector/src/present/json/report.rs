@@ -6,7 +6,7 @@ use super::finding::Findings;
 use super::limit::LimitsJson;
 use engine::attribution::Grouping;
 use engine::event::Overhead;
-use engine::json::number;
+use engine::json::{Number, number};
 use engine::limit::Limits;
 use engine::program::{GoroutineWork, RecordedObject, RecordedWait};
 use engine::report::{
@@ -125,6 +125,9 @@ struct ResultJson<'a> {
     cpus: Cpus,
     #[serde(serialize_with = "number")]
     time_ns: f64,
+    /// The shortest and the longest time that other costs of waiting would give; `null`: not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    may_be_ns: Option<[Number; 2]>,
     #[serde(serialize_with = "number")]
     speedup: f64,
     functions: &'a [FunctionRow],
@@ -143,6 +146,7 @@ impl<'a> ResultJson<'a> {
         ResultJson {
             cpus: result.cpus,
             time_ns: result.time_ns,
+            may_be_ns: result.may_be_ns.map(|(low, high)| [low, high].map(Number)),
             speedup: result.speedup,
             functions: &result.functions,
             locks: shares.map(|(row, &held_ns)| LockShareJson { lock: &row.lock, held_ns }).collect(),
@@ -170,6 +174,7 @@ mod tests {
             results: vec![CpuResult {
                 cpus: Cpus::Infinite,
                 time_ns: 12_000.0,
+                may_be_ns: None,
                 speedup: 20.0 / 12.0,
                 locks_held_ns: vec![250.0],
                 waits: Vec::new(),

@@ -279,17 +279,28 @@ pub(crate) fn curve(
         let name = counts::range(&cpus, style);
         let name =
             if same.first().is_some_and(|result| is_chosen(result)) { format!("[{name}]") } else { name };
-        (name, style.text(&duration(time)))
+        // The largest range of CPU counts in one column.
+        let ranges = same.iter().filter_map(|result| result.may_be_ns);
+        let range = ranges.reduce(|(low, high), other| (other.0.min(low), other.1.max(high)));
+        let range = range.map(|(low, high)| match high.is_finite() {
+            true => format!("{}-{}", duration(low), duration(high)),
+            false => format!("{} or more", duration(low)),
+        });
+        [name, style.text(&duration(time)), style.text(&range.unwrap_or_default())]
     });
-    let cells: Vec<(String, String)> = cells.collect();
-    let cell = cells.iter().map(|(name, time)| width(name).max(width(time))).max().unwrap_or(8) + 2;
+    let cells: Vec<[String; 3]> = cells.collect();
+    let cell = cells.iter().flatten().map(|text| width(text)).max().unwrap_or(8) + 2;
     let per_line = (style.width.saturating_sub(11) / cell.max(1)).max(1);
     for block in cells.chunks(per_line) {
-        let line = |of: fn(&(String, String)) -> &String| -> String {
-            block.iter().map(of).map(|text| format!("{}{text}", " ".repeat(cell - width(text)))).collect()
+        let line = |row: usize| -> String {
+            let texts = block.iter().filter_map(|texts| texts.get(row));
+            texts.map(|text| format!("{}{text}", " ".repeat(cell - width(text)))).collect()
         };
-        writeln!(out, "{}{}", style.paint(Paint::Bold, "CPUs       "), line(|(name, _)| name))?;
-        writeln!(out, "predicted  {}", line(|(_, time)| time))?;
+        writeln!(out, "{}{}", style.paint(Paint::Bold, "CPUs       "), line(0))?;
+        writeln!(out, "predicted  {}", line(1))?;
+        if block.iter().any(|[.., range]| !range.is_empty()) {
+            writeln!(out, "may be     {}", line(2))?;
+        }
     }
     Ok(())
 }

@@ -24,6 +24,7 @@ fn result(cpus: u32, time_ns: f64) -> CpuResult {
     CpuResult {
         cpus: Cpus::count(cpus).unwrap_or(Cpus::Infinite),
         time_ns,
+        may_be_ns: None,
         speedup: 1.0,
         locks_held_ns: Vec::new(),
         waits: Vec::new(),

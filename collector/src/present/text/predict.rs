@@ -69,7 +69,9 @@ fn rows(out: &mut impl Write, prediction: &Prediction, style: &Style) -> io::Res
         let cpus: Vec<Cpus> = group.iter().map(|result| result.cpus).collect();
         let low = group.iter().map(|result| result.low_ns).fold(first.time_ns, f64::min);
         let high = group.iter().map(|result| result.high_ns).fold(first.time_ns, f64::max);
-        let band = if high - low > first.time_ns * 0.005 {
+        let band = if group.iter().any(|result| result.is_open) {
+            format!("{} or more", duration(low))
+        } else if high - low > first.time_ns * 0.005 {
             format!("{} to {}", duration(low), duration(high))
         } else {
             String::new()

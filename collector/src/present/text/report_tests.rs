@@ -18,6 +18,7 @@ fn result(cpus: u32, time_ns: f64, functions: Vec<FunctionRow>) -> CpuResult {
     CpuResult {
         cpus: NonZeroU32::new(cpus).map_or(Cpus::Infinite, Cpus::Count),
         time_ns,
+        may_be_ns: None,
         speedup: 2e9 / time_ns,
         locks_held_ns: Vec::new(),
         waits: Vec::new(),

@@ -49,6 +49,9 @@ pub struct MachineFacts {
     /// Cache lines that threads change together, in the order of [`crate::program::Recorded::lines`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<LineFact>,
+    /// Samples of threads in functions of contended locks, as if these locks were one cache line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lock_work: Option<LineFact>,
     /// Devices that threads waited for, ordered by name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<DeviceFact>,
@@ -60,7 +63,7 @@ pub struct MachineFacts {
     pub cpu_runs: Vec<CpuRun>,
 }
 
-/// Samples of threads at a cache line that several threads use and change.
+/// Samples of threads at a cache line, or at locks, that several threads use and change.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LineFact {

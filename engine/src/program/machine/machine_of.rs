@@ -109,8 +109,9 @@ pub(in crate::program) fn machine(timeline: &Timeline) -> MachineFacts {
         // Masks of several hosts are of different CPUs.
         cpus_allowed: cpus_allowed(&timeline.threads).filter(|_| timeline.hosts.is_empty()),
         cpus_used: u32::try_from(occupied.len()).ok().filter(|cpus| *cpus > 0),
-        // Cache lines are known from samples, which this function does not use.
+        // Cache lines and locks' work are known from samples, which this function does not use.
         lines: Vec::new(),
+        lock_work: None,
         devices: devices(timeline),
     }
 }
