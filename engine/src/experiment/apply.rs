@@ -91,6 +91,7 @@ fn change(program: &mut Program, owners: &Owners, edit: &Edit) -> Result<(), Edi
         | Edit::WritersFirst { .. }
         | Edit::LessSupportWork { .. }
         | Edit::Overlap { .. }
+        | Edit::EvenRounds { .. }
         | Edit::Goroutines(_) => return Err(EditError::NotSimulated),
         Edit::CostAsOn(cpus) => cpu_costs::cost_as_on(program, *cpus)?,
         Edit::Cpus(_) | Edit::NoQuota | Edit::FreeHandOver => {}

@@ -134,6 +134,13 @@ pub enum Edit {
         /// The function that it computes then.
         function: FunctionRef,
     },
+    /// All threads of a crew have something to do until the end of each round of work.
+    EvenRounds {
+        /// Indices of the crew's threads.
+        threads: Vec<usize>,
+        /// Number of rounds.
+        times: u64,
+    },
     /// Goroutines wait less for each other.
     Goroutines(GoroutineChange),
     /// Waking threads and putting them on CPUs takes no time.
@@ -192,6 +199,7 @@ impl Edit {
                 | Edit::LessSupportWork { .. }
                 | Edit::Goroutines(_)
                 | Edit::Overlap { .. }
+                | Edit::EvenRounds { .. }
         )
     }
 
@@ -216,6 +224,7 @@ impl Edit {
             | Edit::NoTurns
             | Edit::Goroutines(_)
             | Edit::Overlap { .. }
+            | Edit::EvenRounds { .. }
             | Edit::FreeHandOver
             | Edit::WritersFirst { .. }
             | Edit::NoQuota => true,
@@ -271,7 +280,7 @@ impl Edit {
             Edit::FreeDevices(_) | Edit::NoSyncs | Edit::FreeIo => 1,
             Edit::CostAsOn(_) => 2,
             Edit::NoSleeps | Edit::NoPolling(_) | Edit::MoreSleepers { .. } => 2,
-            Edit::DivideEvenly(_) | Edit::FewerThreads { .. } => 3,
+            Edit::DivideEvenly(_) | Edit::EvenRounds { .. } | Edit::FewerThreads { .. } => 3,
             Edit::MoreThreads { .. } => 4,
             Edit::Divide(..) | Edit::Overlap { .. } | Edit::Scale(..) | Edit::FewerCalls(..) => 5,
             Edit::NoTurns => 6,

@@ -135,7 +135,7 @@ pub enum LimitKind {
         #[serde(skip_serializing_if = "Option::is_none")]
         waits: Option<String>,
     },
-    /// Threads wait for each other at barriers or their ends, because some have more to do than others.
+    /// Threads wait for each other at barriers, their ends or the ends of rounds, because some have more to do than others.
     Imbalance {
         /// The function that the thread with the most work computes most.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -143,6 +143,9 @@ pub enum LimitKind {
         /// What they wait for, with the function, if threads that do the same wake each other.
         #[serde(skip_serializing_if = "Option::is_none")]
         waits: Option<String>,
+        /// Number of rounds of work at whose ends threads wait; 0: they wait elsewhere, or for all of their work.
+        #[serde(skip_serializing_if = "crate::json::is_zero")]
+        rounds: u64,
     },
     /// One thread of a pipeline is busy while the threads before or after it wait.
     Stage {

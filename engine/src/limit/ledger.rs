@@ -326,8 +326,14 @@ impl Search {
             Edit::FreeDevices(devices) if devices.iter().all(is_unknown) => {
                 Claim::at_most(cause, gain, Evidence::Unknown)
             }
+            // Threads that wait for children that were not recorded wait for none of the program's own.
+            Edit::NoTurns if self.children_compute_more(run) => return None,
             // Computing between two requests sets the pace together with the clients, however long the computing is.
-            Edit::Divide(..) | Edit::Overlap { .. } | Edit::NoTurns if waits_for_work => return None,
+            Edit::Divide(..) | Edit::Overlap { .. } | Edit::EvenRounds { .. } | Edit::NoTurns
+                if waits_for_work =>
+            {
+                return None;
+            }
             Edit::MoreThreads { threads, .. } if waits_for_work && threads.len() == 1 => return None,
             Edit::FewerThreads { .. } => {
                 let most = self.most_with_fewer(gain, run);

@@ -9,6 +9,7 @@ use super::changes::fixes::Fix;
 use super::changes::top_functions::FunctionUse;
 use super::first_asked::first_asked;
 use super::goroutines_wait::GoroutinesWait;
+use super::threads::crews::crews;
 use super::threads::holders::{self, Sums};
 use super::threads::peers::wait_for_each_other;
 use super::threads::thread_group::Group;
@@ -34,6 +35,8 @@ pub struct Search {
     pub(super) trials: Trials<'static>,
     pub(super) recorded: Recorded,
     counts: Vec<Cpus>,
+    /// Threads that do the same, in one process or several.
+    crews: Vec<Vec<usize>>,
     pub(super) groups: Vec<Group>,
     /// For each group: whether its threads wait for each other.
     pub(super) peers: Vec<bool>,
@@ -148,6 +151,7 @@ impl Search {
         let asked_again = AskedAgain::of(&program);
         program.findings.clear();
         let groups = groups(&program, &owners, &samples);
+        let crews = crews(&program, &owners, &groups);
         let peers = if hidden { Vec::new() } else { wait_for_each_other(&program, &groups) };
         let permits = bounded(&program);
         let polling = Polling::of(&program, hidden);
@@ -156,6 +160,7 @@ impl Search {
             recorded,
             counts,
             peers,
+            crews,
             groups,
             samples,
             rest,
@@ -260,6 +265,7 @@ impl Search {
         }
         let busy_thread = self.without_busy_thread(&run, &without);
         without.extend(busy_thread.into_iter().chain(self.without_serial_again(&run)));
+        without.extend(self.without_uneven_rounds(&run));
         let cost = self.at_least_cost(&run);
         without.extend(cost.and_then(|cost| {
             let ns = self.trials.with(vec![cost.clone()]).time_ns(cpus, 0)?;
@@ -366,7 +372,7 @@ impl Search {
     pub(super) fn watched(&self, timing: &Timing<'_>, cpus: Cpus) -> WatchedRun {
         let work: u64 = self.groups.iter().flat_map(|group| &group.threads).count() as u64;
         let all = self.program().compute_times().total().0;
-        let run = WatchedRun::of(timing, cpus, all / work.max(1) / 10_000);
+        let run = WatchedRun::of(timing, cpus, all / work.max(1) / 10_000, &self.crews);
         // It is not visible which goroutine does what, so turns are not reported.
         WatchedRun { turns: run.turns.filter(|_| !self.hidden), ..run }
     }

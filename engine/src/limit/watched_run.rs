@@ -1,5 +1,6 @@
 //! The predicted run on one CPU count, with facts that its intervals and its path show.
 
+use super::causes::rounds::{Rounds, uneven};
 use super::causes::stretch::{Again, Computing, Stretch, Turns};
 use super::path_causes::PathCauses;
 use super::threads::uses::States;
@@ -20,6 +21,8 @@ pub(super) struct WatchedRun {
     pub(super) turns: Option<Turns>,
     /// The thread that computes alone again and again.
     pub(super) again: Option<Again>,
+    /// Rounds of work that end unevenly.
+    pub(super) rounds: Option<Rounds>,
     /// What threads compute while another one spins: thread, and the part of its computing, ticks.
     pub(super) spun_meanwhile: Vec<(usize, (u64, u64))>,
     /// States of the threads, summed.
@@ -30,8 +33,8 @@ pub(super) struct WatchedRun {
 
 impl WatchedRun {
     /// Runs the program on `cpus` and notes what its threads do. `pause`: a stop shorter than this, ticks, does not end
-    /// a thread's stretch.
-    pub(super) fn of(timing: &Timing<'_>, cpus: Cpus, pause: u64) -> WatchedRun {
+    /// a thread's stretch. `crews`: threads that do the same.
+    pub(super) fn of(timing: &Timing<'_>, cpus: Cpus, pause: u64, crews: &[Vec<usize>]) -> WatchedRun {
         let program = timing.program();
         let mut computing = Computing::new(program.threads.len(), pause);
         let mut states = States::new(program);
@@ -41,11 +44,13 @@ impl WatchedRun {
         });
         let (base, path) = timing.run_with_path(cpus, watcher);
         let spun_meanwhile = computing.meanwhile();
+        let rounds = uneven(&computing, program, crews, (cpus.or(usize::MAX), base.length.0));
         let (stretch, turns, again) = computing.found(base.length.0);
         WatchedRun {
             cpus,
             is_complete: base.is_complete(program),
             stretch,
+            rounds,
             spun_meanwhile,
             again,
             // On one CPU threads always take turns, so that is no finding.

@@ -210,10 +210,8 @@ fn constraint(limit: &Limit) -> String {
             let times = grouped(*changes);
             format!("{threads} threads take turns, {times} times: only one of them computes at a time.")
         }
-        LimitKind::Imbalance { function, waits } => {
-            let run = of(function).map_or(String::new(), |function| format!(" of {function}"));
-            let place = waits.as_ref().map_or(String::new(), |waits| format!(", mostly in {waits}"));
-            format!("imbalance: some threads have more{run} to do, and the others wait{place}.")
+        LimitKind::Imbalance { function, waits, rounds } => {
+            imbalance(function.as_ref(), waits.as_deref(), *rounds)
         }
         LimitKind::Stage { thread, function } => {
             let run = of(function).map_or(String::new(), |function| format!("{function} "));
@@ -221,6 +219,17 @@ fn constraint(limit: &Limit) -> String {
         }
         _ => of_wait(limit),
     }
+}
+
+fn imbalance(function: Option<&String>, waits: Option<&str>, rounds: u64) -> String {
+    let run = function.map_or(String::new(), |function| format!(" of {}", short(function)));
+    if rounds > 0 {
+        return format!(
+            "imbalance: in {rounds} rounds, some threads have more{run} to do, and the others wait for the last one."
+        );
+    }
+    let place = waits.map_or(String::new(), |waits| format!(", mostly in {waits}"));
+    format!("imbalance: some threads have more{run} to do, and the others wait{place}.")
 }
 
 /// Sentences for waits, and for work done on threads' behalf.

@@ -81,6 +81,7 @@ pub fn words(edit: &Edit, about: About<'_>) -> String {
         Edit::OwnLines { .. } => "let each thread change its own copy".to_owned(),
         Edit::CostAsOn(_) if function.is_empty() => "share less memory".to_owned(),
         Edit::CostAsOn(_) => format!("share less memory in {}", short(function)),
+        Edit::EvenRounds { .. } => "smaller tasks, or the longest first".to_owned(),
         Edit::NoTurns => "let threads work at the same time".to_owned(),
         Edit::FreeHandOver => "free wake-ups".to_owned(),
         Edit::NoQuota => "no limit on the container's CPU time".to_owned(),

@@ -12,6 +12,7 @@ mod open_requests;
 mod permits;
 pub(super) mod pools;
 mod request_wait;
+pub(super) mod rounds;
 mod serial_again;
 mod shared_lines;
 mod sleepers;

@@ -112,6 +112,11 @@ impl Computing {
         (self.longest(&alone), turns(&alone, length), self.again(&alone))
     }
 
+    /// Intervals of computing: thread, start, end, ticks.
+    pub(in crate::limit) fn parts(&self) -> impl Iterator<Item = (u32, u64, u64)> {
+        self.parts.iter().copied()
+    }
+
     /// What threads compute while another one spins: thread, and from which to which tick of its own computing.
     pub(in crate::limit) fn meanwhile(&mut self) -> Vec<(usize, (u64, u64))> {
         let mut spins: Vec<(u64, u64)> = Vec::new();

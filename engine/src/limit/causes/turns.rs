@@ -32,6 +32,11 @@ impl Search {
             .map(|gain| (Edit::NoTurns, run.time_ns() * (1.0 - gain)))
     }
 
+    /// Whether processes that the program started, and that were not recorded, computed more than the program.
+    pub(in crate::limit) fn children_compute_more(&self, run: &WatchedRun) -> bool {
+        self.recorded.children.as_ref().is_some_and(|children| children.cpus > run.busy())
+    }
+
     /// The kind of wait in which threads wait for each other most of the time, with its function.
     pub(in crate::limit) fn peers_wait_in(&self) -> Option<String> {
         let waits = self.recorded.waits.iter().filter(|wait| wait.is_for_threads_at_work());

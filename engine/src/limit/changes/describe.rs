@@ -19,6 +19,8 @@ const UNDER: usize = 8;
 const HELD: f64 = 0.02;
 /// A function with a smaller share of all computing under a lock is not reported as what the lock's holder runs.
 const HOLDS: f64 = 0.1;
+/// The tasks of a crew are of one function if it is at least this part of their computing.
+const MOSTLY: f64 = 0.5;
 
 impl Search {
     /// The object that more than half of all waits are for. Waits that are replayed as recorded count, too.
@@ -131,7 +133,8 @@ impl Search {
                 // Such threads may wait for their turn, whatever each of them has to do.
                 let are_peers = thread.is_some_and(|thread| self.peers_of(thread).is_some());
                 let waits = if are_peers { self.peers_wait_in() } else { None };
-                LimitKind::Imbalance { function: thread.and_then(|thread| function(&[thread])), waits }
+                let function = thread.and_then(|thread| function(&[thread]));
+                LimitKind::Imbalance { function, waits, rounds: 0 }
             }
             Edit::MoreThreads { threads, .. } => {
                 let apart = apart(&self.samples, threads);
@@ -172,10 +175,21 @@ impl Search {
         }
     }
 
+    fn of_rounds(&self, crew: &[usize], rounds: u64) -> LimitKind {
+        let mut sums = Sums::default();
+        for thread in crew {
+            holders::of_thread(self.program(), self.owners(), *thread, None, &mut sums);
+        }
+        // In a pool with all kinds of tasks, no function says which of them are long.
+        let most = sums.first(self.program()).filter(|part| part.share >= MOSTLY);
+        LimitKind::Imbalance { function: most.map(|part| part.function), waits: None, rounds }
+    }
+
     /// The kind of limit for edits whose gains follow from the recording.
     fn kind_as_recorded(&self, edit: &Edit, run: &WatchedRun) -> LimitKind {
         match edit {
             Edit::Goroutines(change) => self.of_goroutine_change(*change),
+            Edit::EvenRounds { threads, times } => self.of_rounds(threads, *times),
             Edit::WakeOne(object) => self.recorded.objects.get(*object).map_or(LimitKind::Nothing, woken),
             Edit::WritersFirst { lock, thread } => self.of_starved_writer(*lock, *thread, run),
             Edit::OwnLines { line, .. } => {

@@ -162,7 +162,7 @@ impl Search {
                     !matches!(found.limit.kind, LimitKind::Permits { .. })
                 }
                 Edit::Overlap { .. } => matches!(found.limit.kind, LimitKind::Serial { .. }),
-                Edit::NoQuota | Edit::WakeOne(_) | Edit::DivideEvenly(_) => true,
+                Edit::NoQuota | Edit::WakeOne(_) | Edit::DivideEvenly(_) | Edit::EvenRounds { .. } => true,
                 // The ledger has one row for each group.
                 Edit::FewerThreads { .. } => found.bounds_of(edit).is_some(),
                 Edit::MoreThreads { .. } => !matches!(

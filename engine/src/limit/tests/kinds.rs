@@ -166,14 +166,17 @@ fn unequal_work_at_a_barrier_or_before_a_join_is_an_imbalance() {
     let less = alike("l", 3, 20, r#"["exec","phase",100],["barrier","b",4]"#);
     let more = alike("m", 1, 20, r#"["exec","phase",500],["barrier","b",4]"#);
     let program = self::program(&format!("{less},{more}"));
-    assert_eq!(kind(&program, 4), LimitKind::Imbalance { function: Some("phase".into()), waits: None });
+    assert_eq!(
+        kind(&program, 4),
+        LimitKind::Imbalance { function: Some("phase".into()), waits: None, rounds: 0 }
+    );
     let main = r#"["create","s0"],["create","s1"],["create","t0"],["join","s0"],["join","s1"],["join","t0"]"#;
     let (short, long) =
         (alike("s", 2, 1, r#"["exec","part",500]"#), alike("t", 1, 1, r#"["exec","part",2000]"#));
     let program = self::program(&format!("{{\"name\":\"main\",\"ops\":[{main}]}},{short},{long}"));
     let found = on(&program, 4);
     let limit = found.at.first().expect("a limit");
-    assert_eq!(limit.kind, LimitKind::Imbalance { function: Some("part".into()), waits: None });
+    assert_eq!(limit.kind, LimitKind::Imbalance { function: Some("part".into()), waits: None, rounds: 0 });
     assert!((limit.without_ns - 1000.0).abs() < 1.0, "{limit:?}");
     assert!(found.fixes.iter().any(|fix| matches!(fix.edit, Edit::DivideEvenly(_))));
 }
@@ -335,7 +338,7 @@ fn an_unrecorded_barrier_with_unequal_work_is_an_imbalance() {
     let program = program(&[thread(0), thread(1), thread(2)].join(","));
     let found = on(&program, 4);
     let limit = found.at.first().expect("a limit");
-    assert_eq!(limit.kind, LimitKind::Imbalance { function: Some("phase".into()), waits: None });
+    assert_eq!(limit.kind, LimitKind::Imbalance { function: Some("phase".into()), waits: None, rounds: 0 });
     assert!((limit.gain() - 1.0 / 3.0).abs() < 0.01, "400 in three parts: {limit:?}");
     assert!(!matches!(kind(&program, 2), LimitKind::Threads { .. }), "two CPUs are full with three threads");
 }

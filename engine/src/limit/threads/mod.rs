@@ -1,6 +1,7 @@
 //! What threads and locks do, and which threads do the same.
 
 mod cohorts;
+pub(super) mod crews;
 pub(super) mod holders;
 pub(super) mod peers;
 mod started_alike;

@@ -1,0 +1,182 @@
+//! Rounds of work that end unevenly: all threads of a crew begin together, some have less to do, and wait until the last one is
+//! done. Pools that get a list of tasks work like that, whatever their threads and processes wait for. (This method is
+//! longpole's own.)
+
+use super::stretch::Computing;
+use crate::experiment::Edit;
+use crate::limit::WORTH;
+use crate::limit::search::Search;
+use crate::limit::watched_run::WatchedRun;
+use crate::program::{Operation, Program};
+use crate::time::Ticks;
+
+/// With fewer rounds, a user can examine each end by itself.
+const FEWEST: u64 = 3;
+/// Shorter ends, nanoseconds, are hand-overs.
+const SHORTEST_NS: u64 = 100_000;
+/// Largest part of the ends in which threads outside of the crew may compute: the crew may wait for these.
+const OTHERS: f64 = 0.2;
+/// Largest part of the run in which nobody computes: otherwise the crew waits for work from elsewhere.
+const IDLE: f64 = 0.15;
+/// Largest part of the threads' waiting in the ends that devices and sleep may take.
+const DEVICES: f64 = 0.25;
+
+/// Rounds of one crew.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::limit) struct Rounds {
+    pub(in crate::limit) crew: Vec<usize>,
+    /// Number of rounds that end unevenly.
+    pub(in crate::limit) times: u64,
+    /// Time in their ends, ticks: some threads of the crew compute, fewer than could.
+    pub(in crate::limit) ends: u64,
+    /// The part of that time that is saved if all threads compute until the end, ticks.
+    pub(in crate::limit) saved: u64,
+}
+
+/// One round so far, ticks.
+#[derive(Default)]
+struct Round {
+    /// Whether as many threads computed as can.
+    is_full: bool,
+    ends: u64,
+    saved: u64,
+    others: u64,
+}
+
+/// The crew whose rounds lose most. `most`: number of threads that can compute at once; `length` of the run, ticks.
+pub(in crate::limit) fn uneven(
+    computing: &Computing,
+    program: &Program,
+    crews: &[Vec<usize>],
+    (most, length): (usize, u64),
+) -> Option<Rounds> {
+    let all = crews.iter().filter_map(|crew| {
+        let most = most.min(crew.len());
+        (most > 1).then(|| of_crew(computing, crew, (most as u64, length))).flatten()
+    });
+    let waits = |rounds: &Rounds| {
+        let threads = rounds.crew.iter().filter_map(|thread| program.threads.get(*thread));
+        let operations = threads.flat_map(|thread| &thread.operations);
+        let waited = operations.filter_map(|operation| match operation {
+            Operation::Io(_, length) | Operation::Sleep(length) | Operation::SleepNext(length) => {
+                Some(length.0)
+            }
+            _ => None,
+        });
+        waited.fold(0, u64::saturating_add)
+    };
+    let of_devices = |rounds: &Rounds| {
+        waits(rounds) as f64 <= DEVICES * rounds.ends.saturating_mul(rounds.crew.len() as u64 - 1) as f64
+    };
+    all.filter(of_devices).max_by_key(|rounds| rounds.saved)
+}
+
+fn of_crew(computing: &Computing, crew: &[usize], (most, length): (u64, u64)) -> Option<Rounds> {
+    let mut changes: Vec<(u64, bool, bool)> = Vec::new();
+    for (thread, start, end) in computing.parts() {
+        let is_member = crew.binary_search(&(thread as usize)).is_ok();
+        changes.push((start, true, is_member));
+        changes.push((end, false, is_member));
+    }
+    // At one instant, ends come before begins.
+    changes.sort_unstable();
+    let mut found = Rounds { crew: crew.to_vec(), times: 0, ends: 0, saved: 0 };
+    let (mut members, mut others, mut since, mut idle, mut by_others) = (0u64, 0u64, 0u64, 0u64, 0u64);
+    let mut round = Round::default();
+    for (time, begins, is_member) in changes.into_iter().chain([(length, false, false)]) {
+        let passed = time.saturating_sub(since);
+        since = time.max(since);
+        if members == 0 && others == 0 {
+            idle += passed;
+        }
+        if round.is_full && members > 0 && members < most {
+            round.ends += passed;
+            round.saved += passed - passed / most * members;
+            round.others += if others > 0 { passed } else { 0 };
+        }
+        let count = if is_member { &mut members } else { &mut others };
+        *count = if begins { *count + 1 } else { count.saturating_sub(1) };
+        if members >= most {
+            // More work was there for the others.
+            round = Round { is_full: true, ..Round::default() };
+        } else if members == 0 && round.is_full {
+            found.times += u64::from(round.ends > 0);
+            found.ends += round.ends;
+            found.saved += round.saved;
+            by_others += round.others;
+            round = Round::default();
+        }
+    }
+    let share = |part: u64, of: u64| part as f64 / of.max(1) as f64;
+    let is_round = found.times >= FEWEST
+        && found.ends / found.times.max(1) >= Ticks::from_ns(SHORTEST_NS).0
+        && share(by_others, found.ends) <= OTHERS
+        && share(idle, length) <= IDLE
+        && share(found.saved, length) >= WORTH;
+    is_round.then_some(found)
+}
+
+impl Search {
+    /// The least time, nanoseconds, if all rounds end evenly.
+    pub(in crate::limit) fn without_uneven_rounds(&self, run: &WatchedRun) -> Option<(Edit, f64)> {
+        let rounds = run.rounds.as_ref().filter(|_| !self.hidden && run.turns.is_none())?;
+        let edit = Edit::EvenRounds { threads: rounds.crew.clone(), times: rounds.times };
+        Some((edit, run.time_ns() * (1.0 - run.share(rounds.saved))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program::ThreadId;
+    use crate::schedule::{Interval, SimulatedState};
+
+    const MS: u64 = 1_000_000;
+
+    /// Busy intervals (thread, from, to) in milliseconds.
+    fn rounds(parts: &[(u32, u64, u64)], most: usize) -> Option<(u64, u64, u64)> {
+        let mut computing = Computing::new(4, 0);
+        let ticks = |ms: u64| Ticks::from_ns(ms * MS);
+        for &(thread, start, end) in parts {
+            let (start, end) = (ticks(start), ticks(end));
+            let doing = SimulatedState::Busy;
+            computing.tell(Interval { thread: ThreadId(thread), start, end, doing, cpu: None });
+        }
+        let length = parts.iter().map(|part| ticks(part.2).0).max().unwrap_or(0);
+        let found = uneven(&computing, &Program::default(), &[vec![0, 1]], (most, length))?;
+        let ms = |ticks: u64| Ticks(ticks).as_ns_f64() as u64 / MS;
+        Some((found.times, ms(found.ends), ms(found.saved)))
+    }
+
+    #[test]
+    fn threads_that_wait_for_the_last_one_of_each_round_are_found() {
+        let round = |at: u64| [(0, 11 * at, 11 * at + 4), (1, 11 * at, 11 * at + 10)];
+        let uneven: Vec<(u32, u64, u64)> = (0..4).flat_map(round).collect();
+        assert_eq!(rounds(&uneven, 2), Some((4, 24, 12)));
+        assert_eq!(rounds(&uneven, 1), None, "on one CPU nobody waits for nothing");
+        assert_eq!(rounds(&uneven[..4], 2), None, "two rounds are single stretches");
+        let even =
+            |at: u64| [(0, 11 * at, 11 * at + 9), (1, 11 * at, 11 * at + 9), (2, 11 * at + 9, 11 * at + 10)];
+        assert_eq!(rounds(&(0..4).flat_map(even).collect::<Vec<_>>(), 2), None);
+    }
+
+    #[test]
+    fn threads_that_wait_for_work_from_elsewhere_have_no_rounds() {
+        let busy = |at: u64| [(0, 11 * at, 11 * at + 4), (1, 11 * at, 11 * at + 7)];
+        assert_eq!(rounds(&(0..4).flat_map(busy).collect::<Vec<_>>(), 2), None, "idle for 3 ms of 10");
+        let fed =
+            |at: u64| [(0, 11 * at, 11 * at + 4), (1, 11 * at, 11 * at + 10), (2, 11 * at + 4, 11 * at + 10)];
+        assert_eq!(
+            rounds(&(0..4).flat_map(fed).collect::<Vec<_>>(), 2),
+            None,
+            "a third one computes meanwhile"
+        );
+        let again =
+            |at: u64| [(0, 11 * at, 11 * at + 4), (0, 11 * at + 6, 11 * at + 10), (1, 11 * at, 11 * at + 10)];
+        assert_eq!(
+            rounds(&(0..4).flat_map(again).collect::<Vec<_>>(), 2),
+            None,
+            "it gets more work meanwhile"
+        );
+    }
+}
