@@ -3,12 +3,10 @@
 //! longpole's own.)
 
 use super::stretch::Computing;
-use crate::experiment::Edit;
 use crate::limit::WORTH;
-use crate::limit::search::Search;
-use crate::limit::watched_run::WatchedRun;
 use crate::program::{Operation, Program};
 use crate::time::Ticks;
+use rustc_hash::FxHashMap;
 
 /// With fewer rounds, a user can examine each end by itself.
 const FEWEST: u64 = 3;
@@ -41,6 +39,18 @@ struct Round {
     ends: u64,
     saved: u64,
     others: u64,
+    /// What each thread of the crew computed.
+    work: FxHashMap<u32, u64>,
+}
+
+impl Round {
+    /// The part of the end that is saved by equal work for all of `crew` threads: at most what the busiest one has more than
+    /// their mean. Threads with equal work end one after the other, too, if there are more threads than CPUs.
+    fn saved(&self, crew: usize) -> u64 {
+        let most = self.work.values().copied().max().unwrap_or(0);
+        let all = self.work.values().copied().fold(0, u64::saturating_add);
+        self.saved.min(most.saturating_sub(all / crew.max(1) as u64))
+    }
 }
 
 /// The crew whose rounds lose most. `most`: number of threads that can compute at once; `length` of the run, ticks.
@@ -72,18 +82,19 @@ pub(in crate::limit) fn uneven(
 }
 
 fn of_crew(computing: &Computing, crew: &[usize], (most, length): (u64, u64)) -> Option<Rounds> {
-    let mut changes: Vec<(u64, bool, bool)> = Vec::new();
+    let mut changes: Vec<(u64, bool, Option<u32>)> = Vec::new();
     for (thread, start, end) in computing.parts() {
-        let is_member = crew.binary_search(&(thread as usize)).is_ok();
-        changes.push((start, true, is_member));
-        changes.push((end, false, is_member));
+        let member = Some(thread).filter(|thread| crew.binary_search(&(*thread as usize)).is_ok());
+        changes.push((start, true, member));
+        changes.push((end, false, member));
     }
     // At one instant, ends come before begins.
     changes.sort_unstable();
     let mut found = Rounds { crew: crew.to_vec(), times: 0, ends: 0, saved: 0 };
     let (mut members, mut others, mut since, mut idle, mut by_others) = (0u64, 0u64, 0u64, 0u64, 0u64);
     let mut round = Round::default();
-    for (time, begins, is_member) in changes.into_iter().chain([(length, false, false)]) {
+    let mut began: FxHashMap<u32, u64> = FxHashMap::default();
+    for (time, begins, member) in changes.into_iter().chain([(length, false, None)]) {
         let passed = time.saturating_sub(since);
         since = time.max(since);
         if members == 0 && others == 0 {
@@ -94,16 +105,27 @@ fn of_crew(computing: &Computing, crew: &[usize], (most, length): (u64, u64)) ->
             round.saved += passed - passed / most * members;
             round.others += if others > 0 { passed } else { 0 };
         }
-        let count = if is_member { &mut members } else { &mut others };
+        match member {
+            Some(thread) if begins => _ = began.insert(thread, time),
+            Some(thread) => {
+                let computed = time - began.remove(&thread).unwrap_or(time);
+                *round.work.entry(thread).or_insert(0) += computed;
+            }
+            None => {}
+        }
+        let count = if member.is_some() { &mut members } else { &mut others };
         *count = if begins { *count + 1 } else { count.saturating_sub(1) };
         if members >= most {
             // More work was there for the others.
-            round = Round { is_full: true, ..Round::default() };
-        } else if members == 0 && round.is_full {
-            found.times += u64::from(round.ends > 0);
-            found.ends += round.ends;
-            found.saved += round.saved;
-            by_others += round.others;
+            round = Round { is_full: true, work: round.work, ..Round::default() };
+        } else if members == 0 {
+            let saved = if round.is_full { round.saved(crew.len()) } else { 0 };
+            if saved > 0 {
+                found.times += 1;
+                found.ends += round.ends;
+                found.saved += saved;
+                by_others += round.others;
+            }
             round = Round::default();
         }
     }
@@ -114,15 +136,6 @@ fn of_crew(computing: &Computing, crew: &[usize], (most, length): (u64, u64)) ->
         && share(idle, length) <= IDLE
         && share(found.saved, length) >= WORTH;
     is_round.then_some(found)
-}
-
-impl Search {
-    /// The least time, nanoseconds, if all rounds end evenly.
-    pub(in crate::limit) fn without_uneven_rounds(&self, run: &WatchedRun) -> Option<(Edit, f64)> {
-        let rounds = run.rounds.as_ref().filter(|_| !self.hidden && run.turns.is_none())?;
-        let edit = Edit::EvenRounds { threads: rounds.crew.clone(), times: rounds.times };
-        Some((edit, run.time_ns() * (1.0 - run.share(rounds.saved))))
-    }
 }
 
 #[cfg(test)]
@@ -158,6 +171,20 @@ mod tests {
         let even =
             |at: u64| [(0, 11 * at, 11 * at + 9), (1, 11 * at, 11 * at + 9), (2, 11 * at + 9, 11 * at + 10)];
         assert_eq!(rounds(&(0..4).flat_map(even).collect::<Vec<_>>(), 2), None);
+    }
+
+    #[test]
+    fn threads_with_equal_work_that_end_one_after_the_other_have_no_rounds() {
+        let round =
+            |at: u64| [(0, 11 * at, 11 * at + 5), (1, 11 * at, 11 * at + 5), (2, 11 * at + 5, 11 * at + 10)];
+        let mut computing = Computing::new(4, 0);
+        for (thread, start, end) in (0..4).flat_map(round) {
+            let (start, end) = (Ticks::from_ns(start * MS), Ticks::from_ns(end * MS));
+            let doing = SimulatedState::Busy;
+            computing.tell(Interval { thread: ThreadId(thread), start, end, doing, cpu: None });
+        }
+        let length = Ticks::from_ns(44 * MS).0;
+        assert_eq!(uneven(&computing, &Program::default(), &[vec![0, 1, 2]], (2, length)), None);
     }
 
     #[test]

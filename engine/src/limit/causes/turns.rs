@@ -32,6 +32,13 @@ impl Search {
             .map(|gain| (Edit::NoTurns, run.time_ns() * (1.0 - gain)))
     }
 
+    /// The least time, nanoseconds, if all rounds of work end evenly.
+    pub(in crate::limit) fn without_uneven_rounds(&self, run: &WatchedRun) -> Option<(Edit, f64)> {
+        let rounds = run.rounds.as_ref().filter(|_| !self.hidden && run.turns.is_none())?;
+        let edit = Edit::EvenRounds { threads: rounds.crew.clone(), times: rounds.times };
+        Some((edit, run.time_ns() * (1.0 - run.share(rounds.saved))))
+    }
+
     /// Whether processes that the program started, and that were not recorded, computed more than the program.
     pub(in crate::limit) fn children_compute_more(&self, run: &WatchedRun) -> bool {
         self.recorded.children.as_ref().is_some_and(|children| children.cpus > run.busy())
