@@ -1,4 +1,4 @@
-//! `./x build`: the release binary with the kernel programs embedded.
+//! `./x build`: builds the release binary, which contains the kernel programs.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -27,7 +27,7 @@ pub fn release(workspace: &Workspace) -> Result<PathBuf> {
         eprintln!("xtask: {reason}");
     }
     let mut build = command::cargo(workspace);
-    // This is the same call as in ./x, so that nothing is compiled in two ways.
+    // The same call as in ./x, so that cargo compiles nothing twice.
     build.args(["build", "--release", "--locked", "--package", "xtask", "--package", "collector", "--bins"]);
     let status = build.status()?;
     if !status.success() {

@@ -1,5 +1,5 @@
-//! Makes the archive and the packages, each with the tool of its distribution, and with one time and one owner for all
-//! files.
+//! Makes the archive and the packages, each with the tool of its distribution. All files get the same time and the same
+//! owner.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,13 +11,12 @@ use super::Release;
 use crate::command;
 use crate::workspace::Workspace;
 
-/// Name of the file of checksums.
+/// Name of the file with checksums.
 pub const CHECKSUMS: &str = "SHA256SUMS";
 
-/// Makes `longpole-VERSION-x86_64-linux.tar.gz`, to be unpacked below `/usr/local` or into a home folder.
+/// Makes `longpole-VERSION-x86_64-linux.tar.gz`. Users unpack it below `/usr/local` or in a home folder.
 ///
-/// # Errors
-/// tar or gzip fails.
+/// # Errors tar or gzip fails.
 pub fn archive(release: &Release) -> Result<()> {
     let name = format!("longpole-{}-x86_64-linux", release.version);
     let archive = release.folder.join(format!("{name}.tar"));
@@ -35,10 +34,9 @@ pub fn archive(release: &Release) -> Result<()> {
     Ok(())
 }
 
-/// The Debian package, if dpkg-deb is there.
+/// Makes the Debian package, if dpkg-deb is installed.
 ///
-/// # Errors
-/// dpkg-deb fails, or a file cannot be written.
+/// # Errors dpkg-deb fails, or a file cannot be written.
 pub fn deb(workspace: &Workspace, release: &Release) -> Result<()> {
     if !is_there("dpkg-deb") {
         return Ok(());
@@ -53,7 +51,7 @@ pub fn deb(workspace: &Workspace, release: &Release) -> Result<()> {
     command::text(Command::new("chmod").arg("755").arg(own.join("postinst")))?;
     let package = release.folder.join(format!("longpole_{}_amd64.deb", release.version));
     let mut build = Command::new("dpkg-deb");
-    // One thread is used, since the packed bytes depend on the number of threads.
+    // One thread, because the packed bytes depend on the number of threads.
     build.args(["--root-owner-group", "--threads-max=1", "-Zxz", "--build"]).arg(&release.tree).arg(&package);
     build.env("SOURCE_DATE_EPOCH", &release.time);
     command::text(&mut build)?;
@@ -61,10 +59,9 @@ pub fn deb(workspace: &Workspace, release: &Release) -> Result<()> {
     Ok(())
 }
 
-/// The RPM package, if rpmbuild is there.
+/// Makes the RPM package, if rpmbuild is installed.
 ///
-/// # Errors
-/// rpmbuild fails, or a file cannot be written.
+/// # Errors rpmbuild fails, or a file cannot be written.
 pub fn rpm(workspace: &Workspace, release: &Release) -> Result<()> {
     if !is_there("rpmbuild") {
         return Ok(());
@@ -101,7 +98,7 @@ pub fn checksums(release: &Release) -> Result<()> {
     fs::write(release.folder.join(CHECKSUMS), sums).context(CHECKSUMS)
 }
 
-/// The text of a file of `xtask/packages`, with its variables replaced.
+/// The text of a file in `xtask/packages`, with its variables replaced.
 fn template(workspace: &Workspace, release: &Release, name: &str) -> Result<String> {
     let file = workspace.root.join("xtask/packages").join(name);
     let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
