@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SkipReason {
-    /// Beyond [`super::Selection::max_functions`].
+    /// Enough larger functions are chosen already: [`super::Selection::max_functions`] is the limit.
     BeyondLimit,
     /// No pattern of [`super::Selection::include`] matches the function.
     NotNamed,

@@ -127,7 +127,7 @@ impl Body {
 }
 
 /// Says at which places the stack is level, if the unwind tables can be trusted. Some tables are right only at calls
-/// (synchronous tables): they do not show that the frame has been removed before a `ret`.
+/// (synchronous tables). Such tables do not show that the frame has been removed before a `ret`.
 pub struct Levels<'a> {
     pieces: &'a [Piece],
 }

@@ -2,11 +2,11 @@
 //! most of its functions. Without names, [`super::exits`] cannot distinguish a jump inside a function from a jump to
 //! another function.
 //!
-//! The walk begins at a function's first instruction and follows every path. It goes on after each call, at the target
-//! of each jump, and on both ways of each branch. The walk also follows jumps to other functions, because such a
-//! function returns to the same caller. So every `ret` on a path ends a call of the first function, even if the `ret`
-//! belongs to another function by name. The stack pointer at the probe shows which call ends. The walk decodes from a
-//! function's start, so no probe is inside an instruction.
+//! The walk begins at a function's first instruction and follows every path. After a call the walk continues with the
+//! next instruction, at a jump with its target, and at a branch with both. The walk also follows jumps to other
+//! functions, because such a function returns to the same caller. So every `ret` on a path ends a call of the first
+//! function, even if the `ret` belongs to another function by name. The stack pointer at the probe shows which call
+//! ends. The walk decodes from a function's start, so no probe is inside an instruction.
 
 use super::instructions::{Flow, Walker, decode};
 use super::unknown_exits::UnknownExits;

@@ -81,7 +81,7 @@ impl UnwindTables {
     }
 
     /// The last row whose function starts at or before this address. Returns the function's start and the place of its
-    /// entry.
+    /// unwind entry in `.eh_frame`.
     fn row_up_to(&self, start: u64) -> Option<(u64, usize)> {
         let (&[1, _, 0x03, 0x3b], rest) = self.header.split_first_chunk::<4>()? else { return None };
         let (&[_, _, _, _, a, b, c, d], rows) = rest.split_first_chunk::<8>()?;

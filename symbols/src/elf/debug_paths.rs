@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// The folder in which distributions install debug files.
 const DEBUG_ROOT: &str = "/usr/lib/debug";
 
-/// The place number of a fetched file. It is larger than all other place numbers, since fetching is tried last.
+/// The place number of a fetched file. The number is larger than all others, because fetching is tried last.
 const FETCHED: u32 = u32::MAX;
 
 /// Opens debug files of one binary. Only regular ELF files are opened that everybody may read or that belong to the

@@ -1,7 +1,7 @@
 //! One ELF file, opened once and read piece by piece: headers, segments, sections, address ↔ file offset.
 //!
-//! The file is untrusted. It stays open, so that later reads come from the same inode even if another file takes its
-//! path. Only an expendable process maps the file ([`ElfFile::let_map`]). In other processes, a file that becomes
+//! The file is untrusted. The file stays open, so that later reads come from the same inode even if another file takes
+//! its path. Only an expendable process maps the file ([`ElfFile::let_map`]). In other processes, a file that becomes
 //! shorter must cause an error, and not a SIGBUS that ends the process.
 
 use super::build_id::BuildId;

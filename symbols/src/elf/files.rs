@@ -18,7 +18,7 @@ pub enum FileRequest {
     Supplement {
         /// Path of the supplement, as the debug file names it.
         path: String,
-        /// Its build-id.
+        /// The supplement's build-id.
         build_id: Option<BuildId>,
     },
     /// A `.dwo` file of `-gsplit-dwarf`.

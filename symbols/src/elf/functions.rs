@@ -177,7 +177,7 @@ impl ModuleFunctions {
         Ok(functions)
     }
 
-    /// The binary's file name, for messages. It is `exe` for `/proc/PID/exe`: see [`ModuleFunctions::rename`].
+    /// The binary's file name, for messages. The name is `exe` for `/proc/PID/exe`: see [`ModuleFunctions::rename`].
     pub fn module(&self) -> &str {
         &self.module
     }

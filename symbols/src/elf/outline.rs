@@ -2,7 +2,7 @@
 //!
 //! A process without rights reads all other parts ([`crate::sandbox`]). longpole needs the outline before that process
 //! starts, or where starting a process would cost too much for so little. So the outline's code must be harmless by
-//! design. It uses no other parser, and the file decides no size of a loop or of memory. It reads at most
+//! design. This code uses no other parser, and the file decides no size of a loop or of memory. The code reads at most
 //! [`MOST_BYTES`] at a time, and only compares numbers from the file or adds them with a check. A truncated or wrong
 //! file counts as a file without these parts.
 

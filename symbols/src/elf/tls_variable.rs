@@ -1,8 +1,8 @@
 //! Finds the place of an exported thread-local variable of a program or library, from the dynamic symbols and
 //! relocations.
 //!
-//! longpole itself reads these tables, as it reads the outline, so this code must be harmless in the same way. It reads
-//! pieces of bounded size, and only compares numbers from the file or adds them with a check.
+//! longpole itself reads these tables, as it reads the outline, so this code must be harmless in the same way. The code
+//! reads pieces of bounded size, and only compares numbers from the file or adds them with a check.
 
 use super::outline::{Outline, place, read, u16_at, u32_at, u64_at};
 use std::fs::File;

@@ -124,7 +124,7 @@ impl fmt::Write for Bounded {
     }
 }
 
-/// Whether the character can do harm in a terminal. These are control characters, invisible characters, and characters
+/// Whether the character can do harm in a terminal. Such are control characters, invisible characters, and characters
 /// that change the order or position of text (direction marks, line and paragraph separators).
 pub fn is_unsafe(c: char) -> bool {
     c.is_control()

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub struct Located {
     /// The binary's name in messages.
     pub module: String,
-    /// Its build-id.
+    /// The binary's build-id.
     pub build_id: Option<BuildId>,
     /// The texts, without repetitions.
     pub(super) texts: Vec<String>,

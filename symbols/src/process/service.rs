@@ -132,7 +132,7 @@ pub enum FromParser {
 pub struct SymbolSummary {
     /// The binary's name in messages.
     pub module: String,
-    /// Its build-id.
+    /// The binary's build-id.
     pub build_id: Option<BuildId>,
     /// The table from which function names come.
     pub source: SymbolSource,
