@@ -1,6 +1,6 @@
-//! The index is the last chunk of a file. It lists the position of every other chunk, so that a reader can jump and can
-//! notice missing chunks. A recording of many hours also has parts of the index between its chunks. Each part lists the
-//! chunks since the previous part, and also that part.
+//! The index is the last chunk of a file. The index lists the position of every other chunk, so that a reader can jump
+//! and can notice missing chunks. A recording of many hours also has parts of the index between its chunks. Each part
+//! lists the chunks since the previous part, and also that part.
 //!
 //! ```text
 //! payload = { kind:varint offset_difference:varint items:varint first_ns_difference:varint length_ns:varint }*

@@ -19,9 +19,9 @@ pub struct Joined {
     pub left_out: LeftOut,
 }
 
-/// Writes `older` and then `newer` to `to`. Both are complete; `newer` comes without its file header and without the
-/// content that repeats `older`, so it begins with a chunk. `end` describes the time of both files, and counts what is
-/// missing in each.
+/// Writes `older` and then `newer` to `to`. Both files are complete; `newer` comes without its file header and without
+/// the content that repeats `older`, so it begins with a chunk. `end` describes the time of both files, and counts what
+/// is missing in each.
 pub fn join(
     older: impl Read,
     newer: impl Read,

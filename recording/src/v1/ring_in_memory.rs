@@ -172,7 +172,7 @@ impl Ring {
         self.forget_chunks();
     }
 
-    /// Moves the start to an instant without a snapshot.
+    /// Moves the start to an instant for which there is no snapshot.
     fn move_to(&mut self, start_ns: u64) -> io::Result<()> {
         let begin = self.beginning_at(start_ns, &None)?;
         let latest_stack = self.beginnings.front().map_or(0, |first| first.latest_stack);
@@ -193,8 +193,8 @@ impl Ring {
         self.carried.forget_before(start_ns, latest_stack);
     }
 
-    /// The facts and records from an instant on, which must not be before the first beginning. They are made from the
-    /// last beginning before the instant and the records in between.
+    /// The facts and records from an instant on, which must not be before the first beginning. The last beginning
+    /// before the instant and the records since then give these facts.
     fn beginning_at(&self, start_ns: u64, open: &Option<PackedEvents>) -> io::Result<Begin> {
         let last = self.beginnings.iter().rfind(|beginning| beginning.seen.start_ns <= start_ns);
         let Some(last) = last.or(self.beginnings.front()) else { return Ok(Begin::default()) };

@@ -141,8 +141,8 @@ pub fn mark_cut(mut payload: &[u8], stacks: &mut [Note]) -> Option<u32> {
     Some(marked)
 }
 
-/// Decodes the stacks of a payload as notes. Also returns their memory in bytes. It is an error if they need more than
-/// `room` bytes.
+/// Decodes the stacks of a payload as notes. Also returns their memory in bytes. Stacks that need more than `room`
+/// bytes are an error.
 pub fn decode(mut payload: &[u8], room: u64) -> Result<(Vec<Note>, u64), NoStacks> {
     let rest = &mut payload;
     let mut last = Last::default();

@@ -6,8 +6,8 @@ use std::io::{self, Read, Seek, SeekFrom};
 /// Number of bytes that are read at a time.
 const STEP: u64 = 1 << 16;
 
-/// A search for headers of chunks. It only moves forward, so its time is proportional to the size of the file, for any
-/// content.
+/// A search for headers of chunks. The search only moves forward, so its time is proportional to the size of the file,
+/// for any content.
 pub struct Walk<'a, R> {
     source: &'a mut R,
     /// The part of the file in memory. `window[next..]` has not been searched yet; it is at the offset `window_at +

@@ -164,7 +164,7 @@ impl<D: Disk> Writer<D> {
         self.whole(chunk)
     }
 
-    /// Adds a note. It is written together with the next chunk of events, at the latest at a flush.
+    /// Adds a note. The note is written together with the next chunk of events, at the latest at a flush.
     pub fn note(&mut self, note: &Note) -> io::Result<()> {
         self.check()?;
         if let NoteKind::Stack { id, pid, frames, cut } = &note.kind {
@@ -299,7 +299,7 @@ impl<D: Disk> Writer<D> {
         }
     }
 
-    /// Writes the complete chunks that waited. They replace all drafts.
+    /// Writes the complete chunks that waited. These chunks replace all drafts.
     fn keep(&mut self) -> io::Result<()> {
         let written = if self.held.is_empty() { Ok(()) } else { self.tail.keep(&self.held) };
         self.broken |= written.is_err();

@@ -24,7 +24,7 @@ const fn body_column(kind: Kind, i: usize) -> usize {
 pub struct Malformed;
 
 /// One direction of the walk: encoding or decoding. The encoder writes the value that it gets; the decoder ignores its
-/// argument and reads the value. Both return the value.
+/// argument and reads the value. Encoder and decoder return the value.
 pub trait Direction {
     /// A plain number.
     fn plain(&mut self, column: usize, width: Width, value: u64) -> Result<u64, Malformed>;

@@ -151,7 +151,8 @@ fn a_recording_with_max_size_is_one_whole_file_below_it() {
         assert_eq!(end.threads, super::end().threads);
         // A part of the recording has no counts for the complete recording.
         assert_eq!((end.samples, end.kernel_locks, end.requests), (None, None, None));
-        // The part must have all stacks to which a record may refer, without duplicates, each with whether it is cut.
+        // The part must have all stacks to which a record may refer, without duplicates. Each stack must be marked if
+        // it is cut.
         let stacks: Vec<(u32, bool)> = recording
             .notes
             .iter()
