@@ -8,7 +8,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Call {
     /// The call's number on this architecture. The number of [`Call::NONE`] means that the thread is in no system call
-    /// (a page fault, an exit) or in a 32-bit one. It can also mean that the program did not check.
+    /// (a page fault, an exit) or in a 32-bit one. That number can also mean that the program did not check.
     pub number: u32,
     /// Lower half of the second argument. For `futex(2)` this is the operation with its flag bits. With
     /// [`SwitchFlags::AWAITED`](crate::SwitchFlags::AWAITED) it is the number of the file or socket to which the call's

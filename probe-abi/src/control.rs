@@ -1,5 +1,5 @@
 //! Settings that user space makes for the kernel programs, and counters that the kernel programs keep for user space.
-//! Both are shared memory or read-only globals, and not records.
+//! Settings and counters are shared memory or read-only globals, and not records.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -49,8 +49,8 @@ pub struct Settings {
     pub max_depth: u32,
     /// 1: the next field is known, so the programs can determine in which context (thread or interrupt) they run.
     pub preempt_count_known: u32,
-    /// Distance in bytes from a CPU's run queue (`runqueues`) to its pre-emption counter, as an `i32`. Both are per-CPU
-    /// variables, so the distance is the same on all CPUs.
+    /// Distance in bytes from a CPU's run queue (`runqueues`) to its pre-emption counter, as an `i32`. Run queue and
+    /// counter are per-CPU variables, so the distance is the same on all CPUs.
     pub preempt_count_distance: u32,
     /// 1: the tracepoint `sched_process_exit` has the argument `group_dead` (Linux 6.16).
     pub exit_has_group_dead: u32,

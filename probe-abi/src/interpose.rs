@@ -16,8 +16,8 @@
 //! whose time is 0 is still being written, and its writer reads the clock after taking the place. A signal handler that
 //! runs in between takes later places.
 //!
-//! **Reading.** longpole reads from [`RingWord::TAIL`] on, as long as the time of the next place is not 0. It sets each
-//! time to 0 again, and moves the tail last. Reader and writer never wait for each other.
+//! **Reading.** longpole reads from [`RingWord::TAIL`] on, as long as the time of the next place is not 0. longpole
+//! sets each time to 0 again, and moves the tail last. Reader and writer never wait for each other.
 //!
 //! A ring counts as full when [`RING_MARGIN`] places are still free, because signal handlers may take places between a
 //! writer's check and its taking a place.
@@ -29,17 +29,17 @@
 //! memory in that piece ([`RingWord::IDLE`]: the thread that clears the bit owns the piece). If not, the writer takes a
 //! piece from the pool. No ring may take more than the pool keeps for others ([`may_take`]), so that a few busy writers
 //! leave room for occasional ones. Without a piece, the record is lost as in a full ring. When longpole has read a
-//! piece, it either leaves the memory where it is, or returns the memory to the system and the piece to the pool. It
-//! does so before it moves the tail. longpole may make the pool smaller at any time. While the count is below 0, no
-//! ring gets a piece until enough pieces have been returned.
+//! piece, it either leaves the memory where it is, or returns the memory to the system and the piece to the pool.
+//! longpole does so before it moves the tail. longpole may make the pool smaller at any time. While the count is below
+//! 0, no ring gets a piece until enough pieces have been returned.
 //!
 //! **The doorbell.** longpole empties the rings regularly, and at once when a thread signals the doorbell. A writer
 //! whose ring is half full ([`SharedLayout::rings_at`]) sets [`SharedWord::BELL`] to 1. If the word was 0, the writer
 //! also wakes the thread that waits for it (a shared futex). A process with a filter of system calls does not signal,
-//! because the filter might end the process for the wake-up. It notes this once ([`SharedWord::SILENT`]). A process in
-//! which the library has been initialized signals, too: the kernel's rings have records about the process, and it may
-//! need probes. longpole sets the word to 0 *before* it empties the rings, so that a signal in between takes effect the
-//! next time.
+//! because the filter might end the process for the wake-up. Such a process notes this once ([`SharedWord::SILENT`]). A
+//! process in which the library has been initialized signals, too: the kernel's rings have records about the process,
+//! and it may need probes. longpole sets the word to 0 *before* it empties the rings, so that a signal in between takes
+//! effect the next time.
 //!
 //! **An open burst** ([`crate::Burst`]) is in the control block, not in the ring, as long as it may continue: in the
 //! words from [`RingWord::BURST_VERSION`] on. The version is odd while the thread changes the other words, and becomes
@@ -55,8 +55,8 @@
 //! number is missing, and no thread waited for any of these operations. If an acquisition is followed by anything but
 //! its release, it is written and takes a number then.
 //!
-//! [`RingWord::PHASE`] and the words after it describe the operation that the thread is executing. They show what the
-//! thread waits for if the call never returns.
+//! [`RingWord::PHASE`] and the words after it describe the operation that the thread is executing. So longpole knows
+//! what the thread waits for if the call never returns.
 
 /// First word of the memory: `lpshared` in ASCII.
 pub const SHARED_MAGIC: u64 = u64::from_le_bytes(*b"lpshared");
@@ -78,8 +78,8 @@ pub const RING_MARGIN: u64 = 64;
 /// Number of words of one record.
 pub const RECORD_WORDS: usize = size_of::<crate::Operation>() / 8;
 
-/// Number of words of a control block. They fill six cache lines: the reader writes one of them, and both sides write
-/// another one.
+/// Number of words of a control block. A control block fills six cache lines: the reader writes one of them, and both
+/// sides write another one.
 pub const CONTROL_WORDS: usize = 48;
 
 /// Largest number of pieces of a ring. Each has one bit, in the words from [`RingWord::IDLE`] to the end of the control
@@ -227,7 +227,8 @@ impl RingWord {
     /// seccomp, `PR_SET_TSC`). The thread writes this word rarely, so it does no harm that the reader writes to the
     /// same cache line.
     pub const FORBIDDEN: usize = 23;
-    /// Version of the words of the open burst. It is odd while the thread changes them, and only increases.
+    /// Version of the words of the open burst. The version is odd while the thread changes the words, and only
+    /// increases.
     pub const BURST_VERSION: usize = 24;
     /// Address of the open burst's mutex; 0: no burst is open.
     pub const BURST_OBJECT: usize = 25;
@@ -259,7 +260,7 @@ impl RingWord {
     pub const BURST_LOST: usize = 37;
     /// Time that not recording an operation takes in the thread, in picoseconds; 0: not measured.
     pub const LEFT_OUT_PS: usize = 38;
-    /// Number of records for which there was no memory although the ring had room. They are lost, as records in a full
+    /// Number of records for which there was no memory although the ring had room. Such records are lost, as in a full
     /// ring.
     pub const SHORT: usize = 39;
     /// One bit for each piece of the ring that has memory and is not in use. These bits fill the words up to the end of

@@ -13,8 +13,8 @@ pub struct LibcCookie {
     pub function: LibcFunction,
     /// Number of the function's [`LibcSite`].
     pub site: u16,
-    /// Number of the counters ([`crate::FunctionCounters`]) for the process's functions of this family. Numbers count
-    /// from [`crate::Settings::first_libc_counters`].
+    /// Index of the [`crate::FunctionCounters`] that all functions of one family share in the process. The index is
+    /// relative to [`crate::Settings::first_libc_counters`].
     pub counters: u16,
 }
 

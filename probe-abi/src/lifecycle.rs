@@ -26,7 +26,7 @@ pub struct Fork {
 pub struct Exec {
     /// `tid` and `pid` are those after the exec.
     pub header: Header,
-    /// `tid` before the exec. It differs from the header's if another thread than the leader called exec.
+    /// `tid` before the exec. The id differs from the header's if another thread than the leader called exec.
     pub old_tid: u32,
     /// Number of the memory page at which the program's instructions begin (`mm_struct.start_code` >> 12, low 32 bits);
     /// 0 if not known. For a process that ends soon, nothing else shows where its program was.

@@ -110,7 +110,7 @@ pub struct RawStack {
 /// Number of bytes of code before a place: one more than the longest instruction has (Intel SDM, volume 2, section
 /// 2.3.11).
 pub const CODE_BYTES: usize = 16;
-/// Number of bytes of code after a place. They contain about ten instructions, which may store a value that was loaded
+/// Number of bytes of code after a place. This is about ten instructions, which may store a value that was loaded
 /// before.
 pub const NEXT_CODE_BYTES: usize = 48;
 

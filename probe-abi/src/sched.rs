@@ -26,7 +26,7 @@ pub struct Switch {
 /// Bits of [`Switch::flags`].
 pub struct SwitchFlags;
 impl SwitchFlags {
-    /// The leaving thread was pre-empted. It stays runnable, whatever `prev_state` is.
+    /// The leaving thread was pre-empted. The thread stays runnable, whatever `prev_state` is.
     pub const PREEMPTED: u32 = 1;
     /// The leaving thread belongs to a tracked process.
     pub const PREV_TRACKED: u32 = 2;
