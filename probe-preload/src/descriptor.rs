@@ -77,7 +77,7 @@ impl Descriptor {
     }
 }
 
-/// A text that ends with a NUL. It is read byte by byte, because libc's text functions must not be called.
+/// A text that ends with a NUL. The text is read byte by byte, because libc's text functions must not be called.
 #[derive(Clone, Copy)]
 pub struct Text(*const c_char);
 

@@ -1,7 +1,7 @@
 //! Exports the library's functions under libc's names.
 //!
-//! Each exported function consists of a few instructions. They pass the return address as one more argument and jump to
-//! the implementation, which returns to the caller. The stack does not change, so unwinding works.
+//! Each exported function consists of a few instructions. These instructions pass the return address as one more
+//! argument and jump to the implementation, which returns to the caller. The stack does not change, so unwinding works.
 
 /// `export!(ARGUMENTS, IMPLEMENTATION, ["name", …])` exports a function. ARGUMENTS is the function's number of
 /// arguments. `"label" as "name@VERSION"` exports a name with a symbol version.

@@ -29,7 +29,7 @@ mod system;
 mod tls;
 mod watched;
 
-// The prebuilt parts of Rust's core library refer to this function. It continues unwinding (8 is
+// The prebuilt parts of Rust's core library refer to this function. The function continues unwinding (8 is
 // `_URC_CONTINUE_UNWIND`).
 #[cfg(all(not(test), panic = "abort"))]
 core::arch::global_asm!(

@@ -97,7 +97,7 @@ fn give_up(shared: &Shared, is_kept: impl Fn(usize) -> bool) {
     (0..rings).filter(|&ring| is_kept(ring)).for_each(keep);
     let (start, bytes) = shared.rings_at();
     unmap_between(start, bytes, rings, |ring| Few(()).is_left(ring));
-    // Control blocks begin after the header, which is one page. They are unmapped in whole pages.
+    // Control blocks begin after the header, which is one page. Only whole pages of them are unmapped.
     let (start, block) = (start - (shared.layout.ring(0) - shared.layout.control(0)) * 8, CONTROL_WORDS * 8);
     unmap_between(start, PAGE, (rings * block) / PAGE, |page| {
         let rings = page * PAGE / block..=((page + 1) * PAGE - 1) / block;

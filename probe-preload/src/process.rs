@@ -33,12 +33,12 @@ static STATE: AtomicU32 = AtomicU32::new(NEW);
 /// The epoch as long as there is no page: nothing is recorded.
 static NO_EPOCH: AtomicU64 = AtomicU64::new(0);
 
-/// The values that every operation needs. They share one cache line, because the program needs the caches for itself
-/// between two operations.
+/// The values that every operation needs. These values share one cache line, because the program needs the caches for
+/// itself between two operations.
 #[repr(C, align(64))]
 struct Asked {
     epoch: AtomicPtr<AtomicU64>,
-    /// The shared memory. This and the next two fields are set once, before the first epoch.
+    /// The shared memory. This field and the next two are set once, before the first epoch.
     words: AtomicPtr<AtomicU64>,
     rings: AtomicUsize,
     ring_records: AtomicUsize,

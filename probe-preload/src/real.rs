@@ -106,8 +106,8 @@ impl Real {
         if address == 0 { self.find() } else { address }
     }
 
-    /// Calls the function. It must have this number of arguments, none of them larger than a register, and return an
-    /// `int`. The arguments must come from a call of the same function.
+    /// Calls the function. The function must have this number of arguments, none of them larger than a register, and
+    /// return an `int`. The arguments must come from a call of the same function.
     #[inline(always)]
     pub fn call<const N: usize>(&self, arguments: [usize; N]) -> i32
     where

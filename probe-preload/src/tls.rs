@@ -1,5 +1,5 @@
 //! A thread's own words. Rust's `thread_local!` allocates memory and has destructors, and `#[thread_local]` is not
-//! stable. So assembly reserves these bytes in the static part of every thread's storage. They are all 0 in a new
+//! stable. So assembly reserves these bytes in the static part of every thread's storage. All bytes are 0 in a new
 //! thread. The program loads the library at its start and never later, so there is always room.
 
 use core::arch::{asm, global_asm};

@@ -1,6 +1,6 @@
 //! Starts programs without the library where the library cannot be loaded, because their loader would print a complaint
 //! to standard error. This concerns programs in another root folder or with mounts of their own, where the library's
-//! file is invisible, and programs for another machine or of 32 bits. It also concerns programs with a library that
+//! file is invisible, and programs for another machine or of 32 bits. The third case are programs with a library that
 //! ends the program unless it is the first one. So this module checks each call that starts a program, and gives such a
 //! program an environment without the library.
 

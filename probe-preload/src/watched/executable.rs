@@ -1,7 +1,7 @@
 //! Examines the file of a program that is about to start: whether the loader can load this library into the program.
 //!
-//! The code uses few system calls and allocates no memory, because it may run in a child of `vfork`. It does not trust
-//! numbers in the file.
+//! The code uses few system calls and allocates no memory, because it may run in a child of `vfork`. The code does not
+//! trust numbers in the file.
 
 use crate::system::Open;
 use core::ffi::c_char;

@@ -66,7 +66,7 @@ pub fn end() {
     let control = tls.ring.get();
     let ring = process::shared().and_then(|shared| shared.ring_of(control));
     let Some(ring) = ring else {
-        // The thread had no ring. It will search for one in its present process.
+        // The thread had no ring. The thread will search for one in its present process.
         tls.ring.set(0);
         tls.epoch.set(0);
         return;

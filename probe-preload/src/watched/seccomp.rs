@@ -2,8 +2,8 @@
 //! then does everything before such a call that it may not do afterwards.
 //!
 //! - **Filters of system calls** (seccomp, and dispatch of system calls to the program itself): afterwards, the library
-//!   makes no system calls. It does not signal the doorbell, so longpole empties the rings more often. Later threads
-//!   get their ids from libc. If reading the clock is a system call, operations are only counted.
+//!   makes no system calls. The library does not signal the doorbell, so longpole empties the rings more often. Later
+//!   threads get their ids from libc. If reading the clock is a system call, operations are only counted.
 //! - **Strict seccomp** and **`PR_SET_TSC`** affect only the calling thread, see [`crate::watched::restricted`].
 //!
 //! If a program has filters when it starts, an ancestor has installed them. Then the library does not record the
