@@ -11,7 +11,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// Longest time for an answer of a server that still works.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// The client. It sends requests until it is stopped.
+/// The client. The client sends requests until it is stopped.
 pub struct LatencyClient {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<io::Result<Vec<Answered>>>,

@@ -26,8 +26,8 @@ pub use report::{Answer, Program, Report};
 /// Skips the test if running programs cannot be recorded here. Prints `SKIP name: reason`; the test runner counts these
 /// lines.
 ///
-/// With the name of a workload, or the result of another build, the macro returns the program. It then also skips the
-/// test if the compiler is missing.
+/// With the name of a workload, or the result of another build, the macro returns the program. The macro then also
+/// skips the test if the compiler is missing.
 #[macro_export]
 macro_rules! skip_unless_live {
     () => {

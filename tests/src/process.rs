@@ -57,7 +57,7 @@ pub fn has_ended(pid: u32) -> bool {
     state.is_none_or(|state| matches!(state, 'Z' | 'X'))
 }
 
-/// A program in the background. It is killed when this value is dropped.
+/// A program in the background, which is killed when this value is dropped.
 pub struct Background {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -175,7 +175,7 @@ impl Background {
 
     /// Waits for the end of the program.
     ///
-    /// # Errors The program does not end within `limit`. It is then killed, and the error contains what it wrote.
+    /// # Errors The program does not end within `limit`. Then the program is killed, and the error contains what it wrote.
     pub fn wait(mut self, limit: Duration) -> io::Result<Ended> {
         let end = Instant::now() + limit;
         while self.is_running()? {

@@ -132,8 +132,8 @@ mod tests {
 
     #[test]
     fn a_changed_byte_of_code_is_found_with_its_address() {
-        // The program overwrites a byte of its own code, as a debugger would. It does not execute that byte before its
-        // end.
+        // The program overwrites a byte of its own code, as a debugger would. The program does not execute that byte
+        // before its end.
         let source = "f=open('/proc/self/maps').read().splitlines(); \
             a=next(int(l.split('-')[0],16) for l in f if ' r-xp ' in l and '/libc' in l); \
             m=open('/proc/self/mem','r+b',0); m.seek(a); b=m.read(1)[0]; m.seek(a); m.write(bytes([b^255])); \

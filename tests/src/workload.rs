@@ -157,7 +157,7 @@ pub fn build_stripped(source: &str) -> Result<PathBuf, Problem> {
 }
 
 /// Builds a program of `functions` small functions, some of which it calls every 50 ms. The program prints `ready`, and
-/// then the addresses of all functions in one line of hexadecimal numbers. It runs until its input ends.
+/// then the addresses of all functions in one line of hexadecimal numbers. The program runs until its input ends.
 ///
 /// # Errors Those of [`build`].
 pub fn build_many_functions(functions: usize) -> Result<PathBuf, Problem> {
@@ -272,7 +272,7 @@ fn unique(path: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Computes the FNV-1a hash. It is the same in every run and with every toolchain; the standard library's hasher
+/// Computes the FNV-1a hash. The hash is the same in every run and with every toolchain; the standard library's hasher
 /// promises neither.
 pub fn fnv(bytes: impl AsRef<[u8]>) -> u64 {
     let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
