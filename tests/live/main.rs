@@ -1,5 +1,5 @@
-//! Tests that record running programs. They need root, a kernel with BPF, and compilers; where one of these is missing,
-//! they are skipped and say so.
+//! Tests that record running programs. The tests need root, a kernel with BPF, and compilers. Where one of these is
+//! missing, tests are skipped and say so.
 
 mod attaching;
 mod cost;

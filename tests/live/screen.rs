@@ -1,5 +1,6 @@
-//! The live screen in a real terminal (a pseudo-terminal that a terminal emulator reads). It shows a recording that is
-//! played through the live pipeline, or real processes. The test starts itself again as the program in the terminal.
+//! The live screen in a real terminal (a pseudo-terminal that a terminal emulator reads). The screen shows a recording
+//! that is played through the live pipeline, or real processes. The test starts itself again as the program in the
+//! terminal.
 
 mod targets;
 mod terminal;
@@ -247,8 +248,8 @@ fn status(screen: &mut Screen) -> (u32, Option<String>) {
     }
 }
 
-/// A terminal may hang up after longpole has asked whether there are keys, and before it reads them. This must not stop
-/// the screen.
+/// A terminal may hang up after longpole has asked whether there are keys, and before it reads them. Such a hang-up
+/// must not stop the screen.
 #[test]
 fn a_hung_up_terminal_does_not_keep_the_keyboard_thread() {
     let mut screen = Screen::start("late");

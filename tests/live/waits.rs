@@ -122,8 +122,8 @@ fn a_read_from_a_terminal_is_an_idle_wait() {
     }
 }
 
-/// Reads that bypass the cache and synced writes wait for the disk. They must not count as waits for a thread, even
-/// where the disk's interrupt comes while a thread runs.
+/// Reads that bypass the cache and synced writes wait for the disk. Such waits must not count as waits for a thread,
+/// even where the disk's interrupt comes while a thread runs.
 #[test]
 fn reads_and_syncs_of_a_file_are_waits_for_the_disk() {
     const FEWEST: usize = 3;

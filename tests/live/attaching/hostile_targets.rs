@@ -31,8 +31,8 @@ fn attaching_to_a_zombie_is_an_error_that_says_so() {
     record(&folder, &pid).fails(1, "zombie");
 }
 
-/// A target may end, execute another program or fork at any step of attaching. It must then continue as it would alone,
-/// and longpole must end well or say why it cannot. All steps happen within 0.1 s.
+/// A target may end, execute another program or fork at any step of attaching. The target must then continue as it
+/// would alone, and longpole must end well or say why it cannot. All steps happen within 0.1 s.
 #[test]
 fn targets_that_end_exec_or_fork_during_attach_end_as_without_longpole() {
     skip_unless_live!();

@@ -20,8 +20,9 @@ fn speed(target: &mut Background, lines: usize) -> f64 {
     calls / cpu_ns * 1e9
 }
 
-/// With probes, a small function that is called all the time takes many times as long. It must lose its probes, and the
-/// recorded program must then be as fast as before. The program is compared with itself, by its own CPU time.
+/// With probes, a small function that is called all the time takes many times as long. The function must lose its
+/// probes, and the recorded program must then be as fast as before. The program is compared with itself, by its own CPU
+/// time.
 #[test]
 fn a_hot_function_loses_its_probes_so_that_recording_keeps_its_budget() {
     let program = skip_unless_live!("dear.c");
@@ -70,7 +71,7 @@ fn without_a_budget_every_call_of_a_hot_function_is_recorded() {
     assert!(recorded.ended.stderr.contains("(no goal)"), "{}", recorded.ended.stderr);
 }
 
-/// Time of `InManyCalls` divided by the time of `InOneCall`. Both compute the same.
+/// Time of `InManyCalls` divided by the time of `InOneCall`. Both functions compute the same.
 fn ratio(report: &Report) -> f64 {
     let time = |name| report.at(1).function(name, "tetid_ns").expect("both functions");
     time("InManyCalls") / time("InOneCall")

@@ -15,8 +15,8 @@ fn leaks() -> usize {
     String::from_utf8_lossy(&log).lines().filter(leaks).count()
 }
 
-/// The processes that hold probes for this longpole. They have another name than longpole, so that `killall longpole`
-/// does not end them.
+/// The processes that hold probes for this longpole. These processes have another name than longpole, so that `killall
+/// longpole` does not end them.
 fn holders(mark: &str) -> Vec<u32> {
     let processes = std::fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
     let is_one = |folder: &Path| {

@@ -19,7 +19,7 @@ pub(super) fn start(program: &Path, words: &[&str]) -> (Background, u32) {
     (target, pid.unwrap_or_else(|| panic!("{ready}")))
 }
 
-/// Lets the target end. It must end with code 0 and without wrong results.
+/// Lets the target end. The target must end with code 0 and without wrong results.
 pub(super) fn finish(mut target: Background) {
     target.close_stdin();
     let ended = target.wait(LIMIT).expect("an end");

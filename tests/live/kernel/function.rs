@@ -232,8 +232,8 @@ fn rust_panics_pass_through_probed_frames() {
     assert_eq!(recorded.entries_and_exits(2), (1013, 1013 - 338));
 }
 
-/// If a thread has more open frames than the kernel programs remember, no record may be lost. Only recursion below
-/// these frames is not folded.
+/// If a thread has more open frames than the kernel programs remember, no record may be lost. A recursive call below
+/// these frames has a record of its own.
 #[test]
 fn a_stack_deeper_than_the_kernel_programs_keep_loses_no_record() {
     skip_unless_live!();

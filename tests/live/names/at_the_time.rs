@@ -142,8 +142,8 @@ fn short_functions_with_frame_pointers_keep_their_caller() {
     }
 }
 
-/// Stacks of fibers begin in `__start_context`. They must not count as cut, and must not contain the function before it
-/// in memory.
+/// Stacks of fibers begin in `__start_context`. Such stacks must not count as cut, and must not contain the function
+/// before it in memory.
 #[test]
 fn stacks_of_fibers_are_whole() {
     let program = skip_unless_live!("fibers.c");
@@ -218,8 +218,8 @@ fn a_32_bit_program_is_reported_as_one_that_cannot_be_read() {
     assert_eq!(said.matches("is a 32-bit program, which longpole cannot read").count(), 1, "{said}");
 }
 
-/// The message must say how many files may be open and how many are needed. It must not show a map's name or the
-/// verifier's log.
+/// The message must say how many files may be open and how many are needed. A map's name or the verifier's log must not
+/// be shown.
 #[test]
 fn too_few_descriptors_are_an_error_with_the_number_needed() {
     skip_unless_live!();

@@ -12,7 +12,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 const OPTIONS: [&str; 2] = ["--overhead", "none"];
 const NAMELESS: &str = "[code without a file]";
 
-/// The perf map of a process. It is removed when this value is dropped.
+/// The perf map of a process. The map is removed when this value is dropped.
 struct Map(u32);
 
 impl Drop for Map {
@@ -121,7 +121,8 @@ fn a_perf_map_that_others_may_write_is_refused_with_a_message() {
     assert!(hot == 0.0 && nameless > 0.0, "{hot} {nameless}");
 }
 
-/// Whether a program is installed and ends with code 0. It runs in a folder of its own, in which it may leave files.
+/// Whether a program is installed and ends with code 0. The program runs in a folder of its own, in which it may leave
+/// files.
 fn runs(program: &str, arguments: &[&str]) -> bool {
     let folder = tempfile::tempdir().expect("folder");
     let mut command = Command::new(program);

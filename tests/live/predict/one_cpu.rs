@@ -76,7 +76,7 @@ fn threads_keep_their_nice_value_and_the_cpus_that_they_chose() {
     assert_eq!(of("pinned"), [(0, vec![1])], "{json}");
     assert_eq!(of("plain"), [(0, vec![]), (0, vec![])], "{json}");
     assert_eq!(of("placed"), [(0, vec![])], "{json}");
-    // The launched command waited at the gate until the recording was ready. This must not count as a wait of the
+    // The launched command waited at the gate until the recording was ready. This time must not count as a wait of the
     // program.
     let first = &threads[0]["ops"][0];
     assert_ne!(first[0], "io", "{first}");

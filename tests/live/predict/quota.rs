@@ -7,7 +7,7 @@ use std::{fs, io};
 
 use longpole_tests::{Background, Longpole, Recorded, skip, skip_unless_built, skip_unless_live, workload};
 
-/// A control group with a limit of this many hundredths of a CPU. It is removed when this value is dropped.
+/// A control group with a limit of this many hundredths of a CPU. The group is removed when this value is dropped.
 struct Limited(PathBuf);
 
 impl Limited {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 pub(super) const LINES: u16 = 24;
 pub(super) const COLUMNS: u16 = 80;
-/// Limit for each wait. It is much longer than any wait takes, even on a busy machine.
+/// Limit for each wait. The limit is much longer than any wait takes, even on a busy machine.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The child process in its terminal.

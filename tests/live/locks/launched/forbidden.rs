@@ -1,5 +1,6 @@
-//! Programs that forbid themselves the clock or system calls, and so forbid them to the library, too. They must end as
-//! they would alone, and operations that are not recorded must be counted. docs/safety.md names these tests.
+//! Programs that forbid themselves the clock or system calls, and so forbid them to the library, too. Such programs
+//! must end as they would alone, and operations that are not recorded must be counted. docs/safety.md names these
+//! tests.
 
 use crate::locks::support::{Program, Recorded, c};
 use longpole_tests::skip_unless_live;

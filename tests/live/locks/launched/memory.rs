@@ -6,7 +6,7 @@ use probe_abi::Record;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A control group of either version with a limit on memory. It is removed when this value is dropped.
+/// A control group of either version with a limit on memory. The group is removed when this value is dropped.
 struct Group(PathBuf);
 
 impl Group {

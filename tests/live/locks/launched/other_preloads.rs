@@ -100,8 +100,8 @@ fn programs_with_sanitizers_run_as_alone_under_record() {
     }
 }
 
-/// A program that links glibc's condition variables from before 2003. These are one word that points to the variable's
-/// memory.
+/// A program that links glibc's condition variables from before 2003. Such a variable is one word that points to the
+/// variable's real memory.
 const BEFORE: &str = r#"
 #include <pthread.h>
 __asm__(".symver pthread_cond_wait, pthread_cond_wait@GLIBC_2.2.5");

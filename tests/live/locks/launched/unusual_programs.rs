@@ -1,5 +1,5 @@
-//! Programs that do unusual things with their memory, threads, descriptors, limits and file systems. They must end as
-//! they do alone, with the same output. docs/safety.md names these tests.
+//! Programs that do unusual things with their memory, threads, descriptors, limits and file systems. Each program must
+//! end as it does alone, with the same output. docs/safety.md names these tests.
 
 use crate::locks::support::{LIMIT, Program, Recorded, c, record_in};
 use longpole_tests::{Ended, binary, must_run, run, shell, skip, skip_unless_live};

@@ -174,8 +174,8 @@ int main(void) {
 }
 "#;
 
-/// In a PID namespace, a mutex names its owner by another number than the kernel's records do. Both must count as the
-/// same thread.
+/// In a PID namespace, a mutex names its owner by another number than the kernel's records do. Both numbers must count
+/// as the same thread.
 #[test]
 fn a_mutex_s_owner_is_known_in_another_pid_namespace() {
     let program = skip_unless_live!(program(NAMESPACE, "cc", &[]));
