@@ -21,7 +21,7 @@ pub fn run() -> Result<ExitCode> {
 /// Builds `target/release/longpole`, and shows cargo's own progress.
 ///
 /// # Errors
-/// It does not compile.
+/// longpole does not compile.
 pub fn release(workspace: &Workspace) -> Result<PathBuf> {
     if let Err(reason) = embed::bring_up_to_date(workspace)? {
         eprintln!("xtask: {reason}");

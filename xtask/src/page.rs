@@ -29,7 +29,7 @@ relative to one CPU.\nThe error is |measured − predicted| ÷ measured, as in t
 the middle of\nseveral runs, all numbers of CPUs in alternation.\n",
 };
 
-/// A page. It is written after every section, so that a later failure loses nothing.
+/// A page. The file is written after every section, so that a later failure loses nothing.
 pub struct Page {
     path: PathBuf,
     text: String,

@@ -17,7 +17,7 @@ pub struct Options {
     rounds: u32,
 }
 
-/// Runs the soak tests. They print the result for each language, or why there is none.
+/// Runs the soak tests. The tests print the result for each language, or why there is none.
 ///
 /// # Errors
 ///

@@ -20,7 +20,7 @@ impl Workspace {
         Self { root, target }
     }
 
-    /// The folder of tools that are built for this toolchain. It is never in the user's home.
+    /// The folder of tools that are built for this toolchain. The folder is never in the user's home.
     pub fn tools(&self) -> PathBuf {
         self.target.join("tools")
     }

@@ -1,9 +1,9 @@
 //! Makes a program with as much debug information as a browser. A program found on the machine would differ between
 //! machines.
 //!
-//! Some C++ units of hundreds of functions are compiled with `-O2 -g`. They have types of their own, helpers inlined
-//! three deep into each function, and loops whose variables move between registers. All functions are local, so the
-//! linker accepts the same object file many times, each time at other addresses. So debug information grows at the
+//! Some C++ units of hundreds of functions are compiled with `-O2 -g`. The units have types of their own, helpers
+//! inlined three deep into each function, and loops whose variables move between registers. All functions are local, so
+//! the linker accepts the same object file many times, each time at other addresses. So debug information grows at the
 //! linker's speed and not at the compiler's. Readers do not notice that units are copies, because each unit has its own
 //! description.
 

@@ -30,7 +30,7 @@ use anyhow::Result;
 use crate::measure::{self, Measurement, Wishes};
 use crate::page;
 
-/// All benchmarks in the order in which they run. Those without a recording come first.
+/// All benchmarks in the order in which they run. Benchmarks without a recording come first.
 const BENCHMARKS: [Measurement; 19] = [
     weights::WEIGHTS,
     simulate::SIMULATE,

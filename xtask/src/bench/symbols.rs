@@ -139,7 +139,7 @@ fn own(line: &str) -> Result<Value> {
     Ok(said)
 }
 
-/// Runs another program on the addresses of this recording.
+/// Runs a command of [`OTHERS`] on the addresses. Returns its time and memory, and whether it was too slow.
 fn other(line: &str, binary: &Path, data: &Path) -> Result<Value> {
     let word = |word: &str| {
         word.replace("BINARY", &binary.display().to_string()).replace("DATA", &data.display().to_string())

@@ -1,8 +1,8 @@
 //! Builds the library that launched programs load before libc.
 //!
 //! cargo makes a static library, and the toolchain's own linker makes a shared library of it. So the library refers to
-//! nothing in the build machine's libc. It can also have symbol versions, which the export list of rustc does not
-//! allow.
+//! nothing in the build machine's libc. The shared library can also have symbol versions, which the export list of
+//! rustc does not allow.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

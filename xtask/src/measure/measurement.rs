@@ -62,7 +62,7 @@ pub enum Need {
     Program(&'static str, &'static str),
     /// Sources whose folder the user gives by `--sources`. The text says where they come from.
     Sources(&'static str),
-    /// The kernel's tracing folder for perf. It is mounted during the measurement.
+    /// The kernel's tracing folder for perf. The folder is mounted during the measurement.
     Tracefs,
     /// The user must name the measurement on the command line: a run of all measurements excludes it.
     Asked,

@@ -36,7 +36,7 @@ pub struct Setting {
     pub workspace: Workspace,
     /// The longpole binary that is measured.
     pub longpole: PathBuf,
-    /// A folder for files. It is removed afterwards.
+    /// A folder for files, which is removed afterwards.
     pub folder: PathBuf,
     /// The user's options.
     pub wishes: Wishes,
@@ -78,7 +78,7 @@ impl Setting {
     }
 }
 
-/// Builds a release binary. It is an error if the binary cannot record on this machine.
+/// Builds a release binary. A binary that cannot record on this machine is an error.
 pub fn recorder(workspace: &Workspace) -> Result<PathBuf> {
     if let Err(reason) = embed::bring_up_to_date(workspace)? {
         bail!("cannot measure recording: {reason}");
@@ -101,7 +101,7 @@ pub fn is_here(program: &str) -> bool {
     run(&mut look, Duration::from_secs(60)).is_ok_and(|ended| ended.code == Some(0))
 }
 
-/// A temporary folder under target. It is removed when this value is dropped.
+/// A temporary folder under target, which is removed when this value is dropped.
 pub struct Scratch(pub PathBuf);
 
 impl Scratch {

@@ -29,7 +29,7 @@ pub struct Release {
     time: String,
     /// The folder for the archive and the packages.
     folder: PathBuf,
-    /// The folder with the installed files. It corresponds to the root folder of a machine.
+    /// The folder with the installed files. This folder corresponds to the root folder of a machine.
     tree: PathBuf,
 }
 

@@ -1,4 +1,4 @@
-//! Builds the static program. It contains musl instead of using the machine's C library, so it runs on every
+//! Builds the static program. The program contains musl instead of using the machine's C library, so it runs on every
 //! distribution.
 
 use std::path::{Path, PathBuf};

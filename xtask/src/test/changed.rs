@@ -42,7 +42,7 @@ pub struct Concerned {
     pub tested: Vec<&'static str>,
     /// The crates with a changed file, and the crates that use them.
     pub linted: Vec<&'static str>,
-    /// Whether the kernel programs have changed. They cannot be compiled for a host.
+    /// Whether the kernel programs have changed. Kernel programs cannot be compiled for a host.
     pub kernel_programs: bool,
 }
 

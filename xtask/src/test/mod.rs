@@ -120,7 +120,7 @@ pub fn check() -> Result<ExitCode> {
     Ok(score.finish())
 }
 
-/// Builds the binary for tests of running programs. It is the binary that users get, because tests measure what
+/// Builds the binary for tests of running programs. This binary is the one that users get, because tests measure what
 /// recording costs.
 fn longpole(workspace: &Workspace) -> Command {
     let mut build = command::cargo(workspace);

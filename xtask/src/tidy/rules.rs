@@ -101,7 +101,8 @@ fn allow(name: &str, complaints: &mut Vec<String>) {
     }
 }
 
-/// Words that mark unfinished work. They are put together from parts, so that this file does not break its own rule.
+/// Words that mark unfinished work. The words are put together from parts, so that this file does not break its own
+/// rule.
 fn unfinished() -> [String; 2] {
     [["TO", "DO"].concat(), ["FIX", "ME"].concat()]
 }

@@ -1,7 +1,7 @@
 //! Which share of a function best predicts the gain if the function becomes faster. The candidates are shares that
-//! cannot become extremely large. They are compared with the simulated gain if the function becomes a tenth faster and
-//! a tenth slower. The recordings are those in tests/data/recordings, and the first launched one of each program that
-//! `./x zoo` has left.
+//! cannot become extremely large. The candidates are compared with the simulated gain if the function becomes a tenth
+//! faster and a tenth slower. The recordings are those in tests/data/recordings, and the first launched one of each
+//! program that `./x zoo` has left.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

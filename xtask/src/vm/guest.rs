@@ -8,7 +8,7 @@ pub const TEST_LIMIT_S: u64 = 420;
 /// Number of lines of a failed test that are reported.
 const LINES: usize = 40;
 
-/// Checks that change the machine: their names and shell commands. They run after the tests.
+/// Checks that change the machine: their names and shell commands. The checks run after the tests.
 const CHECKS: [(&str, &str); 2] = [
     ("doctor_lacks_nothing", "$LONGPOLE_BIN doctor"),
     (

@@ -119,7 +119,8 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     Ok(if all.iter().any(table::has_failed) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// The path without symbolic links. It must be visible in a machine, which has its own folders for temporary files.
+/// The path without symbolic links. The path must be visible in a machine, which has its own folders for temporary
+/// files.
 fn visible(path: &Path) -> Result<PathBuf> {
     let path = path.canonicalize().with_context(|| path.display().to_string())?;
     if ["/tmp", "/run", "/dev"].iter().any(|folder| path.starts_with(folder)) {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use longpole_tests::Group;
 
-/// Length of a turn. It must not be shorter, because the clock continues while a program is frozen. Work that the
+/// Length of a turn. A turn must not be shorter, because the clock continues while a program is frozen. Work that the
 /// program does twenty times a second is then due at the beginning of each turn, and every thread is woken to continue.
 /// With turns of a tenth of a second, longpole had 50 % more wake-ups. A Redis under load seemed 6 to 10 % slower,
 /// although its server needed only 2.4 % more CPU time with longpole than without.
@@ -32,7 +32,8 @@ pub struct Took {
     pub cpu_s: f64,
 }
 
-/// Runs both programs in turns until both have done their work. Returns the time of each. Both continue afterwards.
+/// Runs both programs in turns until both have done their work. Returns the time of each. Both programs continue
+/// afterwards.
 pub fn in_turns(mut works: [Work<'_>; 2]) -> Result<[Took; 2]> {
     let mut took = [Duration::ZERO; 2];
     let mut done = [false; 2];

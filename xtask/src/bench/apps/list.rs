@@ -16,7 +16,7 @@ pub struct App {
 pub enum Load<'a> {
     /// A line that runs first, and a command that ends by itself.
     Command(&'a str, &'a str),
-    /// Like `Command`, for a command that starts other processes. These are recorded, too.
+    /// Like `Command`, for a command that starts other processes. The other processes are recorded, too.
     Commands(&'a str, &'a str),
     /// A server to which longpole attaches: its command, what sends requests to it, and when its work begins to count.
     Server(&'a str, Drive, Since),

@@ -123,7 +123,7 @@ fn rate(said: &str) -> Result<f64> {
     Ok(rate)
 }
 
-/// A running server. It ends with all its processes when this value is dropped.
+/// A running server. The server ends with all its processes when this value is dropped.
 pub struct Running(Child);
 
 impl Running {
