@@ -18,7 +18,8 @@ const BUFFER: usize = 1 << 18;
 /// owner is the user who called sudo. After an error there is no new file, and an existing file stays. A permitted
 /// device or pipe is written to directly.
 ///
-/// # Errors Those of [`create_file`] and of `write`.
+/// # Errors
+/// Those of [`create_file`] and of `write`.
 pub fn write_whole(
     path: &Path,
     overwrite: Overwrite,

@@ -7,7 +7,8 @@ use std::io;
 
 /// Writes all of a recording, and its end.
 ///
-/// # Errors Those of the disk.
+/// # Errors
+/// Those of the disk.
 pub fn write_recording<D: Disk>(mut writer: Writer<D>, recording: &Recording) -> io::Result<()> {
     let mut facts = recording.facts.clone();
     let end = facts.end.take().unwrap_or_default();

@@ -79,7 +79,8 @@ impl ChunkHeader {
 
     /// The header for a payload. `stored` has the payload's bytes in the file.
     ///
-    /// # Errors [`io::ErrorKind::InvalidInput`] if a reader would refuse the chunk.
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] if a reader would refuse the chunk.
     pub fn of(
         kind: ChunkKind,
         items: u32,

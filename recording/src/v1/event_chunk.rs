@@ -125,7 +125,8 @@ struct Open {
 impl EventChunks {
     /// Adds a record. Returns the chunk if it is now full or a second long.
     ///
-    /// # Errors [`Contradiction`]; the record was not added.
+    /// # Errors
+    /// [`Contradiction`]; the record was not added.
     pub fn push(&mut self, record: &Record) -> Result<Option<EventChunk>, Contradiction> {
         if !self.events.push(record) {
             return Err(Contradiction);
