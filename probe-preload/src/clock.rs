@@ -43,7 +43,8 @@ pub fn find() {
 
 /// Reads a number from the image.
 ///
-/// # Safety `at` is the address of readable memory for a `T`.
+/// # Safety
+/// `at` is the address of readable memory for a `T`.
 unsafe fn read<T: Copy>(at: usize) -> T {
     // SAFETY: by the contract of this function.
     unsafe { (at as *const T).read_unaligned() }
@@ -51,7 +52,8 @@ unsafe fn read<T: Copy>(at: usize) -> T {
 
 /// The address of a function in an ELF image that the kernel has mapped.
 ///
-/// # Safety `image` is the address of a complete, well-formed ELF image in memory.
+/// # Safety
+/// `image` is the address of a complete, well-formed ELF image in memory.
 unsafe fn symbol(image: usize, name: &[u8]) -> Option<usize> {
     const PT_LOAD: u32 = 1;
     const PT_DYNAMIC: u32 = 2;
@@ -111,7 +113,8 @@ unsafe fn symbol(image: usize, name: &[u8]) -> Option<usize> {
 /// The number of symbols according to a GNU hash table: one more than the number of the last symbol in the longest
 /// chain.
 ///
-/// # Safety `table` is the address of a GNU hash table.
+/// # Safety
+/// `table` is the address of a GNU hash table.
 unsafe fn gnu_symbols(table: usize) -> usize {
     // SAFETY: a table begins with these four numbers.
     let [buckets, first, bloom, _] = unsafe { read::<[u32; 4]>(table) };

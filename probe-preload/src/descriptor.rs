@@ -82,7 +82,8 @@ impl Descriptor {
 pub struct Text(*const c_char);
 
 impl Text {
-    /// # Safety The text ends with a NUL and does not change.
+    /// # Safety
+    /// The text ends with a NUL and does not change.
     pub unsafe fn new(text: *const c_char) -> Text {
         Text(text)
     }

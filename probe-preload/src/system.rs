@@ -61,7 +61,8 @@ const FUTEX_WAKE: usize = 1;
 /// Size of the smallest page, in bytes. Pages may be larger.
 pub const PAGE: usize = 4096;
 
-/// # Safety The caller must meet the requirements of the system call.
+/// # Safety
+/// The caller must meet the requirements of the system call.
 unsafe fn call(number: usize, arguments: [usize; 6]) -> isize {
     let [a, b, c, d, e, f] = arguments;
     let result: isize;
@@ -305,8 +306,8 @@ pub fn map_shared(fd: i32, bytes: usize) -> Option<*mut u8> {
     // SAFETY: the kernel chooses the address of a new mapping, so no existing mapping changes.
     let address = unsafe { call(number::MMAP, [0, bytes, PROT_READ_WRITE, flags, fd as usize, 0]) };
     let address = mapped(address)?;
-    // The mapping should not be in core dumps of the target. If the call fails, it is. SAFETY: the range is the mapping
-    // that was just made.
+    // The mapping should not be in core dumps of the target. If the call fails, it is.
+    // SAFETY: the range is the mapping that was just made.
     unsafe { call(number::MADVISE, [address as usize, bytes, MADV_DONTDUMP, 0, 0, 0]) };
     Some(address)
 }

@@ -1,5 +1,5 @@
-//! Begins and ends an operation: fills the words that describe the operation in progress, and writes the record into
-//! the thread's ring. [`probe_abi::interpose`] describes the protocol.
+//! Begins and ends an operation: fills the words that describe it, and writes its record into the thread's ring.
+//! [`probe_abi::interpose`] describes the protocol.
 
 use crate::operations::mutex;
 use crate::process::{self, Shared};
@@ -69,8 +69,7 @@ impl Own {
     /// A word of the thread's control block.
     #[inline(always)]
     pub fn word(&self, index: usize) -> &'static AtomicU64 {
-        // SAFETY: the address is in a control block of the mapping, which is never unmapped. Indices are those of
-        // `RingWord`.
+        // SAFETY: a control block's mapping is never removed, and indices are those of `RingWord`.
         let word = unsafe { self.control.add(index) };
         // SAFETY: aligned, as the mapping is.
         unsafe { &*word }
@@ -189,8 +188,7 @@ fn own_slowly() -> Option<Own> {
 
 /// Takes a free ring for this thread.
 fn claim(tls: &Tls, epoch: u64, shared: Shared) -> bool {
-    // This is a signal handler that has interrupted this function. A forked child may inherit its parent's mark, but
-    // the mark has another epoch.
+    // A signal handler has interrupted this function. A mark that a forked child inherits has another epoch.
     if tls.claiming.get() == epoch {
         return false;
     }
@@ -236,8 +234,7 @@ fn numbers(epoch: u64) -> Option<u64> {
     } else if system::pid() == process {
         system::tid()
     } else {
-        // This is a child between vfork and exec. If the child stored its ids here, they would become those of its
-        // parent's thread.
+        // A child between vfork and exec must not store its ids here: the words belong to its parent's thread.
         return None;
     };
     Some(u64::from(process) << 32 | u64::from(thread))
@@ -268,7 +265,7 @@ fn frame() -> u64 {
 }
 
 /// The present time, if the cost of recording this operation will be measured; otherwise 0. Only for a thread that has
-/// had a ring before: reading the clock may be a system call, which not every process may make.
+/// had a ring: reading the clock may be a forbidden system call.
 #[inline(always)]
 fn called_ns() -> u64 {
     let tls = tls();
@@ -278,9 +275,8 @@ fn called_ns() -> u64 {
 }
 
 /// Whether an operation on this mutex continues a stretch of operations that are not recorded on purpose. If so, the
-/// operation has been counted, and the caller has nothing else to do. There are millions of such operations per second,
-/// and each costs only this check. So only the necessary conditions are checked here; [`begin`] decides about the first
-/// operation of each stretch.
+/// operation has been counted, and the caller has nothing else to do. A program may do millions of such operations per
+/// second, so only necessary conditions are checked here; [`begin`] decides about the first operation of each stretch.
 #[inline(always)]
 pub fn passes(mutex: usize) -> bool {
     if is_paused() {
@@ -302,8 +298,7 @@ fn is_passed_over(tls: &Tls, mutex: usize) -> Option<&'static AtomicU64> {
         return None;
     }
     let word = |index: usize| -> &'static AtomicU64 {
-        // SAFETY: the address is in a control block of the mapping, which is never unmapped. Indices are those of
-        // `RingWord`.
+        // SAFETY: a control block's mapping is never removed, and indices are those of `RingWord`.
         let word = unsafe { control.add(index) };
         // SAFETY: aligned, as the mapping is.
         unsafe { &*word }
@@ -431,8 +426,8 @@ pub fn end(begun: Begun, outcome: i32, flags: u16) {
     if !begun.recorded {
         return;
     }
-    // The ring is looked up again, because a signal handler may have forked and this may be the child. If a pause began
-    // during the operation, the operation ends in the pause.
+    // The ring is looked up again: a signal handler may have forked, and this may be the child. A pause may have begun,
+    // too.
     let Some(own) = own_to_the_end() else { return };
     let ended_ns = write(&own, &begun, outcome, flags, None);
     leave(&own, &begun);

@@ -51,7 +51,8 @@ impl Memory {
 
     /// An entry of a list of addresses. The list ends with 0.
     ///
-    /// # Errors The entry cannot be read.
+    /// # Errors
+    /// The entry cannot be read.
     pub fn entry(&mut self, list: usize, index: usize) -> Result<usize, Unreadable> {
         let address = list.wrapping_add(index.wrapping_mul(size_of::<usize>()));
         let mut bytes = [0u8; size_of::<usize>()];
@@ -63,14 +64,16 @@ impl Memory {
 
     /// A byte of a text.
     ///
-    /// # Errors The byte cannot be read.
+    /// # Errors
+    /// The byte cannot be read.
     pub fn byte(&mut self, address: usize) -> Result<u8, Unreadable> {
         self.texts.byte(address)
     }
 
     /// The address after `beginning` in the text at the address `text`. `None` if the text begins with something else.
     ///
-    /// # Errors The text cannot be read.
+    /// # Errors
+    /// The text cannot be read.
     pub fn behind(&mut self, text: usize, beginning: &[u8]) -> Result<Option<usize>, Unreadable> {
         for (at, &expected) in beginning.iter().enumerate() {
             if self.byte(text.wrapping_add(at))? != expected {
@@ -82,7 +85,8 @@ impl Memory {
 
     /// Finds the first text in this list that begins with `beginning`, and returns the address after `beginning`.
     ///
-    /// # Errors The list, or a text before the wanted one, cannot be read.
+    /// # Errors
+    /// The list, or a text before the wanted one, cannot be read.
     pub fn find(&mut self, list: usize, beginning: &[u8]) -> Result<Option<usize>, Unreadable> {
         for index in 0.. {
             let text = self.entry(list, index)?;
