@@ -20,7 +20,8 @@ pub struct Group {
 impl Group {
     /// Makes an empty group that is not frozen.
     ///
-    /// # Errors There are no control groups of version 2, or this process may not make one.
+    /// # Errors
+    /// There are no control groups of version 2, or this process may not make one.
     pub fn new(name: &str) -> io::Result<Group> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let mounts = std::fs::read_to_string("/proc/mounts")?;
@@ -50,7 +51,8 @@ impl Group {
 
     /// Freezes the group. Returns when none of its processes runs any more.
     ///
-    /// # Errors The kernel refuses, or a process is not frozen in time.
+    /// # Errors
+    /// The kernel refuses, or a process is not frozen in time.
     pub fn hold(&self) -> io::Result<()> {
         self.put("cgroup.freeze", "1")?;
         let end = Instant::now() + LIMIT;
@@ -66,14 +68,16 @@ impl Group {
 
     /// Lets the group's processes run again.
     ///
-    /// # Errors The kernel refuses.
+    /// # Errors
+    /// The kernel refuses.
     pub fn let_go(&self) -> io::Result<()> {
         self.put("cgroup.freeze", "0")
     }
 
     /// CPU time that the group's processes have used so far, in seconds. Processes that have ended count, too.
     ///
-    /// # Errors `cpu.stat` cannot be read, or has no such number.
+    /// # Errors
+    /// `cpu.stat` cannot be read, or has no such number.
     pub fn cpu_s(&self) -> io::Result<f64> {
         let stat = std::fs::read_to_string(self.folder.join("cpu.stat"))?;
         let usage = stat.lines().find_map(|line| line.strip_prefix("usage_usec "));

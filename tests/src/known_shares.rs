@@ -129,7 +129,8 @@ pub fn launched(program: &Path, seed: u32, compared: &mut Compared) {
 /// Attaches to the program of this seed for a part of its life and compares its shares. Programs with phases (one seed
 /// of eight) are skipped, because the shares within a part of their life are unknown.
 ///
-/// # Errors The program cannot be started or ended.
+/// # Errors
+/// The program cannot be started or ended.
 pub fn attached(program: &Path, seed: u32, compared: &mut Compared) -> io::Result<()> {
     if seed % 8 == 6 {
         return Ok(());

@@ -54,7 +54,8 @@ impl LatencyClient {
 
     /// Stops the client, and returns all answers.
     ///
-    /// # Errors The server has closed the connection.
+    /// # Errors
+    /// The server has closed the connection.
     pub fn finish(self) -> io::Result<Vec<Answered>> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().map_err(|_| io::Error::other("the client failed"))?

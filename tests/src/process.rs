@@ -22,7 +22,8 @@ pub struct Ended {
 
 /// Runs a command to its end. Its standard input is empty.
 ///
-/// # Errors The command cannot be started, or does not end within `limit` and is killed.
+/// # Errors
+/// The command cannot be started, or does not end within `limit` and is killed.
 pub fn run(command: &mut Command, limit: Duration) -> io::Result<Ended> {
     let mut background = Background::start(command)?;
     background.close_stdin();
@@ -72,7 +73,8 @@ pub struct Background {
 impl Background {
     /// Starts a command whose three standard streams are connected to the test.
     ///
-    /// # Errors The command cannot be started.
+    /// # Errors
+    /// The command cannot be started.
     pub fn start(command: &mut Command) -> io::Result<Self> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn()?;
@@ -109,7 +111,8 @@ impl Background {
 
     /// Sends a line to the program's standard input.
     ///
-    /// # Errors The program has closed its input.
+    /// # Errors
+    /// The program has closed its input.
     pub fn say(&mut self, line: &str) -> io::Result<()> {
         match &mut self.stdin {
             Some(stdin) => writeln!(stdin, "{line}").and_then(|()| stdin.flush()),
@@ -119,7 +122,8 @@ impl Background {
 
     /// The next line of the program's standard output.
     ///
-    /// # Errors No line comes within `limit`.
+    /// # Errors
+    /// No line comes within `limit`.
     pub fn line(&mut self, limit: Duration) -> io::Result<String> {
         match self.lines.recv_timeout(limit) {
             Ok(line) => {
@@ -132,7 +136,8 @@ impl Background {
 
     /// Waits for a line on the program's standard error that contains `text`.
     ///
-    /// # Errors No such line comes within `limit`. The error contains what the program wrote instead.
+    /// # Errors
+    /// No such line comes within `limit`. The error contains what the program wrote instead.
     pub fn wait_for_stderr(&mut self, text: &str, limit: Duration) -> io::Result<String> {
         let end = Instant::now() + limit;
         loop {
@@ -156,7 +161,8 @@ impl Background {
 
     /// Whether the program still runs.
     ///
-    /// # Errors The operating system does not answer.
+    /// # Errors
+    /// The operating system does not answer.
     pub fn is_running(&mut self) -> io::Result<bool> {
         if self.status.is_none() {
             self.status = self.child.try_wait()?;
@@ -166,7 +172,8 @@ impl Background {
 
     /// Sends a signal by its name, such as `INT`.
     ///
-    /// # Errors The process does not exist any more.
+    /// # Errors
+    /// The process does not exist any more.
     pub fn signal(&self, name: &str) -> io::Result<()> {
         let status =
             Command::new("kill").arg(format!("-{name}")).arg("--").arg(self.pid().to_string()).status()?;
@@ -175,7 +182,8 @@ impl Background {
 
     /// Waits for the end of the program.
     ///
-    /// # Errors The program does not end within `limit`. Then the program is killed, and the error contains what it wrote.
+    /// # Errors
+    /// The program does not end within `limit`. Then the program is killed, and the error contains what it wrote.
     pub fn wait(mut self, limit: Duration) -> io::Result<Ended> {
         let end = Instant::now() + limit;
         while self.is_running()? {

@@ -30,7 +30,8 @@ impl fmt::Display for ChangedByte {
 /// Compares every executable mapping of a file with that file. The result is empty if all bytes are the same. Mappings
 /// without a file (`[vdso]`, `[uprobes]`, code made at run time) are skipped.
 ///
-/// # Errors There is no such process, or its memory may not be read.
+/// # Errors
+/// There is no such process, or its memory may not be read.
 pub fn changed_code(pid: u32) -> io::Result<Vec<ChangedByte>> {
     let memory = File::open(format!("/proc/{pid}/mem"))?;
     let mut changed = Vec::new();

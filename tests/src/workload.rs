@@ -37,8 +37,8 @@ pub fn source(name: &str) -> PathBuf {
 /// Builds a workload with debug information. The workload is a file of tests/workloads (`quicksort.c`,
 /// `exceptions.cpp`, `unwind.rs`), or a folder there with a crate of its own (`work_stealing`).
 ///
-/// # Errors There is no compiler, or the source does not compile. For a crate, also dependencies that cannot be
-/// downloaded.
+/// # Errors
+/// There is no compiler, or the source does not compile. For a crate, also dependencies that cannot be downloaded.
 pub fn build(source: &str) -> Result<PathBuf, Problem> {
     let folder = sources();
     let path = folder.join(source);
@@ -55,7 +55,8 @@ pub fn build(source: &str) -> Result<PathBuf, Problem> {
 /// `compiler` (`cc`, `musl-gcc`, `c++`, `rustc`) decides the language. `flags` are placed after the source, where
 /// libraries have to be.
 ///
-/// # Errors Those of [`build`]. If `flags` name a library that is missing, this counts as a missing compiler.
+/// # Errors
+/// Those of [`build`]. If `flags` name a library that is missing, this counts as a missing compiler.
 pub fn compile_text(name: &str, compiler: &str, flags: &[&str], text: &str) -> Result<PathBuf, Problem> {
     let ending = match compiler {
         "rustc" => "rs",
@@ -86,7 +87,8 @@ pub fn compile_text(name: &str, compiler: &str, flags: &[&str], text: &str) -> R
 
 /// Builds the workload in this C file of tests/workloads with additional flags, such as `-static`.
 ///
-/// # Errors Those of [`compile_text`].
+/// # Errors
+/// Those of [`compile_text`].
 pub fn build_with(source: &str, flags: &[&str]) -> Result<PathBuf, Problem> {
     let folder = sources();
     let text = read(&folder.join(source))?;
@@ -142,7 +144,8 @@ fn build_crate(folder: &Path) -> Result<PathBuf, Problem> {
 
 /// Builds a workload as `build` does, and removes all symbols.
 ///
-/// # Errors Those of [`build`], or a missing `strip`.
+/// # Errors
+/// Those of [`build`], or a missing `strip`.
 pub fn build_stripped(source: &str) -> Result<PathBuf, Problem> {
     let full = build(source)?;
     let stripped = full.with_extension("stripped");
@@ -159,7 +162,8 @@ pub fn build_stripped(source: &str) -> Result<PathBuf, Problem> {
 /// Builds a program of `functions` small functions, some of which it calls every 50 ms. The program prints `ready`, and
 /// then the addresses of all functions in one line of hexadecimal numbers. The program runs until its input ends.
 ///
-/// # Errors Those of [`build`].
+/// # Errors
+/// Those of [`build`].
 pub fn build_many_functions(functions: usize) -> Result<PathBuf, Problem> {
     let text = many_functions(functions);
     let source = cache()?.join(format!("many_functions_{functions}.c"));

@@ -41,7 +41,8 @@ pub struct Answers {
 
 /// Runs all commands. `cpus` is the recorded machine's number of CPUs. `thorough` includes the slower commands.
 ///
-/// # Errors A command fails, or its output cannot be read.
+/// # Errors
+/// A command fails, or its output cannot be read.
 pub fn ask(longpole: &Path, file: &Path, cpus: u32, real_s: f64, thorough: bool) -> Result<Answers, String> {
     let json = |command: &str, options: &[&str]| {
         let words = [&[command, "--json"], options].concat();
@@ -86,7 +87,8 @@ pub fn ask(longpole: &Path, file: &Path, cpus: u32, real_s: f64, thorough: bool)
 /// may be chance, both as parts of the first recording's time. Also returns whether diff calls the change clear, and
 /// the first recording's time in seconds.
 ///
-/// # Errors Those of [`ask`].
+/// # Errors
+/// Those of [`ask`].
 pub fn compare(longpole: &Path, files: [&Path; 2], cpus: u32) -> Result<(f64, f64, bool, f64), String> {
     let text = say(longpole, &["diff", "--json", "--cpus", &cpus.to_string()], &files)?;
     let diff: Value = serde_json::from_str(&text).map_err(|error| format!("diff --json: {error}"))?;
@@ -98,7 +100,8 @@ pub fn compare(longpole: &Path, files: [&Path; 2], cpus: u32) -> Result<(f64, f6
 
 /// The length of the recording, in seconds.
 ///
-/// # Errors Those of [`ask`].
+/// # Errors
+/// Those of [`ask`].
 pub fn length_s(longpole: &Path, file: &Path) -> Result<f64, String> {
     let text = say(longpole, &["info", "--json"], &[file])?;
     let info: Value = serde_json::from_str(&text).map_err(|error| format!("info --json: {error}"))?;

@@ -30,8 +30,8 @@ impl Keep {
     /// Uses this folder, which is not removed. The recordings in it are `NAME-launched-1.lp` and so on. Programs from
     /// packages need the files that [`super::prepare`] writes to the folder.
     ///
-    /// # Errors No file can be written in the folder.
-    /// Nothing can be written there.
+    /// # Errors
+    /// No file can be written in the folder. Nothing can be written there.
     pub fn new(longpole: &Path, folder: &Path, runs: usize, timed: bool) -> std::io::Result<Keep> {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from).min(2);
         std::fs::create_dir_all(folder.join("built"))?;
@@ -47,7 +47,8 @@ impl Keep {
 
     /// Builds the program, and returns the words that start it.
     ///
-    /// # Errors The program cannot be built here.
+    /// # Errors
+    /// The program cannot be built here.
     pub fn build(&self, entry: &Entry) -> Result<String, Problem> {
         let source = match entry.source {
             Source::Installed(..) => return Ok(String::new()),
@@ -76,7 +77,8 @@ impl Keep {
     /// Runs the program alone and launched by longpole, in turns, and runs longpole's commands on the recordings. If
     /// times are measured, the program also runs alone on one CPU.
     ///
-    /// # Errors The program cannot be run, or a command of longpole fails.
+    /// # Errors
+    /// The program cannot be run, or a command of longpole fails.
     pub fn launched(&self, entry: &Entry, program: &str) -> Result<Figures, String> {
         let stage = self.stage(entry, program, Mode::Launched);
         let (mut one, mut all, mut recorded) = (Vec::new(), Vec::new(), Vec::new());
@@ -109,7 +111,8 @@ impl Keep {
     /// Attaches to the program for a part of its life, and runs longpole's commands on the recordings. `speedup` is the
     /// measured one from one CPU to two.
     ///
-    /// # Errors Those of [`Keep::launched`].
+    /// # Errors
+    /// Those of [`Keep::launched`].
     pub fn attached(&self, entry: &Entry, program: &str, speedup: Option<f64>) -> Result<Figures, String> {
         let stage = self.stage(entry, program, Mode::Attached);
         let alone = stage.alone(self.cpu_list())?.ending;
