@@ -53,7 +53,8 @@ pub fn line(program: impl AsRef<OsStr>, words: &str) -> Command {
 
 /// Runs a command to its end or to the limit. Both output streams are collected in one text.
 ///
-/// # Errors The program cannot be started.
+/// # Errors
+/// The program cannot be started.
 pub fn capture(command: &mut Command, limit: Duration) -> Result<Outcome> {
     let name = command.get_program().to_string_lossy().into_owned();
     let (mut reader, writer) = std::io::pipe().context("pipe")?;
@@ -106,7 +107,8 @@ pub fn capture(command: &mut Command, limit: Duration) -> Result<Outcome> {
 
 /// Runs a command that must succeed. Its output is shown only if it does not.
 ///
-/// # Errors The command cannot be started, or ends with another code than 0. `what` names it in the message.
+/// # Errors
+/// The command cannot be started, or ends with another code than 0. `what` names it in the message.
 pub fn must(command: &mut Command, what: &str) -> Result<()> {
     let outcome = capture(command, Duration::from_secs(3600))?;
     if !outcome.success() {
@@ -118,7 +120,8 @@ pub fn must(command: &mut Command, what: &str) -> Result<()> {
 
 /// The standard output of a command that must succeed, without white space at both ends.
 ///
-/// # Errors The command cannot be started, or ends with another code than 0.
+/// # Errors
+/// The command cannot be started, or ends with another code than 0.
 pub fn text(command: &mut Command) -> Result<String> {
     let name = format!("{command:?}");
     let output = command.stdin(Stdio::null()).output().with_context(|| format!("cannot start {name}"))?;
@@ -142,7 +145,8 @@ pub fn well(ended: Ended, name: &str) -> Result<Ended> {
 
 /// Runs a program that must end with code 0.
 ///
-/// # Errors The program cannot be started, does not end in time, or ends in another way.
+/// # Errors
+/// The program cannot be started, does not end in time, or ends in another way.
 pub fn good(command: &mut Command, limit: Duration) -> Result<Ended> {
     let name = command.get_program().display().to_string();
     well(run(command, limit).with_context(|| name.clone())?, &name)
@@ -150,7 +154,8 @@ pub fn good(command: &mut Command, limit: Duration) -> Result<Ended> {
 
 /// Runs a program as [`good`] does. Returns the elapsed seconds.
 ///
-/// # Errors Those of [`good`].
+/// # Errors
+/// Those of [`good`].
 pub fn seconds(command: &mut Command, limit: Duration) -> Result<f64> {
     let began = Instant::now();
     good(command, limit)?;
@@ -159,7 +164,8 @@ pub fn seconds(command: &mut Command, limit: Duration) -> Result<f64> {
 
 /// Runs a program as [`good`] does. Returns its output, which must be JSON.
 ///
-/// # Errors Those of [`good`], or output that is not JSON.
+/// # Errors
+/// Those of [`good`], or output that is not JSON.
 pub fn json(command: &mut Command, limit: Duration) -> Result<Value> {
     let said = good(command, limit)?.stdout;
     serde_json::from_str(&said).with_context(|| format!("{command:?} says no JSON"))

@@ -19,7 +19,8 @@ const CANNOT_RECORD: u8 = 77;
 
 /// Builds longpole and the program, records, prints the report, and removes its files.
 ///
-/// # Errors Something does not compile, or longpole fails on the bundled program.
+/// # Errors
+/// Something does not compile, or longpole fails on the bundled program.
 pub fn run() -> Result<ExitCode> {
     let workspace = Workspace::find();
     let longpole = build::release(&workspace)?;

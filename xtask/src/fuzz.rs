@@ -46,7 +46,8 @@ pub struct Options {
 
 /// Feeds each target, and says which targets failed.
 ///
-/// # Errors The targets cannot be built, or a given name is no target.
+/// # Errors
+/// The targets cannot be built, or a given name is no target.
 pub fn run(options: &Options) -> Result<ExitCode> {
     let workspace = Workspace::find();
     let seeds = workspace.root.join("fuzz/corpus");

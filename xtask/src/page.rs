@@ -54,7 +54,8 @@ impl Page {
 
     /// Prints a section, and replaces the page's section of the same name.
     ///
-    /// # Errors The page cannot be written.
+    /// # Errors
+    /// The page cannot be written.
     pub fn put(&mut self, name: &str, section: &str) -> Result<()> {
         let section = format!("{}\n\n{}\n", section.trim_end(), self.machine);
         println!("{section}");

@@ -15,7 +15,8 @@ use crate::workspace::Workspace;
 
 /// Runs `./x tidy`: prints the complaints on standard output, one in each line.
 ///
-/// # Errors Never; the type is the same for all commands.
+/// # Errors
+/// Never; the type is the same for all commands.
 pub fn run() -> Result<ExitCode> {
     let complaints = check(&Workspace::find());
     for complaint in &complaints {

@@ -25,7 +25,8 @@ pub struct Toolchain {
 impl Toolchain {
     /// Runs rustc in the workspace's folder, so that rust-toolchain.toml decides which rustc runs.
     ///
-    /// # Errors There is no rustc, or it does not name its LLVM.
+    /// # Errors
+    /// There is no rustc, or it does not name its LLVM.
     pub fn ask(workspace: &Workspace) -> Result<Self> {
         let rustc = |argument: &[&str]| {
             command::text(Command::new("rustc").args(argument).current_dir(&workspace.root))
@@ -48,7 +49,8 @@ impl Toolchain {
     /// Whether the toolchain is the one of rust-toolchain.toml. If not, the inner error says so: another toolchain
     /// produces other bytes.
     ///
-    /// # Errors rust-toolchain.toml cannot be read.
+    /// # Errors
+    /// rust-toolchain.toml cannot be read.
     pub fn is_pinned(&self, workspace: &Workspace) -> Result<std::result::Result<(), String>> {
         let file = workspace.root.join("rust-toolchain.toml");
         let text = std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;

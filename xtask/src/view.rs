@@ -87,7 +87,8 @@ pub struct Speed {
 
 /// Opens a page, moves it, and measures its speed. `None` if there is no Node.js or Chromium.
 ///
-/// # Errors The page does not work.
+/// # Errors
+/// The page does not work.
 pub fn speed(workspace: &Workspace, page: &Path) -> Result<Option<Speed>> {
     let chromium = chromium();
     if packages(workspace)?.is_err() || !Path::new(&chromium).exists() {
@@ -101,7 +102,8 @@ pub fn speed(workspace: &Workspace, page: &Path) -> Result<Option<Speed>> {
 /// Compares the pages with the checked-in ones and runs the page's own tests. Returns the complaints, or why this
 /// machine cannot make the pages.
 ///
-/// # Errors The sources do not compile.
+/// # Errors
+/// The sources do not compile.
 pub fn compare(workspace: &Workspace) -> Result<Result<Vec<String>, String>> {
     if let Err(reason) = packages(workspace)? {
         return Ok(Err(reason));

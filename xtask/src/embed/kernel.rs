@@ -17,7 +17,8 @@ const TARGET: &str = "bpfel-unknown-none";
 /// Builds the object file of the kernel programs from its sources, under `target`. The inner error says what this
 /// machine lacks.
 ///
-/// # Errors The kernel programs do not compile, or the output folder cannot be written.
+/// # Errors
+/// The kernel programs do not compile, or the output folder cannot be written.
 pub fn make(workspace: &Workspace) -> Result<Provided<PathBuf>> {
     Ok(match tools(workspace)? {
         Ok(tools) => Ok(compile(workspace, &tools)?),
@@ -28,7 +29,8 @@ pub fn make(workspace: &Workspace) -> Result<Provided<PathBuf>> {
 /// A command that lints the crate of the kernel programs, which cannot be compiled for a host. The inner error says
 /// what this machine lacks.
 ///
-/// # Errors Folders under target cannot be written.
+/// # Errors
+/// Folders under target cannot be written.
 pub fn lints(workspace: &Workspace) -> Result<Provided<Command>> {
     Ok(tools(workspace)?.map(|tools| {
         let mut clippy = cargo(workspace, &tools, "clippy");
@@ -78,7 +80,8 @@ struct Tools {
 
 /// Finds all necessary tools. The inner error says what is missing.
 ///
-/// # Errors Folders under target cannot be written.
+/// # Errors
+/// Folders under target cannot be written.
 fn tools(workspace: &Workspace) -> Result<Provided<Tools>> {
     let toolchain = Toolchain::ask(workspace)?;
     if !toolchain.sysroot.join("lib/rustlib/src/rust/library/core").is_dir() {

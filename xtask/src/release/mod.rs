@@ -35,7 +35,8 @@ pub struct Release {
 
 /// Makes the archive, the packages and their checksums in `target/packages`.
 ///
-/// # Errors A tool is missing, the program does not compile, or two builds differ.
+/// # Errors
+/// A tool is missing, the program does not compile, or two builds differ.
 pub fn run(options: &Options) -> Result<ExitCode> {
     let workspace = Workspace::find();
     let folder = make(&workspace)?;

@@ -16,7 +16,8 @@ pub const CHECKSUMS: &str = "SHA256SUMS";
 
 /// Makes `longpole-VERSION-x86_64-linux.tar.gz`. Users unpack it below `/usr/local` or in a home folder.
 ///
-/// # Errors tar or gzip fails.
+/// # Errors
+/// tar or gzip fails.
 pub fn archive(release: &Release) -> Result<()> {
     let name = format!("longpole-{}-x86_64-linux", release.version);
     let archive = release.folder.join(format!("{name}.tar"));
@@ -36,7 +37,8 @@ pub fn archive(release: &Release) -> Result<()> {
 
 /// Makes the Debian package, if dpkg-deb is installed.
 ///
-/// # Errors dpkg-deb fails, or a file cannot be written.
+/// # Errors
+/// dpkg-deb fails, or a file cannot be written.
 pub fn deb(workspace: &Workspace, release: &Release) -> Result<()> {
     if !is_there("dpkg-deb") {
         return Ok(());
@@ -61,7 +63,8 @@ pub fn deb(workspace: &Workspace, release: &Release) -> Result<()> {
 
 /// Makes the RPM package, if rpmbuild is installed.
 ///
-/// # Errors rpmbuild fails, or a file cannot be written.
+/// # Errors
+/// rpmbuild fails, or a file cannot be written.
 pub fn rpm(workspace: &Workspace, release: &Release) -> Result<()> {
     if !is_there("rpmbuild") {
         return Ok(());

@@ -48,7 +48,8 @@ pub struct Concerned {
 
 /// The crates that differ from the last commit. New files count, too.
 ///
-/// # Errors This is not a git checkout.
+/// # Errors
+/// This is not a git checkout.
 pub fn crates(workspace: &Workspace) -> Result<Concerned> {
     let git = |words: &[&str]| command::text(Command::new("git").args(words).current_dir(&workspace.root));
     let changed = git(&["diff", "--name-only", "HEAD"])?;

@@ -42,7 +42,8 @@ pub struct Options {
 /// Runs `./x test`: everything, or the tests that the user names. The last line printed is `N passed, N failed, N
 /// skipped`.
 ///
-/// # Errors Something prevents the tests from running at all. A failed test is counted, and is no error.
+/// # Errors
+/// Something prevents the tests from running at all. A failed test is counted, and is no error.
 pub fn run(options: &Options) -> Result<ExitCode> {
     let workspace = Workspace::find();
     let mut score = Score::default();
@@ -77,7 +78,8 @@ pub fn run(options: &Options) -> Result<ExitCode> {
 
 /// Runs `./x live-test`: the tests that record running programs, with a binary of the current sources.
 ///
-/// # Errors Those of [`run`].
+/// # Errors
+/// Those of [`run`].
 pub fn live(options: &Options) -> Result<ExitCode> {
     let workspace = Workspace::find();
     let mut score = Score::default();
@@ -94,7 +96,8 @@ pub fn live(options: &Options) -> Result<ExitCode> {
 /// Runs `./x check`: formatting, lints and tests of the crates that differ from the last commit. Live tests are only
 /// compiled.
 ///
-/// # Errors Those of [`run`], or an error of git.
+/// # Errors
+/// Those of [`run`], or an error of git.
 pub fn check() -> Result<ExitCode> {
     let workspace = Workspace::find();
     let mut score = Score::default();
@@ -197,7 +200,8 @@ fn nextest(
 
 /// Removes the report of an earlier run, so that it does not count for this run.
 ///
-/// # Errors The report cannot be removed.
+/// # Errors
+/// The report cannot be removed.
 pub fn forget_last_run(workspace: &Workspace) -> Result<()> {
     let report = report(workspace);
     match std::fs::remove_file(&report) {

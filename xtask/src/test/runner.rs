@@ -13,7 +13,8 @@ const VERSION: &str = "0.9.151";
 
 /// Path of a working cargo-nextest.
 ///
-/// # Errors There is none, and none can be built.
+/// # Errors
+/// There is none, and none can be built.
 pub fn provide(workspace: &Workspace) -> Result<PathBuf> {
     let home = workspace.tools().join(format!("cargo-nextest-{VERSION}"));
     let own = home.join("bin/cargo-nextest");

@@ -109,7 +109,8 @@ impl Machine {
     /// The complete lines that the machine has reported since the last call. `None` if the machine has ended and there
     /// are no more lines.
     ///
-    /// # Errors The report cannot be read.
+    /// # Errors
+    /// The report cannot be read.
     pub fn lines(&mut self) -> Result<Option<Vec<String>>> {
         // This check comes first: what the machine writes before its end is then read below.
         let has_ended = self.qemu.try_wait()?.is_some();

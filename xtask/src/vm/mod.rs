@@ -77,7 +77,8 @@ const CHOSEN: [&str; 22] = [
 /// Boots each kernel, runs the tests, and prints the table. If `LONGPOLE_BIN` is set, it names the longpole binary to
 /// use.
 ///
-/// # Errors Something does not compile, there is no qemu, or a kernel does not start.
+/// # Errors
+/// Something does not compile, there is no qemu, or a kernel does not start.
 pub fn run(options: &Options) -> Result<ExitCode> {
     let workspace = Workspace::find();
     if let Some(name) = options.kernel.iter().find(|name| SERIES.iter().all(|one| one.name != **name)) {

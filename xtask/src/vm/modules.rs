@@ -15,7 +15,8 @@ const NEEDED: [&str; 2] = ["virtio_pci", "virtiofs"];
 
 /// The contents of the modules to load, in loading order.
 ///
-/// # Errors A module cannot be read or decompressed.
+/// # Errors
+/// A module cannot be read or decompressed.
 pub fn needed(kernel: &Kernel) -> Result<Vec<Vec<u8>>> {
     let mut files = BTreeMap::new();
     find(&kernel.modules.join("kernel"), &mut files)?;

@@ -43,7 +43,8 @@ impl Series {
     /// The kernel from the cache, or downloaded. With `update`, downloads the newest kernel of the release even if the
     /// cache has one.
     ///
-    /// # Errors There is no apt, no network, or a package is not signed by Debian.
+    /// # Errors
+    /// There is no apt, no network, or a package is not signed by Debian.
     pub fn provide(&self, cache: &Path, update: bool) -> Result<Kernel> {
         let folder = cache.join(self.name);
         let root = folder.join("root");
