@@ -14,7 +14,7 @@ use std::io;
 /// recording fail.
 const MOST_NAME_BYTES: usize = 1024;
 
-/// Largest number of threads and pending operations in the end of a recording that stays in one piece.
+/// If the end of a recording has more threads and pending operations than this number, it is written in parts.
 const MOST_WHOLE: usize = 1 << 12;
 
 /// Writes a chunk. The arguments are its number of entries and its JSON.
