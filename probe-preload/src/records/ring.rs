@@ -188,7 +188,7 @@ fn own_slowly() -> Option<Own> {
 
 /// Takes a free ring for this thread.
 fn claim(tls: &Tls, epoch: u64, shared: Shared) -> bool {
-    // A signal handler has interrupted this function. A mark that a forked child inherits has another epoch.
+    // This is a signal handler in the midst of this function. A mark inherited by a forked child has another epoch.
     if tls.claiming.get() == epoch {
         return false;
     }
