@@ -136,8 +136,8 @@ fn a_pipeline_recorded_on_one_cpu_is_predicted_to_run_in_parallel() {
     assert_eq!(mutexes, (4 * 211, 4 * 211));
 }
 
-/// Barriers, spin locks, adaptive mutexes, read-write locks and a pool with futures must all be simulated. More CPUs
-/// must be predicted to help where they do.
+/// Barriers, spin locks, adaptive mutexes, read-write locks and a pool with futures must all be simulated. Where more
+/// CPUs help, the prediction must show that.
 #[test]
 fn every_kind_of_lock_recorded_on_one_cpu_is_simulated_on_eight() {
     skip_unless_live!();
