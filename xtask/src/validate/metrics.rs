@@ -267,7 +267,7 @@ impl Gain {
 }
 
 /// Half of the width of the interval that would contain the median of many values, if these had a normal distribution
-/// with outliers.
+/// apart from outliers.
 fn error(values: &Sample) -> f64 {
     let middle = values.median();
     let deviations: Sample = values.values().iter().map(|value| (value - middle).abs()).collect();
