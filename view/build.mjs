@@ -1,4 +1,4 @@
-// Makes the pages from their sources: `node build.mjs FOLDER`. The same sources give the same bytes.
+// Makes the pages from their sources: `node build.mjs FOLDER`. The same sources always give the same bytes.
 import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -25,7 +25,7 @@ async function bundled(entry) {
 const style = await bundled("src/style.css");
 const hash = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 
-/** A page, and what it may ask for. */
+/** Makes a page. `more` are the connections that the page may make, as parts of its content security policy. */
 async function page(name, entry, ...more) {
   const script = await bundled(entry);
   const policy = [
@@ -40,7 +40,7 @@ async function page(name, entry, ...more) {
     "trusted-types 'none'",
   ].join("; ");
   if (/<\/(script|style)/i.test(script + style)) throw new Error("the bundle would end its own element");
-  // Functions, since a string would have its dollar signs replaced.
+  // The replacements are functions, because dollar signs in a replacement string have a special meaning.
   const text = readFileSync(`${here}src/${name}`, "utf8")
     .replace("@policy@", () => policy)
     .replace("@style@", () => style)

@@ -1,40 +1,41 @@
-//! Which file, or which other end of a socket, a thread sleeps for. The kernel programs keep one entry for each in a map; a
-//! [`Switch`](crate::Switch) has its number.
+//! Which file, or which other end of a socket, a thread sleeps for. The kernel programs keep one entry for each in a
+//! map, and a [`Switch`](crate::Switch) contains the entry's number.
 
 use crate::RequestKey;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// What a descriptor of a sleeping thread refers to.
+/// What the descriptor refers to for which a thread sleeps.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Awaited {
-    /// The [`Descriptor`](crate::Descriptor) as a number: a file, a device or a socket.
+    /// The kind: a [`Descriptor`](crate::Descriptor) as a number. Only files, devices and sockets have entries.
     pub kind: u32,
-    /// Socket: its port or its peer; the process id is 0.
+    /// For a socket: its port or its peer. The process id in the key is 0.
     pub socket: RequestKey,
-    /// Socket: its own port, in host byte order. A thread may sleep for it before it is known that the process listens there.
+    /// For a socket: its own port, in host byte order. A thread may sleep for the socket before it is known that the
+    /// process listens on that port.
     pub own_port: u32,
-    /// File or device: name of its folder when a thread first slept for it, ends at the first 0.
+    /// For a file or device: the name of its folder when a thread first slept for it. The name ends at the first 0.
     pub folder: [u8; FOLDER_BYTES],
-    /// File or device: its name in the folder, ends at the first 0.
+    /// For a file or device: its name in the folder. The name ends at the first 0.
     pub name: [u8; NAME_BYTES],
 }
 
-/// Room for the name of a folder, with the 0 at its end.
+/// Number of bytes for the name of a folder, including the 0 at its end.
 pub const FOLDER_BYTES: usize = 32;
-/// Room for the name of a file, with the 0 at its end.
+/// Number of bytes for the name of a file, including the 0 at its end.
 pub const NAME_BYTES: usize = 64;
 
 /// Largest number of [`Awaited`] entries.
 pub const MAX_AWAITED: u32 = 1 << 10;
 
 impl Awaited {
-    /// The number of the file with this inode on this device, never 0. Two files may have the same number, if rarely.
+    /// The number of the file with this inode on this device. Never 0. In rare cases two files have the same number.
     pub const fn of_file(inode: u64, device: u32) -> u32 {
         Awaited::number(inode, device as u64)
     }
 
-    /// The number of the other end of a socket, never 0.
+    /// The number of the other end of a socket. Never 0.
     pub const fn of_socket(key: RequestKey) -> u32 {
         let end = (key.family as u64) << 32 | (key.port as u64) << 16 | key.served as u64;
         Awaited::number(end, key.address as u64 | 1 << 63)

@@ -1,17 +1,18 @@
-//! A record for a mutex, or a read-write lock for reading, that one thread takes and releases again and again.
+//! A record for a mutex, or for a read-write lock that is taken for reading, which one thread takes and releases many
+//! times.
 
 use crate::{Header, Operation, OperationFlags, SyncOperation};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// A thread has taken and released a mutex several times in a row, at the same two places of the program. It did not
-/// wait, did no other operation, and no other thread held the mutex in between or waited for it at a release. Only the
-/// library that is put before libc writes this record ([`crate::interpose`]).
+/// A thread has taken and released a mutex several times in a row, at the same two places of the program. In that time
+/// the thread did not wait and did no other operation. No other thread held the mutex in between, or waited for it at a
+/// release. Only the library that longpole loads before libc writes this record ([`crate::interpose`]).
 ///
-/// The same for a read-write lock that was taken for reading ([`OperationFlags::READS`]): no writer had it in between,
-/// but other readers may have.
+/// The object may also be a read-write lock that was taken for reading ([`OperationFlags::READS`]). Then no writer had
+/// the lock in between, but other readers may have had it.
 ///
-/// Each acquisition and each release is an instant: no thread waits in it. The record has the sum and the least of the
-/// hold times; the distance between a release and the next acquisition follows from the other fields
+/// Each acquisition and each release counts as an instant, because no thread waits in it. The record has the sum and
+/// the minimum of the hold times. The times between a release and the next acquisition follow from the other fields
 /// ([`Burst::apart_ns`]).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -22,17 +23,17 @@ pub struct Burst {
     pub object: u64,
     /// Return address of the calls that acquired the object.
     pub caller: u64,
-    /// Time from the first acquisition to the last release, nanoseconds.
+    /// Time from the first acquisition to the last release, in nanoseconds.
     pub span_ns: u32,
-    /// Sum of the times for which the object was held, nanoseconds.
+    /// Sum of the times for which the object was held, in nanoseconds.
     pub held_ns: u32,
-    /// Shortest time for which the object was held, nanoseconds.
+    /// Shortest time for which the object was held, in nanoseconds.
     pub held_least_ns: u32,
-    /// The shortest time from a release to the next acquisition, nanoseconds; 0 if there was one acquisition.
+    /// Shortest time from a release to the next acquisition, in nanoseconds; 0 if there was only one acquisition.
     pub apart_least_ns: u32,
-    /// Return address of the calls that released the object, less `caller`.
+    /// Return address of the calls that released the object, minus `caller`.
     pub release: i32,
-    /// Number of acquisitions; 0 is invalid.
+    /// Number of acquisitions. 0 is invalid.
     pub count: u16,
     /// [`OperationFlags`] bits about the kind of mutex, or [`OperationFlags::READS`].
     pub flags: u16,
@@ -40,16 +41,16 @@ pub struct Burst {
 
 const _: () = assert!(size_of::<Burst>() == 64);
 
-/// If a thread has held a mutex for at least this long, the acquisition is not part of a burst, nanoseconds. A longer
-/// hold is cheap to record separately. Sleeping takes longer than this, so no thread sleeps while it holds the mutex of
-/// a burst.
+/// If a thread holds a mutex for at least this time (nanoseconds), the acquisition is not part of a burst. Recording
+/// such a long hold separately costs little. Sleeping takes longer than this time, so no thread sleeps while it holds
+/// the mutex of a burst.
 pub const MOST_HELD_NS: u64 = 1 << 14;
 
-/// An acquisition at least this long after the preceding release begins another burst, nanoseconds.
+/// An acquisition that comes at least this time after the preceding release (nanoseconds) begins another burst.
 pub const MOST_APART_NS: u64 = 1 << 15;
 
-/// An acquisition at least this long after a burst's first one begins another burst, nanoseconds, since the rate of
-/// acquisitions may change with time.
+/// An acquisition that comes at least this time after a burst's first one (nanoseconds) begins another burst, because
+/// the rate of acquisitions may change with time.
 pub const MOST_SPAN_NS: u64 = 1 << 23;
 
 impl Burst {
@@ -72,12 +73,12 @@ impl Burst {
         self.header.time_ns.saturating_sub(u64::from(self.span_ns))
     }
 
-    /// Sum of the times from a release to the next acquisition, nanoseconds.
+    /// Sum of the times from a release to the next acquisition, in nanoseconds.
     pub fn apart_ns(&self) -> u64 {
         u64::from(self.span_ns.saturating_sub(self.held_ns))
     }
 
-    /// Number of operations in the burst: an acquisition and a release each time.
+    /// Number of operations in the burst: one acquisition and one release for each count.
     pub fn operations(&self) -> u64 {
         2 * u64::from(self.count)
     }
@@ -87,7 +88,7 @@ impl Burst {
         self.caller.wrapping_add_signed(i64::from(self.release))
     }
 
-    /// The burst as single operations, spread evenly. All have the burst's number.
+    /// The burst as single operations that are spread evenly over its time. All of them have the burst's number.
     pub fn each_operation(self) -> impl Iterator<Item = Operation> {
         let count = u64::from(self.count);
         let held_ns = u64::from(self.held_ns.min(self.span_ns));

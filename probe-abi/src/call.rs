@@ -1,19 +1,20 @@
-//! The system call that a thread is in.
+//! The system call that a thread executes.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// A system call in progress, from the thread's saved registers: number and the first two arguments. It is read
-/// when the thread sleeps or is woken, so that system calls themselves cost no more.
+/// A system call in progress, from the thread's saved registers: its number and its first two arguments. The kernel
+/// program reads it when the thread sleeps or is woken, so that other system calls cost nothing extra.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Call {
-    /// Its number on this architecture; that of [`Call::NONE`] if the thread is in none (a page fault, an exit) or
-    /// in a 32-bit one, or if it was not checked.
+    /// The call's number on this architecture. The number of [`Call::NONE`] means that the thread is in no system call
+    /// (a page fault, an exit) or in a 32-bit one. That number can also mean that the program did not check.
     pub number: u32,
-    /// Low half of the second argument; for `futex(2)` the operation with its flag bits. With
-    /// [`SwitchFlags::AWAITED`](crate::SwitchFlags::AWAITED) the number of what the call's descriptor refers to.
+    /// Lower half of the second argument. For `futex(2)` this is the operation with its flag bits. With
+    /// [`SwitchFlags::AWAITED`](crate::SwitchFlags::AWAITED) it is the number of the file or socket to which the call's
+    /// descriptor refers.
     pub argument1: u32,
-    /// First argument (for `futex(2)` the address of the word).
+    /// First argument. For `futex(2)` this is the address of the word.
     pub argument0: u64,
 }
 
@@ -28,13 +29,13 @@ impl Default for Call {
     }
 }
 
-/// `sched_yield(2)` on x86-64.
+/// Number of `sched_yield(2)` on x86-64.
 pub const YIELD_CALL: u32 = 24;
 /// Number of `futex(2)` on x86-64, the only architecture that is recorded.
 pub const FUTEX_CALL: u32 = 202;
-/// The system call `futex_waitv(2)` (Linux 5.16).
+/// Number of `futex_waitv(2)` (Linux 5.16) on x86-64.
 pub const FUTEX_WAITV_CALL: u32 = 449;
-/// The system call `futex_wake(2)` (Linux 6.7).
+/// Number of `futex_wake(2)` (Linux 6.7) on x86-64.
 pub const FUTEX_WAKE_CALL: u32 = 454;
 
 /// The command of a futex `op` argument without its flag bits (`FUTEX_PRIVATE_FLAG`, `FUTEX_CLOCK_REALTIME`).

@@ -1,10 +1,10 @@
-//! The kinds of things that a descriptor refers to.
+//! The kinds of things to which a descriptor can refer.
 
-/// The target of the descriptor that is a system call's first argument.
+/// What the descriptor refers to that is a system call's first argument.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Descriptor {
-    /// No descriptor, or not checked.
+    /// There is no descriptor, or its kind was not checked.
     #[default]
     Unknown = 0,
     /// A regular file or a directory.
@@ -17,7 +17,7 @@ pub enum Descriptor {
     Event = 4,
     /// A terminal, real or pseudo.
     Terminal = 5,
-    /// A `timerfd` that expires a length of time after it was set, or whose kind is unknown.
+    /// A `timerfd` that expires some time after it was set, or a `timerfd` of unknown kind.
     Timer = 6,
     /// A descriptor of kind `signalfd`.
     Signal = 7,
@@ -31,15 +31,15 @@ pub enum Descriptor {
     Notify = 11,
     /// A descriptor of kind `pidfd`.
     Process = 12,
-    /// Something else that the kernel made without a file system.
+    /// Something else that the kernel has made outside of file systems.
     Other = 13,
-    /// `timerfd` that expires again and again, or was set to a point in time: work of its reader in between does not
-    /// move its end.
+    /// A `timerfd` that expires periodically, or that was set to a point in time. If its reader works longer in
+    /// between, the timer still expires at the same time.
     Deadline = 14,
 }
 
 impl Descriptor {
-    /// The kind with this number; a number from a newer writer is `Unknown`.
+    /// The kind with this number. A number from a newer writer gives `Unknown`.
     pub const fn from_number(number: u32) -> Descriptor {
         match number {
             1 => Descriptor::File,
@@ -60,8 +60,8 @@ impl Descriptor {
         }
     }
 
-    /// What the first argument of a system call refers to, if the call alone determines that: such a call fails at once
-    /// for any other kind of descriptor.
+    /// What the first argument of a system call refers to, if the call's number alone shows it. Such a call fails at
+    /// once for any other kind of descriptor.
     pub const fn told_by(call: u32) -> Option<Descriptor> {
         match call {
             // connect, accept, sendto, recvfrom, sendmsg, recvmsg, accept4, recvmmsg, sendmmsg.
@@ -74,7 +74,8 @@ impl Descriptor {
         }
     }
 
-    /// Whether data goes through the socket in this call's first argument: `sendto`, `recvfrom` and their families.
+    /// Whether this call sends or receives data through the socket in its first argument: `sendto`, `recvfrom` and
+    /// similar calls.
     pub const fn carries(call: u32) -> bool {
         matches!(call, 44..=47 | 299 | 307)
     }
@@ -124,7 +125,7 @@ mod tests {
     fn system_calls_with_a_descriptor_as_first_argument_are_known() {
         // read, fsync, recvmsg, epoll_wait, io_uring_enter.
         assert!([0, 74, 47, 232, 426].into_iter().all(Descriptor::is_first_argument_of));
-        // Only calls with a descriptor as argument determine its kind.
+        // Only a call that accepts a single kind of descriptor shows the kind.
         assert!(
             (0..1_000)
                 .all(|call| Descriptor::told_by(call).is_none() || Descriptor::is_first_argument_of(call))

@@ -11,14 +11,15 @@ pub struct FunctionEnter {
     pub header: Header,
     /// Number of the function in the session's function table.
     pub function: u32,
-    /// Number of hits of the thread's function probes, since its last record, that left no record: folded, cut or
-    /// beyond the depth limit.
+    /// Number of hits of the thread's function probes that left no record, since the thread's last record. Such hits
+    /// were folded, cut off, or beyond the depth limit.
     pub silent: u32,
-    /// Stack pointer at the first instruction: on x86-64 the address of the return address. Or [`NO_FRAME`].
+    /// Stack pointer at the first instruction, which on x86-64 is the address of the return address. [`NO_FRAME`] for a
+    /// pair of places.
     pub stack_pointer: u64,
 }
 
-/// A probed function ends: a `ret` or a jump out of it is about to execute.
+/// A probed function ends: it is about to execute a `ret`, or a jump out of the function.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct FunctionExit {
@@ -28,16 +29,17 @@ pub struct FunctionExit {
     pub function: u32,
     /// The same number as [`FunctionEnter::silent`].
     pub silent: u32,
-    /// Stack pointer at that instruction: on x86-64 equal to the one of the matching entry. Or [`NO_FRAME`].
+    /// Stack pointer at that instruction, which on x86-64 equals the one of the matching entry. [`NO_FRAME`] for a pair
+    /// of places.
     pub stack_pointer: u64,
 }
 
-/// This number of hits without a record is reported by a record of its own: an entry of a cut function that only
+/// After this number of hits without a record, an extra record reports them: an entry of a cut-off function that only
 /// contains the number.
 pub const SILENT_AT_ONCE: u32 = 16;
 
-/// Stands in place of the stack pointer if a pair of places has the probes, not a function: a stretch of the thread begins
-/// at the one and ends at the other, whatever frames are open.
+/// The stack pointer in records of a pair of places. Such a pair is no function: a stretch of the thread begins at one
+/// place and ends at the other, whatever frames are open.
 pub const NO_FRAME: u64 = 0;
 
 const _: () = assert!(size_of::<FunctionEnter>() == 40);

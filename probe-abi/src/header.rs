@@ -8,24 +8,26 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 pub struct Header {
     /// Time of the event: `CLOCK_MONOTONIC`, nanoseconds.
     pub time_ns: u64,
-    /// Number of records that this CPU (this ring, if `cpu` is [`Header::NO_CPU`]) tried to write before this one,
-    /// modulo 2^32. A hole is a lost record. An interrupt may take the next number between a record's numbering and its
-    /// writing, so neighbours can arrive swapped: compare sets of numbers, not their order.
+    /// Number of records that this CPU (or this ring, if `cpu` is [`Header::NO_CPU`]) tried to write before this one,
+    /// modulo 2^32. A missing number is a lost record. An interrupt may take the next number after a record got its
+    /// number and before it is written, so neighbours can arrive swapped. Readers must compare sets of numbers and not
+    /// rely on their order.
     pub sequence: u32,
-    /// CPU that wrote the record; [`Header::NO_CPU`] if the writer cannot know it.
+    /// The CPU that wrote the record; [`Header::NO_CPU`] if the writer cannot know its CPU.
     pub cpu: u16,
     /// A [`Kind`] as a byte.
     pub kind: u8,
-    /// A [`Context`] as a byte: what the CPU was doing.
+    /// What the CPU was doing: a [`Context`] as a byte.
     pub context: u8,
-    /// Thread that was current on the CPU. In interrupt context it was merely interrupted. 0 is idle.
+    /// The thread that was current on the CPU; 0 is the idle task. In interrupt context, the interrupt merely came
+    /// while this thread ran.
     pub tid: u32,
     /// Process (tgid) of `tid`.
     pub pid: u32,
 }
 
 impl Header {
-    /// `cpu` of records written by the target's own threads: their CPU is not known.
+    /// The value of `cpu` in records that the target's own threads write, because they do not know their CPU.
     pub const NO_CPU: u16 = u16::MAX;
 }
 
@@ -66,7 +68,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Every kind of record, in order of its byte.
+    /// Every kind of record, ordered by its byte.
     pub const ALL: [Kind; 15] = [
         Kind::Switch,
         Kind::Waking,
@@ -85,33 +87,33 @@ impl Kind {
         Kind::ThreadContext,
     ];
 
-    /// The kind of a byte, or `None` for a byte that this version does not know.
+    /// The kind with this byte; `None` for a byte that this version does not know.
     pub const fn from_byte(byte: u8) -> Option<Kind> {
         if byte >= 1 && byte as usize <= Kind::ALL.len() { Some(Kind::ALL[byte as usize - 1]) } else { None }
     }
 }
 
-/// What a CPU was doing when it wrote a record. Only in `Task` (and `Idle`, trivially) is the current thread the cause
-/// of what is recorded; in other contexts the current thread was merely interrupted.
+/// What a CPU was doing when it wrote a record. Only in `Task` (and in `Idle`) is the current thread the cause of the
+/// event. In the other contexts an interrupt is the cause, which came while the current thread ran.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Context {
-    /// The current thread's own code, or a system call that it makes.
+    /// The CPU ran the current thread's own code, or a system call of that thread.
     Task = 0,
-    /// A hardware interrupt, timers included.
+    /// The CPU served a hardware interrupt, or a timer.
     HardIrq = 1,
-    /// Deferred interrupt work, in the context of any thread.
+    /// The CPU did deferred work of an interrupt, while any thread was current.
     SoftIrq = 2,
-    /// A non-maskable interrupt.
+    /// The CPU served a non-maskable interrupt.
     Nmi = 3,
-    /// The idle task.
+    /// The CPU ran the idle task.
     Idle = 4,
-    /// The programs could not determine the context. It is never treated as `Task`.
+    /// The programs could not determine the context. Readers never treat it as `Task`.
     Unknown = 5,
 }
 
 impl Context {
-    /// The context of a byte; a byte from a newer writer is `Unknown`.
+    /// The context with this byte. A byte from a newer writer gives `Unknown`.
     pub const fn from_byte(byte: u8) -> Context {
         match byte {
             0 => Context::Task,

@@ -1,11 +1,11 @@
 //! The only interface between longpole's kernel programs and its user space.
 //!
-//! Every record is a fixed-size little `#[repr(C)]` struct that starts with a [`Header`]. The kernel programs write
-//! them into ring buffers; the session file stores them re-coded without loss; the engine reads them decoded as
-//! [`Record`]. Nothing here allocates, and decoding any bytes never panics.
+//! Every record is a small `#[repr(C)]` struct of fixed size that starts with a [`Header`]. The kernel programs write
+//! records into ring buffers, the session file stores them encoded without loss, and the engine reads them as
+//! [`Record`]. This crate allocates no memory, and decoding never panics, whatever the bytes are.
 //!
-//! Units and clocks: every `*_ns` is nanoseconds of `CLOCK_MONOTONIC` (`bpf_ktime_get_ns`). Every `tid` and `pid` is
-//! the number in the host's first PID namespace; `pid` is what the kernel calls tgid.
+//! Units and clocks: every `*_ns` is in nanoseconds of `CLOCK_MONOTONIC` (`bpf_ktime_get_ns`). Every `tid` and `pid` is
+//! the number in the host's first PID namespace. `pid` is the number that the kernel calls tgid.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -62,5 +62,5 @@ pub use sched::{Cause, Ran, Switch, SwitchFlags, Waking, WakingFlags};
 pub use stamp::{ABI_STAMP, ABI_STAMP_SECTION};
 pub use thread_context::{ContextPlace, MAX_CONTEXT_PLACES, SEEN_CONTEXTS, SeenContext, ThreadContext};
 
-/// Bumped whenever a record's bytes change meaning. Stored in every session file.
+/// Version of the records, increased whenever their bytes change meaning. Every session file contains it.
 pub const ABI_VERSION: u32 = 2;

@@ -1,27 +1,27 @@
-//! Probes on libc's synchronization functions: the cookie by which the program knows a probe, and the facts that the
-//! program needs about the process.
+//! Probes on libc's synchronization functions. Defines the cookie that tells the kernel program which probe was hit,
+//! and the facts that the kernel program needs about the process.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// The 64-bit cookie of a probe on a function of libc, by which the program knows which probe was hit.
+/// The 64-bit cookie of a probe on a function of libc, which tells the program which probe was hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LibcCookie {
-    /// The part of the call at which the probe is.
+    /// The part of the call at which the probe is placed.
     pub part: Part,
-    /// The function that is called. Meaningless for [`Part::Leave`] and [`Part::Ran`]: these belong to the
-    /// call whose frame is there.
+    /// The function that is called. Not used for [`Part::Leave`] and [`Part::Ran`], because the stack pointer there
+    /// shows which call it is.
     pub function: LibcFunction,
     /// Number of the function's [`LibcSite`].
     pub site: u16,
-    /// Number of the counters ([`crate::FunctionCounters`]) for the process's functions of this family, counted from
-    /// [`crate::Settings::first_libc_counters`].
+    /// Index of the [`crate::FunctionCounters`] that all functions of one family share in the process. The index is
+    /// relative to [`crate::Settings::first_libc_counters`].
     pub counters: u16,
 }
 
 /// A function of libc that does a synchronization operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LibcFunction {
-    /// A [`crate::SyncOperation`] as a number; all are below 256.
+    /// A [`crate::SyncOperation`] as a number below 256.
     pub operation: u8,
     /// The argument or memory from which the record's object is taken.
     pub object: ObjectFrom,
@@ -29,7 +29,7 @@ pub struct LibcFunction {
     pub second: SecondFrom,
     /// The meaning of the function's result.
     pub outcome: OutcomeFrom,
-    /// Its object is a mutex whose memory the program must read.
+    /// Whether the function's object is a mutex whose memory the program must read.
     pub looks_at_mutex: bool,
 }
 
@@ -57,41 +57,41 @@ macro_rules! small {
 }
 
 small! {
-    /// The part of a call at which a probe is.
+    /// The part of a call at which a probe is placed.
     Part {
         /// The function's first instruction.
         Enter = 0,
         /// A `ret` through which the call may return.
         Leave = 1,
-        /// In `once`: the call of the program's routine.
+        /// In `once`: the call of the routine that the program passed.
         Ran = 2,
-        /// The function's `ret`, if its first instruction can have no probe: the object is still in its register.
+        /// A `ret` of a function whose first instruction can have no probe. The object is still in its register there.
         Whole = 3,
         /// The first instruction of a function that does not return.
         Gone = 4,
-        /// The first instruction of the loader, which is a program's first of all.
+        /// The first instruction of the loader, which runs before all other code of a program.
         Loader = 5,
     } otherwise Leave
 }
 
 small! {
-    /// See [`LibcFunction::object`].
+    /// Where a record's object comes from: see [`LibcFunction::object`].
     ObjectFrom {
         /// The first argument.
         Argument = 0,
-        /// 0.
+        /// There is no object; the record has 0.
         Nothing = 1,
         /// The word to which the first argument points, once the call has returned 0.
         Created = 2,
-        /// The result.
+        /// The result of the call.
         Result = 3,
     } otherwise Nothing
 }
 
 small! {
-    /// See [`LibcFunction::second`].
+    /// Where a record's second object comes from: see [`LibcFunction::second`].
     SecondFrom {
-        /// 0.
+        /// There is no second object; the record has 0.
         Nothing = 0,
         /// The second argument.
         Mutex = 1,
@@ -103,23 +103,23 @@ small! {
 }
 
 small! {
-    /// See [`LibcFunction::outcome`].
+    /// Where a record's outcome comes from: see [`LibcFunction::outcome`].
     OutcomeFrom {
-        /// The result is the outcome.
+        /// The result of the call is the outcome.
         Error = 0,
-        /// If the result is −1, the outcome is in `errno`.
+        /// If the result is −1, `errno` has the outcome.
         Errno = 1,
-        /// If the result is a null pointer, the outcome is in `errno`; for other pointers it is 0.
+        /// If the result is a null pointer, `errno` has the outcome. For other pointers the outcome is 0.
         Pointer = 2,
-        /// The result is one of C11's `thrd_*` values.
+        /// The result is one of C11's `thrd_*` constants.
         C11 = 3,
-        /// The function has no result; 0 is recorded.
+        /// The function has no result; the record has 0.
         Nothing = 4,
     } otherwise Nothing
 }
 
 impl LibcCookie {
-    /// The cookie in the form in which the kernel stores it.
+    /// The cookie as the kernel stores it.
     pub const fn to_bits(self) -> u64 {
         let LibcFunction { operation, object, second, outcome, looks_at_mutex } = self.function;
         self.counters as u64
@@ -152,20 +152,22 @@ impl LibcCookie {
 /// Largest number of functions with probes in all C libraries together.
 pub const MAX_LIBC_SITES: usize = 16_384;
 
-/// The place of a function, and properties of its library. User space writes it before the function's first probe is
-/// attached. Addresses are as linked.
+/// The place of a function, and properties of its library. User space writes this entry before it attaches the
+/// function's first probe. Addresses are as linked.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct LibcSite {
     /// The function's first instruction.
     pub entry: u64,
-    /// The library's code begins here
+    /// First address of the library's code. Calls from that code are no calls of the program. 0 for a statically linked
+    /// program.
     pub text_from: u64,
-    /// and ends here: calls from it are no calls of the program. Both are 0 for a program with its libc inside.
+    /// End of the library's code: the address after its last byte. 0 for a statically linked program.
     pub text_to: u64,
-    /// Address of the word with the distance from the thread pointer to `errno`; 0: see the next field.
+    /// Address of the word that contains the distance from the thread pointer to `errno`. If 0, the next field has the
+    /// distance.
     pub errno_slot: u64,
-    /// The distance from the thread pointer to `errno`, if there is no such word.
+    /// The distance from the thread pointer to `errno` in bytes, if there is no such word.
     pub errno_distance: i64,
     /// 1 if `errno` can be found.
     pub errno_known: u32,
@@ -180,9 +182,9 @@ pub const MAX_OWN_RANGES: usize = 6;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct LibcProcess {
-    /// Addresses (from, up to) of libc's own code in further files: calls from it are no calls of the program. The
-    /// first range is the loader's, which the kernel program itself sets when a new program starts; then there are no
-    /// other ranges.
+    /// Address ranges (from, up to) of libc's own code in further files. Calls from that code are no calls of the
+    /// program. The first range is the loader's. When a new program starts, the kernel program itself sets that range,
+    /// and there are no other ranges.
     pub own: [[u64; 2]; MAX_OWN_RANGES],
     /// Device of the process's PID namespace in the kernel's encoding, if it is not the first namespace.
     pub namespace_device: u64,
@@ -190,11 +192,11 @@ pub struct LibcProcess {
     pub namespace_inode: u64,
 }
 
-/// See [`LibcSite::layout`].
+/// The layout of mutexes in memory: see [`LibcSite::layout`].
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MutexLayout {
-    /// Unknown: mutexes are not read.
+    /// The layout is unknown, so mutexes are not read.
     #[default]
     Unknown = 0,
     /// glibc on 64 bits (sysdeps/nptl/bits/struct_mutex.h): lock word, count, owner, users, kind.
@@ -203,15 +205,15 @@ pub enum MutexLayout {
     Musl = 2,
 }
 
-/// Largest number of calls in progress that the program keeps for one thread. Calls are nested in the routine of
-/// `once`, and in signal handlers.
+/// Largest number of calls in progress that the program remembers for one thread. Calls nest in the routine of `once`
+/// and in signal handlers.
 pub const MAX_OPEN_OPERATIONS: usize = 8;
 
-/// A thread's calls in progress, the outermost first. At the end, the user side reads those that remain.
+/// A thread's calls in progress, outermost first. At the end of the recording, user space reads the calls that remain.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct OpenOperations {
-    /// Number of calls.
+    /// Number of calls in progress.
     pub depth: u64,
     /// The thread's process (tgid).
     pub pid: u64,
@@ -219,25 +221,25 @@ pub struct OpenOperations {
     pub open: [OpenOperation; MAX_OPEN_OPERATIONS],
 }
 
-/// A call in progress; most fields are those of [`crate::Operation`].
+/// A call in progress. Most fields are those of [`crate::Operation`].
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct OpenOperation {
-    /// Stack pointer at the function's first instruction: the address of the return address.
+    /// Stack pointer at the function's first instruction, which is the address of the return address.
     pub stack_pointer: u64,
     /// The return address.
     pub caller: u64,
     /// Time at which the call began (`CLOCK_MONOTONIC` nanoseconds).
     pub began_ns: u64,
-    /// The first argument, if the object comes from there.
+    /// The first argument, if the object is taken from there.
     pub object: u64,
     /// The second object.
     pub second: u64,
     /// The [`LibcCookie`] of the function.
     pub cookie: u64,
-    /// Distance of the library from the address for which it was linked, bytes.
+    /// Distance of the library in memory from the address for which it was linked, in bytes.
     pub base: u64,
-    /// Flags of the operation that are known so far.
+    /// The operation's flags that are known so far.
     pub flags: u64,
 }
 

@@ -1,29 +1,31 @@
-//! Synchronization operations of the target's C library: one record per finished call.
+//! Records of synchronization operations of the target's C library: one record for each finished call.
 
 use crate::Header;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// A thread has finished one synchronization operation.
 ///
-/// There are two writers, never both for one call: the library that is put before libc in launched programs
-/// (`probe-preload`), and probes on libc's functions in attached ones. In the library's records, the header's `cpu` is
-/// [`Header::NO_CPU`], and its `sequence` numbers the records of one thread's ring. In a probe's record both numbers
-/// are those of the CPU, as in every other record. The context is always `Task`.
+/// Two kinds of writers exist, and each call has only one of them. In launched programs, the library that longpole
+/// loads before libc (`probe-preload`) writes the record. In attached programs, probes on libc's functions do. In the
+/// library's records, the header's `cpu` is [`Header::NO_CPU`], and its `sequence` is the number in the thread's ring.
+/// In a probe's record both fields have the same meaning as in every other record. The context is always `Task`.
 ///
-/// An operation that does not return (`pthread_exit`) is recorded when it begins: `began_ns` is then the header's time.
-/// An operation that was cancelled, or left by `longjmp`, is never recorded.
+/// An operation that does not return (`pthread_exit`) is recorded when it begins, and `began_ns` is then the header's
+/// time. An operation that was cancelled or left by `longjmp` is never recorded.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Operation {
-    /// `tid` and `pid` are the caller's; `time_ns` is the time at which the call returned. A lock is held from some
-    /// instant in `began_ns..=time_ns` of its acquisition to some instant in the same span of its release.
+    /// `tid` and `pid` are the caller's; `time_ns` is the time at which the call returned. A thread holds a lock from
+    /// some instant within `began_ns..=time_ns` of the acquisition to some instant within the same range of the
+    /// release.
     pub header: Header,
     /// Time at which the call began (`CLOCK_MONOTONIC` nanoseconds).
     pub began_ns: u64,
-    /// Address of the object in the caller's memory; for create, join and detach the `pthread_t`; for exit 0.
+    /// Address of the object in the caller's memory. For create, join and detach it is the `pthread_t`; for exit it is
+    /// 0.
     pub object: u64,
-    /// Condition waits: address of the mutex, which is released during the wait. Barrier and semaphore init: the count.
-    /// Mutex, rwlock and condition init: 0. All others: 0.
+    /// For waits for a condition: the address of the mutex, which is released during the wait. For the init of a
+    /// barrier or semaphore: the count. For all other operations: 0.
     pub second: u64,
     /// Return address of the call: the instruction after it.
     pub caller: u64,
@@ -32,33 +34,33 @@ pub struct Operation {
     /// [`OperationFlags`] bits.
     pub flags: u16,
     /// The result of the call: 0 or an error number, as pthread functions return it. For functions that return −1
-    /// (semaphores) it is `errno`, for C11 functions the pthread error that corresponds to their result. For a
+    /// (semaphores) it is `errno`. For C11 functions it is the pthread error that corresponds to their result. For a
     /// barrier wait it is −1 in the serial thread.
     pub outcome: i32,
 }
 
-/// Bits of [`Operation::flags`]. Bits about the object are set if the writer knows the C library's layout.
+/// Bits of [`Operation::flags`]. The bits about the object are set only if the writer knows the C library's layout.
 pub struct OperationFlags;
 impl OperationFlags {
-    /// Another thread had the object when the call began: it had to wait, or to give up.
+    /// Another thread had the object when the call began, so the caller had to wait or to give up.
     pub const CONTENDED: u16 = 1;
-    /// A recursive mutex.
+    /// The mutex is recursive.
     pub const RECURSIVE: u16 = 2;
-    /// An error-checking mutex.
+    /// The mutex checks for errors.
     pub const ERROR_CHECK: u16 = 4;
-    /// An adaptive mutex: it spins for a while before it sleeps.
+    /// The mutex is adaptive: a thread spins for a while before it sleeps.
     pub const ADAPTIVE: u16 = 8;
-    /// A robust mutex.
+    /// The mutex is robust.
     pub const ROBUST: u16 = 16;
-    /// A mutex with priority inheritance.
+    /// The mutex has priority inheritance.
     pub const INHERIT: u16 = 32;
-    /// A mutex with a priority ceiling.
+    /// The mutex has a priority ceiling.
     pub const PROTECT: u16 = 64;
-    /// Shared between processes.
+    /// The object may be shared between processes.
     pub const SHARED: u16 = 128;
-    /// The kind bits above (`RECURSIVE` to `SHARED`) are known; without this they are all 0.
+    /// The bits above from `RECURSIVE` to `SHARED` are known. Without this bit, all of them are 0.
     pub const KIND_KNOWN: u16 = 256;
-    /// `once`: this call ran the initialization.
+    /// In `once`: this call ran the initialization.
     pub const RAN: u16 = 512;
     /// In a [`crate::Burst`]: the object is a read-write lock that was taken for reading, not a mutex.
     pub const READS: u16 = 1024;
@@ -66,8 +68,8 @@ impl OperationFlags {
 
 macro_rules! operations {
     ($($(#[$doc:meta])* $name:ident = $number:literal $text:literal,)*) => {
-        /// The kind of operation. C11's `mtx_*`, `cnd_*`, `thrd_*` and `call_once` have those of pthread. The numbers are
-        /// part of the record's format.
+        /// The kind of operation. C11's `mtx_*`, `cnd_*`, `thrd_*` and `call_once` count as the pthread operations of
+        /// the same effect. The numbers are part of the record's format.
         #[repr(u16)]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum SyncOperation {
@@ -75,7 +77,7 @@ macro_rules! operations {
         }
 
         impl SyncOperation {
-            /// Every operation, in order of its number.
+            /// Every operation, ordered by its number.
             pub const ALL: &'static [SyncOperation] = &[$(SyncOperation::$name,)*];
 
             /// The operation with this number, or `None` for a number that this version does not know.
@@ -86,7 +88,7 @@ macro_rules! operations {
                 }
             }
 
-            /// Its name in texts, e.g. `mutex lock`.
+            /// The operation's name in texts, for example `mutex lock`.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(SyncOperation::$name => $text,)*
@@ -116,7 +118,7 @@ operations! {
     ConditionInit = 16 "condition init",
     /// A call of `pthread_cond_destroy`.
     ConditionDestroy = 17 "condition destroy",
-    /// `pthread_cond_wait`: releases the mutex when it begins and has acquired it again when it returns.
+    /// `pthread_cond_wait`: releases the mutex at its beginning, and holds it again when it returns.
     ConditionWait = 18 "condition wait",
     /// A call of `pthread_cond_timedwait` or `pthread_cond_clockwait`.
     ConditionTimedWait = 19 "condition timedwait",
@@ -166,7 +168,7 @@ operations! {
     SemaphoreInit = 64 "semaphore init",
     /// A call of `sem_destroy`.
     SemaphoreDestroy = 65 "semaphore destroy",
-    /// `sem_open`: `object` is its result. The same name gives the same object in one process.
+    /// `sem_open`, whose `object` is its result. In one process, the same name gives the same object.
     SemaphoreOpen = 66 "semaphore open",
     /// A call of `sem_close`.
     SemaphoreClose = 67 "semaphore close",
@@ -179,10 +181,10 @@ operations! {
     /// A call of `sem_post`.
     SemaphorePost = 71 "semaphore post",
 
-    /// `pthread_once`: operations of the initialization itself were written before.
+    /// `pthread_once`. The operations of the initialization have records before this one.
     Once = 80 "once",
 
-    /// `pthread_create`: it created the thread of the only `Fork` that this thread caused during the call.
+    /// `pthread_create`. The created thread is that of the only `Fork` that this thread caused during the call.
     ThreadCreate = 88 "thread create",
     /// `pthread_join`, or `_timedjoin_np` or `_clockjoin_np`, which have a time limit.
     ThreadJoin = 89 "thread join",
@@ -192,16 +194,17 @@ operations! {
     ThreadDetach = 91 "thread detach",
     /// `pthread_exit`, recorded when it begins. A thread that returns from its first function has no such operation.
     ThreadExit = 92 "thread exit",
-    /// No function: nothing further that this thread does is recorded, since it, or another process, has
-    /// forbidden it the calls that recording needs. The locks that it holds are unknown from here on.
+    /// No function of libc: from here on, this thread is not recorded. A filter or setting of this thread or of another
+    /// process forbids the system calls or the clock that recording needs. The locks that the thread holds are unknown
+    /// from here on.
     ThreadSilent = 93 "thread silent",
 }
 
-/// Operations that make sense only together: all of them are recorded, or none.
+/// Groups of operations that make sense only together. All operations of a family are recorded, or none.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SyncFamily {
-    /// Mutexes and condition variables, whose waits release a mutex and acquire it again.
+    /// Mutexes and condition variables. A wait for a condition releases a mutex and acquires it again.
     Mutex = 0,
     /// Read-write locks.
     RwLock = 1,
@@ -211,14 +214,14 @@ pub enum SyncFamily {
     Spin = 3,
     /// Semaphores.
     Semaphore = 4,
-    /// The word belongs to a `pthread_once`.
+    /// `pthread_once`.
     Once = 5,
-    /// Create, join, detach and exit.
+    /// Create, join, detach and exit of threads.
     Thread = 6,
 }
 
 impl SyncFamily {
-    /// Every family, in order of its number.
+    /// Every family, ordered by its number.
     pub const ALL: [SyncFamily; 7] = [
         SyncFamily::Mutex,
         SyncFamily::RwLock,
@@ -234,7 +237,7 @@ impl SyncFamily {
         SyncFamily::ALL.get(usize::from(number)).copied()
     }
 
-    /// Its objects' name in texts, in the plural.
+    /// The name of the family's objects in texts, in the plural.
     pub const fn name(self) -> &'static str {
         match self {
             SyncFamily::Mutex => "mutexes and condition variables",

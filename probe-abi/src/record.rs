@@ -1,4 +1,4 @@
-//! Any record, decoded.
+//! A record of any kind, decoded.
 
 use crate::{
     Answer, Burst, Exchange, Exec, Exit, Fork, FunctionEnter, FunctionExit, Header, Kind, Operation, Ran,
@@ -27,20 +27,20 @@ pub enum Record {
     ThreadContext(ThreadContext),
 }
 
-/// Why some bytes do not form a record.
+/// Why bytes cannot be decoded as a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecodeError {
     /// There are fewer bytes than a header, or than a record of this kind.
     Short {
-        /// Bytes that were there.
+        /// Number of bytes.
         got_bytes: usize,
     },
-    /// A kind byte that this version does not know.
+    /// The kind byte is one that this version does not know.
     UnknownKind(u8),
 }
 
 impl Record {
-    /// Reads one record from the start of `bytes`. Bytes after the record are ignored, since ring buffers round sizes
+    /// Reads one record from the start of `bytes`. Bytes after the record are ignored, because ring buffers round sizes
     /// up to 8 bytes.
     #[inline]
     pub fn decode(bytes: &[u8]) -> Result<Record, DecodeError> {
@@ -91,7 +91,7 @@ impl Record {
         }
     }
 
-    /// The record's kind, independent of its header.
+    /// The record's kind, according to its type and not to its header.
     #[inline]
     pub fn kind(&self) -> Kind {
         match self {
@@ -135,7 +135,7 @@ impl Record {
         }
     }
 
-    /// Size of a record of this kind, bytes.
+    /// Size of a record of this kind, in bytes.
     pub const fn size_of(kind: Kind) -> usize {
         match kind {
             Kind::Switch => size_of::<Switch>(),

@@ -1,16 +1,18 @@
-//! Samples of threads: stacks, as the kernel programs take them and as longpole's other code reads them.
+//! Samples of threads' stacks: in the form that the kernel programs write, and in the form that all other code reads.
 
 use crate::Header;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// A thread's user stack at an instant. The collector makes it of a `RawStack` or `RawCopy` from the kernel programs.
+/// A thread's user stack at an instant. The collector makes a sample of each `RawStack` or `RawCopy` from the kernel
+/// programs.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Sample {
-    /// `tid` and `pid` are the thread's. `sequence` numbers the samples of a CPU, apart from its other records.
+    /// `tid` and `pid` are the thread's. `sequence` is the sample's number on its CPU, which numbers samples separately
+    /// from its other records.
     pub header: Header,
-    /// Number of the stack, whose note (`NoteKind::Stack`) precedes the first sample that refers to it; 0: the stack is
-    /// not known.
+    /// Number of the stack; 0: the stack is not known. The note with the stack (`NoteKind::Stack`) precedes the first
+    /// sample that refers to it.
     pub stack: u32,
     /// A [`SampleReason`] as a byte.
     pub reason: u8,
@@ -24,12 +26,12 @@ pub struct Sample {
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SampleReason {
-    /// The CPU's clock ticked while the thread ran. The number of these samples shows where time goes.
+    /// The CPU's clock ticked while the thread ran. The number of these samples shows where CPU time is spent.
     #[default]
     Tick = 0,
-    /// The thread goes to sleep. Its switch has the same time and follows.
+    /// The thread goes to sleep. The record of its switch follows and has the same time.
     Block = 1,
-    /// The thread wakes another. The waking has the same time and follows.
+    /// The thread wakes another one. The record of the wake-up follows and has the same time.
     Wake = 2,
 }
 
@@ -48,9 +50,9 @@ impl SampleReason {
 /// Bits of [`Sample::flags`].
 pub struct SampleFlags;
 impl SampleFlags {
-    /// The stack continues above its last frame: either it was too deep, or too few bytes were copied.
+    /// The stack has more callers beyond its last frame: it was too deep, or too few bytes were copied.
     pub const TRUNCATED: u8 = 1;
-    /// The thread was in the kernel (a system call, a fault): the stack is that in user space.
+    /// The thread was in the kernel (a system call, a fault). The stack is the thread's stack in user space.
     pub const IN_KERNEL: u8 = 2;
 }
 
@@ -61,27 +63,30 @@ pub enum Sampling {
     /// Nothing is sampled.
     #[default]
     Off = 0,
-    /// Frame pointers are followed.
+    /// The kernel follows frame pointers.
     FramePointers = 1,
-    /// Stack bytes are copied.
+    /// The programs copy bytes of the stack.
     Copies = 2,
-    /// Frame pointers are followed in code that keeps them according to [`SampledCode`]; otherwise bytes are copied.
+    /// In code that keeps frame pointers according to [`SampledCode`], the kernel follows frame pointers. In other code
+    /// the programs copy bytes.
     Chosen = 3,
 }
 
-/// Kind byte of a [`RawStack`]. Such records only go from the kernel programs to the collector.
+/// Kind byte of a [`RawStack`]. The kernel programs send such records to the collector, and no session file contains
+/// them.
 pub const RAW_STACK_KIND: u8 = 128;
-/// Kind byte of a [`RawCopy`], which leaves the kernel programs like a raw sample.
+/// Kind byte of a [`RawCopy`]. The kernel programs send such records to the collector, and no session file contains
+/// them.
 pub const RAW_COPY_KIND: u8 = 129;
 
-/// Largest number of frames that a kernel with its default limit (`kernel.perf_event_max_stack`) follows.
+/// Largest number of frames that a kernel with the default limit (`kernel.perf_event_max_stack`) follows.
 pub const RAW_FRAMES: usize = 127;
 
 /// A stack found by frame pointers.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct RawStack {
-    /// `sequence` numbers the CPU's samples.
+    /// `sequence` is the sample's number on its CPU.
     pub header: Header,
     /// A [`SampleReason`] as a byte.
     pub reason: u8,
@@ -89,69 +94,73 @@ pub struct RawStack {
     pub flags: u8,
     /// Number of valid frames.
     pub count: u16,
-    /// 1 if the last frame is one of [`SampledCode::roots`], else 0.
+    /// 1 if the last frame is one of [`SampledCode::roots`], otherwise 0.
     pub at_root: u16,
-    /// The same as [`RawCopy::call`].
+    /// Number of the thread's system call plus 1, as in [`RawCopy::call`].
     pub call: u16,
-    /// The words at the stack pointer. In a function that has not set its frame pointer yet, one of them leads to its caller,
-    /// which frame pointers skip. 0: not known.
+    /// The two words at the stack pointer; 0 if not known. If a function has not set its frame pointer yet, frame
+    /// pointers skip its caller, and one of these words is the return address to that caller.
     pub top: [u64; 2],
-    /// The thread's last instruction.
+    /// The code around the thread's last instruction.
     pub last: LastInstruction,
     /// The frames, innermost first.
     pub frames: [u64; RAW_FRAMES],
 }
 
-/// Number of bytes of code: the longest instruction (Intel SDM, volume 2, section 2.3.11), and one more.
+/// Number of bytes of code before a place: one more than the longest instruction has (Intel SDM, volume 2, section
+/// 2.3.11).
 pub const CODE_BYTES: usize = 16;
-/// Bytes of code after a place: some ten instructions, which may store what was loaded before.
+/// Number of bytes of code after a place. This is about ten instructions, which may store a value that was loaded
+/// before.
 pub const NEXT_CODE_BYTES: usize = 48;
 
-/// The code around the place where a thread was, and its registers. Together they show what its last instruction
-/// changed: the slow instruction is the one before an interrupt. Valid for ticks in user space only.
+/// The code around the place where a thread was, and the thread's registers. Together they show what the last
+/// instruction changed: a slow instruction is the one before the place of an interrupt. Valid only for ticks in user
+/// space.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct LastInstruction {
-    /// The code up to the place; zeros if it cannot be read.
+    /// The code before the place; zeros if the code cannot be read.
     pub code: [u8; CODE_BYTES],
-    /// The code from the place on; zeros if it cannot be read.
+    /// The code from the place on; zeros if the code cannot be read.
     pub next_code: [u8; NEXT_CODE_BYTES],
     /// The thread's general registers, in the order of [`REGISTERS`].
     pub registers: [u64; REGISTERS.len()],
 }
 
-/// DWARF's numbers (System V ABI for AMD64, figure 3.36) of the registers with which the kernel's `pt_regs` begins, in
+/// DWARF numbers (System V ABI for AMD64, figure 3.36) of the registers at the beginning of the kernel's `pt_regs`, in
 /// the order of `pt_regs`.
 pub const REGISTERS: [u8; 15] = [15, 14, 13, 12, 6, 3, 11, 10, 9, 8, 0, 2, 1, 4, 5];
 
-/// Size of the pieces in which stack bytes are copied, bytes; no piece lies on two pages.
+/// Size of the pieces in which the programs copy a stack, in bytes. No piece crosses the border between two pages.
 pub const COPY_PIECE: usize = 1024;
-/// Largest number of pieces copied of a stack.
+/// Largest number of pieces that are copied of one stack.
 pub const COPY_PIECES: usize = 16;
 
 /// A copied stack.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct RawCopy {
-    /// `sequence` numbers the CPU's samples.
+    /// `sequence` is the sample's number on its CPU.
     pub header: Header,
     /// A [`SampleReason`] as a byte.
     pub reason: u8,
     /// [`SampleFlags`] bits.
     pub flags: u8,
-    /// At a tick in the kernel, the number of the thread's system call plus 1; 0: none, as at a page fault or an interrupt.
+    /// For a tick in the kernel: the number of the thread's system call plus 1. 0 if the thread is in no system call,
+    /// as in a page fault or an interrupt.
     pub call: u16,
     /// Number of valid bytes.
     pub count: u32,
     /// The thread's instruction pointer in user space.
     pub instruction_pointer: u64,
-    /// Its stack pointer.
+    /// The thread's stack pointer.
     pub stack_pointer: u64,
-    /// Its frame pointer register, which may hold anything.
+    /// The thread's frame pointer register, which may contain any value.
     pub frame_pointer: u64,
-    /// Address of the first byte: the stack pointer, or a little below it.
+    /// Address of the first byte of `bytes`: the stack pointer, or an address a little below it.
     pub from: u64,
-    /// The thread's last instruction.
+    /// The code around the thread's last instruction.
     pub last: LastInstruction,
     /// Bytes of the stack from `from` on, towards the callers.
     pub bytes: [u8; COPY_PIECE * COPY_PIECES],
@@ -162,15 +171,16 @@ pub const MAX_KEEPING: usize = 8;
 /// Largest number of addresses in [`SampledCode::roots`].
 pub const MAX_ROOTS: usize = 8;
 
-/// Facts about the code of a process, which the user side learns from the first stacks.
+/// Facts about the code of a process. User space learns them from the first stacks.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct SampledCode {
-    /// First address and length of code that keeps frame pointers; a length of 0: none.
+    /// Ranges of code that keeps frame pointers: first address and length in bytes. A length of 0: no range.
     pub keeping: [[u64; 2]; MAX_KEEPING],
-    /// Return addresses of the outermost functions that keep frame pointers: the frames above are always the same. 0: none.
+    /// Return addresses into the outermost functions that keep frame pointers, whose own callers are always the same.
+    /// 0: none.
     pub roots: [u64; MAX_ROOTS],
-    /// Pieces of a stack that were enough so far; 0: unknown, so as many as possible are copied.
+    /// Number of pieces of a stack that were enough so far. 0: not known, so the programs copy as many as possible.
     pub copy_pieces: u32,
     /// Always 0.
     pub reserved: u32,

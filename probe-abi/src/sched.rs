@@ -1,4 +1,4 @@
-//! Scheduler records: which thread runs, and which wakes which.
+//! Records of the scheduler: which thread runs, and which thread wakes which.
 
 use crate::{Call, Descriptor, Header};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -13,60 +13,61 @@ pub struct Switch {
     pub next_tid: u32,
     /// Process of `next_tid`.
     pub next_pid: u32,
-    /// The kernel's `prev_state` (`TASK_*` bits; 0 = still runnable).
+    /// The kernel's `prev_state` (`TASK_*` bits); 0: the thread is still runnable.
     pub prev_state: u32,
     /// [`SwitchFlags`] bits.
     pub flags: u32,
-    /// User-space stack pointer of the leaving thread, 0 if not known. Frames below it have ended.
+    /// User-space stack pointer of the leaving thread; 0 if not known. Frames below this address have ended.
     pub prev_user_sp: u64,
-    /// The system call in which the leaving thread sleeps; [`Call::NONE`] if it does not sleep in one.
+    /// The system call in which the leaving thread sleeps; [`Call::NONE`] if there is none.
     pub prev_call: Call,
 }
 
 /// Bits of [`Switch::flags`].
 pub struct SwitchFlags;
 impl SwitchFlags {
-    /// The leaving thread was pre-empted: it stays runnable, with any `prev_state`.
+    /// The leaving thread was pre-empted. The thread stays runnable, whatever `prev_state` is.
     pub const PREEMPTED: u32 = 1;
     /// The leaving thread belongs to a tracked process.
     pub const PREV_TRACKED: u32 = 2;
     /// The thread that takes the CPU belongs to a tracked process.
     pub const NEXT_TRACKED: u32 = 4;
-    /// The leaving thread sleeps in `futex_waitv(2)`. The first argument in `prev_call` is not that of the call but the address
-    /// of the first of its words.
+    /// The leaving thread sleeps in `futex_waitv(2)`. The first argument in `prev_call` is replaced by the address of
+    /// the first word that the call waits for.
     pub const FIRST_WORD: u32 = 8;
-    /// The leaving thread gave up the CPU by `sched_yield(2)`: it stays runnable.
+    /// The leaving thread gave up the CPU by `sched_yield(2)`, and stays runnable.
     pub const YIELDED: u32 = 16;
-    /// The second argument in `prev_call` is not that of the call but the number of what its descriptor refers to
-    /// ([`Awaited`](crate::Awaited)).
+    /// The second argument in `prev_call` is replaced by the number of the file or socket to which the call's
+    /// descriptor refers ([`Awaited`](crate::Awaited)).
     pub const AWAITED: u32 = 32;
-    /// Position of four bits that hold the [`Descriptor`](crate::Descriptor) in the system call's first argument, as a number.
+    /// Position of the four bits that contain the kind of descriptor in the system call's first argument, a
+    /// [`Descriptor`](crate::Descriptor) as a number.
     pub const DESCRIPTOR_SHIFT: u32 = 8;
 
-    /// The kind of descriptor in these flags.
+    /// The kind of descriptor that these flags contain.
     pub const fn descriptor(flags: u32) -> Descriptor {
         Descriptor::from_number(flags >> Self::DESCRIPTOR_SHIFT & 0xf)
     }
 }
 
-/// The header's thread is about to leave a CPU to which no [`Switch`] took it, since the kernel did not report that
-/// switch. This record directly precedes the switch that the kernel reported.
+/// The header's thread is about to leave a CPU, but no [`Switch`] brought it there, because the kernel did not report
+/// that switch. This record directly precedes the switch by which the thread leaves.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Ran {
     /// `tid` and `pid` are those of the thread that leaves.
     pub header: Header,
-    /// CPU time that the kernel has counted for the thread since it came to the CPU, nanoseconds. Time that interrupts
-    /// and the host took in between may be missing.
+    /// CPU time that the kernel has counted for the thread since it came to the CPU, in nanoseconds. Time that
+    /// interrupts and the host took in between may be missing.
     pub ran_ns: u64,
 }
 
-/// `sched_waking` or `sched_wakeup_new`: the header's thread, in the header's context, makes `wakee_tid`
-/// runnable. Written for tracked wakees only.
+/// `sched_waking` or `sched_wakeup_new`: the header's thread, in the header's context, makes `wakee_tid` runnable.
+/// Written only if the wakee's process is tracked.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Waking {
-    /// `tid` and `pid` are the current thread's: the waker's only if `context` is `Task`.
+    /// `tid` and `pid` are the current thread's. The current thread is the waker only if `context` is `Task`.
     pub header: Header,
     /// Thread that becomes runnable.
     pub wakee_tid: u32,
@@ -74,23 +75,23 @@ pub struct Waking {
     pub wakee_pid: u32,
     /// [`WakingFlags`] bits.
     pub flags: u32,
-    /// The wakee's kernel task state just before the wake-up (`TASK_*` bits), 0 if it was running or is new: waking a
-    /// thread that did not sleep ends no wait.
+    /// The wakee's kernel task state just before the wake-up (`TASK_*` bits). 0 if the wakee was running or is new:
+    /// waking a thread that did not sleep ends no wait.
     pub wakee_state: u32,
-    /// Number of the system call by which the current thread wakes; that of [`Call::NONE`] if it is in none, or was
-    /// merely interrupted.
+    /// Number of the system call by which the current thread wakes the wakee. The number of [`Call::NONE`] if the
+    /// current thread is in no call, or if an interrupt wakes.
     pub waker_call: u32,
-    /// In an interrupt context: the [`Cause`] as a number.
+    /// In an interrupt context: a [`Cause`] as a number.
     pub cause: u32,
-    /// The system call in which the wakee sleeps, or was about to sleep; [`Call::NONE`] if there is none.
+    /// The system call in which the wakee sleeps or was about to sleep; [`Call::NONE`] if there is none.
     pub wakee_call: Call,
 }
 
-/// The interrupt by which a thread is woken.
+/// The kind of interrupt that wakes a thread.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cause {
-    /// There is no interrupt, or it was not reported (a message from another CPU).
+    /// There is no interrupt, or the kernel did not report it (a message from another CPU).
     None = 0,
     /// A high-resolution timer, or the timer wheel's soft interrupt.
     Timer = 1,
@@ -105,7 +106,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// The cause of a number; one from a newer writer is `None`.
+    /// The cause with this number. A number from a newer writer gives `None`.
     pub const fn from_number(number: u32) -> Cause {
         match number {
             1 => Cause::Timer,
@@ -117,8 +118,8 @@ impl Cause {
         }
     }
 
-    /// The cause for a soft interrupt's number (`include/linux/interrupt.h`: an order that has not changed
-    /// since Linux 2.6).
+    /// The cause that belongs to a soft interrupt's number. The numbers of `include/linux/interrupt.h` have not changed
+    /// since Linux 2.6.
     pub const fn of_soft_interrupt(number: u32) -> Cause {
         match number {
             1 | 8 => Cause::Timer,
@@ -132,27 +133,27 @@ impl Cause {
 /// Bits of [`Waking::flags`].
 pub struct WakingFlags;
 impl WakingFlags {
-    /// First wake-up of a new thread (`sched_wakeup_new`).
+    /// This is the first wake-up of a new thread (`sched_wakeup_new`).
     pub const NEW: u32 = 1;
     /// The current thread belongs to a tracked process.
     pub const WAKER_TRACKED: u32 = 2;
-    /// The wakee has a pending signal that it does not block: the signal wakes the wakee.
+    /// The wakee has a pending signal that it does not block, so the signal wakes it.
     pub const SIGNAL: u32 = 4;
-    /// The wakee waits in a futex call and was woken at another futex word than that of its call (requeued, or one of
-    /// several words). The first argument in `wakee_call` is the address of that word.
+    /// The wakee waits in a futex call, and was woken at another word than the one in that call: it was requeued, or
+    /// waits for several words. The first argument in `wakee_call` is the address of the word at which it was woken.
     pub const OTHER_WORD: u32 = 8;
-    /// A soft interrupt wakes the thread while the interrupt receives a packet that the current thread itself has just
-    /// sent, in its own system call, over the loopback device. So the current thread is the waker, and `waker_call` its
+    /// The wake-up happens in a soft interrupt that receives a packet from the loopback device. The current thread
+    /// itself has just sent that packet in a system call. So the current thread is the waker, and `waker_call` is its
     /// call.
     pub const OWN_PACKET: u32 = 16;
-    /// Written only when recordings of several hosts are joined: the current thread sends a message over the network, which
-    /// wakes the wakee on another host when it arrives ([`WakingFlags::ARRIVED`]).
+    /// The current thread sends a message over the network. Its arrival on another host wakes the wakee there
+    /// ([`WakingFlags::ARRIVED`]). Written only when recordings of several hosts are joined.
     pub const SENT: u32 = 32;
-    /// Written only when recordings of several hosts are joined: the wakee is woken because the message of the last
-    /// [`WakingFlags::SENT`] to it has arrived.
+    /// The wakee is woken because the message of the last [`WakingFlags::SENT`] to it has arrived. Written only when
+    /// recordings of several hosts are joined.
     pub const ARRIVED: u32 = 64;
-    /// With [`WakingFlags::ARRIVED`]: the wakee did not sleep. It reads the message now, and would have had to wait if the message
-    /// had come later.
+    /// With [`WakingFlags::ARRIVED`]: the wakee did not sleep. The wakee reads the message now, and would have had to
+    /// wait if the message had come later.
     pub const READ: u32 = 128;
 }
 

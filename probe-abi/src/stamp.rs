@@ -1,14 +1,15 @@
-//! A stamp in the kernel programs' object file. It identifies the version of this crate with which the programs were
-//! built.
+//! A stamp in the object file of the kernel programs. The stamp identifies the version of this crate with which the
+//! programs were built.
 //!
-//! Two builds fit together only if this crate was the same in both: if a setting has another offset, the kernel's
-//! verifier refuses the program; if a field has another meaning, numbers are wrong. A version number is easily
-//! forgotten in a change. So the stamp also has a hash of this crate's source, in addition to [`crate::ABI_VERSION`].
+//! The kernel programs and longpole work together only if both were built with the same version of this crate. If a
+//! setting has another offset, the kernel's verifier refuses the program. If a field has another meaning, numbers are
+//! wrong. Developers easily forget to increase [`crate::ABI_VERSION`], so the stamp also contains a hash of this
+//! crate's source.
 
-/// Name of the object file's section that holds [`ABI_STAMP`].
+/// Name of the section in the object file that contains [`ABI_STAMP`].
 pub const ABI_STAMP_SECTION: &str = "longpole_abi";
 
-/// [`crate::ABI_VERSION`] and the hash of the source, both little-endian, after a word that is easy to find.
+/// A word that is easy to find, then [`crate::ABI_VERSION`] and the hash of the source, both little-endian.
 pub const ABI_STAMP: [u8; 24] = {
     let word = *b"longpole";
     let version = crate::ABI_VERSION.to_le_bytes();
@@ -26,7 +27,7 @@ pub const ABI_STAMP: [u8; 24] = {
     stamp
 };
 
-/// Every file of this crate on which both kernel programs and user space depend; a test compares the list with the
+/// Every file of this crate on which both the kernel programs and user space depend. A test compares this list with the
 /// folder.
 const SOURCES: [(&str, &[u8]); 18] = [
     ("awaited.rs", include_bytes!("awaited.rs")),
@@ -59,12 +60,12 @@ const fn source_hash() -> u64 {
     hash
 }
 
-/// Parameters of FNV-1a for 64 bits (Fowler, Noll, Vo: RFC 9923). The hash must detect mistakes, not attackers.
+/// Parameters of FNV-1a for 64 bits (Fowler, Noll, Vo: RFC 9923). The hash has to detect mistakes, not attacks.
 const FNV_START: u64 = 0xcbf2_9ce4_8422_2325;
 const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;
 
-/// FNV-1a over the lines of a source file without their indentation. Lines that are comments are skipped, since they
-/// change nothing.
+/// Computes FNV-1a over the lines of a source file without their indentation. Comment lines are skipped, because they
+/// do not change the program.
 const fn hash_code(start: u64, source: &[u8]) -> u64 {
     let mut hash = start;
     let mut i = 0;
@@ -80,7 +81,7 @@ const fn hash_code(start: u64, source: &[u8]) -> u64 {
             i += 1;
         }
         if !comment {
-            // The end of the line.
+            // The end of the line counts, too.
             hash = (hash ^ 0x0a).wrapping_mul(FNV_PRIME);
         }
     }

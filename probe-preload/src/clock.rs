@@ -1,5 +1,5 @@
-//! `CLOCK_MONOTONIC` through the vDSO, found without libc: no lock is taken, nothing is allocated, and a program that
-//! has put its own `clock_gettime` in the way does not change the recorded times.
+//! Reads `CLOCK_MONOTONIC` through the vDSO, which is found without libc. So reading the clock takes no lock and
+//! allocates nothing, and a program with a `clock_gettime` of its own does not change the recorded times.
 
 use crate::descriptor::Text;
 use crate::process::clock_function;
@@ -14,7 +14,7 @@ const NAME: &[u8] = b"__kernel_clock_gettime";
 
 type ClockGettime = extern "C" fn(i32, *mut [u64; 2]) -> i32;
 
-/// The time in nanoseconds.
+/// The present time in nanoseconds.
 #[inline(always)]
 pub fn now_ns() -> u64 {
     let function = clock_function().load(Ordering::Relaxed);
@@ -28,7 +28,7 @@ pub fn now_ns() -> u64 {
     time[0].wrapping_mul(1_000_000_000).wrapping_add(time[1])
 }
 
-/// Finds the vDSO's function; without one the clock is read by a system call.
+/// Finds the vDSO's clock function. If there is none, the clock is read by a system call.
 pub fn find() {
     const AT_SYSINFO_EHDR: usize = 33;
     let image = real::auxiliary(AT_SYSINFO_EHDR);
@@ -41,7 +41,7 @@ pub fn find() {
     }
 }
 
-/// Reads a number in the image.
+/// Reads a number from the image.
 ///
 /// # Safety
 /// `at` is the address of readable memory for a `T`.
@@ -53,7 +53,7 @@ unsafe fn read<T: Copy>(at: usize) -> T {
 /// The address of a function in an ELF image that the kernel has mapped.
 ///
 /// # Safety
-/// `image` is the address of a whole, well-formed, mapped ELF image.
+/// `image` is the address of a complete, well-formed ELF image in memory.
 unsafe fn symbol(image: usize, name: &[u8]) -> Option<usize> {
     const PT_LOAD: u32 = 1;
     const PT_DYNAMIC: u32 = 2;
@@ -95,14 +95,14 @@ unsafe fn symbol(image: usize, name: &[u8]) -> Option<usize> {
         (0, 0) => return None,
         // SAFETY: the address of the vDSO's GNU hash table.
         (0, table) => unsafe { gnu_symbols(table) },
-        // SAFETY: the second number of the vDSO's hash table, which is the number of all symbols.
+        // SAFETY: the second number of the vDSO's hash table is the number of all symbols.
         (table, _) => unsafe { read::<u32>(table + 4) as usize },
     };
     (0..count).find_map(|i| {
         let symbol = symbols + 24 * i;
         // SAFETY: `st_name` of a symbol.
         let text = strings + unsafe { read::<u32>(symbol) } as usize;
-        // SAFETY: a NUL-ended name in the string table.
+        // SAFETY: names in the string table end with a NUL.
         let text = unsafe { Text::new(text as *const core::ffi::c_char) };
         // SAFETY: `st_value` of the symbol.
         let value = unsafe { read::<u64>(symbol + 8) } as usize;
@@ -110,21 +110,22 @@ unsafe fn symbol(image: usize, name: &[u8]) -> Option<usize> {
     })
 }
 
-/// The number of symbols according to a GNU hash table: one more than the last one in its longest chain.
+/// The number of symbols according to a GNU hash table: one more than the number of the last symbol in the longest
+/// chain.
 ///
 /// # Safety
-/// `table` is the address of such a table.
+/// `table` is the address of a GNU hash table.
 unsafe fn gnu_symbols(table: usize) -> usize {
-    // SAFETY: the four numbers at its beginning.
+    // SAFETY: a table begins with these four numbers.
     let [buckets, first, bloom, _] = unsafe { read::<[u32; 4]>(table) };
     let heads = table + 16 + 8 * bloom as usize;
-    // SAFETY: one number for each bucket.
+    // SAFETY: the table has one number for each bucket.
     let head = |i: u32| unsafe { read::<u32>(heads + 4 * i as usize) };
     let Some(mut last) = (0..buckets).map(head).max().filter(|&last| last >= first) else {
         return first as usize;
     };
     let chains = heads + 4 * buckets as usize;
-    // SAFETY: one number for each symbol from `first` on; the last one of a chain is odd.
+    // SAFETY: the table has one number for each symbol from `first` on. The last number of a chain is odd.
     while unsafe { read::<u32>(chains + 4 * (last - first) as usize) } & 1 == 0 {
         last += 1;
     }
@@ -147,11 +148,11 @@ mod tests {
 
     #[test]
     fn symbols_in_a_gnu_hash_table_are_counted() {
-        // One bucket with the symbols 1 to 3, one with symbol 4, and an empty one.
+        // One bucket has the symbols 1 to 3, one has symbol 4, and one is empty.
         let table: [u32; 14] = [3, 1, 1, 0, 0, 0, 1, 4, 0, 2, 4, 7, 9, 0];
-        // SAFETY: a table as described.
+        // SAFETY: `table` is a table as described above.
         assert_eq!(unsafe { gnu_symbols(table.as_ptr() as usize) }, 5);
-        // SAFETY: no buckets at all.
+        // SAFETY: this is a table without buckets.
         assert_eq!(unsafe { gnu_symbols([0u32, 1, 1, 0, 0, 0].as_ptr() as usize) }, 1);
     }
 }

@@ -1,40 +1,41 @@
-//! The description of the shared memory in the environment, read without libc: its functions for texts may
-//! allocate, or the program may have replaced them.
+//! Reads from the environment where the shared memory is, without libc. libc's text functions may allocate memory, and
+//! the program may have replaced them.
 
 use crate::system;
 use core::ffi::c_char;
 use core::sync::atomic::{AtomicU64, Ordering};
 use probe_abi::interpose::{SHARED_VARIABLE, SharedLayout};
 
-/// A descriptor as words. The first is one more than its number; all are 0 if none is known.
+/// A descriptor in six words. The first word is the descriptor's number plus one. All words are 0 if no descriptor is
+/// known.
 static REMEMBERED: [AtomicU64; 6] = [const { AtomicU64::new(0) }; 6];
 
-/// The description of the shared memory that longpole has put into the environment.
+/// Where the shared memory is, as longpole has written it into the environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Descriptor {
     fd: i32,
     device: u64,
     inode: u64,
-    /// Processes that have the memory under the same descriptor.
+    /// Two processes that have the memory under the same descriptor number.
     others: [u32; 2],
     /// Number of seccomp filters that longpole itself has.
     pub filters: u64,
 }
 
 impl Descriptor {
-    /// The description in an environment.
+    /// Reads the descriptor from an environment.
     pub fn in_environment(list: Option<*const *const c_char>) -> Option<Descriptor> {
         list.and_then(variable).and_then(Descriptor::parse)
     }
 
-    /// Stores the descriptor. To be called before there is a second thread.
+    /// Stores the descriptor. Must be called before the process has a second thread.
     pub fn remember(self) {
         let [a, b] = self.others.map(u64::from);
         let words = [self.fd as u64 + 1, self.device, self.inode, a, b, self.filters];
         REMEMBERED.iter().zip(words).for_each(|(place, word)| place.store(word, Ordering::Relaxed));
     }
 
-    /// The kept description.
+    /// The stored descriptor.
     pub fn remembered() -> Option<Descriptor> {
         let [fd, device, inode, a, b, filters] =
             REMEMBERED.each_ref().map(|word| word.load(Ordering::Relaxed));
@@ -42,7 +43,7 @@ impl Descriptor {
         Some(Descriptor { fd, device, inode, others: [a as u32, b as u32], filters })
     }
 
-    /// Parses the variable's value.
+    /// Parses the value of the environment variable.
     fn parse(mut text: Text) -> Option<Descriptor> {
         let fd = i32::try_from(text.number(b':')?).ok()?;
         let (device, inode) = (text.number(b':')?, text.number(b':')?);
@@ -51,8 +52,8 @@ impl Descriptor {
         Some(Descriptor { fd, device, inode, others: [a, b], filters: text.number(0)? })
     }
 
-    /// Maps the shared memory. The inherited descriptor may have been closed, or belong to another file by now: some
-    /// programs close descriptors that they do not know before they start other programs. Then another process's is
+    /// Maps the shared memory. The inherited descriptor may be closed or belong to another file by now, because some
+    /// programs close unknown descriptors before they start other programs. Then another process's descriptor is
     /// opened.
     pub fn map(self, map: impl Fn(i32, usize) -> Option<SharedLayout>) -> Option<SharedLayout> {
         if let Some(bytes) = self.bytes(self.fd) {
@@ -66,7 +67,7 @@ impl Descriptor {
         })
     }
 
-    /// Size of the file; `None` if the descriptor is another file's.
+    /// Size of the shared memory in bytes. `None` if the descriptor belongs to another file.
     fn bytes(self, fd: i32) -> Option<usize> {
         let (device, inode, bytes) = system::status(fd)?;
         if (device, inode) != (self.device, self.inode) {
@@ -76,21 +77,21 @@ impl Descriptor {
     }
 }
 
-/// A NUL-ended text, read byte by byte, since libc's functions for texts must not be called.
+/// A text that ends with a NUL. The text is read byte by byte, because libc's text functions must not be called.
 #[derive(Clone, Copy)]
 pub struct Text(*const c_char);
 
 impl Text {
     /// # Safety
-    /// The text is NUL-ended and does not change.
+    /// The text ends with a NUL and does not change.
     pub unsafe fn new(text: *const c_char) -> Text {
         Text(text)
     }
 
-    /// The next byte; 0 at the end, also if it is called again.
+    /// The next byte. At the end 0, as often as this is called.
     pub fn next(&mut self) -> u8 {
-        // Volatile, or the compiler makes a call of strlen out of a loop. SAFETY: this is inside the text or
-        // its NUL, after which nothing is read.
+        // Volatile, because the compiler would otherwise replace a loop by a call of strlen. SAFETY: the address is
+        // inside the text or is its NUL, and nothing after the NUL is read.
         let byte = unsafe { self.0.read_volatile() } as u8;
         if byte != 0 {
             self.0 = self.0.wrapping_add(1);
@@ -98,7 +99,7 @@ impl Text {
         byte
     }
 
-    /// The text after `beginning`, if the text begins with that.
+    /// The text after `beginning`; `None` if the text begins with something else.
     pub fn behind(mut self, beginning: &[u8]) -> Option<Text> {
         beginning.iter().all(|&byte| self.next() == byte).then_some(self)
     }
@@ -108,7 +109,7 @@ impl Text {
         self.behind(text).is_some_and(|mut rest| rest.next() == 0)
     }
 
-    /// The decimal number up to this byte.
+    /// Reads a decimal number up to the byte `end`.
     fn number(&mut self, end: u8) -> Option<u64> {
         let mut number = None;
         loop {
@@ -125,12 +126,12 @@ impl Text {
 /// The value of [`SHARED_VARIABLE`].
 fn variable(mut list: *const *const c_char) -> Option<Text> {
     loop {
-        // SAFETY: an entry of the environment; the last one is null and ends the loop.
+        // SAFETY: this is an entry of the environment. The last entry is null and ends the loop.
         let entry = unsafe { list.read() };
         if entry.is_null() {
             return None;
         }
-        // SAFETY: entries of the environment are NUL-ended.
+        // SAFETY: entries of the environment end with a NUL.
         let entry = unsafe { Text::new(entry) };
         let value = entry.behind(SHARED_VARIABLE.as_bytes()).and_then(|rest| rest.behind(b"="));
         if value.is_some() {
@@ -147,7 +148,7 @@ mod tests {
     use core::ffi::CStr;
 
     fn text(text: &'static CStr) -> Text {
-        // SAFETY: it is NUL-ended and static.
+        // SAFETY: the text ends with a NUL and is static.
         unsafe { Text::new(text.as_ptr()) }
     }
 

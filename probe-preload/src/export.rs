@@ -1,10 +1,10 @@
 //! Exports the library's functions under libc's names.
 //!
-//! Each exported function is a few instructions: they pass the return address as one more argument, then jump to the
-//! implementation, which returns to the caller. The stack is unchanged, so unwinding works.
+//! Each exported function consists of a few instructions. These instructions pass the return address as one more
+//! argument and jump to the implementation, which returns to the caller. The stack does not change, so unwinding works.
 
-/// `export!(ARGUMENTS, IMPLEMENTATION, ["name", …])` where ARGUMENTS is the function's number of arguments. `"label" as
-/// "name@VERSION"` is a name with a symbol version.
+/// `export!(ARGUMENTS, IMPLEMENTATION, ["name", …])` exports a function. ARGUMENTS is the function's number of
+/// arguments. `"label" as "name@VERSION"` exports a name with a symbol version.
 macro_rules! export {
     (0, $to:path, $names:tt) => { $crate::export::export!(@ "rdi", "x0", $to, $names); };
     (1, $to:path, $names:tt) => { $crate::export::export!(@ "rsi", "x1", $to, $names); };
@@ -50,8 +50,9 @@ macro_rules! export {
 }
 pub(crate) use export;
 
-/// A function that does one operation, as a module: the original function, and the implementation, which is exported
-/// under the names. `result => outcome, flags` gives the recorded outcome and flags for a result.
+/// Defines a module for a function that does one operation. The module has the original function, and the
+/// implementation that is exported under the names. `result => outcome, flags` computes the recorded outcome and flags
+/// from a result.
 macro_rules! operation {
     (
         $(#[$doc:meta])*
@@ -87,9 +88,9 @@ macro_rules! operation {
 }
 pub(crate) use operation;
 
-/// Looks up the originals of the functions that every C library has, so that a first call in a signal handler needs no
-/// look-up. Other functions (such as those of C11) are looked up when they are called, since looking up a function that
-/// does not exist allocates.
+/// Looks up the originals of the functions that every C library has, so that a first call in a signal handler does not
+/// have to do so. Other functions (such as those of C11) are looked up at their first call, because looking up a
+/// function that does not exist allocates memory.
 pub fn find_all() {
     crate::operations::mutex::find();
     crate::operations::condition::find();

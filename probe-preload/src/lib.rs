@@ -1,12 +1,12 @@
-//! The part of longpole that runs inside a launched program: put before libc (`LD_PRELOAD`), it wraps libc's
-//! synchronization functions and writes one [`probe_abi::Operation`] for each call into memory that longpole shares
-//! (see [`probe_abi::interpose`] for the layout and the protocol).
+//! The part of longpole that runs inside a launched program. The loader loads it before libc (`LD_PRELOAD`), and it
+//! wraps libc's synchronization functions. For each call it writes one [`probe_abi::Operation`] into memory that
+//! longpole shares (see [`probe_abi::interpose`] for the layout and the protocol).
 //!
-//! Every thread of the program gets here, at any moment. So nothing is allocated, locked or
-//! waited for, and `errno` keeps the value of libc's function. A signal handler may interrupt between any two
-//! instructions, and may itself call a wrapped function. A call may be left by `longjmp`, an exception or
-//! cancellation. It may come before anything has been set up, and in a child that has just been forked. If
-//! recording is not possible, the call simply goes through.
+//! Every thread of the program may run this code at any moment. So the code allocates nothing, takes no lock, waits for
+//! nothing, and keeps the `errno` of libc's function. A signal handler may interrupt between any two instructions, and
+//! may itself call a wrapped function. A call may be left by `longjmp`, an exception or cancellation. A call may also
+//! come before anything is initialized, or in a child that has just been forked. If recording is not possible, a call
+//! only runs libc's function.
 
 #![no_std]
 #![cfg_attr(test, expect(dead_code, reason = "tests export nothing, or they would run on it themselves"))]
@@ -29,7 +29,8 @@ mod system;
 mod tls;
 mod watched;
 
-// The prebuilt parts of Rust's core library need this function. It continues unwinding (8 is `_URC_CONTINUE_UNWIND`).
+// The prebuilt parts of Rust's core library refer to this function. The function continues unwinding (8 is
+// `_URC_CONTINUE_UNWIND`).
 #[cfg(all(not(test), panic = "abort"))]
 core::arch::global_asm!(
     ".pushsection .text.longpole.personality,\"ax\",@progbits",
@@ -46,7 +47,7 @@ core::arch::global_asm!(
     ".popsection",
 );
 
-/// Nothing here should panic; if it does, the program must not continue with half a call.
+/// No code here should panic. If some code does, the program must not continue in the middle of a call, so it is ended.
 #[cfg(all(not(test), panic = "abort"))]
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {

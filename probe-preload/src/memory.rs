@@ -1,29 +1,30 @@
-//! Gives up most of the shared memory. A program that locks its memory (`mlockall`) would get all of it as real memory:
-//! tens of gigabytes, of which hardly anything is used. Or it would be refused, since that counts against the limit. So
-//! before that, all rings are unmapped except those of the process's own threads, and a few more if that
-//! cannot matter. Operations of threads that find no free ring among these are counted, as always without a
-//! ring.
+//! Unmaps most of the shared memory before the program locks its memory (`mlockall`). Otherwise the kernel would make
+//! all of the shared memory real memory: tens of gigabytes, of which hardly anything is used. Or the kernel would
+//! refuse the call, because the shared memory counts against the limit. So all rings are unmapped except those of the
+//! process's own threads, and a few more if these hardly count. A thread that finds no mapped free ring is handled like
+//! any thread without a ring: its operations are counted.
 //!
-//! The same is done before a program limits its addresses (`RLIMIT_AS`), of which the shared memory takes gigabytes. It keeps
-//! a small part of the limit, so that the program can have as many threads and as much memory as without longpole.
+//! The same happens before a program limits its address space (`RLIMIT_AS`), of which the shared memory takes
+//! gigabytes. The shared memory keeps a small part of the limit, so that the program can have as many threads and as
+//! much memory as without longpole.
 
 use crate::process::{self, Shared};
 use crate::system::{self, PAGE};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use probe_abi::interpose::{CONTROL_WORDS, RingWord, SharedWord};
 
-/// Number of rings for further threads, if the program may lock any amount of memory.
+/// Number of rings that stay for further threads, if the program may lock any amount of memory.
 const MORE: u64 = 16;
-/// A limit above this counts as none.
+/// A limit above this number of bytes counts as no limit.
 const MUCH: u64 = 1 << 30;
-/// Largest number of rings for which there is a bit.
+/// Largest number of rings for which `LEFT` has a bit.
 const RINGS: usize = 1 << 14;
 
-/// One bit for each ring that is still mapped; valid if `FEW` is set.
+/// One bit for each ring that is still mapped. Valid if `FEW` is set.
 static LEFT: [AtomicU64; RINGS / 64] = [const { AtomicU64::new(0) }; RINGS / 64];
 static FEW: AtomicBool = AtomicBool::new(false);
 
-/// The rings that are still mapped, when most are not.
+/// The rings that are still mapped. Exists only if most rings are unmapped.
 #[derive(Clone, Copy)]
 pub struct Few(());
 
@@ -34,20 +35,20 @@ impl Few {
     }
 }
 
-/// The rings that are still mapped; `None`: all are.
+/// The rings that are still mapped; `None` if all rings are.
 pub fn few() -> Option<Few> {
     FEW.load(Ordering::Relaxed).then_some(Few(()))
 }
 
-/// The shared memory may take this fraction of a limit on addresses.
+/// The shared memory may take one part in this number of a limit on the address space.
 pub const PART_OF_ADDRESSES: u64 = 64;
 
-/// To be called when the program is about to lock its memory.
+/// Must be called when the program is about to lock its memory.
 pub fn lock_comes() {
     leave_few(|_| if system::may_lock(MUCH) { MORE } else { 0 });
 }
 
-/// To be called when the program is about to limit its addresses to this many bytes.
+/// Must be called when the program is about to limit its address space to this many bytes.
 pub fn limit_comes(bytes: u64) {
     let part = bytes / PART_OF_ADDRESSES;
     let all = process::shared().map_or(0, |shared| shared.layout.words() as u64 * 8);
@@ -56,10 +57,10 @@ pub fn limit_comes(bytes: u64) {
     }
 }
 
-/// Unmaps all rings except those of this process's threads and a number of further ones, which `more` computes from the
-/// size of a ring in bytes.
+/// Unmaps all rings except those of this process's threads and some further ones. `more` computes the number of further
+/// rings from the size of a ring in bytes.
 fn leave_few(more: impl FnOnce(u64) -> u64) {
-    // This thread takes its ring first, so that its ring is kept.
+    // This thread takes its ring now, so that its ring stays mapped.
     crate::records::ring::prepare();
     let Some(shared) = process::shared() else { return };
     if FEW.load(Ordering::Relaxed) || shared.layout.rings > RINGS {
@@ -81,8 +82,8 @@ fn leave_few(more: impl FnOnce(u64) -> u64) {
     give_up(&shared, is_kept);
 }
 
-/// Unmaps the rings that are not kept. From then on no thread takes one of them. A thread that is just about to take a ring
-/// must see which ones are kept, so the bits are set first.
+/// Unmaps the rings that are not kept. From then on, no thread takes one of them. The bits are set before the
+/// unmapping, because a thread that is just about to take a ring must see which ones stay.
 fn give_up(shared: &Shared, is_kept: impl Fn(usize) -> bool) {
     let rings = shared.layout.rings;
     let keep = |ring: usize| {
@@ -92,11 +93,11 @@ fn give_up(shared: &Shared, is_kept: impl Fn(usize) -> bool) {
     };
     (0..rings).filter(|&ring| is_kept(ring)).for_each(keep);
     FEW.store(true, Ordering::SeqCst);
-    // A thread may have taken a ring in between.
+    // A thread may have taken a ring in between. So the kept rings are marked a second time.
     (0..rings).filter(|&ring| is_kept(ring)).for_each(keep);
     let (start, bytes) = shared.rings_at();
     unmap_between(start, bytes, rings, |ring| Few(()).is_left(ring));
-    // Control blocks are unmapped by the page; the header is the first page.
+    // Control blocks begin after the header, which is one page. Only whole pages of them are unmapped.
     let (start, block) = (start - (shared.layout.ring(0) - shared.layout.control(0)) * 8, CONTROL_WORDS * 8);
     unmap_between(start, PAGE, (rings * block) / PAGE, |page| {
         let rings = page * PAGE / block..=((page + 1) * PAGE - 1) / block;
@@ -104,13 +105,13 @@ fn give_up(shared: &Shared, is_kept: impl Fn(usize) -> bool) {
     });
 }
 
-/// Unmaps those of several equal parts that are not kept; adjacent ones together.
+/// Unmaps those of several equal parts of memory that are not kept. Adjacent parts are unmapped with one call.
 fn unmap_between(start: usize, bytes: usize, parts: usize, is_kept: impl Fn(usize) -> bool) {
     let mut from = 0;
     for part in 0..=parts {
         if part == parts || is_kept(part) {
             if part > from {
-                // SAFETY: these are rings that no thread of this process has, or takes from now on.
+                // SAFETY: no thread of this process has one of these rings, or takes one from now on.
                 unsafe { system::unmap(start + from * bytes, (part - from) * bytes) };
             }
             from = part + 1;

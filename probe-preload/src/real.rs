@@ -1,19 +1,19 @@
-//! libc's own functions, which the library's own functions call: found on first use, or all at once when the library
-//! comes up.
+//! libc's own functions, which this library's functions call. Each is looked up at its first use, or all of them when
+//! the library is initialized.
 //!
-//! Nothing of libc is linked: a reference to a symbol version that the target's libc lacks would keep the target from
-//! starting. The few functions needed to begin with are weak references; missing functions are not used.
+//! The library links nothing of libc: if the target's libc lacked a symbol version, the target could not start. The few
+//! functions that are needed at the beginning are weak references, and missing ones are not used.
 
 use core::ffi::{CStr, c_char, c_void};
 use core::mem::transmute;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-/// The address of a symbol in any loaded library; 0 if no library has it.
+/// The address of a symbol in any loaded library; 0 if no library has the symbol.
 macro_rules! weak {
     ($name:literal) => {{
         let address: usize;
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: reads an entry of this library's GOT, which the loader has filled.
+        // SAFETY: this reads an entry of the library's GOT, which the loader has filled.
         unsafe {
             core::arch::asm!(
                 concat!(".weak ", $name),
@@ -23,7 +23,7 @@ macro_rules! weak {
             );
         }
         #[cfg(target_arch = "aarch64")]
-        // SAFETY: reads an entry of this library's GOT, which the loader has filled.
+        // SAFETY: this reads an entry of the library's GOT, which the loader has filled.
         unsafe {
             core::arch::asm!(
                 concat!(".weak ", $name),
@@ -37,12 +37,12 @@ macro_rules! weak {
     }};
 }
 
-/// `RTLD_NEXT`: search in the libraries after the one that asks.
+/// `RTLD_NEXT`: the search begins in the libraries after the calling one.
 const NEXT: *mut c_void = usize::MAX as *mut c_void;
 const ENOSYS: i32 = 38;
 
-/// A text, ended by NUL, in place of a pointer to it: the loader would have to relocate each pointer in each program
-/// that starts, and to copy the page with it.
+/// A text with a NUL at its end, stored in place. For a pointer, the loader would have to relocate it in each program
+/// that starts, and to copy its page.
 #[derive(Clone, Copy)]
 struct Inline<const N: usize>([u8; N]);
 
@@ -70,15 +70,15 @@ impl<const N: usize> Inline<N> {
     }
 }
 
-/// An original function, with its address once that is known.
+/// An original function of libc, and its address once it is known.
 pub struct Real {
     address: AtomicUsize,
     name: Inline<28>,
-    /// The version of the symbol, if there are several that differ.
+    /// The version of the symbol, if the C library has several versions that differ.
     version: Inline<12>,
 }
 
-/// `find_each!(A, B, …)`: looks up these functions, one after the other. A list of them would need relocations.
+/// `find_each!(A, B, …)` looks up these functions, one after the other. A list of them in data would need relocations.
 macro_rules! find_each {
     ($($real:path),+ $(,)?) => {
         $($real.find();)+
@@ -87,26 +87,27 @@ macro_rules! find_each {
 pub(crate) use find_each;
 
 impl Real {
-    /// The function in its default version, or in its only one.
+    /// The function in its default version or only version.
     pub const fn new(name: &'static CStr) -> Real {
         Real { address: AtomicUsize::new(0), name: Inline::of(name), version: Inline::EMPTY }
     }
 
-    /// The function in this version; in the default one if the C library has no versions or not this one.
+    /// The function in this version. If the C library has no versions or lacks this one, the function in its default
+    /// version.
     #[cfg(any(test, target_arch = "x86_64"))]
     pub const fn of_version(name: &'static CStr, version: &'static CStr) -> Real {
         Real { address: AtomicUsize::new(0), name: Inline::of(name), version: Inline::of(version) }
     }
 
-    /// The function's address. A caller of a function that the C library lacks gets `ENOSYS`.
+    /// The function's address. If the C library lacks the function, the address of a function that returns `ENOSYS`.
     #[inline(always)]
     pub fn get(&self) -> usize {
         let address = self.address.load(Ordering::Relaxed);
         if address == 0 { self.find() } else { address }
     }
 
-    /// Calls the function. It must have this number of arguments, none larger than a register, and return an `int`. The
-    /// arguments must come from a call of this same function.
+    /// Calls the function. The function must have this number of arguments, none of them larger than a register, and
+    /// return an `int`. The arguments must come from a call of the same function.
     #[inline(always)]
     pub fn call<const N: usize>(&self, arguments: [usize; N]) -> i32
     where
@@ -115,8 +116,8 @@ impl Real {
         arguments.pass_to(self.get())
     }
 
-    /// Looks up the function. Several threads may do so at once, and so may a signal handler, or a memory allocator
-    /// that dlsym calls: all get the same result.
+    /// Looks up the function. Several threads may do this at once, and so may a signal handler, or a memory allocator
+    /// that dlsym calls. All of them get the same result.
     #[cold]
     #[inline(never)]
     pub fn find(&self) -> usize {
@@ -134,7 +135,7 @@ impl Real {
     }
 }
 
-/// Arguments of a C function that returns an `int`.
+/// The arguments of a C function that returns an `int`.
 pub trait Arguments {
     /// Calls the function at an address that [`Real::get`] has returned.
     fn pass_to(self, function: usize) -> i32;
@@ -162,8 +163,8 @@ extern "C" fn missing() -> i32 {
     ENOSYS
 }
 
-/// dlsym finds its caller by the return address. So the call must be in this function, and must not be the function's
-/// last action.
+/// Looks up a name by dlsym or dlvsym. dlsym finds out from the return address which library calls. So the call must be
+/// in this function, and must not be its last action, which could become a jump.
 #[inline(never)]
 fn look_up(name: &Inline<28>) -> usize {
     let dlsym = weak!("dlsym");
@@ -187,7 +188,7 @@ fn look_up_version(name: &Inline<28>, version: &Inline<12>) -> usize {
     core::hint::black_box(dlvsym(NEXT, name.text(), version.text()))
 }
 
-/// A value that the kernel has passed to the program; 0 if it has not.
+/// A value from the auxiliary vector that the kernel has passed to the program; 0 if there is no such value.
 pub fn auxiliary(kind: usize) -> usize {
     let getauxval = weak!("getauxval");
     if getauxval == 0 {
@@ -206,7 +207,7 @@ pub fn is_glibc() -> bool {
     weak!("gnu_get_libc_version") != 0
 }
 
-/// Address of the byte in which libc notes whether the process has only one thread (glibc 2.32 and later); 0 if there
+/// Address of the byte in which libc notes whether the process has only one thread (glibc 2.32 and later). 0 if there
 /// is no such byte.
 #[inline(always)]
 pub fn single_threaded() -> usize {
@@ -219,13 +220,14 @@ pub fn environment_place() -> Option<*mut *mut c_char> {
     (!place.is_null()).then_some(place)
 }
 
-/// The program's environment: NUL-ended strings, ended by a null pointer. `None` before libc has set it.
+/// The program's environment: strings that end with a NUL, and a null pointer at the end. `None` before libc has set
+/// it.
 pub fn environment() -> Option<*const *const c_char> {
     let place = weak!("environ") as *const *const *const c_char;
     if place.is_null() {
         return None;
     }
-    // SAFETY: libc's variable `environ`.
+    // SAFETY: `place` is libc's variable `environ`.
     let list = unsafe { place.read() };
     (!list.is_null()).then_some(list)
 }
@@ -242,14 +244,14 @@ fn errno_place() -> Option<*mut i32> {
 
 /// This thread's `errno`.
 pub fn errno() -> i32 {
-    // SAFETY: the place is this thread's own for as long as it lives.
+    // SAFETY: the place belongs to this thread as long as the thread exists.
     errno_place().map_or(0, |place| unsafe { place.read() })
 }
 
 /// Sets this thread's `errno`.
 pub fn set_errno(value: i32) {
     if let Some(place) = errno_place() {
-        // SAFETY: the place is this thread's own for as long as it lives.
+        // SAFETY: the place belongs to this thread as long as the thread exists.
         unsafe { place.write(value) }
     }
 }
@@ -263,7 +265,8 @@ mod tests {
         set_errno(4711);
         let real = Real::new(c"pthread_mutex_lock");
         assert_eq!(real.get(), real.get());
-        // A Rust function may have different addresses in different units of code, so two missing functions are compared.
+        // Two missing functions are compared, because one Rust function may have different addresses in different units
+        // of code.
         let none = Real::new(c"longpole_no_such_function");
         assert_eq!(none.get(), Real::new(c"longpole_has_no_function").get());
         assert_ne!(real.get(), none.get());

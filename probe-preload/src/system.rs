@@ -1,4 +1,4 @@
-//! System calls by number, without libc: they leave `errno` alone and are no cancellation points.
+//! Makes system calls by number, without libc. So they do not change `errno` and are no cancellation points.
 
 use core::arch::asm;
 use core::ffi::{CStr, c_char};
@@ -58,16 +58,16 @@ const MADV_WIPEONFORK: usize = 18;
 const CLOCK_MONOTONIC: usize = 1;
 const FUTEX_WAKE: usize = 1;
 
-/// Bytes of the smallest page; pages may be larger.
+/// Size of the smallest page, in bytes. Pages may be larger.
 pub const PAGE: usize = 4096;
 
 /// # Safety
-/// The requirements of the system call.
+/// The caller must meet the requirements of the system call.
 unsafe fn call(number: usize, arguments: [usize; 6]) -> isize {
     let [a, b, c, d, e, f] = arguments;
     let result: isize;
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: the instruction changes what is declared; the caller is responsible for the kernel's access to memory.
+    // SAFETY: the instruction changes what is declared. The caller is responsible for the kernel's access to memory.
     unsafe {
         asm!(
             "syscall",
@@ -78,7 +78,7 @@ unsafe fn call(number: usize, arguments: [usize; 6]) -> isize {
         );
     }
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: the instruction changes what is declared; the caller is responsible for the kernel's access to memory.
+    // SAFETY: the instruction changes what is declared. The caller is responsible for the kernel's access to memory.
     unsafe {
         asm!(
             "svc 0",
@@ -103,8 +103,8 @@ pub fn tid() -> u32 {
     unsafe { call(number::GETTID, [0; 6]) as u32 }
 }
 
-/// Whether this process is in the machine's first PID namespace, and whether it is in the first time namespace; `None`
-/// if /proc does not show it, or the kernel has no such namespaces.
+/// Whether this process is in the machine's first PID namespace, and whether it is in the first time namespace. `None`
+/// if /proc does not show that, or if the kernel has no such namespaces.
 pub fn in_first_namespaces() -> [Option<bool>; 2] {
     // The kernel gives the first namespaces these inode numbers (include/linux/proc_ns.h).
     [is_link(c"/proc/self/ns/pid", b"pid:[4026531836]"), is_link(c"/proc/self/ns/time", b"time:[4026531834]")]
@@ -113,23 +113,23 @@ pub fn in_first_namespaces() -> [Option<bool>; 2] {
 fn is_link(path: &CStr, expected: &[u8]) -> Option<bool> {
     let mut name = [0u8; 32];
     let arguments = [AT_FDCWD, path.as_ptr() as usize, name.as_mut_ptr() as usize, name.len(), 0, 0];
-    // SAFETY: readlinkat reads a NUL-ended path and writes at most the room given.
+    // SAFETY: readlinkat reads a path that ends with a NUL, and writes at most the size of the buffer.
     let length = unsafe { call(number::READLINKAT, arguments) };
     let name = usize::try_from(length).ok().and_then(|length| name.get(..length))?;
     Some(name.len() == expected.len() && name.iter().zip(expected).all(|(a, b)| a == b))
 }
 
-/// Whether reading the time stamp counter ends this thread (`PR_SET_TSC`); programs inherit this state.
+/// Whether the kernel ends this thread for reading the time stamp counter (`PR_SET_TSC`). Programs inherit this state.
 pub fn has_lost_the_clock() -> bool {
     const PR_GET_TSC: usize = 25;
     const PR_TSC_SIGSEGV: i32 = 2;
     let mut mode = 0i32;
-    // SAFETY: prctl fills one number, which is there. Kernels without this option leave it unchanged.
+    // SAFETY: prctl writes one number, for which there is room. Kernels without this option do not change it.
     unsafe { call(number::PRCTL, [PR_GET_TSC, (&raw mut mode) as usize, 0, 0, 0, 0]) };
     mode == PR_TSC_SIGSEGV
 }
 
-/// Whether this process may lock this much memory: it is root's, or has such a limit.
+/// Whether this process may lock this much memory, because it belongs to root or has a large enough limit.
 pub fn may_lock(bytes: u64) -> bool {
     const RLIMIT_MEMLOCK: usize = 8;
     // SAFETY: geteuid has no arguments and accesses no memory.
@@ -137,7 +137,7 @@ pub fn may_lock(bytes: u64) -> bool {
     user == 0 || soft_limit(RLIMIT_MEMLOCK).is_some_and(|limit| limit >= bytes)
 }
 
-/// Limit of this process's address space, bytes; `u64::MAX`: no limit is known.
+/// The limit of this process's address space, in bytes. `u64::MAX` if no limit is known.
 pub fn most_addresses() -> u64 {
     const RLIMIT_AS: usize = 9;
     soft_limit(RLIMIT_AS).unwrap_or(u64::MAX)
@@ -145,46 +145,46 @@ pub fn most_addresses() -> u64 {
 
 fn soft_limit(resource: usize) -> Option<u64> {
     let mut limit = [0u64; 2];
-    // SAFETY: prlimit fills two numbers, which are there.
+    // SAFETY: prlimit writes two numbers, for which there is room.
     let failed = unsafe { call(number::PRLIMIT, [0, resource, 0, (&raw mut limit) as usize, 0, 0]) };
     (failed == 0).then_some(limit[0])
 }
 
-/// Copies memory of this process, which may not be mapped, and returns the number of bytes. The kernel reads the
-/// memory, so that no instruction of the library faults. The result is also 0 if the kernel has no such call, or
+/// Copies memory of this process that may be unmapped, and returns the number of copied bytes. The kernel reads the
+/// memory, so no instruction of the library can fault. The result is also 0 if the kernel lacks the system call or
 /// forbids it.
 pub fn read_own(address: usize, room: &mut [u8]) -> usize {
     let to = [room.as_mut_ptr() as usize, room.len()];
     let from = [address, room.len()];
     let arguments = [pid() as usize, to.as_ptr() as usize, 1, from.as_ptr() as usize, 1, 0];
-    // SAFETY: process_vm_readv fills at most the room given, and reads only memory that is mapped.
+    // SAFETY: process_vm_readv writes at most the size of the buffer, and reads only mapped memory.
     usize::try_from(unsafe { call(number::PROCESS_VM_READV, arguments) }).unwrap_or(0)
 }
 
 /// Whether a readable file with this name exists.
 pub fn is_readable(path: *const c_char) -> bool {
     const R_OK: usize = 4;
-    // SAFETY: faccessat reads a NUL-ended path, or fails.
+    // SAFETY: faccessat reads a path that ends with a NUL, or fails.
     unsafe { call(number::FACCESSAT, [AT_FDCWD, path as usize, R_OK, 0, 0, 0]) == 0 }
 }
 
-/// A file that is open for reading; closed when this is dropped.
+/// A file that is open for reading. It is closed when this value is dropped.
 pub struct Open(usize);
 
 impl Open {
-    /// Opens a file. Never waits, since a pipe or device is opened without blocking.
+    /// Opens a file. Returns at once even for a pipe or device, because the file is opened without blocking.
     pub fn file(path: *const c_char) -> Option<Open> {
         const O_NONBLOCK: usize = 0o4000;
         const O_CLOEXEC: usize = 0o2000000;
-        // SAFETY: openat reads a NUL-ended path, or fails.
+        // SAFETY: openat reads a path that ends with a NUL, or fails.
         let fd = unsafe { call(number::OPENAT, [AT_FDCWD, path as usize, O_CLOEXEC | O_NONBLOCK, 0, 0, 0]) };
         usize::try_from(fd).ok().map(Open)
     }
 
-    /// Fills the room from this offset of the file on; returns the number of bytes.
+    /// Fills the buffer with the file's bytes from this offset on, and returns the number of bytes.
     pub fn read_at(&self, offset: u64, room: &mut [u8]) -> usize {
         let (to, most) = (room.as_mut_ptr() as usize, room.len());
-        // SAFETY: pread fills at most the room given.
+        // SAFETY: pread writes at most the size of the buffer.
         let length = unsafe { call(number::PREAD, [self.0, to, most, offset as usize, 0, 0]) };
         usize::try_from(length).unwrap_or(0)
     }
@@ -196,7 +196,7 @@ impl Drop for Open {
     }
 }
 
-/// Opens the file of another process's descriptor again, for reading and writing, if this process may.
+/// Opens the file behind another process's descriptor, for reading and writing. `None` if this process may not do so.
 pub fn open_of(pid: u32, fd: u32) -> Option<i32> {
     const O_RDWR: usize = 2;
     const O_CLOEXEC: usize = 0o2000000;
@@ -229,33 +229,33 @@ pub fn open_of(pid: u32, fd: u32) -> Option<i32> {
     number(pid, b"/proc/", &mut put);
     number(fd, b"/fd/", &mut put);
     let arguments = [AT_FDCWD, path.as_ptr() as usize, O_RDWR | O_CLOEXEC, 0, 0, 0];
-    // SAFETY: openat reads a path; at most 34 of its 48 bytes are not NUL.
+    // SAFETY: openat reads a path, of which at most 34 of 48 bytes are not NUL.
     let result = unsafe { call(number::OPENAT, arguments) };
     i32::try_from(result).ok().filter(|&fd| fd >= 0)
 }
 
 /// Closes a descriptor that the library opened.
 pub fn close(fd: i32) {
-    // SAFETY: close takes a number, and no other code knows this one.
+    // SAFETY: close gets a number that no other code uses.
     unsafe { call(number::CLOSE, [fd as usize, 0, 0, 0, 0, 0]) };
 }
 
-/// Number of seccomp filters of this thread; `None` if /proc does not show it. Makes only system calls that loading a
-/// program makes, too.
+/// Number of seccomp filters of this thread; `None` if /proc does not show it. Makes only system calls that the loader
+/// makes, too, so a filter does not forbid them.
 pub fn filters() -> Option<u64> {
     const O_CLOEXEC: usize = 0o2000000;
     let path = c"/proc/self/status".as_ptr() as usize;
-    // SAFETY: openat reads a NUL-ended path.
+    // SAFETY: openat reads a path that ends with a NUL.
     let fd = i32::try_from(unsafe { call(number::OPENAT, [AT_FDCWD, path, O_CLOEXEC, 0, 0, 0]) }).ok()?;
     if fd < 0 {
         return None;
     }
     let mut line = FilterLine::default();
-    // Small enough to be cleared without a call of memset.
+    // Small enough that the compiler clears it without a call of memset.
     let mut part = [0u8; 128];
     loop {
         let arguments = [fd as usize, part.as_mut_ptr() as usize, part.len(), 0, 0, 0];
-        // SAFETY: read fills at most the room given.
+        // SAFETY: read writes at most the size of the buffer.
         let length = unsafe { call(number::READ, arguments) };
         let Some(bytes) = usize::try_from(length).ok().and_then(|length| part.get(..length)) else { break };
         if bytes.is_empty() || bytes.iter().any(|&byte| line.take(byte)) {
@@ -266,16 +266,16 @@ pub fn filters() -> Option<u64> {
     line.number
 }
 
-/// Finds the line with the number of filters; fed byte by byte.
+/// Finds the line with the number of filters in text that is passed byte by byte.
 #[derive(Default)]
 struct FilterLine {
-    /// Number of bytes of the line's beginning, after the end of the line before, that have just been read.
+    /// Number of bytes of the line's beginning that have just been read, counting the end of the previous line.
     seen: usize,
     number: Option<u64>,
 }
 
 impl FilterLine {
-    /// Handles the next byte. Returns whether the number is complete.
+    /// Takes the next byte. Returns whether the number is complete.
     fn take(&mut self, byte: u8) -> bool {
         const BEGINNING: &[u8] = b"\nSeccomp_filters:";
         match BEGINNING.get(self.seen) {
@@ -291,68 +291,68 @@ impl FilterLine {
     }
 }
 
-/// Device, inode and size of an open file; `None` if the descriptor is not open.
+/// Device, inode and size (bytes) of an open file; `None` if the descriptor is not open.
 pub fn status(fd: i32) -> Option<(u64, u64, u64)> {
     // `struct stat` has at most 144 bytes; device, inode and size are at the same places on both architectures.
     let mut stat = [0u64; 32];
-    // SAFETY: fstat fills one `struct stat`, for which there is room.
+    // SAFETY: fstat writes one `struct stat`, for which there is room.
     let result = unsafe { call(number::FSTAT, [fd as usize, stat.as_mut_ptr() as usize, 0, 0, 0, 0]) };
     (result == 0).then_some((stat[0], stat[1], stat[6]))
 }
 
-/// Maps a complete file, shared with all other processes that map it.
+/// Maps a complete file, so that all processes that map it share the memory.
 pub fn map_shared(fd: i32, bytes: usize) -> Option<*mut u8> {
     let flags = MAP_SHARED | MAP_NORESERVE;
-    // SAFETY: a new mapping at an address of the kernel's choice changes no existing one.
+    // SAFETY: the kernel chooses the address of a new mapping, so no existing mapping changes.
     let address = unsafe { call(number::MMAP, [0, bytes, PROT_READ_WRITE, flags, fd as usize, 0]) };
     let address = mapped(address)?;
-    // Excluded from core dumps of the target. If that fails, it is in them.
-    // SAFETY: the range is the mapping just made.
+    // The mapping should not be in core dumps of the target. If the call fails, it is.
+    // SAFETY: the range is the mapping that was just made.
     unsafe { call(number::MADVISE, [address as usize, bytes, MADV_DONTDUMP, 0, 0, 0]) };
     Some(address)
 }
 
-/// Maps private memory that is all 0.
+/// Maps private memory filled with 0.
 pub fn map_private(bytes: usize) -> Option<*mut u8> {
     let flags = MAP_PRIVATE | MAP_ANONYMOUS;
-    // SAFETY: a new mapping at an address of the kernel's choice changes no existing one.
+    // SAFETY: the kernel chooses the address of a new mapping, so no existing mapping changes.
     mapped(unsafe { call(number::MMAP, [0, bytes, PROT_READ_WRITE, flags, usize::MAX, 0]) })
 }
 
 /// # Safety
 ///
-/// The range must be a mapping of this library, or a part of one, that is not used any more.
+/// The range must be a mapping of this library, or a part of one, that nothing uses any more.
 pub unsafe fn unmap(address: usize, bytes: usize) {
     // SAFETY: by the contract of this function.
     unsafe { call(number::MUNMAP, [address, bytes, 0, 0, 0, 0]) };
 }
 
-/// Maps a page that is all 0 in the child after every fork.
+/// Maps a page that the kernel sets to 0 in the child after every fork.
 pub fn map_wiped_on_fork() -> Option<*mut u8> {
     let address = map_private(PAGE)?;
-    // SAFETY: the range is the mapping just made.
+    // SAFETY: the range is the mapping that was just made.
     let result = unsafe { call(number::MADVISE, [address as usize, PAGE, MADV_WIPEONFORK, 0, 0, 0]) };
     (result == 0).then_some(address)
 }
 
 fn mapped(result: isize) -> Option<*mut u8> {
-    // Numbers in the last page of addresses are errors.
+    // Results in the last page of addresses are error numbers.
     (result > 0 || result < -(PAGE as isize)).then_some(result as *mut u8)
 }
 
-/// The time now, `CLOCK_MONOTONIC`, nanoseconds, by system call.
+/// The present time of `CLOCK_MONOTONIC` in nanoseconds, by a system call.
 pub fn clock_ns() -> u64 {
     let mut time = [0u64; 2];
     let arguments = [CLOCK_MONOTONIC, time.as_mut_ptr() as usize, 0, 0, 0, 0];
-    // SAFETY: clock_gettime fills one `struct timespec`, two words.
+    // SAFETY: clock_gettime writes one `struct timespec` of two words, for which there is room.
     unsafe { call(number::CLOCK_GETTIME, arguments) };
     time[0].wrapping_mul(1_000_000_000).wrapping_add(time[1])
 }
 
-/// Wakes one thread, of any process, that waits for this word. Returns how many were woken.
+/// Wakes one thread, of any process, that waits for this word. Returns the number of threads woken.
 pub fn wake(word: &AtomicU32) -> usize {
     let arguments = [word.as_ptr() as usize, FUTEX_WAKE, 1, 0, 0, 0];
-    // SAFETY: FUTEX_WAKE takes the address of a number, which is there, and changes nothing.
+    // SAFETY: FUTEX_WAKE gets the address of an existing number and changes nothing.
     usize::try_from(unsafe { call(number::FUTEX, arguments) }).unwrap_or(0)
 }
 
@@ -365,7 +365,7 @@ pub fn trap() -> ! {
         asm!("ud2", options(noreturn))
     }
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: the instruction raises SIGTRAP; if execution continues after it, it ends in the loop.
+    // SAFETY: the instruction raises SIGTRAP. If execution continues after it, the loop below never ends.
     unsafe {
         asm!("2: brk 1", "b 2b", options(noreturn))
     }

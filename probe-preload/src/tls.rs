@@ -1,34 +1,34 @@
-//! A thread's own words. Rust's `thread_local!` allocates and has destructors, and `#[thread_local]` is not
-//! stable. So these bytes are reserved in assembly, in the static part of every thread's storage. They are all 0 in
-//! a new thread. The library is loaded with the program, never later, so there is room.
+//! A thread's own words. Rust's `thread_local!` allocates memory and has destructors, and `#[thread_local]` is not
+//! stable. So assembly reserves these bytes in the static part of every thread's storage. All bytes are 0 in a new
+//! thread. The program loads the library at its start and never later, so there is always room.
 
 use core::arch::{asm, global_asm};
 use core::cell::Cell;
 
-/// The words. Signal handlers of the same thread share them.
+/// The words of a thread. Signal handlers in the same thread use the same words.
 #[repr(C)]
 pub struct Tls {
-    /// Address of the control block of the thread's ring; 0 = it has none.
+    /// Address of the control block of the thread's ring; 0: the thread has no ring.
     pub control: Cell<usize>,
-    /// Address of the ring.
+    /// Address of the thread's ring.
     pub ring: Cell<usize>,
     /// Epoch of the process when the thread got its ring: see [`crate::process`].
     pub epoch: Cell<u64>,
     /// The thread's ids: `pid << 32 | tid`.
     pub ids: Cell<u64>,
-    /// The epoch in which the thread is looking for a ring just now; otherwise 0.
+    /// The epoch in which the thread is just now looking for a ring; otherwise 0.
     pub claiming: Cell<u64>,
-    /// Number of operations before the thread searches for a ring again.
+    /// Number of operations until the thread searches for a ring again.
     pub patience: Cell<u32>,
-    /// Number of operations that the thread has begun; may overflow.
+    /// Number of operations that the thread has begun. The number may overflow.
     pub operations: Cell<u32>,
     /// The routine of the `pthread_once` in progress.
     pub routine: Cell<usize>,
-    /// 1 if that routine has been started.
+    /// 1 if libc has called that routine.
     pub ran: Cell<u64>,
 }
 
-/// Offsets for the assembly in [`crate::operations::once`].
+/// Offset of `routine`, for the assembly in [`crate::operations::once`].
 pub const ROUTINE: usize = core::mem::offset_of!(Tls, routine);
 /// Offset of `ran`, for the assembly in [`crate::once`].
 pub const RAN: usize = core::mem::offset_of!(Tls, ran);
@@ -51,7 +51,7 @@ global_asm!(
 pub fn tls() -> &'static Tls {
     let address: usize;
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: reads the thread pointer and an offset that the loader has put into the GOT; changes nothing.
+    // SAFETY: this reads the thread pointer and an offset that the loader has put into the GOT, and changes nothing.
     unsafe {
         asm!(
             "mov {0}, qword ptr fs:[0]",
@@ -61,7 +61,7 @@ pub fn tls() -> &'static Tls {
         );
     }
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: reads the thread pointer and an offset that the loader has put into the GOT; changes nothing.
+    // SAFETY: this reads the thread pointer and an offset that the loader has put into the GOT, and changes nothing.
     unsafe {
         asm!(
             "mrs {0}, tpidr_el0",
@@ -73,8 +73,8 @@ pub fn tls() -> &'static Tls {
             options(pure, readonly, nostack, preserves_flags),
         );
     }
-    // SAFETY: 64 bytes of this thread, zeroed at its start, aligned, used by no other code; `Tls` has no
-    // invalid bytes, is not `Sync`, and nothing here is passed to another thread.
+    // SAFETY: these are 64 aligned bytes of this thread that were 0 at its start and that no other code uses. `Tls` has
+    // no invalid bytes and is not `Sync`, and no code passes it to another thread.
     unsafe { &*(address as *const Tls) }
 }
 

@@ -7,10 +7,11 @@ use std::io::{self, BufReader, BufWriter, Write};
 use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::Path;
 
-/// Adds facts to a whole session; returns how many entries the file had no room for. The file is replaced in one step: a reader
-/// sees the old or the new one, and after an error the old one stays. Owner and permissions do not change.
+/// Adds facts to a complete session, and returns how many entries the file had no room for. The file is replaced in one
+/// step: a reader sees either the old or the new file, and after an error the old one stays. Owner and permissions do
+/// not change.
 pub fn add_facts(path: &Path, facts: &Facts) -> io::Result<u64> {
-    // A symbolic link stays a symbolic link.
+    // The path of the real file: if `path` is a symbolic link, the link must stay and its target be replaced.
     let path = path.canonicalize()?;
     let folder = path.parent().unwrap_or(Path::new("/"));
     let source = File::open(&path)?;

@@ -9,9 +9,9 @@ pub struct Damage {
     pub kind: DamageKind,
     /// Offset of the first byte that was not read.
     pub at_byte: u64,
-    /// Number of bytes from there to the end of the file.
+    /// Number of bytes from `at_byte` to the end of the file.
     pub unread_bytes: u64,
-    /// Whole chunks found in the unread bytes.
+    /// Number of complete chunks in the unread bytes.
     pub unread_chunks: u64,
     /// Number of events in these chunks, according to the chunks' headers.
     pub unread_events: u64,
@@ -20,11 +20,11 @@ pub struct Damage {
 /// Why reading a session file stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DamageKind {
-    /// The file ends after a complete chunk but without the end of the recording: the writer was killed.
+    /// The file ends after a complete chunk, but the end of the recording is missing: the writer was killed.
     NoEnd,
     /// The file ends in the middle of a chunk.
     Cut {
-        /// Bytes that are missing of that chunk, at least.
+        /// Number of bytes of that chunk that are missing, at least.
         missing_bytes: u64,
     },
     /// The content of a chunk differs from what was written.
@@ -34,7 +34,7 @@ pub enum DamageKind {
     },
     /// The file has bytes after the end of the recording.
     Trailing,
-    /// The chunk's remaining bytes would not fit into memory.
+    /// There is not enough memory for the content of the remaining chunks.
     TooLarge,
 }
 

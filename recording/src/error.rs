@@ -1,4 +1,4 @@
-//! Why a file cannot be read as a session at all. Damage after the header is not such an error: see [`super::Damage`].
+//! Why a file cannot be read as a session at all. Damage after the header is not an error, but a [`super::Damage`].
 
 use std::io;
 
@@ -11,25 +11,25 @@ pub enum SessionError {
     /// The file is empty.
     #[error("the file is empty")]
     Empty,
-    /// The file does not start like a session.
+    /// The file does not begin as a session does.
     #[error("this is not a longpole session")]
     Foreign,
     /// The file ends inside its header.
     #[error("the session is cut after {bytes} bytes, within its header")]
     HeaderCut {
-        /// Length of the file, bytes.
+        /// Length of the file, in bytes.
         bytes: u64,
     },
     /// The file header's checksum is wrong.
     #[error("the session's header is damaged")]
     HeaderCorrupt,
-    /// Written by a newer longpole, in a format with another major version.
+    /// A newer longpole has written the file, in a format with another major version.
     #[error("the session has format version {major}, this longpole reads version 1")]
     Newer {
         /// The file's major version.
         major: u16,
     },
-    /// The records have another layout.
+    /// The records have a layout that this longpole does not read.
     #[error("the session's records have layout {found}, this longpole knows layout {known}")]
     Layout {
         /// The file's [`probe_abi::ABI_VERSION`].

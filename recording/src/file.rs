@@ -1,5 +1,5 @@
-//! Creates output files as root in directories that other users may write to. An existing file is never opened for
-//! writing, so no link can lead longpole into another file. The exception are devices and pipes, for exports.
+//! Creates output files as root in directories to which other users may write. longpole never opens an existing file
+//! for writing, so no link can make it write into another file. Exports may write to existing devices and pipes.
 
 use super::{SudoUser, is_session};
 use std::fs::{File, FileType, OpenOptions};
@@ -8,14 +8,15 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Rules for which existing files may be replaced.
+/// Which existing files may be replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overwrite {
     /// No file.
     Nothing,
-    /// No file; but character devices and pipes are opened and written to: for exports.
+    /// No file. Exports may write to existing character devices and pipes.
     Devices,
-    /// Any regular file but a session: for outputs that are made again each time and have no option for this.
+    /// Any regular file that is not a session. For outputs that longpole makes again each time and that have no option
+    /// for this.
     Reports,
     /// Any regular file, because the user asked for that.
     AnyFile,
@@ -55,7 +56,7 @@ pub enum CreateProblem {
 }
 
 impl CreateError {
-    /// The error for `path` from an error of the system.
+    /// The error for `path` that an error of the system causes.
     pub fn io(path: &Path, error: io::Error) -> CreateError {
         CreateError { path: path.to_path_buf(), problem: CreateProblem::Io(error) }
     }
@@ -88,21 +89,21 @@ pub fn create_file(path: &Path, overwrite: Overwrite) -> Result<File, CreateErro
     create(path, overwrite).map_err(fail)
 }
 
-/// Fails if [`create_file`] would refuse an existing file with this name, or if the folder is missing; changes nothing.
-/// This is for callers that do much work before they need the file; the later call of [`create_file`] decides.
+/// Fails if [`create_file`] would refuse an existing file with this name, or if the folder is missing. Changes nothing.
+/// Callers that do much work before they need the file check early; the later call of [`create_file`] decides.
 pub fn check_file(path: &Path, overwrite: Overwrite) -> Result<(), CreateError> {
     place(path, overwrite).map(drop).map_err(|problem| CreateError { path: path.to_path_buf(), problem })
 }
 
-/// Where a file is to be created: the open folder, the path in that folder, and the kind of an existing file that may
-/// be replaced or written to.
+/// Finds where a file can be created. Returns the open folder, the path in that folder, and the kind of an existing
+/// file that may be replaced or written to.
 pub(super) fn place(
     path: &Path,
     overwrite: Overwrite,
 ) -> Result<(File, PathBuf, Option<FileType>), CreateProblem> {
     let name = path.file_name().ok_or(CreateProblem::NoName)?;
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // All later steps use this open directory, even if a directory above it is renamed or replaced.
+    // All later steps use this open directory, even if someone renames or replaces a directory above it.
     let directory = OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_PATH | libc::O_DIRECTORY)
@@ -158,7 +159,8 @@ fn create(path: &Path, overwrite: Overwrite) -> Result<File, CreateProblem> {
     Ok(file)
 }
 
-/// The open file, if it has the kind that was found before: another file may have taken its place since then.
+/// Returns the open file if it still has the kind that was found before. Someone may have put another file there since
+/// then.
 fn still(kind: FileType, file: File) -> Result<File, CreateProblem> {
     let opened = file.metadata().map_err(CreateProblem::Io)?.file_type();
     if opened == kind { Ok(file) } else { Err(CreateProblem::NotAFile) }
@@ -172,7 +174,7 @@ fn replaceable(place: &Path, overwrite: Overwrite) -> Result<(), CreateProblem> 
     }
     let mut file = OpenOptions::new()
         .read(true)
-        // The file may have become a pipe: opening it must not wait for a writer.
+        // If the file has become a pipe, opening it must not wait for a writer.
         .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
         .open(place)
         .map_err(CreateProblem::Io)?;
@@ -182,7 +184,8 @@ fn replaceable(place: &Path, overwrite: Overwrite) -> Result<(), CreateProblem> 
 }
 
 /// Creates a file with this name or with the next free one: `a.lp`, `a-2.lp`, `a-3.lp` and so on. If a thousand names
-/// are taken, the number is the time (nanoseconds since 1970). Two simultaneous callers get two files.
+/// are taken, the name contains the time instead (nanoseconds since 1970). Two simultaneous callers get two different
+/// files.
 pub fn create_unused(path: &Path) -> Result<(File, PathBuf), CreateError> {
     const TRIES: u128 = 1_000;
     let time = std::time::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_nanos());
@@ -203,7 +206,7 @@ pub fn create_unused(path: &Path) -> Result<(File, PathBuf), CreateError> {
         };
         match create_file(&name, Overwrite::Nothing) {
             Ok(file) => return Ok((file, name)),
-            // Another file has the name, or a link.
+            // Another file or a link has the name.
             Err(error) if !matches!(error.problem, CreateProblem::Io(_) | CreateProblem::NoName) => {
                 taken = Some(error);
             }
@@ -213,8 +216,8 @@ pub fn create_unused(path: &Path) -> Result<(File, PathBuf), CreateError> {
     Err(taken.unwrap_or(CreateError { path: path.to_path_buf(), problem: CreateProblem::NoName }))
 }
 
-/// The name of a session file, `longpole-NAME-PID-TIME.lp`. `name` is the target's and may contain anything: letters
-/// that are not plain are replaced.
+/// The name of a session file, `longpole-NAME-PID-TIME.lp`. `name` is the target's name and may contain anything: every
+/// character other than ASCII letters, digits and `._+-` becomes `_`.
 pub fn default_name(name: &str, pid: u32, realtime_ns: u64) -> PathBuf {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "._+-".contains(c) { c } else { '_' };
     let name: String = name.chars().take(64).map(plain).collect();
@@ -320,7 +323,7 @@ mod tests {
         create_file(Path::new("/dev/null"), Overwrite::Devices).expect("nothing to replace");
     }
 
-    /// Recordings that begin in the same second have the same default name; none may replace another.
+    /// Recordings that begin in the same second have the same default name. None of them may replace another.
     #[test]
     fn output_names_in_use_are_counted_up_even_at_the_same_time() {
         let dir = tempfile::tempdir().expect("dir");
@@ -350,7 +353,7 @@ mod tests {
         assert!(matches!(create_unused(&none).expect_err("no folder").problem, CreateProblem::Io(_)));
     }
 
-    /// The ring of a recording may be written more than a thousand times.
+    /// A recording that keeps the newest part in memory may write its file more than a thousand times.
     #[test]
     fn after_a_thousand_numbers_an_output_name_has_the_time() {
         let dir = tempfile::tempdir().expect("dir");

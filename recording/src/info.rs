@@ -1,4 +1,4 @@
-//! Facts about a session's file, known after reading it.
+//! Facts about a session's file that are known after reading it.
 
 use super::{Damage, Meta};
 
@@ -7,17 +7,17 @@ use super::{Damage, Meta};
 pub struct SessionInfo {
     /// Version of the format: major, minor.
     pub version: (u16, u16),
-    /// The session's own description; `None` if the file ends before it.
+    /// The session's own description; `None` if the file ends before the description.
     pub meta: Option<Meta>,
-    /// Size of the file.
+    /// Size of the file, in bytes.
     pub file_bytes: u64,
     /// Number of chunks read, including unknown ones.
     pub chunks: u64,
-    /// Events read.
+    /// Number of events read.
     pub events: u64,
-    /// Chunks of a kind that this version does not know.
+    /// Number of chunks of a kind that this version does not know.
     pub unknown_chunks: u64,
-    /// Records of a kind that this version does not know.
+    /// Number of records of a kind that this version does not know.
     pub unknown_records: u64,
     /// What is missing at the end; `None` if the session is complete.
     pub damage: Option<Damage>,

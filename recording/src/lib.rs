@@ -1,10 +1,10 @@
-//! The session file: the kernel's records, re-coded without loss, and the facts recorded with them.
+//! Reads and writes the session file: the kernel's records, encoded without loss, and the facts recorded with them.
 //!
-//! A session is a header and append-only chunks, each with its length and checksum. So it can be read up to the last whole
-//! chunk: after `kill -9`, on a full disk, or if the file is cut or damaged. Each version of the format has a module;
-//! `src/v1/mod.rs` describes the bytes.
+//! A session consists of a header and of chunks, each with its length and checksum. A writer only appends chunks, so a
+//! file can always be read up to its last complete chunk: after `kill -9`, on a full disk, or if the file is cut or
+//! damaged. Each version of the format has a module; `src/v1/mod.rs` describes the bytes.
 //!
-//! How any program reads a recording (its whole content: `examples/contents.rs`):
+//! How a program reads a recording (`examples/contents.rs` prints its whole content):
 //!
 //! ```no_run
 //! let (recording, about) = recording::read("longpole.lp".as_ref())?;
@@ -15,7 +15,7 @@
 //! # Ok::<(), recording::SessionError>(())
 //! ```
 
-// These macros panic when the output has no reader any more.
+// These macros panic when nobody reads the output any more.
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 mod add;

@@ -1,10 +1,10 @@
-//! A session's description of itself: the recorder, the command, and where, when and how it was recorded.
+//! A session's description: who recorded, which command, and where, when and how.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The first chunk of a session. Fields may be added; readers ignore those they do not know.
+/// The first chunk of a session. Later versions may add fields; readers ignore fields that they do not know.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Meta {
@@ -18,13 +18,13 @@ pub struct Meta {
     pub machine: String,
     /// Host name.
     pub host: String,
-    /// CPUs online.
+    /// Number of CPUs online.
     pub cpu_count: u32,
-    /// Ties the records' clock to the calendar.
+    /// Relates the records' clock to the calendar.
     pub clock: ClockAnchor,
-    /// The command that was started, else that of the first process in the recording; may be empty.
+    /// The command that longpole started, or the command of the first recorded process. May be empty.
     pub command: Vec<String>,
-    /// Processes recorded from the start.
+    /// The processes that were recorded from the beginning on.
     pub pids: Vec<u32>,
     /// Options of the recording, e.g. `children` → `true`.
     pub options: BTreeMap<String, String>,
@@ -34,14 +34,14 @@ pub struct Meta {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClockAnchor {
-    /// The time of `CLOCK_MONOTONIC`, nanoseconds.
+    /// The time of `CLOCK_MONOTONIC`, in nanoseconds.
     pub monotonic_ns: u64,
-    /// The time of `CLOCK_REALTIME`, nanoseconds since 1970.
+    /// The time of `CLOCK_REALTIME`, in nanoseconds since 1970.
     pub realtime_ns: u64,
 }
 
 impl ClockAnchor {
-    /// The present instant: the caller passes the monotonic clock; the calendar's clock is read here.
+    /// The present instant. The caller passes the monotonic time; this function reads the calendar's clock.
     pub fn now(monotonic_ns: u64) -> ClockAnchor {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         ClockAnchor { monotonic_ns, realtime_ns: u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX) }
@@ -49,7 +49,7 @@ impl ClockAnchor {
 }
 
 impl Meta {
-    /// Describes this machine and this longpole; the caller fills in `command`, `pids` and `options`.
+    /// Describes this machine and this longpole. The caller fills in `command`, `pids` and `options`.
     pub fn of_this_machine(clock: ClockAnchor) -> Meta {
         Meta {
             longpole_version: env!("CARGO_PKG_VERSION").to_string(),

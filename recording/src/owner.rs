@@ -1,9 +1,9 @@
-//! The user who called sudo: files and launched commands are theirs, not root's.
+//! The user who called sudo. Files and launched commands belong to this user and not to root.
 
 use std::fs::File;
 use std::io;
 
-/// A user to act for.
+/// The user for whom longpole creates files and runs commands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SudoUser {
     /// User id, not 0.
@@ -20,13 +20,13 @@ impl SudoUser {
     }
 
     fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Option<SudoUser> {
-        // The kernel interprets the largest number as "unchanged".
+        // The kernel interprets the largest number as "unchanged", so it is no user.
         let number = |name: &str| variable(name)?.parse::<u32>().ok().filter(|&number| number != u32::MAX);
         let (uid, gid) = (number("SUDO_UID")?, number("SUDO_GID")?);
         (uid != 0).then_some(SudoUser { uid, gid })
     }
 
-    /// Gives an open file to the user, with access for no other user.
+    /// Makes the user the owner of an open file, and forbids access to all others.
     pub fn give(&self, file: &File) -> io::Result<()> {
         use std::os::unix::fs::PermissionsExt;
         file.set_permissions(std::fs::Permissions::from_mode(0o600))?;

@@ -1,4 +1,4 @@
-//! Reads sessions: the file header has the version, and the version's module reads the other bytes.
+//! Reads sessions. The file header has the version; the module of that version reads the rest.
 
 use super::v1::{self, FileHeader, FileLimits, Outline};
 use super::{SessionError, SessionInfo};
@@ -7,8 +7,8 @@ use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// Whether a file that starts with these bytes claims to be a session. 8 bytes are enough; fewer bytes count if a
-/// session begins with them.
+/// Whether a file that starts with these bytes claims to be a session. 8 bytes are enough. Fewer bytes are accepted if
+/// a session begins with them.
 pub fn is_session(start: &[u8]) -> bool {
     let length = start.len().min(v1::MAGIC.len());
     length > 0 && start[..length] == v1::MAGIC[..length]
@@ -25,8 +25,8 @@ pub fn read_from<R: Read + Seek>(mut source: R) -> Result<(Recording, SessionInf
     v1::read(source, &header, file_bytes, limits())
 }
 
-/// Reads the index of a session, so that a part can be read without reading all of it; `None` if there is no complete
-/// index.
+/// Reads the index of a session, so that a part of the session can be read without the rest. `None` if there is no
+/// complete index.
 pub fn outline<R: Read + Seek>(mut source: R) -> Result<Option<Outline<R>>, SessionError> {
     let (header, file_bytes) = begin(&mut source)?;
     Ok(Outline::read(source, header, file_bytes, limits())?)
@@ -36,7 +36,7 @@ fn limits() -> FileLimits {
     FileLimits { events: event_budget(), ..FileLimits::FILE }
 }
 
-/// Reads the file header; also returns the size of the file in bytes.
+/// Reads the file header. Also returns the size of the file in bytes.
 fn begin<R: Read + Seek>(source: &mut R) -> Result<(FileHeader, u64), SessionError> {
     let file_bytes = source.seek(SeekFrom::End(0))?;
     source.seek(SeekFrom::Start(0))?;
@@ -62,8 +62,8 @@ fn begin<R: Read + Seek>(source: &mut R) -> Result<(FileHeader, u64), SessionErr
     }
 }
 
-/// Largest number of events that may be read: as many as fit into half of the free memory. The engine needs the other
-/// half.
+/// Largest number of events that may be read: the number that fits into half of the free memory. The engine needs the
+/// other half.
 fn event_budget() -> u64 {
     const WITHOUT_PROC: u64 = 1 << 26;
     match free_memory() {
@@ -72,7 +72,7 @@ fn event_budget() -> u64 {
     }
 }
 
-/// Bytes that the machine could give programs now (`MemAvailable`); `None` if it cannot be read.
+/// Memory that the machine could give to programs now, in bytes (`MemAvailable`); `None` if it cannot be read.
 pub fn free_memory() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;

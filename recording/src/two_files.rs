@@ -1,4 +1,4 @@
-//! The two files of a recording of which only the newest part is kept: FILE, and an older file next to it.
+//! The two files of a recording that keeps only the newest part: FILE, and an older file next to it.
 
 use super::v1::Shelf;
 use super::{CreateError, Overwrite, create_file, create_unused, write_whole};
@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// The two files of a recording of which only the newest part is kept; see the module's documentation.
+/// The two files of a recording that keeps only the newest part; see the module's documentation.
 pub struct TwoFiles {
     path: PathBuf,
     older: Option<PathBuf>,
@@ -18,7 +18,7 @@ impl TwoFiles {
         TwoFiles { path: path.to_path_buf(), older: None }
     }
 
-    /// Path of the older file: `a.lp` → `a-older.lp`.
+    /// Path of the older file: `a-older.lp` if FILE is `a.lp`.
     fn name_of_older(&self) -> PathBuf {
         let mut name = self.path.file_stem().unwrap_or_default().to_os_string();
         name.push("-older");
@@ -36,7 +36,7 @@ impl Shelf for TwoFiles {
     fn turn(&mut self) -> io::Result<File> {
         match &self.older {
             Some(older) => std::fs::rename(&self.path, older)?,
-            // From here on the name belongs to this recording, so no other file is replaced.
+            // From here on the name belongs to this recording, so later steps replace no file of another one.
             None => {
                 let (_, older) = create_unused(&self.name_of_older()).map_err(system)?;
                 let renamed = std::fs::rename(&self.path, &older);
@@ -57,7 +57,7 @@ impl Shelf for TwoFiles {
     fn replace(&mut self, write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
         write_whole(&self.path, Overwrite::AnyFile, |out| write(out)).map_err(system)?;
         if let Some(older) = self.older.take() {
-            // FILE has everything: an older file that was already removed, or cannot be removed, is no error.
+            // FILE contains everything. So it is no error if the older file is already gone or cannot be removed.
             let _ = std::fs::remove_file(older);
         }
         Ok(())

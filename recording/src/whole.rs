@@ -1,5 +1,5 @@
-//! Writes files that exist either completely or not at all. While a file is written, it has no name; on file systems
-//! without nameless files it has another name in the same folder.
+//! Writes files that exist either completely or not at all. While a file is being written, it has no name. On file
+//! systems without nameless files, it has a temporary name in the same folder.
 
 use super::file::place;
 use super::{CreateError, CreateProblem, Overwrite, SudoUser, create_file};
@@ -11,11 +11,12 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use tempfile::TempPath;
 
-/// Bytes that are written at a time.
+/// Number of bytes that are written at a time.
 const BUFFER: usize = 1 << 18;
 
-/// Makes a file of what `write` writes. Only its owner can read and write it; under sudo that is the user who called it. After
-/// an error there is no new file, and an existing one stays. A permitted device or pipe is written to directly.
+/// Creates a file with the content that `write` writes. Only the file's owner can read and write it; under sudo the
+/// owner is the user who called sudo. After an error there is no new file, and an existing file stays. A permitted
+/// device or pipe is written to directly.
 ///
 /// # Errors
 /// Those of [`create_file`] and of `write`.
@@ -30,7 +31,7 @@ pub fn write_whole(
     if found.is_some_and(|kind| !kind.is_file()) {
         let mut out = BufWriter::with_capacity(BUFFER, create_file(path, overwrite)?);
         let written = write(&mut out).and_then(|()| out.flush());
-        // After an error, dropping the buffer must not write the remaining bytes again.
+        // After an error, dropping the buffer must not try to write the remaining bytes again.
         let _ = out.into_parts();
         return written.map_err(to_system);
     }
@@ -55,16 +56,16 @@ pub fn write_whole(
     })
 }
 
-/// A new file that vanishes unless it gets its name in the end.
+/// A new file that disappears unless it gets its name at the end.
 struct New {
     file: File,
-    /// Its name until then, where files without a name are not possible.
+    /// The temporary name, on file systems where every file needs a name.
     name: Option<TempPath>,
 }
 
 impl New {
     fn begin(folder: &Path) -> io::Result<New> {
-        // A file without a name vanishes however this process ends.
+        // A file without a name disappears whenever this process ends, for any reason.
         let unnamed = OpenOptions::new().write(true).mode(0o600).custom_flags(libc::O_TMPFILE).open(folder);
         if let Ok(file) = unnamed {
             return Ok(New { file, name: None });
@@ -119,7 +120,7 @@ mod tests {
             .expect("a device");
     }
 
-    /// A process that is killed during writing must not leave a large hidden file.
+    /// A process that is killed while it writes must not leave a large hidden file.
     #[test]
     fn a_process_that_ends_while_it_writes_leaves_no_file() {
         let folder = tempfile::tempdir().expect("folder");
@@ -131,7 +132,7 @@ mod tests {
             Ok(())
         })
         .expect("written");
-        // This is the case of a file system without nameless files.
+        // This is what happens on a file system without nameless files.
         let (file, name) = usual_name().tempfile_in(folder.path()).expect("made").into_parts();
         let named = New { file, name: Some(name) }.named(folder.path()).expect("named");
         assert_eq!(names(), 2);

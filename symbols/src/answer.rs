@@ -1,4 +1,4 @@
-//! The answer to what is at an address of a binary, serializable.
+//! The answer to the question which function and source line is at an address of a binary. The types can be serialized.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -7,30 +7,30 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Place {
-    /// Offset in the file, as probes and /proc maps count.
+    /// An offset in the file, as probes and `/proc/PID/maps` give it.
     FileOffset(u64),
-    /// Address as linked, as `nm` and `addr2line` count.
+    /// An address as the linker assigned it, as `nm` and `addr2line` print it.
     Address(u64),
 }
 
 /// The function, lines and inlined calls at a place of a binary.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Location {
-    /// The function's name, or `module+0xoffset`. Never guessed.
+    /// The function's name, or `module+0xoffset` if no symbol is known. The name is never a guess.
     pub name: String,
-    /// The symbol that holds the place.
+    /// The symbol whose range contains the place.
     pub symbol: Result<SymbolHit, Reason>,
-    /// Functions inlined there, innermost first; the last one is the function itself.
+    /// The functions inlined at the place, innermost first; the last frame is the function itself.
     pub frames: Result<Vec<Frame>, Reason>,
-    /// The place lies in a loop that only waits.
+    /// Whether the place lies in a loop that only waits ([`crate::wait_loops`] defines such loops).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub waits: bool,
-    /// That loop tries to take a lock, and keeps the CPU.
+    /// Whether the loop at the place tries to take a lock and keeps its CPU meanwhile, as a spin lock does.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tries: bool,
 }
 
-/// A symbol that holds a place.
+/// The symbol whose range contains a place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SymbolHit {
     /// Readable name.
@@ -48,11 +48,11 @@ pub struct Frame {
     pub file: Option<String>,
     /// Line, from 1.
     pub line: Option<u32>,
-    /// Column, from 1; 0 stands for the start of the line.
+    /// Column, from 1; 0 means the start of the line.
     pub column: Option<u32>,
 }
 
-/// Why a part of the answer about a place is not known.
+/// Why a part of a [`Location`] is not known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
@@ -64,13 +64,13 @@ pub enum Reason {
     NoSymbolForAddress,
     /// Neither the binary nor a separate debug file has debug information.
     NoDebugInformation,
-    /// The debug information lies in other files (`-gsplit-dwarf`), which are not there.
+    /// The debug information is in other files (`-gsplit-dwarf`), and these files are missing.
     SplitDebugInformation,
     /// The debug information has no line for this place.
     NoLineForAddress,
     /// The debug information contradicts itself.
     BadDebugInformation,
-    /// The debug information is larger than longpole reads.
+    /// The debug information is larger than longpole's limit.
     TooLarge,
 }
 
@@ -98,7 +98,7 @@ impl fmt::Display for Reason {
 }
 
 impl Location {
-    /// `file:line` in the function itself, not in a function inlined there.
+    /// `file:line` in the function itself, even if the place belongs to a function inlined there.
     pub fn line(&self) -> Option<String> {
         let frame = self.frames.as_ref().ok()?.last()?;
         Some(format!("{}:{}", frame.file.as_deref()?, frame.line?))

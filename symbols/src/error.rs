@@ -1,10 +1,10 @@
-//! Why a binary's symbols cannot be read: a message of one line and a hint.
+//! The errors of reading a binary's symbols. Each has a message of one line and a hint.
 
 use crate::names::{listed, safe_path};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// A binary that cannot be used. `Display` is one line; [`SymbolError::hint`] says what the user can do.
+/// Why a binary's symbols cannot be read. `Display` is one line; [`SymbolError::hint`] says what the user can do.
 #[derive(Debug, thiserror::Error)]
 pub enum SymbolError {
     /// The file cannot be opened.
@@ -23,7 +23,7 @@ pub enum SymbolError {
         /// The part of the file that cannot be read, and why.
         what: String,
     },
-    /// A directory, pipe or device.
+    /// The path leads to a directory, pipe or device.
     #[error("{} is not a regular file", safe_path(path))]
     NotRegular {
         /// The file.
@@ -37,41 +37,41 @@ pub enum SymbolError {
         /// What is wrong with the file.
         reason: String,
     },
-    /// An ELF file of a kind that longpole cannot read.
+    /// The file is an ELF file of a kind that longpole cannot read.
     #[error("{} is {what}, which longpole cannot read", safe_path(path))]
     Unsupported {
         /// The file.
         path: PathBuf,
-        /// The kind of file, with its article.
+        /// The kind of file, with its article (`a 32-bit file`).
         what: &'static str,
     },
-    /// A part is larger than in any honest file.
+    /// A part of the file is larger than in any honest file.
     #[error("{}: {what} is larger than {limit} bytes", safe_path(path))]
     TooLarge {
         /// The file.
         path: PathBuf,
         /// The part of the file that is too large.
         what: &'static str,
-        /// The limit, bytes.
+        /// The limit, in bytes.
         limit: u64,
     },
-    /// The process that reads symbols ended while it read this file.
+    /// The parser process ended while it read this file.
     #[error("cannot read {}: the process that reads its symbols {what}", safe_path(path))]
     Parser {
         /// The file.
         path: PathBuf,
-        /// How the process ended, as the end of the sentence.
+        /// How the process ended, as the end of a sentence.
         what: String,
     },
-    /// A name may stand for several functions.
+    /// The user gave a name that several functions have.
     #[error("'{name}' matches {} functions: {}", may_be.len(), listed(may_be))]
     Unclear {
         /// The name, as the user gave it.
         name: String,
-        /// The functions that the name may stand for.
+        /// Names of the functions that the user may have meant.
         may_be: Vec<String>,
     },
-    /// An error in the process that reads symbols.
+    /// The parser process reported an error.
     #[error("{text}")]
     Told {
         /// The kind of failure.
@@ -123,7 +123,7 @@ pub enum FailureKind {
     Unreadable,
     /// The file is not an ELF file.
     NotElf,
-    /// The file is an ELF file of a kind that is not understood.
+    /// The file is an ELF file of a kind that longpole cannot read.
     Unsupported,
 }
 

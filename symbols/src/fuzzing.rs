@@ -10,10 +10,11 @@ use crate::elf::{ElfFile, HostFiles, ModuleFunctions, Outline, usdt_probes};
 use crate::places::{Locator, Named};
 use crate::process::{Look, look_at};
 
-/// Most functions and addresses asked about: enough for any small file, and each takes time.
+/// Largest number of functions and addresses for which the symbols are asked. Small files have fewer, and each one
+/// takes time.
 const MOST: usize = 256;
 
-/// Asks everything about a binary that longpole asks, without other files.
+/// Calls all functions that longpole uses to read a binary. Opens no other files.
 pub fn binary(file: &File) {
     let path = Path::new("fuzz");
     if let Some(outline) = Outline::of(file) {

@@ -1,11 +1,12 @@
-//! Facts about a binary's functions: names, places, exits, source lines. Every binary is untrusted input: nothing here panics
-//! on it, sizes are bounded, and names are safe to print.
+//! Facts about a binary's functions: names, places, exits, source lines. Every binary is untrusted input. So no
+//! function panics because of a binary, all sizes are bounded, and names are safe to print.
 //!
-//! [`functions_of`] reads the symbol table. [`choose`] picks functions to probe, with the file offsets of entries and exits.
-//! [`locate`] finds what lies at an address; its answers can be serialized, because a sandboxed child gives them. [`sandbox`]
-//! is that child, a process without rights. [`symbolize`] adds names to a finished recording.
+//! [`functions_of`] reads the symbol table. [`choose`] picks functions to probe, with the file offsets of their entries
+//! and exits. [`locate`] finds which function and line is at an address; its answers can be serialized, because a
+//! sandboxed child process sends them. [`sandbox`] confines that child, a process without rights. [`symbolize`] adds
+//! names to a finished recording.
 //!
-//! Where a function begins (a whole program: `examples/functions.rs`):
+//! A complete program that prints where functions begin (from `examples/functions.rs`):
 //!
 //! ```no_run
 //! let module = symbols::functions_of("/bin/ls".as_ref())?;
@@ -17,7 +18,7 @@
 //! # Ok::<(), symbols::SymbolError>(())
 //! ```
 
-// These macros panic when the output has no reader any more.
+// These macros panic when nobody reads the output any more.
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 mod answer;

@@ -1,4 +1,4 @@
-//! Attaching to running programs, and choosing which.
+//! Tests that attach to running programs, or that choose a program.
 
 mod answers;
 mod deadlock;

@@ -1,3 +1,3 @@
-//! The cost of recording, and that it is reported.
+//! Tests of the cost of recording, and of its report.
 
 mod overhead;

@@ -1,4 +1,4 @@
-//! Commands of README.md and docs/ that record a running program work as written.
+//! The commands in README.md and docs/ that record a running program must work as written.
 
 use std::process::Command;
 use std::time::Duration;
@@ -27,7 +27,7 @@ fn documented_commands_that_record_work() {
                 line = line.replace("PID", &target.pid().to_string());
             }
             if line.starts_with("longpole top") {
-                // `--listen` goes on until it is stopped.
+                // `--listen` runs until it is stopped, so it gets a duration.
                 let end = if line.contains("--listen") { " --batch -d 2s" } else { " --once" };
                 line = format!("{line}{end} --window 1s");
             }

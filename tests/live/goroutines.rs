@@ -1,15 +1,15 @@
-//! What goroutines wait for: looks at Go's runtime name the lock, the channel or the stage.
+//! What goroutines wait for: by looking at Go's runtime, longpole must name the lock, the channel or the stage.
 
 use longpole_tests::{Longpole, Recorded, skip_unless_live};
 use std::path::Path;
 
-/// `report` of a recording as JSON.
+/// The JSON report of a recording.
 fn report(file: &Path) -> serde_json::Value {
     let said = Longpole::with(["report", "--json"]).and(file).ok();
     serde_json::from_str(&said.stdout).expect("JSON")
 }
 
-/// The first limit, of a launched run of this kind.
+/// The first limit of a launched run of this kind.
 fn limit(program: &Path, kind: &str, rounds: &str) -> serde_json::Value {
     let recorded = Recorded::good(&[], program, &[kind, rounds]);
     let report = report(&recorded.file);
@@ -22,7 +22,7 @@ fn goroutines_that_wait_for_a_mutex_are_told_with_its_function() {
     let limit = limit(&program, "mutex", "4000");
     assert_eq!((&limit["of"], &limit["lock"]), (&"lock".into(), &"sync.Mutex".into()), "{limit}");
     assert_eq!(limit["function"], "main.update", "{limit}");
-    // Of four goroutines one holds the mutex, and now and then one prepares.
+    // Of four goroutines, one holds the mutex and one sometimes prepares.
     let waiting = limit["waiting"].as_f64().expect("a number");
     assert!((1.0..=3.2).contains(&waiting), "{limit}");
 }

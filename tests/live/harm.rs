@@ -1,4 +1,4 @@
-//! Whatever happens during a recording, the recorded program is not harmed.
+//! Tests that the recorded program is not harmed, whatever happens during a recording.
 
 mod killed;
 mod killed_with_probes;

@@ -1,4 +1,4 @@
-//! Two programs, each recorded by itself as on a host of its own, and joined.
+//! Two programs are recorded separately, as if on two hosts, and the recordings are joined.
 
 use longpole_tests::{Longpole, Recorded, skip_unless_live};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use std::net::TcpListener;
 
 const REQUESTS: u64 = 400;
 
-/// A port that nobody uses.
+/// A free port.
 fn port() -> String {
     let free = TcpListener::bind("127.0.0.1:0").expect("a port");
     free.local_addr().expect("an address").port().to_string()
@@ -31,9 +31,10 @@ fn recordings_of_both_ends_of_a_connection_are_joined_to_one_program() {
     let mut findings = report["findings"].as_array().expect("findings").iter();
     let hosts = findings.find(|finding| finding["kind"] == "hosts").expect("a finding about hosts");
     let messages = hosts["messages"].as_u64().expect("a number");
-    // A thread that is still about to sleep when the message comes waits for none.
+    // If a message arrives when a thread is just about to sleep, the thread does not wait for the message.
     assert!(messages > 2 * REQUESTS * 9 / 10 && messages <= 2 * REQUESTS, "{messages} messages ended waits");
-    // Both programs ran on one machine, with one clock. Messages take some 20 us here, more if the machine is loaded.
+    // Both programs ran on one machine with one clock. Messages take about 20 us here, and more if the machine is
+    // loaded.
     let error_ns = hosts["clock_error_ns"].as_u64().expect("a number");
     assert!(error_ns < 2_000_000, "{hosts}");
     let functions = report["results"][0]["functions"].as_array().expect("functions");

@@ -1,4 +1,4 @@
-//! The kernel programs, on small targets whose events are known by construction.
+//! Tests of the kernel programs on small targets whose events are known by construction.
 
 mod detach;
 mod function;

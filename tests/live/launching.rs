@@ -1,4 +1,4 @@
-//! Commands that longpole starts.
+//! Tests of commands that longpole starts.
 
 mod command;
 mod long;

@@ -1,15 +1,16 @@
-//! LIMIT of programs whose limit is known.
+//! LIMIT for programs whose limit is known.
 
 use longpole_tests::{Longpole, Recorded, Report, skip_unless_built, skip_unless_live, workload};
 
-/// The limit on this many CPUs.
+/// The limit on this number of CPUs.
 fn limit(report: &Report, cpus: u64) -> serde_json::Value {
     let limits = report.0["limit"]["at"].as_array().map_or(&[][..], Vec::as_slice);
     let found = limits.iter().find(|limit| limit["cpus"] == cpus);
     found.unwrap_or_else(|| panic!("none for {cpus} in {}", report.0["limit"])).clone()
 }
 
-/// A hot lock is named as the limit, and the advice is about the lock, not about making the function under it faster.
+/// A hot lock must be the limit, and the advice must be about the lock and not about making the function under it
+/// faster.
 #[test]
 fn a_contended_mutex_is_the_limit_and_splitting_it_is_the_fix() {
     let program = skip_unless_live!("convoy.c");
@@ -19,7 +20,7 @@ fn a_contended_mutex_is_the_limit_and_splitting_it_is_the_fix() {
     let found = limit(&report, 8);
     assert_eq!((&found["kind"], &found["lock"]), (&"lock".into(), &"mutex hot".into()), "{found}");
     assert_eq!(found["threads"], 4, "{found}");
-    // `UnderTheLock` has `burn`, which computes, inlined into it.
+    // `UnderTheLock` contains `burn`, which computes, as inlined code.
     let holders_run = found["function"].as_str().unwrap_or_default();
     assert!(["UnderTheLock", "burn"].contains(&holders_run), "{found}");
     assert!(found["waiting"].as_f64() > Some(1.0), "{found}");
@@ -42,7 +43,8 @@ fn threads_that_only_compute_are_limited_by_cpus() {
     assert_eq!(found["kind"], "cpus", "{found}");
 }
 
-/// Threads that change one cache line are limited by it: LIMIT is not "the work itself", to be helped by more threads.
+/// Threads that change one cache line are limited by it. LIMIT must not be "the work itself", which more threads would
+/// help.
 #[test]
 fn threads_that_change_one_cache_line_are_limited_by_it() {
     let program = skip_unless_live!("lines.c");
@@ -65,7 +67,8 @@ fn threads_that_change_one_cache_line_are_limited_by_it() {
     assert!(others.iter().all(|other| other["kind"] != "cache_line"), "{own}");
 }
 
-/// Only runs on one CPU show what one CPU takes. For these counters a model says 834 ms, where 310 ms were measured.
+/// Only runs on one CPU show how long the work takes on one CPU. For these counters, the model says 834 ms where 310 ms
+/// were measured.
 #[test]
 fn runs_on_one_and_two_cpus_show_which_function_costs_more() {
     let program = skip_unless_live!("lines.c");
@@ -85,14 +88,15 @@ fn runs_on_one_and_two_cpus_show_which_function_costs_more() {
     assert_eq!(grown["function"], "count", "{runs}");
     let times = |of: f64| grown["many_ns"].as_f64() > grown["few_ns"].as_f64().map(|ns| of * ns);
     assert!(times(1.5), "{runs}");
-    // LIMIT says why the function costs more, which the runs alone do not.
+    // LIMIT must say why the function costs more. The runs alone do not show it.
     assert_eq!(limit(&shared, 2)["kind"], "cache_line");
     let own = of("own");
     assert_eq!(own.0["limit"]["cpu_runs"]["counts"].as_array().map(Vec::len), Some(2));
     assert_ne!(limit(&own, 2)["kind"], "costs_more");
 }
 
-/// Counters of threads in one cache line, without atomic instructions: LIMIT names the line, not "the work itself".
+/// Threads have counters in one cache line and use no atomic instructions. LIMIT must name the cache line and not "the
+/// work itself".
 #[test]
 fn plain_stores_to_different_words_of_a_cache_line_are_its_limit() {
     let program = skip_unless_live!("lines.c");
@@ -120,7 +124,8 @@ fn plain_stores_to_different_words_of_a_cache_line_are_its_limit() {
     }
 }
 
-/// Threads with 85 % of their time in the kernel are limited by the kernel's work, not by "the work itself" or by CPUs.
+/// Threads that spend 85 % of their time in the kernel are limited by the kernel's work, and not by "the work itself"
+/// or by CPUs.
 #[test]
 fn memory_freed_and_allocated_again_and_again_is_work_of_the_kernel() {
     let program = skip_unless_live!("fresh_memory.c");
@@ -137,7 +142,8 @@ fn memory_freed_and_allocated_again_and_again_is_work_of_the_kernel() {
     assert!(others.iter().chain([&kept]).all(|of| of["kind"] != "support_work"), "{kept}");
 }
 
-/// Waits of threads for each other in the kernel have a row, besides their CPU time there.
+/// Threads wait for each other in the kernel. These waits must have a row, in addition to the threads' CPU time in the
+/// kernel.
 #[test]
 fn threads_that_map_and_unmap_wait_for_the_lock_of_their_memory_map() {
     let program = skip_unless_live!("map_churn.c");

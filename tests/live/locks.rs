@@ -1,4 +1,4 @@
-//! Locks: their operations, their numbers in reports, and their names.
+//! Tests of locks: their operations, their numbers in reports, and their names.
 
 mod by_lock;
 mod launched;

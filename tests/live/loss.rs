@@ -1,4 +1,4 @@
-//! Counts are exact, and missing records are counted, too.
+//! Tests that counts are exact, and that missing records are counted, too.
 
 mod exact_counts;
 mod packets;

@@ -1,4 +1,5 @@
-//! Tests that record running programs, each by itself: they need root, a kernel with BPF and compilers, and say so elsewhere.
+//! Tests that record running programs. The tests need root, a kernel with BPF, and compilers. Where one of these is
+//! missing, tests are skipped and say so.
 
 mod attaching;
 mod cost;

@@ -1,4 +1,4 @@
-//! Names of functions.
+//! Tests of the names of functions.
 
 mod at_the_time;
 mod functions;

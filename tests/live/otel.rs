@@ -1,4 +1,5 @@
-//! Requests that are traces: each trace that threads publish is counted once, wherever its variable is, and has its own waits.
+//! Requests that are traces. Each trace that threads publish must count once, wherever the program keeps its variable,
+//! and must have its own waits.
 
 use longpole_tests::workload::{Problem, build_with};
 use longpole_tests::{Background, Longpole, Recorded, skip_unless_built, skip_unless_live};
@@ -10,7 +11,7 @@ use std::time::Duration;
 const LIMIT: Duration = Duration::from_secs(60);
 const ORDERS: u64 = 200;
 const OPTIONS: [&str; 4] = ["--per", "otel", "--overhead", "none"];
-/// One order in ten sleeps so long in a poll.
+/// One order in ten sleeps for this long in a poll.
 const SETTLE_NS: f64 = 30e6;
 
 fn requests(file: &Path) -> Value {
@@ -18,7 +19,8 @@ fn requests(file: &Path) -> Value {
     serde_json::from_str(&said.stdout).expect("JSON")
 }
 
-/// Each of `count` orders is one request, though two threads worked for it; the slow ones slept in `settle`, which polls.
+/// Checks that each of `count` orders is one request, although two threads worked for it. The slow orders slept in
+/// `settle`, which polls.
 fn check(file: &Path, count: u64) {
     let report = requests(file);
     assert_eq!(report["requests"], count, "{report}");
@@ -28,7 +30,8 @@ fn check(file: &Path, count: u64) {
         let rows = causes.iter().filter(|row| belongs(row));
         rows.map(|row| row[group].as_f64().expect("a number")).sum()
     };
-    // A timer may be late, never early. All orders sleep in both other functions, the second time in another thread.
+    // A timer may be late, but is never early. All orders sleep in both other functions, the second time in another
+    // thread.
     for name in ["sleep", "timerfd read"] {
         let slept = sum("fast_ns", &|row| is_named(row, name));
         assert!(slept >= 0.9e6, "{name}: {report}");
@@ -36,25 +39,26 @@ fn check(file: &Path, count: u64) {
     let settles = |row: &Value| is_named(row, "poll");
     assert_eq!(sum("fast_ns", &settles), 0.0, "{report}");
     assert!(report["latency_ns"]["p99"].as_f64() >= Some(SETTLE_NS), "one in ten settles: {report}");
-    // If other programs had the CPUs, orders that waited for these, or for the courier, may be slower than those.
+    // If other programs had the CPUs, orders that waited for these programs or for the courier may be slower than the
+    // slow orders.
     let is_delay = |row: &Value| ["no_cpu", "no_cpu_others", "queue"].iter().any(|kind| row["kind"] == *kind);
     let delay_ns = sum("slow_ns", &is_delay);
     if delay_ns > SETTLE_NS / 5.0 {
         println!("slow orders were held up for {delay_ns:.0} ns: what else they did is not compared");
         return;
     }
-    // Virtual machines do not report every switch, and then the wait has no known end.
+    // Virtual machines do not report every switch. Then the end of the wait is unknown.
     let slept = sum("slow_ns", &|row| settles(row) || row["kind"] == "unknown") / SETTLE_NS;
     assert!((1.0..1.3).contains(&slept), "slow orders slept {slept:.2} times as long as they did: {report}");
 }
 
-/// Whether a row is about such waits; the function in which threads waited may be named, too.
+/// Whether a row is about such waits. The row may also name the function in which threads waited.
 fn is_named(row: &Value, wait: &str) -> bool {
     let name = row["name"].as_str().expect("a name");
     name.split(" in ").next() == Some(wait)
 }
 
-/// The workload with the variable in a library that is compiled with these flags.
+/// The workload whose variable is in a library that is compiled with these flags.
 fn with_library(program: &str, library: &[&str]) -> Result<(PathBuf, PathBuf), Problem> {
     let flags = [&["-DLIBRARY", "-shared", "-fPIC"], library].concat();
     let library = build_with("otel.c", &flags)?;
@@ -103,13 +107,13 @@ fn traces_of_a_running_program_are_requests_except_those_that_may_be_older() {
     assert_eq!(target.line(LIMIT).expect("the target"), "ready");
     let (mut longpole, _folder, file) = Recorded::attach_in_background(&OPTIONS, target.pid());
     longpole.wait_for_stderr("recording ", LIMIT).expect("longpole");
-    // The place of the variable is known a moment after that.
+    // longpole finds the variable a moment later.
     std::thread::sleep(Duration::from_millis(500));
     target.say("go").expect("the target");
     assert_eq!(target.wait(LIMIT).expect("the target").code, Some(0));
     assert_eq!(longpole.wait(LIMIT).expect("longpole").code, Some(0));
     let report = requests(&file);
-    // At the first look at a worker it is not known since when it works for its order.
+    // At the first look at a worker, it is unknown since when the worker has worked for its order.
     let seen = report["requests"].as_u64().expect("a number");
     let open = report["unfinished"]["requests"].as_u64().expect("a number");
     assert!(seen + open == ORDERS && open <= 3, "{report}");

@@ -1,4 +1,4 @@
-//! Quartz's case (1989, section 4), recorded: a serial start, with 2 % of the CPU time for logging.
+//! Quartz's example (1989, section 4), recorded: a serial start, and 2 % of the CPU time for logging.
 
 use longpole_tests::{Longpole, Recorded, skip_unless_live};
 use serde_json::Value;
@@ -20,7 +20,7 @@ fn ns(value: &Value, key: &str) -> u64 {
     value[key].as_u64().unwrap_or_else(|| panic!("no {key} in {value}"))
 }
 
-/// Functions, code outside of them and idle time make up the run.
+/// Checks that functions, code outside of them and idle time add up to the run.
 fn adds_up(run: &Value) {
     let rows = run["rows"].as_array().expect("rows").iter();
     let sum: u64 =
@@ -35,7 +35,7 @@ fn logging_of_two_percent_of_the_cpu_time_is_named_first_on_18_cpus() {
     let measured = parallelism(&recorded, &[]);
     adds_up(&measured);
     assert_eq!(measured["run"], "measured");
-    // In a plain profile, 2 % of all computing.
+    // In a plain profile, logging has 2 % of all computing.
     let rows = measured["rows"].as_array().expect("rows").iter();
     let busy: u64 = rows.filter(|row| row["kind"] == "thread").map(|row| ns(row, "busy_ns")).sum();
     let log = row(&measured, "function", "LogStructures");
@@ -49,7 +49,7 @@ fn logging_of_two_percent_of_the_cpu_time_is_named_first_on_18_cpus() {
     let text = Longpole::with(["parallelism", "--cpus", "18"]).and(&recorded.file).ok().stdout;
     assert!(text.starts_with("Parallelize LogStructures: "), "{text}");
     assert!(text.lines().count() <= 40 && text.lines().all(|line| line.chars().count() <= 80), "{text}");
-    // The workers' time counts for main, which created them.
+    // The workers' time must count for main, which created them.
     let main = row(&run, "thread", &first_thread(&run));
     assert_eq!(ns(main, "normalized_total_ns") + ns(&run, "nobody_busy_ns"), ns(&run, "elapsed_ns"));
 }
@@ -66,13 +66,14 @@ fn is_it(own: &str, name: &str) -> bool {
     own.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with("::<"))
 }
 
-/// Work that two functions of the main thread pass to other threads counts for these functions, in the proportion of three to
-/// one. Some work may count for no function: after wake-ups with neither a stack nor a probe, or found without a wait.
+/// Checks that the work which two functions of the main thread pass to other threads counts for these functions, in the
+/// proportion of three to one. Some work may count for no function: after wake-ups with neither a stack nor a probe, or
+/// if a thread found it without waiting.
 fn counts_for_who_ordered(what: &str, recorded: &Recorded, names: [&str; 3]) {
     counts_within(what, recorded, names, 5.0);
 }
 
-/// The same, with `most` as the largest proportion.
+/// Like `counts_for_who_ordered`, with `most` as the largest allowed proportion.
 fn counts_within(what: &str, recorded: &Recorded, [large, small, work]: [&str; 3], most: f64) {
     let run = parallelism(recorded, &[]);
     adds_up(&run);
@@ -107,12 +108,13 @@ fn jobs_sent_through_channels_count_for_the_function_that_sent_them() {
     for channel in ["mpsc_jobs", "crossbeam_jobs"] {
         let recorded = Recorded::good(&["--exact"], &program, &[channel, "201"]);
         let names = ["rust_locks::order_large", "rust_locks::order_small", "rust_locks::job"];
-        // Workers often find small jobs without waiting, the more so on a busy machine: such work counts for no function.
+        // Workers often find small jobs without waiting, more often on a busy machine. Such work counts for no
+        // function.
         counts_within(channel, &recorded, names, 30.0);
     }
 }
 
-/// Also where the team spins between the regions instead of sleeping.
+/// The threads of the team spin between the regions instead of sleeping.
 #[test]
 fn openmp_regions_count_for_their_functions() {
     let program = skip_unless_live!("regions.c");

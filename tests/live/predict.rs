@@ -1,4 +1,4 @@
-//! Reports and predictions for programs with a known answer.
+//! Tests of reports and predictions for programs with a known answer.
 
 mod critical_path;
 mod one_cpu;

@@ -1,16 +1,16 @@
-//! A server whose slow requests are slow for a known reason: `report --per` has to name that first.
+//! A server whose slow requests are slow for a known reason. `report --per` must name that reason first.
 
 use longpole_tests::{Longpole, Recorded, skip_unless_live};
 
 const REQUESTS: &str = "8000";
 
-/// The first cause of the difference between slow and fast requests: its kind and its name.
+/// The first cause of the difference between slow and fast requests, by its kind and name.
 fn first_cause(program: &std::path::Path, reason: &str) -> (String, String) {
-    // Next to the program: temporary folders are often in memory.
+    // The folder is next to the program, because temporary folders are often in memory and never wait for a disk.
     let folder = tempfile::tempdir_in(program.parent().expect("a folder")).expect("a folder");
     let file = folder.path().join("data");
     let file = file.to_str().expect("a name");
-    // `serve` keeps its probes all the time, so that the slow requests are among its calls.
+    // `serve` keeps its probes all the time, so that the slow requests are among the recorded calls.
     let options = ["--per", "serve", "--overhead", "none"];
     let recorded = Recorded::good(&options, program, &[reason, REQUESTS, file]);
     assert!(recorded.ended.stderr.contains("report --per serve"), "{}", recorded.ended.stderr);

@@ -1,4 +1,4 @@
-//! Samples: their stacks, and the results that come from them.
+//! Tests of samples: their stacks, and the results that are computed from them.
 
 mod against_perf;
 mod chosen;

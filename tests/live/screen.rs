@@ -1,5 +1,6 @@
-//! The live screen in a real terminal (a pseudo-terminal read by a terminal emulator), fed by a recording that is
-//! played through the live pipeline, and on real processes. The test starts itself again as the program.
+//! The live screen in a real terminal (a pseudo-terminal that a terminal emulator reads). The screen shows a recording
+//! that is played through the live pipeline, or real processes. The test starts itself again as the program in the
+//! terminal.
 
 mod targets;
 mod terminal;
@@ -17,7 +18,7 @@ use std::time::{Duration, Instant};
 use targets::{Busy, Target};
 use terminal::{PATIENCE, Screen};
 
-/// The program inside the terminal; does nothing unless [`Screen::start`] asks for it.
+/// The program in the terminal. Does nothing unless [`Screen::start`] has started it.
 #[test]
 #[ignore = "runs only as the child of the other tests"]
 fn child() {
@@ -73,13 +74,13 @@ fn reads_too_late() {
     let _inside = runtime.enter();
     let kind = tokio::signal::unix::SignalKind::hangup();
     let _survives = tokio::signal::unix::signal(kind).expect("a handler");
-    // The first poll opens what later polls read.
+    // The first poll opens the device from which later polls read.
     assert!(!crossterm::event::poll(Duration::from_millis(1)).expect("a terminal"));
     println!("waits for its end");
     let stdin = std::io::stdin();
     let a_while = rustix::event::Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
     loop {
-        // Releases the terminal, see `Screen::hang_up`.
+        // Tells the test to release the terminal, see `Screen::hang_up`.
         let _ = std::io::stdout().write_all(b".").and_then(|()| std::io::stdout().flush());
         let mut wanted = [PollFd::new(&stdin, PollFlags::empty())];
         match poll(&mut wanted, Some(&a_while)) {
@@ -88,12 +89,12 @@ fn reads_too_late() {
             Err(error) => panic!("{error}"),
         }
     }
-    // It may return an error, but it must return.
+    // The call may return an error, but it must return.
     let _ = crossterm::event::poll(Duration::from_millis(1));
     std::process::exit(7);
 }
 
-/// Two threads of process 100 that hand a CPU to each other for a minute.
+/// A recording of two threads of process 100 that pass a CPU to each other for a minute.
 fn synthetic() -> Recording {
     let mut events = vec![];
     for step in 0..6_000u64 {
@@ -129,7 +130,7 @@ fn synthetic() -> Recording {
 fn keys_of_the_bottom_line_work_and_q_restores_the_terminal() {
     let mut screen = Screen::start("run");
     screen.wait_for_text("synthetic (pid 100)");
-    // The report is shown for the largest of three CPU counts.
+    // The report is for the largest of three CPU counts.
     screen.wait_for_text("LIMIT");
     screen.wait_for_text("[4]");
     assert!(screen.parser.screen().alternate_screen());
@@ -201,7 +202,7 @@ fn sigterm_ends_top_and_restores_the_terminal() {
     assert!(text.contains("left because Some(Terminated)"), "{text}");
 }
 
-/// A program that calls [`hang_up_target`] until its input ends; does nothing unless `LONGPOLE_TEST_TARGET` is set.
+/// A program that calls [`hang_up_target`] until its input ends. Does nothing unless `LONGPOLE_TEST_TARGET` is set.
 #[test]
 #[ignore = "runs only as the target of other tests"]
 fn target() {
@@ -230,7 +231,7 @@ fn chosen_later(rounds: u64) -> u64 {
     (0..rounds).fold(1, |sum, round| sum ^ std::hint::black_box(round).wrapping_add(sum.rotate_left(3)))
 }
 
-/// Arguments for longpole that choose the target.
+/// The arguments with which longpole chooses the target.
 fn asked(target: &Target) -> [String; 4] {
     ["--functions", "*hang_up_target", "-p", &target.pid.to_string()].map(str::to_owned)
 }
@@ -247,7 +248,8 @@ fn status(screen: &mut Screen) -> (u32, Option<String>) {
     }
 }
 
-/// A terminal that hangs up after the question whether there are keys, and before they are read, must not hold the screen.
+/// A terminal may hang up after longpole has asked whether there are keys, and before it reads them. Such a hang-up
+/// must not stop the screen.
 #[test]
 fn a_hung_up_terminal_does_not_keep_the_keyboard_thread() {
     let mut screen = Screen::start("late");
@@ -256,13 +258,14 @@ fn a_hung_up_terminal_does_not_keep_the_keyboard_thread() {
     assert_eq!(status(&mut screen), (7, None));
 }
 
-/// longpole ends well and by itself, and the target runs on without probes.
+/// longpole must end well by itself, and the target must continue without probes.
 #[test]
 fn a_hang_up_ends_top_and_removes_the_probes() {
     skip_unless_live!();
     let target = Target::start();
     let mut command = CommandBuilder::new(binary());
-    // Without a goal: expensive hits would remove the probes. Without samples: their functions take more rows than there are.
+    // There is no goal, because expensive hits would remove the probes. There are no samples, because their functions
+    // would take more rows than the screen has.
     command.args(["top", "--refresh=300ms", "--overhead=none", "--freq=0"]);
     command.args(asked(&target));
     let mut screen = Screen::run(command);
@@ -274,7 +277,7 @@ fn a_hang_up_ends_top_and_removes_the_probes() {
     target.runs_on();
 }
 
-/// A recording that a hang-up ends is a whole session.
+/// A recording that a hang-up ends must be a complete session.
 #[test]
 fn a_hang_up_ends_a_recording_that_is_a_whole_session() {
     skip_unless_live!();
@@ -299,7 +302,7 @@ fn a_hang_up_ends_a_recording_that_is_a_whole_session() {
     assert!(entries > 50, "{entries}");
 }
 
-/// The screen ends by itself after `--duration`: a user who asked for some minutes need not come back.
+/// The screen must end by itself after `--duration`, so that a user who wants some minutes need not come back.
 #[test]
 fn top_with_a_duration_ends_by_itself() {
     skip_unless_live!();
@@ -314,13 +317,14 @@ fn top_with_a_duration_ends_by_itself() {
     target.runs_on();
 }
 
-/// Functions are chosen again while longpole is attached: one gets probes, the other loses them, then gets them again.
+/// The user chooses functions again while longpole is attached. One function gets probes; the other loses its probes
+/// and then gets them again.
 #[test]
 fn functions_get_and_lose_probes_by_keys_while_top_runs() {
     skip_unless_live!();
     let target = Target::start();
     let mut command = CommandBuilder::new(binary());
-    // Without samples: their functions take more rows than there are.
+    // There are no samples, because their functions would take more rows than the screen has.
     command.args(["top", "--refresh=300ms", "--window=1s", "--overhead=none", "--freq=0"]);
     command.args(asked(&target));
     let mut screen = Screen::run(command);
@@ -387,12 +391,12 @@ fn top_shows_a_busy_process_and_its_end() {
     assert_eq!((code, alternate), (0, false), "{text}");
 }
 
-/// CPU time of all threads of a process, and of those with this name, nanoseconds.
+/// CPU time of all threads of a process, and of those with this name, in nanoseconds.
 fn cpu_ns(pid: u32, name: &str) -> (u64, u64) {
     let (mut all, mut named) = (0, 0);
     for thread in std::fs::read_dir(format!("/proc/{pid}/task")).expect("threads") {
         let read = |what: &str| std::fs::read_to_string(thread.as_ref().expect("thread").path().join(what));
-        // A thread may end meanwhile.
+        // A thread may end between listing and reading.
         let (Ok(stat), Ok(comm)) = (read("schedstat"), read("comm")) else { continue };
         let ns = stat.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0);
         all += ns;
@@ -401,7 +405,8 @@ fn cpu_ns(pid: u32, name: &str) -> (u64, u64) {
     (all, named)
 }
 
-/// For a program that switches all the time, analysing the whole window again each second would take half a CPU and more.
+/// If `top` analysed the whole window again each second, a program that switches all the time would cost half a CPU or
+/// more.
 #[test]
 fn the_cost_of_top_on_a_busy_program_does_not_grow() {
     let program = skip_unless_live!("pingpong.c");
@@ -432,7 +437,8 @@ fn the_cost_of_top_on_a_busy_program_does_not_grow() {
     assert_eq!(screen.end().0, 0);
 }
 
-/// One object a line, each of a stretch of its own; `top` ends when its reader is gone.
+/// Each line must be one JSON object for a separate stretch of time, and `top` must end when nobody reads its output
+/// any more.
 #[test]
 fn top_batch_prints_one_json_object_per_line() {
     skip_unless_live!();

@@ -1,14 +1,15 @@
-//! Requests over sockets: a server and its clients, each a process; their requests are counted exactly.
+//! Requests over sockets. The server and its clients are separate processes, and their requests must be counted
+//! exactly.
 
 use longpole_tests::{Longpole, Recorded, skip_unless_live};
 use serde_json::Value;
 
 const CLIENTS: u64 = 3;
 const REQUESTS: u64 = 200;
-/// How long each answer takes, microseconds.
+/// How long each answer takes, in microseconds.
 const EACH_US: u64 = 2000;
 
-/// Sums of requests, served or asked: count, nanoseconds unread, nanoseconds worked at, longest.
+/// Sums of served requests, or of sent ones: number, nanoseconds unread, nanoseconds of work, and the longest.
 fn sums(session: &Value, served: bool) -> [u64; 4] {
     let sums = session["requests"]["sums"].as_array().expect("sums");
     let of = |name: &str| -> u64 {
@@ -32,7 +33,7 @@ fn check(family: &str) {
     let [served, queued_ns, answered_ns, longest_ns] = sums(session, true);
     let [asked, unread_ns, waited_ns, _] = sums(session, false);
     assert_eq!((served, asked, unread_ns), (all, all, 0), "{}", session["requests"]);
-    // One thread answers requests one after the other; meanwhile those of other clients lie in their sockets.
+    // One thread answers requests one after the other. Meanwhile the requests of other clients are in their sockets.
     let slept_ns = all * EACH_US * 1000;
     assert!(answered_ns >= slept_ns && queued_ns >= slept_ns, "{answered_ns} and {queued_ns} of {slept_ns}");
     assert!(longest_ns >= 2 * EACH_US * 1000 && waited_ns >= answered_ns, "{longest_ns}, {waited_ns}");
@@ -41,7 +42,7 @@ fn check(family: &str) {
     let end = &report["limit"]["requests"][0];
     let number = |name: &str| end[name].as_f64().expect("a number");
     assert!(number("open") > 1.5 && number("open") <= CLIENTS as f64 && number("load") > 0.8, "{end}");
-    // The server sleeps but is not idle: clients wait for its only thread all the time.
+    // The server sleeps but is not idle, because clients always wait for its only thread.
     assert_eq!(report["limit"]["at"][0]["kind"], "answering_threads", "{}", report["limit"]["at"]);
     assert_eq!(end["threads"], 1, "{end}");
     let single = Longpole::with(["report", "--per", "socket", "--json"]).and(&recorded.file).ok();

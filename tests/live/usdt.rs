@@ -1,4 +1,5 @@
-//! Requests from one USDT probe to another: each is recorded once, and the program's counters are as before afterwards.
+//! Requests from one USDT probe to another. Each must be recorded once, and the program's counters must be as before
+//! afterwards.
 
 use longpole_tests::text_unchanged::{assert_code_unchanged, changed_code};
 use longpole_tests::{Background, Longpole, Recorded, skip_unless_live, until};
@@ -9,16 +10,16 @@ use std::time::Duration;
 const LIMIT: Duration = Duration::from_secs(60);
 const ORDERS: &str = "usdt:shop:order__start,order__done|order__failed";
 const PAGES: &str = "usdt:shop:page__start,page__done";
-/// Both are recorded, and none loses its probes.
+/// Options that record both pairs, with no loss of probes.
 const OPTIONS: [&str; 6] = ["--per", ORDERS, "--per", PAGES, "--overhead", "none"];
 
-/// `report --per` as JSON.
+/// The JSON output of `report --per`.
 fn requests(file: &Path, per: &str) -> serde_json::Value {
     let said = Longpole::with(["report", "--json", "--per", per]).and(file).ok();
     serde_json::from_str(&said.stdout).expect("JSON")
 }
 
-/// Each order and each page is one request; the slow orders compute `encrypt`, which no page does.
+/// Checks that each order and each page is one request. The slow orders compute `encrypt`, which no page does.
 fn check(file: &Path, count: u64) {
     for per in [ORDERS, PAGES] {
         let report = requests(file, per);
@@ -28,7 +29,7 @@ fn check(file: &Path, count: u64) {
         let named = |name: &str| causes.iter().any(|cause| cause["name"] == name);
         assert_eq!(named("encrypt"), per == ORDERS, "{per}: {report}");
     }
-    // Where others have the CPUs, waiting for one may cost more.
+    // If other programs have the CPUs, waiting for a CPU may cost more.
     let report = requests(file, ORDERS);
     let mut causes = report["causes"].as_array().expect("causes").iter();
     let computing = causes.find(|cause| cause["kind"] == "computing").expect("work");
@@ -44,7 +45,7 @@ fn each_stretch_between_usdt_probes_of_a_command_is_a_request() {
     check(&recorded.file, 1_000);
 }
 
-/// The program, which does its orders on request.
+/// Starts the program, which does its orders on request.
 fn target(program: &Path) -> Background {
     let mut target =
         Background::must_start(Command::new(program).args(["2", "500"]).env("WORKLOAD_WAIT", "1"));
@@ -52,7 +53,7 @@ fn target(program: &Path) -> Background {
     target
 }
 
-/// What the program answers: the counters that say whether a tracer is there.
+/// The program's answer: the counters that say whether a tracer is attached.
 fn ask(target: &mut Background, what: &str) -> String {
     target.say(what).expect("the target");
     target.line(LIMIT).expect("the target")
@@ -65,7 +66,7 @@ fn usdt_counters_of_a_running_program_are_as_before_after_its_recording() {
     assert_eq!(ask(&mut target, "go"), "counters 0 0 0");
     let (mut longpole, _folder, file) = Recorded::attach_in_background(&OPTIONS, target.pid());
     longpole.wait_for_stderr("recording ", LIMIT).expect("longpole");
-    // The beginning has two places with one counter.
+    // The beginning probe has two places with one counter.
     assert_eq!(ask(&mut target, "go"), "counters 2 1 1");
     longpole.signal("INT").expect("longpole");
     let ended = longpole.wait(LIMIT).expect("longpole");

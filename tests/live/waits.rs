@@ -1,4 +1,5 @@
-//! Waits whose waker, call and descriptor are known: each must be ended by exactly that thread, and have that name.
+//! Waits whose waker, system call and descriptor are known. Exactly that thread must end each wait, and the wait must
+//! have the right name.
 
 use longpole_tests::{Longpole, Program, Recorded, run, skip, skip_unless_live};
 use std::collections::BTreeMap;
@@ -9,7 +10,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 const ROUNDS: usize = 23;
 const OPTIONS: [&str; 3] = ["--children", "--interpose", "never"];
 
-/// Edges of a program: (waker, waiter, what for) → how many.
+/// Number of wake-ups of a program by (waker, waiter, kind of wait).
 fn edges(program: &Program) -> BTreeMap<(String, String, String), usize> {
     let mut wakers: BTreeMap<&str, &str> = BTreeMap::new();
     let mut waits: Vec<(&str, &str)> = Vec::new();
@@ -46,7 +47,7 @@ fn row(recorded: &Recorded, name: &str) -> serde_json::Value {
     rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("no {name}: {report}")).clone()
 }
 
-/// Records one kind of wait; returns the program, and the addresses of the two words.
+/// Records one kind of wait. Returns the program, and the addresses of the two words.
 fn record(program: &std::path::Path, kind: &str, mode: &str) -> (Program, Vec<String>) {
     let recorded = Recorded::good(&OPTIONS, program, &[kind, &ROUNDS.to_string(), mode]);
     let words = recorded.ended.stdout.split_whitespace().map(str::to_owned).collect();
@@ -62,15 +63,15 @@ fn check(program: &std::path::Path, kind: &str, mode: &str, what: impl Fn(&[Stri
         .filter(|((_, waiter, name), _)| waiter == "waiter" && (name != "accept" || kind == "accept"))
         .map(|((waker, _, name), count)| ((waker.as_str(), name.as_str()), *count))
         .collect();
-    // Threads of a process sometimes wait for each other within the kernel: for its lock on their memory, say.
+    // Threads of a process sometimes wait for each other in the kernel, for example for the lock on their memory map.
     if into_waiter.get(&("waker", "wake")).is_some_and(|&count| count <= 2) {
         into_waiter.remove(&("waker", "wake"));
     }
     assert_eq!(into_waiter, BTreeMap::from([(("waker", what.as_str()), ROUNDS)]), "{kind} {mode}: {edges:?}");
 }
 
-/// Wake-ups by pipe, eventfd, socket and futex between threads and between processes are edges: as many as there were wakes,
-/// and from no other thread.
+/// Each wake-up by pipe, eventfd, socket or futex, between threads or processes, must be an edge. There must be as many
+/// edges as wake-ups, and none from another thread.
 #[test]
 fn every_wake_up_through_a_descriptor_is_an_edge_from_its_waker() {
     let program = skip_unless_live!("waits.c");
@@ -89,7 +90,7 @@ fn every_wake_up_through_a_descriptor_is_an_edge_from_its_waker() {
     }
 }
 
-/// Completions come by the kernel's own way of interrupting a thread, which is not a signal's.
+/// The kernel interrupts a thread for completions in its own way, which is not a signal's.
 #[test]
 fn an_io_uring_completion_is_an_edge_from_the_thread_that_caused_it() {
     let program = skip_unless_live!("waits.c");
@@ -102,8 +103,8 @@ fn an_io_uring_completion_is_an_edge_from_the_thread_that_caused_it() {
     }
 }
 
-/// A thread of the kernel passes on what is typed into a terminal: no recorded thread wakes the reader, whose wait counts as
-/// idle.
+/// A kernel thread passes on what is typed into a terminal. So no recorded thread wakes the reader, and its wait must
+/// count as idle.
 #[test]
 fn a_read_from_a_terminal_is_an_idle_wait() {
     let program = skip_unless_live!("waits.c");
@@ -114,20 +115,20 @@ fn a_read_from_a_terminal_is_an_idle_wait() {
         let by_waker = edges.get(&("waker".to_owned(), "waiter".to_owned(), "terminal read".to_owned()));
         let outside = waits(&program, "waiter", "idle");
         let all = outside + by_waker.copied().unwrap_or(0);
-        // The kernel may wake the reader before it has passed on what was typed: then the reader sleeps once more.
+        // The kernel may wake the reader before it has passed on what was typed. Then the reader sleeps once more.
         assert!((ROUNDS..=2 * ROUNDS).contains(&all), "{mode}: {all} waits, {edges:?}");
         assert!(outside > ROUNDS / 2, "{mode}: {edges:?}");
         assert_eq!(row(&recorded, "terminal read")["idle"], true);
     }
 }
 
-/// Reads past the cache and synced writes wait for the disk: not for a thread, even where the disk's interrupt comes
-/// while one runs.
+/// Reads that bypass the cache and synced writes wait for the disk. Such waits must not count as waits for a thread,
+/// even where the disk's interrupt comes while a thread runs.
 #[test]
 fn reads_and_syncs_of_a_file_are_waits_for_the_disk() {
     const FEWEST: usize = 3;
     let program = skip_unless_live!("disk.c");
-    // Next to the program: temporary folders are often in memory.
+    // The folder is next to the program, because temporary folders are often in memory and never wait for a disk.
     let folder = tempfile::tempdir_in(program.parent().expect("a folder")).expect("a folder");
     let file = folder.path().join("data");
     let file = file.to_str().expect("a name");
@@ -139,10 +140,10 @@ fn reads_and_syncs_of_a_file_are_waits_for_the_disk() {
     let recorded = Recorded::good(&["--interpose", "never"], &program, &[file, &rounds]);
     let program = recorded.program();
     let (reads, syncs) = (waits(&program, "disk", "file read"), waits(&program, "disk", "file sync"));
-    // A disk may be done before the thread is off its CPU, all the more where a busy machine holds the thread up: fewer waits
-    // than reads are no error, more are.
+    // The disk may have finished before the thread has left its CPU, more often on a busy machine. So fewer waits than
+    // reads are no error, but more are.
     assert!((FEWEST..=ROUNDS + 2).contains(&reads), "{reads} reads");
-    // The file system's own threads may be waited for in between.
+    // In between, the program may wait for the file system's own threads.
     assert!(syncs >= FEWEST, "{syncs} syncs");
     assert_eq!(edges(&program).len(), 0, "{:?}", edges(&program));
     let row = row(&recorded, "file read");
@@ -155,9 +156,9 @@ fn reads_and_syncs_of_a_file_are_waits_for_the_disk() {
     assert_eq!(read["waits"], row["waits"], "{row}");
 }
 
-/// A wait that is requeued from one word to another is ended by the thread that wakes the second word, and keeps the first
-/// one's name. A PI lock is passed on directly. A wait for several words is named after the one that was woken, where that
-/// can be known.
+/// If a wait is requeued from one word to another, the thread that wakes the second word must end it, and it must keep
+/// the first word's name. A PI lock is passed on directly. A wait for several words must be named after the word that
+/// was woken, where that can be known.
 #[test]
 fn every_wake_up_of_a_futex_is_an_edge_and_names_its_word() {
     let program = skip_unless_live!("waits.c");
@@ -166,12 +167,12 @@ fn every_wake_up_of_a_futex_is_an_edge_and_names_its_word() {
         check(&program, "pi", mode, |words| format!("futex lock pi {}", words[0]));
     }
     check(&program, "waitv", "threads", |words| format!("futex {}", words[1]));
-    // Another process has the word at an address of its own.
+    // Another process has the word at another address.
     check(&program, "waitv", "processes", |words| format!("one of 2 futexes from {}", words[0]));
 }
 
-/// A packet over the loopback device is mostly received in a soft interrupt during the sender's own system call: the sender is
-/// the waker. Where the kernel leaves that to another thread, the network is.
+/// A packet over the loopback device is mostly received in a soft interrupt during the sender's own system call. Then
+/// the sender must be the waker. Where the kernel leaves receiving to another thread, the network must be.
 #[test]
 fn a_packet_over_loopback_is_an_edge_from_its_sender() {
     let program = skip_unless_live!("waits.c");
@@ -197,7 +198,7 @@ fn a_futex_wait_that_times_out_is_a_sleep() {
     let sleeps = |(thread, operation): &(&str, &[serde_json::Value])| {
         thread.starts_with("waiter/") && operation.first().is_some_and(|kind| kind == "sleep")
     };
-    // A thread that loses its CPU on its way to sleep for longer than the limit does not sleep any more.
+    // If a thread loses its CPU on its way to sleep for longer than the limit, it does not sleep any more.
     let count = recorded.operations().filter(sleeps).count();
     assert!(count > ROUNDS / 2 && count <= ROUNDS, "{count}");
 }

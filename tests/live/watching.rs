@@ -1,4 +1,4 @@
-//! `longpole top --once` and `top --listen`: reports of a running program or of a command, without a terminal.
+//! Tests of `longpole top --once` and `top --listen`: reports of a running program or command, without a terminal.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -17,11 +17,11 @@ fn top_once_prints_json_or_text_without_a_terminal() {
     assert_eq!(target.line(LIMIT).unwrap(), "started");
     let pid = target.pid().to_string();
     let once = |window: &str| Longpole::with(["top", "--once", "--window", window, "-p", &pid]);
-    // On a busy machine, symbols may not have been read when the first window is over.
+    // On a busy machine, longpole may not have read the symbols when the first window ends.
     for attempt in 1.. {
         let report = once("3s").and("--json").and("--cpus").and("1,4,inf").ok().stdout;
         let report = Report::parse(&report);
-        // Results for the CPU counts that were asked for, and for this machine's.
+        // There must be results for the requested CPU counts and for this machine's.
         assert!(report.0["results"].as_array().is_some_and(|all| all.len() >= 3), "{}", report.0);
         if report.at(1).function("locked", "tetid_ns") > Some(0.0) {
             break;
@@ -33,7 +33,7 @@ fn top_once_prints_json_or_text_without_a_terminal() {
     assert!(target.is_running().unwrap());
 }
 
-/// `longpole top --once --json -- COMMAND`, with a folder of its own for the command's output.
+/// The call `longpole top --once --json -- COMMAND`. The command's output has a folder of its own.
 fn watched(folder: &Path, options: &[&str]) -> Longpole {
     let mut call = Longpole::with(["top", "--once", "--json"]);
     call.command().env("TMPDIR", folder).args(options).arg("--");
@@ -76,7 +76,7 @@ fn an_empty_log_of_a_command_under_top_is_removed() {
     }
 }
 
-/// Without a terminal: SIGTERM ends it, the program runs on, and the port is free again.
+/// Without a terminal, SIGTERM must end `top`, the program must continue, and the port must be free again.
 #[test]
 fn top_listen_serves_metrics_until_sigterm() {
     let program = skip_unless_live!("turns.c");

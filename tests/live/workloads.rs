@@ -1,4 +1,4 @@
-//! The workloads do what the other suites take for granted, without longpole.
+//! Without longpole, the workloads must do what the other test suites assume.
 
 use std::process::Command;
 use std::time::Duration;
@@ -73,7 +73,7 @@ fn pairs_print_how_long_they_took() {
     let ended = run(Command::new(program).args(["1000", "1000"]), LIMIT).unwrap();
     let words: Vec<&str> = ended.stdout.split_whitespace().collect();
     assert!(matches!(words[..], [_, "ns", "wall,", _, "ns", "CPU"]), "{}", ended.stdout);
-    // A thousand times a microsecond, less what calibrating may be wrong by.
+    // A thousand times a microsecond, minus the possible error of the calibration.
     assert!(words[3].parse::<u64>().unwrap() > 500_000, "{}", ended.stdout);
 }
 

@@ -1,4 +1,4 @@
-//! Programs of the zoo, launched and attached. Times are not judged: the machine may be shared.
+//! Programs of the zoo, launched and attached. Times are not judged, because the machine may be shared.
 
 use longpole_tests::zoo::{Bounds, ENTRIES, Entry, Keep, judge, missing};
 use longpole_tests::{binary, skip_if, skip_unless_built, skip_unless_live};
@@ -40,7 +40,7 @@ programs! {
     a_crossbeam_channel_has_right_answers: "crossbeam",
 }
 
-/// Recorded on two CPUs, launched and attached: the predicted gain of the second one.
+/// Records a program on two CPUs, launched and attached, and checks the predicted gain of the second CPU.
 fn gains(keep: &Keep, entry: &Entry, program: &str, range: std::ops::Range<f64>) {
     let launched = keep.launched(entry, program);
     let attached = keep.attached(entry, program, None);
@@ -69,8 +69,9 @@ macro_rules! runtimes {
     )*};
 }
 
-// Of each runtime one program that scales and one that does not: the runtime's own threads and locks, which show as waits
-// only, must not hide that. The bounds are what a busy machine leaves of 1.9 and of 1.0 to 1.25.
+// For each runtime, one program that scales and one that does not. The runtime's own threads and locks show only as
+// waits, and must not hide the difference. The bounds allow what a busy machine leaves of speed-ups of 1.9, and of 1.0
+// to 1.25.
 runtimes! {
     java_fork_and_join_gains_from_a_second_cpu: "java-fork" gains 1.5..2.1,
     java_behind_a_monitor_gains_nothing_from_a_second_cpu: "java-monitor" gains 0.8..1.45,

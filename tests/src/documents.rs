@@ -1,4 +1,4 @@
-//! README.md and docs/: their commands, and the screens that they show.
+//! Reads README.md and docs/: the commands in them, and the screens that they show.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,16 +10,16 @@ use crate::longpole::binary;
 
 /// A Markdown page: README.md or one under docs/.
 pub struct Document {
-    /// Its path.
+    /// The page's path.
     pub path: PathBuf,
-    /// Its text.
+    /// The page's text.
     pub text: String,
 }
 
-/// A picture of the terminal in a document: `<!-- screen: COMMAND -->`, then a block of text.
+/// A picture of the terminal in a document. In the text it is `<!-- screen: COMMAND -->`, followed by a block.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Screen<'a> {
-    /// The command that prints it.
+    /// The command that prints the screen.
     pub command: &'a str,
     /// The output, as the document shows it.
     pub shown: &'a str,
@@ -46,7 +46,7 @@ pub fn documents() -> Vec<Document> {
 }
 
 impl Document {
-    /// Its screens, in order.
+    /// The page's screens, in order.
     pub fn screens(&self) -> Vec<Screen<'_>> {
         self.text
             .split(MARK)
@@ -68,7 +68,7 @@ impl Document {
         text
     }
 
-    /// Lines of its shell blocks, and inline code, that begin with these words; comments are cut off.
+    /// Lines of the page's shell blocks, and its inline code, that begin with these words. Comments are removed.
     pub fn commands(&self, beginning: &str) -> Vec<String> {
         let mut found = Vec::new();
         let mut block: Option<&str> = None;
@@ -100,11 +100,11 @@ impl<'a> Screen<'a> {
     }
 }
 
-/// A folder with the recordings of the documents, in which their commands are run.
+/// A folder with the recordings that the documents use. The documents' commands run in it.
 pub struct Desk(TempDir);
 
 impl Desk {
-    /// With copies of `tests/data/recordings`.
+    /// Makes a folder with copies of `tests/data/recordings`.
     pub fn new() -> Desk {
         let desk = TempDir::new().expect("a folder");
         for entry in std::fs::read_dir(data_folder().join("recordings")).expect("recordings") {
@@ -119,7 +119,8 @@ impl Desk {
         self.0.path()
     }
 
-    /// A command that runs this line of shell in the folder, with `longpole` on the path and 80 columns.
+    /// A command that runs this line of shell in the folder. `longpole` is on the path, and the terminal has 80
+    /// columns.
     pub fn command(&self, line: &str) -> Command {
         let folder = binary().parent().map(Path::to_owned).unwrap_or_default();
         let others = std::env::var_os("PATH").unwrap_or_default();
@@ -132,7 +133,7 @@ impl Desk {
             .env("COLUMNS", "80")
             .env("NO_COLOR", "1")
             .env_remove("LONGPOLE_LOG")
-            // No window is to open.
+            // No command may open a window.
             .env_remove("DISPLAY")
             .env_remove("WAYLAND_DISPLAY")
             .env_remove("SUDO_UID");

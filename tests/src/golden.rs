@@ -1,14 +1,14 @@
-//! Golden files: tests/data/SCENARIO/, rewritten with LONGPOLE_BLESS=1 and then looked at by a person.
+//! Golden files in tests/data/SCENARIO/. LONGPOLE_BLESS=1 rewrites them, and a person then reads the difference.
 
 use std::path::{Path, PathBuf};
 
-/// tests/data.
+/// The folder tests/data.
 pub fn data_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("data")
 }
 
-/// Compares `actual` with the golden file at `path`, absolute or under tests/data; with `LONGPOLE_BLESS` set, writes that file
-/// instead.
+/// Compares `actual` with the golden file at `path`, which is absolute or relative to tests/data. If `LONGPOLE_BLESS`
+/// is set, writes that file instead.
 pub fn check_golden(path: impl AsRef<Path>, actual: &str) {
     let file = data_folder().join(path);
     if std::env::var_os("LONGPOLE_BLESS").is_some() {

@@ -1,4 +1,5 @@
-//! Control groups: their processes can be frozen all at once, and their CPU time is known to the microsecond.
+//! Control groups. All processes of a group can be frozen at once, and the group's CPU time is known to the
+//! microsecond.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::process::shell;
 
-/// Freezing takes less, even on a loaded machine.
+/// Longest time that freezing may take, even on a loaded machine.
 const LIMIT: Duration = Duration::from_secs(240);
 
 /// A control group of version 2. Dropping it kills the processes that are still in it.
@@ -20,7 +21,7 @@ impl Group {
     /// Makes an empty group that is not frozen.
     ///
     /// # Errors
-    /// There are no control groups of version 2, or we may not make one.
+    /// There are no control groups of version 2, or this process may not make one.
     pub fn new(name: &str) -> io::Result<Group> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let mounts = std::fs::read_to_string("/proc/mounts")?;
@@ -41,21 +42,21 @@ impl Group {
         Ok(Group { folder })
     }
 
-    /// A command that runs this line of shell: the shell joins the group, then executes the program.
+    /// A command that runs this line of shell in the group: the shell joins the group and then executes the program.
     pub fn shell(&self, line: &str) -> Command {
         let mut command = shell(&format!("echo $$ > \"$GROUP\" && exec {line}"));
         command.env("GROUP", self.folder.join("cgroup.procs")).env("LC_ALL", "C");
         command
     }
 
-    /// Freezes the group; returns when none of its processes runs any more.
+    /// Freezes the group. Returns when none of its processes runs any more.
     ///
     /// # Errors
     /// The kernel refuses, or a process is not frozen in time.
     pub fn hold(&self) -> io::Result<()> {
         self.put("cgroup.freeze", "1")?;
         let end = Instant::now() + LIMIT;
-        // A process that waits for a disk is frozen late.
+        // A process that waits for a disk is frozen only after that wait.
         while !std::fs::read_to_string(self.folder.join("cgroup.events"))?.contains("frozen 1") {
             if Instant::now() > end {
                 return Err(io::Error::other(format!("{} cannot be held", self.folder.display())));
@@ -65,7 +66,7 @@ impl Group {
         Ok(())
     }
 
-    /// Lets its processes run again.
+    /// Lets the group's processes run again.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -73,7 +74,7 @@ impl Group {
         self.put("cgroup.freeze", "0")
     }
 
-    /// CPU time that its processes have used so far, ended ones included; seconds.
+    /// CPU time that the group's processes have used so far, in seconds. Processes that have ended count, too.
     ///
     /// # Errors
     /// `cpu.stat` cannot be read, or has no such number.

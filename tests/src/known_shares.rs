@@ -1,5 +1,5 @@
-//! Programs that know the shares of their own functions (tests/workloads/shares.c), recorded as a user would,
-//! and the report's shares compared with the known ones.
+//! Records programs that know the shares of their own functions (tests/workloads/shares.c), as a user would record
+//! them. Compares the report's shares with the known ones.
 
 use std::io;
 use std::path::Path;
@@ -13,26 +13,26 @@ use crate::recorded::Recorded;
 use crate::report::Report;
 
 const LIMIT: Duration = Duration::from_secs(60);
-/// Largest error of a share without ±, as a part of the CPU time. The program itself knows its shares to some tenths of a
-/// percent: a call takes as long as a few turns of a loop, and a round is timed to that.
+/// Largest allowed error of a share without ±, as a part of the CPU time. The program itself knows its shares only to
+/// some tenths of a percent, because it measures how long a call takes by a loop.
 const EXACT: f64 = 0.005;
-/// A function with a smaller share may have no row, because no sample fell into it.
+/// A function with a smaller share than this may have no row, because no sample came while it ran.
 const UNSEEN: f64 = 0.02;
 
-/// Shares of reports compared with the known ones.
+/// The shares of reports, compared with the known ones.
 #[derive(Clone, Debug, Default)]
 pub struct Compared {
     /// Number of shares given without ±.
     pub exact: usize,
-    /// Shares without ± that are more than 0.5 points off, in words.
+    /// Descriptions of the shares without ± that are more than 0.5 percentage points wrong.
     pub wrong: Vec<String>,
     /// Number of shares given with ±.
     pub sampled: usize,
-    /// Shares with ± whose interval does not contain the true share, in words.
+    /// Descriptions of the shares with ± whose interval does not contain the true share.
     pub outside: Vec<String>,
     /// Number of recordings compared.
     pub recordings: usize,
-    /// Sum of squares of deviations, each divided by its ±.
+    /// Sum of the squares of all deviations, each divided by its ±.
     squares: f64,
 }
 
@@ -42,12 +42,12 @@ impl Compared {
         self.sampled - self.outside.len()
     }
 
-    /// Deviations compared with those that ± promises: 1 where ± is right, more where it is too narrow.
+    /// How the deviations compare with those that ± promises: 1 if ± is right, more than 1 if ± is too narrow.
     pub fn spread(&self) -> f64 {
         (self.squares / self.sampled as f64).sqrt() * 1.96
     }
 
-    /// Adds a recording: its report, and the output of the program with its `truth` lines.
+    /// Adds a recording. `report` is its report, and `said` is the program's output with the `truth` lines.
     pub fn add(&mut self, what: &str, report: &Report, said: &str) {
         let truths: Vec<Vec<&str>> = said
             .lines()
@@ -97,8 +97,9 @@ impl Compared {
     }
 }
 
-/// The CPU time that shares are parts of. If `forever`, which every thread runs from beginning to end, had probes all the
-/// time, it is its total, without what comes before and after. Else, as when attached, it is the time that samples divide.
+/// The CPU time of which shares are parts. Every thread runs the function `forever` from beginning to end. If `forever`
+/// had probes all the time, the CPU time is its total. Otherwise, as after attaching, it is the time that samples
+/// divide.
 fn whole(report: &Report, forever: Option<&Value>) -> f64 {
     let samples = &report.0["samples"];
     let is_probed = |row: &&Value| row["uncounted"].is_null() && row["calls_partial"].is_null();
@@ -112,12 +113,12 @@ fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or(0.0)
 }
 
-/// Of 16 seeds in a row, the first eight give one thread, the others two.
+/// The thread count for a seed: of 16 seeds in a row, the first eight give one thread, the others two.
 fn threads(seed: u32) -> String {
     (1 + seed / 8 % 2).to_string()
 }
 
-/// The program of this seed, launched.
+/// Launches the program of this seed and compares its shares.
 pub fn launched(program: &Path, seed: u32, compared: &mut Compared) {
     let words = [seed.to_string(), "1.2".to_owned(), threads(seed)];
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -125,8 +126,8 @@ pub fn launched(program: &Path, seed: u32, compared: &mut Compared) {
     compared.add(&format!("launched {words:?}"), &recorded.report("1"), &recorded.ended.stdout);
 }
 
-/// The program of this seed, recorded for a part of its life. Programs with phases (one seed of eight) are skipped: the
-/// shares of a part are not known.
+/// Attaches to the program of this seed for a part of its life and compares its shares. Programs with phases (one seed
+/// of eight) are skipped, because the shares within a part of their life are unknown.
 ///
 /// # Errors
 /// The program cannot be started or ended.

@@ -1,4 +1,4 @@
-//! A client that asks a server every millisecond, and notes how long each answer took.
+//! A client that sends a request to a server every millisecond, and notes how long each answer took.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Pause between an answer and the next question.
+/// Pause between an answer and the next request.
 const PAUSE: Duration = Duration::from_millis(1);
-/// A server that still works answers within this time.
+/// Longest time for an answer of a server that still works.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// The client; it asks until it is stopped.
+/// The client. The client sends requests until it is stopped.
 pub struct LatencyClient {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<io::Result<Vec<Answered>>>,
@@ -20,14 +20,14 @@ pub struct LatencyClient {
 /// An answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Answered {
-    /// When the question was sent.
+    /// When the request was sent.
     pub at: Instant,
-    /// Time until the answer.
+    /// Time from the request to the answer.
     pub took: Duration,
 }
 
 impl LatencyClient {
-    /// Asks over an existing connection. Each read that returns bytes counts as one answer.
+    /// Starts a client on an existing connection. Each read that returns bytes counts as one answer.
     pub fn start<S: Read + Write + Send + 'static>(mut server: S, question: &'static [u8]) -> LatencyClient {
         let stop = Arc::new(AtomicBool::new(false));
         let is_over = Arc::clone(&stop);
@@ -55,14 +55,14 @@ impl LatencyClient {
     /// Stops the client, and returns all answers.
     ///
     /// # Errors
-    /// The server is gone.
+    /// The server has closed the connection.
     pub fn finish(self) -> io::Result<Vec<Answered>> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().map_err(|_| io::Error::other("the client failed"))?
     }
 }
 
-/// The latencies of the requests sent from one instant up to another, in ascending order; milliseconds.
+/// The latencies of the requests that were sent from one instant up to another, ascending, in milliseconds.
 pub fn lengths(answers: &[Answered], from: Instant, to: Instant) -> Vec<f64> {
     let within = answers.iter().filter(|answered| (from..to).contains(&answered.at));
     let mut lengths: Vec<f64> = within.map(|answered| answered.took.as_secs_f64() * 1e3).collect();
@@ -70,7 +70,7 @@ pub fn lengths(answers: &[Answered], from: Instant, to: Instant) -> Vec<f64> {
     lengths
 }
 
-/// The length at this quantile of sorted lengths; NaN if there are none.
+/// The length at a quantile of sorted lengths; NaN if there are no lengths.
 pub fn quantile(lengths: &[f64], share: f64) -> f64 {
     let at = (lengths.len() as f64 * share) as usize;
     lengths.get(at.min(lengths.len().saturating_sub(1))).copied().unwrap_or(f64::NAN)

@@ -1,4 +1,5 @@
-//! What the test suites share: workloads, the longpole binary, checks of what may run here, goldens, and parsed answers.
+//! The code that the test suites share: workloads, the longpole binary, checks of what can run here, goldens, parsed
+//! answers.
 
 pub mod documents;
 mod golden;
@@ -22,10 +23,11 @@ pub use process::{Background, Ended, has_ended, must_run, run, shell, until};
 pub use recorded::Recorded;
 pub use report::{Answer, Program, Report};
 
-/// Skips the test, visibly, where running programs cannot be recorded. Prints `SKIP name: reason`, which the runner counts.
+/// Skips the test if running programs cannot be recorded here. Prints `SKIP name: reason`; the test runner counts these
+/// lines.
 ///
-/// With a workload's name, or the result of another build, it also skips the test where the compiler is missing. Its value
-/// is then the program.
+/// With the name of a workload, or the result of another build, the macro returns the program. The macro then also
+/// skips the test if the compiler is missing.
 #[macro_export]
 macro_rules! skip_unless_live {
     () => {
@@ -40,7 +42,7 @@ macro_rules! skip_unless_live {
     }};
 }
 
-/// Skips the test, visibly, for this reason.
+/// Skips the test for this reason, and prints a `SKIP` line.
 #[macro_export]
 macro_rules! skip {
     ($($reason:tt)*) => {{
@@ -49,7 +51,7 @@ macro_rules! skip {
     }};
 }
 
-/// Skips the test, visibly, if there is a reason to.
+/// Skips the test if there is a reason, and prints a `SKIP` line.
 #[macro_export]
 macro_rules! skip_if {
     ($reason:expr) => {
@@ -59,7 +61,8 @@ macro_rules! skip_if {
     };
 }
 
-/// Skips the test, visibly, where the machine lacks a compiler; fails it if the program does not compile.
+/// Skips the test if the machine has no compiler for the program, and prints a `SKIP` line. Fails the test if the
+/// program does not compile.
 #[macro_export]
 macro_rules! skip_unless_built {
     ($built:expr) => {
@@ -71,7 +74,7 @@ macro_rules! skip_unless_built {
     };
 }
 
-/// The path of the test that contains it, as the test runner names it.
+/// The path of the test that contains this macro, as the test runner names it.
 #[macro_export]
 macro_rules! here {
     () => {{

@@ -1,4 +1,4 @@
-//! The binary under test, and calls of it.
+//! Finds the longpole binary under test, and runs it.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -9,17 +9,18 @@ use std::time::Duration;
 use crate::process::{self, Background, Ended};
 use crate::report::{Program, Report};
 
-/// A call that takes longer fails the test.
+/// A call of longpole that takes longer than this fails the test.
 const LIMIT: Duration = Duration::from_secs(180);
 
 static BINARY: OnceLock<PathBuf> = OnceLock::new();
 
-/// Chooses the binary for all later calls; `false` if it is chosen already.
+/// Chooses the binary for all later calls. Returns `false` if it has been chosen already.
 pub fn take_binary(path: PathBuf) -> bool {
     BINARY.set(path).is_ok()
 }
 
-/// The binary: by `take_binary`, else `LONGPOLE_BIN`, else as cargo built it for the collector's own tests, else built now.
+/// The binary under test: the one given to `take_binary`, else that of `LONGPOLE_BIN`, else the one that cargo built
+/// for the collector's own tests. If there is none of them, it is built now.
 pub fn binary() -> &'static Path {
     BINARY.get_or_init(|| {
         let named = ["LONGPOLE_BIN", "CARGO_BIN_EXE_longpole", "NEXTEST_BIN_EXE_longpole"]
@@ -53,35 +54,35 @@ pub struct Longpole {
 }
 
 impl Longpole {
-    /// With these arguments, in an environment that does not change the answer.
+    /// A call with these arguments, in an environment that does not influence the answer.
     pub fn with<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(arguments: I) -> Self {
         let mut command = Command::new(binary());
         command.args(arguments).env("NO_COLOR", "1").env_remove("LONGPOLE_LOG").env_remove("SUDO_UID");
         Self { command }
     }
 
-    /// One more argument.
+    /// Adds one more argument.
     pub fn and(mut self, argument: impl AsRef<OsStr>) -> Self {
         self.command.arg(argument);
         self
     }
 
-    /// The command itself, to change more of it.
+    /// The command itself, for further changes.
     pub fn command(&mut self) -> &mut Command {
         &mut self.command
     }
 
-    /// Runs to the end.
+    /// Runs longpole to its end.
     pub fn run(mut self) -> Ended {
         process::run(&mut self.command, LIMIT).unwrap_or_else(|error| panic!("{:?}: {error}", self.command))
     }
 
-    /// Runs to the end, which must be exit code 0.
+    /// Runs longpole to its end, which must have exit code 0.
     pub fn ok(self) -> Ended {
         self.code(0)
     }
 
-    /// Runs to the end, which must be this exit code.
+    /// Runs longpole to its end, which must have this exit code.
     pub fn code(self, code: i32) -> Ended {
         let shown = format!("{:?}", self.command);
         let ended = self.run();
@@ -89,8 +90,8 @@ impl Longpole {
         ended
     }
 
-    /// Runs to the end, which must be this exit code, with an error line that holds `message`, a line of hint, and without
-    /// a panic.
+    /// Runs longpole to its end, which must have this exit code. Standard error must have an error line that contains
+    /// `message`, a line with a hint, and no panic.
     pub fn fails(self, code: i32, message: &str) -> Ended {
         let shown = format!("{:?}", self.command);
         let ended = self.code(code);
@@ -102,7 +103,7 @@ impl Longpole {
         ended
     }
 
-    /// Starts it in the background.
+    /// Starts longpole in the background.
     pub fn start(mut self) -> Background {
         Background::start(&mut self.command).unwrap_or_else(|error| panic!("{:?}: {error}", self.command))
     }
@@ -113,7 +114,7 @@ impl Longpole {
         Report::parse(&ended.stdout)
     }
 
-    /// The cost of recording and its parts, as `longpole report --wide` prints them, on one line.
+    /// The cost of recording and its parts on one line, as `longpole report --wide` prints them.
     pub fn told_cost(file: &Path) -> String {
         let text = Self::with(["report", "--wide"]).and(file).ok().stdout;
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -1,4 +1,4 @@
-//! Whether running programs can be recorded here, decided without asking longpole itself.
+//! Decides whether running programs can be recorded here, without asking longpole itself.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::{process, workload};
 
-/// CAP_PERFMON and CAP_BPF, by their bit numbers (capability.h).
+/// The needed capabilities CAP_PERFMON and CAP_BPF, with their bit numbers (capability.h).
 const NEEDED: [(u32, &str); 2] = [(38, "CAP_PERFMON"), (39, "CAP_BPF")];
 
 /// The reason why live tests cannot run, or `None` if they can and must.
@@ -36,7 +36,7 @@ fn decide() -> Option<String> {
     let asker = match workload::build("bpf_allowed.c") {
         Ok(asker) => asker,
         Err(workload::Problem::NoCompiler(reason)) => return Some(reason),
-        // A source that does not compile must not skip the tests: they run and show it.
+        // If a source does not compile, the tests must not be skipped: they run and show the error.
         Err(workload::Problem::Broken(_)) => return None,
     };
     let answer = process::run(&mut Command::new(asker), Duration::from_secs(60)).ok()?;

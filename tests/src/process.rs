@@ -1,4 +1,4 @@
-//! Running programs with a time limit, and in the background until the test ends.
+//! Runs programs with a time limit, or in the background until the test ends.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 /// How a program ended and what it wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// Exit code, if it was not ended by a signal.
+    /// The exit code; `None` if a signal ended the program.
     pub code: Option<i32>,
-    /// The signal that ended it.
+    /// The signal that ended the program.
     pub signal: Option<i32>,
     /// Standard output.
     pub stdout: String,
@@ -20,17 +20,17 @@ pub struct Ended {
     pub stderr: String,
 }
 
-/// Runs to the end; standard input is empty.
+/// Runs a command to its end. Its standard input is empty.
 ///
 /// # Errors
-/// It cannot be started, or does not end within `limit` (and is killed).
+/// The command cannot be started, or does not end within `limit` and is killed.
 pub fn run(command: &mut Command, limit: Duration) -> io::Result<Ended> {
     let mut background = Background::start(command)?;
     background.close_stdin();
     background.wait(limit)
 }
 
-/// As `run`; panics if that fails.
+/// Like `run`, but panics after an error.
 pub fn must_run(command: &mut Command, limit: Duration) -> Ended {
     run(command, limit).unwrap_or_else(|error| panic!("{command:?}: {error}"))
 }
@@ -42,7 +42,7 @@ pub fn shell(script: &str) -> Command {
     command
 }
 
-/// Waits until `is_so` holds, for a minute at most; panics with `what` after that.
+/// Waits until `is_so` returns true, for a minute at most. After that, panics with `what`.
 pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(60);
     while !is_so() {
@@ -51,14 +51,14 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Whether the process has ended, even if its parent has not waited for it.
+/// Whether the process has ended, even if its parent has not waited for it yet.
 pub fn has_ended(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
     state.is_none_or(|state| matches!(state, 'Z' | 'X'))
 }
 
-/// A program in the background. Killed when dropped.
+/// A program in the background, which is killed when this value is dropped.
 pub struct Background {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -71,10 +71,10 @@ pub struct Background {
 }
 
 impl Background {
-    /// Starts with all three streams connected to the test.
+    /// Starts a command whose three standard streams are connected to the test.
     ///
     /// # Errors
-    /// It cannot be started.
+    /// The command cannot be started.
     pub fn start(command: &mut Command) -> io::Result<Self> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn()?;
@@ -94,25 +94,25 @@ impl Background {
         })
     }
 
-    /// As `start`; panics if that fails.
+    /// Like `start`, but panics after an error.
     pub fn must_start(command: &mut Command) -> Self {
         Self::start(command).unwrap_or_else(|error| panic!("{command:?}: {error}"))
     }
 
-    /// Its process id.
+    /// The program's process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Closes its standard input.
+    /// Closes the program's standard input.
     pub fn close_stdin(&mut self) {
         self.stdin = None;
     }
 
-    /// Sends a line to its standard input.
+    /// Sends a line to the program's standard input.
     ///
     /// # Errors
-    /// It has closed its input.
+    /// The program has closed its input.
     pub fn say(&mut self, line: &str) -> io::Result<()> {
         match &mut self.stdin {
             Some(stdin) => writeln!(stdin, "{line}").and_then(|()| stdin.flush()),
@@ -120,10 +120,10 @@ impl Background {
         }
     }
 
-    /// The next line of its standard output.
+    /// The next line of the program's standard output.
     ///
     /// # Errors
-    /// None within `limit`.
+    /// No line comes within `limit`.
     pub fn line(&mut self, limit: Duration) -> io::Result<String> {
         match self.lines.recv_timeout(limit) {
             Ok(line) => {
@@ -134,10 +134,10 @@ impl Background {
         }
     }
 
-    /// Waits for a line on its standard error that holds `text`.
+    /// Waits for a line on the program's standard error that contains `text`.
     ///
     /// # Errors
-    /// None within `limit`; the error holds what was written instead.
+    /// No such line comes within `limit`. The error contains what the program wrote instead.
     pub fn wait_for_stderr(&mut self, text: &str, limit: Duration) -> io::Result<String> {
         let end = Instant::now() + limit;
         loop {
@@ -159,10 +159,10 @@ impl Background {
         }
     }
 
-    /// Whether it still runs.
+    /// Whether the program still runs.
     ///
     /// # Errors
-    /// The operating system cannot say.
+    /// The operating system does not answer.
     pub fn is_running(&mut self) -> io::Result<bool> {
         if self.status.is_none() {
             self.status = self.child.try_wait()?;
@@ -173,17 +173,17 @@ impl Background {
     /// Sends a signal by its name, such as `INT`.
     ///
     /// # Errors
-    /// There is no such process any more.
+    /// The process does not exist any more.
     pub fn signal(&self, name: &str) -> io::Result<()> {
         let status =
             Command::new("kill").arg(format!("-{name}")).arg("--").arg(self.pid().to_string()).status()?;
         if status.success() { Ok(()) } else { Err(io::Error::other(format!("kill -{name}: {status}"))) }
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the program.
     ///
     /// # Errors
-    /// It does not end within `limit`; it is killed, and the error holds what it wrote.
+    /// The program does not end within `limit`. Then the program is killed, and the error contains what it wrote.
     pub fn wait(mut self, limit: Duration) -> io::Result<Ended> {
         let end = Instant::now() + limit;
         while self.is_running()? {
@@ -208,7 +208,8 @@ impl Background {
         })
     }
 
-    /// Collects the rest of its output. Waits for 2 s at most: a process that it left behind may hold the streams open.
+    /// Collects the rest of the output. Waits at most 2 s, because a process that the program left behind may hold the
+    /// streams open.
     fn drain(&mut self) {
         let end = Instant::now() + Duration::from_secs(2);
         while !self.readers.iter().all(JoinHandle::is_finished) && Instant::now() < end {
@@ -222,7 +223,7 @@ impl Background {
 impl Drop for Background {
     fn drop(&mut self) {
         if self.status.is_none() {
-            // It may have ended already: errors say nothing.
+            // Killing fails if the program has already ended, so errors are ignored.
             drop(self.child.kill());
             drop(self.child.wait());
         }

@@ -1,28 +1,28 @@
-//! Reads the JSON forms of reports and programs back, as any other reader of them would.
+//! Reads JSON reports and JSON programs, as any other reader would.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// A `longpole-report/1`.
+/// A report: JSON in the form `longpole-report/1`.
 #[derive(Clone, Debug)]
 pub struct Report(pub Value);
 
-/// The answer for one CPU count.
+/// The part of a report for one CPU count.
 pub struct Answer<'a>(&'a Value);
 
-/// A `longpole-program`, version 1.
+/// A program: JSON in the form `longpole-program`, version 1.
 #[derive(Clone, Debug)]
 pub struct Program(pub Value);
 
 impl Report {
-    /// Parses the JSON text; anything else fails the test.
+    /// Parses JSON text. Text of another form fails the test.
     pub fn parse(text: &str) -> Self {
         let value: Value = serde_json::from_str(text).unwrap_or_else(|error| panic!("{error} in:\n{text}"));
         assert_eq!(value["schema"], "longpole-report/1", "{text}");
         Self(value)
     }
 
-    /// Name and acquisitions of each lock.
+    /// The name of each lock, and how often the lock was acquired.
     pub fn acquisitions(&self) -> BTreeMap<String, u64> {
         let rows = self.0["locks"].as_array().map_or(&[][..], Vec::as_slice);
         let row = |row: &Value| {
@@ -31,7 +31,7 @@ impl Report {
         rows.iter().map(row).collect()
     }
 
-    /// The answer for a number of CPUs, or `"inf"`.
+    /// The answer for a number of CPUs, or for `"inf"`.
     pub fn at(&self, cpus: impl Into<Value>) -> Answer<'_> {
         let cpus = cpus.into();
         let results = self.0["results"].as_array().map_or(&[][..], Vec::as_slice);
@@ -53,30 +53,30 @@ impl Report {
 }
 
 impl Answer<'_> {
-    /// Predicted time.
+    /// Predicted time, in nanoseconds.
     pub fn time_ns(&self) -> f64 {
         number(&self.0["time_ns"], "time_ns", self.0)
     }
 
-    /// Predicted speed-up over one CPU.
+    /// Predicted speed-up relative to one CPU.
     pub fn speedup(&self) -> f64 {
         number(&self.0["speedup"], "speedup", self.0)
     }
 
-    /// Names of the functions in the order of the report.
+    /// Names of the functions, in the order of the report.
     pub fn functions(&self) -> Vec<String> {
         let rows = self.0["functions"].as_array().map_or(&[][..], Vec::as_slice);
         rows.iter().map(|row| row["function"].as_str().unwrap_or_default().to_owned()).collect()
     }
 
-    /// `calls`, `tet_ns` or `tetid_ns` of a function; `None` if it is not in the table.
+    /// The field `calls`, `tet_ns` or `tetid_ns` of a function; `None` if the function is not in the table.
     pub fn function(&self, name: &str, field: &str) -> Option<f64> {
         let rows = self.0["functions"].as_array()?;
         let row = rows.iter().find(|row| row["function"] == name)?;
         Some(number(&row[field], field, row))
     }
 
-    /// Thread, operation, start, end and weight of every segment, in the order of the report.
+    /// Thread, operation, start, end and weight of each segment, in the order of the report.
     pub fn segments(&self) -> Vec<(String, u64, f64, f64, f64)> {
         let segments = self.0["segments"].as_array().map_or(&[][..], Vec::as_slice);
         let read = |segment: &Value| {
@@ -93,14 +93,14 @@ impl Answer<'_> {
 }
 
 impl Program {
-    /// Parses the JSON text; anything else fails the test.
+    /// Parses JSON text. Text of another form fails the test.
     pub fn parse(text: &str) -> Self {
         let value: Value = serde_json::from_str(text).unwrap_or_else(|error| panic!("{error} in:\n{text}"));
         assert_eq!((&value["format"], &value["version"]), (&"longpole-program".into(), &1.into()));
         Self(value)
     }
 
-    /// The operations of all threads: thread name, operation.
+    /// The name and the operations of each thread.
     pub fn operations(&self) -> impl Iterator<Item = (&str, &[Value])> {
         let threads = self.0["threads"].as_array().map_or(&[][..], Vec::as_slice);
         threads.iter().flat_map(|thread| {
@@ -110,7 +110,7 @@ impl Program {
         })
     }
 
-    /// How often a function is entered, by any thread: `call` and `exec` with its name.
+    /// How often all threads enter a function: the number of `call` and `exec` operations with its name.
     pub fn entries(&self, function: &str) -> usize {
         let enters = |op: &[Value]| match op {
             [kind, name, ..] => (kind == "call" || kind == "exec") && name == function,
@@ -119,12 +119,12 @@ impl Program {
         self.operations().filter(|(_, op)| enters(op)).count()
     }
 
-    /// How many operations of a kind there are.
+    /// Number of operations of a kind.
     pub fn count(&self, kind: &str) -> usize {
         self.operations().filter(|(_, op)| op.first().is_some_and(|first| first == kind)).count()
     }
 
-    /// Number of operations of a kind, in all threads that enter this function at least once.
+    /// Number of operations of a kind in all threads that enter this function at least once.
     pub fn count_where(&self, kind: &str, function: &str) -> usize {
         let names = |op: &[Value]| op.get(1).is_some_and(|name| name == function);
         let enters =
@@ -135,7 +135,7 @@ impl Program {
         self.operations().filter(|(thread, op)| threads.contains(thread) && counts(op)).count()
     }
 
-    /// The part of all computing that is done between acquiring and releasing a mutex, or a spin lock.
+    /// The part of all computing that threads do while they hold a mutex or spin lock.
     pub fn held_share(&self, lock: &str) -> f64 {
         let (mut held, mut all, mut has) = (0.0, 0.0, false);
         for (_, op) in self.operations() {
@@ -153,7 +153,7 @@ impl Program {
         held / f64::max(all, 1.0)
     }
 
-    /// How many threads there are.
+    /// Number of threads.
     pub fn threads(&self) -> usize {
         self.0["threads"].as_array().map_or(0, Vec::len)
     }

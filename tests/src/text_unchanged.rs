@@ -1,22 +1,22 @@
-//! Compares the code that a process runs with the code in its files: breakpoints change bytes of it.
+//! Compares the code that a process runs with the code in its files, because breakpoints change bytes of the code.
 
 use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// A byte of code whose value in a process differs from that in its file.
+/// A byte of code that has another value in a process than in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangedByte {
     /// The file, as the process's mappings name it.
     pub file: String,
-    /// Its place in the file.
+    /// The byte's offset in the file.
     pub offset: u64,
-    /// Its address in the process.
+    /// The byte's address in the process.
     pub address: u64,
-    /// Its value in the file.
+    /// The byte's value in the file.
     pub in_file: u8,
-    /// Its value in the process.
+    /// The byte's value in the process.
     pub in_memory: u8,
 }
 
@@ -27,8 +27,8 @@ impl fmt::Display for ChangedByte {
     }
 }
 
-/// Compares every executable mapping of a file with that file; empty if all bytes are the same. Mappings without a file
-/// (`[vdso]`, `[uprobes]`, code made at run time) are skipped.
+/// Compares every executable mapping of a file with that file. The result is empty if all bytes are the same. Mappings
+/// without a file (`[vdso]`, `[uprobes]`, code made at run time) are skipped.
 ///
 /// # Errors
 /// There is no such process, or its memory may not be read.
@@ -37,12 +37,12 @@ pub fn changed_code(pid: u32) -> io::Result<Vec<ChangedByte>> {
     let mut changed = Vec::new();
     for line in std::fs::read_to_string(format!("/proc/{pid}/maps"))?.lines() {
         let Some(code) = Code::parse(line) else { continue };
-        // The very file that is mapped, even if it was replaced or deleted.
+        // `map_files` opens the file that is really mapped, even if it was replaced or deleted.
         let file = File::open(format!("/proc/{pid}/map_files/{:x}-{:x}", code.from, code.to))?;
         let length = usize::try_from(code.to - code.from).map_err(io::Error::other)?;
         let (mut in_file, mut in_memory) = (vec![0; length], vec![0; length]);
         let known = read_up_to(&file, &mut in_file, code.offset)?;
-        // Pages behind the file's end cannot be read.
+        // Pages after the end of the file cannot be read.
         in_memory.truncate(known);
         memory.read_exact_at(&mut in_memory, code.from)?;
         let bytes = (0..).zip(in_file.iter().zip(&in_memory));
@@ -59,7 +59,7 @@ pub fn changed_code(pid: u32) -> io::Result<Vec<ChangedByte>> {
     Ok(changed)
 }
 
-/// Fails the test, and shows the first places, if a process's code differs from its files.
+/// Fails the test if a process's code differs from its files, and shows the first differences.
 pub fn assert_code_unchanged(pid: u32, when: &str) {
     let changed = changed_code(pid).unwrap_or_else(|error| panic!("code of process {pid}: {error}"));
     let first: Vec<String> = changed.iter().take(8).map(ToString::to_string).collect();
@@ -89,7 +89,7 @@ impl Code<'_> {
     }
 }
 
-/// Fills `buffer` from the file's `offset` on, and returns how many bytes there are.
+/// Fills `buffer` with the file's bytes from `offset` on, and returns the number of bytes.
 fn read_up_to(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut known = 0;
     while known < buffer.len() {
@@ -133,7 +133,8 @@ mod tests {
 
     #[test]
     fn a_changed_byte_of_code_is_found_with_its_address() {
-        // The program overwrites a byte of its code, as a debugger would: one that it does not execute before its end.
+        // The program overwrites a byte of its own code, as a debugger would. The program does not execute that byte
+        // before its end.
         let source = "f=open('/proc/self/maps').read().splitlines(); \
             a=next(int(l.split('-')[0],16) for l in f if ' r-xp ' in l and '/libc' in l); \
             m=open('/proc/self/mem','r+b',0); m.seek(a); b=m.read(1)[0]; m.seek(a); m.write(bytes([b^255])); \

@@ -1,4 +1,5 @@
-//! Compiles the workloads in tests/workloads, each once per content, into target/workloads.
+//! Compiles the workloads of tests/workloads into target/workloads. Each is compiled once for each content of its
+//! source.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -7,12 +8,12 @@ use std::time::Duration;
 
 use crate::process;
 
-/// Why there is no workload.
+/// Why a workload cannot be used.
 #[derive(Debug)]
 pub enum Problem {
-    /// This machine cannot compile it: a test that needs it is skipped.
+    /// This machine cannot compile it, so a test that needs it is skipped.
     NoCompiler(String),
-    /// It does not compile or cannot be written: a test that needs it fails.
+    /// It does not compile or cannot be written, so a test that needs it fails.
     Broken(String),
 }
 
@@ -28,16 +29,16 @@ impl std::error::Error for Problem {}
 const C_FLAGS: [&str; 5] = ["-O2", "-g", "-pthread", "-fno-optimize-sibling-calls", "-w"];
 const RUST_FLAGS: [&str; 4] = ["--edition=2024", "-O", "-g", "-Cforce-frame-pointers=no"];
 
-/// The file of a workload.
+/// The source file of a workload.
 pub fn source(name: &str) -> PathBuf {
     sources().join(name)
 }
 
-/// The workload from this file of tests/workloads (`quicksort.c`, `exceptions.cpp`, `unwind.rs`) or from this folder
-/// with a crate of its own (`work_stealing`), with debug information.
+/// Builds a workload with debug information. The workload is a file of tests/workloads (`quicksort.c`,
+/// `exceptions.cpp`, `unwind.rs`), or a folder there with a crate of its own (`work_stealing`).
 ///
 /// # Errors
-/// There is no compiler, or the source does not compile; for a crate, also dependencies that cannot be downloaded.
+/// There is no compiler, or the source does not compile. For a crate, also dependencies that cannot be downloaded.
 pub fn build(source: &str) -> Result<PathBuf, Problem> {
     let folder = sources();
     let path = folder.join(source);
@@ -50,11 +51,12 @@ pub fn build(source: &str) -> Result<PathBuf, Problem> {
     compile(&path, &text)
 }
 
-/// Compiles `text` to a program, or with such flags a library, in a file called `name`, once per content.
-/// `compiler` (`cc`, `musl-gcc`, `c++`, `rustc`) decides the language. `flags` stand behind the source, as libraries have to.
+/// Compiles `text` into a program called `name`, or with the right flags into a library, once for each content.
+/// `compiler` (`cc`, `musl-gcc`, `c++`, `rustc`) decides the language. `flags` are placed after the source, where
+/// libraries have to be.
 ///
 /// # Errors
-/// As [`build`]. A library that `flags` name and that is missing counts as no compiler.
+/// Those of [`build`]. If `flags` name a library that is missing, this counts as a missing compiler.
 pub fn compile_text(name: &str, compiler: &str, flags: &[&str], text: &str) -> Result<PathBuf, Problem> {
     let ending = match compiler {
         "rustc" => "rs",
@@ -83,15 +85,16 @@ pub fn compile_text(name: &str, compiler: &str, flags: &[&str], text: &str) -> R
     Ok(program)
 }
 
-/// The workload from this C file of tests/workloads with more flags, such as `-static`.
+/// Builds the workload in this C file of tests/workloads with additional flags, such as `-static`.
 ///
 /// # Errors
-/// As [`compile_text`].
+/// Those of [`compile_text`].
 pub fn build_with(source: &str, flags: &[&str]) -> Result<PathBuf, Problem> {
     let folder = sources();
     let text = read(&folder.join(source))?;
     let flags: Vec<&str> = C_FLAGS.iter().chain(flags).copied().chain(own_flags(&text)).collect();
-    // With the header in it, because programs are compiled once per content.
+    // The header's text is inserted into the source: a changed header then changes the content, and the program is
+    // compiled again.
     let whole = text.replace("#include \"common.h\"", &read(&folder.join("common.h"))?);
     compile_text(source.trim_end_matches(".c"), "cc", &flags, &whole)
 }
@@ -100,7 +103,7 @@ fn read(path: &Path) -> Result<String, Problem> {
     std::fs::read_to_string(path).map_err(broken("read", path))
 }
 
-/// Builds a crate with one program of its folder's name; its dependencies come from crates.io.
+/// Builds a crate that has one program with the name of its folder. The crate's dependencies come from crates.io.
 fn build_crate(folder: &Path) -> Result<PathBuf, Problem> {
     let name = folder.file_name().and_then(OsStr::to_str).unwrap_or("workload");
     let text = ["Cargo.toml", "Cargo.lock", "src/main.rs"]
@@ -118,7 +121,7 @@ fn build_crate(folder: &Path) -> Result<PathBuf, Problem> {
         .current_dir(folder)
         .args(["build", "--release", "--locked", "--quiet", "--target-dir"])
         .arg(&target);
-    // Cargo runs the tests, too, and its settings must not reach this build.
+    // Cargo also runs the tests, and its settings must not influence this build.
     for variable in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_BUILD_TARGET", "CARGO_TARGET_DIR"] {
         cargo.env_remove(variable);
     }
@@ -134,15 +137,15 @@ fn build_crate(folder: &Path) -> Result<PathBuf, Problem> {
         });
     }
     std::fs::rename(target.join("release").join(name), &program).map_err(broken("write", &program))?;
-    // Only the program is needed.
+    // Only the program is needed, so the build folder is removed.
     let _ = std::fs::remove_dir_all(&target);
     Ok(program)
 }
 
-/// As `build`, stripped of all symbols.
+/// Builds a workload as `build` does, and removes all symbols.
 ///
 /// # Errors
-/// As [`build`]; or no `strip`.
+/// Those of [`build`], or a missing `strip`.
 pub fn build_stripped(source: &str) -> Result<PathBuf, Problem> {
     let full = build(source)?;
     let stripped = full.with_extension("stripped");
@@ -156,11 +159,11 @@ pub fn build_stripped(source: &str) -> Result<PathBuf, Problem> {
     Ok(stripped)
 }
 
-/// A program of `functions` small functions, some of them called every 50 ms. It says `ready`, then the
-/// addresses of all of them in one line of hexadecimal numbers, and runs until its input ends.
+/// Builds a program of `functions` small functions, some of which it calls every 50 ms. The program prints `ready`, and
+/// then the addresses of all functions in one line of hexadecimal numbers. The program runs until its input ends.
 ///
 /// # Errors
-/// As [`build`].
+/// Those of [`build`].
 pub fn build_many_functions(functions: usize) -> Result<PathBuf, Problem> {
     let text = many_functions(functions);
     let source = cache()?.join(format!("many_functions_{functions}.c"));
@@ -174,7 +177,7 @@ fn many_functions(functions: usize) -> String {
     use std::fmt::Write;
     let mut text = String::from("#include <stdio.h>\n#include <poll.h>\nstatic volatile unsigned sink;\n");
     for number in 0..functions {
-        // Different bodies, or the compiler would merge them.
+        // Each function has a different body, because the compiler would merge equal ones.
         let _ = writeln!(
             text,
             "__attribute__((noinline)) void function_{number}(void) {{ sink += {number}u; sink ^= {number}u * 3u; }}"
@@ -200,7 +203,7 @@ fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads")
 }
 
-/// target/workloads, made if it is missing.
+/// The folder target/workloads, which is made if it is missing.
 fn cache() -> Result<PathBuf, Problem> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
     let target =
@@ -224,9 +227,9 @@ fn compile(source: &Path, text: &str) -> Result<PathBuf, Problem> {
     if !program.exists() {
         put(&program, |temporary| {
             let mut command = Command::new(compiler);
-            // rust-toolchain.toml chooses rustc by the folder that rustc is called in.
+            // rust-toolchain.toml chooses the rustc according to the folder in which rustc is called.
             command.current_dir(env!("CARGO_MANIFEST_DIR"));
-            // Go compiles a single file, with the toolchain that is installed.
+            // The installed Go toolchain compiles a single file.
             command.env("GOFLAGS", "").env("GOTOOLCHAIN", "local").env("GO111MODULE", "off");
             command.args(&flags).arg("-o").arg(temporary).arg(source);
             command
@@ -241,7 +244,7 @@ fn own_flags(text: &str) -> Vec<&str> {
     comment.split_once("flags:").map_or_else(Vec::new, |(_, flags)| flags.split_whitespace().collect())
 }
 
-/// Makes a file under another name and moves it into place, so that parallel tests see all of it or nothing.
+/// Makes a file under a temporary name and then renames it, so that parallel tests see either all of it or nothing.
 fn put(program: &Path, command: impl FnOnce(&Path) -> Command) -> Result<(), Problem> {
     if let Some(folder) = program.parent() {
         std::fs::create_dir_all(folder).map_err(broken("make", folder))?;
@@ -273,13 +276,14 @@ fn unique(path: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// FNV-1a: the same in every run and with every toolchain, which std's hasher does not promise.
+/// Computes the FNV-1a hash. The hash is the same in every run and with every toolchain; the standard library's hasher
+/// promises neither.
 pub fn fnv(bytes: impl AsRef<[u8]>) -> u64 {
     let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     bytes.as_ref().iter().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
-/// Makes an error that names what could not be done with a file or folder.
+/// Makes an error that says what could not be done with a file or folder.
 fn broken(what: &str, path: &Path) -> impl FnOnce(std::io::Error) -> Problem {
     move |error| Problem::Broken(format!("cannot {what} {}: {error}", path.display()))
 }

@@ -1,4 +1,4 @@
-// What the file holds, as longpole wrote it: a JSON document and columns of whole numbers after it.
+// Reads the file that longpole wrote: a JSON document, followed by columns of whole numbers.
 
 export interface Place { kind: string; name: string }
 export interface FunctionRow {
@@ -13,7 +13,7 @@ export interface Result {
 export interface LockRow {
   lock: string; acquisitions: number; contended?: number; wait_ns?: number; hold_ns?: number; holder?: string;
 }
-/** Requests at one port, or sent to one address. */
+/** Requests at one port of the program, or requests that it sent to one address. */
 export interface Endpoint {
   served: boolean; name: string; per_second: number; open: number; mean_ns: number; p99_ns: number;
   spent?: { kind: string; name: string; share: number }[];
@@ -59,7 +59,7 @@ export interface MeasuredRun {
   sections_left_out: number; sections_left_out_below_ns: number;
 }
 export interface Limit { requests: [string, string][]; limit: string; more: string[]; fixes: { what: string; gain: string; at_largest: string | null }[] }
-/** How far the answer can be trusted. */
+/** How reliable the answer is. */
 export interface Trust { sure: string; doubts: string[]; notes: number }
 export interface Document {
   format: string;
@@ -70,10 +70,10 @@ export interface Document {
   cpus: string[];
   limit: Limit; trust: Trust;
   report: Report; predict: Prediction;
-  /** Null: too large for a page. */
+  /** Null if the result is too large for a page. */
   parallelism: Quartz | null; slack: Slack | null; paths: Paths | null;
   curves: Curve[];
-  /** Other recordings of the same command. */
+  /** Measured times in other recordings of the same command. */
   points: { file: string; cpus: number; time_ns: number }[];
   names: {
     threads: { name: string; process: string | null }[];
@@ -92,11 +92,11 @@ export interface Document {
   columns: Record<string, [number, number]>;
 }
 
-/** A document with its columns. */
+/** The document and its columns. */
 export class Data {
   constructor(readonly doc: Document, private readonly bytes: Uint8Array) {}
 
-  /** All numbers of a column, in order; none if there is no such column. */
+  /** All numbers of a column in order; an empty array if there is no such column. */
   column(name: string): Float64Array {
     const place = this.doc.columns[name];
     if (!place) return new Float64Array(0);
@@ -105,7 +105,7 @@ export class Data {
   }
 }
 
-/** LEB128: seven bits a byte, lowest first. */
+/** Decodes LEB128 numbers: seven bits in each byte, lowest bits first. */
 export function numbers(bytes: Uint8Array): Float64Array {
   let count = 0;
   for (let i = 0; i < bytes.length; i++) if (bytes[i] < 128) count++;
@@ -123,7 +123,7 @@ export function numbers(bytes: Uint8Array): Float64Array {
   return all;
 }
 
-/** What lies in the file: base64 of a gzip stream of the JSON's length, the JSON, and the columns. */
+/** Unpacks the file's content: base64 of a gzip stream that contains the length of the JSON, the JSON, and the columns. */
 export async function unpack(base64: string): Promise<Data> {
   const packed = decoded(base64);
   const stream = new Blob([packed as BlobPart]).stream().pipeThrough(new DecompressionStream("gzip"));

@@ -1,4 +1,4 @@
-// Elements made of text: what comes from a recording is never markup.
+// Makes elements that contain text. Text from a recording must never be interpreted as markup.
 
 import { plain } from "./format";
 

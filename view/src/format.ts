@@ -1,10 +1,10 @@
-// Numbers in the words of longpole's screens.
+// Formats numbers as longpole's screens do.
 
 const UNITS: [number, string][] = [
   [1e3, "µs"], [1e6, "ms"], [1e9, "s"], [60e9, "min"], [3600e9, "h"], [86400e9, "d"],
 ];
 
-/** Nanoseconds with three digits. */
+/** A duration in nanoseconds, with three digits. */
 export function duration(ns: number): string {
   if (!Number.isFinite(ns)) return "?";
   const size = Math.abs(ns);
@@ -15,7 +15,7 @@ export function duration(ns: number): string {
   return `${value.toFixed(digits)} ${unit[1]}`;
 }
 
-/** A point in time, exact enough for what is `resolution` apart. */
+/** A point in time, with enough digits to distinguish points that are `resolution` apart. */
 export function instant(ns: number, resolution: number): string {
   const [unit, name] = [...UNITS].slice(0, 3).reverse().find(([of]) => resolution >= of / 1000) ?? [1e3, "µs"];
   const digits = Math.min(6, Math.max(0, Math.ceil(-Math.log10(resolution / unit))));
@@ -28,7 +28,7 @@ export function percent(share: number): string {
   return Math.abs(value) < 10 && value !== 0 ? `${value.toFixed(1)} %` : `${value.toFixed(0)} %`;
 }
 
-/** With separators of thousands. */
+/** A count with separators for thousands. */
 export function grouped(count: number): string {
   return Math.round(count).toString().replace(/\B(?=(\d{3})+$)/g, ",");
 }
@@ -38,21 +38,21 @@ export function onCpus(cpus: string | number): string {
   return String(cpus) === "1" ? "1 CPU" : `${cpus} CPUs`;
 }
 
-/** Marks that turn the direction of what follows, so that a name reads as another one. */
+/** Characters that change the direction of the following text, so that a name can look like another one. */
 const TURNS = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
-/** With those marks made visible. */
+/** The text with these characters made visible. */
 export function plain(text: string): string {
   return text.replace(TURNS, "\ufffd");
 }
 
-/** Without parameters and what templates are made of; the tail of long names, which tells them apart. */
+/** A name without parameters and template arguments. A long name keeps its end, which distinguishes it from others. */
 export function short(name: string, most = 60): string {
   const bare = name.replace(/\(.*\)( const)?$/, "");
   return bare.length <= most ? bare : `…${bare.slice(bare.length - most + 1)}`;
 }
 
-/** `store.c:27` of a whole path. */
+/** The end of a path: `store.c:27`. */
 export function fileName(location: string): string {
   return location.slice(location.lastIndexOf("/") + 1);
 }

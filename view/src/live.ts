@@ -1,4 +1,4 @@
-// The page of `longpole top --listen`: shows each second's report as it comes.
+// The page of `longpole top --listen`: shows the report of each second when it arrives.
 
 import type { Limit, Report, Trust } from "./data";
 import { button, el } from "./dom";
@@ -31,7 +31,7 @@ class Live {
   constructor(app: HTMLElement) {
     app.replaceChildren(el("header", {}, this.title, this.about, this.limit), el("nav", { "aria-label": "View" }, this.pause), this.body);
     this.say();
-    // The address has the token.
+    // The page's address contains the token.
     const source = new EventSource(`events${location.search}`);
     source.addEventListener("report", (event) => {
       this.told = JSON.parse(event.data) as Told;
@@ -48,7 +48,7 @@ class Live {
     });
   }
 
-  /** The line that is new each second. */
+  /** Updates the line that changes each second. */
   private say(): void {
     const { told, counts } = this;
     const parts: (string | false | null | undefined)[] = [];
@@ -99,6 +99,6 @@ const app = document.getElementById("app");
 if (app) {
   colours();
   dark.addEventListener("change", colours);
-  // For code that drives the page.
+  // Tests that drive the page use this object.
   Object.assign(window, { longpole: new Live(app) });
 }

@@ -1,4 +1,4 @@
-// The page: reads the document that is in it, and shows it.
+// The page of `longpole view`: reads the document that the page contains, and shows it.
 
 import type { Stretch } from "./details/causes";
 import { detailView } from "./details/detailview";
@@ -46,7 +46,7 @@ class Page {
     window.addEventListener("afterprint", () => this.print(false));
   }
 
-  /** Paper is white, and has no next frame. */
+  /** Switches to light colours while printing, and draws at once, because a printed page has no next frame. */
   private print(isPrinting: boolean): void {
     this.isPrinting = isPrinting;
     this.update(new Set(["theme"]));
@@ -60,7 +60,7 @@ class Page {
     return isDark && !this.isPrinting ? "dark" : "light";
   }
 
-  /** What a link says, as far as this recording has it. */
+  /** The state in a link, without the parts that this recording does not have. */
   private checked(link: Partial<State>): Partial<State> {
     if (link.from !== undefined && link.to !== undefined) {
       const [from, to] = moved(link.from, link.to, 0, this.model.length);
@@ -94,7 +94,7 @@ class Page {
       el("span", { class: "find" }, find, this.hits), themes, button("print", () => window.print()));
   }
 
-  /** Marks threads; and a path on unlimited CPUs, which is where it lies. */
+  /** Marks threads, and a path at its place on unlimited CPUs. */
   private mark(row: Row): void {
     const number = (name: string): number[] => [this.model.threadNumber(name) ?? []].flat();
     const threads = (row.lights ?? []).flatMap(number);
@@ -117,7 +117,7 @@ class Page {
     if (found) this.go({ run: "measured", ...found });
   }
 
-  /** Picks it, and brings it into sight. */
+  /** Selects an item and scrolls to it. */
   go(to: Picked): void {
     const { from, to: end } = this.store.state;
     const [start, until] = to.time < from || to.time > end ? moved(from, end, to.time - (from + end) / 2, this.model.length) : [from, end];
@@ -127,7 +127,7 @@ class Page {
 
   private follow(stretch: Stretch): void {
     const { picked } = this.store.state;
-    // What passes is shown in the thread that it was left from.
+    // Time that passes between two threads is shown in the thread that the path left.
     const lane = stretch.thread ?? picked?.lane ?? 0;
     this.go({ run: "predicted", lane, time: (stretch.from + stretch.to) / 2 });
   }
@@ -146,7 +146,7 @@ class Page {
     }
   }
 
-  /** Once for all that happens before the next frame: a range is dragged in many steps. */
+  /** Draws once before the next frame, however many changes there are: dragging a range makes many. */
   private showSoon(): void {
     if (this.isShowing) return;
     this.isShowing = true;
@@ -189,7 +189,7 @@ async function start(): Promise<void> {
     packed.remove();
     const page = new Page(new Model(data), app);
     document.documentElement.dataset["ready"] = String(Math.round(performance.now()));
-    // For code that drives the page.
+    // Tests that drive the page use this object.
     Object.assign(window, { longpole: page });
   } catch (error) {
     app.replaceChildren(el("p", { role: "alert" }, `This page cannot be shown: ${error instanceof Error ? error.message : String(error)}. A browser of 2023 or newer is needed.`));

@@ -1,4 +1,4 @@
-// The document with what is computed from it once: runs, paths, names, colours.
+// The document, and data that is computed from it once: runs, paths, names, colours.
 
 import type { Data, Document } from "./data";
 import { Lanes } from "./time/lanes";
@@ -6,7 +6,7 @@ import { measuredRun, predictedRun, type Run } from "./time/run";
 
 export interface Path {
   isOne: boolean;
-  /** One lane, or one for each thread. */
+  /** One lane for the whole path, or one for each thread. */
   lanes: Lanes;
   weights: number[];
 }
@@ -14,7 +14,7 @@ export interface Path {
 export class Model {
   readonly doc: Document;
   readonly measured: Run | null;
-  /** Of the time axis, which all runs share. */
+  /** Length of the time axis, which all runs share, in nanoseconds. */
   readonly length: number;
   private readonly runs = new Map<number, Run>();
   private readonly paths = new Map<number, Path>();
@@ -28,7 +28,7 @@ export class Model {
     this.doc.names.threads.forEach((thread, number) => this.threadNumbers.set(thread.name, number));
   }
 
-  /** The run on the CPU count with this place. */
+  /** The predicted run for the CPU count with this index. */
   predicted(place: number): Run {
     let run = this.runs.get(place);
     if (!run) this.runs.set(place, (run = predictedRun(this.data, place)));
@@ -39,7 +39,7 @@ export class Model {
     let path = this.paths.get(place);
     if (!path) {
       const facts = this.doc.paths_on[place];
-      // Each stretch is one class: sums of them are never needed.
+      // All stretches have the same class, because no sums by class are needed.
       const kinds = new Uint8Array(this.doc.path_colours.length);
       path = {
         isOne: facts?.is_one ?? true,
@@ -71,13 +71,13 @@ export class Model {
     return name === "measured" ? this.measured : this.predicted(cpus);
   }
 
-  /** The innermost function of a stack that samples saw. */
+  /** The innermost function of a sampled stack. */
   innermost(stack: number): number | undefined {
     const place = this.doc.names.stacks[stack]?.[0];
     return place === undefined ? undefined : this.doc.names.places[place]?.[0];
   }
 
-  /** The place of the CPU count of the recorded machine, or the one next to it. */
+  /** The index of the CPU count of the recorded machine, or of the nearest one. */
   usualCpus(): number {
     const recorded = this.doc.about.recorded_cpus;
     const exact = this.doc.cpus.indexOf(String(recorded));

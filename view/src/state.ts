@@ -1,10 +1,10 @@
-// What the user has chosen; all of it is in the address, so that a link shows the same.
+// The user's choices. All of them are in the page's address, so that a link shows the same view.
 
 export interface Picked { run: "measured" | "predicted"; lane: number; time: number }
 export interface State {
-  /** Place among the CPU counts. */
+  /** Index of the chosen CPU count. */
   cpus: number;
-  /** What is shown of the time axis, nanoseconds. */
+  /** The visible part of the time axis, in nanoseconds. */
   from: number;
   to: number;
   selection: [number, number] | null;
@@ -38,7 +38,7 @@ export class Store {
 
 const range = (from: number, to: number) => `${Math.round(from)}-${Math.round(to)}`;
 
-/** The part of an address after its #. */
+/** The part of the address after its #. */
 export function toLink(state: State, cpus: readonly string[], length: number): string {
   const words = new URLSearchParams();
   words.set("cpus", cpus[state.cpus] ?? "");
@@ -51,7 +51,7 @@ export function toLink(state: State, cpus: readonly string[], length: number): s
   return words.toString();
 }
 
-/** What an address says; parts that make no sense are left out. */
+/** Reads the choices from an address. Invalid parts are ignored. */
 export function fromLink(link: string, cpus: readonly string[]): Partial<State> {
   const words = new URLSearchParams(link.replace(/^#/, ""));
   const found: Partial<State> = {};
@@ -75,7 +75,7 @@ export function fromLink(link: string, cpus: readonly string[]): Partial<State> 
   return found;
 }
 
-/** A range moved and scaled about a point, within 0 and the length, and no shorter than 100 ns. */
+/** Moves a range and scales it around a point. The result stays between 0 and `length`, and is at least 100 ns long. */
 export function zoomed(from: number, to: number, about: number, factor: number, length: number): [number, number] {
   const width = Math.min(Math.max((to - from) * factor, 100), length);
   const share = to > from ? (about - from) / (to - from) : 0.5;

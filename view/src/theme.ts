@@ -1,9 +1,9 @@
-// Colours: for light and dark screens, and a set that people who do not see red and green can distinguish
-// (Okabe and Ito).
+// Colours for light and dark screens, and a set that people with red-green colour blindness can distinguish (Okabe and
+// Ito).
 
 export interface Theme {
   background: string; text: string; dim: string; line: string; path: string; negative: string; select: string;
-  /** By class of state. */
+  /** The colour of each class of states. */
   states: string[];
   functions: string[];
 }
@@ -33,7 +33,7 @@ export function theme(name: "light" | "dark" | "safe"): Theme {
   return { light: LIGHT, dark: DARK, safe: COLOUR_SAFE }[name];
 }
 
-/** The same for the same name, in all runs and all files. */
+/** The colour of a function. The same name has the same colour in all runs and all files. */
 export function functionColour(of: Theme, name: string): string {
   let hash = 2166136261;
   for (let i = 0; i < name.length; i++) hash = Math.imul(hash ^ name.charCodeAt(i), 16777619);

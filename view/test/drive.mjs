@@ -1,5 +1,5 @@
-// Drives pages in headless Chromium: `node drive.mjs WHAT PAGE.html [REPORT.json]`. Prints what it found as JSON; fails with what is
-// wrong. CHROMIUM names the browser.
+// Drives pages in headless Chromium: `node drive.mjs WHAT PAGE.html [REPORT.json]`. Prints its results as JSON. If
+// something is wrong, it fails and says what. CHROMIUM names the browser.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
@@ -9,7 +9,7 @@ const [what, file, ...rest] = process.argv.slice(2);
 const address = file.startsWith("http") ? file : pathToFileURL(file).href;
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ["--no-sandbox"] });
 
-/** A page on which nothing may be said, asked for or opened. */
+/** Opens a page. The page must print no messages, send no requests except allowed ones, and open no windows. */
 async function opened(link = "", viewport = { width: 1280, height: 900 }, allowed = () => false) {
   const page = await browser.newPage({ viewport });
   const said = [];
@@ -24,7 +24,7 @@ async function opened(link = "", viewport = { width: 1280, height: 900 }, allowe
 }
 
 const tab = (page, id) => page.click(`#tab-${id}`);
-/** The cells of a table: their texts, and their numbers where they have one. */
+/** The cells of a table: their texts, and their numbers if they have any. */
 const cells = (page, id) => page.$$eval(`#table-${id} tbody tr`, (rows) => rows.map((row) => [...row.children].map((cell) => ({
   text: cell.textContent, title: cell.title, ...(cell.dataset.value === undefined ? {} : { value: Number(cell.dataset.value) }),
 }))));
@@ -34,7 +34,7 @@ const fact = (page, name) => page.evaluate((wanted) => {
 }, name);
 const state = (page) => page.evaluate(() => ({ ...window.longpole.store.state }));
 
-/** Each number in the page is that of `report --json`. */
+/** Checks that each number in the page equals the one of `report --json`. */
 async function numbers() {
   const report = JSON.parse(readFileSync(rest[0], "utf8"));
   const { page, quiet } = await opened();
@@ -73,13 +73,13 @@ async function numbers() {
       return isOne ? lanes.end[0] : null;
     });
   });
-  // The path takes the whole predicted time, to half a nanosecond.
+  // The path must take the whole predicted time, to half a nanosecond.
   report.results.forEach((result, place) => stretches[place] === null || assert.ok(Math.abs(stretches[place] - result.time_ns) <= 1));
   quiet();
   return { compared, sure: await page.textContent("#sure") };
 }
 
-/** What a person does: zoom, move, select, slide, click, follow, search, link, colours. */
+/** Does what a person does: zoom, move, select, use a slider, click, follow, search, open a link, change colours. */
 async function use() {
   const { page, quiet } = await opened();
   const canvas = page.locator("canvas").nth(1);
@@ -113,20 +113,21 @@ async function use() {
   await page.keyboard.up("Shift");
   const chosen = await state(page);
   assert.ok(chosen.selection && chosen.tab === "selection", "dragging with shift selects");
-  // Its tables come with the next frame.
+  // The tables of the selection appear with the next frame.
   await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
   assert.ok((await cells(page, "selected-threads")).length > 0);
-  // The critical path is what the predicted run does all the time: its parts add up to the range, as far as that run goes.
+  // At each time the predicted run does something on the critical path. So the parts add up to the range, up to the end
+  // of that run.
   const parts = (await cells(page, "selected-path")).reduce((all, row) => all + row[1].value, 0);
   const predicted = await page.evaluate(() => window.longpole.model.path(window.longpole.store.state.cpus).lanes.end[0]);
   const within = Math.max(0, Math.min(predicted, chosen.selection[1]) - chosen.selection[0]);
   assert.ok(Math.abs(parts - within) < 2, `${parts} of ${within}`);
-  // Each thread's states add up to no more than the range.
+  // The states of each thread must add up to at most the range.
   for (const row of await cells(page, "selected-threads")) {
     const sum = row.slice(1, -1).reduce((all, cell) => all + cell.value, 0);
     assert.ok(sum <= chosen.selection[1] - chosen.selection[0] + 1, `${row[0].text}: ${sum}`);
   }
-  // Normalized times divide the time in which any thread computes.
+  // The normalized times must add up to the time in which any thread computes.
   const normalized = (await cells(page, "selected-threads")).reduce((all, row) => all + row.at(-1).value, 0);
   assert.ok(normalized > 0 && normalized <= chosen.selection[1] - chosen.selection[0] + 1, `${normalized}`);
   const divided = (await cells(page, "selected-functions")).reduce((all, row) => all + (row[3].value ?? 0), 0);
@@ -153,7 +154,7 @@ async function use() {
   await page.fill("#cpus", "1");
   const place = await page.evaluate(() => {
     const { model } = window.longpole;
-    // The middle of the longest stretch of the path that a thread computes.
+    // The middle of the longest stretch of the path in which a thread computes.
     const { lanes } = model.path(1);
     let best = { length: 0, lane: 0, time: 0 };
     for (let item = 0; item < lanes.first[1]; item++) {
@@ -223,7 +224,7 @@ async function use() {
   return { link };
 }
 
-/** Runs in the table, and crosses in the picture of the speed-up. */
+/** Counts the runs in the table, and the crosses in the picture of the speed-up. */
 async function points() {
   const { page, quiet } = await opened("#tab=curve");
   const found = { rows: (await cells(page, "points")).map((row) => ({ file: row[0].text, cpus: row[1].value, time: row[2].value })), crosses: await page.locator("svg path.measured").count() };
@@ -231,7 +232,7 @@ async function points() {
   return found;
 }
 
-/** It opens, says nothing, runs nothing; how it is called, and how many names are in it. */
+/** Opens the page, which must print and run nothing. Returns its title, and the number of names in it. */
 async function open() {
   const { page, quiet } = await opened();
   for (const id of await page.$$eval("[role=tab]", (tabs) => tabs.map((of) => of.id.slice(4)))) await tab(page, id);
@@ -245,7 +246,7 @@ async function open() {
   return found;
 }
 
-/** The page of `top --listen`: it asks for its events alone, and shows what they tell. */
+/** The page of `top --listen` must request only its events, and must show their content. */
 async function live() {
   const { origin, search } = new URL(address);
   const { page, quiet } = await opened("", undefined, (url) => url === `${origin}/events${search}`);
@@ -255,7 +256,7 @@ async function live() {
     times: (await cells(page, "predicted"))[0].slice(1).map((cell) => cell.value),
     functions: (await cells(page, "functions")).map((row) => row[0].title),
   };
-  // A column that was chosen stays so with the next report.
+  // A chosen column must stay chosen when the next report arrives.
   await page.click("#table-functions thead th:nth-child(2) button");
   await page.evaluate(() => window.longpole.show());
   assert.equal(await page.getAttribute("#table-functions thead th:nth-child(2)", "aria-sort"), "descending");
@@ -265,7 +266,7 @@ async function live() {
   return found;
 }
 
-/** A click leads to the line of the source. */
+/** A click must lead to the line of the source. */
 async function source() {
   const { page, quiet } = await opened();
   const found = await page.evaluate(() => {
@@ -287,7 +288,7 @@ async function source() {
   return { line: found.line, here };
 }
 
-/** Milliseconds until it is ready, and frames a second while it is moved. */
+/** Measures the milliseconds until the page is ready, and the time to draw it while it is moved. */
 async function speed() {
   const begun = Date.now();
   const { page, quiet } = await opened();
@@ -310,7 +311,7 @@ async function speed() {
   return { ready_ms: Number(await page.evaluate(() => document.documentElement.dataset.ready)), opened_ms: waited, ...found };
 }
 
-/** Pictures for the documents: `pictures PAGE OUT.png [LINK] [WIDTH HEIGHT]`. */
+/** Draws pictures for the documents: `pictures PAGE OUT.png [LINK] [WIDTH HEIGHT]`. */
 async function pictures() {
   const [out, link = "", width = "1280", height = "900"] = rest;
   const { page, quiet } = await opened(link, { width: Number(width), height: Number(height) });
@@ -320,9 +321,10 @@ async function pictures() {
   return { out };
 }
 
-/** The page of speedscope with a file of ours: each profile's functions and their own time, ns, as its table has them. */
+/** Opens a file of longpole's in speedscope's page. Returns the functions of each profile with their own time in ns,
+ * from the page's table. */
 async function speedscope() {
-  // All rows are in the table only if all are shown.
+  // The table contains all rows only if all rows are visible.
   const page = await browser.newPage({ viewport: { width: 1280, height: 8000 } });
   const wrong = [];
   page.on("console", (message) => message.type() === "error" && wrong.push(message.text()));
@@ -336,7 +338,7 @@ async function speedscope() {
   for (let place = 1; place <= count; place++) {
     const title = page.locator(`text="(${place}/${count})"`).locator("..");
     const name = (await title.textContent()).replace(/ \(.*/, "");
-    // A row is a total, an own time and a name.
+    // A row has a total time, an own time and a name.
     const rows = await page.$$eval("tr", (all) => all.map((row) => [...row.children].map((cell) => cell.textContent)).filter((row) => /%\)$/.test(row[1])));
     profiles.push({ name, functions: rows.map(([, own, symbol]) => ({ symbol, own_ns: nanoseconds(own) })) });
     await page.keyboard.press("n");
@@ -345,7 +347,7 @@ async function speedscope() {
   return profiles;
 }
 
-/** Of a text like `1.25ms (3%)`. */
+/** The nanoseconds in a text such as `1.25ms (3%)`. */
 function nanoseconds(text) {
   const [, number, unit] = /^([0-9.:]+)([a-zµ]*)/.exec(text);
   return Number(number) * { ns: 1, "µs": 1e3, ms: 1e6, s: 1e9 }[unit];

@@ -1,4 +1,4 @@
-// What needs no browser: numbers, lanes, links, rows, words.
+// Tests of the code that needs no browser: numbers, lanes, links, rows, words.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -18,7 +18,7 @@ function leb(values: number[]): number[] {
   });
 }
 
-/** Lanes of items [code, length], each beginning at a time. */
+/** Makes lanes of items [code, length]. Each lane begins at its start time. */
 function lanes(list: { start: number; items: [number, number][] }[]): Lanes {
   const columns: Record<string, [number, number]> = {};
   const bytes: number[] = [];
@@ -109,7 +109,7 @@ test("words are those of the screens", () => {
 });
 
 test("normalized time of a range is divided by the threads that compute meanwhile", () => {
-  // One computes from 0 to 100, one from 50 to 150: codes 1 are what runs.
+  // One thread computes from 0 to 100, and one from 50 to 150. Code 1 means running.
   const of = lanes([{ start: 0, items: [[1, 100], [2, 50]] }, { start: 50, items: [[1, 100]] }]);
   const run = { lanes: of, length: 150, quantum: 0, threads: [0, 1] };
   assert.deepEqual([...normalized(run, 0, 150)!.lanes], [75, 75]);

@@ -1,4 +1,4 @@
-// Bundles the tests of what needs no browser, and runs them.
+// Bundles the tests that need no browser, and runs them.
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

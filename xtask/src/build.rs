@@ -1,4 +1,4 @@
-//! `./x build`: the release binary with the kernel programs embedded.
+//! `./x build`: builds the release binary, which contains the kernel programs.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -21,13 +21,13 @@ pub fn run() -> Result<ExitCode> {
 /// Builds `target/release/longpole`, and shows cargo's own progress.
 ///
 /// # Errors
-/// It does not compile.
+/// longpole does not compile.
 pub fn release(workspace: &Workspace) -> Result<PathBuf> {
     if let Err(reason) = embed::bring_up_to_date(workspace)? {
         eprintln!("xtask: {reason}");
     }
     let mut build = command::cargo(workspace);
-    // This is the same call as in ./x, so that nothing is compiled in two ways.
+    // The same call as in ./x, so that cargo compiles nothing twice.
     build.args(["build", "--release", "--locked", "--package", "xtask", "--package", "collector", "--bins"]);
     let status = build.status()?;
     if !status.success() {

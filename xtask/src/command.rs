@@ -1,4 +1,5 @@
-//! Running other programs: quiet unless they fail, never waiting for standard input, with a time limit.
+//! Runs other programs. Their output is shown only if they fail, their standard input is empty, and they have a time
+//! limit.
 
 use std::ffi::OsStr;
 use std::io::Read;
@@ -14,9 +15,9 @@ use crate::workspace::Workspace;
 
 /// The result of a program.
 pub struct Outcome {
-    /// The command's exit status; `None`: it ran past its limit and was killed.
+    /// The command's exit status; `None` if it exceeded its limit and was killed.
     pub status: Option<ExitStatus>,
-    /// Standard output and standard error in the order written.
+    /// Standard output and standard error, in the order in which they were written.
     pub output: String,
 }
 
@@ -26,17 +27,17 @@ impl Outcome {
         self.status.is_some_and(|status| status.success())
     }
 
-    /// How the program ended, in words.
+    /// A description of how the program ended.
     pub fn ending(&self) -> String {
         self.status.map_or_else(|| "ran past its time limit".into(), |status| status.to_string())
     }
 }
 
-/// A cargo command in the workspace, without variables that an outer cargo or the user's shell would add.
+/// A cargo command in the workspace, without the variables that an outer cargo or the user's shell would add.
 pub fn cargo(workspace: &Workspace) -> Command {
     let mut command = Command::new("cargo");
     command.current_dir(&workspace.root);
-    // RUSTUP_TOOLCHAIN names the toolchain with which xtask itself was started: the pinned one.
+    // RUSTUP_TOOLCHAIN stays: it names the pinned toolchain with which xtask itself was started.
     for variable in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_MANIFEST_DIR", "CARGO_MANIFEST_PATH"] {
         command.env_remove(variable);
     }
@@ -50,7 +51,7 @@ pub fn line(program: impl AsRef<OsStr>, words: &str) -> Command {
     command
 }
 
-/// Runs to the end or the limit; both streams are captured in one text.
+/// Runs a command to its end or to the limit. Both output streams are collected in one text.
 ///
 /// # Errors
 /// The program cannot be started.
@@ -60,7 +61,7 @@ pub fn capture(command: &mut Command, limit: Duration) -> Result<Outcome> {
     let copy = writer.try_clone().context("pipe")?;
     command.stdin(Stdio::null()).stdout(writer).stderr(copy);
     let mut child = command.spawn().with_context(|| format!("cannot start {name}"))?;
-    // The command holds writing ends of the pipe: if it kept them, the reader would never see the end.
+    // The command contains the writing ends of the pipe. If they stayed open, the reader would never see the end.
     command.stdout(Stdio::null()).stderr(Stdio::null());
 
     let (sender, receiver) = mpsc::channel::<Vec<u8>>();
@@ -80,8 +81,8 @@ pub fn capture(command: &mut Command, limit: Duration) -> Result<Outcome> {
         match receiver.recv_timeout(Duration::from_millis(50)) {
             Ok(chunk) => bytes.extend(chunk),
             Err(mpsc::RecvTimeoutError::Disconnected) => break,
-            // A process that the program left running may keep the pipe open: the program's own output has arrived by
-            // now.
+            // A process that the program left running may keep the pipe open. By now, the program's own output has
+            // arrived.
             Err(mpsc::RecvTimeoutError::Timeout) if last_call.is_some_and(|call| Instant::now() >= call) => {
                 break;
             }
@@ -104,10 +105,10 @@ pub fn capture(command: &mut Command, limit: Duration) -> Result<Outcome> {
     Ok(Outcome { status: Some(status), output: String::from_utf8_lossy(&bytes).into_owned() })
 }
 
-/// Runs a command that must succeed; its output is shown only if it does not.
+/// Runs a command that must succeed. Its output is shown only if it does not.
 ///
 /// # Errors
-/// It cannot be started or ends with another code than 0; `what` names it.
+/// The command cannot be started, or ends with another code than 0. `what` names it in the message.
 pub fn must(command: &mut Command, what: &str) -> Result<()> {
     let outcome = capture(command, Duration::from_secs(3600))?;
     if !outcome.success() {
@@ -117,10 +118,10 @@ pub fn must(command: &mut Command, what: &str) -> Result<()> {
     Ok(())
 }
 
-/// The trimmed standard output of a command that must succeed.
+/// The standard output of a command that must succeed, without white space at both ends.
 ///
 /// # Errors
-/// It cannot be started or ends with another code than 0.
+/// The command cannot be started, or ends with another code than 0.
 pub fn text(command: &mut Command) -> Result<String> {
     let name = format!("{command:?}");
     let output = command.stdin(Stdio::null()).output().with_context(|| format!("cannot start {name}"))?;
@@ -145,26 +146,26 @@ pub fn well(ended: Ended, name: &str) -> Result<Ended> {
 /// Runs a program that must end with code 0.
 ///
 /// # Errors
-/// It cannot be started, does not end in time, or ends in another way.
+/// The program cannot be started, does not end in time, or ends in another way.
 pub fn good(command: &mut Command, limit: Duration) -> Result<Ended> {
     let name = command.get_program().display().to_string();
     well(run(command, limit).with_context(|| name.clone())?, &name)
 }
 
-/// Runs as [`good`]; returns wall seconds.
+/// Runs a program as [`good`] does. Returns the elapsed seconds.
 ///
 /// # Errors
-/// As [`good`].
+/// Those of [`good`].
 pub fn seconds(command: &mut Command, limit: Duration) -> Result<f64> {
     let began = Instant::now();
     good(command, limit)?;
     Ok(began.elapsed().as_secs_f64())
 }
 
-/// Runs as [`good`]; returns its output, which must be JSON.
+/// Runs a program as [`good`] does. Returns its output, which must be JSON.
 ///
 /// # Errors
-/// As [`good`]; or it writes something else.
+/// Those of [`good`], or output that is not JSON.
 pub fn json(command: &mut Command, limit: Duration) -> Result<Value> {
     let said = good(command, limit)?.stdout;
     serde_json::from_str(&said).with_context(|| format!("{command:?} says no JSON"))

@@ -12,12 +12,12 @@ use crate::command;
 use crate::measure::Scratch;
 use crate::workspace::Workspace;
 
-/// The lock that limits the program, by construction.
+/// The lock that limits the program by construction.
 const LOCK: &str = "mutex registry.gate";
-/// Exit code "missing permission or kernel feature", as longpole's own (automake's "skip").
+/// Exit code for a missing permission or kernel feature, the same as longpole's own (automake's "skip").
 const CANNOT_RECORD: u8 = 77;
 
-/// Builds, records, reports and cleans up.
+/// Builds longpole and the program, records, prints the report, and removes its files.
 ///
 /// # Errors
 /// Something does not compile, or longpole fails on the bundled program.
@@ -38,7 +38,7 @@ pub fn run() -> Result<ExitCode> {
 fn live(workspace: &Workspace, longpole: &Path) -> Result<()> {
     let built = workload::build("store.c").map_err(|why| anyhow!("store.c: {why}"))?;
     let scratch = Scratch::new(workspace, "demo")?;
-    // A user would record the program by a short path.
+    // The program is copied to a short path, as a user would record it.
     std::fs::copy(&built, scratch.0.join("store")).context("cannot copy the program")?;
     println!("Four threads parse rows and store them in a registry with one lock (tests/workloads/store.c).");
     println!();
@@ -53,7 +53,7 @@ fn live(workspace: &Workspace, longpole: &Path) -> Result<()> {
     names_lock(&json(longpole, &recording)?).context("the report is not what it should be")
 }
 
-/// Shows a program with a known answer, since nothing can be recorded here.
+/// Shows the result for a program with a known answer, because this machine cannot record.
 fn bundled(workspace: &Workspace, longpole: &Path, reason: &str) -> Result<ExitCode> {
     println!("This machine cannot record: {reason}");
     println!("`{} doctor` says what is missing. A recording of another machine:", longpole.display());
@@ -70,7 +70,7 @@ fn report(longpole: &Path, file: &Path) -> Command {
     command
 }
 
-/// Runs a program in xtask's terminal, to whose width the program fits its text.
+/// Runs a program in xtask's terminal, so that it fits its text to the terminal's width.
 fn show(command: &mut Command) -> Result<()> {
     let status = command.stdin(Stdio::null()).status().context("cannot start longpole")?;
     if !status.success() {
@@ -83,7 +83,7 @@ fn json(longpole: &Path, file: &Path) -> Result<String> {
     Ok(command::good(report(longpole, file).arg("--json"), Duration::from_secs(300))?.stdout)
 }
 
-/// Expects that the lock limits on some number of CPUs, and that there is a change to make.
+/// Checks that the lock is the limit on some number of CPUs, and that a change is suggested.
 fn names_lock(json: &str) -> Result<()> {
     let report: serde_json::Value = serde_json::from_str(json).context("no JSON")?;
     let rows = |name: &str| report["limit"][name].as_array().map_or(&[][..], Vec::as_slice);

@@ -1,6 +1,6 @@
-//! `./x fuzz`: feeds the readers of untrusted files with random bytes. The crate `fuzz` has the targets; libFuzzer makes the
-//! bytes, guided by the branches that they reach. (`cargo fuzz` would need a nightly compiler for what is done here with four
-//! options of the stable one.)
+//! `./x fuzz`: feeds the readers of untrusted files with random bytes. The crate `fuzz` has the targets. libFuzzer
+//! makes the bytes, guided by the branches that they reach. `cargo fuzz` would need a nightly compiler; here, four
+//! options of the stable compiler do the same.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,7 +11,8 @@ use anyhow::{Context, Result, ensure};
 use crate::command;
 use crate::workspace::Workspace;
 
-/// Each edge between blocks gets a counter and each comparison is reported, so that libFuzzer finds values byte by byte.
+/// Compiler options: each edge between blocks gets a counter, and each comparison is reported, so that libFuzzer finds
+/// values byte by byte.
 const INSTRUMENTED: [&str; 6] = [
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",
@@ -21,10 +22,10 @@ const INSTRUMENTED: [&str; 6] = [
     "-Cdebug-assertions",
 ];
 
-/// Build scripts and macros run on the host and are not instrumented: cargo tells them apart if a target is given.
+/// The host, given as the target. With a target, cargo does not instrument build scripts and macros.
 const HOST: &str = "x86_64-unknown-linux-gnu";
 
-/// What a command may use for a file of 100 kB: bytes of input, seconds, MB.
+/// Limits for one input: size in bytes, seconds, and memory in MB.
 const LIMITS: [&str; 3] = ["-max_len=100000", "-timeout=5", "-rss_limit_mb=300"];
 
 /// What to feed, and how long.
@@ -43,10 +44,10 @@ pub struct Options {
     keep: bool,
 }
 
-/// Feeds each target, and says which failed.
+/// Feeds each target, and says which targets failed.
 ///
 /// # Errors
-/// The targets cannot be built, or a name is none.
+/// The targets cannot be built, or a given name is no target.
 pub fn run(options: &Options) -> Result<ExitCode> {
     let workspace = Workspace::find();
     let seeds = workspace.root.join("fuzz/corpus");
@@ -94,7 +95,7 @@ fn folders(of: &PathBuf) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Builds the targets with libFuzzer in a folder of their own; returns the program.
+/// Builds the targets with libFuzzer in a folder of their own. Returns the path of the program.
 fn build(workspace: &Workspace) -> Result<PathBuf> {
     let folder = workspace.target.join("fuzz/build");
     let mut build = command::cargo(workspace);

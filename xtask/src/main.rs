@@ -1,4 +1,4 @@
-//! longpole's build and test commands; `./x CMD` and `cargo xtask CMD` end up here.
+//! longpole's build and test commands, which `./x CMD` and `cargo xtask CMD` run.
 
 mod bench;
 mod build;

@@ -1,4 +1,4 @@
-//! BENCHMARKS.md and VALIDATION.md: each measurement replaces its own section and does not change the other sections.
+//! Writes BENCHMARKS.md and VALIDATION.md. Each measurement replaces its own section and no other.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -8,20 +8,20 @@ use anyhow::{Context, Result};
 use crate::command;
 use crate::workspace::Workspace;
 
-/// A page's file and header.
+/// The file and the header of a page.
 pub struct Kind {
     file: &'static str,
     head: &'static str,
 }
 
-/// Speed and overhead.
+/// The page with speed and overhead.
 pub const BENCHMARKS: Kind = Kind {
     file: "BENCHMARKS.md",
     head: "# Benchmarks\n\nMeasured by `./x bench`, which replaces the sections below. Medians, with the smallest and \
 largest\nmeasurement in brackets; what is compared was run in alternation on the same machine.\n",
 };
 
-/// Predictions compared with real runs.
+/// The page that compares predictions with real runs.
 pub const VALIDATION: Kind = Kind {
     file: "VALIDATION.md",
     head: "# Validation\n\nPredicted and measured, by `./x validate`, which replaces the sections below. Speed-ups are \
@@ -29,7 +29,7 @@ relative to one CPU.\nThe error is |measured − predicted| ÷ measured, as in t
 the middle of\nseveral runs, all numbers of CPUs in alternation.\n",
 };
 
-/// A page, written after every section so that a later failure loses nothing.
+/// A page. The file is written after every section, so that a later failure loses nothing.
 pub struct Page {
     path: PathBuf,
     text: String,
@@ -52,7 +52,7 @@ impl Page {
         Ok(Self { path, text, machine: machine() })
     }
 
-    /// Prints a section, and replaces the former section of the page by it.
+    /// Prints a section, and replaces the page's section of the same name.
     ///
     /// # Errors
     /// The page cannot be written.

@@ -1,5 +1,5 @@
-//! `./x recordings`: makes the small recordings of real programs under tests/data/recordings again. The documents' screens and
-//! the tests of every screen use them (`LONGPOLE_BLESS=1 ./x test -p collector`).
+//! `./x recordings`: makes the small recordings of real programs in tests/data/recordings again. The screens in the
+//! documents and the tests of all screens use these recordings (`LONGPOLE_BLESS=1 ./x test -p collector`).
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -12,21 +12,21 @@ use longpole_tests::{Background, workload};
 use crate::build;
 use crate::workspace::Workspace;
 
-/// A recording: its name, the workload, its arguments, and how long longpole is attached (`None`: launched).
+/// A recording: its name, the workload, the workload's arguments, and how long longpole is attached (`None`: launched).
 type Entry = (&'static str, &'static str, &'static [&'static str], Option<&'static str>);
 
 const RECORDINGS: [Entry; 8] = [
-    // A registry's lock limits; split in eight it does not.
+    // The lock of a registry is the limit. If the lock is split in eight, it is not.
     ("store", "store.c", &["4", "4000"], None),
     ("split", "store.c", &["4", "4000", "8"], None),
     ("attached", "store.c", &["4", "20000"], Some("1s")),
     // One of three stages is the limit.
     ("pipeline", "pipeline.c", &["401"], None),
-    // More CPUs help until the serial part limits.
+    // More CPUs help until the serial part is the limit.
     ("quicksort", "quicksort.c", &["3", "2000000", "50000"], None),
-    // One long branch and several short ones; each round waits for all branches.
+    // One branch is long and several are short. Each round waits for all branches.
     ("forkjoin", "forkjoin.c", &["50"], None),
-    // Four threads between barriers; one thread has more work.
+    // Four threads compute between barriers. One thread has more work than the others.
     ("phases", "phases.c", &["4", "200"], None),
     // Threads that mostly wait for time.
     ("timers", "timers.c", &["30"], None),
@@ -46,7 +46,7 @@ pub fn run() -> Result<ExitCode> {
     std::fs::create_dir_all(&folder)?;
     for (name, source, arguments, attached) in RECORDINGS {
         let built = workload::build(source).map_err(|why| anyhow!("{source}: {why}"))?;
-        // A user would record the program by a short path.
+        // The program is recorded by a short path, as a user would do it.
         let desk = tempfile::tempdir()?;
         let program = source.trim_end_matches(".c");
         std::fs::copy(&built, desk.path().join(program))?;
@@ -70,7 +70,7 @@ pub fn run() -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Makes a recording readable for everyone; recordings are their owner's alone.
+/// Makes a recording readable for everyone. By default, only its owner can read it.
 fn shared(file: &Path) -> Result<()> {
     std::fs::set_permissions(file, Permissions::from_mode(0o644)).with_context(|| file.display().to_string())
 }

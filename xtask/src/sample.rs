@@ -1,4 +1,4 @@
-//! Repeated measurements: the median, with the smallest and largest.
+//! Repeated measurements of one quantity, with their median and their smallest and largest value.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ impl Sample {
         &self.0
     }
 
-    /// What comes of each measurement and the other one of the same run.
+    /// Combines each measurement with the other one of the same run.
     pub fn with(&self, other: &Sample, both: impl Fn(f64, f64) -> f64) -> Sample {
         self.0.iter().zip(&other.0).map(|(own, other)| both(*own, *other)).collect()
     }
@@ -39,7 +39,7 @@ impl Sample {
         self.0.len()
     }
 
-    /// The median, of an even number the mean of the middle two; 0 of none.
+    /// The median. For an even number of measurements, the mean of the middle two; 0 if there are none.
     pub fn median(&self) -> f64 {
         let (sorted, middle) = (self.sorted(), self.0.len() / 2);
         match (sorted.get(middle.wrapping_sub(1)), sorted.get(middle)) {
@@ -49,7 +49,7 @@ impl Sample {
         }
     }
 
-    /// The standard error of the mean: standard deviation ÷ √count. `None` for fewer than two.
+    /// The standard error of the mean: standard deviation ÷ √count. `None` if there are fewer than two measurements.
     pub fn standard_error(&self) -> Option<f64> {
         let count = self.0.len() as f64;
         let mean = self.0.iter().sum::<f64>() / count;
@@ -57,13 +57,13 @@ impl Sample {
         (self.0.len() > 1).then(|| (squares / (count - 1.0) / count).sqrt())
     }
 
-    /// Multiplies every measurement, for another unit.
+    /// Multiplies every measurement by a factor, to change the unit.
     pub fn scaled(&self, factor: f64) -> Self {
         Self(self.0.iter().map(|value| value * factor).collect())
     }
 }
 
-/// `median (smallest–largest)` with three significant digits.
+/// Prints `median (smallest–largest)` with three significant digits.
 impl fmt::Display for Sample {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sorted = self.sorted();
@@ -72,7 +72,7 @@ impl fmt::Display for Sample {
     }
 }
 
-/// Three significant digits.
+/// The value with three significant digits.
 pub fn digits(value: f64) -> String {
     let decimals = match value.abs() {
         v if v >= 100.0 => 0,
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(sample.standard_error(), None);
         sample.push(1.0);
         assert_eq!(sample.standard_error(), None);
-        // Deviations 3, 1, 1, 3: their squares add up to 20, divided by 3, and by 4.
+        // The deviations are 3, 1, 1 and 3. Their squares add up to 20, which is divided by 3 and then by 4.
         for value in [3.0, 5.0, 7.0] {
             sample.push(value);
         }

@@ -1,5 +1,5 @@
-//! `./x soak`: attaches to programs in seven languages and detaches again, as often as asked for. The test suite does it a
-//! few times.
+//! `./x soak`: attaches to programs in seven languages and detaches again, as often as the user wants. The test suite
+//! does so a few times.
 
 use std::process::ExitCode;
 
@@ -17,7 +17,7 @@ pub struct Options {
     rounds: u32,
 }
 
-/// Runs the soak tests, which print the result for each language, or why there is none.
+/// Runs the soak tests. The tests print the result for each language, or why there is none.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! `./x tidy`: rules for source files that no lint checks. Also a test of this crate.
+//! `./x tidy`: checks rules for source files that no lint checks. A test of this crate does the same.
 
 mod borders;
 mod files;
@@ -13,10 +13,10 @@ use anyhow::Result;
 
 use crate::workspace::Workspace;
 
-/// Runs `./x tidy`: prints complaints on standard output, one a line.
+/// Runs `./x tidy`: prints the complaints on standard output, one in each line.
 ///
 /// # Errors
-/// Never; all commands have this signature.
+/// Never; the type is the same for all commands.
 pub fn run() -> Result<ExitCode> {
     let complaints = check(&Workspace::find());
     for complaint in &complaints {
@@ -25,7 +25,7 @@ pub fn run() -> Result<ExitCode> {
     Ok(if complaints.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Returns everything that breaks a rule, as `path: what`. Soft limits are only printed.
+/// Returns all broken rules, as `path: what`. A file that exceeds a soft limit is only printed.
 pub fn check(workspace: &Workspace) -> Vec<String> {
     let mut complaints = Vec::new();
     let sources = match files::sources(workspace) {
@@ -54,7 +54,7 @@ pub fn check(workspace: &Workspace) -> Vec<String> {
         if NAMES_TESTS.contains(&document.path.as_str()) {
             wrong.extend(prose::named_tests(document, &sources));
         }
-        // CHANGELOG.md may name files that do not exist any more.
+        // CHANGELOG.md may name files that no longer exist.
         if document.path != "CHANGELOG.md" {
             wrong.extend(prose::named_paths(document, |path| workspace.root.join(path).exists()));
         }
@@ -63,7 +63,7 @@ pub fn check(workspace: &Workspace) -> Vec<String> {
     complaints
 }
 
-/// Documents with tables of promises, in which each row names the tests that guard it.
+/// Documents with tables of promises. Each row names the tests that check the promise.
 const NAMES_TESTS: [&str; 2] = ["ARCHITECTURE.md", "docs/safety.md"];
 
 #[cfg(test)]

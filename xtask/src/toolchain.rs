@@ -12,21 +12,21 @@ use crate::workspace::Workspace;
 
 /// The toolchain that builds kernel programs and user space.
 pub struct Toolchain {
-    /// Output of `rustc -vV`. It is part of the key of tools that are built for this toolchain.
+    /// Output of `rustc -vV`. Tools that are built for this toolchain have it in their key.
     pub version_text: String,
-    /// Its `release:`.
+    /// The value of the line `release:`.
     pub release: String,
-    /// Major number of the line `LLVM version:`.
+    /// The major number in the line `LLVM version:`.
     pub llvm_major: u32,
     /// The folder that `rustc --print sysroot` prints.
     pub sysroot: PathBuf,
 }
 
 impl Toolchain {
-    /// Asks rustc in the workspace's folder, so that rust-toolchain.toml decides which.
+    /// Runs rustc in the workspace's folder, so that rust-toolchain.toml decides which rustc runs.
     ///
     /// # Errors
-    /// No rustc, or one that does not name its LLVM.
+    /// There is no rustc, or it does not name its LLVM.
     pub fn ask(workspace: &Workspace) -> Result<Self> {
         let rustc = |argument: &[&str]| {
             command::text(Command::new("rustc").args(argument).current_dir(&workspace.root))
@@ -41,13 +41,13 @@ impl Toolchain {
         Ok(Self { version_text, release, llvm_major, sysroot })
     }
 
-    /// Short name for a folder of things built with exactly this toolchain.
+    /// Short name for a folder with tools that are built for exactly this toolchain.
     pub fn key(&self) -> String {
         format!("{}-{:016x}", self.release, fnv(&self.version_text))
     }
 
-    /// Whether the toolchain is the one of rust-toolchain.toml. The inner error says that it is not: another toolchain
-    /// makes other bytes.
+    /// Whether the toolchain is the one of rust-toolchain.toml. If not, the inner error says so: another toolchain
+    /// produces other bytes.
     ///
     /// # Errors
     /// rust-toolchain.toml cannot be read.
@@ -94,7 +94,7 @@ fn is_llvm_name(path: &Path) -> bool {
         .is_some_and(|name| name.starts_with("libLLVM") && name.contains(".so"))
 }
 
-/// Whether the file is ELF: the toolchain also has a linker script of a similar name.
+/// Whether the file is an ELF file. The toolchain also has a linker script of a similar name.
 fn is_elf(path: &Path) -> bool {
     let mut magic = [0; 4];
     std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok() && magic == *b"\x7fELF"

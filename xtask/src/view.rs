@@ -1,5 +1,5 @@
-//! `./x view`: makes the page of `longpole view` again from `view/`, or proves that the checked-in page is what its sources
-//! give.
+//! `./x view`: makes the page of `longpole view` again from `view/`, or checks that the checked-in page is what its
+//! sources give.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use crate::command;
 use crate::workspace::Workspace;
 
-/// Folder and names of the checked-in pages of `longpole view` and `top --listen`.
+/// The folder of the checked-in pages. Their names are below: the pages of `longpole view` and of `top --listen`.
 const FOLDER: &str = "collector/embedded/page";
 const PAGES: [&str; 2] = ["page.html", "live.html"];
 
@@ -25,7 +25,7 @@ pub struct Options {
     pictures: bool,
 }
 
-/// Pictures: the recording, the file in docs/, and the page's state as a link.
+/// The pictures: the recording, the file in docs/, and the page's state as a link.
 const PICTURES: [(&str, &str, &str); 1] = [(
     "store",
     "view.png",
@@ -51,7 +51,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Draws [`PICTURES`] with the longpole in target/release.
+/// Draws [`PICTURES`] with the longpole binary in target/release.
 fn pictures(workspace: &Workspace) -> Result<()> {
     for (recording, picture, link) in PICTURES {
         let page = workspace.target.join("picture.html");
@@ -74,18 +74,18 @@ fn chromium() -> OsString {
     std::env::var_os("CHROMIUM").unwrap_or_else(|| "/usr/bin/chromium".into())
 }
 
-/// Speed of a page, milliseconds.
+/// The speed of a page, in milliseconds.
 #[derive(serde::Deserialize)]
 pub struct Speed {
-    /// Time from the start until the page can be used, ms.
+    /// Time from the start until the page can be used, in milliseconds.
     pub ready_ms: f64,
-    /// Median time of drawing the page once, ms.
+    /// Median time of drawing the page once, in milliseconds.
     pub median_ms: f64,
-    /// Longest time of drawing the page once, ms.
+    /// Longest time of drawing the page once, in milliseconds.
     pub worst_ms: f64,
 }
 
-/// Measures a page that is opened and moved; `None` without Node.js or Chromium.
+/// Opens a page, moves it, and measures its speed. `None` if there is no Node.js or Chromium.
 ///
 /// # Errors
 /// The page does not work.
@@ -99,7 +99,8 @@ pub fn speed(workspace: &Workspace, page: &Path) -> Result<Option<Speed>> {
     Ok(Some(serde_json::from_str(&command::text(&mut drive)?)?))
 }
 
-/// Differences from the checked-in pages, and complaints of the page's own tests; or why nothing can be made here.
+/// Compares the pages with the checked-in ones and runs the page's own tests. Returns the complaints, or why this
+/// machine cannot make the pages.
 ///
 /// # Errors
 /// The sources do not compile.
@@ -125,7 +126,7 @@ pub fn compare(workspace: &Workspace) -> Result<Result<Vec<String>, String>> {
     Ok(Ok(complaints))
 }
 
-/// Installs the packages of `view/package-lock.json`, once.
+/// Installs the packages of `view/package-lock.json`, unless they are installed already.
 fn packages(workspace: &Workspace) -> Result<Result<(), String>> {
     let folder = workspace.root.join("view");
     let is_there =

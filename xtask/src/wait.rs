@@ -24,7 +24,7 @@ pub struct Options {
     whole: bool,
 }
 
-/// Folders: a file in which a line is changed, and the tests that give the first answer.
+/// The folders: a file in which a line changes, and the tests that give the first answer.
 const CHANGES: [(&str, &str, &[&str]); 4] = [
     ("present", "collector/src/present/text/report.rs", &["-p", "collector", "--lib", "present::"]),
     ("capture", "capture/src/probe/overhead/controller.rs", &["-p", "capture", "--lib", "probe::"]),
@@ -57,7 +57,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Seconds of a release build from an empty target folder, and number of crates that it compiles.
+/// Seconds of a release build into an empty target folder, and the number of crates that it compiles.
 fn release(workspace: &Workspace) -> Result<(f64, usize)> {
     let folder = fresh(workspace)?;
     let mut build = command::cargo(workspace);
@@ -81,7 +81,7 @@ fn change(workspace: &Workspace, file: &Path, tests: &[&str]) -> Result<Sample> 
     let before = Restored { path: file, text: std::fs::read_to_string(file)? };
     command::must(&mut nextest, "the tests before the change")?;
     let mut times = Sample::default();
-    // The line follows the file's own comment, so that all code moves, as with most changes.
+    // The changed line follows the file's own comment, so that all code moves, as in most changes.
     let (head, rest) = before.text.split_once("\n\n").context("a file without a blank line")?;
     for run in 0..RUNS {
         std::fs::write(file, format!("{head}\n\n// Changed {run}.\n{}{rest}", "\n".repeat(run)))?;
@@ -106,7 +106,7 @@ impl Drop for Restored<'_> {
     }
 }
 
-/// `./x test` with nothing built, and again.
+/// Runs `./x test` with nothing built, and then again.
 fn whole(workspace: &Workspace) -> Result<String> {
     let mut text = String::from(
         "## The whole test run\n\nSeconds on two CPUs, registry downloaded.\n\n| | s |\n|---|---|\n",
@@ -145,8 +145,8 @@ fn whole(workspace: &Workspace) -> Result<String> {
     Ok(text)
 }
 
-/// Seconds that each test program takes to compile, by its name in the test runner. They are from cargo's timing
-/// report, a page that contains JSON.
+/// Compile time of each test program in seconds, by the name that the test runner uses. The times come from cargo's
+/// timing report, a page that contains JSON.
 fn compile_times(workspace: &Workspace, folder: &Path) -> Result<BTreeMap<String, f64>> {
     let mut touched = Vec::new();
     for file in ["probe-abi/src/lib.rs", "probe-preload/src/lib.rs", "tests/src/lib.rs", "xtask/src/main.rs"]
@@ -173,7 +173,7 @@ fn compile_times(workspace: &Workspace, folder: &Path) -> Result<BTreeMap<String
     let mut times = BTreeMap::new();
     for unit in &units {
         let (Some(name), Some(target)) = (unit["name"].as_str(), unit["target"].as_str()) else { continue };
-        // Such as `live "test" (test)`.
+        // An entry has a form such as `live "test" (test)`.
         let words: Vec<&str> = target.split_whitespace().collect();
         let program = match words[..] {
             [test, "\"test\"", "(test)"] => format!("{name}::{test}"),

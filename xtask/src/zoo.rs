@@ -1,5 +1,5 @@
-//! `./x zoo`: programs that longpole was not tuned for, launched and attached, and how many of its answers are right. Keeps
-//! the score, with machine and date, in VALIDATION.md.
+//! `./x zoo`: records programs for which longpole was not tuned, launched and attached, and counts how many of
+//! longpole's answers are right. Writes the score, with machine and date, into VALIDATION.md.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -42,13 +42,13 @@ pub struct Options {
 }
 
 impl Options {
-    /// Whether programs run as for VALIDATION.md.
+    /// Whether the options run everything that VALIDATION.md needs.
     fn whole(&self) -> bool {
         !(self.launched || self.attached || self.quick)
     }
 }
 
-/// The cells of a program, in the form kept in target/zoo/rows.
+/// The cells of a program, as stored in target/zoo/rows.
 #[derive(serde::Serialize, serde::Deserialize)]
 struct Row {
     name: String,
@@ -58,7 +58,7 @@ struct Row {
 }
 
 impl Row {
-    /// Results of an earlier run, if there are any.
+    /// Reads the results of an earlier run; `None` if there are none.
     fn read(folder: &Path, entry: &Entry) -> Option<Row> {
         let text = std::fs::read(folder.join(format!("{}.json", entry.name))).ok()?;
         serde_json::from_slice(&text).ok()
@@ -127,7 +127,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Judges a program that is launched and then attached to; the error says why it cannot run on this machine.
+/// Judges a program, launched and then attached. The error says why it cannot run on this machine.
 fn visit(keep: &Keep, entry: &Entry, options: &Options, bounds: &Bounds) -> Result<Row, String> {
     if let Some(why) = missing(entry) {
         return Err(why);
@@ -159,7 +159,7 @@ fn progress(mode: &str, cells: &[Cell]) {
     }
 }
 
-/// Makes the section of VALIDATION.md.
+/// Writes the section of VALIDATION.md.
 fn told(rows: &[Row], absent: &[String], runs: usize, exact: bool) -> Result<String> {
     let (mut launched, mut attached) = (Score::default(), Score::default());
     for row in rows {
@@ -234,7 +234,7 @@ fn told(rows: &[Row], absent: &[String], runs: usize, exact: bool) -> Result<Str
     Ok(text)
 }
 
-/// A figure short enough for a list, without characters that Markdown would interpret.
+/// Makes a figure short enough for a list, and removes characters that Markdown would interpret.
 fn short(figure: &str) -> String {
     const LENGTH: usize = 160;
     let line = figure.replace(['\n', '`', '|', '<', '>'], " ");

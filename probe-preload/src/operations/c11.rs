@@ -1,4 +1,4 @@
-//! C11 threads: the same operations under other names, with different results.
+//! C11 threads: the same operations as pthread's, under other names and with other results.
 
 use crate::export::{export, operation};
 use crate::operations::condition::taken_again;
@@ -14,7 +14,7 @@ const EBUSY: i32 = 16;
 const EINVAL: i32 = 22;
 const ETIMEDOUT: i32 = 110;
 
-/// The pthread error that corresponds to a result; the numbers are those of glibc and musl.
+/// The pthread error that corresponds to a C11 result. glibc and musl have the same numbers.
 fn outcome(result: i32) -> i32 {
     match result {
         0 => 0,
@@ -41,7 +41,7 @@ operation! {
     MutexUnlock, mutex, 0, result => outcome(result), 0
 }
 operation! {
-    /// Returns nothing, so the content of the result's register does not matter.
+    /// The function returns nothing, so the content of the result's register does not matter.
     mutex_destroy = 1 (mutex), Real::new(c"mtx_destroy"), ["mtx_destroy"],
     MutexDestroy, mutex, 0, result => { let _ = result; 0 }, 0
 }
@@ -50,7 +50,7 @@ operation! {
     ConditionInit, condition, 0, result => outcome(result), 0
 }
 operation! {
-    /// Returns nothing.
+    /// The function returns nothing, so the content of the result's register does not matter.
     condition_destroy = 1 (condition), Real::new(c"cnd_destroy"), ["cnd_destroy"],
     ConditionDestroy, condition, 0, result => { let _ = result; 0 }, 0
 }

@@ -1,6 +1,6 @@
-//! `pthread_cond_*`. On x86-64 glibc has each of the older ones twice: programs from before 2003 pass a
-//! `pthread_cond_t` of another layout, and must reach the functions for it. On other architectures there is one version,
-//! which is found if there is none with the version's name.
+//! `pthread_cond_*`. On x86-64, glibc has two versions of each older function. Programs from before 2003 pass a
+//! `pthread_cond_t` of another layout, so their calls must reach the old version. Other architectures have one version;
+//! the look-up finds it if no version has the requested name.
 
 use crate::export::operation;
 use crate::real::{Real, find_each};
@@ -10,14 +10,14 @@ pub fn find() {
     find_each!(init::REAL, destroy::REAL, wait::REAL, timedwait::REAL, signal::REAL, broadcast::REAL);
 }
 
-/// Notes that a thread that returns from a wait holds the mutex again. Returns no flags.
+/// Notes that a thread that returns from a wait holds the mutex again. Returns 0 as flags.
 pub fn taken_again(mutex: usize) -> u16 {
     crate::records::burst::is_again_mine(mutex);
     0
 }
 
-/// `pthread_cond_NAME`: on x86-64 in both versions, each under a label of its own; on other machines in its only
-/// version.
+/// Exports `pthread_cond_NAME`. On x86-64 both versions are exported, each under its own label; on other machines only
+/// the single version.
 macro_rules! condition {
     (
         $module:ident, $before:ident = $count:tt $arguments:tt, $name:literal, $version:tt, $version_before:tt,

@@ -1,4 +1,4 @@
-//! The wrapped functions, a file for each kind of synchronization object.
+//! The wrapped functions of libc, in one file for each kind of synchronization object.
 
 pub(super) mod barrier;
 mod c11;

@@ -30,7 +30,8 @@ operation! {
     destroy = 1 (mutex), Real::new(c"pthread_mutex_destroy"), ["pthread_mutex_destroy", "__pthread_mutex_destroy"],
     MutexDestroy, mutex, 0, result => result, 0
 }
-/// Releases a mutex. The mutex may be freed when libc's function returns, so it is not read after that.
+/// Releases a mutex. The program may free the mutex as soon as libc's function returns, so the mutex is not read after
+/// that.
 pub mod unlock {
     use crate::real::Real;
     use crate::records::{burst, ring};
@@ -62,8 +63,8 @@ operation! {
     MutexConsistent, mutex, 0, result => result, 0
 }
 
-/// An acquisition: like [`operation`], with a flag if another thread had the mutex. The acquisition may be folded into
-/// a burst, or not recorded on purpose.
+/// Defines an acquisition: like [`operation`], with a flag if another thread had the mutex. The acquisition may become
+/// part of a burst, or may not be recorded on purpose.
 macro_rules! acquisition {
     (
         $module:ident = $count:tt ($mutex:ident $(, $argument:ident)*), $real:literal, $names:tt, $operation:ident,
@@ -84,14 +85,14 @@ macro_rules! acquisition {
                 recorded($mutex, $($argument,)* caller)
             }
 
-            // This is a separate function so that no registers are saved if it is skipped.
+            // A separate function, so that a call that does not come here saves no registers.
             #[inline(never)]
             extern "C" fn recorded($mutex: usize, $($argument: usize,)* caller: usize) -> i32 {
                 let begun = crate::records::ring::begin(probe_abi::SyncOperation::$operation, $mutex, 0, caller);
                 let contended = if begun.is_recorded() { crate::operations::mutex::held_by_another($mutex) } else { 0 };
                 let result = REAL.call([$mutex $(, $argument)*]);
                 let outcome = super::$outcome(result);
-                // Only the holder knows that the mutex is still valid.
+                // Only a thread that holds the mutex knows that the mutex is still valid.
                 let mine = matches!(outcome, 0 | crate::operations::mutex::EOWNERDEAD);
                 if mine {
                     crate::records::burst::is_again_mine($mutex);
@@ -110,7 +111,7 @@ macro_rules! acquisition {
 
 pub(crate) use acquisition;
 
-/// The outcome of pthread functions, which return the error code itself.
+/// The outcome of pthread functions, whose result is the error code itself.
 fn as_it_is(result: i32) -> i32 {
     result
 }
@@ -145,8 +146,8 @@ acquisition!(
     as_it_is
 );
 
-// The beginning of glibc's `pthread_mutex_t` on 64 bits (sysdeps/nptl/bits/struct_mutex.h): lock word, count, owner,
-// users, kind. Static initializers are compiled into programs, so the layout cannot change.
+// Positions of words in the beginning of glibc's `pthread_mutex_t` on 64 bits (sysdeps/nptl/bits/struct_mutex.h): lock
+// word, count, owner, users, kind. The layout cannot change, because compilers put static initializers into programs.
 const LOCK: usize = 0;
 const OWNER: usize = 8;
 const KIND: usize = 16;
@@ -157,16 +158,17 @@ fn word(mutex: usize, at: usize) -> u32 {
     unsafe { AtomicU32::from_ptr((mutex + at) as *mut u32) }.load(Ordering::Relaxed)
 }
 
-/// Whether no other process can have the mutex, as far as the C library's layout is known.
+/// Whether no other process can use the mutex. True only if the C library's layout is known.
 #[inline(always)]
 pub fn is_private(mutex: usize) -> bool {
-    // Robust, with priority inheritance or protection, shared among processes (nptl/pthreadP.h).
+    // The kind bits for robust mutexes, priority inheritance, priority protection and sharing among processes
+    // (nptl/pthreadP.h).
     const SPECIAL: u32 = 16 | 32 | 64 | 128;
     process::is_glibc() && mutex != 0 && word(mutex, KIND) & SPECIAL == 0
 }
 
-/// This thread's number without a system call, if the C library's layout is known: libc writes the owner's number into
-/// a recursive mutex, and a mutex that no other thread knows is free.
+/// Finds this thread's id without a system call, if the C library's layout is known. libc writes the owner's id into a
+/// recursive mutex, and no other thread knows the mutex that this function uses.
 pub fn thread_number() -> Option<u32> {
     if !process::is_glibc() {
         return None;
@@ -186,25 +188,25 @@ pub fn thread_number() -> Option<u32> {
     (owner != 0).then_some(owner)
 }
 
-/// [`OperationFlags::CONTENDED`] if another thread has the mutex, as far as the C library's layout is known.
+/// [`OperationFlags::CONTENDED`] if another thread has the mutex; 0 also if the C library's layout is not known.
 #[inline(always)]
 pub fn held_by_another(mutex: usize) -> u16 {
     if !process::is_glibc() || mutex == 0 || word(mutex, LOCK) == 0 {
         return 0;
     }
-    // A recursive mutex that this thread has, or a mutex whose owner has died, is not held by another thread.
+    // The mutex is not held by another thread if this thread has it (a recursive mutex), or if its owner has died.
     let owner = word(mutex, OWNER);
     if owner == tls().ids.get() as u32 { 0 } else { OperationFlags::CONTENDED }
 }
 
-/// The lock word of a glibc mutex: 0 free, 1 taken, 2 taken and a thread may wait.
+/// The lock word of a glibc mutex. 0: free; 1: taken; 2: taken, and threads may wait.
 #[inline(always)]
 pub fn lock_word(mutex: usize) -> u32 {
     word(mutex, LOCK)
 }
 
-/// The flags of a mutex, if trying and locking have the same effect while it is free, and no thread can hold it twice;
-/// `None` for other kinds of mutexes.
+/// The flags of a mutex for which trying and locking have the same effect while it is free, and which no thread can
+/// hold twice. `None` for other kinds of mutexes.
 #[inline(always)]
 pub fn plain_kind(mutex: usize) -> Option<u16> {
     match word(mutex, KIND) & 0xff {
@@ -214,7 +216,7 @@ pub fn plain_kind(mutex: usize) -> Option<u16> {
     }
 }
 
-/// The mutex's kind as flags, if the C library's layout is known. The mutex must be valid.
+/// The mutex's kind as flags; 0 if the C library's layout is not known. The mutex must be valid.
 #[inline(always)]
 pub fn kind(mutex: usize) -> u16 {
     if !process::is_glibc() {

@@ -1,6 +1,6 @@
-//! `pthread_once`: to record which of the calling threads runs the initialization, libc gets a function of the
-//! library's own, which notes that it was called and jumps to the program's. It is not on the stack then, so exceptions
-//! pass through.
+//! `pthread_once`: records which of the calling threads runs the initialization. libc gets a function of this library
+//! instead of the program's routine. That function notes that libc called it and jumps to the program's routine. The
+//! jump leaves no frame of this library on the stack, so exceptions pass through.
 
 use crate::export::export;
 use crate::real::{Real, find_each};
@@ -20,7 +20,7 @@ extern "C" fn once(control: usize, routine: usize, caller: usize) -> i32 {
     run_once(control, routine, caller, |control, routine| ONCE.call([control, routine]))
 }
 
-/// Calls `real` with a routine that notes whether libc ran it.
+/// Calls `real` with a routine that notes whether libc has called it.
 #[inline(always)]
 pub fn run_once(
     control: usize,
@@ -33,7 +33,7 @@ pub fn run_once(
         return real(control, routine);
     }
     let own = tls();
-    // The initialization may itself call pthread_once.
+    // The old values are restored afterwards, because the initialization may itself call pthread_once.
     let outer = (own.routine.replace(routine), own.ran.replace(0));
     let result = real(control, started as extern "C" fn() as usize);
     let ran = own.ran.get() != 0;
@@ -43,7 +43,7 @@ pub fn run_once(
     result
 }
 
-/// Notes that libc called it, and jumps to the program's routine.
+/// Notes that libc has called this function, and jumps to the program's routine.
 #[unsafe(naked)]
 extern "C" fn started() {
     #[cfg(target_arch = "x86_64")]

@@ -82,8 +82,8 @@ operation! {
     clock_write = 3 (lock, clock, time), Real::new(c"pthread_rwlock_clockwrlock"), ["pthread_rwlock_clockwrlock"],
     RwLockTimedWrite, lock, 0, result => written(lock, result), 0
 }
-/// Releases a read-write lock, however it was acquired. The lock may be freed as soon as libc's function returns, so it
-/// is not read after that.
+/// Releases a read-write lock, for reading or writing. The program may free the lock as soon as libc's function
+/// returns, so the lock is not read after that.
 pub mod unlock {
     use crate::real::Real;
     use crate::records::{burst, ring};
@@ -105,7 +105,7 @@ pub mod unlock {
     crate::export::export!(1, wrapped, ["pthread_rwlock_unlock", "__pthread_rwlock_unlock"]);
 }
 
-/// The result of an attempt to acquire the lock for writing. A success is counted.
+/// Returns the result of an attempt to acquire the lock for writing. Counts a success as one writer.
 fn written(lock: usize, result: i32) -> i32 {
     if result == 0 {
         crate::records::burst::is_written(lock);
@@ -113,16 +113,19 @@ fn written(lock: usize, result: i32) -> i32 {
     result
 }
 
-// The beginning of glibc's `pthread_rwlock_t` on 64 bits (sysdeps/nptl/bits/struct_rwlock.h): readers, writers, two words to
-// wait at, two unused ones, the writer, whether processes share it. Static initializers are compiled into programs, so
-// it cannot change. Before glibc 2.25 the second word counts readers, so nothing is folded there.
+// Positions in the beginning of glibc's `pthread_rwlock_t` on 64 bits (sysdeps/nptl/bits/struct_rwlock.h): readers,
+// writers, two words to wait at, two unused ones, the writer, and whether processes share the lock. The layout cannot
+// change, because compilers put static initializers into programs. Before glibc 2.25 the second word counts readers, so
+// these versions have no bursts.
 const READERS: usize = 0;
 const WRITERS: usize = 4;
 const SHARED: usize = 28;
-/// A bit of the first word: a writer has the lock, or waits for readers to leave it (nptl/pthread_rwlock_common.c).
+/// A bit of the first word: a writer has the lock, or waits until the readers have released it
+/// (nptl/pthread_rwlock_common.c).
 const WRITE_LOCKED: u32 = 2;
 
-/// Whether a writer may have the lock or wait for it, or another process may share it; `true` if the layout is unknown.
+/// Whether a writer may have the lock or wait for it, or another process may use the lock. True if the layout is not
+/// known.
 #[inline(always)]
 pub fn may_have_writer(lock: usize) -> bool {
     // SAFETY: the caller has passed a lock to libc, which reads and writes the same words in the same way.

@@ -1,4 +1,4 @@
-//! `sem_*`: they return −1 and leave the error in `errno`.
+//! `sem_*`: these functions return −1 after an error and set `errno`.
 
 use crate::export::{export, operation};
 use crate::real::{Real, errno, find_each};
@@ -59,8 +59,8 @@ operation! {
 
 static OPEN: Real = Real::new(c"sem_open");
 
-/// `sem_open` has two further arguments if it may create a semaphore. Otherwise the registers of these arguments are
-/// passed on, which does no harm.
+/// `sem_open` has two more arguments if it may create a semaphore. This function always passes four registers on, which
+/// does no harm if the last two contain no arguments.
 extern "C" fn open(name: usize, how: usize, mode: usize, value: usize, caller: usize) -> usize {
     type SemOpen = unsafe extern "C" fn(*const c_char, i32, ...) -> usize;
     // SAFETY: libc's sem_open has this type; all its arguments are at most as large as a register.

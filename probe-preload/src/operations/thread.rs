@@ -1,4 +1,4 @@
-//! `pthread_create`, `_join`, `_detach`, `_exit`
+//! `pthread_create`, `pthread_join`, `pthread_detach` and `pthread_exit`.
 
 use crate::export::{export, operation};
 use crate::real::{Real, find_each};
@@ -38,7 +38,7 @@ extern "C" fn create(thread: usize, attributes: usize, start: usize, argument: u
     created(thread, caller, || CREATE.call([thread, attributes, start, argument]), |result| result)
 }
 
-/// Creates a thread, and records its `pthread_t`, which libc writes to `thread`.
+/// Creates a thread. Records the `pthread_t` that libc writes to `thread`.
 #[inline(always)]
 pub fn created(
     thread: usize,
@@ -50,7 +50,7 @@ pub fn created(
     let result = real();
     if begun.is_recorded() {
         if result == 0 {
-            // SAFETY: libc has just written there, for the same caller.
+            // SAFETY: libc has just written to this address, for the same caller.
             begun.object_is(unsafe { (thread as *const usize).read_unaligned() });
         }
         ring::end(begun, outcome(result), 0);

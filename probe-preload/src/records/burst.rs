@@ -1,16 +1,16 @@
-//! A mutex, or a read-write lock for reading, that is taken and released again and again without a waiter. The two
-//! calls read the clock once each and change a few words in the control block, and one record stands for all of them
-//! ([`probe_abi::Burst`]).
+//! Records a mutex, or a read-write lock for reading, that one thread takes and releases many times without a waiter.
+//! The two calls read the clock once each and change a few words in the control block. One record describes all these
+//! calls ([`probe_abi::Burst`]).
 //!
-//! A burst is true for three reasons. Taking is done with `pthread_mutex_trylock`, which never waits. A release first
-//! checks for waiters. And each mutex has a word with its last holder, which shows that no other thread held it in
-//! between. So the order in which threads held a mutex is complete, and a burst has sums instead of times only within
-//! one thread's turn. A read-write lock has a word that counts its writers and does not change while other threads
-//! read: as long as it stays the same, no writer has held the lock. Readers need no order among themselves.
+//! Three facts make a burst exact. The mutex is taken by `pthread_mutex_trylock`, which never waits. A release first
+//! checks for waiters. And each mutex has a word with its last holder, which shows that no other thread has held it in
+//! between. So the order in which threads held a mutex stays complete: a burst has sums instead of times only for a
+//! period in which one thread alone held the mutex. A read-write lock has a word that counts its writers. While the
+//! word stays the same, no writer has held the lock. The order of readers does not matter.
 //!
-//! When there is hardly any room for records, bursts are no longer written: their pairs are only counted
-//! ([`BURST_COUNTED`]), so that operations with a waiter are still written. Any other operation of the thread ends its
-//! burst ([`settle`]), and so do mutexes of special kinds.
+//! When there is hardly any room for records, bursts are not written any more. Their operations are only counted
+//! ([`BURST_COUNTED`]), so that operations with a waiter can still be written. Any other operation of the thread ends
+//! its burst ([`settle`]). So does an operation on a mutex of a special kind.
 
 use crate::clock;
 use crate::operations::mutex::{lock_word, plain_kind};
@@ -23,20 +23,21 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 use probe_abi::interpose::{BURST_COUNTED, Phase, RingWord};
 use probe_abi::{Burst, Kind, MOST_APART_NS, MOST_HELD_NS, MOST_SPAN_NS, OperationFlags};
 
-/// One operation in this number is measured for its cost. A release is measured, and its acquisition is assumed to cost
-/// the same.
+/// One operation in this number is measured for its cost. The measured operation is a release, and its acquisition is
+/// assumed to cost the same.
 const MEASURED: u32 = 64;
 
-/// Words for the last holders of mutexes. Two mutexes that share a word only end each other's bursts.
+/// Number of words for the last holders of mutexes. If two mutexes share a word, each only ends the other's bursts.
 const OWNERS: usize = 4096;
 static LAST: [AtomicU32; OWNERS] = [const { AtomicU32::new(0) }; OWNERS];
 
-/// Words that count the writers of read-write locks. Two locks that share a word only end each other's bursts.
+/// Number of words that count the writers of read-write locks. If two locks share a word, each only ends the other's
+/// bursts.
 const WRITTEN: usize = 1024;
 static WRITES: [AtomicU32; WRITTEN] = [const { AtomicU32::new(0) }; WRITTEN];
 
-/// Whether a burst is possible: only libc's three functions follow this library's, so no other library expects to see
-/// the calls as the program makes them.
+/// Whether bursts are possible. A burst replaces locking by trying, so no other library between this one and libc may
+/// depend on which functions the program calls.
 static POSSIBLE: AtomicBool = AtomicBool::new(false);
 /// Whether a burst of acquisitions for reading is possible.
 static POSSIBLE_READS: AtomicBool = AtomicBool::new(false);
@@ -44,8 +45,8 @@ static POSSIBLE_READS: AtomicBool = AtomicBool::new(false);
 /// Functions of one library that belong together are less than this number of bytes apart.
 const NEAR: usize = 1 << 16;
 
-/// Decides whether bursts are possible. To be called when the originals of the mutex and read-write lock functions are
-/// known.
+/// Decides whether bursts are possible. Must be called after the originals of the functions for mutexes and read-write
+/// locks have been looked up.
 pub fn find() {
     let [lock, trylock, unlock] =
         [&mutex::lock::REAL, &mutex::trylock::REAL, &mutex::unlock::REAL].map(crate::real::Real::get);
@@ -57,13 +58,14 @@ pub fn find() {
     POSSIBLE_READS.store(possible, Ordering::Relaxed);
 }
 
-/// An object's word in a table.
+/// The word of an object in a table.
 #[inline(always)]
 fn word_of<const PLACES: usize>(table: &[AtomicU32; PLACES], object: usize) -> Option<&AtomicU32> {
     table.get(((object >> 3) ^ (object >> 15)) % PLACES)
 }
 
-/// Notes that this thread holds a read-write lock for writing. Only the holder may call it.
+/// Notes that this thread holds a read-write lock for writing. Only the thread that holds the lock may call this
+/// function.
 #[inline(always)]
 pub fn is_written(lock: usize) {
     if let Some(writes) = word_of(&WRITES, lock) {
@@ -71,12 +73,12 @@ pub fn is_written(lock: usize) {
     }
 }
 
-/// Notes that this thread holds a mutex; `true`: no other thread has held it since this one last did. Only the
-/// holder may call it.
+/// Notes that this thread holds a mutex. Returns `true` if no other thread has held the mutex since this thread last
+/// did. Only the thread that holds the mutex may call this function.
 #[inline(always)]
 pub fn is_again_mine(mutex: usize) -> bool {
-    // The address of a thread's own words identifies the thread as long as it lives. During a pause nobody notes holders,
-    // so words from before one are nobody's.
+    // The address of a thread's own words identifies the thread as long as it exists. During a pause, threads do not
+    // note what they hold. So the number of pauses is part of the word, and words from before a pause match no thread.
     let pauses = process::shared().map_or(0, |shared| shared.recording() as u32);
     let me =
         ((core::ptr::from_ref(tls()) as usize >> 6) as u32).wrapping_add(pauses.wrapping_mul(0x9e37_79b1));
@@ -88,8 +90,8 @@ pub fn is_again_mine(mutex: usize) -> bool {
     mine
 }
 
-/// The thread's words, if the thread may fold operations now: it must be in no other operation, and not in a signal
-/// handler that interrupts a change.
+/// The thread's words, if its operations may become part of a burst now. The thread must be in no other operation, and
+/// not in a signal handler that interrupts a change of these words.
 #[inline(always)]
 fn may_fold() -> Option<(Own, u64)> {
     let own = own_at_hand()?;
@@ -99,7 +101,7 @@ fn may_fold() -> Option<(Own, u64)> {
     (idle && whole && version.is_multiple_of(2)).then_some((own, version))
 }
 
-/// Marks the words as being changed until [`changed`]. To be called before anything is read for them.
+/// Marks the words as being changed, until [`changed`]. Must be called before anything is read for them.
 #[inline(always)]
 fn changes(own: &Own, version: u64) {
     own.word(RingWord::BURST_VERSION).store(version + 1, Ordering::Relaxed);
@@ -111,7 +113,7 @@ fn changed(own: &Own, version: u64) {
     own.word(RingWord::BURST_VERSION).store(version + 2, Ordering::Release);
 }
 
-/// Takes a mutex if it is free and a burst is possible. `false`: nothing was done.
+/// Takes a mutex if it is free and a burst is possible. `false`: nothing has been done.
 #[inline(always)]
 pub fn takes(mutex: usize, caller: usize) -> bool {
     if !POSSIBLE.load(Ordering::Relaxed) || mutex == 0 {
@@ -127,7 +129,7 @@ pub fn takes(mutex: usize, caller: usize) -> bool {
     true
 }
 
-/// Takes a read-write lock for reading if no writer has it or waits for it. `false`: nothing was done.
+/// Takes a read-write lock for reading if no writer has it or waits for it. `false`: nothing has been done.
 #[inline(always)]
 pub fn takes_read(lock: usize, caller: usize) -> bool {
     if !POSSIBLE_READS.load(Ordering::Relaxed) || lock == 0 || rwlock::may_have_writer(lock) {
@@ -143,11 +145,12 @@ pub fn takes_read(lock: usize, caller: usize) -> bool {
     true
 }
 
-/// Mask for the count of writers in a burst's words: if this number of writers plus one came within a moment, they
-/// would look like none.
+/// Mask for the count of writers in a burst's words. Only if this number of writers plus one came within a moment, the
+/// count would look unchanged.
 const MOST_WRITES: u32 = 0x7fff;
 
-/// Notes that this thread has taken the object. `kind`: flags, and above them the count of writers; constant in a burst.
+/// Notes that this thread has taken the object. `kind` has the flags and, above them, the count of writers, and must
+/// stay the same within a burst.
 #[inline(always)]
 fn has(own: &Own, version: u64, object: usize, caller: usize, kind: u64, mine: bool) {
     changes(own, version);
@@ -159,7 +162,7 @@ fn has(own: &Own, version: u64, object: usize, caller: usize, kind: u64, mine: b
     changed(own, version);
 }
 
-/// Whether the open burst may include a further acquisition.
+/// Whether the open burst may include one more acquisition.
 #[inline(always)]
 fn goes_on(own: &Own, mutex: usize, caller: usize, kind: u64, now_ns: u64) -> bool {
     let word = |index| own.word(index).load(Ordering::Relaxed);
@@ -172,7 +175,7 @@ fn goes_on(own: &Own, mutex: usize, caller: usize, kind: u64, now_ns: u64) -> bo
         && word(RingWord::BURST_COUNT) < u64::from(u16::MAX)
 }
 
-/// Begins another burst.
+/// Begins a new burst.
 #[inline(never)]
 fn begins(own: &Own, mutex: usize, caller: usize, kind: u64, now_ns: u64) {
     write(own);
@@ -197,8 +200,8 @@ fn begins(own: &Own, mutex: usize, caller: usize, kind: u64, now_ns: u64) {
     }
 }
 
-/// Notes that a mutex without a waiter is about to be released; `false`: nothing has been noted. The mutex
-/// may be freed as soon as it is released, so it is not read afterwards.
+/// Notes that a mutex without a waiter is about to be released. `false`: nothing has been noted. The program may free
+/// the mutex as soon as it is released, so it is not read afterwards.
 #[inline(always)]
 pub fn gives(mutex: usize, caller: usize) -> bool {
     if !POSSIBLE.load(Ordering::Relaxed) || mutex == 0 {
@@ -208,7 +211,7 @@ pub fn gives(mutex: usize, caller: usize) -> bool {
     is_taken(&own, mutex) && lock_word(mutex) == 1 && gave(&own, version, caller)
 }
 
-/// The same for a read-write lock for which no writer waits, if this thread has it for reading.
+/// Like `gives`, for a read-write lock for which no writer waits, if this thread has it for reading.
 #[inline(always)]
 pub fn gives_read(lock: usize, caller: usize) -> bool {
     if !POSSIBLE_READS.load(Ordering::Relaxed) || lock == 0 {
@@ -218,14 +221,15 @@ pub fn gives_read(lock: usize, caller: usize) -> bool {
     is_taken(&own, lock) && !rwlock::may_have_writer(lock) && gave(&own, version, caller)
 }
 
-/// Whether the open burst is of this object, and the object is taken.
+/// Whether the open burst is of this object, and the object is taken now.
 #[inline(always)]
 fn is_taken(own: &Own, object: usize) -> bool {
     let get = |index: usize| own.word(index).load(Ordering::Relaxed);
     get(RingWord::BURST_SINCE) != 0 && get(RingWord::BURST_OBJECT) == object as u64
 }
 
-/// Notes that the burst's object is about to be released; `false`: that does not fit the burst.
+/// Notes that the burst's object is about to be released. `false`: the release does not fit the burst, and nothing has
+/// been noted.
 #[inline(always)]
 fn gave(own: &Own, version: u64, caller: usize) -> bool {
     let word = |index: usize| own.word(index);
@@ -260,7 +264,7 @@ fn gave(own: &Own, version: u64, caller: usize) -> bool {
         word(RingWord::BURST_ENDED).store(now_ns, Ordering::Relaxed);
         word(RingWord::BURST_SINCE).store(0, Ordering::Relaxed);
         word(RingWord::BURST_COUNT).store(pairs + 1, Ordering::Relaxed);
-        // The record of the burst counts one of its operations.
+        // The burst's record itself counts as one of its operations.
         let (sum, more) = match get(RingWord::BURST_NUMBER) & BURST_COUNTED {
             0 => (RingWord::BURST_OPERATIONS, if pairs == 0 { 1 } else { 2 }),
             _ => (RingWord::COUNTED, 2),
@@ -274,7 +278,7 @@ fn gave(own: &Own, version: u64, caller: usize) -> bool {
     short
 }
 
-/// The present time, if the cost of this release is to be measured; else 0.
+/// The present time, if the cost of this release will be measured; otherwise 0.
 #[inline(always)]
 fn called_ns(own: &Own) -> u64 {
     let operations = own.tls.operations.get().wrapping_add(1);
@@ -282,8 +286,8 @@ fn called_ns(own: &Own) -> u64 {
     if operations.is_multiple_of(MEASURED) { clock::now_ns() } else { 0 }
 }
 
-/// Adds the cost of a release, for the release and its acquisition. One reading of the clock is part of each operation;
-/// the time of the other reading is subtracted.
+/// Adds the cost of a release, once for the release and once for its acquisition. Each operation reads the clock once.
+/// The time of the second reading, which only the measurement makes, is subtracted.
 #[cold]
 #[inline(never)]
 fn tell_cost(own: &Own, called_ns: u64) {
@@ -297,7 +301,7 @@ fn tell_cost(own: &Own, called_ns: u64) {
     }
 }
 
-/// Writes the open burst as a record, since another operation follows.
+/// Writes the open burst as a record, because another operation follows.
 #[inline(always)]
 pub fn settle(own: &Own) {
     if own.word(RingWord::BURST_OBJECT).load(Ordering::Relaxed) != 0 {
@@ -309,7 +313,7 @@ pub fn settle(own: &Own) {
 fn settle_open(own: &Own) {
     let version = own.word(RingWord::BURST_VERSION).load(Ordering::Relaxed);
     if !version.is_multiple_of(2) {
-        // A signal handler has interrupted a change, which continues afterwards.
+        // This is a signal handler that has interrupted a change of the burst. The change continues afterwards.
         return;
     }
     changes(own, version);
@@ -319,7 +323,7 @@ fn settle_open(own: &Own) {
     changed(own, version);
 }
 
-/// Writes the open burst into the ring, and after it the acquisition that has not been released yet.
+/// Writes the open burst into the ring. If an acquisition has not been released yet, writes that one after it.
 fn write(own: &Own) {
     let word = |index: usize| own.word(index).load(Ordering::Relaxed);
     let (object, caller) = (word(RingWord::BURST_OBJECT), word(RingWord::BURST_CALLER));

@@ -1,4 +1,4 @@
-//! Operations become records in the thread's ring.
+//! Writes operations as records into the thread's ring.
 
 pub(super) mod burst;
 mod place;

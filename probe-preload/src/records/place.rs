@@ -6,11 +6,11 @@ use core::sync::atomic::{Ordering, compiler_fence};
 use probe_abi::interpose::{RECORD_WORDS, RingWord, SharedWord, is_short, may_take};
 use probe_abi::{Context, Header, Kind};
 
-/// The place that is this number of places ahead is prefetched when one is written, since the ring reader has left it
-/// in another CPU's cache.
+/// When a place is written, the place at this distance ahead is prefetched. The ring reader has left that place in
+/// another CPU's cache.
 const PREPARED: u64 = 4;
 
-/// The second word of every record of a kind, without the record's number.
+/// The second word of every record of this kind, without the record's number.
 const fn fixed(kind: Kind) -> u64 {
     (Header::NO_CPU as u64) << 32 | (kind as u64) << 48 | (Context::Task as u64) << 56
 }
@@ -21,7 +21,7 @@ pub struct Place {
 }
 
 impl Own {
-    /// Takes the next place; `None`: there is no room, and the record's number is missing.
+    /// Takes the next place. `None`: there is no room, and the record's number will be missing.
     #[inline(always)]
     pub fn take_place(&self) -> Option<Place> {
         let head = self.word(RingWord::HEAD);
@@ -30,12 +30,13 @@ impl Own {
             return None;
         }
         let number = add_one(head);
-        // The place must be taken before the clock is read: a reader that sees it free knows that its record will be newer.
+        // The place must be taken before the clock is read. A reader that sees a free place then knows that the record
+        // in it will be newer.
         compiler_fence(Ordering::SeqCst);
         Some(Place { number })
     }
 
-    /// Gets the memory for the piece that begins with this place; `false`: there is none, or the ring is full.
+    /// Gets the memory for the piece that begins with this place. `false`: there is no memory, or the ring is full.
     #[cold]
     #[inline(never)]
     fn pays_for(&self, place: u64) -> bool {
@@ -64,13 +65,13 @@ impl Own {
             free.fetch_sub(1, Ordering::AcqRel);
         }
         if paid_to.compare_exchange(paid, end, Ordering::Relaxed, Ordering::Relaxed).is_err() {
-            // A signal handler that came in between has reserved memory for the same piece.
+            // A signal handler in between has got memory for the same piece, so this memory is returned.
             free.fetch_add(1, Ordering::AcqRel);
         }
         true
     }
 
-    /// Whether there will soon be no room for operations with a waiter, so that operations without one should only be
+    /// Whether there will soon be no room for operations with a waiter. Then operations without a waiter should only be
     /// counted.
     #[inline(never)]
     pub fn is_pressed(&self) -> bool {
@@ -103,19 +104,20 @@ impl Own {
         }
     }
 
-    /// Lets this thread leave out operations, if that is allowed: it is better than losing them.
+    /// Lets this thread stop recording some operations on purpose, if the recording allows that. Operations that are
+    /// missing on purpose are better than lost ones, because their number is known.
     fn leaves_out_if_it_may(&self) {
         if self.shared.word(SharedWord::RATHER_LEAVE_OUT).load(Ordering::Relaxed) == 1 {
             self.word(RingWord::LEAVE_OUT).store(1, Ordering::Relaxed);
         }
     }
 
-    /// Fills a place with a record of this kind, number and time, and with these words after the header.
+    /// Fills a place with a record of this kind, number and time. `words` follow the header.
     #[inline(always)]
     pub fn fill(&self, place: &Place, kind: Kind, number: u32, time_ns: u64, words: [u64; RECORD_WORDS - 3]) {
         let at = place.number;
         self.place(at, 1).store(fixed(kind) | u64::from(number), Ordering::Relaxed);
-        // In a header the thread id comes first.
+        // In a header, the thread id comes before the process id.
         self.place(at, 2).store(self.tls.ids.get(), Ordering::Relaxed);
         for (index, word) in words.into_iter().enumerate() {
             self.place(at, 3 + index).store(word, Ordering::Relaxed);
@@ -124,7 +126,7 @@ impl Own {
         will_write(self.place(at.wrapping_add(PREPARED), 0));
     }
 
-    /// Writes a record whose time is known already; `false`: there was no room.
+    /// Writes a record whose time is already known. `false`: there was no room.
     pub fn put(&self, kind: Kind, number: u32, time_ns: u64, words: [u64; RECORD_WORDS - 3]) -> bool {
         let place = self.take_place();
         if let Some(place) = &place {

@@ -1,5 +1,5 @@
-//! Beginning and ending an operation: the words that describe the operation in progress, and the record in the thread's
-//! ring. The protocol is [`probe_abi::interpose`]'s.
+//! Begins and ends an operation: fills the words that describe it, and writes its record into the thread's ring.
+//! [`probe_abi::interpose`] describes the protocol.
 
 use crate::operations::mutex;
 use crate::process::{self, Shared};
@@ -16,47 +16,47 @@ use probe_abi::interpose::{
 };
 use probe_abi::{Kind, SyncOperation};
 
-/// Number of operations that a thread without a ring does before it searches for a ring again.
+/// Number of operations of a thread without a ring before it searches for a ring again.
 const PATIENCE: u32 = 1024;
 
-/// One operation in this number is measured for its cost, which is reported. The measured one reads the clock two times
-/// more than other operations do.
+/// One operation in this number is measured for its cost, which longpole reports. The measured operation reads the
+/// clock two more times than others.
 const MEASURED: u32 = 64;
 
-/// Words from [`RingWord::BEGAN`] to [`RingWord::FRAME`].
+/// Number of words from [`RingWord::BEGAN`] to [`RingWord::FRAME`].
 const SLOT_WORDS: usize = RingWord::FRAME - RingWord::BEGAN + 1;
 
-/// An operation that has begun.
+/// An operation that has begun and not ended.
 pub struct Begun {
-    /// Time at which the function was called, if its cost is to be measured; else 0.
+    /// Time at which the function was called, if its cost will be measured; otherwise 0.
     called_ns: u64,
     began_ns: u64,
     object: usize,
     second: u64,
     caller: usize,
     operation: SyncOperation,
-    /// Phase and words of the operation that this one interrupts (in a signal handler, or in the routine of
-    /// `pthread_once`); 0 if there is no such operation.
+    /// Phase and words of the operation that this one interrupts, because it runs in a signal handler or in the routine
+    /// of `pthread_once`. 0 if there is no such operation.
     outer_phase: u64,
     outer: [u64; SLOT_WORDS],
     recorded: bool,
 }
 
 impl Begun {
-    /// Whether there will be a record.
+    /// Whether the operation will have a record.
     #[inline(always)]
     pub fn is_recorded(&self) -> bool {
         self.recorded
     }
 
-    /// Sets an object that is known only afterwards.
+    /// Sets the object, for operations whose object is known only after the call.
     #[inline(always)]
     pub fn object_is(&mut self, object: usize) {
         self.object = object;
     }
 }
 
-/// A thread's ring.
+/// The ring of a thread.
 #[derive(Clone, Copy)]
 pub struct Own {
     control: *const AtomicU64,
@@ -69,7 +69,7 @@ impl Own {
     /// A word of the thread's control block.
     #[inline(always)]
     pub fn word(&self, index: usize) -> &'static AtomicU64 {
-        // SAFETY: a control block of the mapping, which is never removed; indices are those of `RingWord`.
+        // SAFETY: a control block's mapping is never removed, and indices are those of `RingWord`.
         let word = unsafe { self.control.add(index) };
         // SAFETY: aligned, as the mapping is.
         unsafe { &*word }
@@ -79,14 +79,14 @@ impl Own {
     #[inline(always)]
     pub fn place(&self, number: u64, index: usize) -> &'static AtomicU64 {
         let mask = self.shared.layout.ring_records - 1;
-        // SAFETY: inside the ring, since its size is a power of two.
+        // SAFETY: the address is inside the ring, whose size is a power of two.
         let word = unsafe { self.ring.add((number as usize & mask) * RECORD_WORDS + index) };
         // SAFETY: aligned, as the mapping is.
         unsafe { &*word }
     }
 }
 
-/// The ring of this thread, if it already has one and is recorded now.
+/// The ring of this thread, if the thread already has one and is recorded now.
 #[inline(always)]
 pub fn own_at_hand() -> Option<Own> {
     let own = own_of_thread()?;
@@ -100,7 +100,7 @@ pub fn own_at_hand() -> Option<Own> {
     Some(own)
 }
 
-/// The ring of this thread, if it already has one, also during a pause.
+/// The ring of this thread, if the thread already has one. Works during a pause, too.
 #[inline(always)]
 fn own_of_thread() -> Option<Own> {
     let tls = tls();
@@ -115,12 +115,13 @@ fn own_of_thread() -> Option<Own> {
     None
 }
 
-/// The thread's first operation, or its first one after a pause. What it did during the pause is unknown, so a number is
-/// missing from here on.
+/// Notes the thread's first operation, or its first one after a pause. What the thread did during the pause is unknown,
+/// so a number is skipped.
 #[cold]
 #[inline(never)]
 fn sees(own: &Own, recording: u64) {
-    // First, since it is an operation of this thread, too.
+    // The word is set first, because the following steps are operations of this thread, too, and must not come here
+    // again.
     let before = own.word(RingWord::RECORDING_SEEN).swap(recording, Ordering::Relaxed);
     if before != 0 {
         burst::settle(own);
@@ -129,25 +130,26 @@ fn sees(own: &Own, recording: u64) {
     }
 }
 
-/// The ring of this thread, if the thread is recorded; takes one if it has none.
+/// The ring of this thread, if the thread is recorded. A thread without a ring takes one.
 #[inline(always)]
 fn own() -> Option<Own> {
     own_at_hand().or_else(own_slowly)
 }
 
-/// The ring of this thread for the end of an operation: also during a pause, but not after the recording.
+/// The ring of this thread, for the end of an operation. Works during a pause, but not after the recording.
 #[inline(always)]
 fn own_to_the_end() -> Option<Own> {
     own_of_thread().or_else(own_slowly).filter(|own| own.shared.recording() != 0)
 }
 
-/// Whether recording is paused, as far as this process knows. All that an operation costs then.
+/// Whether recording is paused, as far as this process knows. During a pause, this check is all that an operation
+/// costs.
 #[inline(always)]
 pub fn is_paused() -> bool {
     process::shared().is_some_and(|shared| interpose::is_paused(shared.recording()))
 }
 
-/// Takes a ring for this thread, if it is recorded, before its first operation.
+/// Takes a ring for this thread, if the thread is recorded, before the thread's first operation.
 pub fn prepare() {
     let _ = own();
 }
@@ -186,7 +188,7 @@ fn own_slowly() -> Option<Own> {
 
 /// Takes a free ring for this thread.
 fn claim(tls: &Tls, epoch: u64, shared: Shared) -> bool {
-    // A signal handler has interrupted this function. A forked child may inherit its parent's mark, which has another epoch.
+    // This is a signal handler in the midst of this function. A mark inherited by a forked child has another epoch.
     if tls.claiming.get() == epoch {
         return false;
     }
@@ -224,7 +226,7 @@ fn claim(tls: &Tls, epoch: u64, shared: Shared) -> bool {
     false
 }
 
-/// `pid << 32 | tid` of this thread, if its process is that of the epoch.
+/// `pid << 32 | tid` of this thread, if the epoch belongs to its process.
 fn numbers(epoch: u64) -> Option<u64> {
     let process = process::process_of(epoch);
     let thread = if seccomp::is_filtered() {
@@ -232,20 +234,20 @@ fn numbers(epoch: u64) -> Option<u64> {
     } else if system::pid() == process {
         system::tid()
     } else {
-        // This is a child between vfork and exec: ids stored here, in its parent's thread, would be the child's.
+        // A child between vfork and exec must not store its ids here: the words belong to its parent's thread.
         return None;
     };
     Some(u64::from(process) << 32 | u64::from(thread))
 }
 
-/// Records that this thread records nothing more, if it has recorded something: the locks that it holds are unknown
-/// from then on.
+/// Writes that this thread records nothing more, if the thread has recorded anything before. The locks that the thread
+/// holds are unknown from then on.
 pub fn says_silent() {
     let begun = begin(SyncOperation::ThreadSilent, 0, 0, 0);
     end_before(begun);
 }
 
-/// An address in the frame of the function into which this is inlined.
+/// An address in the stack frame of the function into which this one is inlined.
 #[inline(always)]
 fn frame() -> u64 {
     let frame: u64;
@@ -262,8 +264,8 @@ fn frame() -> u64 {
     frame
 }
 
-/// The time, if the cost of recording this operation is to be measured; else 0. Only for a thread that has had a ring: the
-/// clock may be a system call, which not every process may make.
+/// The present time, if the cost of recording this operation will be measured; otherwise 0. Only for a thread that has
+/// had a ring: reading the clock may be a forbidden system call.
 #[inline(always)]
 fn called_ns() -> u64 {
     let tls = tls();
@@ -272,10 +274,9 @@ fn called_ns() -> u64 {
     if operations.is_multiple_of(MEASURED) && tls.control.get() != 0 { clock::now_ns() } else { 0 }
 }
 
-/// Whether an operation on this mutex continues a stretch of operations that are not recorded on purpose. Then the
-/// operation is counted, and nothing else must be done. There are millions of such operations per second, and this
-/// check is all that each costs. So only the necessary conditions are checked, and [`begin`] decides about the first
-/// operation of each stretch.
+/// Whether an operation on this mutex continues a stretch of operations that are not recorded on purpose. If so, the
+/// operation has been counted, and the caller has nothing else to do. A program may do millions of such operations per
+/// second, so only necessary conditions are checked here; [`begin`] decides about the first operation of each stretch.
 #[inline(always)]
 pub fn passes(mutex: usize) -> bool {
     if is_paused() {
@@ -288,7 +289,7 @@ pub fn passes(mutex: usize) -> bool {
     left_out.is_some()
 }
 
-/// Like [`passes`], but without counting; returns the counter.
+/// Like [`passes`], but does not count the operation. Returns the counter.
 #[inline(always)]
 fn is_passed_over(tls: &Tls, mutex: usize) -> Option<&'static AtomicU64> {
     let control = tls.control.get() as *const AtomicU64;
@@ -297,7 +298,7 @@ fn is_passed_over(tls: &Tls, mutex: usize) -> Option<&'static AtomicU64> {
         return None;
     }
     let word = |index: usize| -> &'static AtomicU64 {
-        // SAFETY: a control block of the mapping, which is never removed; indices are those of `RingWord`.
+        // SAFETY: a control block's mapping is never removed, and indices are those of `RingWord`.
         let word = unsafe { control.add(index) };
         // SAFETY: aligned, as the mapping is.
         unsafe { &*word }
@@ -313,8 +314,9 @@ fn is_passed_over(tls: &Tls, mutex: usize) -> Option<&'static AtomicU64> {
     Some(word(RingWord::LEFT_OUT))
 }
 
-/// Notes the operation that this thread begins. There is one copy of this function for all operations, and one of [`end`]. A
-/// program that uses the caches itself finds it there from its last operation; copies in each function would be fetched again.
+/// Notes the operation that this thread begins. There is only one copy of this function for all operations, and one of
+/// [`end`]. In a program that uses the caches itself, the copy is still in the cache from the last operation. Copies in
+/// each function would have to be fetched again.
 #[inline(never)]
 pub fn begin(operation: SyncOperation, object: usize, second: u64, caller: usize) -> Begun {
     let mut begun = Begun {
@@ -350,7 +352,7 @@ pub fn begin(operation: SyncOperation, object: usize, second: u64, caller: usize
     }
     let number = (before & !0xff).wrapping_add(0x100);
     phase.store(number | Phase::Filling as u64, Ordering::Relaxed);
-    // From here on, a signal handler restores the words that it finds.
+    // From here on, the words are valid: a signal handler that uses them restores them.
     fence(Ordering::Release);
     own.word(RingWord::OBJECT).store(object as u64, Ordering::Relaxed);
     own.word(RingWord::SECOND).store(second, Ordering::Relaxed);
@@ -364,7 +366,7 @@ pub fn begin(operation: SyncOperation, object: usize, second: u64, caller: usize
     begun
 }
 
-/// Counts an operation that is not recorded on purpose. `false`: it must be recorded all the same.
+/// Counts an operation that is not recorded on purpose. `false`: the operation must be recorded.
 #[inline(never)]
 fn leaves_out(own: &Own, mutex: usize) -> bool {
     if !process::has_one_thread() || !mutex::is_private(mutex) {
@@ -376,7 +378,7 @@ fn leaves_out(own: &Own, mutex: usize) -> bool {
         let here = own.word(RingWord::HEAD).load(Ordering::Relaxed) + 1;
         left_at.store(here, Ordering::Relaxed);
         count(own.word(RingWord::STRETCHES));
-        // A missing number shows that the locks the thread holds are unknown from here on.
+        // The missing number shows that it is unknown from here on which locks the thread holds.
         count(own.word(RingWord::ATTEMPTS));
     }
     count(own.word(RingWord::LEFT_OUT));
@@ -386,8 +388,8 @@ fn leaves_out(own: &Own, mutex: usize) -> bool {
     true
 }
 
-/// Measures the cost of [`passes`]: many times, since one call is shorter than a reading of the clock. So
-/// everything is in the caches, as in a program that makes millions of calls a second.
+/// Measures the cost of [`passes`] for many calls, because one call is shorter than reading the clock. So everything is
+/// in the caches, as in a program that makes millions of calls per second.
 #[cold]
 #[inline(never)]
 fn measure_left_out(own: &Own, mutex: usize) {
@@ -404,8 +406,8 @@ fn measure_left_out(own: &Own, mutex: usize) {
     own.word(RingWord::LEFT_OUT_PS).store(each_ps, Ordering::Relaxed);
 }
 
-/// Saves the operation that this one interrupts, unless that operation was left without an end: then its frame does not
-/// exist any more.
+/// Saves the operation that this one interrupts. If that operation was left without an end (`longjmp`), its frame does
+/// not exist any more, and nothing is saved.
 #[cold]
 #[inline(never)]
 fn save(own: &Own, phase: u64, frame: u64, begun: &mut Begun) {
@@ -424,8 +426,8 @@ pub fn end(begun: Begun, outcome: i32, flags: u16) {
     if !begun.recorded {
         return;
     }
-    // The ring is looked up again: a signal handler may have forked, and this may be the child. An operation that began
-    // before a pause ends in it.
+    // The ring is looked up again: a signal handler may have forked, and this may be the child. A pause may have begun,
+    // too.
     let Some(own) = own_to_the_end() else { return };
     let ended_ns = write(&own, &begun, outcome, flags, None);
     leave(&own, &begun);
@@ -434,9 +436,9 @@ pub fn end(begun: Begun, outcome: i32, flags: u16) {
     }
 }
 
-/// Adds the cost of recording an operation: the time before it began, and since it ended. Each of the two includes one
-/// reading of the clock, as for all operations. The addition of a signal handler in between may get lost, which does not
-/// matter.
+/// Adds the cost of recording an operation: the time before the operation began and the time since it ended. Each of
+/// the two includes one reading of the clock, as for all operations. If a signal handler adds in between, its addition
+/// may get lost, which does not matter.
 #[cold]
 #[inline(never)]
 fn tell_cost(own: &Own, before_ns: u64, ended_ns: Option<u64>) {
@@ -449,7 +451,7 @@ fn tell_cost(own: &Own, before_ns: u64, ended_ns: Option<u64>) {
     }
 }
 
-/// Writes the record of an operation that will not return.
+/// Writes the record of an operation that will not return, before the call.
 pub fn end_before(begun: Begun) {
     if begun.recorded
         && let Some(own) = own_to_the_end()
@@ -459,7 +461,7 @@ pub fn end_before(begun: Begun) {
     }
 }
 
-/// Writes the record; returns its time, or `None` if there was no room.
+/// Writes the record. Returns the record's time, or `None` if there was no room.
 #[inline(always)]
 fn write(own: &Own, begun: &Begun, outcome: i32, flags: u16, at_ns: Option<u64>) -> Option<u64> {
     let number = add_one(own.word(RingWord::ATTEMPTS));
@@ -471,7 +473,7 @@ fn write(own: &Own, begun: &Begun, outcome: i32, flags: u16, at_ns: Option<u64>)
     Some(ended_ns)
 }
 
-/// Restores the state of the control block from before the operation.
+/// Restores the words of the control block as they were before the operation.
 #[inline(always)]
 fn leave(own: &Own, begun: &Begun) {
     let phase = own.word(RingWord::PHASE);

@@ -1,18 +1,19 @@
-//! Words of shared memory that only one thread and its signal handlers write.
+//! Words of shared memory that are written only by one thread and its signal handlers.
 
 use core::arch::asm;
 use core::sync::atomic::AtomicU64;
 #[cfg(not(target_arch = "x86_64"))]
 use core::sync::atomic::Ordering;
 
-/// Adds 1 to a word that only this thread writes, in a way that no signal handler can interrupt; returns the previous value.
+/// Adds 1 to a word that only this thread writes, and returns the previous value. No signal handler can interrupt the
+/// addition.
 #[inline(always)]
 pub fn add_one(word: &AtomicU64) -> u64 {
     #[cfg(target_arch = "x86_64")]
     {
         let mut one = 1u64;
-        // SAFETY: one instruction on a word that is there. Without `lock` it is atomic for this CPU, which suffices
-        // for a word of one thread.
+        // SAFETY: this is one instruction on an existing word. Without `lock` it is atomic for this CPU, which is
+        // enough for a word of one thread.
         unsafe {
             asm!("xadd qword ptr [{0}], {1}", in(reg) word.as_ptr(), inout(reg) one, options(nostack));
         }
@@ -22,11 +23,11 @@ pub fn add_one(word: &AtomicU64) -> u64 {
     word.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Like [`add_one`], if the previous value is not needed; it takes a third of the time.
+/// Like [`add_one`], but without the previous value. This takes a third of the time.
 #[inline(always)]
 pub fn count(word: &AtomicU64) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: one instruction on a word that is there, see `add_one`.
+    // SAFETY: this is one instruction on an existing word, see `add_one`.
     unsafe {
         asm!("inc qword ptr [{0}]", in(reg) word.as_ptr(), options(nostack));
     }
@@ -38,12 +39,12 @@ pub fn count(word: &AtomicU64) {
 #[inline(always)]
 pub fn will_write(word: &AtomicU64) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint about a word that is there; it changes nothing.
+    // SAFETY: this is a hint about an existing word and changes nothing.
     unsafe {
         asm!("prefetchw byte ptr [{0}]", in(reg) word.as_ptr(), options(nostack, preserves_flags, readonly));
     }
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: a hint about a word that is there; it changes nothing.
+    // SAFETY: this is a hint about an existing word and changes nothing.
     unsafe {
         asm!("prfm pstl1keep, [{0}]", in(reg) word.as_ptr(), options(nostack, preserves_flags, readonly));
     }

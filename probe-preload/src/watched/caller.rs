@@ -1,16 +1,19 @@
-//! Reads the caller's memory through the kernel: what a caller passes to `execve` may be no valid address, for which
-//! the kernel returns `EFAULT`. No instruction of the library accesses the memory directly.
+//! Reads the caller's memory through the kernel. A caller may pass an invalid address to `execve`, for which the kernel
+//! returns `EFAULT`. So no instruction of the library accesses the memory directly.
 
 use crate::system;
 
-/// Bytes read at once: few enough to be cleared and moved without calls of memset and memcpy.
+/// Number of bytes that are read at a time: few enough that the compiler clears and moves them without calls of memset
+/// and memcpy.
 const WINDOW: usize = 64;
 
-/// The memory cannot be read, at least not in this way. The call is then passed on to the kernel.
+/// The error for memory that cannot be read, at least not in this way. The program's call then goes to the kernel
+/// unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unreadable;
 
-/// The bytes that were read last, since texts of an environment are mostly consecutive.
+/// The bytes that were read last. The texts of an environment are mostly consecutive, so the next text is often among
+/// them.
 struct Window {
     start: usize,
     length: usize,
@@ -24,7 +27,7 @@ impl Window {
 
     fn byte(&mut self, address: usize) -> Result<u8, Unreadable> {
         if address.wrapping_sub(self.start) >= self.length {
-            // Reading stops at the end of a page, since the next page may not be mapped.
+            // Reading stops at the end of a page, because the next page may not be mapped.
             let room = (system::PAGE - address % system::PAGE).min(WINDOW);
             self.start = address;
             self.length = self.held.get_mut(..room).map_or(0, |held| system::read_own(address, held));
@@ -34,7 +37,7 @@ impl Window {
     }
 }
 
-/// A reader of the caller's lists and texts.
+/// Reads the caller's lists and texts.
 pub struct Memory {
     lists: Window,
     texts: Window,
@@ -46,10 +49,10 @@ impl Memory {
         Memory { lists: Window::new(), texts: Window::new() }
     }
 
-    /// An entry of a list of addresses that ends with 0.
+    /// An entry of a list of addresses. The list ends with 0.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The entry cannot be read.
     pub fn entry(&mut self, list: usize, index: usize) -> Result<usize, Unreadable> {
         let address = list.wrapping_add(index.wrapping_mul(size_of::<usize>()));
         let mut bytes = [0u8; size_of::<usize>()];
@@ -62,16 +65,15 @@ impl Memory {
     /// A byte of a text.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The byte cannot be read.
     pub fn byte(&mut self, address: usize) -> Result<u8, Unreadable> {
         self.texts.byte(address)
     }
 
-    /// The address after `beginning` in the text at `text`; `None` if the text begins with
-    /// something else.
+    /// The address after `beginning` in the text at the address `text`. `None` if the text begins with something else.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The text cannot be read.
     pub fn behind(&mut self, text: usize, beginning: &[u8]) -> Result<Option<usize>, Unreadable> {
         for (at, &expected) in beginning.iter().enumerate() {
             if self.byte(text.wrapping_add(at))? != expected {
@@ -81,7 +83,7 @@ impl Memory {
         Ok(Some(text.wrapping_add(beginning.len())))
     }
 
-    /// The first text in this list that begins with `beginning`; returns the address after that.
+    /// Finds the first text in this list that begins with `beginning`, and returns the address after `beginning`.
     ///
     /// # Errors
     /// The list, or a text before the wanted one, cannot be read.
@@ -117,9 +119,9 @@ mod tests {
             assert_eq!(memory.byte(bad), Err(Unreadable), "{bad:x}");
             assert_eq!(memory.entry(bad, 0), Err(Unreadable), "{bad:x}");
         }
-        // A page with nothing mapped after it can be read up to its last byte.
+        // The last byte of a page can be read even if nothing is mapped after the page.
         let page = system::map_private(2 * system::PAGE).expect("memory") as usize;
-        // SAFETY: the second page is ours, and unused.
+        // SAFETY: the second page belongs to this test and is unused.
         unsafe { system::unmap(page + system::PAGE, system::PAGE) };
         assert_eq!(memory.byte(page + system::PAGE - 1), Ok(0));
         assert_eq!(memory.byte(page + system::PAGE), Err(Unreadable));
@@ -127,7 +129,7 @@ mod tests {
         let list = [c"A=1".as_ptr(), c"B=2".as_ptr(), 8 as *const _, core::ptr::null()];
         let address = list.as_ptr() as usize;
         let found = memory.find(address, b"B=").expect("readable").expect("there");
-        // SAFETY: the rest of a text that is there.
+        // SAFETY: the address is inside an existing text.
         assert_eq!(unsafe { CStr::from_ptr(found as *const _) }, c"2");
         assert_eq!(memory.find(address, b"C="), Err(Unreadable));
     }

@@ -1,7 +1,8 @@
-//! Programs that are started where the library cannot be loaded: their loader would complain on standard error. There the
-//! file is invisible (another root folder, mounts of its own), or the program is for another machine or has 32 bits. Or one
-//! of the program's libraries ends the program unless it comes first. So calls that start a program are checked, and such
-//! a program gets an environment without the library.
+//! Starts programs without the library where the library cannot be loaded, because their loader would print a complaint
+//! to standard error. This concerns programs in another root folder or with mounts of their own, where the library's
+//! file is invisible, and programs for another machine or of 32 bits. The third case are programs with a library that
+//! ends the program unless it is the first one. So this module checks each call that starts a program, and gives such a
+//! program an environment without the library.
 
 use crate::real::{self, Real, find_each};
 use crate::system;
@@ -18,30 +19,31 @@ type List = *const *const c_char;
 const PRELOAD: &[u8] = b"LD_PRELOAD=";
 const LIBRARY: &[u8] = b"/longpole-preload.so";
 
-/// Whether this byte ends an entry of `LD_PRELOAD`.
+/// Whether this byte ends a name in `LD_PRELOAD`.
 fn ends(byte: u8) -> bool {
     matches!(byte, 0 | b':' | b' ')
 }
 
-/// Whether this NUL-ended name is the library's. Compared byte by byte, or the compiler makes a call of libc's out of it.
+/// Whether this text, which ends with a NUL, is the library's name. Compares byte by byte, because the compiler would
+/// otherwise call a function of libc.
 fn has_end(name: &[u8]) -> bool {
     let ended = LIBRARY.iter().chain(&[0]);
     name.len() > LIBRARY.len()
         && name.iter().rev().zip(ended.rev()).all(|(a, b)| core::hint::black_box(a) == b)
 }
 
-/// A name in `LD_PRELOAD`.
+/// A name in the value of `LD_PRELOAD`.
 struct Name<'a> {
-    /// Its address and length.
+    /// Address and length of the name.
     place: (usize, usize),
-    /// The name, ended by NUL; empty if it is too long to be the library's name.
+    /// The name with a NUL at its end; empty if the name is too long to be the library's.
     text: &'a [u8],
     is_ours: bool,
 }
 
-/// Reads the names in `LD_PRELOAD`, one after the other. Returns the place of the NUL that ends them.
+/// Passes the names in `LD_PRELOAD` to `take`, one after the other. Returns the address of the NUL after them.
 fn each_name(memory: &mut Memory, list: usize, mut take: impl FnMut(&Name<'_>)) -> Result<usize, Unreadable> {
-    // Longer than the library's path, and small enough to be cleared without a call of memset.
+    // Longer than the library's path, and small enough that the compiler clears it without a call of memset.
     let mut name = [0u8; 128];
     let mut length = 0;
     let mut at = list;
@@ -67,12 +69,12 @@ fn each_name(memory: &mut Memory, list: usize, mut take: impl FnMut(&Name<'_>)) 
     }
 }
 
-/// Whether the library must not be put before the libraries of the program in this file.
+/// Whether the library must not be loaded before the libraries of the program in this file.
 fn refuses(memory: &mut Memory, path: usize) -> Result<bool, Unreadable> {
     if path == 0 {
         return Ok(false);
     }
-    // A name without a slash is searched for in PATH, so its file is not known.
+    // If the name has no slash, the program is searched for in PATH, so its file is not known here.
     for at in 0.. {
         match memory.byte(path.wrapping_add(at))? {
             0 => return Ok(false),
@@ -83,17 +85,17 @@ fn refuses(memory: &mut Memory, path: usize) -> Result<bool, Unreadable> {
     Ok(refuses_library(path as *const c_char))
 }
 
-/// The environment to start a program with; `path`: its file, if that is known. An environment that cannot be read is
-/// passed on unchanged, and the kernel returns the error.
+/// The environment with which to start a program. `path` is the program's file, if it is known. An environment that
+/// cannot be read is passed on unchanged, and the kernel then returns the error.
 fn environment(list: List, path: *const c_char) -> List {
-    // A filter may forbid the system calls that this needs.
+    // A filter may forbid the system calls that the check needs.
     if list.is_null() || seccomp::is_filtered() {
         return list;
     }
     changed(list as usize, path as usize).ok().flatten().unwrap_or(list)
 }
 
-/// A changed environment, if one is needed.
+/// A changed environment; `None` if no change is needed.
 fn changed(list: usize, path: usize) -> Result<Option<List>, Unreadable> {
     let mut memory = Memory::new();
     let Some(preload) = memory.find(list, PRELOAD)? else { return Ok(None) };
@@ -108,7 +110,7 @@ fn changed(list: usize, path: usize) -> Result<Option<List>, Unreadable> {
     without(&mut memory, list, preload, end.wrapping_sub(preload))
 }
 
-/// Memory that is filled from its beginning, and never beyond its end.
+/// Memory that is filled from its beginning and never written beyond its end.
 struct Filling {
     at: *mut u8,
     left: usize,
@@ -117,7 +119,7 @@ struct Filling {
 impl Filling {
     fn put(&mut self, byte: u8) {
         let Some(left) = self.left.checked_sub(1) else { return };
-        // SAFETY: inside the memory, which is ours alone.
+        // SAFETY: the address is inside the memory, which nothing else uses.
         unsafe { self.at.write(byte) };
         self.at = self.at.wrapping_add(1);
         self.left = left;
@@ -130,8 +132,8 @@ impl Filling {
     }
 }
 
-/// The same environment without the library, in new memory. The memory is never freed: the program for which it is made
-/// replaces this one.
+/// Makes a copy of the environment without the library, in new memory. The memory is never freed, because the new
+/// program replaces this one.
 fn without(
     memory: &mut Memory,
     list: usize,
@@ -142,8 +144,8 @@ fn without(
     while memory.entry(list, count)? != 0 {
         count += 1;
     }
-    // The memory is all 0, so unwritten parts end the list and the text. Another thread may make either longer in the
-    // meantime; then the excess is omitted.
+    // The memory is all 0, so unwritten parts end the list and the text. If another thread makes the list or a text
+    // longer in the meantime, the additional part is omitted.
     let (pointers, text) = (count * size_of::<usize>(), PRELOAD.len() + length);
     let bytes = (pointers + size_of::<usize>() + text + 1).next_multiple_of(system::PAGE);
     let Some(new) = system::map_private(bytes) else { return Ok(None) };
@@ -152,7 +154,7 @@ fn without(
     PRELOAD.iter().for_each(|&byte| filling.put(byte));
     let mut others = 0;
     let mut kept = Ok(());
-    // This needs a second reader, since `memory` is reading the names at the same time.
+    // A second reader, because `memory` is reading the names at the same time.
     let mut again = Memory::new();
     each_name(memory, preload, |name| {
         if name.is_ours {
@@ -192,7 +194,7 @@ fn without(
     Ok(Some(new.cast_const().cast()))
 }
 
-/// Replaces the program's own environment by one without the library, if that is needed.
+/// Replaces the program's own environment by one without the library, if a change is needed.
 fn change_own(path: *const c_char) {
     let Some(place) = real::environment_place() else { return };
     // SAFETY: libc's variable `environ`, a pointer.
@@ -204,7 +206,8 @@ fn change_own(path: *const c_char) {
     }
 }
 
-/// `own!(MODULE = "name" as c"name", PATH)`: a function that starts a program with the environment of this one.
+/// `own!(MODULE = "name" as c"name", PATH)` wraps a function that starts a program with the environment of the calling
+/// one.
 macro_rules! own {
     ($($module:ident = $name:literal as $c:literal, $has_path:literal,)+) => {
         $(
@@ -233,7 +236,8 @@ own! {
     pipe = "popen" as c"popen", false,
 }
 
-/// `given!(FUNCTION = "name", REAL = c"name", (ARGUMENTS), ENVIRONMENT, PATH)`: starts a program with the given environment.
+/// `given!(FUNCTION = "name", REAL = c"name", (ARGUMENTS), ENVIRONMENT, PATH)` wraps a function that starts a program
+/// with the environment in an argument.
 macro_rules! given {
     ($($function:ident = $name:literal, $real:ident = $c:literal, ($($argument:ident),+), $list:ident, $path:expr;)+) => {
         $(
@@ -310,12 +314,13 @@ mod tests {
         let entries = (0..).map(|index| memory.entry(list as usize, index).expect("a list"));
         entries
             .take_while(|&entry| entry != 0)
-            // SAFETY: entries of an environment.
+            // SAFETY: these are entries of an environment.
             .map(|entry| unsafe { CStr::from_ptr(entry as *const c_char) }.to_string_lossy().into_owned())
             .collect()
     }
 
-    /// If a library were missing, every readable environment would be changed.
+    /// This test would fail if a library of the program were missing, because then every readable environment is
+    /// changed.
     #[test]
     fn an_environment_that_the_kernel_would_refuse_is_passed_on_unchanged() {
         let bad = 8 as *const c_char;

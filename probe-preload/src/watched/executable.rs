@@ -1,7 +1,7 @@
-//! Examines a program's file before it is started: whether this library can be loaded into the program.
+//! Examines the file of a program that is about to start: whether the loader can load this library into the program.
 //!
-//! The code uses a few system calls and no memory of its own, since it may run in a child of `vfork`. Numbers in the
-//! file are not trusted.
+//! The code uses few system calls and allocates no memory, because it may run in a child of `vfork`. The code does not
+//! trust numbers in the file.
 
 use crate::system::Open;
 use core::ffi::c_char;
@@ -13,10 +13,10 @@ const MACHINE: u64 = 62;
 #[cfg(target_arch = "aarch64")]
 const MACHINE: u64 = 183;
 
-/// Names of the runtimes of sanitizers, which check whether they are the first library, and otherwise end the program.
+/// Names of the runtimes of sanitizers. A sanitizer ends the program if its runtime is not the first library.
 const INSIST: [&[u8]; 5] = [b"libasan.so", b"libtsan.so", b"liblsan.so", b"libhwasan.so", b"libclang_rt."];
 
-/// Largest number of segments, and of entries of the dynamic section, that are examined.
+/// Largest number of segments that are examined, and of entries of the dynamic section.
 const MOST_SEGMENTS: u64 = 64;
 const MOST_ENTRIES: u64 = 256;
 
@@ -25,8 +25,8 @@ const DYNAMIC: u64 = 2;
 const NEEDED: u64 = 1;
 const STRINGS: u64 = 5;
 
-/// Whether this library must not be put before the libraries of the program in this file: the program is for another kind of
-/// machine, or one of its libraries insists on being the first. For a file that is no program it is `false`.
+/// Whether this library must not be loaded before the libraries of the program in this file. True if the program is for
+/// another kind of machine, or if one of its libraries must be the first. False for a file that is no program.
 pub fn refuses_library(path: *const c_char) -> bool {
     let Some(file) = Open::file(path) else { return false };
     let mut head = [0u8; 64];
@@ -40,7 +40,7 @@ pub fn refuses_library(path: *const c_char) -> bool {
     length == head.len() && insists(&file, &head)
 }
 
-/// Whether a library that the file names insists on being the first.
+/// Whether the file names a library that must be the first.
 fn insists(file: &Open, head: &[u8]) -> bool {
     let segments = Segments { file, at: number(head, 32, 8), count: number(head, 56, 2).min(MOST_SEGMENTS) };
     let Some(dynamic) = segments.find(|segment| segment.kind == DYNAMIC) else { return false };
@@ -63,7 +63,7 @@ fn insists(file: &Open, head: &[u8]) -> bool {
     })
 }
 
-/// A program header.
+/// The parts of a program header that are needed here.
 struct Segment {
     kind: u64,
     offset: u64,
@@ -97,13 +97,13 @@ impl Segments<'_> {
     }
 }
 
-/// The little-endian number of `size` bytes at this place; 0 outside.
+/// The little-endian number of `size` bytes at this position; 0 if the position is outside.
 fn number(bytes: &[u8], at: usize, size: usize) -> u64 {
     let digits = bytes.iter().skip(at).take(size).rev();
     digits.fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-/// Compares byte by byte; otherwise the compiler would make a call of libc from the comparison.
+/// Compares byte by byte, because the compiler would otherwise call a function of libc.
 fn begins(bytes: &[u8], with: &[u8]) -> bool {
     bytes.len() >= with.len() && bytes.iter().zip(with).all(|(a, b)| core::hint::black_box(a) == b)
 }
@@ -120,7 +120,7 @@ mod tests {
         refuses_library(path.as_ptr())
     }
 
-    /// A program with a sanitizer must not end at its start because it is the child of a recorded command.
+    /// A program with a sanitizer that a recorded command starts must not end at its start.
     #[test]
     fn a_program_with_an_address_sanitizer_refuses_the_library() {
         let folder = std::env::temp_dir().join(std::format!("longpole-executable-{}", std::process::id()));
@@ -139,7 +139,7 @@ mod tests {
         std::fs::remove_dir_all(folder).expect("removed");
     }
 
-    /// Whatever numbers the headers contain, there is an answer.
+    /// Any numbers in the headers must give an answer without a panic.
     #[test]
     fn damaged_headers_of_an_executable_never_panic() {
         let path = std::env::temp_dir().join(std::format!("longpole-damaged-{}", std::process::id()));

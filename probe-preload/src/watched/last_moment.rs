@@ -1,6 +1,7 @@
-//! Calls that would prevent the library from being initialized later, or make its memory a problem: it is initialized
-//! just before such a call. A daemon closes unknown descriptors, leaves the root folder, becomes another user or gives
-//! up the right to open files before it does its first synchronization operation.
+//! Watches calls after which the library could not be initialized, or its memory would be a problem, and initializes
+//! the library just before such a call. For example, a daemon closes unknown descriptors, leaves the root folder,
+//! becomes another user or gives up the right to open files. It often does so before its first synchronization
+//! operation.
 
 use crate::real::{self, Real};
 use crate::watched::watch::watch;
@@ -14,7 +15,7 @@ fn come_up(real: &Real) -> usize {
     address
 }
 
-/// `last_moment!(MODULE, "name", …)`: functions before which the library must have come up.
+/// `last_moment!(MODULE, "name", …)` watches functions before which the library must be initialized.
 macro_rules! last_moment {
     ($($module:ident = $name:literal as $c:literal,)+) => {
         $(
@@ -41,7 +42,8 @@ last_moment! {
     from = "closefrom" as c"closefrom",
 }
 
-/// `limits!(MODULE, "name", …)`: a call that sets a limit for this process, or (`prlimit`) for the one in its first argument.
+/// `limits!(MODULE, "name", …)` watches a call that sets a limit of this process, or (`prlimit`) of the process in its
+/// first argument.
 macro_rules! limits {
     ($($module:ident = $name:literal as $c:literal, $names_process:literal,)+) => {
         $(
@@ -68,7 +70,8 @@ limits! {
     limit_of_64 = "prlimit64" as c"prlimit64", true,
 }
 
-/// A limit on this process's addresses also counts the shared memory, of which the program does not know.
+/// Makes the shared memory smaller before a limit on this process's address space. The limit also counts the shared
+/// memory, of which the program does not know.
 fn limit_comes(process: u32, resource: u32, limit: usize) {
     const RLIMIT_AS: u32 = 9;
     if resource != RLIMIT_AS || limit == 0 || process != 0 && process != system::pid() {
@@ -76,7 +79,7 @@ fn limit_comes(process: u32, resource: u32, limit: usize) {
     }
     let errno = real::errno();
     let mut soft = [0; 8];
-    // If the program's numbers cannot be read, the program's call will fail, too.
+    // If the program's numbers cannot be read here, the program's own call will fail, too.
     if system::read_own(limit, &mut soft) == soft.len() {
         memory::limit_comes(u64::from_ne_bytes(soft));
     }

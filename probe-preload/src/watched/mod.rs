@@ -1,4 +1,4 @@
-//! Functions of libc that are watched: programs that start, and calls that take something away from the library.
+//! Watches functions of libc: those that start programs, and those that take rights or memory away from the library.
 
 mod caller;
 pub(super) mod exec;

@@ -1,10 +1,9 @@
-//! Threads that may no longer read the clock or call the kernel: strict seccomp leaves four system calls
-//! and takes the time stamp counter away, `PR_SET_TSC` takes only the counter. Both are noticed in advance
-//! (`seccomp.rs`). From then on such a thread's operations are counted, and nothing else is done for
-//! them.
+//! Threads that may no longer read the clock or call the kernel. Strict seccomp allows only four system calls and takes
+//! the time stamp counter away; `PR_SET_TSC` takes only the counter away. The library notices both before they happen
+//! (`seccomp.rs`). From then on it only counts the operations of such a thread.
 //!
-//! A silent thread has an epoch that no process has, so that its operations take the slow path and other
-//! threads do not pay for a check. The address of its control block is kept, for counting.
+//! A silent thread has an epoch that no process has. So its operations take the slow path anyway, and other threads
+//! need no additional check. The address of its control block stays, because the counter is there.
 
 use crate::process;
 use crate::records::ring;
@@ -16,8 +15,8 @@ use probe_abi::interpose::{RingWord, SharedWord};
 /// The epoch of a silent thread.
 const SILENT: u64 = u64::MAX;
 
-/// Whether a thread of this process has lost the clock. Threads that it starts have lost it, too, but which thread
-/// started a thread is not known.
+/// Whether a thread of this process has lost the right to read the clock. Threads that it starts have lost the right,
+/// too, but it is unknown which thread has started a thread.
 static CLOCK_LOST: AtomicBool = AtomicBool::new(false);
 
 /// Whether this thread is silent.
@@ -25,18 +24,19 @@ pub fn is_silent(tls: &Tls) -> bool {
     tls.epoch.get() == SILENT
 }
 
-/// Whether a thread that has no ring yet must not record anything from its first operation on.
+/// Whether a thread that has no ring yet must not record even its first operation.
 pub fn is_born_silent(tls: &Tls) -> bool {
     CLOCK_LOST.load(Ordering::Relaxed) && tls.control.get() == 0
 }
 
-/// Notes that this process has lost the clock. After a fork the child goes on as one of the threads: any may have lost it.
+/// Notes that this process has lost the right to read the clock. After a fork, the child continues as one of the
+/// parent's threads, and any of them may have lost the right.
 pub fn clock_is_lost() {
     CLOCK_LOST.store(true, Ordering::Relaxed);
 }
 
-/// To be called when this thread is about to lose the clock or system calls: records that, while it may, and makes
-/// the thread silent. `false`: it was silent before.
+/// Must be called when this thread is about to lose the clock or system calls. Writes a record of that while it is
+/// still allowed, and makes the thread silent. `false`: the thread was silent before.
 pub fn begin() -> bool {
     let tls = tls();
     if is_silent(tls) {
@@ -49,7 +49,7 @@ pub fn begin() -> bool {
 
 /// Like [`begin`], for a thread that has nothing to record.
 pub fn falls_silent(tls: &Tls) {
-    // A signal handler that comes in between counts its operations wherever the control block is known.
+    // In each step, a signal handler in between finds the address of the control block in one of the two fields.
     tls.epoch.set(SILENT);
     compiler_fence(Ordering::SeqCst);
     tls.ring.set(tls.control.get());
@@ -57,7 +57,7 @@ pub fn falls_silent(tls: &Tls) {
     tls.control.set(0);
 }
 
-/// Ends the silence: the thread did not lose its rights after all, or has them again.
+/// Ends the silence, because the thread did not lose its rights or has them again.
 pub fn end() {
     let tls = tls();
     if !is_silent(tls) {
@@ -66,7 +66,7 @@ pub fn end() {
     let control = tls.ring.get();
     let ring = process::shared().and_then(|shared| shared.ring_of(control));
     let Some(ring) = ring else {
-        // The thread has had no ring: it searches for one, in its present process.
+        // The thread had no ring. The thread will search for one in its present process.
         tls.ring.set(0);
         tls.epoch.set(0);
         return;
@@ -88,13 +88,14 @@ pub fn count_one(tls: &Tls) {
         count_without_ring();
         return;
     }
-    // SAFETY: a control block of the mapping, which is never removed; the index is one of `RingWord`.
+    // SAFETY: the address is in a control block of the mapping, which is never unmapped. The index is one of
+    // `RingWord`.
     let word = unsafe { (control as *const AtomicU64).add(RingWord::FORBIDDEN) };
     // SAFETY: aligned, as the mapping is.
     count(unsafe { &*word });
 }
 
-/// The same for a thread that has never had a ring.
+/// Counts an operation of a thread that has never had a ring.
 pub fn count_without_ring() {
     if let Some(shared) = process::shared() {
         shared.word(SharedWord::FORBIDDEN).fetch_add(1, Ordering::Relaxed);

@@ -1,14 +1,14 @@
-//! Calls that take system calls, or the clock, away from a thread. They are noticed on their way through libc's `prctl` and
-//! `syscall`, so that the library does before them what it may not do after.
+//! Watches calls of libc's `prctl` and `syscall` that take system calls or the clock away from a thread. The library
+//! then does everything before such a call that it may not do afterwards.
 //!
-//! - **Filters of system calls** (seccomp, and dispatch of system calls to the program itself): from then on the library
-//!   makes no system calls. It rings no bell, so longpole empties the rings more often; threads that come later learn
-//!   their numbers from libc. If reading the clock is a system call, operations are only counted.
-//! - **Strict seccomp** and **`PR_SET_TSC`** concern this thread, see [`crate::watched::restricted`].
+//! - **Filters of system calls** (seccomp, and dispatch of system calls to the program itself): afterwards, the library
+//!   makes no system calls. The library does not signal the doorbell, so longpole empties the rings more often. Later
+//!   threads get their ids from libc. If reading the clock is a system call, operations are only counted.
+//! - **Strict seccomp** and **`PR_SET_TSC`** affect only the calling thread, see [`crate::watched::restricted`].
 //!
-//! Filters that a program has when it starts come from an ancestor. Then the program is not recorded from inside at all
-//! ([`crate::process`]). A program that makes these system calls by its own instructions is not noticed. Go's runtime
-//! does so, but takes none of libc's locks, and so do a few libraries for Rust.
+//! If a program has filters when it starts, an ancestor has installed them. Then the library does not record the
+//! program at all ([`crate::process`]). The library does not notice a program that makes these system calls by its own
+//! instructions. Go's runtime does that, but uses none of libc's locks. A few libraries for Rust do that, too.
 
 use crate::process;
 use crate::real::{self, Real};
@@ -19,15 +19,15 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 static FILTERED: AtomicBool = AtomicBool::new(false);
 
-/// Whether system calls may be forbidden here.
+/// Whether a filter may forbid system calls in this process.
 #[inline(always)]
 pub fn is_filtered() -> bool {
     FILTERED.load(Ordering::Relaxed)
 }
 
-/// To be called when a filter is about to be installed: makes the necessary system calls before that.
+/// Must be called when a filter is about to be installed. Makes the necessary system calls before that.
 fn comes() {
-    // This thread takes its ring now, because that needs the thread's number.
+    // This thread takes its ring now, because taking a ring needs the thread's id.
     ring::prepare();
     if FILTERED.swap(true, Ordering::Relaxed) {
         return;
@@ -63,11 +63,11 @@ const SYS_PRCTL: u32 = 167;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Threat {
     None,
-    /// From now on, system calls of this process may end it.
+    /// From now on, the kernel may end this process for a system call.
     Filter,
-    /// System calls, and reading the clock, may end this thread from now on.
+    /// From now on, the kernel may end this thread for a system call or for reading the clock.
     Strict,
-    /// From now on, reading the clock may end this thread, and threads that it starts.
+    /// From now on, the kernel may end this thread, and threads that it starts, for reading the clock.
     NoClock,
     /// This thread may read the clock again.
     Clock,
@@ -94,7 +94,8 @@ fn of_syscall(number: u32, [first, second]: [usize; 2]) -> Threat {
 
 static PRCTL: Real = Real::new(c"prctl");
 static SYSCALL: Real = Real::new(c"syscall");
-/// Address at which `syscall` continues, once that is known: some programs call it often.
+/// Address at which `syscall` continues in libc; 0 until it is known. Some programs call `syscall` often, so the
+/// address is stored.
 static BEHIND_SYSCALL: AtomicUsize = AtomicUsize::new(0);
 
 extern "C" fn before_prctl(option: u32, value: usize) -> usize {
@@ -108,7 +109,8 @@ extern "C" fn before_syscall(number: u32, first: usize, second: usize) -> usize 
     before(of_syscall(number, [first, second]), &SYSCALL, go_on as usize)
 }
 
-/// Returns the address to continue at: in libc, or in a function of the library that sees the result.
+/// Prepares the library for the call. Returns the address at which to continue: in libc, or in a function of the
+/// library that sees the result.
 fn before(threat: Threat, real: &Real, go_on: usize) -> usize {
     let errno = real::errno();
     let address = real.get();
@@ -124,8 +126,8 @@ fn before(threat: Threat, real: &Real, go_on: usize) -> usize {
     to
 }
 
-/// Makes a call that changes this thread's clock. Between the last step of recording and the change, no code of the
-/// library runs.
+/// Makes a call that changes this thread's right to read the clock. No code of the library runs between the last step
+/// of recording and the change.
 fn change(threat: Threat, real: impl FnOnce() -> isize) -> isize {
     let errno = real::errno();
     let begun = threat != Threat::Clock && restricted::begin();
@@ -150,12 +152,12 @@ extern "C" fn prctl(option: usize, value: usize, third: usize, fourth: usize, fi
 
 extern "C" fn syscall(number: usize, a: usize, b: usize, c: usize, d: usize, e: usize) -> isize {
     type Syscall = extern "C" fn(usize, usize, usize, usize, usize, usize) -> isize;
-    // SAFETY: libc's syscall takes a number and that call's arguments; these calls have at most five.
+    // SAFETY: libc's syscall gets a number and the arguments of that call. The calls here have at most five.
     let real: Syscall = unsafe { core::mem::transmute(SYSCALL.get()) };
     change(of_syscall(number as u32, [a, b]), || real(number, a, b, c, d, e))
 }
 
-/// Looks up the two original functions, before a first call in a signal handler, or between vfork and exec.
+/// Looks up the two original functions, because a first call may come in a signal handler or between vfork and exec.
 pub fn find() {
     PRCTL.find();
     BEHIND_SYSCALL.store(SYSCALL.get(), Ordering::Relaxed);

@@ -1,9 +1,9 @@
-//! Functions of libc that are watched: a check runs before each, the arguments stay where they are, and then the
-//! original is jumped to, so that no code of the library is on the stack.
+//! Watches functions of libc: runs a check before each call. The arguments stay in their registers, and the code then
+//! jumps to the original function, so no frame of the library is on the stack.
 
-/// `watch!("name", BEFORE)`: `BEFORE` is called with the first three arguments and returns the address to continue at.
-/// `watch!("name", BEFORE, if NUMBER or NUMBER, BEHIND)`: it is called only if the first argument is one of these numbers, or
-/// while `BEHIND`, in which that address is kept, is 0.
+/// `watch!("name", BEFORE)` calls `BEFORE` with the first three arguments. `BEFORE` returns the address at which to
+/// continue. `watch!("name", BEFORE, if NUMBER or NUMBER, BEHIND)` calls `BEFORE` only if the first argument is one of
+/// these numbers, or while `BEHIND` is 0. `BEHIND` contains the address at which to continue otherwise.
 macro_rules! watch {
     ($name:literal, $before:path) => {
         $crate::watched::watch::watch!(@ $name, $before, ["", "", "", "", "", ""], ["", "", "", "", "", "", ""], );
@@ -43,7 +43,7 @@ macro_rules! watch {
             ".cfi_startproc",
             "endbr64",
             $($x86,)*
-            // With the return address these are eight words, so the stack is aligned for the call.
+            // Together with the return address these are eight words, so the stack is aligned for the call.
             "push rdi", ".cfi_adjust_cfa_offset 8",
             "push rsi", ".cfi_adjust_cfa_offset 8",
             "push rdx", ".cfi_adjust_cfa_offset 8",

@@ -1,4 +1,4 @@
-//! Adds facts to a finished session: all chunks unchanged, then the facts and a new index.
+//! Adds facts to a finished session. Writes all chunks unchanged, then the new facts and a new index.
 
 use super::chunk::{ChunkKind, Unpacker};
 use super::copy::{Copy, changed, next_chunk};
@@ -8,8 +8,8 @@ use super::{cut, stacks};
 use engine::event::Facts;
 use std::io::{self, Read, Write};
 
-/// Copies a complete session from `from` to `to`, and adds as many of the facts as there is room for. Returns the
-/// number of facts that were not added. The session has been read before, so any damage is an error here.
+/// Copies a complete session from `from` to `to`, and adds the facts for which there is room. Returns the number of
+/// facts that were not added. The caller has read the session before, so any damage is an error.
 pub fn add_facts(mut from: impl Read, to: impl Write, facts: &Facts, limits: FileLimits) -> io::Result<u64> {
     let mut head = [0u8; FileHeader::BYTES];
     from.read_exact(&mut head)?;

@@ -1,4 +1,4 @@
-//! The state that a part of a recording needs from the time before its start: facts, which functions have probes, and
+//! The state from before the start of a recording's part that the part needs: facts, which functions have probes, and
 //! stacks to which later samples may refer.
 
 use super::merge::Merger;
@@ -6,14 +6,14 @@ use super::{FileLimits, stacks};
 use engine::event::{Facts, Note, NoteKind, STACKS_AT_ONCE};
 use std::collections::VecDeque;
 
-/// Largest number of facts of one kind that are kept; the newest ones are kept. Programs produce some kinds without
+/// Largest number of facts of one kind that are kept; the oldest ones are removed. Some programs produce facts without
 /// end, such as names of generated code.
 const MOST_OF_A_KIND: usize = 1 << 17;
 
-/// Largest number of notes that are kept, not counting stacks.
+/// Largest number of notes that are kept, without stacks.
 const MOST_NOTES: usize = 1 << 16;
 
-/// Memory of a note that is no stack, bytes: most have no list.
+/// Memory of a note that is no stack, in bytes. Most notes have no list.
 const NOTE_BYTES: u64 = 128;
 
 /// The state from before the start of a recording; see the module's documentation.
@@ -32,7 +32,7 @@ impl Carried {
     /// Adds facts, without [`Facts::end`].
     pub fn facts(&mut self, more: &Facts) {
         let all = Facts { end: None, ..more.clone() };
-        // Beyond the limit of a file, new facts are omitted, as they would be in the file.
+        // Facts beyond a file's limit are omitted here, because a file would omit them, too.
         let _ = self.facts.add(all, FileLimits::FILE.facts);
         let facts = self.facts.facts();
         let longest = facts.mappings.len().max(facts.code.len()).max(facts.addresses.len());
@@ -41,7 +41,7 @@ impl Carried {
         }
     }
 
-    /// Removes a quarter more than needed, so that this happens rarely.
+    /// Removes a quarter more facts than needed, so that removing is rare.
     fn forget_oldest_facts(&mut self) {
         fn keep<T>(all: &mut Vec<T>) {
             let kept = MOST_OF_A_KIND - MOST_OF_A_KIND / 4;
@@ -79,24 +79,25 @@ impl Carried {
         self.latest_stack
     }
 
-    /// Memory of notes and stacks, bytes.
+    /// Memory of notes and stacks, in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Removes notes that matter only before `start_ns`, and old stacks; `latest_stack` is the latest stack's number at that
-    /// time. A sample may refer to an older stack than the latest when it arrives, so twice as many stay as one can refer to.
+    /// Removes notes that matter only before `start_ns`, and old stacks. `latest_stack` is the number of the latest
+    /// stack at that time. A sample may refer to an older stack than the latest one at its arrival, so twice as many
+    /// stacks stay as a sample can refer to.
     pub fn forget_before(&mut self, start_ns: u64, latest_stack: u32) {
         self.forget_stacks(latest_stack);
         self.notes.retain(|note| match note.kind {
             NoteKind::Gap { until_ns, .. } | NoteKind::EndedUnprobed { until_ns, .. } => until_ns > start_ns,
-            // All other notes say which functions have probes.
+            // All other notes say which functions have probes, so they stay.
             _ => true,
         });
         self.bytes = self.stacks.iter().chain(&self.notes).map(memory).fold(0, u64::saturating_add);
     }
 
-    /// Removes old stacks, as `Carried::forget_before` does.
+    /// Removes old stacks by the same rule as `Carried::forget_before`.
     pub fn forget_stacks(&mut self, latest_stack: u32) {
         let oldest = latest_stack.saturating_sub(STACKS_AT_ONCE.saturating_mul(2));
         while let Some(note) = self.stacks.front()
@@ -107,7 +108,7 @@ impl Carried {
         }
     }
 
-    /// The facts of a recording that begins when the processes and threads of `seen` were read.
+    /// The facts of a recording that begins at the instant when the processes and threads of `seen` were read.
     pub fn beginning(&self, seen: &Facts) -> Facts {
         let facts = self.facts.facts();
         let is_later = seen.start_ns > facts.start_ns;
@@ -119,7 +120,7 @@ impl Carried {
                 seen.processes.clone()
             },
             threads: seen.threads.clone(),
-            // A command is released only once, at the start of the complete recording.
+            // The launched command starts only once, so only the first part of the recording has this fact.
             launched: facts.launched.filter(|_| !is_later),
             ..facts.clone()
         }
@@ -130,8 +131,8 @@ impl Carried {
         self.stacks.iter().chain(self.notes.iter().filter(move |note| note.time_ns <= end_ns))
     }
 
-    /// All notes, but of the stacks only the newest: these take at most this many bytes in a file before packing. A sample with
-    /// another stack has an unknown one.
+    /// All notes, but only the newest stacks: these take at most `most_bytes` in a file before packing. A sample that
+    /// refers to an omitted stack has an unknown stack.
     pub fn newest(&self, most_bytes: u64) -> impl Iterator<Item = &Note> {
         let (mut encoder, mut others) = (stacks::Encoder::default(), 0u64);
         let fits = |note: &&Note| {

@@ -2,19 +2,21 @@
 
 use std::io;
 
-/// The start of every chunk; a reader searches for it after damage.
+/// The start of every chunk. A reader searches for it after damage.
 pub const CHUNK_MAGIC: [u8; 4] = *b"LPck";
 
-/// Largest size of a payload, stored or raw, bytes.
+/// Largest size of a payload, packed or unpacked, in bytes.
 pub const MOST_BYTES: u32 = 16 << 20;
 
-/// Largest size of a draft's payload, bytes. It has room for any chunk with its header, and for the chunks before it.
+/// Largest size of a draft's payload, in bytes. A draft contains one chunk of any size with its header, and the chunks
+/// before it.
 pub const MOST_DRAFT_BYTES: u32 = 2 * MOST_BYTES;
 
 /// Largest number of records in one chunk of events.
 pub const MOST_RECORDS: u32 = 1 << 16;
 
-/// Largest ratio of raw to packed bytes. Payloads beyond it are stored plain, so that a small file cannot claim much memory.
+/// Largest ratio of unpacked to packed bytes. A payload that would pack better is stored unpacked, so that a small file
+/// cannot claim much memory.
 pub const MOST_RATIO: u32 = 256;
 
 /// Flag: the payload is a zstd frame.
@@ -38,7 +40,7 @@ pub enum ChunkKind {
 }
 
 impl ChunkKind {
-    /// `None` for a kind that this version does not know.
+    /// The kind with this number; `None` if this version does not know the kind.
     pub fn from_number(number: u16) -> Option<ChunkKind> {
         Some(match number {
             1 => ChunkKind::Meta,
@@ -58,7 +60,7 @@ impl ChunkKind {
     }
 }
 
-/// A chunk's header without magic and checksums.
+/// A chunk's header, without the magic and the checksums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChunkHeader {
     pub kind: u16,
@@ -72,10 +74,10 @@ pub struct ChunkHeader {
 }
 
 impl ChunkHeader {
-    /// Size in the file.
+    /// Size in the file, in bytes.
     pub const BYTES: usize = 44;
 
-    /// The header of a payload; `stored` are its bytes in the file.
+    /// The header for a payload. `stored` has the payload's bytes in the file.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] if a reader would refuse the chunk.
@@ -98,7 +100,7 @@ impl ChunkHeader {
             last_ns,
             payload_crc: crc32fast::hash(stored),
         };
-        // Writer and reader check the same limits.
+        // The writer checks the same limits as the reader.
         header.within_limits().map_err(refused)?;
         Ok(header)
     }
@@ -120,7 +122,7 @@ impl ChunkHeader {
         bytes
     }
 
-    /// Reads a header; `Err`: what is wrong with it.
+    /// Decodes a header. `Err` says what is wrong with it.
     pub fn decode(bytes: &[u8; Self::BYTES]) -> Result<ChunkHeader, &'static str> {
         let u16_at = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
         let u32_at = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
@@ -145,7 +147,7 @@ impl ChunkHeader {
         Ok(header)
     }
 
-    /// Refuses sizes that no writer makes, before memory is allocated for them.
+    /// Refuses sizes that no writer makes, before any memory is allocated for the chunk.
     fn within_limits(&self) -> Result<(), &'static str> {
         let most = if self.kind == ChunkKind::Draft as u16 { MOST_DRAFT_BYTES } else { MOST_BYTES };
         if self.stored_bytes > most || self.raw_bytes > most {
@@ -164,12 +166,12 @@ impl ChunkHeader {
     }
 }
 
-/// Packs payloads; reuses its work space.
+/// Packs payloads. The work space is allocated only once.
 pub struct Packer {
     zstd: zstd::bulk::Compressor<'static>,
 }
 
-/// A payload, ready for the file.
+/// A payload in the form in which the file stores it.
 pub struct Packed {
     pub flags: u16,
     pub raw_bytes: usize,
@@ -177,7 +179,7 @@ pub struct Packed {
 }
 
 impl Packed {
-    /// A payload that is stored unpacked.
+    /// Stores a payload unpacked.
     pub fn plain(raw: Vec<u8>) -> Packed {
         Packed { flags: 0, raw_bytes: raw.len(), bytes: raw }
     }
@@ -185,11 +187,13 @@ impl Packed {
 
 impl Packer {
     pub fn new() -> io::Result<Packer> {
-        // Level 1 packs a few hundred MB/s, and the columns have done most of the work already.
+        // Level 1 packs a few hundred MB/s. Higher levels save little more, because the columns have removed most
+        // redundancy already.
         Ok(Packer { zstd: zstd::bulk::Compressor::new(1)? })
     }
 
-    /// Packs a payload if that makes it smaller and the ratio stays within [`MOST_RATIO`]; else leaves it unpacked.
+    /// Packs a payload if packing makes it smaller and the ratio stays within [`MOST_RATIO`]. Otherwise the payload is
+    /// stored unpacked.
     pub fn pack(&mut self, raw: Vec<u8>) -> io::Result<Packed> {
         let packed = self.zstd.compress(&raw)?;
         let helps = packed.len() < raw.len();
@@ -202,7 +206,7 @@ impl Packer {
     }
 }
 
-/// Unpacks payloads; reuses its work space.
+/// Unpacks payloads. The work space is allocated only once.
 pub struct Unpacker {
     zstd: zstd::bulk::Decompressor<'static>,
 }
@@ -212,7 +216,7 @@ impl Unpacker {
         Ok(Unpacker { zstd: zstd::bulk::Decompressor::new()? })
     }
 
-    /// The raw payload, exactly `raw_bytes` long; `Err`: what is wrong with it.
+    /// The unpacked payload, exactly `raw_bytes` long. `Err` says what is wrong with the payload.
     pub fn unpack(&mut self, header: &ChunkHeader, stored: Vec<u8>) -> Result<Vec<u8>, &'static str> {
         let raw_bytes = header.raw_bytes as usize;
         let raw = if header.flags & ZSTD == 0 {

@@ -1,5 +1,5 @@
-//! Copies complete chunks from file to file without unpacking: their content does not depend on their place. The copy
-//! gets an index of its own.
+//! Copies complete chunks from one file to another without unpacking them, because a chunk does not depend on its
+//! position. The copy gets an index of its own.
 
 use super::chunk::{ChunkHeader, ChunkKind, Packed, Packer};
 use super::header::FileHeader;
@@ -11,7 +11,7 @@ pub fn changed() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "the session has changed while it was read")
 }
 
-/// Reads the next chunk of a file that has been read or written before, so any damage is an error here.
+/// Reads the next chunk. The caller has read or written the file before, so any damage is an error.
 pub fn next_chunk(from: &mut impl Read) -> io::Result<(ChunkHeader, Vec<u8>)> {
     let mut bytes = [0u8; ChunkHeader::BYTES];
     from.read_exact(&mut bytes)?;
@@ -39,7 +39,7 @@ impl<W: Write> Copy<W> {
         Ok(Copy { to, packer: Packer::new()?, at: FileHeader::BYTES as u64, entries: Vec::new() })
     }
 
-    /// Adds a chunk unchanged. Parts of an index are omitted: they belong to the original file.
+    /// Adds a chunk unchanged. An index or a part of one is not copied, because it describes the original file.
     pub fn chunk(&mut self, header: &ChunkHeader, payload: &[u8]) -> io::Result<()> {
         if header.kind == ChunkKind::IndexPart as u16 {
             return Ok(());

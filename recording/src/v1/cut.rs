@@ -1,4 +1,5 @@
-//! Cuts facts, and the threads in the end of a recording, into chunks, entry by entry, as far as the file has room.
+//! Divides facts into chunks, entry by entry, as long as the file has room. Does the same with the threads in the end
+//! of a recording.
 
 use super::object::{Growing, List, MOST_ENTRY_BYTES};
 use super::room::Room;
@@ -9,16 +10,18 @@ use engine::event::{
 use serde::Serialize;
 use std::io;
 
-/// Longest name, bytes; longer ones are cut. Names come from the target and must not break the recording.
+/// Longest name, in bytes; longer names are cut. The target chooses its names, and a long one must not make the
+/// recording fail.
 const MOST_NAME_BYTES: usize = 1024;
 
-/// Largest number of threads and pending operations in an end of a recording that is written without parts.
+/// If the end of a recording has more threads and pending operations than this number, it is written in parts.
 const MOST_WHOLE: usize = 1 << 12;
 
-/// Writes a chunk: its number of entries and its JSON.
+/// Writes a chunk. The arguments are its number of entries and its JSON.
 pub type Put<'a> = &'a mut dyn FnMut(u32, Vec<u8>) -> io::Result<()>;
 
-/// Puts facts into chunks, without `end`: see [`end`]. Returns the number of entries without room.
+/// Writes facts in chunks, without the field `end`, for which see [`end`]. Returns the number of entries that had no
+/// room.
 pub fn facts(facts: &Facts, room: &mut Room, put: Put<'_>) -> io::Result<u64> {
     let Facts {
         start_ns,
@@ -78,7 +81,7 @@ pub fn facts(facts: &Facts, room: &mut Room, put: Put<'_>) -> io::Result<u64> {
     cutter.finish()
 }
 
-/// The facts that are not lists, without absent ones.
+/// The facts that are no lists, as JSON. Facts that are absent have no key.
 fn single_facts(single: &Facts) -> serde_json::Result<serde_json::Map<String, serde_json::Value>> {
     let mut object = match serde_json::to_value(single)? {
         serde_json::Value::Object(object) if *single != Facts::default() => object,
@@ -88,8 +91,8 @@ fn single_facts(single: &Facts) -> serde_json::Result<serde_json::Map<String, se
     Ok(object)
 }
 
-/// Puts threads and pending operations into parts of the end if there are many. Returns the end to be written after them, and
-/// the number of entries without room.
+/// Writes threads and pending operations in parts of their own if there are many. Returns the end that must be written
+/// after these parts, and the number of entries that had no room.
 pub fn end(mut end: WindowEnd, room: &mut Room, put: Put<'_>) -> io::Result<(WindowEnd, u64)> {
     if end.threads.len() + end.pending.len() <= MOST_WHOLE {
         end.threads.iter_mut().for_each(shorten_thread);
@@ -218,7 +221,7 @@ mod tests {
         FunctionFact { id, name: name.into(), ..FunctionFact::default() }
     }
 
-    /// The chunks, and the number of entries that did not fit.
+    /// Divides facts into chunks. Returns the chunks, and the number of entries that had no room.
     fn cut(all: &Facts, limits: FileLimits) -> (Vec<Facts>, u64) {
         let (mut room, mut chunks, mut bytes) = (Room::of(limits), Vec::new(), 0);
         let left_out = facts(all, &mut room, &mut |entries, json| {
@@ -246,7 +249,8 @@ mod tests {
         assert!(name.len() <= MOST_NAME_BYTES + 3 && name.ends_with('…'), "{} bytes", name.len());
     }
 
-    /// A target decides how many lines are inlined and how long names are: chunks must not grow too large with them.
+    /// The target decides how many functions are inlined at a line and how long names are. Chunks must stay small all
+    /// the same.
     #[test]
     fn facts_with_long_names_are_cut_into_small_chunks() {
         let name = "\u{1}".repeat(900);

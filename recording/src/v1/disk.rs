@@ -6,13 +6,13 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 
 /// A file that is written from its first byte.
 pub trait Disk {
-    /// Writes all of the bytes at offset `at`, over existing ones.
+    /// Writes all of the bytes at offset `at`, and replaces existing bytes there.
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()>;
 
-    /// Removes everything from this byte on.
+    /// Removes everything from the byte at offset `at` on.
     fn cut(&mut self, at: u64) -> io::Result<()>;
 
-    /// Whether the file still has a name, so that it can be found.
+    /// Whether the file still has a name. A file without a name is gone as soon as it is closed.
     fn has_name(&self) -> io::Result<bool>;
 }
 

@@ -1,29 +1,30 @@
-//! Finds the last draft in a file whose writer was killed: see [`super::tail`].
+//! Finds the last draft in a file whose writer was killed; [`super::tail`] explains drafts.
 
 use super::chunk::{ChunkHeader, ChunkKind};
 use super::walk::Walk;
 use std::collections::VecDeque;
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// Largest number of drafts whose payload is read; the last ones are read first. A writer leaves only a few that are
-/// incomplete.
+/// Largest number of drafts whose payload is read, from the last one back. A killed writer leaves only a few incomplete
+/// drafts.
 const MOST_LOOKED_AT: usize = 16;
 
 /// What follows the final chunks of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Behind {
-    /// Nothing that a writer wrote.
+    /// Nothing that a writer has written.
     Nothing,
-    /// Only drafts of chunks that have been written since, or the beginning of a draft.
+    /// Only the beginning of a draft, or drafts of chunks that are final by now.
     Remains,
-    /// The last whole draft has chunks that are not final yet; they belong at `begin`. Chunks after `begin` that seemed to be
-    /// final were remains of an older draft: the last final chunk ended exactly where a chunk of that draft begins.
+    /// The last complete draft has chunks that are not final yet and that belong at the offset `begin`. Some chunks
+    /// after `begin` may look final but are remains of an older draft: the last final chunk ends exactly where a chunk
+    /// in that draft begins.
     Draft { begin: u64, chunks: Vec<u8> },
 }
 
-/// Searches the file once, from `kept` on.
+/// Searches the file once, from the offset `kept` on.
 pub fn find(source: &mut (impl Read + Seek), kept: u64) -> io::Result<Behind> {
-    // The last drafts, of those for the place that is furthest in the file.
+    // The last drafts among those whose chunks belong furthest back in the file.
     let mut found: VecDeque<(u64, ChunkHeader)> = VecDeque::new();
     let mut remains = false;
     let mut walk = Walk::from(source, kept)?;
@@ -31,7 +32,8 @@ pub fn find(source: &mut (impl Read + Seek), kept: u64) -> io::Result<Behind> {
         if header.kind != ChunkKind::Draft as u16 || header.first_ns > kept {
             continue;
         }
-        // A finished recording has no drafts. In a file with damage further ahead, drafts are for places after the damage.
+        // A finished recording has no drafts. A draft in a file with damage before it belongs to a place after the
+        // damage.
         remains = true;
         let furthest = found.back().map_or(0, |(_, last)| last.first_ns);
         if header.first_ns > furthest {
@@ -53,11 +55,12 @@ pub fn find(source: &mut (impl Read + Seek), kept: u64) -> io::Result<Behind> {
         if !is_whole {
             continue;
         }
-        // The writer was killed while it wrote these chunks over the first draft, so the file has some of them.
+        // The writer was killed while it replaced the first draft by these chunks, so the file already has some of
+        // their bytes.
         let begin = header.first_ns;
         source.seek(SeekFrom::Start(begin))?;
         let mut there = Vec::new();
-        // A hostile draft may claim any beginning; one byte more than its payload is enough to disprove it.
+        // A hostile draft may name any offset. One byte more than its payload is enough to find the contradiction.
         let most = payload.len() as u64 + 1;
         source.by_ref().take((kept - begin).min(most)).read_to_end(&mut there)?;
         return Ok(match payload.strip_prefix(there.as_slice()) {

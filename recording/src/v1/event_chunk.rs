@@ -1,34 +1,35 @@
-//! Encodes records into chunks of events, in any thread. The decoder does it, because it has the records in its cache; the
-//! writer thread then gets a twentieth of the bytes.
+//! Encodes records into chunks of events, in any thread. The decoder thread does this, because it has the records in
+//! its cache. The writer thread then gets a twentieth of the bytes.
 
 use super::chunk::{ChunkHeader, ChunkKind, Packed, Packer, Unpacker};
 use super::columns::{Encoder, decode};
 use probe_abi::Record;
 use std::io;
 
-/// Records per chunk: enough to pack well, few enough that the loss of one matters little.
+/// Largest number of records in a chunk: enough to pack well, and few enough that losing one chunk matters little.
 const RECORDS_PER_CHUNK: u32 = 1 << 14;
 
-/// Recorded time per chunk, ns. A quiet target does not fill one in this time, so a timer takes the open chunk, too.
+/// Longest recorded time of a chunk, in nanoseconds. A quiet program may not fill a chunk in this time, so a timer also
+/// takes the open chunk.
 const NS_PER_CHUNK: u64 = 1_000_000_000;
 
-/// A record's header names another kind than the record has.
+/// The error for a record whose header names another kind than the record has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a record whose kind byte is wrong")]
 pub struct Contradiction;
 
-/// Records encoded as in the file, but not packed.
+/// Records that are encoded as in the file but not packed yet.
 #[derive(Clone, PartialEq, Eq)]
 pub struct EventChunk {
     /// Number of records.
     pub records: u32,
-    /// Size of the records in the kernel's form, bytes.
+    /// Size of the records in the kernel's format, in bytes.
     pub raw_bytes: u64,
     /// Time of the earliest record (`CLOCK_MONOTONIC` nanoseconds).
     pub first_ns: u64,
     /// Time of the latest record.
     pub last_ns: u64,
-    /// The columns: see [`super::columns`].
+    /// The encoded columns: see [`super::columns`].
     pub(super) payload: Vec<u8>,
 }
 
@@ -45,12 +46,13 @@ impl EventChunk {
         Ok(PackedEvents { records, raw_bytes, first_ns, last_ns, packed: packer.pack(payload)? })
     }
 
-    /// Bytes before packing.
+    /// Size before packing, in bytes.
     pub(super) fn payload_bytes(&self) -> u64 {
         self.payload.len() as u64
     }
 
-    /// Splits the records into those before `at_ns` and all others; each of the two lists has any number of chunks.
+    /// Splits the records at the time `at_ns`: those before it, and all others. Each of the two lists may have any
+    /// number of chunks.
     pub(super) fn split(self, at_ns: u64) -> io::Result<(Vec<EventChunk>, Vec<EventChunk>)> {
         if self.last_ns < at_ns {
             return Ok((vec![self], Vec::new()));
@@ -66,7 +68,7 @@ impl EventChunk {
     }
 }
 
-/// The records were encoded here, so an error means broken memory.
+/// Error text for memory that does not decode. The same process has encoded the records, so this means broken memory.
 const NO_RECORDS: &str = "records in memory do not decode";
 
 fn chunks_of(records: &[Record]) -> io::Result<Vec<EventChunk>> {
@@ -89,7 +91,7 @@ pub(super) struct PackedEvents {
 }
 
 impl PackedEvents {
-    /// Bytes in the file.
+    /// Size in the file, in bytes.
     pub fn bytes(&self) -> u64 {
         (ChunkHeader::BYTES + self.packed.bytes.len()) as u64
     }
@@ -105,7 +107,7 @@ impl PackedEvents {
     }
 }
 
-/// Encodes records; has one open chunk.
+/// Encodes records into chunks, one after the other. One chunk is always open.
 #[derive(Default)]
 pub struct EventChunks {
     events: Encoder,
@@ -121,10 +123,10 @@ struct Open {
 }
 
 impl EventChunks {
-    /// Adds a record; returns the chunk if it is full now or a second long.
+    /// Adds a record. Returns the chunk if it is now full or a second long.
     ///
     /// # Errors
-    /// [`Contradiction`]; then nothing was added.
+    /// [`Contradiction`]; the record was not added.
     pub fn push(&mut self, record: &Record) -> Result<Option<EventChunk>, Contradiction> {
         if !self.events.push(record) {
             return Err(Contradiction);

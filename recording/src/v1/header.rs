@@ -1,22 +1,22 @@
 //! The file header, the first 20 bytes.
 
-/// The start of every session of any version. Its first byte is no text in any encoding; its line ends show whether the file
-/// went through a text-mode transfer.
+/// The start of every session of any version. The first byte is invalid in text of every encoding. The line ends in it
+/// change if a program transfers the file as text.
 pub const MAGIC: [u8; 8] = *b"\x9fLPS\r\n\x1a\n";
 
 /// The header after the magic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileHeader {
-    /// Major version; readers refuse a newer one.
+    /// Major version. Readers refuse a newer one.
     pub major: u16,
-    /// Minor version; readers ignore what a newer one adds.
+    /// Minor version. Readers ignore what a newer one has added.
     pub minor: u16,
     /// Version of the records' layout (`probe_abi::ABI_VERSION`).
     pub abi_version: u32,
 }
 
 impl FileHeader {
-    /// Size in the file.
+    /// Size in the file, in bytes.
     pub const BYTES: usize = 20;
 
     /// The versions that this longpole writes.
@@ -34,7 +34,7 @@ impl FileHeader {
         bytes
     }
 
-    /// Reads a header whose magic the caller has checked; `None` if the checksum is wrong.
+    /// Decodes a header. The caller has checked the magic. `None` if the checksum is wrong.
     pub fn decode(bytes: &[u8; Self::BYTES]) -> Option<FileHeader> {
         let [.., m0, m1, n0, n1, a0, a1, a2, a3, c0, c1, c2, c3] = *bytes;
         if crc32fast::hash(&bytes[..16]) != u32::from_le_bytes([c0, c1, c2, c3]) {

@@ -1,14 +1,14 @@
-//! The last chunk: the place of every other chunk, so that a reader can jump and can check that none is missing. A recording of
-//! many hours also has parts of an index in between. Each lists the chunks since the part before it, that part included.
+//! The index is the last chunk of a file. The index lists the position of every other chunk, so that a reader can jump
+//! and can notice missing chunks. A recording of many hours also has parts of the index between its chunks. Each part
+//! lists the chunks since the previous part, and also that part.
 //!
 //! ```text
 //! payload = { kind:varint offset_difference:varint items:varint first_ns_difference:varint length_ns:varint }*
 //!           index_offset:u64 mark[8]
-//! ```
-//!
-//! Offsets are from the start of the file to a chunk's header; differences are to the entry before, times zigzag. The payload
-//! is stored plain, so that the last 16 bytes of a whole file have the index's place. A part has another mark, so that a file
-//! cut after it does not look whole.
+//! An offset is the distance of a chunk's header from the start of the file. A difference is relative to the previous
+//! entry; a time difference is zigzag-encoded. The payload is stored unpacked, so that the last 16 bytes of a complete
+//! file contain the offset of the index. A part ends with another mark, so that a file cut after a part does not look
+//! complete.
 
 use super::chunk::{ChunkHeader, ChunkKind};
 use super::varint::{put, take, unzigzag, zigzag};
@@ -16,14 +16,14 @@ use super::varint::{put, take, unzigzag, zigzag};
 /// The last 8 bytes of a complete file.
 const MARK: [u8; 8] = *b"LPindex\n";
 
-/// The last 8 bytes of a part.
+/// The last 8 bytes of a part of the index.
 const PART_MARK: [u8; 8] = *b"LPinpart";
 
-/// Largest number of chunks in one part of the index: each takes at most 28 bytes, mostly 10, of the 16 MiB that a
-/// chunk may have.
+/// Largest number of chunks in one part of the index. An entry takes at most 28 bytes, mostly 10, and a chunk has at
+/// most 16 MiB.
 pub const MOST_ENTRIES: usize = 1 << 18;
 
-/// The entry for one chunk in the index.
+/// The index's entry for one chunk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
     pub kind: u16,
@@ -45,7 +45,7 @@ impl Entry {
     }
 }
 
-/// The payload of an index, or of a part, that will lie at `index_offset`.
+/// Encodes the payload of an index, or of a part of one, whose header will be at `index_offset`.
 pub fn encode(kind: ChunkKind, entries: &[Entry], index_offset: u64) -> Vec<u8> {
     let mut payload = Vec::with_capacity(entries.len() * 12 + 16);
     let (mut offset, mut first_ns) = (0, 0u64);
@@ -66,8 +66,8 @@ fn mark_of(kind: ChunkKind) -> &'static [u8; 8] {
     if kind == ChunkKind::IndexPart { &PART_MARK } else { &MARK }
 }
 
-/// A checksum of entries. It compares the index with the chunks that were read before the index, so that neither list
-/// must be kept.
+/// A checksum of entries. A reader compares the checksum of the index with that of the chunks that it has read, so it
+/// needs to keep neither list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fold {
     entries: u64,
@@ -87,8 +87,8 @@ impl Fold {
         self.entries += 1;
     }
 
-    /// The checksum of the entries in the payload of an index or of its part, and the offset in the payload; `None` if
-    /// it is not an index.
+    /// The checksum of the entries in the payload of an index or of a part of one, and the offset that the payload
+    /// names. `None` if the payload is no index.
     pub fn of_index(kind: ChunkKind, payload: &[u8]) -> Option<(Fold, u64)> {
         let mut fold = Fold::default();
         let index_offset = decode(kind, payload, |entry| {
@@ -99,8 +99,8 @@ impl Fold {
     }
 }
 
-/// Reads the entries of an index or of a part, as long as `each` returns `Some`. Returns the offset in the payload; `None` if
-/// it is no index, or if `each` has stopped.
+/// Decodes the entries of an index or of a part of one, as long as `each` returns `Some`. Returns the offset that the
+/// payload names. `None` if the payload is no index, or if `each` returned `None`.
 pub fn decode(kind: ChunkKind, payload: &[u8], mut each: impl FnMut(Entry) -> Option<()>) -> Option<u64> {
     let (rest, mark) = payload.split_last_chunk::<8>()?;
     let (mut rest, index_offset) = rest.split_last_chunk::<8>()?;
@@ -119,10 +119,10 @@ pub fn decode(kind: ChunkKind, payload: &[u8], mut each: impl FnMut(Entry) -> Op
     Some(u64::from_le_bytes(*index_offset))
 }
 
-/// Bytes at the end of an index: its offset and the mark.
+/// Number of bytes at the end of an index: its offset and the mark.
 pub const END_BYTES: usize = 16;
 
-/// The offset of the index, from the last bytes of a file; `None` if the file is not complete.
+/// The offset of the index, read from the last bytes of a file. `None` if the file is not complete.
 pub fn offset_of(end: &[u8; END_BYTES]) -> Option<u64> {
     let (offset, mark) = end.split_first_chunk::<8>()?;
     (mark == MARK).then(|| u64::from_le_bytes(*offset))

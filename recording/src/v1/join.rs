@@ -1,4 +1,4 @@
-//! Joins two files of one recording: the chunks of both, unchanged, without the chunks that the second file repeats.
+//! Joins two files of one recording. Copies the chunks of both unchanged, except those that the second file repeats.
 
 use super::chunk::{ChunkHeader, ChunkKind, Unpacker};
 use super::copy::{Copy, changed, next_chunk};
@@ -11,16 +11,16 @@ use std::io::{self, Read, Write};
 /// The result of joining.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Joined {
-    /// Size of the joined file, bytes.
+    /// Size of the joined file, in bytes.
     pub bytes: u64,
     /// Records in the joined file.
     pub events: u64,
-    /// Entries without room in the file.
+    /// Entries that had no room in the file.
     pub left_out: LeftOut,
 }
 
-/// Writes `older` and then `newer` to `to`; both are whole. `newer` comes without its file header and without what it
-/// repeats of `older`, so it begins with a chunk. Joins two recordings. `end` is for the time of both, and counts what
+/// Writes `older` and then `newer` to `to`. Both files are complete; `newer` comes without its file header and without
+/// the content that repeats `older`, so it begins with a chunk. `end` describes the time of both files, and counts what
 /// is missing in each.
 pub fn join(
     older: impl Read,
@@ -58,7 +58,7 @@ struct Join<W> {
     room: Room,
     unpacker: Unpacker,
     joined: Joined,
-    /// Whether the last chunk of stacks had no room: then notes about it are omitted, too.
+    /// Whether the last chunk of stacks had no room. Then notes about these stacks are omitted, too.
     skips_cut_stacks: bool,
 }
 
@@ -78,7 +78,7 @@ impl<W: Write> Join<W> {
         }
     }
 
-    /// Whether a chunk has room: each file alone keeps within a reader's limits, both together may not.
+    /// Whether a chunk has room. Each file alone keeps within a reader's limits, but both together may exceed them.
     fn has_room(
         &mut self,
         kind: Option<ChunkKind>,

@@ -3,7 +3,7 @@
 use super::disk::Disk;
 use std::io;
 
-/// A file that never grows beyond a size: a write beyond it fails as on a full disk, before anything is written.
+/// A file that never grows beyond a size. A larger write fails as on a full disk, and writes nothing.
 pub struct Limited<D> {
     disk: D,
     most_bytes: u64,

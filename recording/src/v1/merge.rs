@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::Hash;
 
-/// Number of entries in all lists.
+/// Number of entries in all lists together.
 pub fn entries(facts: &Facts) -> usize {
     facts.processes.len()
         + facts.threads.len()
@@ -33,9 +33,9 @@ pub struct Merger {
 }
 
 impl Merger {
-    /// Adds a chunk's facts: an entry with a known key replaces the old one, entries with other keys are appended.
-    /// `false` if there would be too many entries. A writer counts replaced entries, too, so its files never have too
-    /// many.
+    /// Adds a chunk's facts. An entry replaces an older one with the same key, and entries with new keys are appended.
+    /// Returns `false` if there would be too many entries. A writer counts replaced entries, too, so its files never
+    /// have too many.
     pub fn add(&mut self, more: Facts, most: usize) -> bool {
         if entries(&self.facts) + entries(&more) > most {
             return false;

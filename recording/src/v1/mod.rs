@@ -24,11 +24,11 @@
 //! | 11 cut stacks | which stacks of the last chunk of stacks have more frames beyond their outermost: see [`stacks`]; no such chunk if none has | such stacks |
 //! | 12 snapshot | JSON `engine::event::Facts` with the processes and threads of an instant only: a reader may begin there instead of at the start, as if recording had begun then | threads |
 //!
-//! A reader skips chunks of kinds that it does not know. Without kinds 10 and 11 it lacks threads at the end, which are a
-//! second opinion, and cut stacks look whole. No file can make a reader use unbounded memory. Chunks are at most 16 MiB
-//! unpacked (a draft 32 MiB), and a writer stores a chunk plain rather than packed more than 256 : 1. A reader stops when
-//! events would fill half of the free memory. Everything else has a limit in the file ([`room`]), which a writer keeps: entries
-//! beyond it are omitted, and counted at the end.
+//! A reader skips chunks of kinds that it does not know. Without kinds 10 and 11 it lacks threads at the end, which
+//! only confirm what the records show, and cut stacks look complete. No file can make a reader use unbounded memory.
+//! Chunks are at most 16 MiB unpacked (a draft 32 MiB). A writer stores a chunk unpacked if it would pack better than
+//! 256 : 1. A reader stops when events would fill half of the free memory. All other content has limits ([`room`]),
+//! which a writer keeps: it omits entries beyond them, and counts them at the end.
 
 mod add;
 mod carried;

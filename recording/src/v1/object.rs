@@ -1,15 +1,15 @@
-//! JSON that grows entry by entry. No chunk becomes too large, whatever its entries hold, and the room that an entry takes in
-//! the file is known in advance.
+//! Builds JSON entry by entry. No chunk becomes too large, whatever its entries contain, and the space that an entry
+//! takes in the file is known in advance.
 
 use std::borrow::Cow;
 
-/// Size from which on JSON becomes a chunk, bytes.
+/// Size from which on the JSON becomes a chunk, in bytes.
 const GOOD_BYTES: usize = 1 << 20;
 
-/// Largest entry, bytes, so that a chunk stays below the limit for chunks. Names are cut long before.
+/// Largest entry, in bytes, so that a chunk stays below the limit for chunks. Names are cut to far less.
 pub const MOST_ENTRY_BYTES: usize = 8 << 20;
 
-/// JSON that grows entry by entry: an object of lists, or a single list.
+/// JSON that is built entry by entry: an object of lists, or a single list.
 #[derive(Debug, Default)]
 pub struct Growing {
     json: Vec<u8>,
@@ -17,12 +17,12 @@ pub struct Growing {
     list: Option<List>,
 }
 
-/// The list that entries are added to.
+/// The list to which an entry is added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum List {
-    /// The list is not in an object.
+    /// The only list, which is not in an object.
     Alone,
-    /// The list has this name in the object.
+    /// The list with this name in the object.
     Named(&'static str),
 }
 
@@ -44,7 +44,7 @@ impl List {
 }
 
 impl Growing {
-    /// Begins with an object that has no lists; with nothing if it is empty.
+    /// Begins the JSON with an object that has no lists. If the object is empty, begins with nothing.
     pub fn beginning_with(
         object: &serde_json::Map<String, serde_json::Value>,
     ) -> serde_json::Result<Growing> {
@@ -52,12 +52,12 @@ impl Growing {
             return Ok(Growing::default());
         }
         let mut json = serde_json::to_vec(object)?;
-        // The object stays open until all lists are in it.
+        // Removes the closing brace, because lists follow in the same object.
         json.pop();
         Ok(Growing { json, ..Growing::default() })
     }
 
-    /// Size of the JSON if nothing more is added, bytes.
+    /// Size of the JSON if no entry is added any more, in bytes.
     pub fn bytes(&self) -> usize {
         match self.list {
             Some(list) => self.json.len() + list.end().len(),
@@ -66,13 +66,13 @@ impl Growing {
         }
     }
 
-    /// Number of bytes by which an entry of this size in that list makes the JSON longer.
+    /// Number of bytes by which the JSON grows if an entry of this size is added to that list.
     pub fn adds(&self, list: List, entry_bytes: usize) -> usize {
         let with_it = self.json.len() + self.before(list).len() + entry_bytes + list.end().len();
         with_it - self.bytes()
     }
 
-    /// The text before the next entry.
+    /// The text that separates the next entry from the JSON so far.
     fn before(&self, list: List) -> Cow<'static, str> {
         match self.list {
             Some(open) if open == list => ",".into(),
@@ -81,7 +81,7 @@ impl Growing {
         }
     }
 
-    /// Adds an entry. Lists come one after the other, and each only once.
+    /// Adds an entry. Lists must be filled one after the other.
     pub fn push(&mut self, list: List, entry: &[u8]) {
         let before = self.before(list);
         self.json.extend_from_slice(before.as_bytes());
@@ -100,7 +100,7 @@ impl Growing {
         self.json.len() >= GOOD_BYTES
     }
 
-    /// A copy of the JSON and the number of entries, if there is any.
+    /// A copy of the JSON, with the number of entries. `None` if there is nothing.
     pub fn draft(&self) -> Option<(u32, Vec<u8>)> {
         let mut json = self.json.clone();
         let end = self.list.map_or("}", List::end);
@@ -108,7 +108,7 @@ impl Growing {
         (!self.json.is_empty()).then_some((self.entries, json))
     }
 
-    /// Takes the JSON and the number of entries, if there is any; empty afterwards.
+    /// Returns the JSON and the number of entries, and starts again with nothing. `None` if there is nothing.
     pub fn finish(&mut self) -> Option<(u32, Vec<u8>)> {
         let Growing { mut json, entries, list } = std::mem::take(self);
         if json.is_empty() {

@@ -1,4 +1,4 @@
-//! All chunks of a complete file, from its index: a part of a long recording can be read without reading all of it.
+//! Lists all chunks of a complete file by its index, so that a part of a long recording can be read without the rest.
 
 use super::chunk::{ChunkHeader, ChunkKind, Unpacker};
 use super::columns;
@@ -12,10 +12,10 @@ use probe_abi::Record;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 
-/// Offset of the first chunk.
+/// Offset of the first chunk, in bytes.
 const BEGIN: u64 = FileHeader::BYTES as u64;
 
-/// Size of a chunk's header, bytes.
+/// Size of a chunk's header, in bytes.
 const HEADER: u64 = ChunkHeader::BYTES as u64;
 
 /// A chunk of events.
@@ -29,15 +29,15 @@ pub struct EventsAt {
     pub last_ns: u64,
 }
 
-/// All chunks of a complete file, from its index. Methods return `None` if a chunk is not where the index lists it:
-/// then the file must be read from its start, like a damaged one.
+/// All chunks of a complete file, according to its index. Methods return `None` if a chunk is not where the index lists
+/// it. Then the file must be read from its start, like a damaged one.
 pub struct Outline<R> {
     source: R,
     header: FileHeader,
     file_bytes: u64,
     limits: FileLimits,
     entries: Vec<Entry>,
-    /// Indices of the entries for chunks of events, and for snapshots.
+    /// Indices of the entries that are chunks of events, and of those that are snapshots.
     events: Vec<usize>,
     snapshots: Vec<usize>,
     unpacker: Unpacker,
@@ -61,7 +61,7 @@ impl<R: Read + Seek> Outline<R> {
         Ok(Some(Outline { source, header, file_bytes, limits, entries, events, snapshots, unpacker }))
     }
 
-    /// The chunks of events in the order of the file; a longpole writes them in the order of time.
+    /// The chunks of events in the order of the file. longpole writes them in the order of time.
     pub fn events(&self) -> impl ExactSizeIterator<Item = EventsAt> + '_ {
         self.events.iter().map(|&number| {
             let Entry { items, first_ns, last_ns, .. } =
@@ -75,7 +75,7 @@ impl<R: Read + Seek> Outline<R> {
         self.snapshots.iter().map(|&number| self.entries.get(number).map_or(0, |entry| entry.first_ns))
     }
 
-    /// The number of events that there is memory for.
+    /// The largest number of events for which there is memory.
     pub fn most_events(&self) -> u64 {
         self.limits.events
     }
@@ -91,12 +91,13 @@ impl<R: Read + Seek> Outline<R> {
         let Some((entry, payload)) = self.payload(self.events.get(number).copied())? else { return Ok(None) };
         let before = records.len();
         let unknown = columns::decode(&payload, records);
-        // Records of a newer version count as an error: only a reader of the complete file counts and skips them.
+        // If there are records of a newer version, this is an error. Only a reader of the complete file counts and
+        // skips them.
         let is_whole = unknown == Ok(0) && records.len() - before == entry.items as usize;
         Ok(is_whole.then_some(()))
     }
 
-    /// The processes and threads of a snapshot; [`Facts::start_ns`] is its instant.
+    /// The processes and threads of a snapshot. [`Facts::start_ns`] is the instant of the snapshot.
     pub fn snapshot(&mut self, number: usize) -> io::Result<Option<Facts>> {
         let Some((_, payload)) = self.payload(self.snapshots.get(number).copied())? else { return Ok(None) };
         let seen: Result<Facts, _> = serde_json::from_slice(&payload);
@@ -117,8 +118,9 @@ impl<R: Read + Seek> Outline<R> {
     }
 }
 
-/// All entries, from the last part of the index back to the first. Each part ends at or before the part that lists it. So this
-/// ends for any content, and memory for entries is bounded by the chunks that fit into the file.
+/// All entries of the index, read from its last part back to the first one. Each part must end at or before the start
+/// of the part that lists it. So the loop ends for any content, and the chunks that fit into the file bound the memory
+/// for entries.
 fn entries<R: Read + Seek>(
     source: &mut R,
     file_bytes: u64,
@@ -149,8 +151,8 @@ fn entries<R: Read + Seek>(
     Ok(Some(parts.into_iter().rev().flatten().collect()))
 }
 
-/// The entries of the index, or of a part of it, at this offset; they must be in the order of the file and list only
-/// chunks before the index.
+/// The entries of the index, or of a part of it, at this offset. `None` unless they are in the order of the file and
+/// list only chunks before the index.
 fn part<R: Read + Seek>(
     source: &mut R,
     at: Range<u64>,
@@ -158,7 +160,7 @@ fn part<R: Read + Seek>(
     unpacker: &mut Unpacker,
 ) -> io::Result<Option<Vec<Entry>>> {
     let Some(header) = header_at(source, at.start)? else { return Ok(None) };
-    // An index is stored plain, so that a small file cannot list many chunks.
+    // An index must be stored unpacked, so that a small file cannot list many chunks.
     if header.kind != kind as u16
         || header.stored_bytes != header.raw_bytes
         || at.end.saturating_sub(at.start) < HEADER + u64::from(header.stored_bytes)
@@ -167,7 +169,8 @@ fn part<R: Read + Seek>(
     }
     let Some(payload) = payload(source, &Entry::new(at.start, &header), unpacker)? else { return Ok(None) };
     let (mut entries, mut from) = (Vec::new(), BEGIN);
-    // Each entry is checked before the next is read: a hole in a sparse file, all zeros, would list millions.
+    // Each entry is checked before the next one is read. Otherwise a hole in a sparse file, which reads as zeros, would
+    // list millions of chunks.
     let claimed = index::decode(kind, &payload, |entry: Entry| {
         if entry.offset < from || entry.offset >= at.start {
             return None;
@@ -199,7 +202,7 @@ mod tests {
         part(file, at, ChunkKind::IndexPart, &mut unpacker).expect("read").is_some()
     }
 
-    /// Entries must be checked while they are read: zeros in a sparse file would otherwise take 100 GB of memory.
+    /// Entries must be checked while they are read. The zeros of a sparse file would otherwise take 100 GB of memory.
     #[test]
     fn a_part_of_the_index_must_list_chunks_in_order_before_itself() {
         let of = |offsets: &[u64]| -> Vec<Entry> {

@@ -13,11 +13,11 @@ use engine::event::{Note, PendingOperation, Recording, ThreadFact, WindowEnd};
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::ops::Range;
 
-/// Largest number of bytes after the end of a session that are searched for chunks: a sparse file may have any number.
+/// Largest number of bytes after the end of a session that are searched for chunks. A sparse file may have any number.
 const SEARCHED: u64 = 1 << 30;
 
-/// Reads everything after the file header. `file_bytes` is the size of the complete file. If limits are exceeded, that
-/// is damage of the kind [`DamageKind::TooLarge`].
+/// Reads everything after the file header. `file_bytes` is the size of the complete file. Content beyond the limits is
+/// reported as [`DamageKind::TooLarge`].
 pub fn read<R: Read + Seek>(
     source: R,
     header: &FileHeader,
@@ -32,8 +32,8 @@ pub fn read<R: Read + Seek>(
     Ok(reader.contents.finish(damage))
 }
 
-/// Reads the chunks that the index of a complete file lists, without events, snapshots and the index itself. `None` if
-/// a chunk is not where the index lists it.
+/// Reads the chunks that the index of a complete file lists, except events, snapshots and the index itself. `None` if a
+/// chunk is not where the index lists it.
 pub fn read_without_events<R: Read + Seek>(
     source: R,
     (header, file_bytes): (&FileHeader, u64),
@@ -50,7 +50,7 @@ pub fn read_without_events<R: Read + Seek>(
             }
             Some(ChunkKind::Snapshot | ChunkKind::IndexPart) => {}
             _ => {
-                // Overlapping chunks could be read again and again.
+                // Overlapping chunks are refused, because a small file could list the same bytes many times.
                 if entry.offset < reader.at {
                     return Ok(None);
                 }
@@ -64,19 +64,19 @@ pub fn read_without_events<R: Read + Seek>(
             }
         }
     }
-    // The index counts, too; it lists all other chunks.
+    // The index lists all chunks except itself, which counts, too.
     reader.contents.info.chunks = entries.len() as u64 + 1;
     Ok(Some(reader.contents.finish(None)))
 }
 
-/// The header of the chunk at an offset; `None` if no chunk starts there, or the file ends in it.
+/// The header of the chunk at an offset. `None` if no chunk starts there, or if the file ends in the header.
 pub fn header_at<R: Read + Seek>(source: &mut R, offset: u64) -> io::Result<Option<ChunkHeader>> {
     source.seek(SeekFrom::Start(offset))?;
     let bytes = header_bytes(source)?;
     Ok(bytes.and_then(|bytes| ChunkHeader::decode(&bytes).ok()))
 }
 
-/// The bytes of the next chunk's header; `None` if the file ends in it.
+/// The bytes of the next chunk's header. `None` if the file ends in the header.
 fn header_bytes(source: &mut impl Read) -> io::Result<Option<[u8; ChunkHeader::BYTES]>> {
     let mut bytes = [0; ChunkHeader::BYTES];
     match source.read_exact(&mut bytes) {
@@ -86,7 +86,7 @@ fn header_bytes(source: &mut impl Read) -> io::Result<Option<[u8; ChunkHeader::B
     }
 }
 
-/// The unpacked payload of one chunk; `None` if the chunk is not the listed one or is damaged.
+/// The unpacked payload of one chunk. `None` if the chunk is damaged or is not the one that the index lists.
 pub fn payload<R: Read + Seek>(
     source: &mut R,
     entry: &Entry,
@@ -112,7 +112,7 @@ struct Reader<R> {
 
 enum Step {
     Next,
-    /// There is nothing more to read; `None`: the session is complete.
+    /// There is nothing more to read. `None`: the session is complete.
     Stop(Option<DamageKind>),
 }
 
@@ -139,7 +139,8 @@ impl<R: Read + Seek> Reader<R> {
         })
     }
 
-    /// Reads what follows the last good chunk: the last draft of a killed writer, if there is one. Returns what is missing.
+    /// Reads what follows the last good chunk: the last draft of a killed writer, if there is one. Returns which data
+    /// is missing.
     fn behind(&mut self, kind: DamageKind) -> io::Result<Option<Damage>> {
         let unfinished = Damage {
             kind: DamageKind::NoEnd,
@@ -173,7 +174,7 @@ impl<R: Read + Seek> Reader<R> {
         let stopped = draft.chunks()?;
         self.contents = draft.contents;
         Ok(match stopped {
-            // The draft had the end of the recording.
+            // The draft contained the end of the recording, so nothing is missing.
             None => None,
             Some(DamageKind::TooLarge) => Some(Damage { kind: DamageKind::TooLarge, ..unfinished }),
             Some(_) => Some(unfinished),
@@ -193,7 +194,7 @@ impl<R: Read + Seek> Reader<R> {
         self.chunks().map(|_| ())
     }
 
-    /// Reads all good chunks. Returns why there are no more, or `None` if the session is complete.
+    /// Reads all good chunks. Returns why reading stopped, or `None` if the session is complete.
     fn chunks(&mut self) -> io::Result<Option<DamageKind>> {
         loop {
             match self.chunk()? {
@@ -203,7 +204,7 @@ impl<R: Read + Seek> Reader<R> {
         }
     }
 
-    /// Reads the next chunk; `at` moves on only if it is good.
+    /// Reads the next chunk. `at` moves on only if the chunk is good.
     fn chunk(&mut self) -> io::Result<Step> {
         let left = self.file_bytes.saturating_sub(self.at);
         match (left, self.contents.indexed) {
@@ -228,7 +229,7 @@ impl<R: Read + Seek> Reader<R> {
         let mut stored = Vec::with_capacity(header.stored_bytes as usize);
         self.source.by_ref().take(stored_bytes).read_to_end(&mut stored)?;
         if stored.len() as u64 != stored_bytes {
-            // The file became shorter while it was read.
+            // The file has become shorter while it was read.
             return Ok(Step::Stop(Some(DamageKind::Cut {
                 missing_bytes: stored_bytes - stored.len() as u64,
             })));
@@ -276,7 +277,7 @@ impl<R: Read + Seek> Reader<R> {
         Ok(Step::Next)
     }
 
-    /// Describes what follows the last good chunk: counts chunks by their headers, without unpacking.
+    /// Describes the bytes after the last good chunk. Chunks there are counted by their headers and not unpacked.
     fn rest(&mut self, kind: DamageKind) -> io::Result<Damage> {
         let mut damage = Damage {
             kind,
@@ -290,7 +291,7 @@ impl<R: Read + Seek> Reader<R> {
         }
         let mut first = self.at;
         if matches!(damage.kind, DamageKind::Corrupt { .. }) {
-            // The damaged chunk does not count as a complete one.
+            // The damaged chunk itself does not count as complete.
             first += 1;
         }
         let mut walk = Walk::from(&mut self.source, first)?;
@@ -316,20 +317,20 @@ struct Contents {
     facts: Merger,
     info: SessionInfo,
     room: Room,
-    /// Fold of the chunks since the last index, to be compared with the next.
+    /// Checksum of the chunks since the last part of the index, to be compared with the next part.
     seen: Fold,
-    /// Threads and pending operations of the end that follows.
+    /// Threads and pending operations that belong to the end, which follows later.
     end_parts: (Vec<ThreadFact>, Vec<PendingOperation>),
-    /// Whether there were stacks.
+    /// Whether there were any stacks.
     stacks: bool,
-    /// Indices of the last chunk's stacks among the notes.
+    /// Indices of the notes that are the stacks of the last chunk of stacks.
     last_stacks: Range<usize>,
     /// Whether the index has been read, so that the session is complete.
     indexed: bool,
 }
 
 impl Contents {
-    /// Whether there is room for the content of a chunk, judged by its header.
+    /// Whether there is room for the content of a chunk, according to its header.
     fn has_room(&mut self, kind: Option<ChunkKind>, header: &ChunkHeader) -> bool {
         let bytes = u64::from(header.raw_bytes);
         match kind {
@@ -383,8 +384,8 @@ impl Contents {
                     return Err("a chunk of cut stacks does not decode");
                 }
             }
-            // Stacks are added where the room for them is known. Drafts are read after the last chunk. A reader that
-            // begins at the start needs no snapshots.
+            // Stacks are added where it is known whether they have room. Drafts are read after the last chunk. A reader
+            // that begins at the start of the file needs no snapshots.
             ChunkKind::Stacks | ChunkKind::Draft | ChunkKind::Snapshot => {}
             ChunkKind::EndPart => {
                 let WindowEnd { threads, pending, .. } =
@@ -414,7 +415,7 @@ impl Contents {
         Ok(())
     }
 
-    /// Adds stacks that take this many bytes of memory; the caller has checked that there is room.
+    /// Adds stacks that take this many bytes of memory. The caller has checked that there is room.
     fn add_stacks(&mut self, notes: Vec<Note>, bytes: u64) -> Result<(), &'static str> {
         if !self.room.take_notes(notes.len(), bytes) {
             return Err("there are more stacks than any recording has");
@@ -429,7 +430,7 @@ impl Contents {
     fn finish(self, damage: Option<Damage>) -> (Recording, SessionInfo) {
         let mut recording = self.recording;
         if self.stacks {
-            // Stacks come in chunks of their own, so they must be sorted among the notes.
+            // Stacks are in chunks of their own, so they have to be sorted into the notes by time.
             recording.notes.sort_by_key(|note| note.time_ns);
         }
         let end = recording.facts.end.take();

@@ -1,7 +1,8 @@
-//! The last stretch of a recording in memory, packed as in a file, until it is saved as a file.
+//! Keeps the last stretch of a recording in memory, packed as in a file, until the stretch is saved as a file.
 //!
-//! It can begin at any snapshot of the threads, as a recording begins when it attaches. When the ring is saved, the
-//! records between the last snapshot before the wanted start and that start are unpacked and turned into facts.
+//! The stretch can begin at any snapshot of the threads, just as a recording begins when longpole attaches. To save a
+//! stretch that begins between two snapshots, longpole unpacks the records since the earlier snapshot and turns them
+//! into facts.
 
 use super::carried::Carried;
 use super::chunk::{Packer, Unpacker};
@@ -14,10 +15,11 @@ use probe_abi::Record;
 use std::collections::VecDeque;
 use std::io;
 
-/// If the ring is too long by more than this (ns), its start moves without a snapshot, since reading /proc may fail.
+/// If the ring is longer than its span by more than this time (ns), its start moves without waiting for a snapshot.
+/// Reading /proc may fail, and then no snapshot comes.
 const LONGEST_WITHOUT_SNAPSHOT_NS: u64 = 30_000_000_000;
 
-/// Memory of a thread in a snapshot, bytes.
+/// Memory of a thread in a snapshot, in bytes.
 const THREAD_BYTES: u64 = 256;
 
 /// The last stretch of a recording in memory; see the module's documentation.
@@ -25,26 +27,26 @@ pub struct Ring {
     span_ns: u64,
     most_bytes: u64,
     carried: Carried,
-    /// Snapshots at which the ring can begin, in order of time; never empty.
+    /// Snapshots at which the ring can begin, ordered by time. Never empty.
     beginnings: VecDeque<Beginning>,
-    /// Chunks in order of time; the first ones may contain records from before the first beginning.
+    /// Chunks ordered by time. The first ones may contain records from before the first beginning.
     chunks: VecDeque<PackedEvents>,
     chunk_bytes: u64,
     /// Time of the latest record.
     latest_ns: u64,
-    /// Time to which the start had to move for lack of room; `None` if it did not have to.
+    /// The time to which the start had to move because there was too little room; `None` if it never had to.
     cut_to_ns: Option<u64>,
     packer: Packer,
 }
 
-/// Processes and threads at an instant, and the number of the latest stack then.
+/// The processes and threads of an instant, and the number of the latest stack at that instant.
 struct Beginning {
     seen: Facts,
     latest_stack: u32,
 }
 
 impl Ring {
-    /// Begins with the facts; keeps the last `span_ns`, in at most `most_bytes` of memory.
+    /// Creates a ring that begins with the facts. The ring keeps the last `span_ns`, in at most `most_bytes` of memory.
     pub fn new(facts: &Facts, span_ns: u64, most_bytes: u64) -> io::Result<Ring> {
         let mut ring = Ring {
             span_ns,
@@ -72,7 +74,7 @@ impl Ring {
         self.carried.note(note);
     }
 
-    /// Adds records, which must be later than all that were added before, and removes records that are too old.
+    /// Adds records, which must be later than all records before, and removes records that are too old.
     pub fn events(&mut self, chunk: EventChunk) -> io::Result<()> {
         self.latest_ns = self.latest_ns.max(chunk.last_ns);
         let chunk = chunk.pack(&mut self.packer)?;
@@ -81,7 +83,7 @@ impl Ring {
         self.forget()
     }
 
-    /// Adds a snapshot, the processes and threads of an instant: the ring may begin there.
+    /// Adds a snapshot: the processes and threads of an instant, at which the ring may begin.
     pub fn snapshot(&mut self, seen: &Facts) {
         if self.beginnings.back().is_none_or(|last| last.seen.start_ns < seen.start_ns) {
             let latest_stack = self.carried.latest_stack();
@@ -89,25 +91,25 @@ impl Ring {
         }
     }
 
-    /// Time at which the ring begins if it ends at `end_ns`.
+    /// The time at which the ring begins if it ends at `end_ns`.
     pub fn start_ns(&self, end_ns: u64) -> u64 {
         end_ns.saturating_sub(self.span_ns).max(self.first_ns())
     }
 
-    /// Whether a ring that ends at `end_ns` is shorter than its span for lack of room.
+    /// Whether a ring that ends at `end_ns` is shorter than its span because there was too little room.
     pub fn is_cut(&self, end_ns: u64) -> bool {
         self.cut_to_ns.is_some_and(|cut_ns| cut_ns > end_ns.saturating_sub(self.span_ns))
     }
 
-    /// Memory in use, bytes.
+    /// Memory in use, in bytes.
     pub fn bytes(&self) -> u64 {
         let threads = self.beginnings.iter().map(|beginning| beginning.seen.threads.len() as u64);
         let threads = threads.fold(0, u64::saturating_add).saturating_mul(THREAD_BYTES);
         self.chunk_bytes.saturating_add(self.carried.bytes()).saturating_add(threads)
     }
 
-    /// Writes the ring as a whole recording that ends at [`WindowEnd::end_ns`]; `end` is about the time from [`Ring::start_ns`]
-    /// on. `open` has the records that are not in a chunk yet. The ring does not change.
+    /// Writes the ring as a complete recording that ends at [`WindowEnd::end_ns`]. `end` describes the time from
+    /// [`Ring::start_ns`] on. `open` has the records that are not in a chunk yet. The ring does not change.
     pub fn save<D: Disk>(
         &self,
         mut writer: Writer<D>,
@@ -135,12 +137,12 @@ impl Ring {
         writer.finish(end)
     }
 
-    /// The earliest time at which the ring can begin, ns.
+    /// The earliest time at which the ring can begin, in nanoseconds.
     fn first_ns(&self) -> u64 {
         self.beginnings.front().map_or(0, |beginning| beginning.seen.start_ns)
     }
 
-    /// Removes what is older than the span, and the oldest part if there is too little room.
+    /// Removes data that is older than the span. If there is too little room, also removes the oldest part of the rest.
     fn forget(&mut self) -> io::Result<()> {
         let wanted_ns = self.latest_ns.saturating_sub(self.span_ns);
         while self.beginnings.get(1).is_some_and(|next| next.seen.start_ns <= wanted_ns) {
@@ -153,7 +155,7 @@ impl Ring {
             let before = (self.chunks.len(), self.beginnings.len());
             let middle_ns = self.chunks.get(self.chunks.len() / 2).map_or(0, |chunk| chunk.first_ns);
             match self.beginnings.get(1) {
-                // A beginning after the middle would leave less than half of the records.
+                // A snapshot after the middle is not used, because less than half of the records would stay.
                 Some(next) if next.seen.start_ns <= middle_ns => self.move_to_next(),
                 _ => self.move_to(middle_ns.max(self.first_ns().saturating_add(1)))?,
             }
@@ -170,7 +172,7 @@ impl Ring {
         self.forget_chunks();
     }
 
-    /// Moves the start to an instant without a snapshot.
+    /// Moves the start to an instant for which there is no snapshot.
     fn move_to(&mut self, start_ns: u64) -> io::Result<()> {
         let begin = self.beginning_at(start_ns, &None)?;
         let latest_stack = self.beginnings.front().map_or(0, |first| first.latest_stack);
@@ -191,8 +193,8 @@ impl Ring {
         self.carried.forget_before(start_ns, latest_stack);
     }
 
-    /// Facts and records from an instant on, which is not before the first beginning. Made of the last beginning before it and
-    /// the records in between.
+    /// The facts and records from an instant on, which must not be before the first beginning. The last beginning
+    /// before the instant and the records since then give these facts.
     fn beginning_at(&self, start_ns: u64, open: &Option<PackedEvents>) -> io::Result<Begin> {
         let last = self.beginnings.iter().rfind(|beginning| beginning.seen.start_ns <= start_ns);
         let Some(last) = last.or(self.beginnings.front()) else { return Ok(Begin::default()) };
@@ -216,17 +218,17 @@ impl Ring {
     }
 }
 
-/// How a ring begins when it is saved.
+/// The content with which a saved ring begins.
 #[derive(Default)]
 struct Begin {
     facts: Facts,
-    /// Records from the start on that are in chunks with earlier records, too.
+    /// Records from the start on that share a chunk with earlier records.
     records: Vec<Record>,
-    /// Number of chunks that precede those which can be copied to the file unchanged.
+    /// Number of chunks at the front that cannot be copied to the file unchanged.
     chunks: usize,
 }
 
-/// The part of facts that changes from instant to instant.
+/// The facts that change from instant to instant.
 fn seen_in(facts: &Facts) -> Facts {
     Facts {
         start_ns: facts.start_ns,

@@ -1,7 +1,8 @@
-//! The newest part of a recording on disk, in files that together never exceed a size.
+//! Keeps the newest part of a recording on disk, in files that together never exceed a size.
 //!
-//! There are two files, each a whole recording of its time and at most half of the size. When the newer file is full,
-//! it replaces the older one, and a new file begins with all that is known by then. At the end both are joined.
+//! There are two files. Each is a complete recording of its time and has at most half of the size. When the newer file
+//! is full, it replaces the older one, and a new file begins with everything that is known by then. At the end, both
+//! files are joined.
 //!
 //! ```text
 //! FILE     ▓▓▓▓▓▓▓▓│                  │
@@ -20,18 +21,20 @@ use engine::event::{Facts, LossCounts, Note, Overhead, WindowEnd};
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
 
-/// The storage of the two files.
+/// Where the two files are stored.
 pub trait Shelf {
     /// A file that is being written.
     type Disk: Disk;
 
-    /// Makes the newer file the older one, which replaces the former older file. Returns a new and empty newer file.
+    /// Makes the newer file the older one, and removes the previous older file. Returns a new, empty file as the newer
+    /// one.
     fn turn(&mut self) -> io::Result<Self::Disk>;
 
-    /// Opens the older file for reading from its start, and the newer file from this byte on.
+    /// Opens both files for reading: the older one from its start, the newer one from the byte `newer_from` on.
     fn read(&self, newer_from: u64) -> io::Result<(Box<dyn Read>, Box<dyn Read>)>;
 
-    /// Replaces both files by a file that `write` writes, under the newer one's name. After an error both files stay.
+    /// Replaces both files by one file that `write` writes. The new file gets the name of the newer one. After an error
+    /// both files stay.
     fn replace(&mut self, write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>) -> io::Result<()>;
 
     /// Name of the older file, if there is one.
@@ -44,29 +47,30 @@ pub struct Generations<S: Shelf> {
     meta: Meta,
     most_bytes: u64,
     carried: Carried,
-    /// The writer of the newer file; `None` between the end of one file and the beginning of the next, or after an
-    /// error there.
+    /// The writer of the newer file. `None` between the end of one file and the beginning of the next, or after an
+    /// error at that point.
     writer: Option<Writer<Limited<S::Disk>>>,
     newer: Generation,
     older: Option<Generation>,
     /// Losses and costs of the recording so far.
     so_far: SoFar,
-    /// A snapshot of threads at which the newer file ends as soon as the records reach its time.
+    /// A snapshot of threads. When the records reach its time, the newer file ends and the next one begins with the
+    /// snapshot.
     next: Option<Facts>,
 }
 
 /// One of the two files of a recording.
 #[derive(Clone, Copy, Debug, Default)]
 struct Generation {
-    /// Size of the file before its first record, bytes. This part repeats content of the older file.
+    /// Size of the file before its first record, in bytes. This part repeats content of the older file.
     begin_bytes: u64,
     /// Start of the file's time (`CLOCK_MONOTONIC` nanoseconds).
     start_ns: u64,
     /// Whether the file is the first one of the recording.
     is_first: bool,
-    /// Losses and costs of the recording before the file began.
+    /// Losses and costs of the recording before this file began.
     before: SoFar,
-    /// Counts of the file's content, once the file has ended.
+    /// Counts of the file's content. Set when the file has ended.
     summary: SessionSummary,
 }
 
@@ -76,12 +80,12 @@ struct SoFar {
     overhead: Option<Overhead>,
 }
 
-/// The result of a recording.
+/// The result of a recording that keeps only the newest part.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kept {
     /// The content of the file.
     pub summary: SessionSummary,
-    /// Whether an older part of the recording was removed.
+    /// Whether an older part of the recording has been removed.
     pub is_cut: bool,
     /// What happened to the older file.
     pub older: Older,
@@ -90,17 +94,18 @@ pub struct Kept {
 /// What happened to the older of two files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Older {
-    /// It was joined to the newer file, or there was no older file.
+    /// The older file was joined with the newer one, or there was no older file.
     #[default]
     Joined,
-    /// It stays under this name, since joining the two files failed.
+    /// The older file stays under this name, because joining the two files failed.
     Apart(PathBuf),
-    /// Another program removed it.
+    /// Another program has removed the older file.
     Removed,
 }
 
 impl<S: Shelf> Generations<S> {
-    /// Begins the first file, `disk`, which is new, with description and facts. Both files together have at most `most_bytes`.
+    /// Begins the first file with description and facts. `disk` is a new, empty file. Both files together have at most
+    /// `most_bytes`.
     pub fn new(
         shelf: S,
         disk: S::Disk,
@@ -127,7 +132,8 @@ impl<S: Shelf> Generations<S> {
     /// Adds facts.
     pub fn facts(&mut self, facts: &Facts) -> io::Result<()> {
         self.carried.facts(facts);
-        // JSON packs to less than half. A file that begins now has these facts already.
+        // Packed JSON takes less than half of its size. If this call begins a new file, the new file contains these
+        // facts already.
         let bytes = serde_json::to_vec(facts)?.len() as u64 / 2;
         if self.is_full_with(bytes) {
             return self.turn_without_snapshot();
@@ -141,12 +147,12 @@ impl<S: Shelf> Generations<S> {
             self.turn_without_snapshot()?;
         }
         self.carried.note(note);
-        // The next file begins later than the latest stack.
+        // The next file begins after the latest stack.
         self.carried.forget_stacks(self.carried.latest_stack());
         self.writer()?.note(note)
     }
 
-    /// Adds records. They must be later than all that were added before.
+    /// Adds records, which must be later than all records before.
     pub fn events(&mut self, chunk: EventChunk) -> io::Result<()> {
         let Some(next) = self.next.take_if(|next| next.start_ns <= chunk.last_ns) else {
             return self.of_this_file(chunk);
@@ -164,7 +170,7 @@ impl<S: Shelf> Generations<S> {
         self.writer()?.events(chunk)
     }
 
-    /// Writes data that is not final as a draft: see [`Writer::draft`].
+    /// Writes data that is not final yet as a draft: see [`Writer::draft`].
     pub fn draft(&mut self, open: Option<EventChunk>) -> io::Result<()> {
         self.writer()?.draft(open)
     }
@@ -174,7 +180,8 @@ impl<S: Shelf> Generations<S> {
         self.so_far = SoFar { loss, overhead: overhead.or(self.so_far.overhead) };
     }
 
-    /// Adds a snapshot, the processes and threads of an instant. A file may begin there if no later record is written yet.
+    /// Adds a snapshot: the processes and threads of an instant. The next file may begin at that instant if no later
+    /// record has been written yet.
     pub fn snapshot(&mut self, seen: &Facts) -> io::Result<()> {
         let written_ns = self.summary().last_ns.max(self.newer.start_ns);
         if self.wants_snapshot() && seen.start_ns > written_ns {
@@ -190,7 +197,7 @@ impl<S: Shelf> Generations<S> {
         self.next.is_none() && self.bytes() > begin_bytes.saturating_add(room / 2)
     }
 
-    /// Memory of the notes and stacks for the next file, bytes.
+    /// Memory of the notes and stacks that the next file needs, in bytes.
     #[cfg(test)]
     pub fn carried_bytes(&self) -> u64 {
         self.carried.bytes()
@@ -269,15 +276,15 @@ impl<S: Shelf> Generations<S> {
         self.begin(disk, &facts)
     }
 
-    /// Begins the next file without a snapshot, because records come faster than /proc can be read: threads are known from
-    /// records.
+    /// Begins the next file without a snapshot, because records come faster than /proc can be read. The threads are
+    /// then known from records.
     fn turn_without_snapshot(&mut self) -> io::Result<()> {
         self.next = None;
         let start_ns = self.summary().last_ns.saturating_add(1);
         self.turn(&Facts { start_ns, ..Facts::default() })
     }
 
-    /// Begins a file with these facts, and with the stacks and probes that are known.
+    /// Begins a file with these facts, and with the known stacks and probes.
     fn begin(&mut self, disk: S::Disk, facts: &Facts) -> io::Result<()> {
         let mut writer = Writer::new(Limited::new(disk, self.half_bytes()), &self.meta)?;
         writer.facts(facts)?;
@@ -304,7 +311,7 @@ impl<S: Shelf> Generations<S> {
         self.most_bytes / 2
     }
 
-    /// Size of a file from which on there is room only for its end, bytes.
+    /// Size of a file from which on it only has room for its end, in bytes.
     fn full_bytes(&self) -> u64 {
         self.half_bytes() - self.half_bytes() / 8
     }
@@ -313,7 +320,8 @@ impl<S: Shelf> Generations<S> {
         self.summary().bytes
     }
 
-    /// Whether the newer file is too full for this many more bytes. Never before its first record: a new file would be as full.
+    /// Whether the newer file has no room for this many more bytes. Never true before the file's first record, since a
+    /// new file would be as full.
     fn is_full_with(&self, bytes: u64) -> bool {
         let pending = self.writer.as_ref().map_or(0, Writer::pending_bytes);
         let bytes = self.bytes().saturating_add(pending).saturating_add(bytes);
@@ -329,14 +337,15 @@ impl<S: Shelf> Generations<S> {
     }
 }
 
-/// Error text if a file cannot begin for lack of room.
+/// Error text for a file that cannot begin because there is too little room.
 const NO_ROOM: &str = "what is known of the program takes half of the size that the file may have";
 
 fn no_file() -> io::Error {
     io::Error::other("beginning the next file has failed before")
 }
 
-/// The end of one file: losses and costs since its start. Counts for the whole recording are kept only in the first file.
+/// Makes the end of one file: losses and costs since the file's start. Counts for the whole recording are kept only in
+/// the first file.
 fn of_this(end: WindowEnd, generation: &Generation) -> WindowEnd {
     let Generation { before, is_first, .. } = generation;
     let cost_before = before.overhead.unwrap_or_default();
@@ -359,7 +368,7 @@ fn added(one: engine::event::LeftOut, other: engine::event::LeftOut) -> engine::
     }
 }
 
-/// Writes up to `room` bytes; more is an error.
+/// Writes up to `room` bytes. Writing more is an error.
 struct Capped<W> {
     out: W,
     room: u64,

@@ -1,28 +1,28 @@
-//! Limits on the content of one file. The reader reads no more than that, so it needs a limited amount of memory for
-//! any file. The writer counts in the same way, and omits what exceeds the limits.
+//! Limits the content of one file. The reader reads no more than the limits, so it needs bounded memory for any file.
+//! The writer counts in the same way, and omits content beyond the limits.
 
-/// The most that a file may hold.
+/// The largest content of a file.
 #[derive(Clone, Copy, Debug)]
 pub struct FileLimits {
-    /// Events. The reader sets this by its free memory; the writer writes any number.
+    /// Number of events. The reader computes this limit from its free memory; the writer has no such limit.
     pub events: u64,
-    /// Bytes of unpacked JSON in all chunks of facts and notes, plus memory of stacks. Entries alone are not enough to count,
-    /// because their lists and names have any length.
+    /// Bytes of unpacked JSON in all chunks of facts and notes, plus the memory of stacks. A limit on the number of
+    /// entries is not enough, because entries contain lists and names of any length.
     pub bytes: u64,
-    /// Entries of facts.
+    /// Number of entries of facts.
     pub facts: usize,
-    /// Notes and stacks together.
+    /// Number of notes and stacks together.
     pub notes: usize,
-    /// Bytes of unpacked JSON in all parts of the end. The end has a limit of its own, because every recording needs one.
+    /// Bytes of unpacked JSON in all parts of the end. This limit is separate, because every recording needs an end.
     pub end_bytes: u64,
-    /// Threads and pending operations in all parts of the end.
+    /// Number of threads and pending operations in all parts of the end.
     pub end_entries: usize,
 }
 
 impl FileLimits {
-    /// The limits of every file. A recording of a million functions takes about `bytes`. In memory a byte of a list becomes at
-    /// most 8: `0,` in a list of rates, in a vector that has just doubled. A part of the end takes 1 kB for a thread that may
-    /// use 256 CPUs; no Linux has more than `end_entries` threads.
+    /// The limits of every file. A recording of a million functions takes about `bytes`. In memory, one byte of JSON
+    /// becomes at most 8 bytes: `0,` in a list of rates, in a vector that has just doubled. A part of the end takes 1
+    /// kB for a thread that may use 256 CPUs. No Linux has more than `end_entries` threads.
     pub const FILE: FileLimits = FileLimits {
         events: u64::MAX,
         bytes: 256 << 20,
@@ -39,7 +39,7 @@ impl Default for FileLimits {
     }
 }
 
-/// How much content a file has so far, and its limits.
+/// The content of a file so far, as counts, and its limits.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Room {
     limits: FileLimits,
@@ -51,7 +51,7 @@ pub struct Room {
 }
 
 impl Room {
-    /// The room of an empty file.
+    /// The counts of an empty file.
     pub fn of(limits: FileLimits) -> Room {
         Room { limits, ..Room::default() }
     }
@@ -61,37 +61,38 @@ impl Room {
         &self.limits
     }
 
-    /// Bytes of room for facts, notes and stacks.
+    /// Number of bytes that facts, notes and stacks may still take.
     pub fn bytes_left(&self) -> u64 {
         self.limits.bytes.saturating_sub(self.bytes)
     }
 
-    /// Counts facts with this number of bytes of JSON, whether there is room for them or not.
+    /// Counts facts with this many bytes of JSON, even if they exceed the limits.
     pub fn count_facts(&mut self, entries: usize, bytes: u64) {
         self.facts = self.facts.saturating_add(entries);
         self.bytes = self.bytes.saturating_add(bytes);
     }
 
-    /// Counts notes with this many bytes of JSON, or stacks with this many bytes of memory, even without room.
+    /// Counts notes with this many bytes of JSON, or stacks with this many bytes of memory, even if they exceed the
+    /// limits.
     pub fn count_notes(&mut self, notes: usize, bytes: u64) {
         self.notes = self.notes.saturating_add(notes);
         self.bytes = self.bytes.saturating_add(bytes);
     }
 
-    /// Counts facts with this many bytes of JSON if there is room for all; else returns `false`.
+    /// Counts facts with this many bytes of JSON if all of them have room. Returns whether they had.
     pub fn take_facts(&mut self, entries: usize, bytes: u64) -> bool {
         let limits = self.limits;
         take((&mut self.facts, entries, limits.facts), (&mut self.bytes, bytes, limits.bytes))
     }
 
-    /// Counts notes with this number of bytes of JSON, or stacks with this number of bytes of memory, if there is room
-    /// for them; returns whether there was.
+    /// Counts notes with this many bytes of JSON, or stacks with this many bytes of memory, if all of them have room.
+    /// Returns whether they had.
     pub fn take_notes(&mut self, notes: usize, bytes: u64) -> bool {
         let limits = self.limits;
         take((&mut self.notes, notes, limits.notes), (&mut self.bytes, bytes, limits.bytes))
     }
 
-    /// Counts threads and pending operations in parts of the end, if there is room for them; returns whether there was.
+    /// Counts threads and pending operations in parts of the end if they have room. Returns whether they had.
     pub fn take_end(&mut self, entries: usize, bytes: u64) -> bool {
         let limits = self.limits;
         take(
@@ -101,7 +102,8 @@ impl Room {
     }
 }
 
-/// Adds to both counts if both stay within their limits, else to neither. Each tuple is count, addition, limit.
+/// Adds to both counts if both stay within their limits. Otherwise adds to neither. Each tuple has a count, the
+/// addition, and the limit.
 fn take(entries: (&mut usize, usize, usize), bytes: (&mut u64, u64, u64)) -> bool {
     let ((entries, more, most), (bytes, more_bytes, most_bytes)) = (entries, bytes);
     let all = entries.saturating_add(more);

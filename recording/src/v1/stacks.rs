@@ -1,15 +1,16 @@
-//! Sampled stacks, encoded: most have the same callers as the stack before.
+//! Encodes sampled stacks. Most stacks have the same callers as the stack before.
 //!
 //! ```text
 //! payload = stack*
 //! stack   = time:near id:near pid:near shared:varint more:varint address:near[more]
 //! ```
 //!
-//! `near` is the zigzag difference to the same value of the stack before; for an address, to the address before it. The
-//! `shared` outermost frames are those of the stack before; the other frames follow, outermost first.
+//! `near` is the zigzag difference to the same value of the previous stack; for an address, to the previous address.
+//! The `shared` outermost frames are the same as in the previous stack. The other frames follow, outermost first.
 //!
-//! If stacks are cut off (have more frames beyond their outermost), a chunk of its own after them lists these. For each it has
-//! the number of stacks between it and the listed one before (a varint).
+//! A stack is cut if it has more frames beyond its outermost one. A separate chunk lists the cut stacks of the
+//! preceding chunk. For each cut stack, that chunk has the number of stacks between it and the previous cut one (a
+//! varint).
 
 use super::varint::{put, take, unzigzag, zigzag};
 use engine::event::{MOST_FRAMES, Note, NoteKind};
@@ -17,27 +18,27 @@ use engine::event::{MOST_FRAMES, Note, NoteKind};
 /// Why a payload of stacks cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoStacks {
-    /// No encoder makes such bytes.
+    /// No encoder makes these bytes.
     Malformed,
-    /// The stacks need more memory than there is room for.
+    /// There is not enough room for the memory of the stacks.
     TooLarge,
 }
 
-/// Memory of a stack in addition to its frames, bytes.
+/// Memory of a stack in addition to its frames, in bytes.
 const EACH: u64 = 64;
 
-/// Memory of a stack with this number of frames, bytes.
+/// Memory of a stack with this number of frames, in bytes.
 pub fn memory(frames: usize) -> u64 {
     EACH + 8 * frames.min(MOST_FRAMES) as u64
 }
 
-/// The values of the last stack, from which those of the next one are predicted.
+/// The values of the last stack, from which the values of the next one are predicted.
 #[derive(Default)]
 struct Last {
     time_ns: u64,
     id: u64,
     pid: u64,
-    /// Outermost first.
+    /// The frames, outermost first.
     frames: Vec<u64>,
 }
 
@@ -51,10 +52,10 @@ pub struct Encoder {
     times: Option<(u64, u64)>,
 }
 
-/// The stacks of a chunk that are cut off.
+/// The stacks of a chunk that are cut.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cut {
-    /// Their number.
+    /// Number of cut stacks.
     pub stacks: u32,
     /// Index of the stack after the last cut one.
     behind: u32,
@@ -71,12 +72,12 @@ pub struct Packed {
     pub times: (u64, u64),
     /// The payload; see the module's documentation.
     pub payload: Vec<u8>,
-    /// The stacks that are cut off.
+    /// The stacks that are cut.
     pub cut: Cut,
 }
 
 impl Encoder {
-    /// Adds a stack with at most [`MOST_FRAMES`] frames, the innermost ones.
+    /// Adds a stack with its innermost frames, at most [`MOST_FRAMES`].
     pub fn push(&mut self, time_ns: u64, (id, pid): (u32, u32), frames: &[u64], is_cut: bool) {
         let near = |payload: &mut Vec<u8>, last: u64, value: u64| {
             put(payload, zigzag(value.wrapping_sub(last)));
@@ -105,7 +106,7 @@ impl Encoder {
         self.times = Some((first.min(time_ns), latest.max(time_ns)));
     }
 
-    /// Bytes so far.
+    /// Number of bytes so far.
     pub fn bytes(&self) -> usize {
         self.payload.len()
     }
@@ -121,14 +122,14 @@ impl Encoder {
         Some(Packed { stacks, times, payload: self.payload.clone(), cut: self.cut.clone() })
     }
 
-    /// Takes the stacks so far, if there are any; empty afterwards.
+    /// Returns the stacks so far and empties the encoder. `None` if there are no stacks.
     pub fn finish(&mut self) -> Option<Packed> {
         let Encoder { payload, stacks, cut, times, .. } = std::mem::take(self);
         Some(Packed { stacks, times: times?, payload, cut })
     }
 }
 
-/// Marks the stacks of a chunk that a payload lists as cut off; returns their number. `None` if the payload is invalid.
+/// Marks the stacks that a payload lists as cut. Returns their number, or `None` if the payload is invalid.
 pub fn mark_cut(mut payload: &[u8], stacks: &mut [Note]) -> Option<u32> {
     let (mut rest, mut marked) = (stacks.iter_mut(), 0u32);
     while !payload.is_empty() {
@@ -140,7 +141,8 @@ pub fn mark_cut(mut payload: &[u8], stacks: &mut [Note]) -> Option<u32> {
     Some(marked)
 }
 
-/// Decodes the stacks of a payload as notes. Also returns their memory in bytes, which may be at most `room`.
+/// Decodes the stacks of a payload as notes. Also returns their memory in bytes. Stacks that need more than `room`
+/// bytes are an error.
 pub fn decode(mut payload: &[u8], room: u64) -> Result<(Vec<Note>, u64), NoStacks> {
     let rest = &mut payload;
     let mut last = Last::default();

@@ -1,10 +1,11 @@
-//! Variable-length numbers (LEB128: seven bits a byte, lowest first) and zigzag, which makes small negative
-//! differences small numbers.
+//! Variable-length numbers (LEB128: seven bits in each byte, lowest bits first), and zigzag encoding, which turns small
+//! negative differences into small numbers.
 
-/// Appends `value`.
+/// Appends `value` to `out`.
 #[inline]
 pub fn put(out: &mut Vec<u8>, value: u64) {
-    // Nearly all numbers are short. A fixed number of bytes is stored directly, without a call that copies.
+    // Nearly all numbers fit into one byte. A fixed number of bytes is stored directly, without a call of a copying
+    // function.
     if value < 0x80 {
         out.push(value as u8);
     } else if value < 1 << 14 {
@@ -28,7 +29,7 @@ fn put_long(out: &mut Vec<u8>, mut value: u64) {
     out.extend_from_slice(&bytes[..=length]);
 }
 
-/// Takes a number from the front of `bytes`; `None` if there is none or it needs more than 64 bits.
+/// Removes a number from the front of `bytes`. `None` if there is no number, or if the number needs more than 64 bits.
 pub fn take(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0u64;
     for (i, &byte) in bytes.iter().enumerate().take(10) {
@@ -45,7 +46,7 @@ pub fn take(bytes: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// 0, −1, 1, −2, … → 0, 1, 2, 3, …; the argument is a wrapped difference.
+/// Encodes a signed difference: 0, −1, 1, −2, … become 0, 1, 2, 3, …. The argument is the difference modulo 2^64.
 pub fn zigzag(difference: u64) -> u64 {
     (difference << 1) ^ ((difference as i64 >> 63) as u64)
 }

@@ -1,29 +1,31 @@
-//! Searches for chunks where no start of a chunk is known: after damage, and among drafts.
+//! Searches for chunks where it is unknown where a chunk starts: after damage, and among drafts.
 
 use super::chunk::{CHUNK_MAGIC, ChunkHeader};
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// Bytes read at once.
+/// Number of bytes that are read at a time.
 const STEP: u64 = 1 << 16;
 
-/// Searches only forward, so the time is proportional to the size of the file, whatever the file contains.
+/// A search for headers of chunks. The search only moves forward, so its time is proportional to the size of the file,
+/// for any content.
 pub struct Walk<'a, R> {
     source: &'a mut R,
-    /// `window[next..]`, at `window_at + next` in the file, has not been searched yet.
+    /// The part of the file in memory. `window[next..]` has not been searched yet; it is at the offset `window_at +
+    /// next` of the file.
     window: Vec<u8>,
     window_at: u64,
     next: usize,
 }
 
 impl<'a, R: Read + Seek> Walk<'a, R> {
-    /// Searches from this byte on.
+    /// Begins a search at the byte `at`.
     pub fn from(source: &'a mut R, at: u64) -> io::Result<Walk<'a, R>> {
         source.seek(SeekFrom::Start(at))?;
         Ok(Walk { source, window: Vec::new(), window_at: at, next: 0 })
     }
 
-    /// The next header and its offset; `None` at the end of the file. The next search continues one byte later, since
-    /// bytes inside a chunk may look like a header.
+    /// The next header and its offset; `None` at the end of the file. The next search begins only one byte later,
+    /// because bytes inside a chunk may look like a header.
     pub fn header(&mut self) -> io::Result<Option<(u64, ChunkHeader)>> {
         loop {
             let left = self.window.get(self.next..).unwrap_or_default();
@@ -46,13 +48,13 @@ impl<'a, R: Read + Seek> Walk<'a, R> {
                     }
                 }
                 Some(skip) => self.next += skip,
-                // The last bytes may be the beginning of a magic.
+                // The last bytes of the window may be the beginning of a magic.
                 None => self.next = self.window.len() - (CHUNK_MAGIC.len() - 1),
             }
         }
     }
 
-    /// Goes on at this byte, which has not been searched yet.
+    /// Continues the search at this byte, which has not been searched yet.
     pub fn skip_to(&mut self, at: u64) -> io::Result<()> {
         match at.checked_sub(self.window_at).and_then(|into| usize::try_from(into).ok()) {
             Some(into) if into <= self.window.len() => self.next = into,
@@ -77,7 +79,7 @@ mod tests {
         [&header.expect("small").encode()[..], payload].concat()
     }
 
-    /// Headers are found wherever the borders of reads lie.
+    /// Headers must be found even where they cross the border between two reads.
     #[test]
     fn chunk_headers_are_found_at_any_place() {
         let inner = chunk(b"abc");

@@ -16,51 +16,51 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Notes per chunk.
+/// Number of notes in a chunk.
 const NOTES_PER_CHUNK: u32 = 64;
 
-/// Bytes of stacks per chunk.
+/// Number of bytes of stacks in a chunk.
 const STACK_BYTES: usize = 256 << 10;
 
-/// Largest size of complete chunks that wait for a chunk of events, bytes.
+/// Largest size of complete chunks that wait for the next chunk of events, in bytes.
 const MOST_HELD: usize = 1 << 20;
 
-/// The content of a session.
+/// Counts of a session's content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionSummary {
-    /// Size of the file.
+    /// Size of the file, in bytes.
     pub bytes: u64,
-    /// Records written.
+    /// Number of records written.
     pub events: u64,
-    /// Size of the records in the kernel's form, bytes.
+    /// Size of the records in the kernel's format, in bytes.
     pub raw_bytes: u64,
-    /// Chunks written.
+    /// Number of chunks written.
     pub chunks: u64,
     /// Time of the earliest record, 0 if there is none (`CLOCK_MONOTONIC` nanoseconds).
     pub first_ns: u64,
     /// Time of the latest record.
     pub last_ns: u64,
-    /// Entries without room in the file.
+    /// Entries that had no room in the file.
     pub left_out: LeftOut,
 }
 
-/// Appends chunks to a file, and after them drafts of chunks that are not yet full: see [`super::tail`]. After an error
-/// every further call fails, and everything written before stays readable. Entries beyond a reader's limits
-/// ([`FileLimits::FILE`]) are omitted and counted, which is not an error.
+/// Appends chunks to a file, and after them drafts of chunks that are not full yet: see [`super::tail`]. After an
+/// error, every further call fails, and everything that was written before stays readable. Entries beyond a reader's
+/// limits ([`FileLimits::FILE`]) are omitted and counted, which is not an error.
 pub struct Writer<D: Disk = File> {
     tail: Tail<D>,
     packer: Packer,
     /// The open chunk of events.
     events: EventChunks,
-    /// Notes that wait for their chunk, and the times of the earliest and the latest one.
+    /// Notes that wait for their chunk to be full, and the times of the earliest and latest one.
     notes: Growing,
     note_times: (u64, u64),
     stacks: stacks::Encoder,
-    /// Whole chunks that go to the file with the next chunk of events.
+    /// Complete chunks that are written together with the next chunk of events.
     held: Vec<u8>,
     /// The content of the last draft: bytes of complete chunks, and numbers of records, stacks and notes.
     drafted: (usize, u32, u32, u32),
-    /// Chunks that are not yet listed in an index or in a part of one.
+    /// Chunks that no index, or part of an index, lists yet.
     entries: Vec<Entry>,
     most_entries: usize,
     summary: SessionSummary,
@@ -75,7 +75,7 @@ impl Writer<File> {
         Writer::begin(create_file(path, overwrite)?, path, meta)
     }
 
-    /// Like [`Writer::create`], under the first free name, which is returned: see [`create_unused`].
+    /// Like [`Writer::create`], but takes the first free name ([`create_unused`]), and returns it.
     pub fn create_unused(path: &Path, meta: &Meta) -> Result<(Writer<File>, PathBuf), CreateError> {
         let (file, path) = create_unused(path)?;
         Ok((Writer::begin(file, &path, meta)?, path))
@@ -83,7 +83,7 @@ impl Writer<File> {
 
     fn begin(file: File, path: &Path, meta: &Meta) -> Result<Writer<File>, CreateError> {
         Writer::new(file, meta).map_err(|error| {
-            // The new file is empty and would be in the way of another try.
+            // The new file is empty. If it stayed, a second attempt would find the name in use.
             let _ = std::fs::remove_file(path);
             CreateError::io(path, error)
         })
@@ -91,7 +91,7 @@ impl Writer<File> {
 }
 
 impl<D: Disk> Writer<D> {
-    /// Writes the header and the description to `disk`, which is empty.
+    /// Writes the header and the description to `disk`, which must be empty.
     pub fn new(disk: D, meta: &Meta) -> io::Result<Writer<D>> {
         let mut writer = Writer {
             tail: Tail::new(disk),
@@ -114,8 +114,9 @@ impl<D: Disk> Writer<D> {
         Ok(writer)
     }
 
-    /// Writes facts at once, or with the next draft. May be called again with more facts: see the table in the module's
-    /// documentation. `Facts::end` is not written: [`Writer::finish`] writes the end.
+    /// Writes facts, at once or with the next draft. May be called again with more facts; the table in the module's
+    /// documentation says which facts replace earlier ones. `Facts::end` is not written here, but by
+    /// [`Writer::finish`].
     pub fn facts(&mut self, facts: &Facts) -> io::Result<()> {
         self.check()?;
         let (times, mut room) = ((facts.start_ns, facts.start_ns), self.room);
@@ -128,8 +129,9 @@ impl<D: Disk> Writer<D> {
         Ok(())
     }
 
-    /// Writes a snapshot while recording: the processes and threads of an instant (`start_ns`), at which a reader may begin.
-    /// Readers ignore its other facts. A snapshot that is too large for a chunk is omitted: readers begin at another one.
+    /// Writes a snapshot while recording: the processes and threads of an instant (`start_ns`), at which a reader may
+    /// begin. Readers ignore its other facts. A snapshot that is too large for a chunk is omitted, and readers begin at
+    /// another one.
     pub fn snapshot(&mut self, seen: &Facts) -> io::Result<()> {
         self.check()?;
         let json = serde_json::to_vec(seen)?;
@@ -141,8 +143,9 @@ impl<D: Disk> Writer<D> {
         self.keep_or_hold()
     }
 
-    /// Adds a record. It reaches the file with its chunk, which is written when it is full, a second long, or flushed; until
-    /// then with drafts. [`io::ErrorKind::InvalidInput`]: the record's kind byte contradicts its type, and nothing was added.
+    /// Adds a record. The record's chunk is written when it is full, a second long, or flushed; until then drafts
+    /// contain the record. [`io::ErrorKind::InvalidInput`]: the record's kind byte contradicts its type, and the record
+    /// was not added.
     pub fn push(&mut self, record: &Record) -> io::Result<()> {
         self.check()?;
         match self.events.push(record) {
@@ -152,7 +155,7 @@ impl<D: Disk> Writer<D> {
         }
     }
 
-    /// Adds records that another thread has encoded, after all that were added before.
+    /// Adds records that another thread has encoded, after all records before.
     pub fn events(&mut self, chunk: EventChunk) -> io::Result<()> {
         self.check()?;
         if let Some(open) = self.events.take() {
@@ -161,7 +164,7 @@ impl<D: Disk> Writer<D> {
         self.whole(chunk)
     }
 
-    /// Adds a note. It reaches the file with the next chunk of events, at the latest at a flush.
+    /// Adds a note. The note is written together with the next chunk of events, at the latest at a flush.
     pub fn note(&mut self, note: &Note) -> io::Result<()> {
         self.check()?;
         if let NoteKind::Stack { id, pid, frames, cut } = &note.kind {
@@ -191,7 +194,7 @@ impl<D: Disk> Writer<D> {
         Ok(())
     }
 
-    /// Writes all data that was held back, in final chunks, however few records these have.
+    /// Writes all data that still waits, in final chunks, even if these have few records.
     pub fn flush(&mut self) -> io::Result<()> {
         self.check()?;
         if let Some(open) = self.events.take() {
@@ -202,8 +205,8 @@ impl<D: Disk> Writer<D> {
         self.keep()
     }
 
-    /// Writes all data that was held back as a draft, so that it is in the file even if this process is killed. `open`
-    /// is the open chunk of the caller of [`Writer::events`].
+    /// Writes all data that still waits as a draft, so that it is in the file even if this process is killed. `open` is
+    /// the open chunk of the caller of [`Writer::events`].
     pub fn draft(&mut self, open: Option<EventChunk>) -> io::Result<()> {
         self.check()?;
         let open = open.or_else(|| self.events.draft());
@@ -219,7 +222,7 @@ impl<D: Disk> Writer<D> {
             chunks.extend_from_slice(&raw);
             Ok(())
         };
-        // The draft has the order of the final chunks.
+        // The draft has its chunks in the same order as the final chunks.
         if let Some(stacks::Packed { stacks, times, payload, cut }) = self.stacks.draft() {
             add(ChunkKind::Stacks, stacks, times, payload)?;
             if cut.stacks > 0 {
@@ -234,7 +237,8 @@ impl<D: Disk> Writer<D> {
         }
         self.drafted = held;
         match self.tail.draft(records, &chunks) {
-            // Full chunks are much smaller and use the drafts' room: the disk is full only if they have no room.
+            // A full disk is no error yet: full chunks are much smaller than drafts, and use the drafts' space. Only
+            // chunks without space are an error.
             Err(error) if is_no_room(&error) => Ok(()),
             written => {
                 self.broken |= written.is_err();
@@ -253,7 +257,7 @@ impl<D: Disk> Writer<D> {
         self.keep()
     }
 
-    /// Adds packed records, after all that were added before.
+    /// Adds packed records, after all records before.
     pub(super) fn packed(&mut self, chunk: &PackedEvents) -> io::Result<()> {
         self.check()?;
         if let Some(open) = self.events.take() {
@@ -295,7 +299,7 @@ impl<D: Disk> Writer<D> {
         }
     }
 
-    /// Writes the complete chunks that were held back; they replace all drafts.
+    /// Writes the complete chunks that waited. These chunks replace all drafts.
     fn keep(&mut self) -> io::Result<()> {
         let written = if self.held.is_empty() { Ok(()) } else { self.tail.keep(&self.held) };
         self.broken |= written.is_err();
@@ -304,17 +308,17 @@ impl<D: Disk> Writer<D> {
         written
     }
 
-    /// Does the same, unless a draft would be replaced for little.
+    /// Writes the complete chunks that waited, unless they are small and a draft exists, which they would replace.
     fn keep_or_hold(&mut self) -> io::Result<()> {
         if self.tail.has_draft() && self.held.len() < MOST_HELD { Ok(()) } else { self.keep() }
     }
 
-    /// Whether the file still has a name, so that it can be found.
+    /// Whether the file still has a name. A file without a name is gone as soon as it is closed.
     pub fn has_name(&self) -> io::Result<bool> {
         self.tail.disk().has_name()
     }
 
-    /// Bytes held back and not yet packed; [`SessionSummary::bytes`] does not include them.
+    /// Number of bytes that still wait and are not packed yet. [`SessionSummary::bytes`] does not include them.
     pub(super) fn pending_bytes(&self) -> u64 {
         (self.stacks.bytes() + self.notes.bytes()) as u64
     }
@@ -341,7 +345,7 @@ impl<D: Disk> Writer<D> {
         Ok(self.summary)
     }
 
-    /// Writes an index, or a part of one, of the chunks that are not listed yet.
+    /// Writes an index of the chunks that are not listed yet, or a part of an index.
     fn index(&mut self, kind: ChunkKind) -> io::Result<()> {
         let payload = index::encode(kind, &self.entries, self.summary.bytes);
         let items = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
@@ -349,7 +353,7 @@ impl<D: Disk> Writer<D> {
         self.stored(kind, items, (0, 0), &Packed::plain(payload))
     }
 
-    /// Sets after how many chunks a part of an index is written.
+    /// Sets the number of chunks after which a part of the index is written.
     #[cfg(test)]
     pub fn with_parts_of(mut self, most_entries: usize) -> Writer<D> {
         self.most_entries = most_entries;
@@ -390,17 +394,18 @@ impl<D: Disk> Writer<D> {
     }
 }
 
-/// Whether the disk is full, or a limit is reached.
+/// Whether the error means that the disk is full or that a limit is reached.
 fn is_no_room(error: &io::Error) -> bool {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     matches!(error.kind(), FileTooLarge | QuotaExceeded | StorageFull)
 }
 
 impl<D: Disk> Drop for Writer<D> {
-    /// After an error or a panic the recording keeps the data held back. It has no end, so readers call it unfinished.
+    /// After an error or a panic, writes the data that still waits. The file gets no end of the recording, so readers
+    /// call it unfinished.
     fn drop(&mut self) {
         if !self.broken {
-            // The error cannot be reported here; a reader will show what is missing.
+            // An error cannot be reported here. A reader will show what is missing.
             let _ = self.flush();
         }
     }

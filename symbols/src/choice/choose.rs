@@ -18,21 +18,23 @@ use std::collections::BTreeMap;
 pub struct Selection {
     /// At most this many functions; the largest are chosen.
     pub max_functions: usize,
-    /// Names and patterns (`*`, `?`) of functions to probe. If there are any, nothing else is probed, and what they name is
-    /// probed even if it belongs to a runtime or to Rust's standard library. Also pairs of USDT probes ([`super::UsdtPair`]).
+    /// Names and patterns (`*`, `?`) of functions to probe, and pairs of USDT probes ([`super::UsdtPair`]). If the list
+    /// is not empty, only these functions are probed, even those of a runtime or of Rust's standard library.
     pub include: Vec<String>,
-    /// Names and patterns of functions not to probe; stronger than `include`.
+    /// Names and patterns of functions not to probe. `exclude` overrides `include`.
     pub exclude: Vec<String>,
-    /// Offsets in the file, ascending. If there are any, only functions that contain one of them are probed.
+    /// Offsets in the file, ascending. If the list is not empty, only functions that contain one of the offsets are
+    /// probed.
     pub places: Vec<u64>,
-    /// Whether a pattern must match the complete name, or the complete name without parameters: in libraries too many
-    /// names begin alike.
+    /// Whether a pattern must match the complete name, or the complete name without parameters. Otherwise a pattern may
+    /// match a part of the name; in libraries too many names have the same beginning for that.
     pub whole: bool,
-    /// Limit on the depth of open probed calls per thread (`--depth`), as in the 2001 paper, section 3.2. Deeper calls are
-    /// not recorded and count for the caller at the limit. Depth is known only at run time, so it does not narrow the
-    /// choice: [`Choice::depth`] passes it on to the kernel programs.
+    /// Limit on the number of nested probed calls in a thread (`--depth`), as in the 2001 paper, section 3.2. Deeper
+    /// calls are not recorded; their time counts for the caller at the limit. The depth of a call is known only at run
+    /// time, so the limit does not change which functions are chosen: [`Choice::depth`] passes it on to the kernel
+    /// programs.
     pub depth: Option<u32>,
-    /// Number of the first function chosen, so that several modules can share one table of functions.
+    /// Number of the first chosen function. Different first numbers let several modules share one table of functions.
     pub first_id: u32,
 }
 
@@ -53,19 +55,22 @@ impl Default for Selection {
 /// A function to probe.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChosenFunction {
-    /// The function's entry for the recording's function table; [`crate::locate_functions`] fills in `location`.
+    /// The function's entry in the recording's function table. [`crate::locate_functions`] fills in the field
+    /// `location`.
     pub fact: FunctionFact,
     /// Address of the function's first instruction, as linked.
     pub address: u64,
     /// Bytes.
     pub size: u64,
-    /// File offset of the entry probe: at the first instruction, or at a later one after nothing but `nop`s.
+    /// File offset of the entry probe: the first instruction, or a later instruction if only `nop`s come before it.
     pub entry_offset: u64,
-    /// File offsets of the exit probes; empty if the function never returns, or for the reason in `unsure`.
+    /// File offsets of the exit probes. Empty if the function never returns, or if its exits are not known (see
+    /// `unsure`).
     pub exit_offsets: Vec<u64>,
     /// Why only the entry of the function is probed; `None` if its exits are probed, too.
     pub unsure: Option<UnknownExits>,
-    /// Set if this is a pair of USDT probes and not a function: entries and exits are the places of these probes.
+    /// Set if this entry describes a pair of USDT probes instead of a function. Then `entry_offset` and `exit_offsets`
+    /// are the places of these probes.
     pub pair: Option<PairPlaces>,
 }
 
@@ -82,7 +87,7 @@ impl ChosenFunction {
 pub struct Choice {
     /// The functions to probe, largest first; their numbers count up from [`Selection::first_id`].
     pub chosen: Vec<ChosenFunction>,
-    /// Number of function symbols, both of chosen functions and of all other functions.
+    /// Number of function symbols in the module, chosen or not.
     pub total: usize,
     /// Number of functions that were not chosen, by reason.
     pub left_out: BTreeMap<SkipReason, usize>,
@@ -90,7 +95,7 @@ pub struct Choice {
     pub entry_only: BTreeMap<UnknownExits, usize>,
     /// See [`Selection::depth`].
     pub depth: Option<u32>,
-    /// Names that may stand for several functions; none of these is chosen.
+    /// Names that match several functions. None of these functions is chosen.
     pub unclear: Vec<Unclear>,
     /// Pairs of USDT probes that the binary lacks.
     pub missing: Vec<MissingPair>,
@@ -131,7 +136,7 @@ impl Choice {
     }
 }
 
-/// Chooses the functions of a module to probe. Reads and decodes the instructions of the chosen ones only.
+/// Chooses the functions of a module to probe. Only the instructions of chosen functions are read and decoded.
 pub fn choose(module: &ModuleFunctions, selection: &Selection) -> Choice {
     let mut choice = Choice { total: module.functions().len(), depth: selection.depth, ..Choice::default() };
     let mut candidates = Vec::new();
@@ -164,8 +169,8 @@ pub fn choose(module: &ModuleFunctions, selection: &Selection) -> Choice {
         (Reverse(function.size), function.address)
     });
 
-    // Some functions turn out to be unsuitable only when they are decoded; then the next largest ones take their
-    // places.
+    // Whether a function is unsuitable is known only after decoding. Each unsuitable function is replaced by the next
+    // largest one.
     let unwind = UnwindTables::read(module.elf());
     let proofs = Proofs::new(module, unwind.as_ref());
     let before = candidates.len();
@@ -191,7 +196,7 @@ pub fn choose(module: &ModuleFunctions, selection: &Selection) -> Choice {
     choice
 }
 
-/// Whether the function contains one of these places; true if no places are given.
+/// Whether the function contains one of these places; true if the list of places is empty.
 fn holds_one(function: &Function, places: &[u64]) -> bool {
     let next = places.partition_point(|place| *place < function.file_offset);
     let end = function.file_offset.saturating_add(function.size);
@@ -231,14 +236,16 @@ fn left_out(
     origin::is_rust_standard(&raw, &rust).then_some(SkipReason::RustStandard)
 }
 
-/// Decodes functions on up to four threads. They are independent, and the order of results does not depend on timing.
+/// Decodes functions on up to four threads. Each function is decoded independently, so the order of the results does
+/// not depend on timing.
 fn analyse_all(module: &ModuleFunctions, unwind: Option<&UnwindTables>, indices: &[usize]) -> Vec<Analysis> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(4);
-    // A confined process may have only one thread.
+    // The sandbox of a confined process forbids more threads.
     if threads == 1 || indices.len() < 256 || module.elf().may_map() {
         return indices.iter().map(|&index| analyse(module, unwind, index)).collect();
     }
-    // Each thread takes every `threads`-th function, because the list is sorted by size.
+    // Each thread takes every `threads`-th function. The list is sorted by size, so all threads get about the same
+    // amount of code.
     let shares: Vec<Vec<Analysis>> = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads)
             .map(|first| {
@@ -303,7 +310,7 @@ fn add(
     });
 }
 
-/// `1234567` as `1,234,567`.
+/// Formats a number with commas: `1234567` as `1,234,567`.
 fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);

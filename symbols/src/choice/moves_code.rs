@@ -1,23 +1,26 @@
-//! Whether a program may copy, move or patch its own instructions. A copy of a function with a probe contains a
-//! breakpoint that the kernel does not know: it ends the program by SIGTRAP. A patch over a probe is lost when the
-//! probe is removed.
+//! Finds out whether a program may copy, move or patch its own instructions. A copy of a probed function contains a
+//! breakpoint that the kernel does not know, and executing this breakpoint ends the program by SIGTRAP. If the program
+//! patches an instruction that has a probe, the kernel overwrites the patch when the probe is removed.
 //!
 //! To run a copy, a program has to make memory executable: by `mmap`, `mprotect`, `pkey_mprotect` (third argument) or
-//! `mremap`, or by the same calls through libc's `syscall` or its own instructions. So each place that refers to one of
-//! them must show a constant protection without execution, and each `shmat` such flags, else the program counts as one
-//! that may. After `personality` all memory may be executable; writable code and an executable stack count, too. To
-//! patch itself without such calls a program opens `/proc/self/mem`, so that name counts.
+//! `mremap`, called directly, through libc's `syscall` or by a system call instruction. A reference to one of these
+//! functions is harmless only if its protection is a visible constant without execution. The same rule holds for the
+//! flags of `shmat`. Any other reference makes the result [`MovesCode::Yes`]. So do `personality`, which can make all
+//! memory executable, writable code and an executable stack. A program can also patch itself through the file
+//! `/proc/self/mem`, so a string with that name has the same effect.
 //!
-//! A program that compares its code with its file finds a breakpoint. It opens `/proc/self/exe`, or reads in
-//! `/proc/self/maps` where its code lies. The program counts if it contains these names, except where they are only
-//! passed to `readlink` or executed. Modules with a checksum of their code are known by their marks.
+//! A program that compares its code with its file would find the breakpoints. Such a program opens `/proc/self/exe`, or
+//! reads in `/proc/self/maps` where its code is. If the program contains one of these names, the result is
+//! [`MovesCode::Yes`], except where the name is only an argument of `readlink` or `exec`. Modules that verify a
+//! checksum of their own code are recognised by the names of symbols around that code.
 //!
 //! Rust's standard library calls `mprotect`, `mmap` and `syscall` for stacks, debug information and locks, and contains
-//! the two names. So these do not count for Rust programs. Libraries map and move data: they count only where they
-//! clearly ask for execution, as hooks do, and by marks.
+//! the names of the two files. So these calls and names are ignored in Rust programs. Libraries map and move data for
+//! many reasons. So a library is refused only if it has such symbols, or if it clearly asks for executable memory, as
+//! libraries do that hook functions.
 //!
-//! Static programs import nothing, and their C library makes such calls: functions of that library may get probes
-//! there, the program's own do not. A system call whose number is computed is not visible.
+//! A static program imports nothing, and its C library makes such calls. There only functions of the C library may get
+//! probes, and functions of the program do not. A system call whose number is computed at run time is not visible.
 
 use super::own_files::OwnFiles;
 use super::protecting_calls::{
@@ -27,22 +30,22 @@ use crate::elf::{ElfFile, Import, imports};
 use iced_x86::Register;
 use serde::{Deserialize, Serialize};
 
-/// Parts of the names of symbols that enclose checksummed code in modules of cryptography: BoringSSL, OpenSSL.
+/// Parts of the names of symbols around code with a checksum, in cryptographic modules: BoringSSL and OpenSSL.
 const CHECKED: [&[u8]; 2] = [b"bcm_text_start", b"FIPS_text_start"];
 
 /// What a program may do with its own instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MovesCode {
-    /// Nothing.
+    /// The program neither changes nor compares its instructions.
     No,
-    /// The program contains its C library and calls that may make memory executable; all of these calls may be the
-    /// library's.
+    /// The program contains its C library, and calls that may make memory executable. All of these calls may belong to
+    /// the C library.
     WithItsLibc,
     /// The program may copy, move, patch or compare its instructions.
     Yes,
 }
 
-/// What a program may do with its own instructions; see the module's documentation.
+/// Finds out what a program may do with its own instructions; the module's documentation has the rules.
 pub fn moves_code(elf: &ElfFile, is_rust: bool) -> MovesCode {
     let imports = imports(elf);
     if !may_move(elf, &imports, is_rust) {
@@ -88,8 +91,8 @@ fn may_move(elf: &ElfFile, imports: &[Import], is_rust: bool) -> bool {
     executes || own.are_read()
 }
 
-/// Whether a library makes memory executable, as libraries do that put hooks into functions: they run a copy of a function's
-/// first instructions there.
+/// Whether a library makes memory executable. Libraries that hook functions do so: they run a copy of a function's
+/// first instructions in that memory.
 pub fn library_moves_code(elf: &ElfFile) -> bool {
     let imports = imports(elf);
     let named = |name: &str| imports.iter().any(|import| import.name == name.as_bytes());
@@ -115,8 +118,9 @@ fn has_marks(elf: &ElfFile) -> bool {
         || names.any(|names| CHECKED.iter().any(|mark| memchr::memmem::find(&names, mark).is_some()))
 }
 
-/// Whether a system call instruction may make memory executable: after the number of such a call, or after an unknown number if
-/// the third argument is such a protection. Bytes that only look like a system call have neither in front.
+/// Whether a system call instruction may make memory executable. The instruction may if the number of such a call is
+/// loaded before it. An unknown number counts if the third argument is an executable protection. Data that only looks
+/// like a system call instruction has neither constant before it.
 fn calls_itself(code: &[u8]) -> bool {
     let mut syscalls = (0..code.len().saturating_sub(1)).filter(|&at| code[at..at + 2] == [0x0f, 0x05]);
     syscalls.any(|at| {
@@ -130,7 +134,8 @@ fn calls_itself(code: &[u8]) -> bool {
     })
 }
 
-/// Whether a string names the program's own memory file, or a function that can only be reached by a lookup by name.
+/// Whether a string in the file names the program's own memory file, or a function that the program can only reach by a
+/// lookup by name.
 fn opens_own_memory(elf: &ElfFile, looks_up: bool) -> bool {
     const FILE: &[u8] = b"/mem";
     let folders: [&[u8]; 6] =
@@ -154,12 +159,13 @@ fn opens_own_memory(elf: &ElfFile, looks_up: bool) -> bool {
     )
 }
 
-/// Whether `mov $PROT, %edx` and `mov $FLAGS, %ecx`, third and fourth argument of `mmap`, are near each other, with execution
-/// and anonymous memory. Other constants may lead to the same call.
+/// Whether `mov $PROT, %edx` and `mov $FLAGS, %ecx`, which load the third and fourth argument of `mmap`, are near each
+/// other and ask for executable anonymous memory. Further loads of other constants nearby do not matter, because other
+/// paths may lead to the same call.
 fn has_arguments(code: &[u8]) -> bool {
     const NEAR: usize = 32;
     const ANONYMOUS: u32 = 0x20;
-    /// All existing flags (asm-generic/mman.h) except types that `mmap` does not make.
+    /// All existing flags (asm-generic/mman.h) except those for kinds of mappings that `mmap` does not make.
     const FLAGS: u32 = 0x001f_f973;
     let value = |at: usize, opcode: u8| {
         let bytes = code.get(at..at.checked_add(5)?)?;

@@ -6,31 +6,31 @@ use engine::glob;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// Largest number of functions listed for an ambiguous name.
+/// Largest number of functions listed for one ambiguous name.
 const MOST_TOLD: usize = 32;
 
-/// A name that may stand for several functions.
+/// A name that several functions may have.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unclear {
     /// The name, as the user gave it.
     pub name: String,
-    /// The functions that the name may stand for.
+    /// Names of the functions that the user may have meant.
     pub may_be: Vec<String>,
 }
 
-/// The functions that names and patterns stand for in a binary.
+/// The functions of a binary that the user's names and patterns refer to.
 #[derive(Debug)]
 pub(super) struct NamedFunctions<'p> {
-    /// Whether the user has given any.
+    /// Whether the user has given any name or pattern.
     pub(super) asked: bool,
     patterns: Vec<&'p str>,
-    /// Addresses of the functions that names stand for.
+    /// Addresses of the functions that the user's names refer to.
     places: BTreeSet<u64>,
 }
 
 impl<'p> NamedFunctions<'p> {
-    /// Resolves names and patterns; also returns the names that are ambiguous. For `whole` see
-    /// [`super::Selection::whole`].
+    /// Finds the functions of names and patterns. Also returns the ambiguous names. [`super::Selection::whole`]
+    /// explains `whole`.
     pub(super) fn of(
         module: &ModuleFunctions,
         given: &'p [String],
@@ -54,7 +54,7 @@ impl<'p> NamedFunctions<'p> {
         if self.places.len() > before {
             return None;
         }
-        // Parts that compilers split off (`.part`) have names that begin like the name of their function.
+        // Compilers split parts off a function (`.part`); the name of such a part begins with the name of the function.
         let is_whole = |function: &&Function| {
             matches!(function.kind, FunctionKind::Ordinary | FunctionKind::Alias(_))
                 || given.contains(".part")
@@ -71,7 +71,7 @@ impl<'p> NamedFunctions<'p> {
             .filter_map(|&place| functions.get(place))
             .map(|function| function.address)
             .collect();
-        // Several names of one function do not make it ambiguous.
+        // Several names of one function are not ambiguous.
         if matches!(found, NameMatch::Several(_)) && found_at.len() > 1 {
             let may_be = places.iter().filter_map(|&place| functions.get(place)).take(MOST_TOLD);
             let may_be = may_be.map(|function| module.name(function)).collect();
@@ -81,13 +81,13 @@ impl<'p> NamedFunctions<'p> {
         None
     }
 
-    /// Whether one of the names at an address matches. Patterns are compared with the readable name, with that name
-    /// without parameters, and with the raw name.
+    /// Whether one of the names at an address matches. Each pattern is compared with the readable name, with the
+    /// readable name without parameters, and with the raw name.
     pub(super) fn holds(&self, module: &ModuleFunctions, names: &[Function]) -> bool {
         if names.first().is_some_and(|function| self.places.contains(&function.address)) {
             return true;
         }
-        // A hostile table may contain millions of names for one address.
+        // This check comes first, because a hostile symbol table may contain millions of names for one address.
         !self.patterns.is_empty()
             && names.iter().take(64).any(|function| {
                 let raw = module.raw_name(function);

@@ -1,23 +1,24 @@
-//! Finds whether a program reads its own file or the list of its mappings. A program that compares its code with the
-//! file finds a breakpoint.
+//! Finds out whether a program reads its own file or the list of its mappings. A program that compares its code with
+//! its file would find the breakpoints.
 
 use super::protecting_calls::{Asked, References, any_piece, relative};
 use crate::elf::{ElfFile, Import};
 use iced_x86::{Decoder, DecoderOptions, FlowControl};
 
-/// The places in a binary of the names of its own file and of the list of mappings, and how instructions use them.
+/// Where a binary contains the names `/proc/self/exe` and `/proc/self/maps`, and what its instructions do with them.
 #[derive(Default)]
 pub(super) struct OwnFiles {
     /// Linked addresses of the names.
     names: Vec<u64>,
-    /// References to functions that take a path and open nothing.
+    /// References to functions that take a path without opening the file.
     paths: References,
     uses: usize,
     reads: usize,
 }
 
 impl OwnFiles {
-    /// Finds the names. A program without imports contains its C library, which uses both names itself: none counts there.
+    /// Finds the names. A program without imports contains its C library, which uses both names itself: there all names
+    /// are ignored.
     pub(super) fn of(elf: &ElfFile, imports: &[Import]) -> OwnFiles {
         const NAMES: [&[u8]; 2] = [b"/proc/self/exe\0", b"/proc/self/maps\0"];
         let mut own = OwnFiles::default();
@@ -47,14 +48,15 @@ impl OwnFiles {
         own
     }
 
-    /// Counts uses of the names in a piece of code at this address.
+    /// Counts how instructions use the names, in a piece of code that begins at the linked address `at`.
     pub(super) fn look(&mut self, code: &[u8], at: u64) {
         if self.names.is_empty() {
             return;
         }
         for place in 0..code.len() {
             let (named, length) = match code[place..] {
-                // An instruction that loads the name's address, relative or absolute.
+                // An instruction that loads the name's address: relative (`lea`), or absolute (`mov`, in the next
+                // pattern).
                 [0x48 | 0x4c, 0x8d, mode, ..] if mode & 0xc7 == 0x05 => (relative(code, place + 3, at), 7),
                 [0xb8..=0xbf, a, b, c, d, ..] => (Some(u64::from(u32::from_le_bytes([a, b, c, d]))), 5),
                 _ => continue,
@@ -69,14 +71,15 @@ impl OwnFiles {
         }
     }
 
-    /// Whether one of the files may be read. A name that no instruction uses counts, too, since a pointer may refer to
-    /// it.
+    /// Whether the program may read one of the files. If no instruction uses a name, the answer is yes, because a
+    /// pointer in data may refer to the name.
     pub(super) fn are_read(&self) -> bool {
         !self.names.is_empty() && (self.uses == 0 || self.reads > 0)
     }
 }
 
-/// The target of the first call in this code: a function, or the slot of one.
+/// The target of the first call in this code: the address of a function, or of the slot that contains the function's
+/// address.
 fn called_next(code: &[u8], at: u64) -> Option<u64> {
     const MOST: usize = 32;
     let decoder = Decoder::with_ip(64, code, at, DecoderOptions::NONE);

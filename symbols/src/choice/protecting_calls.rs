@@ -1,13 +1,14 @@
-//! Finds calls that make memory executable, in machine code, by their targets and by the constants loaded before them.
+//! Finds calls in machine code that make memory executable. The call's target and the constants loaded before it
+//! decide.
 
 use crate::elf::{ElfFile, Import};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, InstructionInfoFactory, OpAccess, Register};
 use rustc_hash::FxHashMap;
 
-/// Number of bytes of a section that are read at once, up to a limit for each file.
+/// Number of bytes of a section that are read at a time.
 const PIECE: u64 = 1 << 20;
 pub(super) const MOST_BYTES: u64 = 256 << 20;
-/// Number of bytes before a call in which its arguments are searched. Pieces of a section overlap by this number.
+/// Number of bytes before a call that are searched for its arguments. Pieces of a section overlap by this number.
 const BEFORE: usize = 96;
 /// The flag `PROT_EXEC` of `mmap` and `mprotect`.
 pub(super) const EXECUTE: u32 = 4;
@@ -19,16 +20,16 @@ pub(super) const PROTECTING: [u32; 3] = [9, 10, 329];
 pub(super) const SHMAT: u32 = 30;
 pub(super) const ALWAYS: [u32; 2] = [25, 135];
 
-/// Which argument of a function decides whether it makes memory executable.
+/// Which argument of a function decides whether the call makes memory executable.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asked {
-    /// Makes memory with a protection, the third argument.
+    /// The function sets the protection of memory; the protection is the third argument.
     Protection,
-    /// Attaches shared memory; the third argument has flags.
+    /// The function attaches shared memory; its flags are the third argument.
     Shared,
-    /// Does any system call; the first argument is its number.
+    /// The function makes any system call; the call's number is the first argument.
     AnyCall,
-    /// Takes a path and opens nothing.
+    /// The function takes a path and does not open the file.
     Path,
 }
 
@@ -42,7 +43,7 @@ impl Asked {
         }
     }
 
-    /// `Path` for functions that return facts about a path, or execute the file there.
+    /// Returns `Path` for functions that return facts about a path, or that execute the file.
     pub(super) fn about_paths(name: &[u8]) -> Option<Asked> {
         let plain = name.strip_prefix(b"__").and_then(|name| name.strip_suffix(b"_chk")).unwrap_or(name);
         let is_such = plain.starts_with(b"exec")
@@ -51,7 +52,7 @@ impl Asked {
         is_such.then_some(Asked::Path)
     }
 
-    /// Whether the call at this place of the code may make memory executable: its constants do not exclude it.
+    /// Whether the call at this place may make memory executable. True unless constants before the call exclude it.
     pub(super) fn may_execute(self, code: &[u8], at: usize) -> bool {
         let harmless = |prot: Option<u32>| prot.is_some_and(|prot| prot & EXECUTE == 0);
         match self {
@@ -85,8 +86,8 @@ pub(super) fn shares_code(flags: Option<u32>) -> bool {
     flags.is_none_or(|flags| flags & SHARED_EXECUTE != 0)
 }
 
-/// Where a file refers to imported functions: slots that contain their addresses, and the linker's stubs. All addresses
-/// are as linked.
+/// The places in a file through which code refers to imported functions: slots that contain their addresses, and the
+/// linker's stubs. All addresses are as linked.
 #[derive(Default)]
 pub(super) struct References {
     slots: FxHashMap<u64, Asked>,
@@ -112,7 +113,7 @@ impl References {
                         .then(|| references.slots.get(&relative(code, place + 2, at)?).copied())
                         .flatten();
                     let Some(asked) = asked else { continue };
-                    // The jump may come after `endbr64` and `bnd`.
+                    // In a stub, `endbr64` (4 bytes), `bnd` (1 byte) or both may come before the jump.
                     for before in [0, 1, 4, 5] {
                         stubs.insert(at.wrapping_add(place as u64).wrapping_sub(before), asked);
                     }
@@ -124,12 +125,13 @@ impl References {
         references
     }
 
-    /// Whether a stub or slot of one of the functions is at this address.
+    /// Whether this is the address of a stub or slot of one of the functions.
     pub(super) fn has(&self, at: u64) -> bool {
         self.stubs.contains_key(&at) || self.slots.contains_key(&at)
     }
 
-    /// Whether code at this address may make memory executable: by a call without a harmless constant, or by loading a pointer.
+    /// Whether code at this address may make memory executable: by a call without a harmless constant, or by loading a
+    /// pointer to one of the functions.
     pub(super) fn may_execute(&self, code: &[u8], at: u64) -> bool {
         self.any(code, at, true, Asked::may_execute)
     }
@@ -139,13 +141,14 @@ impl References {
         self.any(code, at, false, Asked::executes)
     }
 
-    /// Whether `is_so` holds for a call; or, with `pointers`, whether a pointer to one of the functions is loaded.
+    /// Whether `is_so` is true for a call in this code. With `pointers`, loading a pointer to one of the functions is
+    /// enough.
     fn any(&self, code: &[u8], at: u64, pointers: bool, is_so: fn(Asked, &[u8], usize) -> bool) -> bool {
         if self.slots.is_empty() {
             return false;
         }
         (0..code.len()).any(|place| match code[place..] {
-            // The instruction calls a stub, or jumps to it.
+            // A call of a stub, or a jump to a stub.
             [0xe8 | 0xe9, ..] => {
                 let asked = relative(code, place + 1, at).and_then(|to| self.stubs.get(&to));
                 asked.is_some_and(|asked| is_so(*asked, code, place))
@@ -155,7 +158,7 @@ impl References {
                 let asked = relative(code, place + 2, at).and_then(|to| self.slots.get(&to));
                 asked.is_some_and(|asked| is_so(*asked, code, place))
             }
-            // The slot's content is loaded: a pointer to the function.
+            // A load of a slot's content, which is a pointer to the function.
             [0x48 | 0x4c, 0x8b, mode, ..] if pointers && mode & 0xc7 == 0x05 => {
                 relative(code, place + 3, at).is_some_and(|to| self.slots.contains_key(&to))
             }
@@ -164,14 +167,15 @@ impl References {
     }
 }
 
-/// The target of a relative reference: four bytes at `place` are its distance from the byte after them.
+/// The target of a relative reference. The four bytes at `place` are the distance of the target from the byte after
+/// them.
 pub(super) fn relative(code: &[u8], place: usize, at: u64) -> Option<u64> {
     let distance = i32::from_le_bytes(code.get(place..place + 4)?.try_into().ok()?);
     Some(at.wrapping_add(place as u64 + 4).wrapping_add_signed(i64::from(distance)))
 }
 
-/// The constant that a register contains at a place, if an instruction shortly before loads it and no instruction in
-/// between changes it.
+/// The constant in a register at a place. An instruction shortly before must load the constant, and no instruction in
+/// between may change the register.
 pub(super) fn constant(code: &[u8], at: usize, register: Register) -> Option<u32> {
     let (put, cleared) = match register {
         Register::EAX => (0xb8, 0xc0),
@@ -184,14 +188,16 @@ pub(super) fn constant(code: &[u8], at: usize, register: Register) -> Option<u32
         [0x31 | 0x33, operands, ..] if *operands == cleared => Some((0, 2)),
         _ => None,
     };
-    // If there are several loads, the last one counts from which instructions lead exactly to the call.
+    // x86 code can be decoded from a wrong byte. So a load counts only if decoding from it arrives exactly at the call;
+    // of several such loads, the last one counts.
     (at.saturating_sub(BEFORE)..at).rev().find_map(|from| {
         let (value, length) = value(from)?;
         is_kept(code.get(from + length..at)?, register).map(|kept| kept.then_some(value))
     })?
 }
 
-/// Whether these instructions do not change the register and run in sequence; `None`: they do not end at the last byte.
+/// Whether these instructions run one after the other and do not change the register. `None`: the last instruction does
+/// not end at the last byte.
 fn is_kept(code: &[u8], register: Register) -> Option<bool> {
     let mut decoder = Decoder::new(64, code, DecoderOptions::NONE);
     let mut factory = InstructionInfoFactory::new();
@@ -213,7 +219,7 @@ fn is_kept(code: &[u8], register: Register) -> Option<bool> {
     Some(kept)
 }
 
-/// Whether `found` is true for a piece of the wanted sections; it gets the piece and its linked address.
+/// Whether `found` is true for any piece of the wanted sections. `found` gets each piece and its linked address.
 pub(super) fn any_piece(
     elf: &ElfFile,
     wanted: impl Fn(&[u8]) -> bool,
@@ -228,7 +234,7 @@ pub(super) fn any_piece(
         let size = section.size.min(left);
         left -= size;
         for from in (0..size).step_by(PIECE as usize) {
-            // Pieces overlap, since a call or a name may lie across a border.
+            // Pieces overlap, because a call or a name may cross the border of a piece.
             let length = (size - from).min(PIECE + BEFORE as u64);
             let bytes = section.offset.checked_add(from).map(|at| elf.read(at, length, "code", length));
             if let Some(Ok(bytes)) = bytes
@@ -250,7 +256,7 @@ mod tests {
         let prot = |code: &[u8]| constant(code, code.len(), Register::EDX);
         assert_eq!(prot(&[0xba, 3, 0, 0, 0, 0x31, 0xff]), Some(3));
         assert_eq!(prot(&[0x31, 0xd2, 0x90]), Some(0));
-        // or $4, %edx; cmovge %r13d, %edx; a call that may change it; a jump away; no constant at all.
+        // `or $4, %edx`; `cmovge %r13d, %edx`; a call, which may change `%edx`; a jump away; no constant at all.
         for code in [
             &[0xba, 3, 0, 0, 0, 0x83, 0xca, 4][..],
             &[0xba, 3, 0, 0, 0, 0x41, 0x0f, 0x4d, 0xd5],

@@ -1,19 +1,20 @@
-//! Whether code really starts at a function symbol. A symbol proves nothing: hand-written tables are typed as functions, and a
-//! wrong symbol may lie in the middle of a function. A breakpoint in data changes the data, and one inside an instruction makes
-//! it another instruction.
+//! Finds out whether code really starts at a function symbol. A symbol alone proves nothing: assembly code may give
+//! tables of data the type of a function, and a wrong symbol may point into the middle of a function. A breakpoint in
+//! data would change the data; a breakpoint inside an instruction would make it another instruction.
 //!
-//! Compilers and careful assembly describe each function in the unwind tables, by its exact start. Without an entry, a direct
-//! call to the address proves it. An address inside an entry that starts elsewhere is no start.
+//! Compilers and careful assembly code describe each function in the unwind tables, by its exact start. For code
+//! without an unwind entry, a direct call to the address is the proof. An address inside an unwind entry that starts
+//! elsewhere is not the start of a function.
 
 use crate::code::UnwindTables;
 use crate::elf::ModuleFunctions;
 use rustc_hash::FxHashSet;
 use std::cell::OnceCell;
 
-/// Largest amount of code that is searched for calls, bytes.
+/// Largest amount of code that is searched for calls, in bytes.
 const MOST_CODE: u64 = 256 << 20;
 const PIECE: u64 = 1 << 20;
-/// Bytes of a direct call.
+/// Length of a direct call instruction, in bytes.
 const CALL: u64 = 5;
 
 /// Proofs of the starts of a module's functions.
@@ -24,13 +25,14 @@ pub struct Proofs<'a> {
 }
 
 impl<'a> Proofs<'a> {
-    /// Proofs that symbols of a module are functions, by these unwind tables.
+    /// Collects the proofs from a module and its unwind tables.
     pub fn new(module: &'a ModuleFunctions, unwind: Option<&'a UnwindTables>) -> Proofs<'a> {
         Proofs { module, unwind, called: OnceCell::new() }
     }
 
-    /// Whether a function is proven to start at this linked address. Always true for Go, whose own table lists only functions,
-    /// and for architectures other than x86-64, where calls cannot be read.
+    /// Whether a function is proven to start at this linked address. Always true for Go, whose own function table lists
+    /// only functions. Also always true on architectures other than x86-64, whose call instructions longpole does not
+    /// decode.
     pub fn starts_at(&self, address: u64) -> bool {
         if self.module.is_go() || !self.module.elf().is_x86_64 {
             return true;
@@ -47,7 +49,7 @@ impl<'a> Proofs<'a> {
     }
 }
 
-/// Starts of functions, according to their symbols, to which a direct call leads.
+/// Addresses of function symbols that are the target of a direct call.
 fn called(module: &ModuleFunctions) -> FxHashSet<u64> {
     let elf = module.elf();
     let starts: FxHashSet<u64> = module.functions().iter().map(|function| function.address).collect();
@@ -67,7 +69,7 @@ fn called(module: &ModuleFunctions) -> FxHashSet<u64> {
     called
 }
 
-/// The targets of all bytes that may be a direct call.
+/// The targets of all byte sequences that look like a direct call.
 fn calls(code: &[u8], base: u64) -> impl Iterator<Item = u64> {
     code.windows(CALL as usize).enumerate().filter(|(_, bytes)| bytes[0] == 0xe8).map(move |(at, bytes)| {
         let distance = i32::from_le_bytes([bytes[1], bytes[2], bytes[3], bytes[4]]);

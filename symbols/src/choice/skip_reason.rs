@@ -6,29 +6,29 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SkipReason {
-    /// Beyond [`super::Selection::max_functions`].
+    /// Enough larger functions are chosen already: [`super::Selection::max_functions`] is the limit.
     BeyondLimit,
     /// No pattern of [`super::Selection::include`] matches the function.
     NotNamed,
     /// A pattern of [`super::Selection::exclude`] matches the function.
     Excluded,
-    /// Another name of a function that is counted already.
+    /// The symbol is another name of a function that is already counted.
     Alias,
-    /// Runs in the dynamic linker.
+    /// The function is an IFUNC resolver: the dynamic linker runs it before the program starts.
     IfuncResolver,
-    /// `.cold` and `.part` pieces of other functions.
+    /// The symbol is a part that the compiler split off another function (`.cold`, `.part`).
     Fragment,
-    /// Linker stubs and start-up code.
+    /// The function is a linker stub or start-up code.
     Startup,
-    /// A compiler's runtime library.
+    /// The function belongs to a compiler's runtime library.
     CompilerRuntime,
-    /// Rust's standard library, including its generic code.
+    /// The function belongs to Rust's standard library. Copies of its generic code in the program count, too.
     RustStandard,
-    /// No size, or nothing but a jump or a return.
+    /// The symbol has no size, or the function is only a jump or a return.
     TooSmall,
-    /// The kernel accepts no probe on the function's first instruction, or that instruction is the head of a loop.
+    /// The kernel accepts no probe on the function's first instruction, or a loop jumps back to that instruction.
     NotProbeable,
-    /// Neither an unwind entry nor a direct call proves that code starts there.
+    /// Neither an unwind entry nor a direct call proves that code starts at the symbol.
     Unproven,
     /// The function begins with an instruction that the kernel would replace by a call (see `probeable`), and no later
     /// place is suitable.

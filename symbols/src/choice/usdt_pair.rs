@@ -1,4 +1,5 @@
-//! Pairs of USDT probes: a stretch of a thread begins at one probe and ends at another.
+//! Pairs of USDT probes. A stretch of a thread begins when the thread reaches the first probe and ends when it reaches
+//! the second one.
 
 use super::choose::{Choice, ChosenFunction, Selection};
 use crate::code::{is_stepped_nop, probeable_nop};
@@ -10,11 +11,11 @@ use std::collections::BTreeSet;
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 
-/// What such names begin with.
+/// The prefix of the names that mean such a pair.
 const PREFIX: &str = "usdt:";
 /// Largest number of places of one probe.
 const MOST_PLACES: usize = 1 << 12;
-/// Letters of names that are compared to find similar ones.
+/// Number of letters that are compared to find similar names.
 const MOST_COMPARED: usize = 64;
 /// Number of similar names in a message.
 const SIMILAR: usize = 3;
@@ -27,15 +28,15 @@ pub struct UsdtPair {
     ends: Vec<String>,
 }
 
-/// Text that begins like a pair of USDT probes but is none.
+/// The error for text that begins like a pair of USDT probes but is not a valid pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not usdt:PROVIDER:BEGIN,END")]
 pub struct NoUsdtPair;
 
 impl UsdtPair {
-    /// Whether this text is meant as a pair of USDT probes.
+    /// Whether the user means this text as a pair of USDT probes.
     pub fn is_meant(text: &str) -> bool {
-        // Two colons are part of a function's name.
+        // `usdt::` begins the name of a function in a module `usdt`.
         text.strip_prefix(PREFIX).is_some_and(|rest| !rest.starts_with(':'))
     }
 }
@@ -67,17 +68,18 @@ impl Display for UsdtPair {
     }
 }
 
-/// What a pair of places has and a function lacks.
+/// The facts about a pair of USDT probes that functions do not need.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PairPlaces {
     /// File offsets of further places at which a stretch begins.
     pub more_entries: Vec<u64>,
-    /// For places with a counter that makes the program look at the probe: the place, and the counter's offset in the file.
+    /// For each place with a counter (USDT's semaphore), the place and the counter's offset in the file. While the
+    /// counter is 0, the program skips the probe.
     pub semaphores: Vec<(u64, u64)>,
 }
 
 impl PairPlaces {
-    /// The file offset of the counter of a place; 0: it has none.
+    /// The file offset of a place's counter; 0 means that the place has no counter.
     pub fn semaphore(&self, place: u64) -> u64 {
         self.semaphores.iter().find(|(of, _)| *of == place).map_or(0, |(_, counter)| *counter)
     }
@@ -88,13 +90,13 @@ impl PairPlaces {
 pub struct MissingPair {
     /// The pair, as the user gave it.
     pub pair: String,
-    /// The binary has other probes of this provider.
+    /// Whether the binary has other probes of this provider.
     pub has_provider: bool,
-    /// What the binary lacks, as the end of a sentence that begins with its name.
+    /// The end of a sentence that begins with the binary's name: what the binary lacks.
     pub why: String,
 }
 
-/// The pairs among the names that a user has given, and the other names.
+/// Separates the names that a user has given into pairs and other names.
 pub(super) fn split(given: &[String]) -> (Vec<UsdtPair>, Vec<String>) {
     let (mut pairs, mut names) = (Vec::new(), Vec::new());
     for text in given {
@@ -106,7 +108,7 @@ pub(super) fn split(given: &[String]) -> (Vec<UsdtPair>, Vec<String>) {
     (pairs, names)
 }
 
-/// Adds the pairs that the module has to the choice, and notes what it lacks of others.
+/// Adds the pairs that the module contains to the choice. Each other pair is added to [`Choice::missing`].
 pub(super) fn add(module: &ModuleFunctions, selection: &Selection, pairs: &[UsdtPair], choice: &mut Choice) {
     if pairs.is_empty() {
         return;
@@ -161,7 +163,7 @@ fn chosen(
     })
 }
 
-/// File offsets of a probe's places, ascending. The error is the end of a sentence about the binary.
+/// File offsets of a probe's places, ascending. The error is the end of a sentence that begins with the binary's name.
 fn offsets(
     elf: &ElfFile,
     pair: &UsdtPair,
@@ -194,7 +196,7 @@ fn code_at(elf: &ElfFile, offset: u64) -> Vec<u8> {
     (1..=15).rev().find_map(|size| elf.read(offset, size, "code", 15).ok()).unwrap_or_default()
 }
 
-/// What a binary without this probe has instead.
+/// Describes what a binary without this probe contains instead.
 fn lacks(pair: &UsdtPair, name: &str, probes: &[UsdtProbe]) -> String {
     let provider = &pair.provider;
     let names = |of: &dyn Fn(&UsdtProbe) -> bool, what: fn(&UsdtProbe) -> &str| -> Vec<String> {
@@ -214,7 +216,7 @@ fn lacks(pair: &UsdtPair, name: &str, probes: &[UsdtProbe]) -> String {
     format!("has no USDT probe {provider}:{name}; the nearest are {}", listed(&own))
 }
 
-/// Number of letters to insert, remove or exchange (Levenshtein).
+/// The Levenshtein distance: the number of letters to insert, remove or replace.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) =
         (a.chars().take(MOST_COMPARED).collect(), b.chars().take(MOST_COMPARED).collect());

@@ -1,25 +1,27 @@
-//! Finds which word of memory an atomic instruction has just changed.
+//! Finds which word of memory the instruction before an address has changed atomically.
 //!
-//! To execute an atomic instruction, a CPU needs the cache line for itself, and waits until other CPUs have released it
-//! (Intel SDM, volume 3, section 10.1). So samples of threads that change one line lie on the instruction after the
-//! atomic one.
+//! To execute an atomic instruction, a CPU needs the word's cache line for itself, and waits until other CPUs have
+//! released the line (Intel SDM, volume 3, section 10.1). So threads that change the same cache line are mostly sampled
+//! at the instruction after the atomic one.
 
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 
-/// Length of the shortest instruction with an operand in memory and a prefix, bytes.
+/// Length of the shortest instruction with a prefix and an operand in memory, in bytes.
 const SHORTEST: usize = 2;
 
-/// The address of the word that the instruction before `next` has changed atomically. `code` ends at `next`; `register`
-/// returns a general register's value after the instruction, by DWARF number. `None`: the instruction is not atomic, its
-/// operand is relative to the stack pointer (a fence) or to a segment register, or a register is not known.
+/// The address of the word that the instruction before `next` has changed atomically. `code` ends at `next`. `register`
+/// gets a DWARF register number and returns the value of that general register after the instruction. `None`: the
+/// instruction is not atomic, a register's value is not known, or the operand is relative to the stack pointer (a
+/// fence) or to a segment register.
 pub fn changed_atomically(code: &[u8], next: u64, register: impl Fn(u8) -> Option<u64>) -> Option<u64> {
-    // The longest atomic instruction that ends there is right: shorter ones that end there lack its prefixes.
+    // Of all atomic instructions that end at `next`, the longest is the right one: the shorter ones are the same
+    // instruction without its prefixes.
     let instruction = (SHORTEST..=code.len()).rev().find_map(|length| ending(code, length, next))?;
     address_of(&instruction, register)
 }
 
-/// The address of an instruction's operand in memory. `None`: it has none, the operand is relative to the stack pointer or
-/// has a segment prefix, or a register is not known.
+/// The address of an instruction's operand in memory. `None`: there is no such operand, a register's value is not
+/// known, or the operand is relative to the stack pointer or has a segment prefix.
 pub(super) fn address_of(instruction: &Instruction, register: impl Fn(u8) -> Option<u64>) -> Option<u64> {
     let base = instruction.memory_base();
     if matches!(base, Register::RSP | Register::ESP) || instruction.segment_prefix() != Register::None {
@@ -27,14 +29,14 @@ pub(super) fn address_of(instruction: &Instruction, register: impl Fn(u8) -> Opt
     }
     let memory = (0..instruction.op_count()).find(|at| instruction.op_kind(*at) == OpKind::Memory)?;
     let value = |register_of: Register, _: usize, _: usize| match register_of {
-        // Segments other than FS and GS begin at 0.
+        // The base address of every segment except FS and GS is 0.
         Register::CS | Register::DS | Register::ES | Register::SS => Some(0),
         other => register(dwarf(other.full_register())?),
     };
     instruction.virtual_address(memory, 0, value).filter(|address| *address != 0)
 }
 
-/// The atomic instruction of `length` bytes that ends the code, if there is one.
+/// Decodes the last `length` bytes of the code, and returns the instruction if it is atomic.
 fn ending(code: &[u8], length: usize, next: u64) -> Option<Instruction> {
     let bytes = code.get(code.len().checked_sub(length)?..)?;
     let mut decoder = Decoder::with_ip(64, bytes, next.wrapping_sub(length as u64), DecoderOptions::NONE);
@@ -43,7 +45,7 @@ fn ending(code: &[u8], length: usize, next: u64) -> Option<Instruction> {
     (instruction.len() == length && !instruction.is_invalid() && is_atomic).then_some(instruction)
 }
 
-/// A general register's number in DWARF (System V ABI for AMD64, figure 3.36).
+/// The DWARF number of a general register (System V ABI for AMD64, figure 3.36).
 pub(super) fn dwarf(register: Register) -> Option<u8> {
     Some(match register {
         Register::RAX => 0,
@@ -69,7 +71,8 @@ pub(super) fn dwarf(register: Register) -> Option<u8> {
 mod tests {
     use super::*;
 
-    /// Each register contains 0x1000 times its number, so an address computed from a wrong register differs.
+    /// The value of each register is 0x1000 times its number, so that an address computed from a wrong register is
+    /// noticed.
     fn changed(code: &[u8]) -> Option<u64> {
         let mut all = vec![0x90; 16 - code.len()];
         all.extend_from_slice(code);

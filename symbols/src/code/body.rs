@@ -1,4 +1,4 @@
-//! A function's own instructions: its main piece and the `.cold` parts that belong to it.
+//! A function's own instructions: its main piece, and the `.cold` parts that the compiler put elsewhere.
 
 use super::instructions::{self, Flow, Step};
 use super::unknown_exits::UnknownExits;
@@ -16,9 +16,9 @@ pub struct Body {
     pub function: Function,
     index: usize,
     pieces: Vec<Piece>,
-    /// Instructions of all pieces, by address.
+    /// The instructions of all pieces, ordered by address.
     pub steps: Vec<Step>,
-    /// Addresses of the landing pads of exceptions; `None` if one of their tables cannot be read.
+    /// Addresses of the landing pads of exceptions; `None` if the table of landing pads cannot be read.
     pub landing: Option<Vec<u64>>,
 }
 
@@ -39,7 +39,7 @@ impl Body {
         let mut body =
             Body { function, index, pieces: Vec::new(), steps: Vec::new(), landing: Some(Vec::new()) };
         body.add(module, unwind, index)?;
-        // A piece's jumps and landing pads may lead to further pieces.
+        // A piece's jumps and landing pads may lead to other pieces, which are read next.
         while let Some(part) = body.missing_part(module) {
             body.add(module, unwind, part)?;
         }
@@ -78,7 +78,8 @@ impl Body {
         if !module.elf().sections.is_empty() && !module.elf().sections.iter().any(section_ends) {
             return Err(UnknownExits::Unreadable);
         }
-        // Aliases follow their function in the list; the next function must start at or after the end of this one.
+        // In the list, aliases come directly after their function. The next function with another address must not
+        // start before the end of this one.
         let next = module.functions().partition_point(|other| other.address <= function.address);
         if module.functions().get(next).is_some_and(|other| other.address < end) {
             return Err(UnknownExits::Overlap);
@@ -103,7 +104,7 @@ impl Body {
         self.pieces.iter().any(|piece| (piece.start..piece.end).contains(&address))
     }
 
-    /// The `.cold` part of this function that contains the address, found by its name.
+    /// The index of this function's `.cold` part that contains the address. The part is recognised by its name.
     fn cold_part_at(&self, module: &ModuleFunctions, address: u64) -> Option<usize> {
         let at = module.functions().partition_point(|other| other.address <= address).checked_sub(1)?;
         let start = module.starting_at(module.functions()[at].address)?;
@@ -119,20 +120,20 @@ impl Body {
             .then_some(start)
     }
 
-    /// Index of the instruction that starts at the address.
+    /// The index of the instruction that starts at the address.
     pub fn step_at(&self, address: u64) -> Option<usize> {
         self.steps.binary_search_by_key(&address, |step| step.address).ok()
     }
 }
 
-/// Whether unwind tables say that the stack is level at a place, if the tables can be trusted. Tables that are right
-/// only at calls (synchronous ones) do not show that the frame has ended before a `ret`.
+/// Says at which places the stack is level, if the unwind tables can be trusted. Some tables are right only at calls
+/// (synchronous tables). Such tables do not show that the frame has been removed before a `ret`.
 pub struct Levels<'a> {
     pieces: &'a [Piece],
 }
 
 impl<'a> Levels<'a> {
-    /// The tables of the body's pieces.
+    /// Takes the tables of all pieces of the body.
     pub fn new(body: &'a Body) -> Levels<'a> {
         let levels = Levels { pieces: &body.pieces };
         let mut returns = body.steps.iter().filter(|step| step.flow == Flow::Return);
@@ -143,7 +144,7 @@ impl<'a> Levels<'a> {
         }
     }
 
-    /// Whether the stack pointer is as at the function's entry; `None`: not known.
+    /// Whether the stack pointer has the value that it had at the function's entry; `None`: not known.
     pub fn at(&self, address: u64) -> Option<bool> {
         let piece = self.pieces.iter().find(|piece| (piece.start..piece.end).contains(&address))?;
         piece.facts.as_ref()?.is_level(address)

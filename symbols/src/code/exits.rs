@@ -1,18 +1,19 @@
 //! Finds where control leaves a function: every `ret` and every jump to another function, as addresses for exit probes.
 //!
-//! An exit probe finds the frame that ends by the stack pointer. So at the probe the stack must be level: the stack
-//! pointer has to be the one at the function's entry, where it points to the return address.
+//! A kernel program at an exit probe uses the stack pointer to find which call ends. So the stack must be level at the
+//! probe: the stack pointer must have the value that it had at the function's entry, where it points to the return
+//! address.
 //! - At a `ret` the stack is level, because `ret` takes the return address from there.
-//! - At a jump to another function's start (a tail call) it is level by the ABI: that function returns to the address
-//!   on top of the stack, which has to be in the caller. Unwind tables must agree if there are any.
-//! - A jump inside the function, to its `.cold` part or through a `switch` table is no exit.
-//! - A conditional jump to another function would fire the probe whether it is taken or not: the exits of such a
-//!   function are [`UnknownExits::ConditionalTailCall`].
+//! - At a jump to another function's start (a tail call) the ABI requires a level stack, because that function returns
+//!   to the address on top of the stack. Unwind tables must agree if there are any.
+//! - A jump inside the function, to its `.cold` part or through a `switch` table, is no exit.
+//! - A probe on a conditional jump to another function would fire even when the jump is not taken. A function with such
+//!   a jump has unknown exits ([`UnknownExits::ConditionalTailCall`]).
 //! - A jump to the function's own start is a tail call of itself: one exit, then one entry.
 //!
-//! A probe in the middle of an instruction destroys the program; after a missed exit a function seems to run forever.
-//! So exits are [`Exits::Sure`] only if every byte is explained: as padding, or as an instruction that direct jumps,
-//! landing pads or a recognised `switch` table reach.
+//! A probe in the middle of an instruction destroys the program, and a function with a missed exit seems to run
+//! forever. So exits are [`Exits::Sure`] only if every byte of the function is explained. A byte is explained if it is
+//! padding, or belongs to an instruction that direct jumps, landing pads or a recognised `switch` table reach.
 
 use super::body::{Body, Levels};
 use super::instructions::{Flow, Step};
@@ -24,22 +25,24 @@ use crate::elf::{Function, FunctionKind, ModuleFunctions};
 /// A function's exits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Exits {
-    /// All exits, as file offsets in order. Empty if the function never returns.
+    /// All exits are known; the list has their file offsets, ascending. The list is empty if the function never
+    /// returns.
     Sure(Vec<u64>),
-    /// The exits are not known with certainty: only the entry can be probed.
+    /// The exits are not known with certainty, so only the entry can be probed.
     Unsure(UnknownExits),
 }
 
 /// The place of the probe at a function's entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// Distance from the function's first byte, bytes: 0, or the length of the `nop`s that must not be replaced
-    /// ([`super::probeable::is_rewritten`]). Registers and stack are there as at the first instruction.
+    /// The probe's distance from the function's first byte, in bytes: 0, or the length of the `nop`s that must not get
+    /// a probe ([`super::probeable::is_rewritten`]). Registers and stack have the same values there as at the first
+    /// instruction.
     At(u64),
     /// The kernel allows no probe on the first instruction.
     Closed,
-    /// The first instruction is a `nop` that the kernel replaces by a call, and the code after it may not run exactly
-    /// once for each call.
+    /// The first instruction is a `nop` that the kernel would replace by a call. The code after the `nop` may run more
+    /// or less often than once for each call.
     Rewritten,
 }
 
@@ -50,7 +53,7 @@ pub struct Analysis {
     pub exits: Exits,
     /// Where the entry probe is placed, or why there is none.
     pub entry: Entry,
-    /// Whether the function only leaves: its first instruction (after `endbr64` or `nop`s) is an exit.
+    /// Whether the function does nothing but leave: its first instruction, after `endbr64` or `nop`s, is an exit.
     pub is_stub: bool,
     /// Whether the kernel must single-step the first instruction if it has a probe.
     pub entry_stepped: bool,
@@ -58,7 +61,8 @@ pub struct Analysis {
     pub exits_stepped: bool,
 }
 
-/// Finds the exits of a function of the module; `unwind`: the module's unwind tables, if it has any.
+/// Finds the entry and the exits of a function of the module. `unwind` has the module's unwind tables, if there are
+/// any.
 pub fn analyse(module: &ModuleFunctions, unwind: Option<&UnwindTables>, index: usize) -> Analysis {
     let Some(&function) = module.functions().get(index) else {
         return Analysis {
@@ -103,7 +107,7 @@ pub fn analyse(module: &ModuleFunctions, unwind: Option<&UnwindTables>, index: u
 struct Start {
     entry: Entry,
     stepped: bool,
-    /// File offset of the first instruction other than `endbr64` or `nop`.
+    /// File offset of the first instruction that is neither `endbr64` nor `nop`.
     first_work: Option<u64>,
 }
 
@@ -137,8 +141,8 @@ fn start_of(module: &ModuleFunctions, function: &Function) -> Start {
 }
 
 impl Body {
-    /// Whether an instruction of the function jumps to a place after its start, up to `shift` bytes later. A probe
-    /// there would count the jump as a further entry.
+    /// Whether an instruction of the function jumps to a place up to `shift` bytes after its start, not to the start
+    /// itself. A probe at that place would count such a jump as one more call.
     fn leads_into(&self, start: u64, shift: u64) -> bool {
         self.steps.iter().any(|step| match step.flow {
             Flow::Jump(to) | Flow::Branch(to) | Flow::Call(Some(to)) => {
@@ -208,7 +212,7 @@ impl Body {
         if levels.at(step.address) == Some(false) { Err(UnknownExits::StackNotLevel) } else { Ok(()) }
     }
 
-    /// For each step: whether control flow reaches it from the entry or a landing pad.
+    /// For each instruction, whether control flow reaches it from the entry or from a landing pad.
     fn reached(&self) -> Result<Vec<bool>, UnknownExits> {
         let mut reached = vec![false; self.steps.len()];
         let mut open: Vec<usize> = self.step_at(self.function.address).into_iter().collect();
@@ -228,7 +232,7 @@ impl Body {
             if matches!(step.flow, Flow::Next | Flow::Padding | Flow::Call(_) | Flow::Branch(_)) {
                 match self.step_at(step.end()) {
                     Some(next) => open.push(next),
-                    // A call at the very end calls a function that does not return.
+                    // A call as the last instruction calls a function that never returns.
                     None if matches!(step.flow, Flow::Call(_)) => {}
                     None => return Err(UnknownExits::FallsThrough),
                 }
@@ -237,7 +241,8 @@ impl Body {
         Ok(reached)
     }
 
-    /// Returns the indirect jumps that are exits. An error if one is unclear, or if some bytes stay unexplained.
+    /// Returns the indirect jumps that are exits. The result is an error if a jump may be an exit or not, or if some
+    /// bytes stay unexplained.
     fn indirect_exits(&self, levels: &Levels, reached: &[bool]) -> Result<Vec<usize>, UnknownExits> {
         let all_reached =
             self.steps.iter().zip(reached).all(|(step, &reached)| reached || step.flow == Flow::Padding);
@@ -246,18 +251,18 @@ impl Body {
         let table = self.steps.iter().any(|step| step.flow == Flow::TableJump);
         let level = |&index: &usize| levels.at(self.steps[index].address);
         if all_reached {
-            // There is no unreached code to which an indirect jump could lead. So the jump leaves the function, if the
-            // stack is level.
+            // Every byte is reached, so there is no code inside the function to which an indirect jump could lead. So
+            // the jump leaves the function, if the stack is level.
             return match unknown.iter().all(|index| level(index) == Some(true)) {
                 true => Ok(unknown),
                 false => Err(UnknownExits::IndirectJump),
             };
         }
-        // A jump with the frame still on the stack cannot be a tail call, so it leads to the unreached bytes.
+        // While the frame is on the stack, a jump cannot be a tail call. So the jump leads to the unreached bytes.
         if !unknown.iter().all(|index| level(index) == Some(false)) {
             return Err(UnknownExits::IndirectJump);
         }
-        // Landing pads that cannot be read, or a jump table, explain any unreached bytes.
+        // Unreadable landing pads or a jump table are enough to explain unreached bytes.
         if self.landing.is_none() || table || !unknown.is_empty() {
             Ok(Vec::new())
         } else {

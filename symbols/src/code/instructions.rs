@@ -1,5 +1,5 @@
-//! A function's instructions, reduced to what is needed to find exits: where each instruction starts, and where control
-//! can go from it.
+//! A function's instructions, reduced to what finding exits needs: where each instruction starts, and where control
+//! goes after it.
 
 use super::probeable::can_hold_probe;
 use super::unknown_exits::UnknownExits;
@@ -14,7 +14,7 @@ use iced_x86::{
 pub struct Step {
     /// Address as linked.
     pub address: u64,
-    /// Bytes.
+    /// Length, in bytes.
     pub len: u8,
     /// Where control goes after the instruction.
     pub flow: Flow,
@@ -27,9 +27,11 @@ pub struct Step {
 pub enum Flow {
     /// To the next instruction.
     Next,
-    /// To the next instruction. This one does nothing or traps, so it is padding if control never reaches it.
+    /// To the next instruction. This instruction does nothing or traps, so compilers also write it as padding, which
+    /// control never reaches.
     Padding,
-    /// To the next instruction after the call returns, if the called function returns.
+    /// To the next instruction, if the called function returns. The value is the function's address, if the instruction
+    /// contains it.
     Call(Option<u64>),
     /// To the caller.
     Return,
@@ -41,9 +43,9 @@ pub enum Flow {
     TableJump,
     /// Through a single memory slot at a fixed address (`jmp *f@GOTPCREL(%rip)`): to another function.
     SlotJump,
-    /// To an address that is unknown here.
+    /// To an address that the instruction does not show.
     UnknownJump,
-    /// Nowhere (`ud2`, `hlt`).
+    /// Nowhere: the instruction stops the thread (`ud2`, `hlt`).
     Stop,
 }
 
@@ -54,12 +56,12 @@ impl Step {
     }
 }
 
-/// Instructions before an indirect jump in which a jump table is recognised.
+/// Number of instructions before an indirect jump in which the use of a jump table is recognised.
 const WINDOW: usize = 8;
 
-/// Decodes all of `bytes` as instructions. Code that compilers do not write means that data lies in between: invalid or
-/// privileged instructions, zeros, an instruction that reaches beyond the end. Then no decoded address can be trusted, and
-/// this is an error.
+/// Decodes all of `bytes` as instructions. If there is data among the instructions, no decoded address can be trusted,
+/// so the result is an error. Signs of data are invalid or privileged instructions, zeros, and an instruction that ends
+/// after the last byte: compilers write none of these.
 pub fn decode(bytes: &[u8], address: u64) -> Result<Vec<Step>, UnknownExits> {
     let mut decoder = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE);
     let mut steps = Vec::with_capacity(bytes.len() / 4);
@@ -91,7 +93,7 @@ pub fn decode(bytes: &[u8], address: u64) -> Result<Vec<Step>, UnknownExits> {
 pub struct Walker<'a> {
     elf: &'a ElfFile,
     address: u64,
-    /// Bytes of the file, beginning at the address `bytes_at`.
+    /// Bytes of the file that begin at the address `bytes_at`.
     bytes: Vec<u8>,
     bytes_at: u64,
     window: [Instruction; WINDOW],
@@ -109,7 +111,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Address at which the next instruction starts.
+    /// The address of the next instruction.
     pub fn address(&self) -> u64 {
         self.address
     }
@@ -142,7 +144,7 @@ impl<'a> Walker<'a> {
         &self.window[WINDOW - 1]
     }
 
-    /// The next instruction as decoded; moves past it.
+    /// Decodes and returns the next instruction, and moves past it.
     pub fn instruction(&mut self) -> Result<Instruction, UnknownExits> {
         const LONGEST: u64 = 15;
         const CHUNK: u64 = 256;
@@ -150,7 +152,7 @@ impl<'a> Walker<'a> {
         if at.saturating_add(LONGEST) > self.bytes.len() as u64 {
             let unreadable = UnknownExits::Unreadable;
             let offset = self.elf.code_offset_of(self.address).ok_or(unreadable)?;
-            // Near the end of a segment fewer bytes can be read.
+            // Near the end of a segment there are fewer bytes to read.
             let read = |size| self.elf.read(offset, size, "a function", CHUNK).ok();
             let inside =
                 |&size: &u64| self.elf.code_offset_of(self.address.saturating_add(size - 1)).is_some();
@@ -174,8 +176,8 @@ impl<'a> Walker<'a> {
     }
 }
 
-/// Whether the instruction is a valid encoding that compilers do not put into functions, but that data often looks
-/// like.
+/// Whether the instruction is a valid encoding that compilers do not put into functions. Data often looks like such an
+/// instruction.
 fn is_foreign(instruction: &Instruction, bytes: &[u8]) -> bool {
     let far = matches!(
         instruction.mnemonic(),
@@ -220,7 +222,7 @@ fn has_target(instruction: &Instruction) -> bool {
 }
 
 fn indirect(jump: &Instruction, window: &[Instruction; WINDOW]) -> Flow {
-    // `notrack` lifts the check that the target starts with endbr64: compilers use it for jump tables only.
+    // `notrack` allows a target that does not start with `endbr64`. Compilers use this prefix only for jump tables.
     if jump.segment_prefix() == Register::DS {
         return Flow::TableJump;
     }
@@ -236,8 +238,9 @@ fn indirect(jump: &Instruction, window: &[Instruction; WINDOW]) -> Flow {
     if is_relative_table(jump.op0_register(), window) { Flow::TableJump } else { Flow::UnknownJump }
 }
 
-/// `movslq (base,index,4),r; add base,r; jmp *r`: a table of distances from its own start. Compilers write this for a `switch`
-/// in position-independent code and for nothing else.
+/// Recognises `movslq (base,index,4),r; add base,r; jmp *r`, a jump through a table whose entries are distances from
+/// the table's start. Compilers write these instructions for a `switch` in position-independent code and for nothing
+/// else.
 fn is_relative_table(target: Register, window: &[Instruction; WINDOW]) -> bool {
     let mut recent = window.iter().rev().take_while(|instruction| {
         matches!(instruction.flow_control(), FlowControl::Next) && !instruction.is_invalid()

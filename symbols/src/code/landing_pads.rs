@@ -4,8 +4,8 @@
 use gimli::constants as pe;
 use gimli::{DwEhPe, EndianSlice, LittleEndian, Reader as _};
 
-/// The landing pads in a table. Its bytes start at `bytes` and are linked at address `at`; its function starts at `function`.
-/// `None` if the form of the table is not understood.
+/// Reads the landing pads from a table. `bytes` begin with the table, and `at` is the linked address of the table.
+/// `function` is the start of its function. `None` if the form of the table is not understood.
 pub fn read(bytes: &[u8], at: u64, function: u64) -> Option<Vec<u64>> {
     let mut cursor = Cursor { bytes: EndianSlice::new(bytes, LittleEndian), at };
     let start = match cursor.encoding()? {
@@ -24,7 +24,7 @@ pub fn read(bytes: &[u8], at: u64, function: u64) -> Option<Vec<u64>> {
         cursor.value(encoding)?;
         let pad = cursor.value(encoding)?;
         cursor.uleb()?;
-        // 0 means none: pads are distances from the function's start, which is never a landing pad.
+        // A landing pad is given as a distance from the function's start. The distance 0 means that there is none.
         if pad != 0 {
             pads.push(start.checked_add(pad)?);
         }
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn landing_pads_count_from_their_function_s_start() {
-        // LPStart omitted, types at +9 (uleb), call sites in uleb128: (0,5,0,0) (5,5,0x20,1).
+        // LPStart omitted; types at +9 (uleb128); call sites in uleb128: (0,5,0,0) (5,5,0x20,1).
         let table = [0xff, 0x9b, 0x09, 0x01, 0x08, 0, 5, 0, 0, 5, 5, 0x20, 1, 0xaa];
         assert_eq!(read(&table, 0x5000, 0x1000), Some(vec![0x1020]));
     }

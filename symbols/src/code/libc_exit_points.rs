@@ -1,11 +1,12 @@
-//! Finds the `ret` instructions by which a call of a function may return, wherever its jumps lead. libc's functions are
-//! stripped of the names by which [`super::exits`] distinguishes a jump inside a function from one to another function.
+//! Finds the `ret` instructions by which a call of a function may return, through whatever jumps. libc has no names for
+//! most of its functions. Without names, [`super::exits`] cannot distinguish a jump inside a function from a jump to
+//! another function.
 //!
-//! The walk begins at a function's first instruction and follows every path: after a call to the next instruction, at a
-//! jump to its target, at a branch to both. A jump to another function is no end, because that function returns to the
-//! same caller. So every `ret` that is found ends a call of this function, whichever function it belongs to by name; a
-//! probe there knows from the stack pointer which call ends. Each address is reached by instructions from a function's
-//! start, so no probe is inside one.
+//! The walk begins at a function's first instruction and follows every path. After a call the walk continues with the
+//! next instruction, at a jump with its target, and at a branch with both. The walk also follows jumps to other
+//! functions, because such a function returns to the same caller. So every `ret` on a path ends a call of the first
+//! function, even if the `ret` belongs to another function by name. The stack pointer at the probe shows which call
+//! ends. The walk decodes from a function's start, so no probe is inside an instruction.
 
 use super::instructions::{Flow, Walker, decode};
 use super::unknown_exits::UnknownExits;
@@ -14,28 +15,28 @@ use crate::elf::ElfFile;
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 
-/// Largest number of instructions on the paths of one function: the largest function has some 2,000.
+/// Largest number of instructions on the paths of one function. libc's largest function has about 2,000.
 const MOST_STEPS: usize = 20_000;
 
 /// Largest function with a jump table that is decoded, bytes.
 const LARGEST: u64 = 1 << 20;
 
-/// The result of the walk; addresses as linked, in order.
+/// The result of the walk. All addresses are as linked, ascending.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExitPoints {
     /// Every `ret`.
     pub returns: Vec<u64>,
-    /// Every call through a register or a variable.
+    /// Every call whose target is in a register or in a variable.
     pub indirect_calls: Vec<u64>,
-    /// Whether the first argument's register is the same at each `ret` as at the start.
+    /// Whether the register of the first argument still has its value at each `ret`.
     pub keeps_first_argument: bool,
 }
 
-/// The bounds of a file's functions, from unwind tables and symbols; either may be missing.
+/// The starts and ends of a file's functions, from unwind tables and symbols. Either source may be missing.
 pub struct Bounds<'a> {
     /// The unwind tables.
     pub unwind: Option<&'a UnwindTables>,
-    /// Start → end of functions, from symbols; of a function without a size the end is its start.
+    /// Start and end of functions, from symbols. If a symbol has no size, its end is its start.
     pub symbols: &'a BTreeMap<u64, u64>,
 }
 
@@ -54,8 +55,8 @@ impl Bounds<'_> {
     }
 }
 
-/// Walks the function that starts at `start`. A path also ends where it runs into another function's start without a jump: the
-/// call before it does not return.
+/// Walks the function that starts at `start`. A path also ends where it runs into another function's start without a
+/// jump: there, the last instruction before that start is a call that never returns.
 pub fn exit_points(elf: &ElfFile, bounds: &Bounds<'_>, start: u64) -> Result<ExitPoints, UnknownExits> {
     let mut ways = ExitPoints { keeps_first_argument: true, ..ExitPoints::default() };
     let mut seen = FxHashSet::default();
@@ -106,8 +107,8 @@ pub fn exit_points(elf: &ElfFile, bounds: &Bounds<'_>, start: u64) -> Result<Exi
     Ok(ways)
 }
 
-/// The possible targets of a jump through a table: each instruction in its function after one that control does not pass.
-/// Compilers put nothing but instructions there.
+/// The possible targets of a jump through a table. These are all instructions of the function that come after an
+/// instruction which control does not pass (a jump or a return). Compilers put only instructions there, no data.
 pub(super) fn beginnings(elf: &ElfFile, bounds: &Bounds<'_>, jump: u64) -> Result<Vec<u64>, UnknownExits> {
     let (start, end) = bounds.around(jump).ok_or(UnknownExits::IndirectJump)?;
     let offset = elf.code_offset_of(start).ok_or(UnknownExits::Unreadable)?;

@@ -1,10 +1,11 @@
-//! Finds which places of a function come after a call that takes a lock and before any call that releases it. A thread
-//! at such a place holds the lock. The calls are known from stacks of threads that waited for the lock, and of threads
-//! that woke them. (This method is longpole's own.)
+//! Finds which places of a function are reached after a call that takes a lock and before any call that releases the
+//! lock. A thread at such a place holds the lock. Stacks of threads that waited for the lock show the taking calls;
+//! stacks of threads that woke a waiter show the releasing calls. (This method is longpole's own.)
 //!
-//! The walk begins where the taking call returns and follows every path, as [`super::libc_exit_points`] does, up to the
-//! releasing calls and to the function's end. Where taking and releasing are inlined, only their slow paths are calls. There an
-//! atomic instruction shortly before the call that wakes a waiter frees the lock, so the walk ends at it, too.
+//! The walk begins where the taking call returns, and follows every path as [`super::libc_exit_points`] does, up to the
+//! releasing calls and to the function's end. Where taking and releasing are inlined, only their slow paths are calls:
+//! an atomic instruction shortly before the call that wakes a waiter releases the lock. So the walk ends at that
+//! instruction, too.
 
 use super::instructions::{Flow, Step, Walker};
 use super::libc_exit_points::{Bounds, beginnings};
@@ -17,29 +18,32 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
 
-/// Largest number of instructions after one call: samples could not separate a longer critical section from other code.
+/// Largest number of instructions after one taking call. In a longer critical section, samples could not separate the
+/// code under the lock from other code.
 const MOST_STEPS: usize = 20_000;
-/// Largest number of instructions between the one that frees a lock and the call that wakes the waiter.
+/// Largest number of instructions between the atomic instruction that releases a lock and the call that wakes the
+/// waiter.
 const WAKES_WITHIN: usize = 12;
 /// Largest number of calls in one request.
 pub const MOST_CALLS: usize = 1 << 12;
 /// Largest number of places in one request.
 pub const MOST_PLACES: usize = 1 << 16;
 
-/// A call that takes a lock, and the calls in the same function that release it. A call is given by the file offset of the last
-/// byte before the address to which it returns.
+/// A call that takes a lock, and the calls in the same function that release the lock. The number for a call is the
+/// file offset of the last byte before its return address.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LockCall {
     /// The call after which the thread holds the lock.
     pub taken: u64,
-    /// The calls after which the thread does not hold the lock.
+    /// The calls that release the lock: after them, the thread does not hold it.
     pub given: Vec<u64>,
 }
 
-/// For each call: indices of the places (file offsets) that are under its lock; `None` if the code cannot be followed.
+/// For each call, the indices of the places (file offsets) at which a thread holds the call's lock. `None` if the code
+/// after the call cannot be followed.
 pub type LockRegions = Vec<Option<Vec<u32>>>;
 
-/// Finds which places lie under the lock of which call. x86-64 only.
+/// Finds at which places a thread holds the lock of which call. Works on x86-64 only.
 pub fn lock_regions(module: &ModuleFunctions, calls: &[LockCall], places: &[u64]) -> LockRegions {
     let elf = module.elf();
     if !elf.is_x86_64 {
@@ -66,7 +70,8 @@ pub fn lock_regions(module: &ModuleFunctions, calls: &[LockCall], places: &[u64]
     calls.iter().enumerate().map(|(n, call)| (n < MOST_CALLS).then(|| of_call(call)).flatten()).collect()
 }
 
-/// Targets of jumps through tables ([`beginnings`]), by function: hundreds of such jumps in one function have the same targets.
+/// Targets of jumps through tables ([`beginnings`]), by function. A function may have hundreds of such jumps, all with
+/// the same targets.
 #[derive(Default)]
 struct Tables(FxHashMap<u64, Vec<u64>>);
 
@@ -81,7 +86,7 @@ impl Tables {
     }
 }
 
-/// The instructions after a call that takes a lock, as far as the lock is held.
+/// The instructions after a call that takes a lock, up to the release of the lock.
 #[derive(Debug, Default)]
 struct Section {
     steps: BTreeMap<u64, Seen>,
@@ -155,8 +160,8 @@ impl Section {
                         open.extend(Some(to).filter(|&to| !is_elsewhere(module, bounds, to)));
                         break;
                     }
-                    // While the lock is held, any jump through a register is a jump through a table, however its
-                    // address is computed: a function that releases the lock does not leave before that.
+                    // While the lock is held, any jump through a register is a jump through a table: a function that
+                    // releases the lock does not leave before the release.
                     Flow::TableJump | Flow::UnknownJump => {
                         let (function, places) = tables.of(module.elf(), bounds, step.address)?;
                         if opened.insert(function) {
@@ -166,7 +171,8 @@ impl Section {
                     }
                     Flow::Return | Flow::Stop | Flow::SlotJump => break,
                 }
-                // The code after a call that does not return is another function, or there is none.
+                // If the call is the last instruction of its function, it never returns, and the code after it belongs
+                // to another function.
                 let ends = || bounds.around(step.address).is_some_and(|(_, end)| end <= step.end());
                 if is_elsewhere(module, bounds, step.end()) || matches!(step.flow, Flow::Call(_)) && ends() {
                     break;
@@ -176,7 +182,7 @@ impl Section {
         Ok(())
     }
 
-    /// Addresses of atomic instructions shortly before a releasing call.
+    /// Addresses of the atomic instructions shortly before a releasing call, which release the lock.
     fn freeing(&self) -> FxHashSet<u64> {
         let atomic = self.steps.values().filter(|seen| seen.is_atomic);
         atomic.map(|seen| seen.step.address).filter(|&from| self.gives_soon(from)).collect()
@@ -213,7 +219,8 @@ impl Section {
     }
 }
 
-/// Whether another function starts at the address: it returns to the same caller.
+/// Whether another function starts at the address. A jump there is a tail call: that function returns to the same
+/// caller.
 fn is_elsewhere(module: &ModuleFunctions, bounds: &Bounds<'_>, address: u64) -> bool {
     match module.starting_at(address) {
         Some(index) => module.functions().get(index).is_some_and(|found| found.kind != FunctionKind::Cold),

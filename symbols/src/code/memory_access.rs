@@ -17,18 +17,19 @@ const MOST_BEHIND: usize = 12;
 /// A plain access of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryAccess {
-    /// Address of the word, not 0.
+    /// Address of the word. Never 0.
     pub address: u64,
     /// Whether the instruction reads the word.
     pub reads: bool,
-    /// Whether the instruction writes the word, or a later instruction writes to the same line before the code
-    /// branches.
+    /// Whether the instruction writes the word, or a later instruction writes to the same cache line before the next
+    /// branch.
     pub writes: bool,
 }
 
-/// The access of the instruction before `next`. `before` is the code up to `next`, `behind` the code from there on, maybe
-/// empty. `register` returns a general register's value now, by DWARF number. `None`: no plain access of memory, its address is
-/// no longer known, or it is relative to the stack pointer or has a segment prefix.
+/// The memory access of the instruction before `next`. `before` is the code up to `next`; `behind` is the code from
+/// `next` on, and may be empty. `register` gets a DWARF register number and returns the present value of that general
+/// register. `None`: the instruction does not access memory plainly, its address can no longer be computed, or the
+/// address is relative to the stack pointer or has a segment prefix.
 pub fn last_access(
     before: &[u8],
     behind: &[u8],
@@ -50,15 +51,16 @@ pub fn last_access(
     Some(MemoryAccess { address, reads, writes })
 }
 
-/// The instruction at the end of the code. x86 cannot be decoded backwards, but decoding from any byte soon meets the true
-/// instructions. So it is the one that more than half of the early starting points lead to.
+/// The last instruction of the code. x86 code cannot be decoded backwards, but decoding from any byte soon arrives at
+/// true instruction borders. So the last instruction is the one that more than half of the early starting points lead
+/// to.
 fn last(code: &[u8], next: u64) -> Option<Instruction> {
-    // Code that could not be read is all zeros.
+    // Code that could not be read consists of zeros.
     if code.iter().all(|byte| *byte == 0) {
         return None;
     }
-    // For each byte: where the last instruction begins if an instruction begins at this byte. `None`: decoding fails or
-    // goes beyond the end.
+    // For each byte, where the last instruction begins if decoding begins at this byte. `None`: decoding fails or runs
+    // over the end.
     let mut lasts: Vec<Option<usize>> = vec![None; code.len()];
     for from in (0..code.len()).rev() {
         let end = from + at(code, from, next).map_or(0, |instruction| instruction.len());
@@ -67,7 +69,7 @@ fn last(code: &[u8], next: u64) -> Option<Instruction> {
             *place = last.filter(|_| end > from);
         }
     }
-    // Starting points near the end have no room to meet the true instructions.
+    // Starting points near the end are ignored: decoding from them may not arrive at true instruction borders.
     let met = lasts.get(..=code.len() / 2)?;
     let votes = |last: usize| met.iter().filter(|other| **other == Some(last)).count();
     let all = met.iter().flatten().count();
@@ -91,7 +93,7 @@ fn is_line_stored(
     facts: &mut InstructionInfoFactory,
     register: &impl Fn(u8) -> Option<u64>,
 ) -> bool {
-    // Registers that have changed since `register` was valid.
+    // Registers whose values have changed since the time for which `register` is valid.
     let mut changed = 0;
     for instruction in Decoder::with_ip(64, code, start, DecoderOptions::NONE).into_iter().take(MOST_BEHIND) {
         if instruction.is_invalid() || instruction.flow_control() != FlowControl::Next {
@@ -109,8 +111,8 @@ fn is_line_stored(
     false
 }
 
-/// How an instruction uses its only operand in memory (`None`: none or several), and the general registers that it
-/// changes, one bit for each DWARF number.
+/// How an instruction uses its operand in memory (`None` if there is none, or several), and which general registers it
+/// changes, as one bit for each DWARF number.
 fn effects(instruction: &Instruction, facts: &mut InstructionInfoFactory) -> (Option<OpAccess>, u32) {
     let info = facts.info(instruction);
     let access = match info.used_memory() {
@@ -121,7 +123,7 @@ fn effects(instruction: &Instruction, facts: &mut InstructionInfoFactory) -> (Op
     (access, changed.fold(0, |changed, used| changed | bit(used.register())))
 }
 
-/// Whether one of these registers is part of the instruction's address.
+/// Whether the instruction computes its address from one of these registers.
 fn uses_any(instruction: &Instruction, registers: u32) -> bool {
     (bit(instruction.memory_base()) | bit(instruction.memory_index())) & registers != 0
 }
@@ -144,7 +146,8 @@ mod tests {
 
     const NEXT: u64 = 0x40_0010;
 
-    /// Each register contains 0x1000 times its number plus 8, so an address computed from a wrong register differs.
+    /// The value of each register is 0x1000 times its number plus 8, so that an address computed from a wrong register
+    /// is noticed.
     fn access(before: &[u8], behind: &[u8]) -> Option<(u64, bool, bool)> {
         let mut code = vec![0x90; 16 - before.len()];
         code.extend_from_slice(before);
@@ -186,7 +189,8 @@ mod tests {
         assert_eq!(access(&[0x01, 0xd0], &[]), None, "add %edx, %eax");
     }
 
-    /// A random number generator waits at the load and stores several instructions later.
+    /// As in a random number generator, which reads its state, computes, and stores the state several instructions
+    /// later.
     #[test]
     fn a_load_counts_as_a_write_if_the_next_code_stores_to_its_line() {
         let load = [0x8b, 0x07]; // mov (%rdi), %eax
@@ -204,7 +208,8 @@ mod tests {
         assert_eq!(access(&load, &cut_off), Some((0x5008, true, false)));
     }
 
-    /// `mov 0x2dc9(%rip), %r8; add $1, %rdi; mov (%rdx,%rdi,8), %rax`; its end alone is also `mov (%rdx,%rdi,8), %eax`.
+    /// The code is `mov 0x2dc9(%rip), %r8; add $1, %rdi; mov (%rdx,%rdi,8), %rax`. The last bytes alone also decode as
+    /// `mov (%rdx,%rdi,8), %eax`.
     #[test]
     fn the_last_instruction_is_found_among_instructions_of_any_length() {
         let code = [0xc9, 0x2d, 0, 0, 0x48, 0x83, 0xc7, 0x01, 0x0f, 0x1f, 0x40, 0x00, 0x48, 0x8b, 0x04, 0xfa];
@@ -212,7 +217,8 @@ mod tests {
         assert_eq!(found, Some(MemoryAccess { address: 0x1000 + 8 * 0x5000, reads: true, writes: false }));
     }
 
-    /// `nopw; call; mov 0x2dec(%rip), %rdx`: as many wrong beginnings as true ones reach the end.
+    /// The code is `nopw; call; mov 0x2dec(%rip), %rdx`. Here wrong starting points reach the end as often as true
+    /// ones.
     #[test]
     fn instruction_beginnings_close_to_the_end_do_not_count() {
         let code = [0x1f, 0x44, 0, 0, 0xe8, 0x9e, 0xff, 0xff, 0xff, 0x48, 0x8b, 0x15, 0xec, 0x2d, 0, 0];

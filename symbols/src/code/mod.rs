@@ -1,4 +1,4 @@
-//! Machine code: where a function ends, what its instructions do with memory, and how to find its caller.
+//! Machine code: where a function ends, what its instructions do with memory, and how its caller is found.
 
 mod atomic_access;
 mod body;

@@ -1,13 +1,14 @@
-//! Decides which instructions the kernel lets a probe replace. One refused address makes a complete group of probes
-//! fail, so such addresses are removed before attaching.
+//! Decides which instructions the kernel lets a probe replace. If the kernel refuses one address, it refuses the whole
+//! group of probes, so refused addresses are removed before attaching.
 
 use iced_x86::{Code, Decoder, DecoderOptions, EncodingKind, FlowControl, Instruction, Mnemonic, Register};
 
-/// Whether `bytes` (one instruction, decoded as `instruction`) can carry a uprobe on x86-64.
+/// Whether the kernel accepts a uprobe on this instruction on x86-64. `instruction` is the decoded form of `bytes`.
 ///
-/// A conservative reading of `validate_insn_64bits` and its tables in the kernel's arch/x86/kernel/uprobes.c. `lock` and
-/// segment prefixes other than fs and gs are refused. So are instructions with three opcode bytes, or with a VEX or EVEX
-/// prefix, which older kernels refuse; also privileged ones, traps, system calls, and [`is_rewritten`] ones.
+/// The rules follow `validate_insn_64bits` and its tables in the kernel's arch/x86/kernel/uprobes.c. Where kernel
+/// versions differ, the strictest one decides. The kernel refuses `lock`, and segment prefixes except fs and gs. Older
+/// kernels also refuse instructions with three opcode bytes, or with a VEX or EVEX prefix. Other refused instructions
+/// are privileged ones, traps, system calls and [`is_rewritten`] ones.
 pub fn can_hold_probe(instruction: &Instruction, bytes: &[u8]) -> bool {
     if instruction.is_invalid() || instruction.is_privileged() {
         return false;
@@ -23,8 +24,8 @@ pub fn can_hold_probe(instruction: &Instruction, bytes: &[u8]) -> bool {
     let rest = &bytes[prefixes..];
     let rex = rest.first().copied().filter(|byte| byte & 0xf0 == 0x40);
     let rest = if rex.is_some() { &rest[1..] } else { rest };
-    // `xchg %rax, %r8` (49 90), with which Go's write barriers begin: the kernel examines only the last byte, mistakes
-    // the instruction for `nop` and does not execute the exchange (`branch_setup_xol_ops`).
+    // Go's write barriers begin with `xchg %rax, %r8` (49 90). The kernel examines only the last byte, mistakes the
+    // instruction for `nop` and does not execute the exchange (`branch_setup_xol_ops`).
     if rex.is_some_and(|rex| rex & 1 != 0) && rest.first() == Some(&0x90) {
         return false;
     }
@@ -35,7 +36,7 @@ pub fn can_hold_probe(instruction: &Instruction, bytes: &[u8]) -> bool {
             | [0x0f, 0xa6 | 0xa7 | 0xae | 0xb8 | 0xd0 | 0xf0 | 0xff, ..]
             | [0x6c..=0x6f | 0xcc..=0xcf | 0xd6 | 0xe4..=0xe7 | 0xec..=0xef | 0xf1 | 0xf4 | 0xfa | 0xfb, ..]
     );
-    // `mov ss` and `pop ss` delay the trap that the kernel needs after the instruction.
+    // `mov ss` and `pop ss` delay the trap by which the kernel stops after the instruction.
     !opcode_refused
         && instruction.mnemonic() != Mnemonic::Syscall
         && instruction.code() != Code::Mov_Sreg_rm16
@@ -43,10 +44,10 @@ pub fn can_hold_probe(instruction: &Instruction, bytes: &[u8]) -> bool {
         && instruction.code() != Code::Mov_Sreg_r64m16
 }
 
-/// Whether kernels replace this instruction by a call when its probe is first hit: a `nop` of five bytes
-/// (`can_optimize` in the same file, since Linux 6.18). The call leads to a page that forked children do not inherit,
-/// so they end by SIGSEGV. This function is true for every `nop` of five bytes, and for `lea` of a register into
-/// itself.
+/// Whether a kernel replaces this instruction by a call after the first hit of its probe. Since Linux 6.18, kernels
+/// replace a `nop` of five bytes (`can_optimize` in the same file). The call leads to a page that forked children do
+/// not inherit, so these children end by SIGSEGV. True for every `nop` of five bytes, and for a five-byte `lea` that
+/// copies a register into itself.
 pub fn is_rewritten(instruction: &Instruction, bytes: &[u8]) -> bool {
     let lea_nothing = instruction.mnemonic() == Mnemonic::Lea
         && instruction.memory_displacement64() == 0
@@ -56,9 +57,10 @@ pub fn is_rewritten(instruction: &Instruction, bytes: &[u8]) -> bool {
     bytes.len() == 5 && (nop || lea_nothing)
 }
 
-/// Whether the kernel executes the probed instruction out of line, with a second trap after it, instead of emulating
-/// it. The kernel emulates `push` of a register, a one-byte `nop` and direct jumps and calls (`branch_setup_xol_ops`
-/// and `push_setup_xol_ops` in arch/x86/kernel/uprobes.c). Only the cost of a hit depends on this.
+/// Whether a hit makes the kernel execute the probed instruction elsewhere, with a second trap after it. The kernel
+/// emulates other instructions without a second trap: `push` of a register, a one-byte `nop`, direct jumps and calls
+/// (`branch_setup_xol_ops` and `push_setup_xol_ops` in arch/x86/kernel/uprobes.c). The result only affects the cost of
+/// a hit.
 pub fn is_stepped(instruction: &Instruction, bytes: &[u8]) -> bool {
     let push = matches!(bytes, [0x50..=0x57] | [0x40..=0x4f, 0x50..=0x57]);
     let direct = matches!(
@@ -68,7 +70,7 @@ pub fn is_stepped(instruction: &Instruction, bytes: &[u8]) -> bool {
     !push && !direct && !matches!(bytes, [0x90])
 }
 
-/// Whether these bytes begin with a `nop` that can carry a uprobe.
+/// Whether these bytes begin with a `nop` on which the kernel accepts a uprobe.
 pub fn probeable_nop(bytes: &[u8]) -> bool {
     let (instruction, own) = first_of(bytes);
     instruction.mnemonic() == Mnemonic::Nop && can_hold_probe(&instruction, own)
@@ -133,7 +135,7 @@ mod tests {
         assert!(stepped(&[0xf3, 0x0f, 0x1e, 0xfa]) && stepped(&[0xc3]) && stepped(&[0x48, 0x83, 0xec, 8]));
     }
 
-    /// If such a `nop` has a probe, forked children end by SIGSEGV at their first call.
+    /// A probe on such a `nop` would end forked children by SIGSEGV at their first call.
     #[test]
     fn nops_that_the_kernel_turns_into_calls_get_no_probes() {
         for bytes in [

@@ -7,7 +7,7 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UnknownExits {
-    /// Go moves stacks, so a stack pointer does not identify a frame.
+    /// Go programs move stacks in memory, so a stack pointer does not identify a frame.
     Go,
     /// The code is not x86-64.
     Architecture,
@@ -25,17 +25,17 @@ pub enum UnknownExits {
     JumpIntoInstruction,
     /// A jump leads to a place where no function starts.
     JumpElsewhere,
-    /// A conditional jump leaves the function: a probe on the jump would also fire when the function is not left.
+    /// A conditional jump leaves the function. A probe there would also fire when the jump is not taken.
     ConditionalTailCall,
-    /// A conditional jump leads to the function's first instruction, which would look like a call.
+    /// A conditional jump leads to the function's first instruction. The entry probe would count this jump as a call.
     LoopToEntry,
     /// The function calls into its own middle or into its `.cold` part.
     CallInside,
-    /// No jump that is understood reaches some of the function's bytes.
+    /// Some of the function's bytes are reached by no jump that longpole understands.
     UnreachedBytes,
-    /// An indirect jump may stay inside or leave.
+    /// An indirect jump may stay inside the function or leave it.
     IndirectJump,
-    /// At a jump to another function, the unwind tables give a stack height other than at the entry.
+    /// At a jump to another function, the unwind tables give another stack height than at the entry.
     StackNotLevel,
     /// Control runs on into the next function.
     FallsThrough,

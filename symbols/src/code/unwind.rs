@@ -1,7 +1,8 @@
-//! Facts about a function from the unwind tables: where its stack is as at the entry, and where exceptions land.
+//! Facts about a function from the unwind tables: where its stack is level, and where exceptions land. The stack is
+//! level where the stack pointer has the value that it had at the function's entry.
 //!
-//! In `.eh_frame` the compiler gives the stack's height at every instruction. This distinguishes a tail call from a jump inside
-//! a function.
+//! In `.eh_frame` the compiler gives the stack's height at every instruction. The height distinguishes a tail call from
+//! a jump inside a function.
 
 use super::landing_pads;
 use super::unwind_rules::FewRegisters;
@@ -9,9 +10,9 @@ use crate::catch_panic::catch_panic;
 use crate::elf::ElfFile;
 use gimli::{BaseAddresses, EhFrame, LittleEndian, Pointer, UnwindSection as _};
 
-/// Largest table read.
+/// Size of the largest table that is read, in bytes.
 const MAX_TABLE: u64 = 256 << 20;
-/// x86-64's stack pointer in DWARF's numbering.
+/// The DWARF number of x86-64's stack pointer.
 const STACK_POINTER: gimli::Register = gimli::Register(7);
 /// Largest number of rows read for one function.
 const MAX_ROWS: usize = 100_000;
@@ -27,29 +28,29 @@ pub struct UnwindTables {
     bases: BaseAddresses,
 }
 
-/// Facts from the unwind tables about the code of one entry.
+/// Facts about the code of one unwind entry.
 #[derive(Debug, Default)]
 pub struct UnwindFacts {
-    /// Address ranges, ascending, and whether the stack pointer there is as at the function's entry.
+    /// Address ranges, ascending, each with whether the stack is level there.
     level: Vec<(u64, u64, bool)>,
     /// The landing pads of exceptions.
     pub landing_pads: LandingPads,
 }
 
-/// Addresses to which the unwinder jumps.
+/// The addresses at which exceptions continue in a function.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub enum LandingPads {
-    /// No exception is caught here, and none needs cleaning up.
+    /// The function catches no exception and needs no clean-up when an exception passes.
     #[default]
     None,
     /// All landing pads.
     At(Vec<u64>),
-    /// There are landing pads, but the form of their table is not understood.
+    /// The function has landing pads, but longpole does not understand the form of their table.
     Unreadable,
 }
 
 impl UnwindFacts {
-    /// Whether the stack pointer at the address is as at the function's entry; `None` if no row contains it.
+    /// Whether the stack is level at the address; `None` if no row contains the address.
     pub fn is_level(&self, address: u64) -> Option<bool> {
         let at = self.level.partition_point(|&(start, ..)| start <= address);
         let &(_, end, level) = self.level.get(at.checked_sub(1)?)?;
@@ -71,15 +72,16 @@ impl UnwindTables {
         Some(UnwindTables { header, header_at, frames, frames_at, exceptions, exceptions_at, bases })
     }
 
-    /// The place in `.eh_frame` of the entry for the function that starts here, from the sorted table in `.eh_frame_hdr`. Only
-    /// the form that every linker writes is read: rows of two signed 4-byte distances (function, entry) from the header's own
-    /// address.
+    /// The place in `.eh_frame` of the entry of the function that starts at `start`, found in the sorted table
+    /// `.eh_frame_hdr`. Only the form that every linker writes is understood: each row has two signed 4-byte distances
+    /// from the header's address, to the function and to its entry.
     fn frame_offset(&self, start: u64) -> Option<usize> {
         let (found, offset) = self.row_up_to(start)?;
         (found == start).then_some(offset)
     }
 
-    /// The last row whose function starts at or before this address: the function's start and the place of its entry.
+    /// The last row whose function starts at or before this address. Returns the function's start and the place of its
+    /// unwind entry in `.eh_frame`.
     fn row_up_to(&self, start: u64) -> Option<(u64, usize)> {
         let (&[1, _, 0x03, 0x3b], rest) = self.header.split_first_chunk::<4>()? else { return None };
         let (&[_, _, _, _, a, b, c, d], rows) = rest.split_first_chunk::<8>()?;
@@ -93,7 +95,7 @@ impl UnwindTables {
         Some((address(row, 0), usize::try_from(address(row, 4).checked_sub(self.frames_at)?).ok()?))
     }
 
-    /// Start and end of the code whose entry contains the address.
+    /// Start and end of the code whose unwind entry contains the address.
     pub fn stretch_of(&self, address: u64) -> Option<(u64, u64)> {
         let (start, offset) = self.row_up_to(address)?;
         let end = catch_panic(|| {
@@ -106,12 +108,12 @@ impl UnwindTables {
         (address < end).then_some((start, end))
     }
 
-    /// Whether an entry starts at exactly this address.
+    /// Whether an unwind entry starts at exactly this address.
     pub fn starts_at(&self, address: u64) -> bool {
         self.frame_offset(address).is_some()
     }
 
-    /// The facts about the code whose entry starts at exactly this address.
+    /// The facts about the code whose unwind entry starts at exactly this address.
     pub fn facts(&self, start: u64) -> Option<UnwindFacts> {
         catch_panic(|| self.read_facts(start))?
     }

@@ -1,10 +1,10 @@
-//! Rules for finding the caller of a function, for every instruction of a binary: its `.eh_frame` in a form of
-//! longpole's own.
+//! Rules for finding a function's caller from every instruction of a binary: the content of `.eh_frame` in longpole's
+//! own format.
 //!
-//! DWARF's unwind tables are programs, and their expressions are programs, too. A parser without rights runs them once.
-//! For the registers that are needed to follow a stack, the parser keeps the forms that compilers use: two sums, and
-//! what they point to. The result is rows of six bytes. Looking them up and applying them cannot fail, so longpole
-//! itself unwinds samples with them.
+//! DWARF's unwind tables are programs, and so are the expressions in them. A parser process without rights runs these
+//! programs once. Of each register that is needed to follow a stack, the parser keeps only the forms that compilers
+//! use: two kinds of sums, and the words to which such sums point. The result is rows of six bytes. To look up and
+//! apply a row cannot fail, so longpole itself can unwind the stacks of samples.
 
 use super::unwind_rules::{FewRegisters, Rules, rule};
 use crate::catch_panic::catch_panic;
@@ -16,19 +16,19 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 
-/// Largest `.eh_frame` read.
+/// Size of the largest `.eh_frame` that is read, in bytes.
 const MAX_BYTES: u64 = 256 << 20;
 /// Largest number of rows that are kept. libc has 40,000, a browser 3 million.
 const MOST_ROWS: usize = 8 << 20;
-/// Code of at most this many bytes is a stub, which does not show how the binary was built.
+/// Code of at most this size is a stub, which does not show whether the binary keeps frame pointers.
 const STUB_BYTES: u64 = 16;
-/// Bytes of a row in a message: its start (`u32`) and the number of its rule (`u16`).
+/// Bytes of a row in a message: the row's start (`u32`) and the number of its rule (`u16`).
 const ROW: usize = 6;
-/// The number that means no rule: no function is known there.
+/// The rule number of rows without a rule: no function is known there.
 pub const NO_RULE: u16 = u16::MAX;
 
-/// Where the caller's frame begins (DWARF's canonical frame address), relative to the stack pointer or frame pointer;
-/// distances in bytes.
+/// Where the caller's frame begins (DWARF's canonical frame address). Distances are in bytes, from the stack pointer or
+/// from the frame pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FrameAt {
@@ -36,21 +36,24 @@ pub enum FrameAt {
     Stack(i32),
     /// At this distance above the frame pointer.
     Pointer(i32),
-    /// At the address in the word this far above the stack pointer: the frame of a signal.
+    /// At the address that is stored in the word at this distance above the stack pointer. Signal frames need this
+    /// form.
     InStack(i32),
-    /// At the address in the word this far above the frame pointer: a function that aligns its stack.
+    /// At the address that is stored in the word at this distance above the frame pointer. Functions that align their
+    /// stack need this form.
     InPointer(i32),
-    /// In a linker's table of calls (`.plt`): 8 above the stack pointer, or 16 from this byte of each 16-byte entry on.
+    /// In the linker's table of stubs (`.plt`): 8 bytes above the stack pointer in the first part of each 16-byte stub,
+    /// and 16 bytes above from this byte of the stub on.
     Calls(u8),
-    /// The frame's begin does not follow from these two registers.
+    /// Cannot be computed from the stack pointer and the frame pointer.
     Unknown,
 }
 
-/// Where the caller's frame pointer or the return address is. Distances in bytes.
+/// Where the caller's frame pointer or the return address is saved. Distances are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Saved {
-    /// The frame pointer: still in its register.
+    /// In its register: the function has not changed the frame pointer.
     Same,
     /// In the word at this distance above the caller's frame.
     Frame(i32),
@@ -60,7 +63,7 @@ pub enum Saved {
     Pointer(i32),
     /// In another register, by DWARF number. The register's value is known only for the innermost function.
     Register(u8),
-    /// The value is not saved anywhere.
+    /// Nowhere: the value is lost.
     Lost,
 }
 
@@ -69,11 +72,12 @@ pub enum Saved {
 pub struct Rule {
     /// Where the frame of the caller begins.
     pub frame: FrameAt,
-    /// The caller's frame pointer.
+    /// Where the caller's frame pointer is.
     pub pointer: Saved,
-    /// The return address; [`Saved::Lost`]: there is no caller.
+    /// Where the return address is. [`Saved::Lost`] means that there is no caller.
     pub back: Saved,
-    /// Whether a signal interrupted the caller: its address is then that of an instruction, not the one after a call.
+    /// Whether a signal interrupted the caller. If so, the caller's address is that of the next instruction to execute,
+    /// and not of the instruction after a call.
     pub is_signal: bool,
 }
 
@@ -85,12 +89,12 @@ pub struct UnwindRows {
     starts: Vec<u32>,
     numbers: Vec<u16>,
     rules: Vec<Rule>,
-    /// Whether all functions keep frame pointers. One without would hide its caller. gcc omits them in functions that call
-    /// none, where most of the time is spent.
+    /// Whether all functions keep frame pointers. A function without one hides its caller from an unwinder that follows
+    /// frame pointers. gcc omits frame pointers in functions that call no others, which often use most of the CPU time.
     pub keeps_frame_pointers: bool,
 }
 
-/// The metadata of rows; their bytes come with it.
+/// The metadata of rows, as sent in a message. The bytes of the rows are sent with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RowsTold {
     base: u64,
@@ -113,7 +117,8 @@ impl UnwindRows {
         Ok(UnwindRows::scan(&frames, section.address, elf.entry, &stubs))
     }
 
-    /// Reads the bytes of `.eh_frame`, linked at `at`. Code at `entry` or in `stubs` does not count for `keeps_frame_pointers`.
+    /// Reads the bytes of `.eh_frame`, which is linked at `at`. For `keeps_frame_pointers`, code at `entry` or in
+    /// `stubs` is ignored.
     pub fn scan(frames: &[u8], at: u64, entry: u64, stubs: &[(u64, u64)]) -> Option<UnwindRows> {
         catch_panic(|| UnwindRows::look_through(frames, at, entry, stubs)).flatten()
     }
@@ -149,7 +154,7 @@ impl UnwindRows {
                 }
             }
             if known_up_to < end {
-                // A part that cannot be read gets a rule, which distinguishes it from code without an entry.
+                // A part that cannot be read gets the rule `UNKNOWN`. Code without an entry gets no rule.
                 spans.push((known_up_to, end, rules.number(Rule::UNKNOWN)));
             }
             let is_function = end.saturating_sub(start) > STUB_BYTES
@@ -167,7 +172,7 @@ impl UnwindRows {
         UnwindRows::flat(spans, rules.list, keeps_frame_pointers)
     }
 
-    /// Makes rows of spans that may overlap: where two do, the one that begins first counts.
+    /// Makes rows of spans. Where two spans overlap, the span that begins first wins.
     pub fn flat(
         mut spans: Vec<(u64, u64, u16)>,
         rules: Vec<Rule>,
@@ -194,7 +199,8 @@ impl UnwindRows {
     }
 
     fn push(&mut self, from: u64, number: u16) {
-        // No compiler's code spans more than 4 GiB.
+        // Compilers write no code of more than 4 GiB, so a distance that does not fit into 32 bits is an error in the
+        // table.
         let Some(start) = from.checked_sub(self.base).and_then(|start| u32::try_from(start).ok()) else {
             return;
         };
@@ -212,7 +218,7 @@ impl UnwindRows {
         self.rules.get(usize::from(number))
     }
 
-    /// Bytes in memory.
+    /// Size in memory, in bytes.
     pub fn bytes(&self) -> usize {
         self.starts
             .len()
@@ -220,7 +226,7 @@ impl UnwindRows {
             .saturating_add(self.rules.len().saturating_mul(size_of::<Rule>()))
     }
 
-    /// The metadata and the bytes of all rows, for a process that does not trust the parser.
+    /// The metadata and the bytes of all rows, to be sent to a process that does not trust the parser.
     pub fn told(&self) -> (RowsTold, Vec<u8>) {
         let mut bytes = Vec::with_capacity(self.starts.len().saturating_mul(ROW));
         for (start, number) in self.starts.iter().zip(&self.numbers) {
@@ -233,7 +239,8 @@ impl UnwindRows {
 }
 
 impl RowsTold {
-    /// The rows, read from the file of all rows; `None` if they make no sense. The file is only read, and once.
+    /// Takes the bytes of the rows from the file that contains all rows. `None` if the rows make no sense. The file is
+    /// read once, and never mapped.
     pub fn believed(self, file: &File) -> io::Result<Option<UnwindRows>> {
         let metadata = file.metadata()?;
         let size = self.count.saturating_mul(ROW);
@@ -252,7 +259,7 @@ impl RowsTold {
             rows.starts.push(u32::from_le_bytes([a, b, c, d]));
             rows.numbers.push(u16::from_le_bytes([e, f]));
         }
-        // A search in unsorted rows would end, too, but an honest parser never sends unsorted rows.
+        // A lookup in unsorted rows would do no harm, but an honest parser never sends unsorted rows.
         Ok(rows.starts.is_sorted_by(|a, b| a < b).then_some(rows))
     }
 }
@@ -303,7 +310,7 @@ mod tests {
         assert_eq!(found, [None, None, first, first, second, second, None, second, second, None, None]);
     }
 
-    /// Any file is read to its end, and every address can be looked up in the result.
+    /// Every changed file is read to its end without a panic, and every address can be looked up in the result.
     #[test]
     fn changed_unwind_tables_are_read_to_their_end() {
         let elf = ElfFile::open(Path::new("/bin/sh")).expect("a shell");

@@ -1,4 +1,5 @@
-//! Makes a rule for two registers of a row of DWARF's unwind tables. Compilers use a handful of forms.
+//! Makes a rule of a row of DWARF's unwind tables, for the stack pointer and the frame pointer. Compilers use only a
+//! few forms.
 
 use super::unwind_rows::{FrameAt, NO_RULE, Rule, Saved};
 use gimli::{
@@ -9,8 +10,9 @@ use rustc_hash::FxHashMap;
 
 type Bytes<'a> = EndianSlice<'a, LittleEndian>;
 
-/// Storage for rows of 32 registers. Compilers describe 17 on x86-64 (vectors are never saved), and gimli's own rows have 192:
-/// a row is copied for each function. An entry with more registers counts as unreadable.
+/// Storage for rows of 32 registers. On x86-64, compilers describe 17 registers, because vector registers are never
+/// saved. gimli's own rows have room for 192 registers and are copied for each function, which takes longer. An entry
+/// with more registers than 32 counts as unreadable.
 pub struct FewRegisters;
 
 impl UnwindContextStorage<usize> for FewRegisters {
@@ -22,16 +24,16 @@ impl UnwindContextStorage<usize> for FewRegisters {
 const FRAME_POINTER: Register = Register(6);
 const STACK_POINTER: Register = Register(7);
 const RETURN_ADDRESS: Register = Register(16);
-/// Largest number of operations read of an expression: the longest of the forms below has 9.
+/// Largest number of operations that are read of an expression. The longest known form has 9.
 const MOST_OPERATIONS: usize = 10;
 
 impl Rule {
-    /// The rule for code whose caller cannot be found by two registers.
+    /// The rule for code whose caller cannot be found from the stack pointer and the frame pointer.
     pub const UNKNOWN: Rule =
         Rule { frame: FrameAt::Unknown, pointer: Saved::Lost, back: Saved::Lost, is_signal: false };
 }
 
-/// Rules, each once.
+/// A list of rules in which no rule appears twice.
 #[derive(Default)]
 pub struct Rules {
     numbers: FxHashMap<Rule, u16>,
@@ -40,7 +42,7 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// The number of a rule, which is added if it is new; `NO_RULE` if all numbers are in use.
+    /// The number of a rule. A new rule is added to the list. `NO_RULE` if all numbers are in use.
     pub fn number(&mut self, rule: Rule) -> u16 {
         if let Some(&number) = self.numbers.get(&rule) {
             return number;
@@ -56,7 +58,7 @@ impl Rules {
     }
 }
 
-/// The rule of a row.
+/// Makes the rule of a row.
 pub fn rule(
     row: &UnwindTableRow<usize, FewRegisters>,
     section: &EhFrame<Bytes<'_>>,
@@ -106,7 +108,7 @@ pub fn rule(
         Some(back) if entry.cie().return_address_register() == RETURN_ADDRESS => {
             Rule { frame, pointer, back, is_signal: entry.is_signal_trampoline() }
         }
-        // There is a caller, but this rule cannot find it.
+        // The function has a caller, but this kind of rule cannot describe how to find it.
         _ => Rule { frame: FrameAt::Unknown, ..Rule::UNKNOWN },
     }
 }
@@ -121,7 +123,8 @@ fn frame_by(operations: &[Operation<Bytes<'_>>]) -> FrameAt {
                 _ => FrameAt::Unknown,
             }
         }
-        // The form that linkers write for `.plt`: the second instruction of each entry pushes a number.
+        // The expression that linkers write for `.plt`: the second instruction of each stub pushes a number, so the
+        // stack grows there.
         [
             RegisterOffset { register: STACK_POINTER, offset: 8, .. },
             RegisterOffset { register: RETURN_ADDRESS, offset: 0, .. },

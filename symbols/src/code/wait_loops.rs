@@ -1,19 +1,22 @@
-//! Loops in which a thread only waits: they read the same memory again and again, compare, pause or give up the CPU,
-//! and store nothing. The method is longpole's own.
+//! Finds loops in which a thread only waits. Such a loop reads the same memory again and again, compares, pauses or
+//! gives up the CPU, and stores nothing. The method is longpole's own.
 //!
-//! Only natural loops count: a jump back to an instruction that all paths to the jump pass. Such a loop is a wait if
+//! Only natural loops are examined: a jump back to an instruction which lies on all paths to that jump. A natural loop
+//! is a wait if
 //!
-//! 1. it stores nothing. An attempt to take a lock (`xchg`, `lock cmpxchg`, `lock bts`) with values that are the same in each
-//!    iteration stores nothing new while the lock is taken. If the value depends on what was read (a counter, a list), the
-//!    attempt is itself the work;
-//! 2. every address that it reads is the same in each iteration: a search or a comparison of texts moves on;
-//! 3. it ends on a value that it has read there, not only on a count (or it does nothing but pause); and
-//! 4. it carries no value from iteration to iteration and uses no vector registers: it computes nothing. With a pause, a yield
-//!    or an attempt it may count iterations, by constants or by doubling. Without them, a loop that counts and reads memory is
-//!    mostly one whose compiler could not know that the memory does not change.
+//! 1. it stores nothing. An attempt to take a lock (`xchg`, `lock cmpxchg`, `lock bts`) is allowed if its values are
+//!    the same in each iteration, because it changes nothing while the lock is taken. If a value depends on what the
+//!    loop has read (a counter, a list), the attempt is the loop's work;
+//! 2. all addresses that it reads are the same in each iteration. The addresses of a search or a text comparison
+//!    change;
+//! 3. a value that it has read ends it, and not only a count. A loop that reads nothing and only pauses is a wait, too;
+//! 4. it carries no value from iteration to iteration and uses no vector registers, so it computes nothing. A loop with
+//!    a pause, a yield or an attempt to take a lock may count its iterations, by adding constants or by doubling. A
+//!    loop without them that counts and reads unchanging memory is mostly a computation: the compiler could not know
+//!    that the memory does not change.
 //!
-//! A loop with any call but a yield is no wait. A loop that waits in a form not listed here does not count: to miss a wait is
-//! better than to call work waiting.
+//! A loop that calls anything but a yield is no wait. A loop that waits in any other form is not recognised: missing a
+//! wait is a smaller error than calling work a wait.
 
 use super::wait_values::{Kept, Turn, does_more, is_call, is_locked};
 use iced_x86::{
@@ -32,7 +35,7 @@ const MOST_VISITS: usize = 1 << 20;
 pub enum Callee {
     /// A function or a linker's stub at this address.
     At(u64),
-    /// A function whose address lies in this slot.
+    /// A function whose address is stored in this slot.
     In(u64),
 }
 
@@ -41,16 +44,18 @@ pub enum Callee {
 pub struct WaitLoop {
     /// Addresses of the loop's instructions.
     pub code: Range<u64>,
-    /// Whether the loop tries to take a lock, and keeps the CPU.
+    /// Whether the loop tries to take a lock and keeps its CPU meanwhile.
     pub tries: bool,
 }
 
-/// The stretches of a function's code that are loops which only wait, ascending. `code` is the whole function, from the address
-/// `start` on; `yields` returns whether a call only gives up the CPU. Empty if the code does not decode.
+/// The stretches of a function's code that are loops which only wait, ascending. `code` is the whole function and
+/// begins at the address `start`. `yields` says whether a call does nothing but give up the CPU. The result is empty if
+/// the code cannot be decoded.
 pub fn wait_loops(code: &[u8], start: u64, yields: &dyn Fn(Callee) -> bool) -> Vec<WaitLoop> {
     let Some(body) = Body::of(code, start) else { return Vec::new() };
     let mut search = Search::new(body.instructions.len());
-    // For each instruction: `None` if it is in no loop that waits, else whether one of its loops tries to take a lock.
+    // For each instruction: `None` if no waiting loop contains it, otherwise whether one of its loops tries to take a
+    // lock.
     let mut found: Vec<Option<bool>> = vec![None; body.instructions.len()];
     for (from, to) in body.ways_back() {
         if let Some(nodes) = body.natural_loop(from, to, &mut search, yields)
@@ -72,7 +77,7 @@ pub fn wait_loops(code: &[u8], start: u64, yields: &dyn Fn(Callee) -> bool) -> V
     loops
 }
 
-/// The slot through which a linker's stub jumps; it holds the address of the function.
+/// The slot through which a linker's stub jumps. The slot contains the address of the function.
 pub fn slot_of_stub(code: &[u8], start: u64) -> Option<u64> {
     let decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);
     let jump = decoder.into_iter().take(2).find(|instruction| instruction.mnemonic() != Mnemonic::Endbr64)?;
@@ -120,7 +125,7 @@ impl Body {
         for (index, after) in next.iter().enumerate() {
             after.iter().flatten().for_each(|after| before[*after].push(index));
         }
-        // Padding that is never reached leads nowhere.
+        // Unreached padding has no successors.
         for (index, instruction) in instructions.iter().enumerate().skip(1) {
             if before[index].is_empty() && instruction.mnemonic() == Mnemonic::Nop {
                 for after in std::mem::take(&mut next[index]).into_iter().flatten() {
@@ -131,7 +136,8 @@ impl Body {
         Some(Body { instructions, next, before })
     }
 
-    /// The edges that may close a loop: jumps back, and all edges to instructions with several predecessors.
+    /// The edges of the control flow that may close a loop: jumps back, and all edges to instructions with several
+    /// predecessors.
     fn ways_back(&self) -> impl Iterator<Item = (usize, usize)> {
         self.before.iter().enumerate().flat_map(|(to, before)| {
             let is_joined = before.len() > 1;
@@ -139,8 +145,8 @@ impl Body {
         })
     }
 
-    /// The instructions from which `from` is reached without passing `to`. `None`: `to` can be bypassed, so this is no loop; or
-    /// the loop is too long; or an instruction in it does more than wait.
+    /// The instructions from which `from` is reached without passing `to`. `None` if these instructions are no waiting
+    /// loop: a path to `from` avoids `to`, the loop is too long, or an instruction does more than wait.
     fn natural_loop(
         &self,
         from: usize,
@@ -160,7 +166,7 @@ impl Body {
                 continue;
             }
             search.visits = search.visits.checked_sub(1)?;
-            // The function's start, or code that only a jump through a table reaches.
+            // No known predecessor: the function's start, or code that only a jump through a table reaches.
             if node == 0 || self.before[node].is_empty() || nodes.len() >= MOST_INSTRUCTIONS {
                 return None;
             }
@@ -174,13 +180,13 @@ impl Body {
         Some(nodes)
     }
 
-    /// Whether a loop that waits tries to take a lock, and keeps the CPU.
+    /// Whether a waiting loop tries to take a lock and keeps its CPU meanwhile.
     fn tries(&self, nodes: &[usize]) -> bool {
         let mut instructions = nodes.iter().map(|node| &self.instructions[*node]);
         instructions.clone().any(is_locked) && !instructions.any(is_call)
     }
 
-    /// Whether a loop only waits, provided that all its calls yield the CPU.
+    /// Whether a loop only waits, if all its calls are yields.
     fn waits(&self, nodes: &[usize], head: usize) -> bool {
         let instructions = || nodes.iter().map(|node| &self.instructions[*node]);
         let pauses = instructions().any(|instruction| is_pause(instruction) || is_call(instruction));
@@ -189,7 +195,7 @@ impl Body {
         if !self.settle(nodes, head, &mut kept) {
             return false;
         }
-        // The loop ends because of a value that it has read, or it reads nothing and pauses.
+        // An exit of the loop must depend on a value that the loop has read. A loop that reads nothing must pause.
         let leaves = |node: &&usize| {
             self.instructions[**node].is_jcc_short_or_near()
                 && self.next[**node].iter().any(|next| next.is_none_or(|next| !nodes.contains(&next)))
@@ -198,7 +204,8 @@ impl Body {
         is_left_on_memory || pauses && !instructions().any(reads_memory)
     }
 
-    /// Follows register values through the loop until nothing changes. `false`: an instruction does more than wait.
+    /// Follows the values of registers through the loop until nothing changes. `false` if an instruction does more than
+    /// wait.
     fn settle(&self, nodes: &[usize], head: usize, kept: &mut Kept) -> bool {
         let mut open = vec![head];
         while let Some(node) = open.pop() {
@@ -213,14 +220,14 @@ impl Body {
     }
 }
 
-/// State of the search for loops in one function. Most instructions are in no loop that waits, so most searches end after a few
-/// steps.
+/// State of the search for loops in one function. Most instructions are in no waiting loop, so most searches end after
+/// a few steps.
 struct Search {
     visits: usize,
     turn: u32,
-    /// For each instruction: the last turn of the search in which it was reached.
+    /// For each instruction, the number of the last search that reached it.
     reached: Vec<u32>,
-    /// For each instruction, once computed: whether it does more than wait.
+    /// For each instruction, whether it does more than wait; `None` until computed.
     does_more: Vec<Option<bool>>,
     factory: InstructionInfoFactory,
 }
@@ -245,7 +252,7 @@ impl Search {
     }
 }
 
-/// The target of a call, if the instruction contains it.
+/// The target of a call, if the instruction itself contains the target.
 fn callee(call: &Instruction) -> Option<Callee> {
     match call.flow_control() {
         FlowControl::Call if call.op0_kind() == OpKind::NearBranch64 => {

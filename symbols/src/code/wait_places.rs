@@ -1,16 +1,18 @@
-//! Finds which places of a module lie in loops that only wait. A function's code is read when it is first needed.
+//! Finds which places of a module lie in loops that only wait. Each function's code is read when a place in it is first
+//! looked up.
 
 use super::wait_loops::{Callee, WaitLoop, slot_of_stub, wait_loops};
 use crate::elf::{ModuleFunctions, imports};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Bytes of the largest function that is searched for loops, and most bytes of all functions of a module.
+/// Size of the largest function that is searched for loops, and of the code of a module that is searched in all, in
+/// bytes.
 const LARGEST: u64 = 256 << 10;
 const MOST_BYTES: u64 = 64 << 20;
 /// Size of a linker's stub, bytes.
 const STUB: u64 = 16;
 
-/// Symbols of functions that only give up the CPU: of C libraries, C++, Rust and Go.
+/// Symbols of functions that only give up the CPU, in C libraries, C++, Rust and Go.
 const YIELDS: [&[u8]; 6] = [
     b"sched_yield",
     b"__sched_yield",
@@ -26,7 +28,7 @@ const YIELD_NOW: &[u8] = b"yield_now";
 /// Which places of a module lie in loops that only wait; see the module's documentation.
 #[derive(Default)]
 pub(crate) struct WaitPlaces {
-    /// The loops of functions, by the address of the function.
+    /// The waiting loops of each function, by the function's address.
     loops: FxHashMap<u64, Vec<WaitLoop>>,
     /// Slots through which functions of [`YIELDS`] are called.
     slots: Option<FxHashSet<u64>>,
@@ -35,7 +37,7 @@ pub(crate) struct WaitPlaces {
 
 impl WaitPlaces {
     /// Whether the instruction at this linked address is in a loop that only waits, or in a stub that leads to a yield.
-    /// `Some(true)`: the loop tries to take a lock.
+    /// `Some(true)`: the loop also tries to take a lock.
     pub(crate) fn find(&mut self, module: &ModuleFunctions, address: u64) -> Option<bool> {
         if !module.elf().is_x86_64 {
             return None;

@@ -1,5 +1,5 @@
-//! Register values within a loop, as far as [`super::wait_loops`] needs them: the same in each iteration, read from memory at a
-//! fixed place, or made in earlier iterations.
+//! Follows register values within a loop, for [`super::wait_loops`]. A value is the same in each iteration, was read
+//! from memory at a fixed place, or was made in earlier iterations.
 
 use super::memory_access::{does_read, does_write};
 use iced_x86::{
@@ -8,7 +8,7 @@ use iced_x86::{
 };
 use rustc_hash::FxHashMap;
 
-/// Number of general registers, and of the flags after them.
+/// Number of the general registers and the flags, which count as one more register.
 const REGISTERS: usize = 17;
 const FLAGS: usize = 16;
 /// Registers that a call may change (System V ABI).
@@ -24,18 +24,18 @@ const CALLEES: [Register; 9] = [
     Register::R11,
 ];
 
-/// What a register's value depends on. Where two paths meet, the greater variant counts.
+/// What a register's value depends on. Where two paths meet, the greater variant wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Value {
     /// The value is the same in each iteration.
     Same,
-    /// Made of memory at places that are the same in each iteration.
+    /// Computed from memory whose address is the same in each iteration.
     Read,
-    /// Made in earlier iterations.
+    /// Computed in earlier iterations.
     Carried,
 }
 
-/// Whether values have changed when two paths met.
+/// Whether values changed where two paths met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     /// Some have.
@@ -51,15 +51,16 @@ pub(super) struct Values([Value; REGISTERS]);
 /// The values of all registers at each instruction of a loop.
 pub(super) struct Kept {
     head: Values,
-    /// Values before each instruction that was reached.
+    /// The values before each instruction that was reached.
     before: FxHashMap<usize, Values>,
     may_count: bool,
     factory: InstructionInfoFactory,
 }
 
 impl Kept {
-    /// The values at the head of a loop of these instructions: registers that an instruction writes are carried from
-    /// iteration to iteration. `may_count`: iterations may be counted. `None`: an instruction does more than wait.
+    /// The values at the first instruction of a loop. Registers that an instruction of the loop writes are carried from
+    /// iteration to iteration. `may_count` allows the loop to count iterations. `None` if an instruction does more than
+    /// wait.
     pub(super) fn at_head<'a>(
         instructions: impl Iterator<Item = &'a Instruction>,
         may_count: bool,
@@ -86,7 +87,7 @@ impl Kept {
         Some(Kept { head: Values(head), before: FxHashMap::default(), may_count, factory })
     }
 
-    /// The values after an instruction; `None`: it does more than wait.
+    /// The values after an instruction; `None` if the instruction does more than wait.
     pub(super) fn step(&mut self, node: usize, head: usize, instruction: &Instruction) -> Option<Values> {
         if node == head {
             self.before.insert(node, self.head);
@@ -119,7 +120,7 @@ impl Kept {
             return None;
         }
         for used in info.used_registers().iter().filter(|used| does_write(used.access())) {
-            // Compilers never use the remaining part of a register after writing a part of it.
+            // Compilers that write a part of a register never use its other part afterwards.
             let keeps = used.access() == OpAccess::CondWrite;
             let old = if keeps { values.get(used.register()) } else { Value::Same };
             values.set(used.register(), result.max(old));
@@ -174,7 +175,8 @@ impl Values {
                 })
         };
         for used in info.used_registers().iter().filter(|used| does_read(used.access())) {
-            // `tries` checks what a locked attempt compares and writes; its result is the memory's value.
+            // `tries` checks the values that a locked attempt compares and writes. The result of the attempt is the old
+            // value in memory.
             if !is_address(used.register()) && !is_locked(instruction) {
                 result = result.max(self.get(used.register()));
             }
@@ -191,7 +193,7 @@ impl Values {
             instruction.op_kind(operand) != OpKind::Register
                 || self.get(instruction.op_register(operand)) == Value::Same
         };
-        // If a place is computed from memory, the loop works on a list or a queue.
+        // If the address itself was read from memory, the loop works on a list or a queue.
         let place = [instruction.memory_base(), instruction.memory_index()];
         if place.into_iter().any(|register| register != Register::None && self.get(register) != Value::Same) {
             return false;
@@ -206,7 +208,7 @@ impl Values {
         }
     }
 
-    /// Whether an instruction with a carried operand only counts, moves or compares.
+    /// Whether an instruction whose operand is carried only counts, moves or compares.
     fn counts(&self, instruction: &Instruction) -> bool {
         let is_fixed = |operand: u32| match instruction.op_kind(operand) {
             OpKind::Register => self.get(instruction.op_register(operand)) == Value::Same,
@@ -221,7 +223,7 @@ impl Values {
             Mnemonic::Add => is_fixed(1) || instruction.op0_register() == instruction.op1_register(),
             Mnemonic::Sub | Mnemonic::Shl | Mnemonic::Shr | Mnemonic::Sar => is_fixed(1),
             Mnemonic::And | Mnemonic::Or => is_fixed(1),
-            // Branches, `cmovCC` and `setCC`: bounds of a count.
+            // Branches, `cmovCC` and `setCC`, which compare a count with its bound.
             _ => instruction.condition_code() != ConditionCode::None,
         }
     }
@@ -246,7 +248,8 @@ pub(super) fn is_locked(instruction: &Instruction) -> bool {
         || instruction.mnemonic() == Mnemonic::Xchg && (is_memory(0) || is_memory(1))
 }
 
-/// Whether an instruction cannot be in a wait: vectors, strings, the stack, system calls, jumps through registers.
+/// Whether an instruction belongs in no waiting loop: vectors, strings, the stack, system calls, jumps through
+/// registers.
 fn is_foreign(instruction: &Instruction, info: &InstructionInfo) -> bool {
     let is_known =
         |register: Register| register.is_gpr() || register.is_segment_register() || register == Register::RIP;
@@ -261,7 +264,7 @@ fn is_foreign(instruction: &Instruction, info: &InstructionInfo) -> bool {
         || !info.used_registers().iter().all(|used| is_known(used.register()))
 }
 
-/// Whether an instruction cannot be in a wait: `is_foreign`, or a store that is no attempt to take a lock.
+/// Whether an instruction belongs in no waiting loop: `is_foreign`, or a store that does not try to take a lock.
 pub(super) fn does_more(instruction: &Instruction, info: &InstructionInfo) -> bool {
     let may_try = match instruction.mnemonic() {
         Mnemonic::Xchg => true,

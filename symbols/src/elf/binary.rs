@@ -1,6 +1,6 @@
-//! A file with code that may get probes. The file that was read stays open, and probes are attached through its descriptor.
-//! A path, or `/proc/PID/exe`, may name another file a moment later: breakpoints for the first file would be written into
-//! it.
+//! A file with code that may get probes. The file stays open after its symbols were read, and probes are attached
+//! through its descriptor. A path, or `/proc/PID/exe`, may name another file a moment later, and breakpoints for the
+//! first file would then be written into the second one.
 
 use super::file_key::FileKey;
 use std::collections::{BTreeMap, HashMap};
@@ -11,19 +11,20 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// Largest number of files open for probes at the same time. Each keeps a descriptor while it has probes.
+/// Largest number of files that are open for probes at the same time. Each file with probes keeps one descriptor.
 const MOST_OPEN: usize = 512;
-/// Bytes of code that are kept for each place: the longest instruction has 15.
+/// Bytes of code that are kept for each place. The longest instruction has 15.
 const CODE: usize = 16;
 
-/// A file with code that may get probes; see the module.
+/// A file with code that may get probes; the module's documentation has the details.
 #[derive(Debug)]
 pub struct Binary {
     file: File,
     key: FileKey,
     name: String,
     opened_by: PathBuf,
-    /// Whether the file had a name when it was opened. The flag is cleared when the loss of the last name is reported.
+    /// Whether the file had a name when it was opened. [`Binary::has_just_lost_its_name`] clears the flag when it
+    /// returns true.
     has_name: AtomicBool,
     known: Mutex<Known>,
 }
@@ -33,7 +34,7 @@ pub struct Binary {
 struct Known {
     /// The original bytes at the places of probes, by offset in the file.
     code: BTreeMap<u64, [u8; CODE]>,
-    /// Identity of the file when all these places were last found unchanged.
+    /// Identity of the file at the last time when all these places were found unchanged.
     as_of: FileKey,
 }
 
@@ -46,11 +47,12 @@ impl PartialEq for Binary {
 impl Eq for Binary {}
 
 impl Binary {
-    /// Opens the file at `path`; `name` is for messages. Does not wait for a pipe or device.
+    /// Opens the file at `path`; `name` is the file's name in messages. Returns at once if the file is a pipe or
+    /// device.
     ///
     /// # Errors
     ///
-    /// If it cannot be opened.
+    /// The file cannot be opened.
     pub fn open(path: &Path, name: &str) -> io::Result<Binary> {
         let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
         let file = File::options().read(true).custom_flags(flags).open(path)?;
@@ -96,35 +98,36 @@ impl Binary {
         &self.file
     }
 
-    /// Whether the file has lost its last name (was replaced or deleted) since it was opened. True only once.
+    /// Whether the file has lost its last name since it was opened, because it was replaced or deleted. Returns true
+    /// only once.
     pub fn has_just_lost_its_name(&self) -> bool {
         self.has_name.load(Ordering::Relaxed)
             && self.file.metadata().is_ok_and(|now| now.nlink() == 0)
             && self.has_name.swap(false, Ordering::Relaxed)
     }
 
-    /// Whether both are the same file, in its present state.
+    /// Whether both are the same file with the same content.
     pub fn is_same_file(&self, other: &Binary) -> bool {
         let now = || self.key_now().is_ok_and(|key| other.key_now().is_ok_and(|other| key == other));
         std::ptr::eq(self, other) || now()
     }
 
-    /// The file's present identity. Any change changes it, a rename or deletion included.
+    /// The file's present identity. Every change of the file makes another identity, and so does a rename or deletion.
     ///
     /// # Errors
     ///
-    /// If the kernel does not return the file's metadata.
+    /// The kernel does not return the file's metadata.
     pub fn key_now(&self) -> io::Result<FileKey> {
         Ok(FileKey::of(&self.file.metadata()?))
     }
 
-    /// Checks that the code at these offsets is as it was when the file was read. To be called each time before probes
-    /// are attached. A rename or deletion of the file does not matter. After a write, only offsets whose bytes are
-    /// known can be confirmed.
+    /// Checks that the code at these offsets is as it was when the file was read. Callers do this each time before they
+    /// attach probes. A rename or deletion of the file does not matter. After a write, only offsets whose original
+    /// bytes are known can be confirmed.
     ///
     /// # Errors
     ///
-    /// Why not, as a message.
+    /// A message that says why the code cannot be confirmed.
     pub fn vouch(&self, offsets: impl Iterator<Item = u64>) -> Result<(), String> {
         let unreadable = |error: io::Error| format!("{} cannot be read: {error}", self.name);
         let changed = || format!("{} has been changed since it was read", self.name);
@@ -154,7 +157,7 @@ impl Binary {
     ///
     /// # Errors
     ///
-    /// Why not, as a message.
+    /// A message that says why the code cannot be confirmed.
     pub fn vouch_for_all(&self) -> Result<(), String> {
         let (places, as_of): (Vec<u64>, FileKey) = {
             let known = self.known();
@@ -190,7 +193,7 @@ impl Binary {
     }
 }
 
-/// The open binaries: one descriptor for each file, however many processes run it.
+/// The open binaries. There is one descriptor for each file, even if many processes run the file.
 #[derive(Debug, Default)]
 pub struct Binaries {
     open: HashMap<FileKey, Weak<Binary>>,
@@ -206,7 +209,7 @@ impl Binaries {
         self.share(Binary::open(path, name)?)
     }
 
-    /// Returns the binary that is already open for this file, or else keeps `binary`.
+    /// Returns the binary that is already open for this file. If there is none, keeps and returns `binary`.
     ///
     /// # Errors
     ///
@@ -230,7 +233,7 @@ mod tests {
     use super::*;
 
     fn wait_for_the_clock_of_files(binary: &Binary) {
-        // The file system's clock goes in steps of some milliseconds.
+        // The file system's clock advances in steps of some milliseconds.
         let beside = tempfile::NamedTempFile::new().expect("file");
         let key = || FileKey::of(&std::fs::metadata(beside.path()).expect("metadata"));
         let first = key();
@@ -285,7 +288,7 @@ mod tests {
             let file = File::options().write(true).open(&path).expect("open");
             wait_for_the_clock_of_files(&binary);
             spoil(&file).expect("spoiled");
-            // The time of modification (mtime) can be set back, the time of change (ctime) cannot.
+            // A user can set a file's time of modification (mtime) back, but not its time of change (ctime).
             let time = std::fs::metadata(folder.path()).and_then(|folder| folder.modified()).expect("time");
             file.set_modified(time).expect("set back");
             let why = binary.vouch([16].into_iter()).expect_err("changed");

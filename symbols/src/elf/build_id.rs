@@ -1,4 +1,4 @@
-//! Build-ids: the number that a linker gives a build. Two files with the same one belong together.
+//! Build-ids: the number that a linker gives a binary. Files with the same build-id belong together.
 
 use super::notes::notes;
 use serde::{Deserialize, Serialize};
@@ -9,16 +9,16 @@ use std::fmt;
 #[serde(try_from = "String", into = "String")]
 pub struct BuildId(Vec<u8>);
 
-/// Text that is not a build-id.
+/// The error for text that is not a build-id.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a build-id: 2 to 128 hexadecimal digits are needed")]
 pub struct NotABuildId;
 
 impl BuildId {
-    /// Longest build-id accepted, bytes.
+    /// Largest number of bytes of a build-id that is accepted.
     pub const MAX_BYTES: usize = 64;
 
-    /// The build-id that consists of these bytes, unless there are none or too many.
+    /// The build-id of these bytes; `None` if there are no bytes or too many.
     pub fn new(bytes: &[u8]) -> Option<BuildId> {
         (!bytes.is_empty() && bytes.len() <= BuildId::MAX_BYTES).then(|| BuildId(bytes.to_vec()))
     }

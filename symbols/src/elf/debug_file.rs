@@ -1,5 +1,5 @@
-//! A binary's separate debug file: found by build-id, else by debug link and checksum. A file that does not belong to the
-//! binary is refused with a reason.
+//! Finds a binary's separate debug file, by build-id or else by debug link and checksum. A file that does not belong to
+//! the binary is refused with a reason.
 
 use super::debug_link::{checksum, debug_link};
 use super::elf_file::ElfFile;
@@ -9,7 +9,7 @@ use crate::names::safe_path;
 /// Largest number of refusals that are reported.
 const MAX_REFUSED: usize = 8;
 
-/// The outcome of a search.
+/// The result of a search for a debug file.
 #[derive(Debug, Default)]
 pub struct Search {
     /// The debug file.
@@ -19,7 +19,7 @@ pub struct Search {
 }
 
 impl Search {
-    /// Notes a refusal, once.
+    /// Notes why a file was refused. The same text is noted only once.
     pub fn refuse(&mut self, text: String) {
         if self.refused.len() < MAX_REFUSED && !self.refused.contains(&text) {
             self.refused.push(text);
@@ -66,7 +66,8 @@ fn check(elf: &ElfFile, candidate: Candidate, sum: Option<u32>, outcome: &mut Se
         }
         _ => {}
     }
-    // A debug link that leads back to a file without debug sections names no debug file.
+    // A debug link may lead back to the binary itself, which has no debug sections. Then it names no debug file, and
+    // there is nothing to report.
     let is_itself = debug.section(b".debug_info").is_none() && debug.section(b".symtab").is_none();
     match sum {
         Some(_) if is_itself => None,

@@ -1,4 +1,4 @@
-//! Reads what a binary says about its separate debug files: `.gnu_debuglink`, `.gnu_debugaltlink`.
+//! Reads the names of separate debug files from a binary's sections `.gnu_debuglink` and `.gnu_debugaltlink`.
 
 use super::build_id::BuildId;
 use super::elf_file::{ElfFile, text_at};
@@ -11,13 +11,13 @@ const MAX_SUMMED: u64 = 16 << 30;
 /// The section `.gnu_debuglink`: a file name, and a checksum of the complete file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DebugLink {
-    /// A plain file name.
+    /// A file name without folders.
     pub name: String,
     /// CRC-32 of the file.
     pub checksum: u32,
 }
 
-/// The debug link of a binary. A name with a path in it is refused.
+/// The debug link of a binary. `None` if the name contains a path.
 pub fn debug_link(elf: &ElfFile) -> Option<DebugLink> {
     let bytes = elf.section_bytes(elf.section(b".gnu_debuglink")?, "the debug link", 4096).ok()?;
     parse_link(&bytes)

@@ -1,5 +1,6 @@
-//! Finds debug files at the places that distributions and debuggers use: first below the root folder of the process
-//! that runs the binary (a container has its own), then below longpole's.
+//! Finds debug files in the folders that distributions and debuggers use. The search begins below the root folder of
+//! the process that runs the binary, because a container has its own root. Then the search continues below longpole's
+//! root folder.
 
 use super::files::{Candidate, Fetch, FileRequest, Files};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
@@ -12,11 +13,11 @@ use std::sync::Arc;
 /// The folder in which distributions install debug files.
 const DEBUG_ROOT: &str = "/usr/lib/debug";
 
-/// Place number of a fetched file: after all other places.
+/// The place number of a fetched file. The number is larger than all others, because fetching is tried last.
 const FETCHED: u32 = u32::MAX;
 
-/// Opens debug files of one binary. Only regular ELF files are opened, and only those that everybody may read or that
-/// belong to the binary's owner. A binary must not make root read files that its owner could not read.
+/// Opens debug files of one binary. Only regular ELF files are opened that everybody may read or that belong to the
+/// binary's owner. Otherwise a binary could make root read files that the binary's owner may not read.
 #[derive(Debug)]
 pub struct HostFiles {
     /// Root folders below which debug files are searched.
@@ -59,31 +60,31 @@ impl HostFiles {
         HostFiles { roots, binary: binary.to_owned(), owner: None, folders: Vec::new(), fetch: None }
     }
 
-    /// Opens nothing.
+    /// A search that opens no file.
     pub fn none() -> HostFiles {
         HostFiles { roots: Vec::new(), binary: PathBuf::new(), owner: None, folders: Vec::new(), fetch: None }
     }
 
-    /// Adds folders that are searched first. The user chose them, so files in them may have any owner.
+    /// Adds folders that are searched first. The user chose these folders, so files in them may belong to anyone.
     #[must_use]
     pub fn with_folders(mut self, folders: &[PathBuf]) -> HostFiles {
         self.folders = folders.to_vec();
         self
     }
 
-    /// Whether missing files are fetched from a server, which takes time.
+    /// Whether missing files are fetched from a server, which can take long.
     pub fn fetches(&self) -> bool {
         self.fetch.is_some()
     }
 
-    /// Fetches files that are in none of the places.
+    /// Sets how to fetch files that are in none of the places.
     #[must_use]
     pub fn with_fetch(mut self, fetch: Option<Arc<dyn Fetch>>) -> HostFiles {
         self.fetch = fetch;
         self
     }
 
-    /// Places for a request, in order: paths in the user's folders, paths below the roots.
+    /// The paths to try for a request, in order: in the user's folders, and below the root folders.
     fn places(&self, request: &FileRequest) -> (Vec<PathBuf>, Vec<PathBuf>) {
         let beside = self.binary.parent().unwrap_or(Path::new("/"));
         let (mut own, mut below) = (Vec::new(), Vec::new());
@@ -116,8 +117,8 @@ impl HostFiles {
                     in_folders(&Path::new(".build-id").join(&by_id));
                     below.push(Path::new(DEBUG_ROOT).join(".build-id").join(&by_id));
                 }
-                // The path is relative to the debug file, which is next to the binary or in the debug folder's copy of the
-                // binary's folder.
+                // The path is relative to the folder of the debug file. This folder is the binary's folder, or its copy
+                // below the folder of debug files.
                 below.push(beside.join(path));
                 if path.is_relative() {
                     below.push(Path::new(DEBUG_ROOT).join(relative(beside)).join(path));
@@ -144,7 +145,8 @@ impl HostFiles {
                 in_folders(Path::new(&package));
                 below.push(beside.join(&package));
                 below.push(Path::new(DEBUG_ROOT).join(relative(beside)).join(&package));
-                // A stripped copy (`program.stripped`) may lie next to the package of the built program (`program.dwp`).
+                // A stripped program (`program.stripped`) may be next to the package of the original program
+                // (`program.dwp`).
                 if let Some(stem) = self.binary.file_stem().filter(|stem| *stem != name) {
                     let mut package = stem.to_owned();
                     package.push(".dwp");
@@ -189,7 +191,7 @@ impl Files for HostFiles {
     }
 }
 
-/// Path of a debug file below the folder of build ids: `ab/cdef.debug`.
+/// Path of a debug file in the folder of build-ids: `ab/cdef.debug`.
 fn by_build_id(hex: &str) -> Option<PathBuf> {
     let (start, rest) = hex.split_at_checked(2).filter(|(_, rest)| !rest.is_empty())?;
     Some(Path::new(start).join(format!("{rest}.debug")))
@@ -204,7 +206,7 @@ fn relative(path: &Path) -> &Path {
     path.strip_prefix("/").unwrap_or(path)
 }
 
-/// The part `/proc/PID` of a path below that folder.
+/// The part `/proc/PID` at the start of a path; `None` for other paths.
 fn process_folder(path: &Path) -> Option<PathBuf> {
     let mut parts = path.components();
     let start = [Component::RootDir, Component::Normal("proc".as_ref())];
@@ -229,10 +231,10 @@ fn open_root(path: &Path) -> Option<OwnedFd> {
 
 const FLAGS: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
-/// Opens a regular file below a root; links in the path cannot lead out of it.
+/// Opens a regular file below a root folder. Symbolic links in the path cannot lead out of the root folder.
 fn open_below(root: &OwnedFd, path: &Path) -> Option<File> {
     let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-    // The type is checked without opening for reading: opening a device may have an effect.
+    // The file's type is checked before it is opened for reading, because opening a device may have an effect.
     let found = openat2(root, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve).ok()?;
     if !File::from(found).metadata().is_ok_and(|metadata| metadata.is_file()) {
         return None;

@@ -1,8 +1,8 @@
 //! One ELF file, opened once and read piece by piece: headers, segments, sections, address ↔ file offset.
 //!
-//! The file is untrusted. It stays open, so that later reads come from the same inode even if the path is replaced.
-//! Only a process that may be lost maps the file ([`ElfFile::let_map`]): in other processes a file that gets shorter
-//! must cause an error, not a SIGBUS.
+//! The file is untrusted. The file stays open, so that later reads come from the same inode even if another file takes
+//! its path. Only an expendable process maps the file ([`ElfFile::let_map`]). In other processes, a file that becomes
+//! shorter must cause an error, and not a SIGBUS that ends the process.
 
 use super::build_id::BuildId;
 use crate::error::SymbolError;
@@ -15,13 +15,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Largest section-name table read.
+/// Largest table of section names that is read, in bytes.
 const MAX_SECTION_NAMES: u64 = 16 << 20;
-/// Largest note section read.
+/// Largest note section that is read, in bytes.
 const MAX_NOTES: u64 = 1 << 20;
-/// Longest path of a loader.
+/// Longest path of a loader, in bytes.
 const MAX_LOADER_NAME: u64 = 4096;
-/// Section numbers from here on need ELF's extended numbering; no linked program has that many.
+/// Section numbers from here on need ELF's extended numbering. No linked program has that many sections.
 const MAX_SECTIONS: u16 = 0xff00;
 
 /// An open ELF file.
@@ -33,7 +33,7 @@ pub struct ElfFile {
     may_map: bool,
     /// Whether the file is x86-64 code, the only kind whose instructions are decoded.
     pub is_x86_64: bool,
-    /// Address of the first instruction, 0 if none.
+    /// Address of the first instruction; 0 if there is none.
     pub entry: u64,
     /// Loaded segments.
     pub segments: Vec<Segment>,
@@ -43,7 +43,8 @@ pub struct ElfFile {
     pub writes_code: bool,
     /// Build-id of the file, if it has one.
     pub build_id: Option<BuildId>,
-    /// Bytes of the file's thread-local variables, aligned. In a static program these lie below the thread pointer.
+    /// Size of the file's block of thread-local variables, aligned, in bytes. In a static program the block is just
+    /// below the thread pointer.
     pub thread_local_bytes: Option<u64>,
     /// The loader that the file names; a statically linked program names none.
     pub interpreter: Option<PathBuf>,
@@ -54,11 +55,11 @@ pub struct ElfFile {
 pub struct Segment {
     /// First address, as linked.
     pub address: u64,
-    /// Its place in the file.
+    /// The segment's offset in the file.
     pub offset: u64,
-    /// Bytes that come from the file.
+    /// Number of bytes that come from the file.
     pub file_size: u64,
-    /// Bytes in memory: those from the file, then zeros.
+    /// Number of bytes in memory: the bytes from the file, then zeros.
     pub memory_size: u64,
     /// Whether the segment contains instructions.
     pub executable: bool,
@@ -73,11 +74,11 @@ pub struct Section {
     pub kind: u32,
     /// The section's flags: `SHF_*`.
     pub flags: u64,
-    /// First address, 0 if not loaded.
+    /// First address; 0 if the section is not loaded.
     pub address: u64,
-    /// Place in the file.
+    /// Offset in the file.
     pub offset: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
     /// Index of a related section.
     pub link: u32,
@@ -127,24 +128,25 @@ impl ElfFile {
         Ok(elf)
     }
 
-    /// Like [`ElfFile::from_file`], for a debug file of this one. It may be mapped if this file may be.
+    /// Like [`ElfFile::from_file`], for a debug file of this file. The debug file may be mapped if this file may be
+    /// mapped.
     pub fn open_companion(&self, file: File, path: &Path) -> Result<ElfFile, SymbolError> {
         let mut elf = ElfFile::from_file(file, path)?;
         elf.may_map = self.may_map;
         Ok(elf)
     }
 
-    /// Large parts are mapped from now on instead of read. Only for a process that may be lost.
+    /// From now on, large parts are mapped instead of read. Only an expendable process may call this function.
     pub fn let_map(&mut self) {
         self.may_map = true;
     }
 
-    /// Whether parts may be mapped, because this process may be lost.
+    /// Whether parts of the file may be mapped, because this process is expendable.
     pub fn may_map(&self) -> bool {
         self.may_map
     }
 
-    /// Maps `size` bytes at `offset`; `None` if this is not allowed or fails.
+    /// Maps `size` bytes at `offset`. `None` if mapping is not allowed or fails.
     pub fn map(&self, offset: u64, size: u64) -> Option<Mapping> {
         if !self.may_map || size == 0 {
             return None;
@@ -162,7 +164,7 @@ impl ElfFile {
         &self.file
     }
 
-    /// Reads `size` bytes at `offset`. More than `limit` is an error; `what` names the bytes in its message.
+    /// Reads `size` bytes at `offset`. A `size` above `limit` is an error, whose message calls the bytes `what`.
     pub fn read(
         &self,
         offset: u64,
@@ -198,7 +200,7 @@ impl ElfFile {
             .collect()
     }
 
-    /// A section's bytes in the file, compressed or not; none for `SHT_NOBITS`.
+    /// A section's bytes in the file, compressed or not. A section of type `SHT_NOBITS` has no bytes in the file.
     pub fn section_bytes(
         &self,
         section: &Section,
@@ -211,7 +213,7 @@ impl ElfFile {
         self.read(section.offset, section.size, what, limit)
     }
 
-    /// The file offset of the byte at a linked address, if that byte is from the file.
+    /// The file offset of the byte at a linked address. `None` if the byte does not come from the file.
     pub fn offset_of(&self, address: u64) -> Option<u64> {
         self.segments.iter().find_map(|segment| segment.offset_of(address))
     }
@@ -232,7 +234,7 @@ impl ElfFile {
         })
     }
 
-    /// Refuses everything but little-endian 64-bit files.
+    /// Returns an error for all files except little-endian 64-bit files.
     fn check_class(&self, start: &[u8]) -> Result<(), SymbolError> {
         let not_elf = |reason: &str| Err(SymbolError::not_elf(&self.path, reason));
         let unsupported = |what| Err(SymbolError::Unsupported { path: self.path.clone(), what });
@@ -311,7 +313,7 @@ impl ElfFile {
             .collect();
         let note_sections = sections.iter().filter(|section| section.kind == object::elf::SHT_NOTE.0);
         notes.extend(note_sections.map(|section| (section.offset, section.size)));
-        // A file whose notes cannot be read simply has no build-id.
+        // If the notes cannot be read, the file counts as a file without a build-id.
         let build_id = notes.iter().take(64).find_map(|&(offset, size)| {
             BuildId::in_notes(&self.read(offset, size, "notes", MAX_NOTES).ok()?)
         });
@@ -329,7 +331,7 @@ impl ElfFile {
         Ok(())
     }
 
-    /// The loader's name; empty if it cannot be read, since the program has a loader all the same.
+    /// The loader's name. Empty if the name cannot be read: the program still counts as one with a loader.
     fn loader_name(&self, offset: u64, size: u64) -> PathBuf {
         let name = self.read(offset, size, "the loader's name", MAX_LOADER_NAME).unwrap_or_default();
         let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
@@ -363,7 +365,7 @@ impl Segment {
     }
 }
 
-/// Opens a file for reading, without waiting for a pipe or device.
+/// Opens a file for reading. Returns at once if the file is a pipe or device.
 pub fn open_plain(path: &Path) -> Result<File, SymbolError> {
     File::options()
         .read(true)
@@ -372,10 +374,11 @@ pub fn open_plain(path: &Path) -> Result<File, SymbolError> {
         .map_err(|source| SymbolError::Open { path: path.to_owned(), source })
 }
 
-/// The NUL-terminated text at an offset of a string table, cut to `max` bytes; empty if the offset is outside.
+/// The NUL-terminated text at an offset of a string table, cut to `max` bytes. Empty if the offset is outside the
+/// table.
 pub fn text_at(table: &[u8], offset: u32, max: usize) -> &[u8] {
     let rest = table.get(offset as usize..).unwrap_or_default();
     let rest = &rest[..rest.len().min(max)];
-    // memchr is fast, which matters because names of C++ are long and a browser has a million of them.
+    // The search for the NUL must be fast: names of C++ are long, and a browser has a million of them.
     memchr::memchr(0, rest).map_or(rest, |end| &rest[..end])
 }

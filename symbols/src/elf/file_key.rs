@@ -3,8 +3,9 @@
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 
-/// The identity of a file's content, independent of its name. An inode number is not enough: a rebuilt program may get
-/// the old one's inode number, or be written into the old file. Probes at the old places would destroy the new program.
+/// The identity of a file's content, independent of the file's name. An inode number is not enough. A rebuilt program
+/// may get the inode number of the old one, or may be written into the old file. Probes at the old places would then
+/// destroy the new program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FileKey {
     device: u64,
@@ -15,7 +16,7 @@ pub struct FileKey {
 }
 
 impl FileKey {
-    /// The key of the vDSO, the kernel's own library, which is not a file.
+    /// The key of the vDSO, a library that the kernel maps into each process without a file.
     pub const VDSO: FileKey = FileKey { device: 0, inode: 0, bytes: 0, changed: (0, 0) };
 
     /// The key of an existing file.
@@ -33,13 +34,13 @@ impl FileKey {
         self.inode
     }
 
-    /// Whether both have the same inode number. Their content may differ: a file may have changed, or the inode may be
-    /// in use again.
+    /// Whether both have the same inode number. Their content may still differ: the file may have changed, or another
+    /// file may have got the inode.
     pub fn is_same_inode(&self, other: &FileKey) -> bool {
         (self.device, self.inode) == (other.device, other.inode)
     }
 
-    /// Whether the files are equally long.
+    /// Whether the files have the same length.
     pub fn is_as_long_as(&self, other: &FileKey) -> bool {
         self.bytes == other.bytes
     }
@@ -49,7 +50,8 @@ impl FileKey {
 mod tests {
     use super::*;
 
-    /// Functions are chosen for each key: with the same one, a rebuilt program would get its predecessor's probes.
+    /// Probes are chosen once for each key. If the new program had the old key, it would get the probes of the old
+    /// program.
     #[test]
     fn a_program_written_over_another_one_has_another_key() {
         let folder = tempfile::tempdir().expect("folder");
@@ -64,7 +66,7 @@ mod tests {
         assert_eq!((longer.device, longer.inode), (first.device, first.inode), "this must be the same inode");
         assert_ne!(longer, first);
         assert!(!longer.is_as_long_as(&first));
-        // The file system's clock goes in steps of some milliseconds.
+        // The file system's clock advances in steps of some milliseconds.
         let as_long = || key("LONGER THAN THAT") != longer;
         assert!((0..1_000).any(|_| as_long() || {
             std::thread::sleep(std::time::Duration::from_millis(1));

@@ -17,11 +17,11 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Largest number of sections with linker stubs; an honest file has three.
+/// Largest number of sections with linker stubs that are read. An honest file has three.
 const MAX_STUB_SECTIONS: usize = 16;
 
-/// All functions in a binary's symbol table, by address. The file stays open: later reads (instructions, debug information) use
-/// the same file.
+/// All functions in a binary's symbol table, by address. The file stays open, so that instructions and debug
+/// information are later read from the same file.
 #[derive(Debug)]
 pub struct ModuleFunctions {
     elf: ElfFile,
@@ -42,7 +42,7 @@ pub struct ModuleFunctions {
     stubs: Vec<Section>,
 }
 
-/// Opens further files of a module.
+/// Opens other files of a module: debug files and split debug information.
 struct OtherFiles(Mutex<Box<dyn Files>>);
 
 impl fmt::Debug for OtherFiles {
@@ -51,17 +51,17 @@ impl fmt::Debug for OtherFiles {
     }
 }
 
-/// The table from which the names are.
+/// The table from which the function names come.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SymbolSource {
     /// The binary's own symbol table.
     SymbolTable,
-    /// A stripped binary's dynamic symbols: only the functions that it exports.
+    /// The dynamic symbols of a stripped binary, which name only the exported functions.
     DynamicSymbols,
     /// The symbol table of the binary's separate debug file.
     DebugFile(PathBuf),
-    /// A stripped binary's dynamic symbols and the small table packed into it (`.gnu_debugdata`).
+    /// The dynamic symbols of a stripped binary, and the small symbol table in its section `.gnu_debugdata`.
     PackedTable,
     /// Go's own table of functions (`.gopclntab`).
     GoTable,
@@ -72,11 +72,11 @@ pub enum SymbolSource {
 /// A function symbol of a binary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Function {
-    /// Address as linked. An `endbr64` at the start belongs to the function.
+    /// Address as linked. If the function begins with `endbr64`, this is the address of `endbr64`.
     pub address: u64,
-    /// Place of the first instruction in the file, bytes.
+    /// Offset of the first instruction in the file, in bytes.
     pub file_offset: u64,
-    /// Bytes; 0 if the symbol has no size.
+    /// Size in bytes; 0 if the symbol has no size.
     pub size: u64,
     /// The symbol's binding.
     pub binding: Binding,
@@ -85,14 +85,14 @@ pub struct Function {
     name_at: u32,
 }
 
-/// Symbol binding.
+/// The binding of a symbol: which other definitions and modules it may meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Binding {
-    /// Visible to other modules; also GNU's unique symbols.
+    /// Other modules can use the function. GNU's unique symbols count as global, too.
     Global,
-    /// Like global, but another definition may take its place.
+    /// Like global, but another module's definition may replace this one.
     Weak,
-    /// The function is `static`.
+    /// Only its own object file can use the function, as with C's `static`.
     Local,
 }
 
@@ -106,32 +106,32 @@ impl Binding {
     }
 }
 
-/// The kind of a function symbol. If several apply, the first in this order counts.
+/// The kind of a function symbol. If several kinds apply, the first one in this order wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FunctionKind {
-    /// Another name of the function at the same address; the index is that of the function's entry in the list.
+    /// Another name of a function at the same address. The number is the index of that function in the list.
     Alias(usize),
-    /// Chooses an implementation of a function; runs in the dynamic linker.
+    /// A resolver of an IFUNC: the dynamic linker calls it to choose one of several implementations of a function.
     IfuncResolver,
     /// A linker's stub.
     Plt,
     /// The function belongs to the start or end of the program: `_start`, `.init`, `.fini`.
     Startup,
-    /// The rarely executed part of another function (`.cold`), reached by jumps.
+    /// The rarely executed part of another function (`.cold`), which that function enters by jumps.
     Cold,
-    /// The outlined part of another function (`.part`).
+    /// A part of another function that the compiler made a function of its own (`.part`).
     Part,
     /// An ordinary function, none of the other kinds.
     Ordinary,
 }
 
-/// The functions of an ELF file: from its symbol table, else from a separate debug file with the same build-id, else from its
-/// dynamic symbols. A file without any gives an empty list, not an error.
+/// The functions of an ELF file, from its symbol table, else from a separate debug file with the same build-id, else
+/// from its dynamic symbols. A file without symbols gives an empty list and no error.
 pub fn functions_of(path: &Path) -> Result<ModuleFunctions, SymbolError> {
     ModuleFunctions::read(ElfFile::open(path)?)
 }
 
-/// Like [`functions_of`], with folders in which debug files are searched first.
+/// Like [`functions_of`], but searches debug files in `folders` first.
 pub fn functions_with(path: &Path, folders: &[PathBuf]) -> Result<ModuleFunctions, SymbolError> {
     let files = HostFiles::of(path).with_folders(folders);
     ModuleFunctions::load(ElfFile::open(path)?, Box::new(files))
@@ -144,7 +144,7 @@ impl ModuleFunctions {
         ModuleFunctions::load(elf, Box::new(files))
     }
 
-    /// Like [`ModuleFunctions::read`], with another way to open further files.
+    /// Like [`ModuleFunctions::read`], but opens other files through `files`.
     pub fn load(elf: ElfFile, mut files: Box<dyn Files>) -> Result<ModuleFunctions, SymbolError> {
         let module = elf.path().file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
         let module = name::safe_within(&module, 255);
@@ -154,7 +154,8 @@ impl ModuleFunctions {
         let named = has_table(&elf) || debug.as_ref().is_some_and(has_table);
         let mini = if named { None } else { mini_debug::read(&elf) };
         let go = if is_go { GoTable::read(&elf) } else { None };
-        // Stubs are looked up at every jump, and a hostile file may have 65,000 sections.
+        // Every jump is checked against the list of stub sections, and a hostile file may have 65,000 of them. So the
+        // list is cut.
         let stubs = elf.sections.iter().filter(|section| section.name.starts_with(b".plt"));
         let stubs = stubs.take(MAX_STUB_SECTIONS).cloned().collect();
         let mut functions = ModuleFunctions {
@@ -176,7 +177,7 @@ impl ModuleFunctions {
         Ok(functions)
     }
 
-    /// File name of the binary, for messages. It is `exe` for `/proc/PID/exe`: see [`ModuleFunctions::rename`].
+    /// The binary's file name, for messages. The name is `exe` for `/proc/PID/exe`: see [`ModuleFunctions::rename`].
     pub fn module(&self) -> &str {
         &self.module
     }
@@ -186,12 +187,12 @@ impl ModuleFunctions {
         self.module = name::safe_within(module, 255);
     }
 
-    /// All function symbols, by address. At each address the one that is not an alias comes first.
+    /// All function symbols, by address. The first one at each address is not an alias.
     pub fn functions(&self) -> &[Function] {
         &self.functions
     }
 
-    /// The table that the names come from.
+    /// The table from which the names come.
     pub fn source(&self) -> &SymbolSource {
         &self.source
     }
@@ -242,12 +243,12 @@ impl ModuleFunctions {
         open(files.as_mut())
     }
 
-    /// The symbol as in the file, at most [`MAX_RAW_BYTES`].
+    /// The symbol's name as in the file, cut to [`MAX_RAW_BYTES`].
     pub fn raw_name(&self, function: &Function) -> Cow<'_, str> {
         String::from_utf8_lossy(self.raw_name_bytes(function))
     }
 
-    /// The readable name, safe to print; `module+0xoffset` if the symbol has none.
+    /// The readable name, safe to print. If the symbol has no name, the result is `module+0xoffset`.
     pub fn name(&self, function: &Function) -> String {
         let raw = self.raw_name(function);
         if raw.is_empty() { unnamed(&self.module, function.file_offset) } else { name::demangled(&raw) }
@@ -262,12 +263,14 @@ impl ModuleFunctions {
     /// The function that contains the address.
     pub fn containing(&self, address: u64) -> Option<&Function> {
         let end = self.functions.partition_point(|function| function.address <= address);
-        // Functions hardly nest, so a few neighbours suffice. A hostile file cannot make this search long.
+        // Functions rarely overlap, so checking a few symbols before the address is enough. The limit also bounds the
+        // search in a hostile file.
         let is_alias = |function: &Function| matches!(function.kind, FunctionKind::Alias(_));
         let mut found: Option<&Function> = None;
         for function in self.functions[..end].iter().rev().take(16) {
             match found {
-                // The nearest function that reaches this far; at one address, the one that is not an alias.
+                // Of the functions that contain the address, the nearest start wins. Of several symbols at one address,
+                // the one that is not an alias wins.
                 Some(nearer) if function.address < nearer.address || !is_alias(nearer) => break,
                 Some(_) if is_alias(function) => {}
                 _ if address - function.address < function.size => found = Some(function),
@@ -277,14 +280,14 @@ impl ModuleFunctions {
         found
     }
 
-    /// The place of the function's name; functions with the same place have the same name. `None` if the function has
-    /// no name.
+    /// The position of the function's name in the table of names. Functions with the same position have the same name.
+    /// `None` if the function has no name.
     pub(crate) fn name_place(&self, function: &Function) -> Option<u32> {
         self.names.get(function.name_at as usize).filter(|&&first| first != 0).map(|_| function.name_at)
     }
 
-    /// The symbol that an address belongs to. If none contains it: the last symbol before it, if that has no size and starts in
-    /// the same section (hand-written assembly).
+    /// The symbol to which an address belongs. If no symbol contains the address, the last symbol before it counts,
+    /// provided that this symbol has no size and starts in the same section. Such symbols come from assembly code.
     pub fn covering(&self, address: u64) -> Option<&Function> {
         self.containing(address).or_else(|| {
             let end = self.functions.partition_point(|function| function.address <= address);
@@ -331,8 +334,8 @@ impl ModuleFunctions {
         Ok(())
     }
 
-    /// The file offset of an address that may hold instructions. It has to be in an executable segment and, if the file has
-    /// sections, in one with code.
+    /// The file offset of an address that may contain instructions. `None` unless the address is in an executable
+    /// segment and, if the file has sections, in a section with code.
     fn code_offset(&self, address: u64, code: &[&Section]) -> Option<u64> {
         let offset = self.elf.code_offset_of(address)?;
         (self.elf.sections.is_empty() || code.iter().any(|section| section.contains(address)))
@@ -341,7 +344,8 @@ impl ModuleFunctions {
 
     fn sort_and_classify(&mut self) {
         let mut functions = std::mem::take(&mut self.functions);
-        // Comparing names would be slow: a hostile table may hold millions of names for one address.
+        // Names are not compared here: a hostile table may contain millions of names for one address, and comparing
+        // them would be slow.
         functions.sort_unstable_by_key(|function| {
             (function.address, function.size == 0, function.binding, function.name_at)
         });
@@ -366,8 +370,8 @@ impl ModuleFunctions {
         self.functions = functions;
     }
 
-    /// Rank of a function's name among the names at one address. Good names have a size, are exported, have few leading
-    /// underscores, and are short.
+    /// Ranks a function's name among the names at one address. The best names have a size, are exported, have few
+    /// leading underscores, and are short.
     fn rank(&self, function: &Function) -> (bool, Binding, usize, usize, &[u8]) {
         let raw = self.raw_name_bytes(function);
         let underscores = raw.iter().take_while(|&&byte| byte == b'_').count();
@@ -397,12 +401,12 @@ pub fn unnamed(module: &str, file_offset: u64) -> String {
     format!("{module}+{file_offset:#x}")
 }
 
-/// `f` for `f.cold` and `f.cold.3`: code of `f` that is reached by jumps.
+/// The name of the function to which a `.cold` part belongs: `f` for `f.cold` and `f.cold.3`.
 pub fn cold_parent(raw: &[u8]) -> Option<&[u8]> {
     suffix_parent(raw, b".cold")
 }
 
-/// `f` for `f.part.0`, also if the compiler has appended more.
+/// The name of the function to which a `.part` belongs: `f` for `f.part.0`, even if the compiler has appended more.
 fn part_parent(raw: &[u8]) -> Option<&[u8]> {
     let at = raw.windows(6).position(|window| window == b".part.")?;
     raw.get(at + 6).is_some_and(u8::is_ascii_digit).then(|| &raw[..at])

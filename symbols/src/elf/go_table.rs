@@ -1,6 +1,7 @@
-//! Go's own table of functions and lines (`.gopclntab`). Stripped programs have it, too: Go's runtime needs it.
+//! Reads Go's own table of functions and lines (`.gopclntab`). Stripped programs have the table, too, because Go's
+//! runtime needs it.
 //!
-//! Layout: Go's `runtime/symtab.go` and `internal/abi/symtab.go`, versions 1.16, 1.18 and 1.20.
+//! The layout is that of Go's `runtime/symtab.go` and `internal/abi/symtab.go`, versions 1.16, 1.18 and 1.20.
 
 use super::elf_file::{ElfFile, Section, text_at};
 use super::outline::{u32_at, u64_at};
@@ -8,9 +9,9 @@ use super::sections::Bytes;
 use crate::answer::Frame;
 use crate::names::MAX_RAW_BYTES;
 
-/// Largest table read.
+/// Largest table that is read, in bytes.
 const MAX_TABLE: u64 = 1 << 30;
-/// Largest number of entries that are read of one function's table of values.
+/// Largest number of entries that are read from one function's table of values.
 const MAX_STEPS: usize = 1 << 20;
 /// Largest number of functions that are read.
 const MAX_FUNCTIONS: usize = 2_000_000;
@@ -19,7 +20,7 @@ const MAX_FUNCTIONS: usize = 2_000_000;
 #[derive(Debug)]
 pub struct GoTable {
     bytes: Bytes,
-    /// Whether addresses are 4-byte offsets from the start of the code (from 1.18 on).
+    /// Whether addresses are stored as 4-byte offsets from the start of the code (Go 1.18 and later).
     relative: bool,
     quantum: u64,
     count: usize,
@@ -36,11 +37,11 @@ pub struct GoTable {
 pub struct GoFunction {
     /// First address, as linked.
     pub address: u64,
-    /// Address after the last.
+    /// The address after the function's last byte.
     pub end: u64,
-    /// Its name's place in the table.
+    /// Position of the function's name in the table.
     pub name_at: u32,
-    /// Its description's place in the table.
+    /// Position of the function's description in the table.
     record: usize,
 }
 
@@ -98,7 +99,7 @@ impl GoTable {
         Some(table)
     }
 
-    /// Every function, in order of address, which is the table's order.
+    /// All functions, in the order of the table, which is by address.
     pub fn functions(&self) -> impl Iterator<Item = GoFunction> + '_ {
         (0..self.count).filter_map(|index| {
             let (address, record) = self.row(index)?;
@@ -114,8 +115,9 @@ impl GoTable {
         text_at(self.bytes.get(self.names..).unwrap_or_default(), name_at, MAX_RAW_BYTES)
     }
 
-    /// Function, file and line at an address. In inlined code it is the inlined line, under the outer function's name: where Go
-    /// keeps the inline chain, a stripped program does not name.
+    /// Function, file and line at an address. In inlined code, the line is that of the inlined function but the name is
+    /// that of the outer function. Go keeps the chain of inlined functions, too, but a stripped program does not say
+    /// where.
     pub fn frame(&self, address: u64) -> Option<Frame> {
         let (mut low, mut high) = (0, self.count);
         while low < high {
@@ -143,7 +145,8 @@ impl GoTable {
         })
     }
 
-    /// Address of a function, and the place of its description. The row after the last function has the end address.
+    /// The address of a function, and the position of its description. The last row contains only the end address of
+    /// the last function.
     fn row(&self, index: usize) -> Option<(u64, usize)> {
         if index > self.count {
             return None;
@@ -159,7 +162,8 @@ impl GoTable {
         }
     }
 
-    /// The value at an address. A table lists signed changes of the value, each with the distance for which it holds.
+    /// The value at an address. A table of values lists changes of the value, each with the number of bytes for which
+    /// the value holds.
     fn value(&self, table: u32, start: u64, address: u64) -> Option<i64> {
         let mut at = self.values.checked_add(table as usize)?;
         let (mut value, mut place) = (-1i64, start);
@@ -202,7 +206,8 @@ impl GoTable {
     }
 }
 
-/// The start of the code if the header has no address: from the relocation of that field, else from `.text`.
+/// The start of the code, for headers without this address. The relocation of the header's field has it; else it is the
+/// start of `.text`.
 fn text_start(elf: &ElfFile, table: &Section) -> Option<u64> {
     let field = table.address.checked_add(8 + 2 * 8)?;
     let relocated = [&b".rela"[..], b".rela.dyn"].iter().find_map(|name| {

@@ -1,9 +1,9 @@
-//! Finds the functions and variables that a program imports from its libraries, and the slots by which instructions
-//! refer to them.
+//! Finds the functions and variables that a program imports from its libraries, and the slots through which
+//! instructions refer to them.
 
 use super::elf_file::{ElfFile, Section, text_at};
 
-/// Largest number of bytes read of symbols, of their names and of relocations.
+/// Largest number of bytes that are read of each table: symbols, their names, and relocations.
 const MOST: u64 = 16 << 20;
 const SYMBOL: usize = 24;
 const RELOCATION: usize = 24;
@@ -14,16 +14,16 @@ const JUMP_SLOT: u32 = 7;
 
 /// A function or variable that a file imports.
 pub struct Import {
-    /// Its name, without a version.
+    /// The import's name, without a version.
     pub name: Vec<u8>,
-    /// Linked addresses of the slots that instructions refer to and that hold the import's address at run time.
+    /// Linked addresses of the slots that contain the import's address at run time.
     pub slots: Vec<u64>,
-    /// Whether the import's address is also in data or in a constant of the program: then it can be called through a
-    /// pointer.
+    /// Whether the import's address is also in the program's data or in a constant. Then the program can call the
+    /// import through a pointer.
     pub taken: bool,
 }
 
-/// All imports of a file. Tables that cannot be read count as empty.
+/// All imports of a file. A table that cannot be read counts as empty.
 pub fn imports(elf: &ElfFile) -> Vec<Import> {
     let bytes = |section: &Section| elf.section_bytes(section, "the names it asks for", MOST).ok();
     let named = |name: &[u8]| bytes(elf.section(name)?);
@@ -34,7 +34,7 @@ pub fn imports(elf: &ElfFile) -> Vec<Import> {
     for (number, symbol) in symbols.iter().enumerate().skip(1).filter(|(_, symbol)| symbol[6..8] == [0, 0]) {
         numbers[number] = Some(imports.len());
         let offset = u32::from_le_bytes([symbol[0], symbol[1], symbol[2], symbol[3]]);
-        // In code that is not position-independent, an undefined symbol has a value if its address is taken.
+        // In code that is not position-independent, an undefined symbol has a value if the program takes its address.
         let taken = symbol[8..16] != [0; 8];
         imports.push(Import { name: text_at(&names, offset, 64).to_vec(), slots: Vec::new(), taken });
     }

@@ -1,15 +1,15 @@
-//! `.gnu_debugdata`: a small symbol table that some distributions leave in stripped binaries, packed by xz.
+//! Reads `.gnu_debugdata`: a small symbol table that some distributions leave in stripped binaries, compressed by xz.
 
 use super::elf_file::ElfFile;
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::fs::File;
 use std::io::{Read, Write};
 
-/// Largest packed section.
+/// Largest compressed section that is read, in bytes.
 const MAX_PACKED: u64 = 64 << 20;
-/// Largest unpacked file; Fedora's largest ones have some megabytes.
+/// Largest file that is unpacked, in bytes. Fedora's largest ones have some megabytes.
 const MAX_UNPACKED: u64 = 256 << 20;
-/// Memory that unpacking may take, KiB; `xz -9` needs 65 MiB.
+/// Memory that the decompression may take, in KiB. Data from `xz -9` needs 65 MiB.
 const MAX_WORK_KIB: u32 = 128 << 10;
 
 /// Unpacks the section's ELF file into memory.

@@ -3,17 +3,18 @@
 /// A note of an ELF file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Note<'a> {
-    /// What the description is, by the rules of the owner.
+    /// The meaning of the description, a number that the owner defines.
     pub(super) kind: u32,
-    /// The owner's name, with its final NUL.
+    /// The owner's name, including its final NUL.
     pub(super) owner: &'a [u8],
-    /// The description.
+    /// The description, in a form that `kind` decides.
     pub(super) data: &'a [u8],
 }
 
-/// The notes in these bytes, up to the first one that is cut off.
+/// The notes in these bytes. The iterator ends at the first incomplete note.
 pub(super) fn notes(mut bytes: &[u8]) -> impl Iterator<Item = Note<'_>> {
-    // A note: owner size, description size, kind (3 × u32), then owner and description, each padded to 4 bytes.
+    // The layout of a note: the owner's size, the description's size and the kind (3 × u32), then owner and
+    // description, each padded to 4 bytes.
     std::iter::from_fn(move || {
         let header = bytes.first_chunk::<12>()?;
         let word =

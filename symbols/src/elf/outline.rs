@@ -1,9 +1,10 @@
 //! The outline of an ELF file: the part of an untrusted binary that longpole itself reads, with all its rights.
 //!
-//! All other parts are read by a process without rights ([`crate::sandbox`]). The outline is needed before such a process
-//! starts, or is too little to start one. So this code is harmless by design. It uses no other parser, and no loop or memory
-//! has a size that the file decides. It reads at most [`MOST_BYTES`] at a time and only compares numbers from the file, or adds
-//! them with a check. A truncated or wrong file counts as a file without these parts.
+//! A process without rights reads all other parts ([`crate::sandbox`]). longpole needs the outline before that process
+//! starts, or where starting a process would cost too much for so little. So the outline's code must be harmless by
+//! design. This code uses no other parser, and the file decides no size of a loop or of memory. The code reads at most
+//! [`MOST_BYTES`] at a time, and only compares numbers from the file or adds them with a check. A truncated or wrong
+//! file counts as a file without these parts.
 
 use super::build_id::BuildId;
 use super::elf_file::Segment;
@@ -13,14 +14,14 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// Largest number of bytes read at once.
+/// Largest number of bytes that are read at a time.
 const MOST_BYTES: usize = 64 << 10;
-/// Largest number of program headers read: linkers make about a dozen.
+/// Largest number of program headers that are read. Linkers make about a dozen.
 const MOST_SEGMENTS: usize = 256;
-/// Largest number of note segments or sections read, and of libraries that a program links.
+/// Largest number of note segments or sections that are read, and of libraries that a program links.
 const MOST_NOTES: usize = 32;
 const MOST_NEEDED: usize = 512;
-/// Longest path of a loader, and longest name of a library, bytes.
+/// Longest path of a loader, and longest name of a library, in bytes.
 const LONGEST_PATH: usize = 4096;
 const LONGEST_NAME: usize = 255;
 
@@ -52,8 +53,8 @@ impl Outline {
     /// `e_machine` of 64-bit ARM.
     pub const AARCH64: u16 = 183;
 
-    /// Opens a file, without waiting for a pipe or device. `None`: it cannot be opened, or is not a regular 64-bit
-    /// little-endian ELF file.
+    /// Opens a file. Returns at once if it is a pipe or device. `None`: the file cannot be opened, or is not a regular
+    /// 64-bit little-endian ELF file.
     pub fn open(path: &Path) -> Option<(File, Outline)> {
         let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
         let file = File::options().read(true).custom_flags(flags).open(path).ok()?;
@@ -78,7 +79,7 @@ impl Outline {
             outline.add(file, entry, &mut notes);
         }
         outline.build_id = build_id(file, &notes).or_else(|| {
-            // A file that is not for loading (a debug file) has its notes only in sections.
+            // A file that is not for loading (a debug file) has notes only in sections.
             let most = MOST_BYTES / SECTION_HEADER;
             let sections = entries(file, u64_at(&header, 40)?, u16_at(&header, 60)?, SECTION_HEADER, most);
             let notes: Vec<(u64, u64)> = sections.iter().filter_map(|entry| note_section(entry)).collect();
@@ -120,8 +121,8 @@ impl Outline {
         self.segments.iter().filter(|segment| segment.executable).find_map(|segment| place(segment, address))
     }
 
-    /// The load bias of a process that has mapped `file_offset`, in an executable segment, at `start`: the number to add to
-    /// linked addresses. Wraps around.
+    /// The load bias of a process that has mapped `file_offset`, in an executable segment, at `start`: the number that
+    /// the process adds to linked addresses. The number wraps around.
     pub fn bias(&self, start: u64, file_offset: u64) -> Option<u64> {
         let mut code = self.segments.iter().filter(|segment| segment.executable);
         code.find_map(|segment| bias(segment, start, file_offset))
@@ -138,8 +139,8 @@ impl Outline {
         self.dynamic_texts(file, &[NEEDED], LONGEST_NAME)
     }
 
-    /// Folders in which the file's libraries are searched first, separated by colons; `$ORIGIN` is the folder of the
-    /// file.
+    /// The folders in which the loader searches the file's libraries first, separated by colons. `$ORIGIN` means the
+    /// folder of the file.
     pub fn run_paths(&self, file: &File) -> Vec<String> {
         const RPATH: u64 = 15;
         const RUNPATH: u64 = 29;
@@ -174,7 +175,7 @@ fn bias(segment: &Segment, start: u64, file_offset: u64) -> Option<u64> {
     if !(first..end.max(first.saturating_add(1))).contains(&file_offset) {
         return None;
     }
-    // `start` and the linked address are equal modulo the page size: the kernel maps nothing else.
+    // `start` and the linked address are equal modulo the page size, because the kernel maps whole pages only.
     let linked = segment.address.wrapping_add(file_offset.wrapping_sub(segment.offset));
     Some(start.wrapping_sub(linked))
 }
@@ -184,7 +185,7 @@ pub(super) fn place(segment: &Segment, address: u64) -> Option<u64> {
     segment.offset.checked_add(at)
 }
 
-/// Offset and size of a section that is `SHT_NOTE`.
+/// Offset and size of a section of type `SHT_NOTE`; `None` for other types.
 fn note_section(entry: &[u8]) -> Option<(u64, u64)> {
     const NOTE: u32 = 7;
     (u32_at(entry, 4)? == NOTE).then_some((u64_at(entry, 24)?, u64_at(entry, 32)?))
@@ -197,7 +198,7 @@ fn build_id(file: &File, notes: &[(u64, u64)]) -> Option<BuildId> {
     })
 }
 
-/// Reads up to `most` bytes, fewer where the file ends.
+/// Reads up to `most` bytes. The result is shorter at the end of the file.
 pub(super) fn read(file: &File, offset: u64, most: usize) -> Vec<u8> {
     let mut bytes = vec![0; most.min(MOST_BYTES)];
     let mut count = 0;
@@ -212,7 +213,7 @@ pub(super) fn read(file: &File, offset: u64, most: usize) -> Vec<u8> {
     bytes
 }
 
-/// The first complete entries of a table, at most `most`.
+/// The first complete entries of a table, up to `most`.
 fn entries(file: &File, offset: u64, count: u16, size: usize, most: usize) -> Vec<Vec<u8>> {
     let bytes = read(file, offset, usize::from(count).min(most).saturating_mul(size));
     let entries = bytes.chunks_exact(size).map(<[u8]>::to_vec);
@@ -246,7 +247,7 @@ mod tests {
     const REAL: [&str; 4] =
         ["/proc/self/exe", "/bin/sh", "/lib/x86_64-linux-gnu/libc.so.6", "/lib/x86_64-linux-gnu/libm.so.6"];
 
-    /// The parser without rights reads the same headers with other code.
+    /// Two independent implementations must agree: the parser without rights reads the same headers with other code.
     #[test]
     fn outlines_of_real_files_are_those_of_the_full_parser() {
         for path in REAL.map(Path::new).into_iter().filter(|path| path.exists()) {
@@ -287,7 +288,7 @@ mod tests {
         assert!(Outline::open(&fifo).is_none(), "and nobody waited for a writer");
     }
 
-    /// Headers with the largest number in each count and place.
+    /// The file has the largest possible number in each count and offset of its headers.
     #[test]
     fn a_file_with_impossible_headers_has_a_bounded_outline() {
         let mut bytes = std::fs::read("/bin/sh").expect("a shell");
@@ -300,7 +301,7 @@ mod tests {
             let outline = Outline::of(&file).expect("still one");
             assert!(outline.segments.len() <= MOST_SEGMENTS);
         }
-        // Every size and place of every program header.
+        // Sets every size and offset of every program header.
         for header in 0..8 {
             for field in [8, 16, 32, 40] {
                 let mut lie = bytes.clone();
@@ -318,7 +319,7 @@ mod tests {
         }
     }
 
-    /// Real files with a few bytes changed, cut somewhere: nothing panics, and results are bounded.
+    /// Takes real files, changes a few bytes and cuts the file. No such file may cause a panic or an unbounded result.
     #[test]
     fn ten_thousand_changed_files_never_panic_and_are_bounded() {
         let mut seed = 0x9e37_79b9_7f4a_7c15u64;

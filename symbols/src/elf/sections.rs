@@ -1,4 +1,4 @@
-//! Bytes of debug sections: mapped or read, and unpacked if they are compressed.
+//! Reads or maps the bytes of debug sections, and unpacks compressed ones.
 
 use super::elf_file::{ElfFile, Section};
 use crate::answer::Reason;
@@ -7,9 +7,10 @@ use gimli::DwarfSections;
 use object::{CompressedData, CompressionFormat};
 use std::ops::Deref;
 
-/// Largest number of unpacked bytes of debug information, in all sections of one file.
+/// Largest number of unpacked bytes of debug information, in all sections of one file together.
 const MAX_BYTES: u64 = 4 << 30;
-/// Largest ratio of unpacked to packed bytes: DEFLATE's own limit. A small file then cannot claim much memory.
+/// Largest ratio of unpacked to compressed bytes, which is the limit of DEFLATE. Without this check, a small file could
+/// claim much memory.
 const MOST_RATIO: u64 = 1032;
 
 /// Bytes of a section.
@@ -69,7 +70,7 @@ pub fn split_sections(elf: &ElfFile) -> Result<DwarfSections<Bytes>, Reason> {
     })
 }
 
-/// The section of that name, unpacked; empty if there is none.
+/// The section with that name, unpacked. Empty if there is no such section.
 pub fn named(elf: &ElfFile, name: &str, budget: &mut Budget) -> Result<Bytes, Reason> {
     match find(elf, name) {
         Some(section) => read(elf, section, budget),
@@ -77,7 +78,7 @@ pub fn named(elf: &ElfFile, name: &str, budget: &mut Budget) -> Result<Bytes, Re
     }
 }
 
-/// The section with that name (`.debug_info`), or with the name that older compilers give it if it is compressed
+/// The section with that name (`.debug_info`), or with the name that older compilers give a compressed section
 /// (`.zdebug_info`).
 fn find<'a>(elf: &'a ElfFile, name: &str) -> Option<&'a Section> {
     elf.section(name.as_bytes()).or_else(|| {
@@ -107,7 +108,7 @@ fn read(elf: &ElfFile, section: &Section, budget: &mut Budget) -> Result<Bytes, 
         let kind = header[0];
         unpacked(&bytes[24..], kind, size, budget)?
     } else if section.name.starts_with(b".z") {
-        // The older format: `ZLIB` and the size, big-endian.
+        // The older format has the text `ZLIB` and the size, big-endian.
         let header: &[u8; 12] = bytes.first_chunk().ok_or(Reason::BadDebugInformation)?;
         if header[..4] != *b"ZLIB" {
             return Err(Reason::BadDebugInformation);
@@ -146,7 +147,7 @@ fn unpacked(data: &[u8], kind: u8, size: u64, budget: &Budget) -> Result<Bytes, 
 mod tests {
     use super::*;
 
-    /// 15 kB took 2.5 GB: the memory was reserved before anything was unpacked.
+    /// Such a section of 15 kB once took 2.5 GB, because the memory was reserved before anything was unpacked.
     #[test]
     fn a_packed_section_that_claims_an_impossible_size_takes_no_memory() {
         for kind in [1, 2] {

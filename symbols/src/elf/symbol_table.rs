@@ -9,23 +9,23 @@ use object::elf::{STT_FUNC, STT_GNU_IFUNC, Sym64};
 use object::read::elf::Sym as _;
 use object::{LittleEndian as LE, elf};
 
-/// Largest symbol table and largest table of names read.
+/// Largest symbol table and largest table of names that are read, in bytes.
 const MAX_TABLE: u64 = 512 << 20;
 /// Largest number of function symbols that are accepted.
 const MAX_FUNCTIONS: usize = 2_000_000;
 
-/// A function symbol in the form of a symbol table.
+/// A function symbol as read from a symbol table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Symbol {
     /// Address as linked.
     pub address: u64,
-    /// Bytes; 0 if not known.
+    /// Size in bytes; 0 if not known.
     pub size: u64,
     /// The symbol's binding.
     pub binding: Binding,
     /// Whether the symbol is the resolver of an IFUNC.
     pub is_ifunc: bool,
-    /// Its name's place in [`Table::names`].
+    /// Position of the symbol's name in [`Table::names`].
     pub name_at: u32,
 }
 
@@ -36,7 +36,7 @@ pub struct Table {
     pub symbols: Vec<Symbol>,
     /// NUL-terminated names.
     pub names: Vec<u8>,
-    /// The table from which the symbols are.
+    /// The table from which the symbols come.
     pub source: SymbolSource,
 }
 
@@ -49,8 +49,8 @@ fn index_of(elf: &ElfFile, kind: u32) -> Option<usize> {
     elf.sections.iter().position(|section| section.kind == kind && section.size > 0)
 }
 
-/// Reads the symbols from the binary's own table, else from that of its debug file. If both are missing, all other
-/// sources are read: dynamic symbols, the small table packed into the binary, Go's table.
+/// Reads the symbols from the binary's own table, else from the table of its debug file. If both are missing, reads all
+/// other sources: dynamic symbols, the small table in `.gnu_debugdata`, Go's table.
 pub fn read(
     elf: &ElfFile,
     debug: Option<&ElfFile>,
@@ -95,7 +95,8 @@ impl Table {
                 false => self.names.extend_from_slice(&names),
             }
         }
-        // A damaged table may end inside a name, which must not run on into the next table's names.
+        // A damaged table may end inside a name. The NUL keeps that name from running on into the names of the next
+        // table.
         self.names.push(0);
         let (symbols, _) =
             object::pod::slice_from_bytes::<Sym64<LE>>(&bytes, bytes.len() / size_of::<Sym64<LE>>())

@@ -1,52 +1,57 @@
-//! Where a program or library keeps an exported thread-local variable, from its dynamic symbols and relocations.
+//! Finds the place of an exported thread-local variable of a program or library, from the dynamic symbols and
+//! relocations.
 //!
-//! Like the outline, this is read by longpole itself, and is harmless in the same way: it reads bounded pieces and only compares
-//! numbers, or adds them with a check.
+//! longpole itself reads these tables, as it reads the outline, so this code must be harmless in the same way. The code
+//! reads pieces of bounded size, and only compares numbers from the file or adds them with a check.
 
 use super::outline::{Outline, place, read, u16_at, u32_at, u64_at};
 use std::fs::File;
 
-/// Largest length of a chain of symbols with one hash that is searched.
+/// Largest number of symbols with the same hash that are searched.
 const LONGEST_CHAIN: u64 = 4_096;
-/// Largest number of bytes of a table of relocations that are searched: the largest libraries have some 10 MiB.
+/// Largest number of bytes of a relocation table that are searched. The largest libraries have about 10 MiB.
 const MOST_RELOCATIONS: u64 = 48 << 20;
-/// Size of a symbol and of a relocation.
+/// Size of a symbol, and also of a relocation, in bytes.
 const SYMBOL: u64 = 24;
 const RELOCATION: usize = 24;
-/// Relocations that are read at once: a whole number of them fits.
+/// Number of bytes of relocations that are read at a time, a multiple of a relocation's size.
 const AT_ONCE: usize = 2_048 * RELOCATION;
 
 /// A thread-local variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TlsVariable {
-    /// Its distance from the start of the file's thread-local block.
+    /// Distance of the variable from the start of the file's thread-local block, in bytes.
     pub offset: u64,
-    /// If the file is a program: the distance of the variable from the thread pointer, which may be negative.
+    /// Distance of the variable from the thread pointer, in bytes, if the file is a program. The distance may be
+    /// negative.
     pub in_program: u64,
-    /// Where the loader writes the variable's place.
+    /// The slot into which the loader writes where the variable is.
     pub slot: Option<TlsSlot>,
 }
 
-/// A place in memory that the loader fills in, by linked address, and what is then there (ELF Handling For Thread-Local Storage).
+/// A slot in memory that the loader fills in, by its linked address, and what the slot then contains (ELF Handling For
+/// Thread-Local Storage).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlsSlot {
-    /// A descriptor: a function, and the distance from the thread pointer or the address of the two words of [`TlsSlot::Module`].
+    /// A descriptor of two words: a function, and either the distance from the thread pointer or the address of two
+    /// words as in [`TlsSlot::Module`].
     Descriptor(u64),
     /// The distance of the variable from the thread pointer.
     Distance(u64),
-    /// The number of the file's block, and the variable's distance in it.
+    /// Two words: the number of the file's thread-local block, and the variable's distance in the block.
     Module(u64),
-    /// The number of the file's block only.
+    /// Only the number of the file's thread-local block.
     ModuleOnly(u64),
 }
 
 impl TlsVariable {
-    /// The exported variable with this name; `None`: the file has none.
+    /// The exported thread-local variable with this name; `None` if the file has none.
     pub fn find(file: &File, outline: &Outline, name: &str) -> Option<TlsVariable> {
         let tables = Tables::of(file, outline)?;
         let (number, offset) = tables.symbol(name)?;
         let (address, size, align) = outline.tls?;
-        // The end of the block is at the thread pointer, or below it so that its start is aligned (lld, `getTlsTpOffset`).
+        // The thread pointer is at the end of the block. If the block's start would not be aligned then, the block lies
+        // further below (lld, `getTlsTpOffset`).
         let align = if align.is_power_of_two() { align } else { 1 };
         let below = size.wrapping_add(address.wrapping_add(size).wrapping_neg() & (align - 1));
         let slot = tables.slot(number, offset);
@@ -54,13 +59,13 @@ impl TlsVariable {
     }
 }
 
-/// The tables of a file that its dynamic section names, as offsets in the file.
+/// The tables to which a file's dynamic section points, as offsets in the file.
 struct Tables<'a> {
     file: &'a File,
     hash: u64,
     symbols: u64,
     names: u64,
-    /// Offset and size of the tables of relocations.
+    /// Offset and size of each relocation table.
     relocations: [Option<(u64, u64)>; 2],
 }
 
@@ -84,7 +89,8 @@ impl<'a> Tables<'a> {
         })
     }
 
-    /// Number and value of the thread-local symbol with this name that the file defines, by the table of hashes (`DT_GNU_HASH`).
+    /// Number and value of the thread-local symbol with this name that the file defines. Uses the hash table
+    /// `DT_GNU_HASH`.
     fn symbol(&self, name: &str) -> Option<(u64, u64)> {
         let head = read(self.file, self.hash, 16);
         let [buckets, first, filters] = [0, 4, 8].map(|at| u32_at(&head, at).map(u64::from));
@@ -124,7 +130,7 @@ impl<'a> Tables<'a> {
         (is_ours && *last == 0 && text == name.as_bytes()).then_some(u64_at(&symbol, 8)?)
     }
 
-    /// The slot for the symbol with this number and value, the best kind if there are several.
+    /// The slot of the symbol with this number and value. If there are several, the best kind of slot.
     fn slot(&self, number: u64, offset: u64) -> Option<TlsSlot> {
         let mut best: Option<(u8, TlsSlot)> = None;
         for (at, size) in self.relocations.iter().flatten() {
@@ -150,14 +156,15 @@ impl<'a> Tables<'a> {
     }
 }
 
-/// The slot that a relocation fills in, if it is one for this variable, with a rank: the lower, the better.
+/// The slot that a relocation fills in for this variable, with a rank: the lower the rank, the better. `None` if the
+/// relocation is for something else.
 fn slot(entry: &[u8], number: u64, offset: u64) -> Option<(u8, TlsSlot)> {
     const MODULE: u64 = 16;
     const DISTANCE: u64 = 18;
     const DESCRIPTOR: u64 = 36;
     let (at, info, addend) = (u64_at(entry, 0)?, u64_at(entry, 8)?, u64_at(entry, 16)?);
     let (symbol, kind) = (info >> 32, info & 0xffff_ffff);
-    // A relocation without a symbol is for the file's own variable with the value in the addend.
+    // A relocation without a symbol refers to a variable of the same file: the addend is that variable's value.
     let is_own = symbol == number && addend == 0 || symbol == 0 && addend == offset;
     match kind {
         DESCRIPTOR if is_own => Some((0, TlsSlot::Descriptor(at))),
@@ -168,7 +175,7 @@ fn slot(entry: &[u8], number: u64, offset: u64) -> Option<(u8, TlsSlot)> {
     }
 }
 
-/// The hash of GNU's symbol tables (Bernstein's).
+/// The hash function of GNU's symbol hash tables (Bernstein's).
 fn hash(name: &str) -> u32 {
     name.bytes().fold(5381u32, |hash, byte| hash.wrapping_mul(33).wrapping_add(byte.into()))
 }

@@ -1,15 +1,16 @@
-//! USDT probes (user-level statically defined tracing): places that a program's authors have marked, each a `nop` with a note.
+//! Reads USDT probes (user-level statically defined tracing) from a file: places that a program's authors have marked,
+//! each by a `nop` and a note.
 
 use super::elf_file::ElfFile;
 use super::notes::notes;
 use crate::error::SymbolError;
 use crate::names::safe_bytes;
 
-/// Largest size of all notes of USDT probes of one file, bytes. A large database has 100 kB.
+/// Largest total size of a file's USDT notes, in bytes. A large database has 100 kB.
 const MOST_BYTES: u64 = 16 << 20;
-/// Largest number of probes read of one file.
+/// Largest number of USDT probes that are read from one file.
 const MOST_PROBES: usize = 1 << 16;
-/// The kind of a USDT probe's note.
+/// The number that marks a note as the note of a USDT probe.
 const KIND: u32 = 3;
 
 /// One place of a USDT probe. A probe may have several.
@@ -21,11 +22,12 @@ pub struct UsdtProbe {
     pub name: String,
     /// Address of the `nop`, as linked.
     pub address: u64,
-    /// Address of a counter of 16 bits, as linked; the program looks at the probe only if it is not 0. `None`: there is none.
+    /// Linked address of a counter of 16 bits; `None` if the probe has none. While the counter is 0, the program skips
+    /// the probe.
     pub semaphore: Option<u64>,
 }
 
-/// The USDT probes of a file. Notes that are cut off or of another form are left out.
+/// The USDT probes of a file. Incomplete notes, and notes of another form, are ignored.
 pub fn usdt_probes(elf: &ElfFile) -> Result<Vec<UsdtProbe>, SymbolError> {
     let base = elf.section(b".stapsdt.base").map(|section| section.address);
     let mut probes = Vec::new();
@@ -40,11 +42,11 @@ pub fn usdt_probes(elf: &ElfFile) -> Result<Vec<UsdtProbe>, SymbolError> {
     Ok(probes)
 }
 
-/// A probe from the description of its note: address, base and semaphore (3 × u64), provider, name and arguments, each of these
-/// with a NUL at its end.
+/// Makes a probe of the description in its note. The description contains the probe's address, the base and the address
+/// of the counter (3 × u64). After these come provider, name and arguments, each with a NUL at its end.
 ///
-/// `base`: where the section `.stapsdt.base` is now. A file that was linked again at another address (prelink) has moved by
-/// the difference.
+/// `base` is the present address of the section `.stapsdt.base`. If a tool such as prelink has moved the file to
+/// another address, all addresses in the note are wrong by the difference between both bases.
 fn probe(data: &[u8], base: Option<u64>) -> Option<UsdtProbe> {
     let (words, texts) = data.split_first_chunk::<24>()?;
     let (words, _) = words.as_chunks::<8>();

@@ -1,5 +1,6 @@
-//! A C library's functions in the answer of a parser without rights. Which operation a name stands for is decided here, and
-//! every place must lie in the file where the file's own headers put it.
+//! A C library's functions as a parser without rights sends them. The receiver checks the answer. The receiver itself
+//! decides which operation belongs to a function's name. Every place must lie in the file where the file's own headers
+//! put it.
 
 use super::functions::{CodePlace, ErrnoPlace, LibcCall, LibcFunctions};
 use super::names::known;
@@ -8,12 +9,12 @@ use crate::elf::Outline;
 use probe_abi::MutexLayout;
 use serde::{Deserialize, Serialize};
 
-/// Largest number of functions of a library, and of places in a function. glibc has some hundred functions with up to
-/// ten places.
+/// Largest number of functions of a library, and of places in a function. glibc has some hundred functions, each with
+/// up to ten places.
 const MOST_FUNCTIONS: usize = 1024;
 const MOST_PLACES: usize = 256;
 
-/// A [`LibcFunctions`] in the form in which the parser sends it.
+/// [`LibcFunctions`] in the form that the parser sends.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LibcAnswer {
     functions: Vec<Call>,

@@ -1,7 +1,8 @@
-//! The synchronization functions in a C library's file, with the places of probes at the start and end of each call.
+//! Finds the synchronization functions in a C library's file, and the places of probes at the start and end of each
+//! call.
 //!
-//! A C library exports each operation under a few names and versions; all of them count as the same operation. A statically
-//! linked program has the functions under the same names in its own symbol table.
+//! A C library exports each operation under several names and versions. All of them count as the same operation. A
+//! statically linked program has the functions under the same names in its own symbol table.
 
 use super::names::{self, Known};
 use crate::code::{Bounds, UnknownExits, UnwindTables, Walker, exit_points};
@@ -16,9 +17,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Largest symbol table and largest table of names read.
+/// Largest symbol table and largest table of names that are read, in bytes.
 const MAX_TABLE: u64 = 256 << 20;
-/// Longest name of interest.
+/// Largest length of a name that is looked up, in bytes.
 const MAX_NAME: usize = 64;
 
 /// The synchronization functions in a file. Addresses are as linked.
@@ -30,11 +31,11 @@ pub struct LibcFunctions {
     pub unsure: Vec<(&'static str, UnknownExits)>,
     /// How to find a thread's `errno`.
     pub errno: Option<ErrnoPlace>,
-    /// The layout of mutexes in memory.
+    /// The layout of mutexes in memory, which differs between glibc and musl.
     pub layout: MutexLayout,
-    /// Linked addresses of the library's code: the first one, and the one after the last.
+    /// Linked addresses of the first byte of the library's code, and of the byte after the last one.
     pub text: (u64, u64),
-    /// The file's first instruction.
+    /// The first instruction of the file's code.
     pub start: Option<CodePlace>,
     /// Whether the file is a statically linked program, which names no loader.
     pub is_static: bool,
@@ -52,30 +53,31 @@ pub struct CodePlace {
 /// A function of a C library that gets probes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LibcCall {
-    /// Its name, without leading underscores.
+    /// The function's name, without leading underscores.
     pub name: &'static str,
     /// The operation that the function does.
     pub operation: SyncOperation,
-    /// How the function uses its arguments and its result, in the encoding of a probe's cookie.
+    /// How the function uses its arguments and its result, encoded as in a probe's cookie (the number that a hit passes
+    /// to the kernel program).
     pub function: LibcFunction,
-    /// Its first instruction.
+    /// The function's first instruction.
     pub entry: CodePlace,
-    /// Whether the function's first instruction cannot have an entry probe of its own. The probes on its `ret`s then
-    /// record complete calls.
+    /// Whether the function's first instruction cannot have an entry probe of its own. Then the probes on the
+    /// function's `ret`s record complete calls.
     pub entry_is_closed: bool,
-    /// Its `ret`s; empty if it does not return.
+    /// The function's `ret`s. Empty if the function does not return.
     pub leaves: Vec<CodePlace>,
-    /// The calls of the routine in `once`.
+    /// In `once` functions, the calls of the routine that the caller passed.
     pub ran: Vec<CodePlace>,
 }
 
-/// How to find the distance of `errno` from the thread pointer.
+/// How to find the distance of `errno` from the thread pointer, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrnoPlace {
-    /// The distance is this number of bytes.
+    /// The distance is this number.
     At(i64),
-    /// The loader writes the distance to this address (as linked).
+    /// The loader writes the distance to this linked address.
     In(u64),
 }
 
@@ -119,7 +121,7 @@ pub fn functions_in(elf: &ElfFile) -> Result<LibcFunctions, SymbolError> {
     let unwind = UnwindTables::read(elf);
     let bounds = Bounds { unwind: unwind.as_ref(), symbols: &symbols.ends };
     for (&address, &known) in &symbols.known {
-        // Two operations have one address, so it is unknown which of them a call does.
+        // Names of two different operations have this address, so it is unknown which operation a call does.
         let Some(known) = known else { continue };
         match call(elf, &bounds, address, known) {
             Ok(call) => found.functions.push(call),
@@ -158,7 +160,7 @@ fn call(
         return if call.entry_is_closed { Err(UnknownExits::NotProbeable) } else { Ok(call) };
     }
     let ways = exit_points(elf, bounds, address)?;
-    // A function that only returns begins and ends with the same instruction.
+    // A function that only returns has its entry probe and its exit probe on the same instruction.
     call.entry_is_closed |= ways.returns.contains(&address);
     if call.entry_is_closed && !ways.keeps_first_argument {
         return Err(UnknownExits::NotProbeable);
@@ -170,15 +172,15 @@ fn call(
     Ok(call)
 }
 
-/// Facts from the symbol tables.
+/// The facts that the symbol tables give.
 #[derive(Default)]
 struct Symbols {
-    /// Address → function; `None` if names of different operations have this address.
+    /// The function at each address; `None` if names of different operations have the address.
     known: BTreeMap<u64, Option<&'static Known>>,
-    /// Start → end of each function, as linked.
+    /// The end of each function, by its start. Addresses are as linked.
     ends: BTreeMap<u64, u64>,
     errno_location: Option<u64>,
-    /// Place of `errno` among the file's thread-local variables, bytes.
+    /// Offset of `errno` in the file's block of thread-local variables, in bytes.
     errno_variable: Option<u64>,
     is_glibc: bool,
     is_musl: bool,
@@ -218,7 +220,7 @@ impl Symbols {
     fn add(&mut self, name: &[u8], address: u64, size: u64) {
         let end = self.ends.entry(address).or_insert(address);
         *end = address.saturating_add(size).max(*end);
-        // An unstripped library has `name@@VERSION` here.
+        // In the symbol table of an unstripped library, names have the form `name@@VERSION`.
         let name = name.split(|&byte| byte == b'@').next().unwrap_or_default();
         self.is_glibc |= name == b"gnu_get_libc_version" || name == b"__libc_start_main_impl";
         self.is_musl |= name == b"__init_libc" || name == b"__libc_start_init" || name == b"__dls2b";
@@ -231,7 +233,7 @@ impl Symbols {
     }
 
     fn layout(&self) -> MutexLayout {
-        // An old libpthread lacks the names by which glibc is recognized, but has one that musl lacks.
+        // An old libpthread lacks the names by which glibc is recognised, but exports a name that musl does not have.
         if self.is_glibc
             || self.known.values().flatten().any(|known| known.name == "pthread_mutex_consistent_np")
         {
@@ -244,8 +246,8 @@ impl Symbols {
     }
 }
 
-/// Reads `__errno_location`, which only computes the address of `errno`: the thread pointer (`fs:0`) plus a number. The number
-/// is in the code or, where the loader decides, in a variable.
+/// Reads the code of `__errno_location`, which returns the thread pointer (`fs:0`) plus a number. The number is in the
+/// code, or in a variable that the loader sets.
 fn errno_place(elf: &ElfFile, address: u64) -> Option<ErrnoPlace> {
     let mut walker = Walker::new(elf, address);
     let (mut number, mut variable, mut thread_pointer) = (0i64, None, 0);
@@ -324,7 +326,8 @@ mod tests {
     fn every_lock_function_of_glibc_can_be_probed() {
         let Some(found) = read("every_lock_function_of_glibc_can_be_probed", GLIBC) else { return };
         assert_eq!(found.unsure, []);
-        // glibc has the same code for initialising and unlocking a spin lock. `ThreadSilent` is no call of libc.
+        // glibc has the same code for initialising and for unlocking a spin lock. `ThreadSilent` is no function of
+        // libc.
         let no_call = [SyncOperation::SpinInit, SyncOperation::ThreadSilent];
         let but = |operation: &SyncOperation| !no_call.contains(operation);
         all_of(&found, &SyncOperation::ALL.iter().copied().filter(but).collect::<Vec<_>>());
@@ -336,7 +339,7 @@ mod tests {
             assert_eq!(call.leaves.is_empty(), exits, "{}", call.name);
             assert_eq!(call.ran.is_empty(), call.operation != SyncOperation::Once, "{}", call.name);
         }
-        // Condition variables have two versions, so there are two functions with one name.
+        // glibc has two versions of condition variables, so there are two functions with one name.
         let waits = found.functions.iter().filter(|call| call.name == "pthread_cond_wait").count();
         assert_eq!(waits, 2);
     }
@@ -345,7 +348,7 @@ mod tests {
     fn every_lock_function_of_musl_can_be_probed() {
         let Some(found) = read("every_lock_function_of_musl_can_be_probed", MUSL) else { return };
         assert_eq!(found.unsure, []);
-        // `ThreadSilent` is no call of libc.
+        // `ThreadSilent` is no function of libc.
         let is_call = |operation: &SyncOperation| *operation != SyncOperation::ThreadSilent;
         all_of(&found, &SyncOperation::ALL.iter().copied().filter(is_call).collect::<Vec<_>>());
         assert_eq!(found.layout, MutexLayout::Musl);
@@ -354,7 +357,7 @@ mod tests {
 
     #[test]
     fn a_program_without_a_libc_inside_has_no_lock_functions() {
-        // The program imports some of the functions but contains none.
+        // This test program imports some of the functions and contains none.
         let found = libc_functions(Path::new("/proc/self/exe")).expect("this test");
         assert_eq!(found.functions, []);
     }

@@ -6,7 +6,7 @@ use probe_abi::{LibcFunction, ObjectFrom, OutcomeFrom, SecondFrom};
 /// A synchronization function of libc that is known by name.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Known {
-    /// Its name without leading underscores.
+    /// The function's name, without leading underscores.
     pub name: &'static str,
     /// The operation that the function does.
     pub operation: SyncOperation,
@@ -16,7 +16,7 @@ pub struct Known {
 }
 
 impl Known {
-    /// How the function uses its arguments and its result, in the encoding of a probe's cookie.
+    /// How the function uses its arguments and its result, encoded as in a probe's cookie.
     pub fn function(&self) -> LibcFunction {
         LibcFunction {
             operation: self.operation as u8,
@@ -27,11 +27,13 @@ impl Known {
         }
     }
 
-    /// Decides which of two functions with the same address counts; `None` if that is unknown. glibc has one code for
-    /// initialising and unlocking a spin lock: an initialisation then counts as an unlock of a lock that is free.
+    /// Decides which of two functions with the same address counts; `None` if that is unknown. glibc has the same code
+    /// for initialising and unlocking a spin lock. An initialisation is then recorded as an unlock of a lock that is
+    /// free, which does no harm.
     pub fn or(&'static self, other: &'static Known) -> Option<&'static Known> {
         match (self.operation, other.operation) {
-            // musl has one code for a C11 function and the older function, with the older function's result.
+            // musl has the same code for a C11 function and for its older counterpart. The code returns the older
+            // function's result.
             (a, b) if a == b && self.outcome == OutcomeFrom::C11 => Some(other),
             (a, b) if a == b => Some(self),
             (SpinInit, SpinUnlock) => Some(other),
@@ -41,7 +43,7 @@ impl Known {
     }
 }
 
-/// The function of that name; leading underscores are ignored.
+/// The function with that name. Leading underscores are ignored.
 pub fn known(name: &[u8]) -> Option<&'static Known> {
     let name = std::str::from_utf8(name).ok()?.trim_start_matches('_');
     KNOWN.iter().find(|known| known.name == name)
@@ -57,22 +59,22 @@ const fn new(
     Known { name, operation, object, second, outcome }
 }
 
-/// A function that has one object and returns the error code.
+/// A function with one object as its argument that returns the error code.
 const fn plain(name: &'static str, operation: SyncOperation) -> Known {
     new(name, operation, ObjectFrom::Argument, SecondFrom::Nothing, OutcomeFrom::Error)
 }
 
-/// A condition wait.
+/// A function that waits for a condition variable.
 const fn wait(name: &'static str, operation: SyncOperation) -> Known {
     new(name, operation, ObjectFrom::Argument, SecondFrom::Mutex, OutcomeFrom::Error)
 }
 
-/// A function that returns −1 and leaves the error in `errno`.
+/// A function that returns −1 after an error and sets `errno`.
 const fn errno(name: &'static str, operation: SyncOperation) -> Known {
     new(name, operation, ObjectFrom::Argument, SecondFrom::Nothing, OutcomeFrom::Errno)
 }
 
-/// A function of C11 that returns one of `thrd_*`.
+/// A C11 function that returns a `thrd_*` constant.
 const fn c11(name: &'static str, operation: SyncOperation) -> Known {
     new(name, operation, ObjectFrom::Argument, SecondFrom::Nothing, OutcomeFrom::C11)
 }

@@ -1,5 +1,5 @@
-//! Names of functions: demangles them, makes them safe to print, finds which name a user means, and decides whose code
-//! a function is.
+//! Names of functions: demangles them, makes them safe to print, finds which name a user means, and decides whether a
+//! function belongs to the program or to a runtime.
 
 pub(crate) mod name;
 mod name_match;

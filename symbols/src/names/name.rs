@@ -1,13 +1,15 @@
-//! Names from untrusted files: demangled, bounded in length, and without characters that a terminal obeys.
+//! Makes names from untrusted files printable: demangled, bounded in length, and without control characters for
+//! terminals.
 
 use crate::catch_panic::catch_panic;
 use std::fmt::{self, Write};
 use std::path::Path;
 
-/// Longest returned name, bytes. Real C++ names have some hundred bytes, those of large templates some thousand.
+/// Largest length of a returned name, in bytes. Real C++ names have some hundred bytes, those of large templates some
+/// thousand.
 pub const MAX_NAME_BYTES: usize = 2048;
 
-/// Largest number of bytes read of a symbol's name.
+/// Largest number of bytes that are read of a symbol's name.
 pub const MAX_RAW_BYTES: usize = 16 * 1024;
 
 /// Replaces characters that must not reach a terminal ([`is_unsafe`]), and cuts to [`MAX_NAME_BYTES`].
@@ -29,13 +31,13 @@ pub fn safe_path(path: &Path) -> String {
 /// Like [`safe`], with another limit of length.
 pub fn safe_within(text: &str, max_bytes: usize) -> String {
     let mut bounded = Bounded { text: String::new(), max_bytes };
-    // The only possible error means that the bound is reached.
+    // The only possible error is that the text is longer than the limit.
     let _ = bounded.write_str(text);
     bounded.finish()
 }
 
-/// The readable name of a symbol, always safe to print. C++ (Itanium) and Rust (legacy and v0) are demangled, with parameters,
-/// without Rust's hash; other names are unchanged.
+/// The readable name of a symbol, always safe to print. Names of C++ (Itanium) and Rust (legacy and v0) are demangled.
+/// Parameters stay, and Rust's hash is removed. Other names do not change.
 pub fn demangled(raw: &str) -> String {
     if let Some(name) = demangled_rust(raw) {
         return name;
@@ -48,7 +50,7 @@ pub fn demangled(raw: &str) -> String {
     safe(raw)
 }
 
-/// A C++ name without parameters and return type, as users type it in patterns; `None` for names of other languages.
+/// A C++ name without parameters and return type, as users type names in patterns. `None` for names of other languages.
 pub fn demangled_without_parameters(raw: &str) -> Option<String> {
     if !is_itanium(raw) || rustc_demangle::try_demangle(raw).is_ok() {
         return None;
@@ -77,7 +79,8 @@ fn demangled_cpp(raw: &str, options: cpp_demangle::DemangleOptions) -> Option<St
     if raw.len() >= MAX_RAW_BYTES {
         return None;
     }
-    // Through substitutions the text of a small symbol can grow without bound. The writer's bound stops it.
+    // A short symbol can describe a very long name, because mangled names may refer back to their own parts. The
+    // writer's limit stops the demangler.
     catch_panic(|| {
         let symbol = cpp_demangle::Symbol::new(raw).ok()?;
         let mut bounded = Bounded { text: String::new(), max_bytes: MAX_NAME_BYTES };
@@ -86,7 +89,7 @@ fn demangled_cpp(raw: &str, options: cpp_demangle::DemangleOptions) -> Option<St
     })?
 }
 
-/// Writes safe characters up to a bound, then fails: an error is the only way to stop a demangler.
+/// Writes safe characters up to a limit and then returns an error, which is the only way to stop a demangler.
 struct Bounded {
     text: String,
     max_bytes: usize,
@@ -97,7 +100,7 @@ impl Bounded {
         self.text.len() >= self.max_bytes
     }
 
-    /// The text; a cut one ends with "…".
+    /// The text. A text that was cut ends with "…".
     fn finish(mut self) -> String {
         if self.is_full() {
             let keep = self.max_bytes.saturating_sub('…'.len_utf8());
@@ -121,8 +124,8 @@ impl fmt::Write for Bounded {
     }
 }
 
-/// Whether the character can do harm in a terminal: control characters, characters that change the order or place of text
-/// (direction marks, line and paragraph separators), invisible characters.
+/// Whether the character can do harm in a terminal. Such are control characters, invisible characters, and characters
+/// that change the order or position of text (direction marks, line and paragraph separators).
 pub fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -161,7 +164,8 @@ mod tests {
 
     #[test]
     fn a_demangling_bomb_stops_at_the_limit() {
-        // Each parameter is a pair of the preceding one: 2^n leaves in O(n) bytes.
+        // Each parameter is a pair of the previous parameter with itself: O(n) bytes of symbol describe a name with 2^n
+        // parts.
         let mut raw = String::from("_Z1fSt4pairIiiE");
         let digits = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
         for (i, digit) in digits.iter().enumerate().take(30) {

@@ -1,16 +1,17 @@
-//! Finds which of many names a user means by one name or a part of it. All commands and options that take the name of a
-//! function or a lock use this module.
+//! Finds which of many names a user means by a name or a part of a name. All commands and options that take the name of
+//! a function or of a lock use this module.
 //!
-//! Rules, in order. The first that fits any name decides:
-//! 1. the exact name; or, with a wildcard, all names that match, with or without parameters;
-//! 2. the name without the suffix that distinguishes names in a report (` (shop.c:7)`, `#2`);
-//! 3. without parameters and return type (`update` for `update(int)`);
-//! 4. also without template arguments;
-//! 5. without the namespaces, classes or packages before it (`insert` for `shop::Cart::insert(int)`);
-//! 6. its beginning;
+//! The rules are tried in this order, and the first rule by which any name fits decides. `typed` fits a name if it is
+//! 1. the exact name; a pattern with a wildcard may match with or without parameters;
+//! 2. the name without the suffix that a report adds to distinguish equal names (` (shop.c:7)`, `#2`);
+//! 3. the name without parameters and return type (`update` for `update(int)`);
+//! 4. the name without template arguments, too;
+//! 5. the name without the namespaces, classes or packages before it (`insert` for `shop::Cart::insert(int)`);
+//! 6. the beginning of the name;
 //! 7. the beginning of a part after a namespace, class or package.
 //!
-//! From rule 2 on, different names that fit equally well are [`NameMatch::Several`]: nothing is guessed.
+//! From rule 2 on, if several different names fit by the same rule, the result is [`NameMatch::Several`]: longpole does
+//! not guess.
 
 use engine::glob;
 
@@ -19,19 +20,21 @@ use engine::glob;
 pub enum NameMatch {
     /// No name fits.
     Nothing,
-    /// Indices of the names in the list. Several only for a pattern, or if several things have the same name.
+    /// Indices of the names in the list. There are several if the user gave a pattern, or if several functions or locks
+    /// have the same name.
     These(Vec<usize>),
-    /// Different names fit equally well: an index in the list for each of them.
+    /// Different names fit equally well. The list has one index for each of them.
     Several(Vec<usize>),
 }
 
-/// Finds the names that `typed` stands for. Takes at most length × length steps for each name.
+/// Finds the names that the user means by `typed`. For each name, the number of steps is at most the product of both
+/// lengths.
 pub fn match_name<N: AsRef<str>>(typed: &str, names: impl Iterator<Item = N>) -> NameMatch {
     match_within(typed, names, Fit::BeginningOfPart)
 }
 
-/// Like `match_name`, but only complete names fit, with or without parameters and template arguments. For lists so long
-/// that beginnings of names would often fit by chance.
+/// Like `match_name`, but only complete names fit, with or without parameters and template arguments. For long lists,
+/// in which beginnings of names would often fit by chance.
 pub fn match_whole_name<N: AsRef<str>>(typed: &str, names: impl Iterator<Item = N>) -> NameMatch {
     match_within(typed, names, Fit::WithoutTemplate)
 }
@@ -65,13 +68,13 @@ fn match_within<N: AsRef<str>>(typed: &str, names: impl Iterator<Item = N>, wors
     NameMatch::These(found.into_iter().map(|(place, _)| place).collect())
 }
 
-/// Whether `typed` is a pattern and not a single name.
+/// Whether `typed` is a pattern with a wildcard.
 pub fn is_pattern(typed: &str) -> bool {
     typed.contains(['*', '?'])
 }
 
-/// A list of names for an error message: the first few, long ones without their middle, and the number of all other
-/// names.
+/// A list of names for an error message: the first few names, and the number of all others. Long names lose their
+/// middle.
 pub fn listed<N: AsRef<str>>(names: &[N]) -> String {
     const SHOWN: usize = 8;
     const LETTERS: usize = 80;
@@ -119,7 +122,8 @@ fn fit(typed: &str, name: &str) -> Option<Fit> {
         let matches = glob::matches(typed, name) || glob::matches(typed, without_parameters(plain));
         return matches.then_some(Fit::Pattern);
     }
-    // None of the rules below changes the first letters of `typed`, so a name without these letters cannot fit.
+    // No rule changes the first letters of `typed`. So a name that does not contain these letters cannot fit, and is
+    // skipped.
     let first = typed.trim_start_matches(['<', '*', '&']);
     let head = first.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(first.len());
     if !name.contains(first.get(..head)?) {
@@ -147,12 +151,12 @@ fn fit(typed: &str, name: &str) -> Option<Fit> {
     beginnings.any(|is_one| is_one).then_some(Fit::BeginningOfPart)
 }
 
-/// Whether this text ends so that a name in a namespace, class, package or file can follow.
+/// Whether a name can begin after this text, because the text ends as a namespace, class, package or file does.
 fn ends_a_part(before: &str) -> bool {
     before.ends_with([':', '.', '/', '*', '~', '^', ' '])
 }
 
-/// The name without a report's suffix for equal names: a number, a line, a place in a file.
+/// The name without the suffix that a report adds to distinguish equal names: a number, a line, or a place in a file.
 fn without_place(name: &str) -> &str {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let name = match name.rsplit_once('#') {
@@ -168,8 +172,8 @@ fn without_place(name: &str) -> &str {
     if is_line || is_offset { before } else { name }
 }
 
-/// The name without parameters, the text after them, and the return type that templates have. For JavaScript and
-/// Python, without the text that their compilers add.
+/// The name without parameters, without text after them, and without the return type that templates have. Names of
+/// JavaScript and Python functions also lose the text that their compilers add.
 fn without_parameters(name: &str) -> &str {
     if let Some(script) = of_script(name) {
         return script;
@@ -183,7 +187,7 @@ fn without_parameters(name: &str) -> &str {
         let Some(shorter) = shorter else { break };
         text = shorter.trim_end();
     }
-    // `operator()` is a name, and so is `{lambda()#1}`.
+    // `operator()` and `{lambda()#1}` are names: their parentheses are no parameters.
     let before = text.strip_suffix(')').and_then(|_| opening(text)).and_then(|at| text.get(..at));
     let text = match before {
         Some(before)
@@ -198,7 +202,7 @@ fn without_parameters(name: &str) -> &str {
     let mut last = None;
     for (at, byte) in text.bytes().enumerate().take(head) {
         match byte {
-            // The end of an arrow (`->`, `=>`) is no bracket.
+            // The `>` of an arrow (`->`, `=>`) closes no bracket.
             b'>' if at > 0 && matches!(text.as_bytes()[at - 1], b'-' | b'=') => {}
             b'<' | b'(' | b'[' | b'{' => depth += 1,
             b'>' | b')' | b']' | b'}' => depth -= 1,
@@ -209,7 +213,7 @@ fn without_parameters(name: &str) -> &str {
     last.and_then(|at| text.get(at + 1..)).filter(|rest| !rest.is_empty()).unwrap_or(text)
 }
 
-/// The place of the opening parenthesis that the last one of the text closes.
+/// The position of the opening parenthesis that belongs to the closing one at the end of the text.
 fn opening(text: &str) -> Option<usize> {
     let mut depth = 0i32;
     for (at, byte) in text.bytes().enumerate().rev() {
@@ -225,7 +229,7 @@ fn opening(text: &str) -> Option<usize> {
     None
 }
 
-/// The function's name in a script: `add` for `JS:*add /srv/shop.js:3:9`, `work` for `py::work:/srv/shop.py`.
+/// The function's name in a script: `add` in `JS:*add /srv/shop.js:3:9`, `work` in `py::work:/srv/shop.py`.
 fn of_script(name: &str) -> Option<&str> {
     if let Some(rest) = name.strip_prefix("py::") {
         return rest.split(":/").next().and_then(|name| name.split(":<").next());
@@ -235,18 +239,18 @@ fn of_script(name: &str) -> Option<&str> {
     rest.trim_start_matches(['*', '~', '^', '+']).split(' ').next().filter(|name| !name.is_empty())
 }
 
-/// The name without template arguments; `A::f` for `<A as B>::f`.
+/// The name without template arguments. `<A as B>::f` becomes `A::f`.
 fn without_template(name: &str) -> String {
     let head = name.find("operator").unwrap_or(name.len());
     let (before, operator) = name.split_at(head);
     let mut text = String::with_capacity(name.len());
     let mut depth = 0i32;
-    // A name that begins with `<Type as Trait>` keeps the type.
+    // In a name that begins with `<Type as Trait>`, the type stays.
     let mut inside = before.starts_with('<');
     let from = usize::from(inside);
     for (at, c) in before.char_indices().skip(from) {
         match c {
-            // The end of an arrow (`->`, `=>`) is no bracket.
+            // The `>` of an arrow (`->`, `=>`) closes no bracket.
             '>' if before.get(..at).is_some_and(|before| before.ends_with(['-', '='])) => {}
             '>' if depth == 0 => {
                 inside = false;

@@ -1,8 +1,8 @@
-//! Finds a function's origin from its name: the program, a compiler's runtime, or Rust's standard library with all code
-//! that it instantiates in the program.
+//! Finds a function's origin from its name: the program, a compiler's runtime, or Rust's standard library. All code
+//! counts as the standard library's that it instantiates in the program.
 
 /// Parts of Rust's standard library, and crates that are built into it (hash tables, the printing of panic messages).
-/// If a program uses such a crate itself, the user can name the crate's functions to have them probed.
+/// If a program itself uses such a crate, the user can have the crate's functions probed by naming them.
 const RUST_STANDARD: [&str; 20] = [
     "core",
     "alloc",
@@ -87,9 +87,9 @@ pub fn is_compiler_runtime(raw: &str) -> bool {
         || is_libgcc_arithmetic(raw)
 }
 
-/// Whether the function is an arithmetic function of libgcc: `__udivti3`, `__mulxc3`, …. Such a name is two
-/// underscores, an operation, a mode (`si`, `di`, `ti`, `sf`, `df`, `tf`, `xf`, `hf`, `sc`, `dc`, `xc`, `tc`) and the
-/// number of operands.
+/// Whether the function is an arithmetic function of libgcc, such as `__udivti3` or `__mulxc3`. Such a name consists of
+/// two underscores, an operation, a mode (`si`, `di`, `ti`, `sf`, `df`, `tf`, `xf`, `hf`, `sc`, `dc`, `xc`, `tc`) and
+/// the number of operands.
 fn is_libgcc_arithmetic(raw: &str) -> bool {
     let Some(name) = raw.strip_prefix("__").and_then(|name| name.strip_suffix(['2', '3'])) else {
         return false;
@@ -110,8 +110,8 @@ fn is_libgcc_arithmetic(raw: &str) -> bool {
             }))
 }
 
-/// Whether the function's code is in Rust's standard library; its generic code counts even for the program's own types. `raw`
-/// is the symbol, `demangled` its readable name.
+/// Whether the function's code belongs to Rust's standard library. Generic code of the library counts even if it is
+/// instantiated for types of the program. `raw` is the symbol, `demangled` its readable name.
 pub fn is_rust_standard(raw: &str, demangled: &str) -> bool {
     if let Some(path) = raw.strip_prefix("_R") {
         return super::rust_v0::defining_crate(path).is_some_and(|name| RUST_STANDARD.contains(&name));
@@ -119,8 +119,9 @@ pub fn is_rust_standard(raw: &str, demangled: &str) -> bool {
     rustc_demangle::try_demangle(raw).is_ok() && is_standard_path(demangled)
 }
 
-/// Decides for legacy names. The path's first name is the crate, except in `<Type as Trait>::method`: such code is in
-/// the crate of the type or of the trait (orphan rule), so it is standard if neither is the program's own.
+/// Decides for legacy names. The crate is the first name of the path, except in `<Type as Trait>::method`. Such code is
+/// in the crate of the type or of the trait (orphan rule). So the code belongs to the standard library if neither type
+/// nor trait belongs to the program.
 fn is_standard_path(demangled: &str) -> bool {
     let Some(inner) = demangled.strip_prefix('<') else {
         return RUST_STANDARD.contains(&demangled.split("::").next().unwrap_or_default());
@@ -130,7 +131,7 @@ fn is_standard_path(demangled: &str) -> bool {
         None => (inner, "core"),
     };
     let standard = |name: &str| RUST_STANDARD.contains(&name);
-    // References, slices, tuples and bare generic parameters belong to no crate; paths inside them do.
+    // References, slices, tuples and generic parameters belong to no crate, but the paths inside them do.
     let mut words = kind.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':'));
     let foreign = words.any(|word| {
         let mut parts = word.split("::");
@@ -152,13 +153,13 @@ mod tests {
     fn rust_v0_names_tell_whether_the_standard_library_defines_them() {
         assert!(standard("_RNvNtCs8ZKwes1zzDd_3std2io5print"));
         assert!(!standard("_RNvNtCs1234_7mycrate3foo3bar"));
-        // core's generic code, instantiated for the program.
+        // Generic code of core, instantiated for the program.
         assert!(standard("_RINvNtCs1_4core3ptr13drop_in_placeNtCs2_7mycrate1AECs2_7mycrate"));
         // The program implements a trait of core for its own type.
         assert!(!standard("_RNvXCs2_7mycrateNtB2_1ANtNtCs1_4core3fmt5Debug3fmt"));
         // A provided method of core's Iterator, called on the program's type.
         assert!(standard("_RNvYNtCs2_7mycrate1ANtNtCs1_4core4iter8Iterator4foldB5_"));
-        // A provided method of the program's own trait on a standard type.
+        // A provided method of the program's own trait, called on a standard type.
         assert!(!standard("_RNvYmNtCs2_7mycrate5Trait4workB5_"));
         // A type of the standard library with a trait object and a function pointer in its path.
         assert!(standard(concat!(

@@ -1,9 +1,9 @@
-//! Just enough of Rust's v0 mangling (RFC 2603) to find the crate that contains a function's code.
+//! Reads enough of Rust's v0 mangling (RFC 2603) to find the crate that contains a function's code.
 
-/// Deepest nesting of paths that is followed; a hostile symbol may nest without end.
+/// Deepest nesting of paths that is followed. In a hostile symbol, paths may nest without end.
 const MAX_DEPTH: u32 = 64;
 
-/// The crate that defines the code of the path (the symbol without `_R`).
+/// The crate that defines the code of the path. `path` is the symbol without `_R`.
 pub fn defining_crate(path: &str) -> Option<&str> {
     Parser { text: path, at: 0 }.path(0)
 }
@@ -20,14 +20,14 @@ impl<'a> Parser<'a> {
         Some(byte)
     }
 
-    /// Moves past this byte if it is the next one; returns whether it was.
+    /// Moves past this byte if it is the next one. Returns whether it was.
     fn take(&mut self, byte: u8) -> bool {
         let is_next = self.text.as_bytes().get(self.at) == Some(&byte);
         self.at += usize::from(is_next);
         is_next
     }
 
-    /// Reads a path as far as needed and returns its crate.
+    /// Reads a path up to the part that shows the crate, and returns the crate.
     fn path(&mut self, depth: u32) -> Option<&'a str> {
         if depth > MAX_DEPTH {
             return None;
@@ -41,12 +41,12 @@ impl<'a> Parser<'a> {
             }
             // Generic arguments follow the path.
             b'I' => self.path(depth + 1),
-            // An impl: its own path first, then type (and trait).
+            // An impl: first the path of its module, then the type (and the trait).
             b'M' | b'X' => {
                 self.disambiguator()?;
                 self.path(depth + 1)
             }
-            // A trait's provided method: its code is in the trait's crate.
+            // A provided method of a trait: its code is in the trait's crate.
             b'Y' => {
                 self.skip_type(depth + 1)?;
                 self.path(depth + 1)
@@ -88,7 +88,7 @@ impl<'a> Parser<'a> {
                 byte @ b'A'..=b'Z' => byte - b'A' + 36,
                 _ => return None,
             };
-            // "_" is 0 and "0_" is 1, also in back references.
+            // "_" is 0 and "0_" is 1. Back references use the same numbers.
             value = value.checked_mul(62)?.checked_add(u64::from(digit))?;
             if self.take(b'_') {
                 return value.checked_add(1);
@@ -96,7 +96,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Skips a type; `None` if it is of a kind that is not understood.
+    /// Skips a type. `None` if the kind of type is unknown.
     fn skip_type(&mut self, depth: u32) -> Option<()> {
         if depth > MAX_DEPTH {
             return None;
@@ -158,7 +158,7 @@ impl<'a> Parser<'a> {
         if self.take(b'G') { self.base62().map(drop) } else { Some(()) }
     }
 
-    /// Skips a constant: type and hexadecimal digits up to "_", a placeholder, or a back reference.
+    /// Skips a constant: a type and hexadecimal digits up to "_", a placeholder, or a back reference.
     fn skip_constant(&mut self, depth: u32) -> Option<()> {
         if self.take(b'p') {
             return Some(());

@@ -1,4 +1,4 @@
-//! Finds source lines and inline chains in DWARF, for many addresses of one module at once.
+//! Finds source lines and chains of inlined functions in DWARF, for many addresses of one module.
 
 use super::split::{Parts, Slice, Split};
 use super::string_table::StringTable;
@@ -13,24 +13,25 @@ use addr2line::{LookupContinuation, LookupResult};
 use gimli::{DwarfSections, EndianSlice, LittleEndian};
 use std::cell::Cell;
 
-/// Deepest inlining accepted: addr2line follows it by recursion, and a hostile file could use up the stack.
+/// Deepest inlining that is accepted. addr2line follows inlining by recursion, so a hostile file could overflow the
+/// stack.
 const MAX_INLINE_DEPTH: usize = 400;
-/// Largest number of frames of one chain that are returned.
+/// Largest number of frames that are returned for one address.
 const MAX_FRAMES: usize = 128;
 
 /// A module's debug sections, unpacked.
 pub struct DebugInformation<'a> {
     module: &'a ModuleFunctions,
     sections: DwarfSections<Bytes>,
-    /// DWARF that several debug files share (made by dwz).
+    /// DWARF that several debug files share. The tool dwz makes such files.
     supplement: Option<DwarfSections<Bytes>>,
     supplement_missing: bool,
     parts: Parts,
-    /// Whether the check for too deep nesting is omitted, because the process may be lost.
+    /// Whether to skip the check for too deep inlining. An expendable process skips the check.
     trusted: bool,
 }
 
-/// A function at a source line, by numbers of [`StringTable`].
+/// A function at a source line. Texts are given by their numbers in [`StringTable`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FrameNumbers {
     /// Readable name.
@@ -39,12 +40,12 @@ pub struct FrameNumbers {
     pub file: Option<u32>,
     /// Line, from 1.
     pub line: Option<u32>,
-    /// Column, from 1; 0 stands for the start of the line.
+    /// Column, from 1; 0 means the start of the line.
     pub column: Option<u32>,
 }
 
 impl<'a> DebugInformation<'a> {
-    /// The debug information of a module: its own, else that of its separate debug file.
+    /// The debug information of a module, from its own sections or else from its separate debug file.
     pub fn of(module: &'a ModuleFunctions) -> Result<DebugInformation<'a>, Reason> {
         let files = [Some(module.elf()), module.debug()];
         let elf = files.into_iter().flatten().find(|elf| has_debug_information(elf));
@@ -72,7 +73,7 @@ impl<'a> DebugInformation<'a> {
         })
     }
 
-    /// Whether the supplement, the file that several debug files share, is missing: then some names are unknown.
+    /// Whether the supplement is missing, the file that several debug files share. Without it, some names are unknown.
     pub fn supplement_missing(&self) -> bool {
         self.supplement_missing
     }
@@ -89,7 +90,7 @@ impl<'a> DebugInformation<'a> {
         })
     }
 
-    /// A searcher over the sections.
+    /// Prepares the search for lines in these sections.
     pub fn lines(&self) -> Result<Lines<'_>, Reason> {
         let context = self.with(|dwarf| {
             let shallow = self.trusted || is_shallow(&dwarf);
@@ -100,7 +101,7 @@ impl<'a> DebugInformation<'a> {
     }
 }
 
-/// Finds the inline chains of addresses.
+/// Finds the chain of inlined functions at an address.
 pub struct Lines<'a> {
     context: addr2line::Context<Slice<'a>>,
     split: Split<'a>,
@@ -108,7 +109,7 @@ pub struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    /// The inline chain at a linked address, innermost first. The last one is the function itself.
+    /// The chain of inlined functions at a linked address, innermost first. The last frame is the function itself.
     pub fn frames(&self, address: u64, texts: &mut StringTable) -> Result<Vec<FrameNumbers>, Reason> {
         catch_panic(|| self.find(address, texts)).unwrap_or(Err(Reason::BadDebugInformation))
     }
@@ -141,7 +142,7 @@ impl<'a> Lines<'a> {
             return Err(Reason::NoLineForAddress);
         }
         if self.parts_missing.get() && frames.iter().all(|frame| frame.function.is_none()) {
-            // A line without a function may be that of a function inlined there.
+            // A line without a function may be a line of a function that was inlined at this address.
             let unit = self.loaded(self.context.find_dwarf_and_unit(address));
             if unit
                 .is_some_and(|unit| unit.dwo_name().is_ok_and(|name| name.is_some()) && !has_children(&unit))
@@ -152,7 +153,7 @@ impl<'a> Lines<'a> {
         Ok(frames)
     }
 
-    /// The result of a search; loads the split parts that it needs.
+    /// Returns the result of a search. Loads the parts of split debug information that the search needs.
     fn loaded<L: LookupContinuation<Buf = Slice<'a>>>(&self, mut result: LookupResult<L>) -> L::Output {
         loop {
             match result {
@@ -173,17 +174,17 @@ fn says_nothing(frames: &[FrameNumbers]) -> bool {
     frames.iter().all(|frame| frame.function.is_none() && frame.line.is_none())
 }
 
-/// Whether a unit has entries. A skeleton unit of split debug information has only its head.
+/// Whether a unit has entries. The skeleton unit of split debug information has only a head.
 fn has_children(unit: &gimli::UnitRef<'_, Slice<'_>>) -> bool {
     let mut entries = unit.entries();
     entries.next_dfs().is_ok_and(|entry| entry.is_some_and(|entry| entry.has_children()))
 }
 
-/// Whether inlined calls in the file are never nested deeper than addr2line's recursion can follow. Units of a hostile
-/// file can overlap, so it is not known in advance which units a search will enter.
+/// Whether inlined calls in the file are never nested deeper than addr2line's recursion can follow. All units are
+/// checked, because units of a hostile file can overlap, and then it is unknown which units a search will enter.
 fn is_shallow(dwarf: &gimli::Dwarf<Slice<'_>>) -> bool {
     let mut units = dwarf.units();
-    // addr2line gives up at a damaged header too.
+    // The loop ends at a damaged header, because addr2line stops there, too.
     while let Ok(Some(header)) = units.next() {
         if let Ok(unit) = dwarf.unit(header)
             && unit_depth(&unit).is_none()
@@ -194,7 +195,7 @@ fn is_shallow(dwarf: &gimli::Dwarf<Slice<'_>>) -> bool {
     true
 }
 
-/// The deepest nesting of inlined calls up to the first damage, or `None` if that is too deep.
+/// The deepest nesting of inlined calls up to the first damage. `None` if the nesting is too deep.
 fn unit_depth(unit: &gimli::Unit<Slice<'_>>) -> Option<usize> {
     let mut open: Vec<isize> = Vec::new();
     let mut deepest = 0;

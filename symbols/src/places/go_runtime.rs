@@ -1,5 +1,5 @@
-//! Where Go's runtime keeps its goroutines, and how one looks in memory: from the DWARF of the unit `runtime`, which has
-//! the types and variables of Go's `runtime/runtime2.go`, `proc.go` and `chan.go`.
+//! Finds where Go's runtime keeps its goroutines, and the layout of a goroutine in memory. The source is the DWARF of
+//! the unit `runtime`, with the types and variables of Go's `runtime/runtime2.go`, `proc.go` and `chan.go`.
 
 use super::members::address;
 use super::split::Slice;
@@ -8,30 +8,31 @@ use crate::elf::{Bytes, ElfFile, debug_sections};
 use gimli::{Dwarf, EndianSlice, LittleEndian, constants as dw};
 use serde::{Deserialize, Serialize};
 
-/// Largest distance of a member from the start of its type that is believed, bytes.
+/// Largest distance of a member from the start of its type that is accepted, in bytes.
 const FARTHEST: u64 = 2_000;
-/// Largest number of units whose names are looked at.
+/// Largest number of units whose names are read.
 const MOST_UNITS: usize = 100_000;
 
-/// Go's runtime in one binary.
+/// Where the runtime of a Go program keeps its data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GoRuntime {
     /// Linked address of `runtime.allgs`, a slice of pointers to all goroutines.
     pub goroutines: u64,
     /// Linked address of `runtime.waitReasonStrings`, an array of strings.
     pub reasons: u64,
-    /// Distances of a goroutine's members from its start, bytes.
+    /// Distances of a goroutine's members from its start, in bytes.
     pub goroutine: GoroutineMembers,
-    /// Distance of the channel's pointer from the start of a `sudog`, which stands for a waiting goroutine, bytes.
+    /// Distance of the channel's pointer from the start of a `sudog`, in bytes. A `sudog` is the runtime's entry for a
+    /// goroutine that waits.
     pub channel: u32,
-    /// Distance of the number of a channel's places from its start, bytes.
+    /// Distance of the field with a channel's capacity from the channel's start, in bytes.
     pub capacity: u32,
 }
 
-/// Distances of members from the start of a goroutine (`runtime.g`), bytes.
+/// Distances of members from the start of a goroutine (`runtime.g`), in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GoroutineMembers {
-    /// `stack`: first address of the stack, and the address after its last (u64 each).
+    /// `stack`: the first address of the stack, and the address after its last byte (u64 each).
     pub stack: u32,
     /// `atomicstatus`, u32.
     pub status: u32,
@@ -50,7 +51,7 @@ pub struct GoroutineMembers {
 }
 
 impl GoroutineMembers {
-    /// Number of bytes of a goroutine that hold all members, at most some kilobytes.
+    /// Number of bytes from a goroutine's start to the end of its last member here, at most some kilobytes.
     pub fn bytes(&self) -> usize {
         let GoroutineMembers {
             stack,
@@ -77,7 +78,8 @@ impl GoroutineMembers {
 }
 
 impl GoRuntime {
-    /// Go's runtime in this binary; `None`: it is not there, or the debug information is missing or not understood.
+    /// Finds Go's runtime in this binary. `None`: the runtime is not there, or the debug information is missing or not
+    /// understood.
     pub fn of(elf: &ElfFile) -> Option<GoRuntime> {
         elf.section(b".gopclntab").or_else(|| elf.section(b".data.rel.ro.gopclntab"))?;
         let sections = debug_sections(elf).ok()?;
@@ -87,7 +89,8 @@ impl GoRuntime {
         })?
     }
 
-    /// Whether all distances are small: a child process without rights may have given them.
+    /// Whether all distances are small enough. The check is needed because a child process without rights may have
+    /// given them.
     pub fn is_plausible(&self) -> bool {
         self.goroutine.bytes() as u64 <= 2 * FARTHEST
             && u64::from(self.channel.max(self.capacity)) <= FARTHEST
@@ -102,7 +105,7 @@ fn in_dwarf(dwarf: &Dwarf<Slice<'_>>) -> Option<GoRuntime> {
     while let Some(header) = units.next().ok()?.filter(|_| left > 0) {
         left -= 1;
         let Ok(unit) = dwarf.unit(header) else { continue };
-        // Each file in assembler has a unit of that name, too.
+        // Each assembly file of the runtime has a unit with that name, too.
         if unit.name.is_some_and(|name| name.slice() == b"runtime") {
             found.read(dwarf, &unit).ok()?;
             if let Some(runtime) = found.runtime() {
@@ -113,10 +116,10 @@ fn in_dwarf(dwarf: &Dwarf<Slice<'_>>) -> Option<GoRuntime> {
     None
 }
 
-/// Where the member of a type is: the type's name, the member's, and the place of its distance.
+/// A wanted member: its type's name, its own name, and where to store its distance.
 type Wanted<'a> = (&'static [u8], &'static [u8], &'a mut Option<u32>);
 
-/// What units have shown.
+/// The addresses and distances found so far.
 #[derive(Default)]
 struct Found {
     /// Distances of members, in the order of [`wanted`].
@@ -128,7 +131,7 @@ struct Found {
 impl Found {
     fn read(&mut self, dwarf: &Dwarf<Slice<'_>>, unit: &gimli::Unit<Slice<'_>>) -> gimli::Result<()> {
         let mut entries = unit.entries();
-        // The type whose members follow.
+        // The name and position of the type to which the next member entries belong.
         let mut of: Option<(Slice<'_>, isize)> = None;
         while let Some(entry) = entries.next_dfs()? {
             let name =
@@ -158,7 +161,7 @@ impl Found {
         Ok(())
     }
 
-    /// Go's runtime, once all of it was found.
+    /// Go's runtime; `None` as long as a part of it has not been found.
     fn runtime(&self) -> Option<GoRuntime> {
         let [stack, status, reason, start, waiting, sched, sp, pc, bp, channel, capacity] = self.members;
         let goroutine = GoroutineMembers {

@@ -1,18 +1,18 @@
-//! Finds what lies at places of a binary whose symbols have been read.
+//! Finds which function and line is at places of a binary whose symbols have been read.
 
 use super::locator::Locator;
 use crate::answer::{Location, Place};
 use crate::elf::ModuleFunctions;
 use engine::event::FunctionFact;
 
-/// Finds a location for each place, in the same order. The search never fails completely: a location says why a part of
-/// it is unknown.
+/// Finds a location for each place, in the same order. The search as a whole cannot fail: each location says why a part
+/// of it is unknown.
 pub fn locate(module: &ModuleFunctions, places: &[Place]) -> Vec<Location> {
     Locator::with(module, |locator| locator.locate(places)).locations()
 }
 
-/// Fills in `file:line` of functions of this module; other functions do not change. That is the line at which the
-/// function itself opens, not a line of a function inlined there.
+/// Fills in `file:line` of functions of this module; other functions do not change. The line is where the function
+/// itself begins, even if another function is inlined at its start.
 pub fn locate_functions<'a>(
     module: &ModuleFunctions,
     functions: impl IntoIterator<Item = &'a mut FunctionFact>,

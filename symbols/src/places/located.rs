@@ -1,5 +1,5 @@
-//! Locations of many places in a compact form: each text once, everything else as numbers. A sandboxed parser answers with it;
-//! `Located::locations` expands it.
+//! Locations of many places in a compact form: each text is stored once, and everything else consists of numbers. A
+//! sandboxed parser sends this form, and `Located::locations` expands it.
 
 use super::packed;
 use crate::answer::{Frame, Location, Reason, SymbolHit};
@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 pub struct Located {
     /// The binary's name in messages.
     pub module: String,
-    /// Its build-id.
+    /// The binary's build-id.
     pub build_id: Option<BuildId>,
-    /// The texts, each once.
+    /// The texts, without repetitions.
     pub(super) texts: Vec<String>,
-    /// The reasons, each once.
+    /// The reasons, without repetitions.
     pub(super) reasons: Vec<Reason>,
     #[serde(with = "packed")]
     pub(super) rows: Vec<Row>,
@@ -27,12 +27,12 @@ pub struct Located {
     pub(super) waits: Vec<(u32, bool)>,
 }
 
-/// A place: numbers of its name, of its symbol (or of a reason), distance from the symbol in bytes, and its frames
-/// (their count, or the number of a reason).
+/// One place. The first two fields are the number of its name, and the number of its symbol or of a reason. The third
+/// field is its distance from the symbol in bytes. The last one is its number of frames, or the number of a reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Row(pub u32, pub Known, pub u64, pub Known);
 
-/// A number, or the number of the reason why there is none. Packed into one number, even means `Yes`.
+/// A number, or the number of the reason why it is unknown. Packed into one integer, an even integer means `Yes`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Known {
     Yes(u32),
@@ -61,11 +61,11 @@ impl Default for Known {
     }
 }
 
-/// Function, file, line and column of a frame, each plus one; 0: none.
+/// Function, file, line and column of a frame. Each field is a number plus one; 0 means that there is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct PackedFrame(pub u32, pub u32, pub u32, pub u32);
 
-/// A number plus one; 0 stands for `None`.
+/// A number plus one; 0 means `None`.
 pub(super) fn plus_one(number: Option<u32>) -> u32 {
     number.map_or(0, |number| number.saturating_add(1))
 }
@@ -76,7 +76,7 @@ impl Located {
         self.rows.len()
     }
 
-    /// Whether no place was asked for.
+    /// Whether there are no places.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }

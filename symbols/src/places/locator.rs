@@ -13,7 +13,8 @@ pub struct Locator<'a> {
     module: &'a ModuleFunctions,
     lines: Result<Lines<'a>, Reason>,
     texts: StringTable,
-    /// Text number of each symbol's name, by the name's place in the table: many functions have the same name.
+    /// The text number of each symbol's name, by the position of the name in the table. Many functions have the same
+    /// name.
     symbols: FxHashMap<u32, u32>,
     waits: WaitPlaces,
 }
@@ -43,7 +44,7 @@ impl Locator<'_> {
         self.module.module()
     }
 
-    /// Why no lines are known at all; `None` if lines are known.
+    /// Why the module has no lines at all; `None` if it has lines.
     pub fn no_lines(&self) -> Option<&Reason> {
         match self.module.go() {
             Some(_) => None,
@@ -54,7 +55,7 @@ impl Locator<'_> {
     /// Finds a location for each place, in the same order.
     pub fn locate(&mut self, places: &[Place]) -> Located {
         let mut packed = Packer::default();
-        // Sorted by address, since neighbours mostly lie in the same unit, which is then cached.
+        // The places are sorted by address: neighbours are mostly in the same unit, which is then in the cache.
         let elf = self.module.elf();
         let addresses: Vec<Option<u64>> = places
             .iter()
@@ -84,7 +85,7 @@ impl Locator<'_> {
             frames: Vec::new(),
             waits,
         };
-        // The answer contains only its own texts, which are numbered again.
+        // The answer contains only texts that it uses, so texts get new numbers.
         let mut numbers = vec![u32::MAX; self.texts.all().len()];
         let mut renumber = |texts: &mut Vec<String>, number: u32| {
             let slot = &mut numbers[number as usize];
@@ -185,7 +186,7 @@ impl Locator<'_> {
     }
 }
 
-/// Collects reasons, and gives each a number.
+/// Collects reasons, and gives each reason a number.
 #[derive(Default)]
 struct Packer {
     reasons: Vec<Reason>,

@@ -1,6 +1,7 @@
-//! Finds which member of a variable lies at a distance from its start: `.queue.mutex`, from DWARF. Cases that are not
-//! simple have no answer (several names of one place, types of other files, bit fields); the distance is shown instead.
-//! Members of a library's own types (`Mutex`'s `inner.futex`) are private: they are followed but not named.
+//! Finds in DWARF which member of a variable lies at a distance from its start: `.queue.mutex`. Complicated cases
+//! (several names for one place, types of other files, bit fields) have no answer, and longpole then shows the
+//! distance. Members of types of the standard libraries (`inner.futex` of `Mutex`) are private, so longpole follows
+//! them but does not name them.
 
 use super::split::Slice;
 use gimli::{
@@ -11,28 +12,29 @@ use rustc_hash::{FxHashMap, FxHashSet};
 type Entry<'a> = gimli::DebuggingInformationEntry<Slice<'a>>;
 type Unit<'a> = gimli::Unit<Slice<'a>>;
 
-/// Largest `.debug_info` that is searched for variables: some hundred milliseconds of work.
+/// Size of the largest `.debug_info` that is searched for variables, in bytes. The search takes some hundred
+/// milliseconds.
 const MAX_BYTES: usize = 256 << 20;
 /// Largest number of variables that are kept.
 const MAX_VARIABLES: usize = 1_000_000;
-/// Largest number of nested types, and of names of one type, that are followed.
+/// Largest depth of nested types, and largest number of names of one type, that are followed.
 const MAX_STEPS: usize = 32;
 /// Largest number of members of one type that are read.
 const MAX_MEMBERS: usize = 4_096;
 /// Largest number of library types that are kept.
 const MAX_LIBRARY_TYPES: usize = 4_000_000;
-/// Namespaces of types with private members.
+/// Namespaces of libraries whose types have private members.
 const LIBRARIES: [&[u8]; 8] =
     [b"std", b"core", b"alloc", b"lock_api", b"parking_lot", b"parking_lot_core", b"spin", b"__gnu_cxx"];
-/// Longest answer, bytes.
+/// Longest answer, in bytes.
 const MAX_TEXT: usize = 120;
 
-/// Places at which DWARF describes the types of a binary's variables.
+/// Where DWARF describes the types of a binary's variables.
 #[derive(Debug, Default)]
 pub(super) struct Members {
-    /// For each variable, by its linked address: its unit, and the place of its type in the unit.
+    /// For each variable, by its linked address: its unit, and the position of its type in the unit.
     types: FxHashMap<u64, (usize, UnitOffset)>,
-    /// Types in namespaces of libraries: unit and place in it.
+    /// Types in namespaces of libraries: the unit, and the type's position in the unit.
     of_libraries: FxHashSet<(usize, UnitOffset)>,
 }
 
@@ -44,7 +46,7 @@ impl Members {
             return members;
         }
         let mut units = dwarf.units();
-        // A unit that does not decode has no variables.
+        // A unit that cannot be decoded counts as one without variables.
         while let Ok(Some(header)) = units.next() {
             let at = header.debug_info_offset();
             if let (Some(DebugInfoOffset(at)), Ok(unit)) = (at, dwarf.unit(header)) {
@@ -60,9 +62,9 @@ impl Members {
             Some(_) => entries.next_dfs()?,
             None => return Ok(()),
         };
-        // Depth of the library's namespace that the current entry lies in.
+        // The depth of the library's namespace that contains the current entry; `None` outside of libraries.
         let mut library: Option<isize> = None;
-        // Only entries of the unit itself and of its namespaces are read, not those below other entries.
+        // Only entries directly in the unit and in its namespaces are read, not entries inside other entries.
         while let Some(found) = entry {
             let tag = found.tag();
             library = library.filter(|&depth| found.depth() > depth);
@@ -87,7 +89,7 @@ impl Members {
             let depth = found.depth();
             entry = match entries.next_sibling()? {
                 Some(_) => entries.current(),
-                // The end of a namespace: goes on with the entry after it.
+                // At the end of a namespace, the loop continues with the entry after it.
                 None if depth > 1 => entries.next_dfs()?,
                 None => None,
             };
@@ -95,7 +97,8 @@ impl Members {
         Ok(())
     }
 
-    /// The member at this distance from the start of the variable at this linked address, bytes; empty for the variable itself.
+    /// The member at this distance in bytes from the start of the variable at this linked address. Empty for the
+    /// variable itself.
     pub(super) fn at(&self, dwarf: &Dwarf<Slice<'_>>, variable: u64, distance: u64) -> Option<String> {
         let &(at, kind) = self.types.get(&variable)?;
         let header = dwarf.debug_info.header_from_offset(DebugInfoOffset(at)).ok()?;
@@ -111,7 +114,7 @@ fn is_library(dwarf: &Dwarf<Slice<'_>>, unit: &Unit<'_>, entry: &Entry<'_>) -> b
     name.is_some_and(|name| LIBRARIES.contains(&name.slice()))
 }
 
-/// The address in a variable's description, if it is a plain address.
+/// The address in a variable's DWARF entry, if it is a plain address.
 pub(super) fn address(dwarf: &Dwarf<Slice<'_>>, unit: &Unit<'_>, entry: &Entry<'_>) -> Option<u64> {
     let AttributeValue::Exprloc(expression) = entry.attr_value(dw::DW_AT_location)? else { return None };
     let mut evaluation = expression.evaluation(unit.encoding());
@@ -123,7 +126,7 @@ pub(super) fn address(dwarf: &Dwarf<Slice<'_>>, unit: &Unit<'_>, entry: &Entry<'
     }
 }
 
-/// The type of a variable: a definition may have it in its declaration only.
+/// The type of a variable. If the definition has no type, the declaration to which it refers has one.
 fn type_of_variable(unit: &Unit<'_>, entry: &Entry<'_>) -> Option<UnitOffset> {
     if let Some(AttributeValue::UnitRef(kind)) = entry.attr_value(dw::DW_AT_type) {
         return Some(kind);
@@ -155,7 +158,8 @@ impl<'d> Walk<'_, 'd> {
                 | dw::DW_TAG_atomic_type => kind = self.type_of(&entry)?,
                 dw::DW_TAG_array_type => {
                     let element = self.type_of(&entry)?;
-                    // An array of arrays has one description with several ranges.
+                    // DWARF describes an array of arrays as one array with several ranges. Only arrays with one range
+                    // are followed.
                     let size = self.size(element).filter(|&size| size > 0 && self.ranges(kind) == Some(1))?;
                     text.push_str(&format!("[{}]", left / size));
                     (kind, left) = (element, left % size);
@@ -170,11 +174,12 @@ impl<'d> Walk<'_, 'd> {
                             }
                             (kind, left) = (inner, left - start);
                         }
-                        // The inside is private: the answer ends here if the wanted place is its start.
+                        // The members are private. So the answer ends here, and is right only if the wanted place is
+                        // the start of this one.
                         None => return (left == 0).then_some(text),
                     }
                 }
-                // Which member of a union is in use is unknown; all other types have no members.
+                // For a union it is unknown which member is in use. All other types here have no members.
                 _ => return (left == 0).then_some(text),
             }
             if text.len() > MAX_TEXT {
@@ -191,7 +196,8 @@ impl<'d> Walk<'_, 'd> {
         }
     }
 
-    /// The member that reaches to this distance. Of several, the one that begins last, because some have no size.
+    /// The member that contains this distance. If several do, because some members have no size, the one that begins
+    /// last.
     fn member(&self, kind: UnitOffset, distance: u64) -> Option<Member> {
         let mut entries = self.unit.entries_at_offset(kind).ok()?;
         entries.next_dfs().ok()??;
@@ -217,7 +223,7 @@ impl<'d> Walk<'_, 'd> {
         if entry.attr_value(dw::DW_AT_data_bit_offset).is_some() {
             return None;
         }
-        // Static members have no place in an object.
+        // Static members are not in the object, so they have no location.
         let start = entry.attr_value(dw::DW_AT_data_member_location)?.udata_value()?;
         let kind = self.type_of(entry)?;
         let within = distance.checked_sub(start)?;
@@ -243,7 +249,7 @@ impl<'d> Walk<'_, 'd> {
                 return size.udata_value();
             }
             if entry.tag() == dw::DW_TAG_array_type {
-                // An array without a byte size may have no length, as a last member.
+                // An array without a size in bytes may be a last member whose length is open.
                 return None;
             }
             kind = self.type_of(&entry)?;
@@ -268,14 +274,14 @@ impl<'d> Walk<'_, 'd> {
 }
 
 struct Member {
-    /// The member's name; `None`: the members of an unnamed member count as the outer type's.
+    /// The member's name; `None` if it has none. Then its own members count as members of the outer type.
     name: Option<String>,
     kind: UnitOffset,
     start: u64,
 }
 
 impl Member {
-    /// Whether C and C++ reserve the name for the implementation: `__data`, `_M_mutex`.
+    /// Whether the name is reserved for the implementation of C or C++, as `__data` and `_M_mutex`.
     fn is_reserved(&self) -> bool {
         let mut letters = self.name.iter().flat_map(|name| name.chars());
         letters.next() == Some('_')

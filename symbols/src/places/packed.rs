@@ -1,8 +1,8 @@
-//! Encodes many numbers as one text. longpole and its parser exchange JSON, and reading a hundred thousand places as
-//! lists of lists would take longer than finding them.
+//! Encodes many numbers as one text. longpole and its parser exchange JSON. Reading a hundred thousand places from JSON
+//! lists would take longer than finding the places.
 //!
-//! As in source maps, each character is one of 64: five bits of a number, lowest first, and a bit that says whether
-//! further characters follow.
+//! As in source maps, each character has one of 64 values: five bits of a number, lowest bits first, and one bit that
+//! says whether another character of the number follows.
 
 use super::located::{Known, PackedFrame, Row};
 use crate::answer::Place;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serializer};
 
 const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 const MORE: u8 = 32;
-/// The value of all other bytes.
+/// The value of all bytes that are not one of the 64 characters.
 const NONE: u8 = 64;
 const VALUES: [u8; 256] = {
     let mut values = [NONE; 256];
@@ -27,7 +27,7 @@ const VALUES: [u8; 256] = {
 pub trait Numbers<const N: usize>: Sized {
     /// The numbers.
     fn numbers(&self) -> [u64; N];
-    /// The value that these numbers stand for; `None` if there is none.
+    /// The value that consists of these numbers; `None` if there is no such value.
     fn of(numbers: [u64; N]) -> Option<Self>;
 }
 
@@ -124,7 +124,7 @@ fn next(letters: &mut std::str::Bytes<'_>) -> Option<u64> {
             return None;
         }
         let bits = u64::from(digit & (MORE - 1));
-        // The last digit of a 64-bit number has room for four bits only.
+        // The last character of a 64-bit number has room for four bits only. More bits are an error.
         if bits << shift >> shift != bits {
             return None;
         }

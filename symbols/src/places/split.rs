@@ -1,5 +1,5 @@
-//! Split debug information (`-gsplit-dwarf`): `.dwo` files next to the program, or one `.dwp` file with all
-//! of them.
+//! Reads split debug information (`-gsplit-dwarf`): `.dwo` files next to the program, or one `.dwp` file that contains
+//! all of them.
 
 use crate::catch_panic::catch_panic;
 use crate::elf::{
@@ -13,12 +13,12 @@ use std::path::Path;
 use std::sync::Arc;
 use typed_arena::Arena;
 
-/// Largest number of `.dwo` files read for one module.
+/// Largest number of `.dwo` files that are read for one module.
 const MAX_OBJECTS: usize = 20_000;
 
 pub type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
-/// The parts of a module's split debug information that have been read.
+/// The parts of a module's split debug information that have been read so far.
 #[derive(Default)]
 pub struct Parts {
     objects: Arena<DwarfSections<Bytes>>,
@@ -56,7 +56,7 @@ pub struct Split<'a> {
 }
 
 impl<'a> Split<'a> {
-    /// A finder over these parts, which must live longer than it.
+    /// Prepares a search in these parts, which must live longer than the search.
     pub fn new(module: &'a ModuleFunctions, parts: &'a Parts) -> Split<'a> {
         let empty = EndianSlice::new(&[], LittleEndian);
         let package = parts.package.as_ref().and_then(|sections| {
@@ -65,7 +65,7 @@ impl<'a> Split<'a> {
         Split { module, parts, package, found: RefCell::default() }
     }
 
-    /// The part that a unit's skeleton names.
+    /// The part that belongs to a skeleton unit.
     pub fn load(&self, load: &SplitDwarfLoad<Slice<'a>>) -> Option<Arc<Dwarf<Slice<'a>>>> {
         if let Some(known) = self.found.borrow().get(&load.dwo_id.0) {
             return known.clone();
@@ -103,7 +103,7 @@ impl<'a> Split<'a> {
             let sections = self.parts.objects.alloc(split_sections(&elf).ok()?);
             let mut dwarf = sections.borrow(|bytes| EndianSlice::new(bytes, LittleEndian));
             dwarf.make_dwo(&load.parent);
-            // An older or newer build of the same source has another id.
+            // A file from an older or newer build of the same source has another id.
             let right = catch_panic(|| {
                 let header = dwarf.units().next().ok()??;
                 dwarf.unit(header).ok().map(|unit| unit.dwo_id == Some(load.dwo_id))

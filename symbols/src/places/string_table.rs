@@ -3,17 +3,18 @@
 use rustc_hash::FxHashMap;
 use std::collections::HashMap;
 
-/// Texts by number.
+/// A table of texts, each with a number.
 #[derive(Debug, Default)]
 pub struct StringTable {
     all: Vec<String>,
     by_text: HashMap<String, u32>,
-    /// Number of each text, by the place of its source: demangling a name costs more than looking up its number.
+    /// The number of each text, by the address of its source text. Looking up a number is faster than demangling the
+    /// name again.
     by_place: FxHashMap<(usize, usize), u32>,
 }
 
 impl StringTable {
-    /// The number of a text.
+    /// The number of a text, which is added if it is new.
     pub fn number(&mut self, text: String) -> u32 {
         if let Some(&number) = self.by_text.get(&text) {
             return number;
@@ -24,7 +25,8 @@ impl StringTable {
         number
     }
 
-    /// The number of the text that `make` makes of `source`. Sources have to stay in place as long as the table is in use.
+    /// The number of the text that `make` returns for `source`. The memory of `source` must stay in place as long as
+    /// the table is in use, because the table remembers its address.
     pub fn made_from(&mut self, source: &str, make: impl FnOnce(&str) -> String) -> u32 {
         let place = (source.as_ptr() as usize, source.len());
         if let Some(&number) = self.by_place.get(&place) {

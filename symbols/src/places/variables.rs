@@ -1,4 +1,4 @@
-//! The variables in a binary's symbol table: names for addresses in its data.
+//! Finds the names of variables at addresses of a binary's data, in its symbol table.
 
 use super::dwarf::DebugInformation;
 use super::members::Members;
@@ -9,11 +9,12 @@ use object::elf::{STT_COMMON, STT_OBJECT, Sym64};
 use object::read::elf::Sym as _;
 use object::{LittleEndian as LE, elf};
 
-/// Largest symbol table and largest table of names read.
+/// Largest symbol table and largest table of names that are read, in bytes.
 const MAX_TABLE: u64 = 512 << 20;
 /// Largest number of variables that are kept.
 const MAX_VARIABLES: usize = 2_000_000;
-/// Largest number of symbols compared before an address: variables are not nested, but those of a hostile table may be.
+/// Largest number of symbols before an address that are compared. Variables do not nest, but those of a hostile table
+/// may.
 const NEIGHBOURS: usize = 16;
 
 /// Variables, by address.
@@ -32,7 +33,8 @@ struct Variable {
 }
 
 impl Variables {
-    /// The variables of a binary: from its own symbol table, else from its separate debug file's, else those that it exports.
+    /// The variables of a binary, from its own symbol table, else from its separate debug file, else from its dynamic
+    /// symbols.
     pub fn read(elf: &ElfFile, debug: Option<&ElfFile>) -> Result<Variables, SymbolError> {
         let of_kind = |elf: &ElfFile, kind: u32| {
             elf.sections.iter().position(|section| section.kind == kind && section.size > 0)
@@ -74,9 +76,9 @@ impl Variables {
         Ok(Variables { all, names })
     }
 
-    /// The name of a linked address: `queue_lock`, `table[2].lock` inside a larger variable (also at its start), or
-    /// `table+0x40`. `members` gets the variable's address and the distance, and returns the member there. `None` if no
-    /// variable reaches there.
+    /// The name of a linked address: `queue_lock`, `table[2].lock` for a member of a larger variable (even at its
+    /// start), or `table+0x40`. `members` gets the variable's address and the distance in bytes, and returns the member
+    /// there. `None` if no variable contains the address.
     pub fn at(&self, address: u64, members: impl FnOnce(u64, u64) -> Option<String>) -> Option<String> {
         let end = self.all.partition_point(|variable| variable.address <= address);
         let near = self.all.get(end.saturating_sub(NEIGHBOURS)..end)?;
@@ -84,7 +86,7 @@ impl Variables {
             let distance = address.saturating_sub(variable.address);
             distance < variable.size || (distance == 0 && variable.size == 0)
         };
-        // The nearest variable; of several names of it the exported one, then the shortest.
+        // The variable that begins nearest to the address. Of its names, exported ones come first, then shorter ones.
         let best = near.iter().filter(holds).min_by_key(|variable| {
             let name = self.raw(variable);
             (std::cmp::Reverse(variable.address), name.is_empty(), variable.binding, name.len(), name)
@@ -106,11 +108,11 @@ impl Variables {
     }
 }
 
-/// Variables and their members; members are read when they are first needed.
+/// Variables and their members. Members are read at the first question about one.
 pub(crate) struct Named<'a> {
     module: &'a ModuleFunctions,
     variables: Variables,
-    /// Members of types; `None`: not read yet.
+    /// Members of types; the outer `None` means that they have not been read yet.
     members: Option<Option<(DebugInformation<'a>, Members)>>,
 }
 
@@ -177,7 +179,7 @@ mod tests {
         assert_eq!(variables.at(0x13f, member).as_deref(), Some("table+0x3f"));
     }
 
-    /// Against this test's own symbol table.
+    /// The test reads its own symbol table.
     #[test]
     fn a_variable_of_this_test_is_found_with_its_size() {
         #[used]

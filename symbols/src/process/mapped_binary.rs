@@ -1,4 +1,4 @@
-//! A binary as a process has it in memory: finds what is at addresses of that process.
+//! A binary that a process has in memory. Finds what is at addresses of that process.
 
 use super::parser::{Parser, Parsers};
 use crate::answer::{Frame, Location, Place};
@@ -29,7 +29,7 @@ pub struct CallPlace {
 }
 
 impl MappedBinary {
-    /// Opens a binary; its symbols are read when they are first asked for.
+    /// Opens a binary. Its symbols are read at the first question.
     pub fn open(path: &Path, parsers: &Parsers) -> Result<MappedBinary, SymbolError> {
         let file = open_plain(path)?;
         let outline = Outline::of(&file).ok_or_else(|| SymbolError::not_elf(path, "it has no ELF header"))?;
@@ -42,12 +42,13 @@ impl MappedBinary {
         self.outline.bias(start, file_offset)
     }
 
-    /// The linked address of an address in a process. `first_page`: the low 32 bits of the page where the process has the
-    /// binary's first instructions. `None` if the address is not in this binary.
+    /// The linked address of an address in a process. `first_page` has the low 32 bits of the number of the page that
+    /// contains the binary's first instructions. `None` if the address is not in this binary.
     pub fn linked_at(&self, first_page: u32, address: u64) -> Option<u64> {
         const PAGE_BITS: u32 = 12;
         let first = self.segments_with_code().map(|segment| segment.address).min()?;
-        // User addresses have 47 bits, so page numbers have 35: three bits are missing.
+        // User addresses have 47 bits, so page numbers have 35 bits, of which the upper three are missing. All eight
+        // possible numbers are tried.
         (0..8u64).find_map(|top| {
             let page = top << 32 | u64::from(first_page);
             let bias = (page << PAGE_BITS).wrapping_sub(first >> PAGE_BITS << PAGE_BITS);
@@ -76,7 +77,7 @@ impl MappedBinary {
         self.outline.build_id.as_ref().map(ToString::to_string)
     }
 
-    /// Opens a parser for the symbols, the first time. `name` is the binary's name in messages.
+    /// Starts a parser for the symbols, if there is none yet. `name` is the binary's name in messages.
     pub fn read(&mut self, name: &str) -> Result<(), SymbolError> {
         if let Some(files) = self.files.take() {
             let path = &self.path;
@@ -92,8 +93,9 @@ impl MappedBinary {
         self.parser.as_mut()?.variables(&[linked]).ok()?.pop()?
     }
 
-    /// The places of calls that return to these linked addresses, in the same order. Lines in the standard library's
-    /// headers are not the program's: such a call gets the line into which the header's code is inlined, or no line.
+    /// The places of the calls that return to these linked addresses, in the same order. A line in a header of the
+    /// standard library is not the program's. A call there gets the line at which the header's code is inlined, or no
+    /// line.
     pub fn calls(&mut self, returns: &[u64]) -> Vec<CallPlace> {
         let places: Vec<Place> =
             returns.iter().map(|linked| Place::Address(linked.wrapping_sub(1))).collect();
@@ -104,7 +106,8 @@ impl MappedBinary {
     }
 }
 
-/// A call's function and line, without frames in the standard library's headers, which are not the program's.
+/// A call's function and line. Frames in headers of the standard library are skipped, because they are not the
+/// program's.
 pub fn call_place(location: &Location) -> CallPlace {
     let frames = location.frames.as_deref().unwrap_or_default();
     let own = frames.iter().find(|frame| !is_standard(frame));
@@ -171,7 +174,7 @@ mod tests {
         let bias = placed.bias(number(start), number(offset)).expect("a segment");
         let linked = here.wrapping_sub(bias);
         assert!(placed.holds(linked));
-        // The page number as in the kernel's record of a new process image.
+        // The page number, as in the kernel's record of an `exec`.
         let first = placed.segments_with_code().map(|segment| segment.address).min().expect("code");
         let first_page = (first.wrapping_add(bias) >> 12) as u32;
         assert_eq!(placed.linked_at(first_page, here), Some(linked));

@@ -1,4 +1,4 @@
-//! Which of a binary's symbols are missing, and how the user can get them.
+//! Says which symbols of a binary are missing, and how the user can get them.
 
 use super::service::SymbolSummary;
 use crate::answer::Reason;
@@ -9,14 +9,14 @@ use memchr::memmem::Finder;
 use std::io::Read;
 use std::path::Path;
 
-/// Largest number of lists of installed files that are searched.
+/// Largest number of package lists (of installed files) that are searched.
 const MOST_LISTS: usize = 20_000;
-/// Largest size of one list, bytes.
+/// Size of the largest package list that is searched, in bytes.
 const MOST_BYTES: u64 = 8 << 20;
 
 impl SymbolSummary {
-    /// One sentence on which symbols are missing, without the module's name; `None` if none are missing. `path` is the
-    /// binary's path.
+    /// One sentence that says which symbols are missing, without the module's name. `None` if none are missing. `path`
+    /// is the binary's path.
     pub fn missing(&self, path: &str) -> Option<String> {
         let mut parts: Vec<String> = Vec::new();
         let names = match &self.source {
@@ -48,7 +48,7 @@ impl SymbolSummary {
         (!parts.is_empty()).then(|| parts.join("; "))
     }
 
-    /// The module as a fact of a recording.
+    /// The module as a fact for a recording.
     pub fn fact(&self, path: &str) -> ModuleFact {
         ModuleFact {
             name: self.module.clone(),
@@ -64,7 +64,7 @@ impl SymbolSummary {
     }
 }
 
-/// How the user can get debug information for the binary at `path`.
+/// How the user can get debug information for the binary at `path`, as a sentence.
 fn fix(path: &str) -> String {
     match package_of(Path::new("/var/lib/dpkg/info"), path) {
         Some(package) => format!("install {package}-dbgsym (or -dbg), or try --debuginfod"),
@@ -95,7 +95,7 @@ fn package_of(folder: &Path, path: &str) -> Option<String> {
     Some(name::safe(package.split(':').next().unwrap_or(package)))
 }
 
-/// Whether a line of the text is this path, with or without `/usr` in front.
+/// Whether a line of the text is this path, with or without `/usr` at its start.
 fn is_line(path: &Finder<'_>, text: &[u8]) -> bool {
     path.find_iter(text).any(|at| {
         let (before, after) = (&text[..at], &text[at + path.needle().len()..]);

@@ -1,4 +1,4 @@
-//! The process that parses binaries: what longpole asks it, and what it answers.
+//! The process that parses binaries, and the messages that it exchanges with longpole.
 
 mod mapped_binary;
 mod missing;

@@ -1,5 +1,5 @@
-//! Symbols of one binary, read by a process without rights ([`super::serve`]) or, for tests and tools, by the calling
-//! process.
+//! Asks for the symbols of one binary. A process without rights reads them ([`super::serve`]); in tests and tools, the
+//! calling process does.
 
 use super::serve::{self, SUBCOMMAND};
 use super::service::{FromParser, Look, MOST_ANSWERED, Question, SymbolSummary, ToParser};
@@ -22,15 +22,15 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Longest time for one answer of a parser.
+/// Longest time that longpole waits for one answer of a parser.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Largest number of files for which a parser may ask during one answer.
+/// Largest number of files that a parser may ask for during one answer.
 const MOST_WISHES: u32 = 100_000;
 
 /// Settings of how binaries are read.
 #[derive(Clone, Debug)]
 pub struct Parsers {
-    /// The program with the hidden subcommand; `None`: this process reads.
+    /// The program with the hidden subcommand; `None`: the calling process reads the binaries.
     program: Option<PathBuf>,
     folders: Vec<PathBuf>,
     fetch: Option<Arc<dyn Fetch>>,
@@ -39,7 +39,7 @@ pub struct Parsers {
 }
 
 impl Parsers {
-    /// Reads in this process: for tests, and tools that trust the binaries.
+    /// Reads binaries in the calling process, for tests and for tools that trust the binaries.
     pub fn here() -> Parsers {
         Parsers {
             program: None,
@@ -50,12 +50,12 @@ impl Parsers {
         }
     }
 
-    /// Reads binaries in separate processes, which run longpole's `program`.
+    /// Reads binaries in separate processes, which run longpole's program at `program`.
     pub fn sandboxed(program: &Path) -> Parsers {
         Parsers { program: Some(program.to_owned()), ..Parsers::here() }
     }
 
-    /// Reads binaries in separate processes, which run this longpole.
+    /// Reads binaries in separate processes, which run the same longpole as the calling process.
     pub fn of_longpole() -> Parsers {
         Parsers::sandboxed(Path::new("/proc/self/exe"))
     }
@@ -67,7 +67,7 @@ impl Parsers {
         self
     }
 
-    /// Fetches debug files that are not on this machine. Never while recording: it may take long.
+    /// Fetches debug files that are not on this machine. Never used while recording, because fetching may take long.
     #[must_use]
     pub fn with_fetch(mut self, fetch: Arc<dyn Fetch>) -> Parsers {
         self.fetch = Some(fetch);
@@ -88,12 +88,12 @@ impl Parsers {
         Parsers { patience, ..self }
     }
 
-    /// Opens a binary; `name` is for messages.
+    /// Starts a parser for a binary; `name` is the binary's name in messages.
     pub fn open(&self, path: &Path, name: &str) -> Result<Parser, SymbolError> {
         self.open_file(crate::elf::open_plain(path)?, path, name, HostFiles::of(path))
     }
 
-    /// Like [`Parsers::open`], for a file that stays open: the file that is read is the one that gets probes.
+    /// Like [`Parsers::open`], for a file that stays open. So the parser reads the same file that gets the probes.
     pub fn open_binary(&self, binary: &Binary, name: &str) -> Result<Parser, SymbolError> {
         let path = binary.opened_by();
         let file = binary.file().try_clone();
@@ -101,7 +101,7 @@ impl Parsers {
         self.open_file(file, path, name, HostFiles::of(path))
     }
 
-    /// Like [`Parsers::open`], for an open file, with the places of its debug files.
+    /// Like [`Parsers::open`], for a file that is already open, with the places of its debug files.
     pub fn open_file(
         &self,
         file: File,
@@ -128,7 +128,7 @@ impl Parsers {
         Ok(Parser { name: name::safe_within(name, 255), work })
     }
 
-    /// The synchronization functions of a C library's file.
+    /// Finds the synchronization functions of a C library's file.
     pub fn libc_functions(&self, file: &File, path: &Path) -> Result<LibcFunctions, SymbolError> {
         let outline = || Outline::of(file).ok_or_else(|| SymbolError::not_elf(path, "it has no ELF header"));
         let believed = match self.look(file, path, Look::LibcFunctions)? {
@@ -138,7 +138,7 @@ impl Parsers {
         believed.ok_or_else(|| SymbolError::Parser { path: path.to_owned(), what: NONSENSE.to_owned() })
     }
 
-    /// The unwind rows of a binary, by which the callers of its functions are found; `None` if the binary has no rows.
+    /// Reads the unwind rows of a binary, which show how to find a function's caller. `None` if the binary has no rows.
     pub fn unwind_rows(&self, file: &File, path: &Path) -> Result<Option<UnwindRows>, SymbolError> {
         let rows = match self.look(file, path, Look::UnwindRows)? {
             (FromParser::UnwindRows(None), _) => return Ok(None),
@@ -157,7 +157,8 @@ impl Parsers {
         }
     }
 
-    /// Where Go's runtime keeps its goroutines in this binary; `None`: it is no program of Go's, or it has no debug information.
+    /// Finds where Go's runtime keeps its goroutines in this binary. `None`: the binary is no Go program, or has no
+    /// debug information.
     pub fn go_runtime(&self, file: &File, path: &Path) -> Result<Option<GoRuntime>, SymbolError> {
         match self.look(file, path, Look::GoRuntime)? {
             (FromParser::GoRuntime(found), _) => Ok(found.filter(GoRuntime::is_plausible)),
@@ -181,7 +182,7 @@ impl Parsers {
     }
 }
 
-/// How a parser ended that gave an impossible answer, as the end of a sentence.
+/// The end of a sentence about a parser that gave an impossible answer.
 const NONSENSE: &str = "gave an invalid answer and was ended";
 
 /// Reads the symbols of one binary.
@@ -198,7 +199,7 @@ enum Work {
 }
 
 impl Parser {
-    /// PID of the process that reads; `None`: this process.
+    /// The PID of the parser process; `None` if the calling process reads the binary.
     pub fn process(&self) -> Option<u32> {
         match &self.work {
             Work::Here(_) => None,
@@ -234,7 +235,7 @@ impl Parser {
             }
             Work::There(worker) => match worker.question(Question::Choose(selection.clone()))? {
                 FromParser::Choice(mut choice) => {
-                    // The parser may be under a hostile file's control, so numbers and module names are set here.
+                    // A hostile file may control the parser. So longpole itself sets numbers and module names.
                     choice.chosen.truncate(selection.max_functions);
                     for (number, chosen) in choice.chosen.iter_mut().enumerate() {
                         let number = u32::try_from(number).unwrap_or(u32::MAX);
@@ -273,8 +274,8 @@ impl Parser {
         }
     }
 
-    /// Asks which of these places (file offsets) run while the thread holds the lock that a call takes; one answer for
-    /// each call.
+    /// Asks which of these places (file offsets) a thread reaches only while it holds the lock that a call takes. There
+    /// is one answer for each call.
     pub fn lock_regions(&mut self, calls: &[LockCall], places: &[u64]) -> Result<LockRegions, SymbolError> {
         match &mut self.work {
             Work::Here(module) => Ok(lock_regions(module, calls, places)),
@@ -314,14 +315,14 @@ fn make_safe(text: &mut String) {
 #[derive(Debug)]
 struct Worker {
     child: Child,
-    /// Adds the CPU time of the process to longpole's cost, until the process is waited for.
+    /// Counts the CPU time of the process as part of longpole's cost, until the process has been waited for.
     helper: Option<Helper>,
     socket: UnixStream,
     files: HostFiles,
     path: PathBuf,
     limits: ParserLimits,
     patience: Duration,
-    /// How the process ended; `None` while it is used.
+    /// How the process ended; `None` while it is in use.
     gone: Option<String>,
 }
 
@@ -343,7 +344,8 @@ impl Worker {
             .args([memory.to_string(), cpu_s.to_string()])
             .env_clear()
             .current_dir("/")
-            // The parser has its own process group, so that ^C does not end it: longpole needs it for the last names.
+            // The parser has a process group of its own, so that ^C does not end it: longpole needs the parser for the
+            // last names.
             .process_group(0)
             .stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)))
             .stdout(Stdio::null())
@@ -370,7 +372,7 @@ impl Worker {
         self.converse(told, file).map(|(said, _)| said)
     }
 
-    /// Sends a message and waits for the answer. In the meantime opens the files that the parser asks for.
+    /// Sends a message and waits for the answer. While it waits, opens the files that the parser asks for.
     fn converse(
         &mut self,
         told: &ToParser,
@@ -379,7 +381,7 @@ impl Worker {
         if let Some(what) = &self.gone {
             return Err(SymbolError::Parser { path: self.path.clone(), what: what.clone() });
         }
-        // One deadline holds for everything: sending, all parts of the answer, and files in between.
+        // One deadline covers everything: sending, all parts of the answer, and the files in between.
         let mut until = Instant::now() + self.patience;
         self.send(told, file, until)?;
         for _ in 0..MOST_WISHES {
@@ -393,7 +395,7 @@ impl Worker {
                     let asked = Instant::now();
                     let found = self.files.open(&request, from);
                     if self.files.fetches() {
-                        // The time to fetch a file is not the parser's.
+                        // The time that longpole needs to fetch a file does not count for the parser.
                         until += asked.elapsed();
                     }
                     match found {
@@ -413,15 +415,15 @@ impl Worker {
         Err(self.nonsense())
     }
 
-    /// Gives up a parser after an answer that fits no question.
+    /// Ends a parser whose answer does not match the question.
     fn nonsense(&mut self) -> SymbolError {
         self.given_up(&io::ErrorKind::InvalidData.into())
     }
 
-    /// Ends the process and returns the reason.
+    /// Ends the process and returns the error.
     fn given_up(&mut self, error: &io::Error) -> SymbolError {
         let slow = matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock);
-        // A process that has closed its socket is about to end by itself, and its exit status is the reason.
+        // A process that has closed its socket is about to end by itself. Its exit status then says why.
         if !slow {
             let until = Instant::now() + Duration::from_secs(2);
             while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < until {
@@ -462,7 +464,7 @@ impl Worker {
     }
 
     fn finish(&mut self) {
-        // An error means that the process has ended already.
+        // An error here means that the process has already ended.
         let _ = self.child.kill();
         self.helper = None;
         let _ = self.child.wait();

@@ -1,4 +1,4 @@
-//! Paths in messages between longpole and parsers, as bytes: a file's name need not be UTF-8.
+//! Encodes paths in messages between longpole and parsers as bytes, because a file's name need not be UTF-8.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::ffi::OsString;
@@ -19,7 +19,7 @@ mod tests {
     use std::ffi::OsString;
     use std::os::unix::ffi::OsStringExt;
 
-    /// serde's own encoding of a path refuses such a name ("path contains invalid UTF-8 characters").
+    /// serde's own encoding of paths fails for such a name ("path contains invalid UTF-8 characters").
     #[test]
     fn a_path_that_is_not_utf_8_reaches_the_parser() {
         let name = OsString::from_vec(b"/tmp/wor\xffker".to_vec());

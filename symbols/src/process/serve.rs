@@ -1,5 +1,5 @@
-//! The parser's own process: `longpole __symbols`, started by [`super::Parsers`] with a socket as its standard input. It drops
-//! all rights before it reads the first byte of a binary.
+//! The parser's process: `longpole __symbols`, started by [`super::Parsers`] with a socket as its standard input. The
+//! process drops all rights before it reads the first byte of a binary.
 
 use super::service::{FromParser, Look, MOST_ASKED, Question, SymbolSummary, ToParser};
 use crate::choice::{choose, library_moves_code};
@@ -20,8 +20,8 @@ use std::sync::Arc;
 /// The hidden subcommand.
 pub const SUBCOMMAND: &str = "__symbols";
 
-/// Runs the hidden subcommand; returns its exit code. 125: standard input is no socket (it was typed by hand), or the process
-/// could not be confined.
+/// Runs the hidden subcommand and returns its exit code. The code is 125 if standard input is no socket (a user typed
+/// the command), or if the process could not be confined.
 pub fn serve(limits: ParserLimits) -> u8 {
     std::panic::set_hook(Box::new(|_| {}));
     let Ok(stdin) = io::stdin().as_fd().try_clone_to_owned() else { return 125 };
@@ -29,7 +29,8 @@ pub fn serve(limits: ParserLimits) -> u8 {
     if socket.peer_addr().is_err() {
         return 125;
     }
-    // Confining would close the copy by its number, so standard input itself is used after it.
+    // `confine` closes all descriptors above 2, and this copy of the socket is one of them. So the code below uses
+    // standard input itself.
     drop(socket);
     if confine(limits).is_err() {
         return 125;
@@ -67,7 +68,7 @@ fn converse(socket: &Arc<UnixStream>) -> io::Result<()> {
     };
     wire::send(socket, &FromParser::Ready, None, None)?;
     let mut answers = Answers { module: &module, variables: None };
-    // Debug information is read only when it is first needed.
+    // The debug information is read only at the first question that needs it.
     let first = loop {
         let Some((told, _)) = wire::receive::<ToParser>(socket, MOST_ASKED, None)? else { return Ok(()) };
         match told {
@@ -103,7 +104,7 @@ fn converse(socket: &Arc<UnixStream>) -> io::Result<()> {
 /// Answers questions about one module.
 struct Answers<'m> {
     module: &'m ModuleFunctions,
-    /// The module's variables, read at the first question; `Some(None)` if they cannot be read.
+    /// The module's variables, read at the first question about them; `Some(None)` if they cannot be read.
     variables: Option<Option<Named<'m>>>,
 }
 
@@ -162,7 +163,7 @@ fn in_memory(bytes: &[u8]) -> io::Result<File> {
     Ok(file)
 }
 
-/// Files that the parser asks longpole for.
+/// The files that the parser asks longpole for.
 struct AskedFiles {
     socket: Arc<UnixStream>,
 }

@@ -1,4 +1,5 @@
-//! The messages between longpole and a parser: questions about one binary, answers, and requests of the parser for files.
+//! The messages between longpole and a parser: questions about one binary, answers, and the parser's requests for
+//! files.
 
 use crate::answer::{Place, Reason};
 use crate::choice::{Choice, MovesCode, Selection, moves_code};
@@ -10,26 +11,26 @@ use crate::places::{GoRuntime, Located, packed};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// Largest message to a parser, bytes: enough for a million places.
+/// Largest message to a parser, in bytes: enough for a million places.
 pub const MOST_ASKED: usize = 64 << 20;
-/// Largest message from a parser, bytes.
+/// Largest message from a parser, in bytes.
 pub const MOST_ANSWERED: usize = 512 << 20;
 
 /// A message to the parser.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToParser {
-    /// The binary to read; the open file comes with the message.
+    /// The binary to read. The open file is sent with the message.
     Binary {
-        /// Its path in messages.
+        /// The binary's path in messages.
         #[serde(with = "super::path_bytes")]
         path: PathBuf,
-        /// Its name in messages.
+        /// The binary's name in messages.
         name: String,
     },
-    /// A file with one question that needs no other file; the open file comes with the message.
+    /// A file, and one question that needs no other file. The open file is sent with the message.
     Look {
-        /// Its path in messages.
+        /// The file's path in messages.
         #[serde(with = "super::path_bytes")]
         path: PathBuf,
         /// The question.
@@ -37,9 +38,9 @@ pub enum ToParser {
     },
     /// A question.
     Question(Question),
-    /// A requested file; the open file comes with the message.
+    /// A requested file. The open file is sent with the message.
     File {
-        /// Its path.
+        /// The file's path.
         #[serde(with = "super::path_bytes")]
         path: PathBuf,
         /// See [`crate::Candidate::next`].
@@ -55,7 +56,7 @@ pub enum ToParser {
 pub enum Look {
     /// The synchronization functions of a C library.
     LibcFunctions,
-    /// The unwind rows, by which callers are found.
+    /// The unwind rows, which show how to find a function's caller.
     UnwindRows,
     /// Whether a library makes memory executable.
     MovesCode,
@@ -75,8 +76,8 @@ pub enum Question {
     Locate(#[serde(with = "packed")] Vec<Place>),
     /// Which variable is at each of these linked addresses?
     Variables(Vec<u64>),
-    /// Which of these places (file offsets) run while the thread holds the lock that a call takes? One answer for each
-    /// call.
+    /// Which of these places (file offsets) does a thread reach only while it holds the lock that a call takes? There
+    /// is one answer for each call.
     LockRegions {
         /// The calls.
         calls: Vec<LockCall>,
@@ -98,23 +99,24 @@ pub enum FromParser {
     },
     /// The binary has been read; questions may follow.
     Ready,
-    /// The answer.
+    /// The answer to [`Question::Summary`].
     Summary(Box<SymbolSummary>),
-    /// The answer.
+    /// The answer to [`Question::Choose`].
     Choice(Box<Choice>),
-    /// The answer.
+    /// The answer to [`Question::Locate`].
     Located(Box<Located>),
-    /// The answer.
+    /// The answer to [`Question::Variables`].
     Variables(Vec<Option<String>>),
-    /// The answer.
+    /// The answer to [`Question::LockRegions`].
     LockRegions(LockRegions),
-    /// The answer.
+    /// The answer to [`Look::LibcFunctions`].
     LibcFunctions(Box<LibcAnswer>),
-    /// The answer; a file with all rows comes with it. `None`, without a file: the binary has no tables.
+    /// The answer to [`Look::UnwindRows`]. A file with all rows is sent with it. `None`, without a file: the binary has
+    /// no unwind tables.
     UnwindRows(Option<Box<RowsTold>>),
-    /// The answer.
+    /// The answer to [`Look::MovesCode`].
     MovesCode(bool),
-    /// The answer; `None`: it is not known.
+    /// The answer to [`Look::GoRuntime`]; `None` if the place is not known.
     GoRuntime(Option<GoRuntime>),
     /// The binary cannot be used.
     Failed {
@@ -130,9 +132,9 @@ pub enum FromParser {
 pub struct SymbolSummary {
     /// The binary's name in messages.
     pub module: String,
-    /// Its build-id.
+    /// The binary's build-id.
     pub build_id: Option<BuildId>,
-    /// The table from which function names are.
+    /// The table from which function names come.
     pub source: SymbolSource,
     /// Number of function symbols.
     pub functions: usize,
@@ -142,11 +144,11 @@ pub struct SymbolSummary {
     pub is_rust: bool,
     /// Whether the program may copy, move, patch or compare its own instructions.
     pub moves_code: MovesCode,
-    /// Why there are no lines and inline chains; `None` if there are some.
+    /// Why there are no lines and no inlined functions; `None` if there are some.
     pub no_lines: Option<Reason>,
     /// One sentence for each debug file that was found but does not belong to the binary.
     pub refused: Vec<String>,
-    /// Whether the supplement, which several debug files share, is missing.
+    /// Whether the supplement is missing, the file that several debug files share.
     pub supplement_missing: bool,
 }
 

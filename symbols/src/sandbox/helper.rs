@@ -1,8 +1,8 @@
-//! CPU time of longpole and of its helper processes.
+//! Measures the CPU time of longpole and of its helper processes.
 
 use std::sync::{Mutex, PoisonError};
 
-/// Helpers: child processes that work for longpole and have not ended.
+/// The helpers: child processes that work for longpole and have not ended.
 static HELPERS: Mutex<Helpers> = Mutex::new(Helpers { running: Vec::new(), ended_ns: 0 });
 
 struct Helpers {
@@ -10,7 +10,8 @@ struct Helpers {
     ended_ns: u64,
 }
 
-/// A child process whose CPU time counts as longpole's until this is dropped. To be dropped before the process is waited for.
+/// A child process whose CPU time counts as longpole's as long as this value exists. The value must be dropped before
+/// the process is waited for, because its clock is gone afterwards.
 #[derive(Debug)]
 pub struct Helper(Option<libc::clockid_t>);
 
@@ -38,19 +39,19 @@ impl Drop for Helper {
     }
 }
 
-/// CPU time of this process and of all its helpers, including those that have ended; nanoseconds.
+/// CPU time of this process and of all its helpers, ended ones too, in nanoseconds.
 pub fn own_cpu_time_ns() -> u64 {
     helpers_cpu_time_ns().saturating_add(cpu_time_ns(libc::CLOCK_PROCESS_CPUTIME_ID))
 }
 
-/// CPU time of all helpers of this process, including those that have ended; nanoseconds.
+/// CPU time of all helpers of this process, ended ones too, in nanoseconds.
 pub fn helpers_cpu_time_ns() -> u64 {
     let helpers = HELPERS.lock().unwrap_or_else(PoisonError::into_inner);
     let running = helpers.running.iter().map(|&clock| cpu_time_ns(clock));
     running.fold(helpers.ended_ns, u64::saturating_add)
 }
 
-/// The time of a CPU clock, ns; 0 if it cannot be read.
+/// The time of a CPU clock, in nanoseconds; 0 if the clock cannot be read.
 fn cpu_time_ns(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: writes one `timespec`, which is there.

@@ -1,11 +1,11 @@
-//! A part of a file, mapped into memory instead of read: only pages that are used are loaded.
+//! Maps a part of a file into memory instead of reading it, so that only the pages in use are loaded.
 
 use std::fs::File;
 use std::io;
 use std::ops::Deref;
 
-/// A mapped part of a file. Anyone who may write to the file can change it while it is read, or truncate it, which kills the
-/// reader. So it is only for expendable processes, see [`super`].
+/// A mapped part of a file. Everyone who may write to the file can change the bytes while they are read. Everyone who
+/// truncates the file kills the reader. So only expendable processes may map files; see [`super`].
 #[derive(Debug)]
 pub struct Mapping(memmap2::Mmap);
 
@@ -19,9 +19,8 @@ impl Mapping {
         let len = usize::try_from(len).map_err(|_| io::ErrorKind::InvalidInput)?;
         let mut options = memmap2::MmapOptions::new();
         options.offset(offset).len(len);
-        // SAFETY: the bytes are only ever read as bytes, and every byte is valid. That they may change under
-        // a parser is no worse than a hostile file. That the file may be cut ends this process, which is
-        // expendable.
+        // SAFETY: the bytes are only read as bytes, and every byte is a valid value. Changes of the bytes are no worse
+        // than a hostile file. If the file is truncated, the kernel ends this process, which is expendable.
         let map = unsafe { options.map(file)? };
         Ok(Mapping(map))
     }

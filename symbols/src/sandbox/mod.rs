@@ -1,6 +1,6 @@
-//! Reads untrusted binaries without harm, in an expendable process. It gives up its user, its capabilities
-//! and all system calls except those that read open files ([`confine`]). It gets files over a socket, and
-//! answers in messages of limited size ([`wire`]).
+//! Reads untrusted binaries without harm, in an expendable process: longpole continues if the process ends. The process
+//! gives up its user, its capabilities and all system calls except those that read open files ([`confine`]). The
+//! process receives files over a socket, and answers in messages of limited size ([`wire`]).
 
 mod confine;
 mod helper;

@@ -1,9 +1,10 @@
-//! The system calls that a parser may make: to read and map open files, to use memory, to talk to longpole. Any other call ends
-//! the process, except that opening files and the like give an error: the standard library tries that here and there.
+//! The system calls that a parser may make: to read and map open files, to use memory, to talk to longpole. Opening a
+//! file and some other calls return an error, because the standard library tries them now and then. All other calls end
+//! the process.
 
 use std::io;
 
-/// Allowed calls.
+/// System calls that are allowed.
 const ALLOWED: [libc::c_long; 34] = [
     libc::SYS_read,
     libc::SYS_pread64,
@@ -41,7 +42,7 @@ const ALLOWED: [libc::c_long; 34] = [
     libc::SYS_exit_group,
 ];
 
-/// Calls that get an error.
+/// System calls that return an error.
 const REFUSED: [libc::c_long; 8] = [
     libc::SYS_open,
     libc::SYS_openat,
@@ -63,19 +64,19 @@ const NUMBER: u32 = 0;
 const ARCHITECTURE: u32 = 4;
 const ARGUMENTS: u32 = 16;
 
-/// The processor that system calls are for: `AUDIT_ARCH_X86_64`.
+/// The architecture of the allowed system calls: `AUDIT_ARCH_X86_64`.
 const THIS_ARCHITECTURE: u32 = 0xc000_003e;
 
 fn statement(code: u16, k: u32) -> libc::sock_filter {
     libc::sock_filter { code, jt: 0, jf: 0, k }
 }
 
-/// Compares; skips the next `skip` statements if the comparison fails.
+/// Makes a comparison that skips the next `skip` statements if it fails.
 fn unless(code: u16, k: u32, skip: u8) -> libc::sock_filter {
     libc::sock_filter { code, jt: 0, jf: skip, k }
 }
 
-/// The program of the filter for the process `pid`.
+/// The filter program for the process `pid`.
 fn program(pid: i32) -> Vec<libc::sock_filter> {
     let kill = statement(RETURN, libc::SECCOMP_RET_KILL_PROCESS);
     let allow = statement(RETURN, libc::SECCOMP_RET_ALLOW);
@@ -92,7 +93,7 @@ fn program(pid: i32) -> Vec<libc::sock_filter> {
     for call in REFUSED {
         list.extend([unless(EQUAL, call as u32, 1), refuse]);
     }
-    // Mapping memory is allowed if the memory is not executable.
+    // Mapping and protecting memory is allowed if the memory is not made executable.
     for call in [libc::SYS_mmap, libc::SYS_mprotect] {
         list.extend([
             unless(EQUAL, call as u32, 4),
@@ -102,7 +103,7 @@ fn program(pid: i32) -> Vec<libc::sock_filter> {
             allow,
         ]);
     }
-    // The C library's abort() sends a signal to its own thread.
+    // `abort()` of the C library sends a signal to its own thread.
     list.extend([
         unless(EQUAL, libc::SYS_tgkill as u32, 3),
         statement(LOAD, ARGUMENTS),
@@ -113,7 +114,7 @@ fn program(pid: i32) -> Vec<libc::sock_filter> {
     list
 }
 
-/// Installs the filter for the rest of the process's life.
+/// Installs the filter. No process can remove it later.
 pub fn install(pid: i32) -> io::Result<()> {
     let mut list = program(pid);
     let program = libc::sock_fprog {
@@ -129,7 +130,7 @@ pub fn install(pid: i32) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// Runs the program as the kernel would.
+    /// Interprets the filter program as the kernel would, and returns its result.
     fn verdict(pid: i32, architecture: u32, number: libc::c_long, arguments: [u64; 6]) -> u32 {
         let mut data = [0u8; 64];
         data[0..4].copy_from_slice(&(number as u32).to_le_bytes());

@@ -1,5 +1,5 @@
-//! Messages between longpole and a parser that longpole does not trust: a length, then JSON, with at most one open
-//! file.
+//! Messages between longpole and a parser that longpole does not trust. A message consists of a length and JSON, and
+//! may carry one open file.
 
 use rustix::cmsg_space;
 use rustix::net::{
@@ -15,10 +15,10 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// Length (u32, little-endian) of the JSON that follows.
+/// Size in bytes of the field before the JSON: the length of the JSON (u32, little-endian).
 const HEAD: usize = 4;
 
-/// Sends a message, with an open file if there is one. If sending does not finish before `until`, the error is
+/// Sends a message, with an open file if there is one. If sending takes longer than `until`, the error is
 /// [`io::ErrorKind::TimedOut`].
 pub fn send(
     socket: &UnixStream,
@@ -43,7 +43,7 @@ pub fn send(
 }
 
 /// Receives a message of at most `most` bytes; `None` if the other side has closed the connection. `until` is one
-/// deadline for the complete message, however small its pieces.
+/// deadline for the complete message, even if the message arrives in many small pieces.
 pub fn receive<T: DeserializeOwned>(
     socket: &UnixStream,
     most: usize,
@@ -76,7 +76,7 @@ pub fn receive<T: DeserializeOwned>(
         return Err(io::Error::new(io::ErrorKind::InvalidData, format!("a message of {len} bytes")));
     }
     let mut body = Vec::new();
-    // Memory grows with the bytes that arrive, not with the announced length.
+    // Memory is allocated for bytes that have arrived, not for the length that the parser announces.
     Read::take(&mut timed, len as u64).read_to_end(&mut body)?;
     if body.len() < len {
         return Err(io::ErrorKind::UnexpectedEof.into());
@@ -165,7 +165,7 @@ mod tests {
         }
     }
 
-    /// If each read had a deadline of its own, each byte could take all of that time.
+    /// With a deadline for each read, a parser could use up the whole time for every single byte.
     #[test]
     fn a_message_that_arrives_slowly_has_one_deadline() {
         let (mut here, there) = UnixStream::pair().expect("pair");
@@ -185,7 +185,7 @@ mod tests {
             assert!(began.elapsed() >= patience && began.elapsed() < patience * 15, "{:?}", began.elapsed());
             drop(there);
         });
-        // Sending to a peer that does not read ends by the deadline, too.
+        // If the peer does not read, the deadline ends sending, too.
         let (here, _there) = UnixStream::pair().expect("pair");
         let much = "x".repeat(16 << 20);
         let error = send(&here, &much, None, Some(Instant::now() + patience)).expect_err("nobody reads");

@@ -5,11 +5,11 @@ use engine::event::{CodeFact, CodePlace, InlinedFact, Recording, unnamed_code};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Largest number of places in one request, since answers have a limited size.
+/// Largest number of places in one request, because the size of an answer is limited.
 const AT_ONCE: usize = 10_000;
 
-/// The facts that a binary's symbols give about places in it. Unknown parts stay empty, so that they can be found
-/// later.
+/// The facts that a binary's symbols give about places in it. Unknown parts stay empty, so that a later search can fill
+/// them in.
 pub fn name_code(parser: &mut Parser, places: &[CodePlace]) -> Result<Vec<CodeFact>, String> {
     let mut facts = Vec::with_capacity(places.len());
     for places in places.chunks(AT_ONCE) {
@@ -33,7 +33,7 @@ pub fn name_code(parser: &mut Parser, places: &[CodePlace]) -> Result<Vec<CodeFa
     Ok(facts)
 }
 
-/// A fact with nothing but the place.
+/// A fact that contains only the place.
 pub fn unnamed(place: &CodePlace) -> CodeFact {
     CodeFact {
         path: place.path.clone(),
@@ -73,14 +73,14 @@ fn fact(place: &CodePlace, location: &Location) -> CodeFact {
     }
 }
 
-/// `file:line` in the function itself, not in a function inlined there.
+/// `file:line` in the function itself, even if the place belongs to a function inlined there.
 fn own_line(location: &Location) -> Option<String> {
     let frame = location.frames.as_ref().ok()?.last()?;
     Some(format!("{}:{}", frame.file.as_deref()?, frame.line?))
 }
 
-/// Names the unnamed places in stacks of a recording, if their binaries are on this machine (the same ones, by
-/// build-id). With `again`, also places for which an earlier search found no name.
+/// Names the unnamed places in stacks of a recording, if this machine has their binaries (with the same build-id). With
+/// `again`, also searches for places for which an earlier search found no name.
 pub fn code_of(recording: &Recording, parsers: &Parsers, folders: &[PathBuf], again: bool) -> Vec<CodeFact> {
     let nameless = recording.facts.code.iter().filter(|fact| again && fact.function.is_none()).map(place_of);
     let mut by_binary: BTreeMap<(String, Option<String>), Vec<CodePlace>> = BTreeMap::new();

@@ -1,7 +1,8 @@
-//! A debuginfod client: fetches debug files and binaries by build-id with curl, into the cache that other tools use, too.
+//! A debuginfod client: fetches debug files and binaries by build-id, with curl. The cache folder is the one that other
+//! tools use, too.
 //!
-//! curl knows the machine's proxies and certificates, and keeps a server's data out of this process. No server is asked while a
-//! program is recorded. Fetched files are checked by build-id like any other debug file.
+//! curl knows the machine's proxies and certificates, and keeps a server's data out of this process. No server is asked
+//! while a program is recorded. The build-id of each fetched file is checked, as for any other debug file.
 
 use crate::{BuildId, Fetch};
 use std::collections::HashMap;
@@ -13,14 +14,14 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Largest file fetched.
+/// Size of the largest file that is fetched, in bytes.
 const MOST_BYTES: u64 = 8 << 30;
-/// Least time between two reports of progress.
+/// Shortest time between two reports of progress.
 const SAY_EVERY: Duration = Duration::from_millis(500);
 /// Time between two checks of a download.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// Reports a download's progress: its name, and its bytes so far.
+/// Gets the progress of a download: the file's name, and the number of bytes so far.
 pub type Progress = dyn Fn(&str, u64) + Send + Sync;
 
 /// Which servers are asked, and where files are stored.
@@ -35,8 +36,9 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// From `DEBUGINFOD_URLS`, `DEBUGINFOD_CACHE_PATH` (else `XDG_CACHE_HOME`, `HOME`) and `DEBUGINFOD_TIMEOUT`
-    /// (seconds, 90 by default), as elfutils' client reads them. `Err`: the name of what is missing.
+    /// Reads the settings from `DEBUGINFOD_URLS`, `DEBUGINFOD_CACHE_PATH` (else `XDG_CACHE_HOME` or `HOME`) and
+    /// `DEBUGINFOD_TIMEOUT` (seconds, 90 by default), as elfutils' client does. `Err`: the name of the missing
+    /// variable.
     pub fn from(variable: impl Fn(&str) -> Option<OsString>) -> Result<Settings, &'static str> {
         let text = |name: &str| variable(name).and_then(|value| value.into_string().ok());
         let urls = text("DEBUGINFOD_URLS").unwrap_or_default();
@@ -63,7 +65,7 @@ pub enum FetchError {
     /// No server has the file.
     #[error("no debuginfod server has the file")]
     Unknown,
-    /// A server gave no proper answer.
+    /// A server gave an answer that is neither the file nor “not found”.
     #[error("{server}: {what}")]
     Server {
         /// Address of the server.
@@ -80,7 +82,7 @@ pub enum FetchError {
 pub struct Client {
     settings: Settings,
     progress: Box<Progress>,
-    /// Failed requests, so that each is made only once.
+    /// The requests that failed, so that each request is made only once.
     failed: Mutex<HashMap<(String, &'static str), FetchError>>,
 }
 
@@ -91,27 +93,27 @@ impl std::fmt::Debug for Client {
 }
 
 impl Client {
-    /// A client that reports its progress by `progress`.
+    /// A client that calls `progress` during downloads.
     pub fn new(settings: Settings, progress: Box<Progress>) -> Client {
         Client { settings, progress, failed: Mutex::default() }
     }
 
-    /// The binary with this build-id.
+    /// Fetches the binary with this build-id, and returns its path.
     pub fn executable(&self, id: &str) -> Result<PathBuf, FetchError> {
         self.get(id, "executable")
     }
 
-    /// Why the debug file with this build-id was not downloaded; `None` if it was not requested.
+    /// Why the debug file with this build-id was not downloaded; `None` if it was never requested.
     pub fn why_not(&self, id: Option<&str>) -> Option<FetchError> {
         let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
         failed.get(&(id?.to_owned(), "debuginfo")).cloned()
     }
 
     fn get(&self, id: &str, kind: &'static str) -> Result<PathBuf, FetchError> {
-        // Nothing but hexadecimal digits becomes part of a path or an address.
+        // Only hexadecimal digits may become a part of a path or an address.
         let id = BuildId::try_from(id.to_owned()).map_err(|_| FetchError::Unknown)?.to_string();
         let place = self.settings.cache.join(&id).join(kind);
-        // Other clients leave an empty file for a build-id that no server has.
+        // For a build-id that no server has, other clients leave an empty file in the cache.
         if std::fs::metadata(&place).is_ok_and(|found| found.is_file() && found.len() > 0) {
             return Ok(place);
         }
@@ -136,7 +138,8 @@ impl Client {
         let folder = place.parent().unwrap_or(&self.settings.cache);
         let cache = |error: io::Error| FetchError::Cache(error.to_string());
         std::fs::create_dir_all(folder).map_err(cache)?;
-        // A temporary file: other processes see it under its name only when it is complete.
+        // The download goes into a temporary file, so that other processes see the file under its name only when it is
+        // complete.
         let file = tempfile::NamedTempFile::new_in(folder).map_err(cache)?;
         let out = file.as_file().try_clone().map_err(cache)?;
         let mut curl = match self.curl(&format!("{server}/buildid/{id}/{kind}"), out).spawn() {
@@ -174,12 +177,13 @@ impl Client {
         Ok(())
     }
 
-    /// The command that fetches `url` into the open file: a file's name could lead to another file by now. Standard error gets
-    /// messages and, as the last line, the status of the answer.
+    /// The command that fetches `url` into the open file. The command gets the open file and not its name, which could
+    /// lead to another file by now. curl writes messages to standard error and, as the last line, the status of the
+    /// answer.
     fn curl(&self, url: &str, to: File) -> Command {
         let seconds = |time: Duration| time.as_secs().max(1).to_string();
         let mut curl = Command::new("curl");
-        // `--disable` ignores a user's own configuration, which could write elsewhere.
+        // `--disable` ignores the user's curl configuration, which could change where curl writes.
         curl.args(["--disable", "--globoff", "--fail", "--silent", "--show-error"]);
         curl.args(["--location", "--max-redirs", "5", "--proto", "=http,https"]);
         curl.args(["--connect-timeout", &seconds(self.settings.timeout.min(Duration::from_secs(10)))]);
@@ -191,15 +195,15 @@ impl Client {
     }
 }
 
-/// A curl process that ends with this value.
+/// A curl process that is ended when this value is dropped.
 struct Running(Child);
 
 impl Running {
-    /// Its standard error, at most 4,096 bytes; for a process that has ended.
+    /// The standard error of the process, at most 4,096 bytes. Called after the process has ended.
     fn words(&mut self) -> String {
         let mut text = Vec::new();
         if let Some(stream) = self.0.stderr.take() {
-            // An error while reading leaves the text incomplete.
+            // If reading fails, the text is incomplete.
             let _ = stream.take(4096).read_to_end(&mut text);
         }
         String::from_utf8_lossy(&text).into_owned()
@@ -208,13 +212,13 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // An error means that the process has ended already.
+        // An error here means that the process has already ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Why a request failed: curl's message without curl's name, or else the status of the answer.
+/// Why a request failed: curl's message without curl's name, or the status of the answer if there is no message.
 fn reason(words: &str, number: &str) -> String {
     let Some(line) = words.lines().find_map(|line| line.strip_prefix("curl: ")) else {
         return format!("it answers {number} without a file");

@@ -1,9 +1,9 @@
-//! Finds a binary of a recording on this machine: the same one by build-id, not only by name.
+//! Finds a binary of a recording on this machine. The build-id must be the same, not only the name.
 
 use crate::{BuildId, Outline};
 use std::path::{Path, PathBuf};
 
-/// The path of the binary: its own, or in one of the folders. `Err`: why it was not found, as a message.
+/// Finds the binary at its own path or in one of the folders. `Err`: a message that says why it was not found.
 pub fn binary(path: &str, build_id: Option<&str>, folders: &[PathBuf]) -> Result<PathBuf, String> {
     let wanted = build_id.and_then(|id| BuildId::try_from(id.to_owned()).ok());
     let Some(wanted) = wanted else {

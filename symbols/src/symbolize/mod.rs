@@ -1,5 +1,5 @@
-//! Names for a finished recording: for functions and calls with a known place but without name or line. They come from debug
-//! information on this machine, in given folders, or (only if requested) on debuginfod servers.
+//! Adds names to a finished recording, for functions and calls whose place is known but whose name or line is not. The
+//! names come from debug information on this machine, in given folders, or (only if requested) on debuginfod servers.
 
 mod code_facts;
 mod debuginfod;

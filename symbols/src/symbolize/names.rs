@@ -1,4 +1,4 @@
-//! Finds the parts of a recording that have no name but can get one, and names them.
+//! Finds the functions and calls of a recording without a name or line, and names them.
 
 use super::debuginfod::Client;
 use super::find;
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The functions and calls that were named.
+/// The result of naming functions and calls.
 #[derive(Debug, Default)]
 pub struct Outcome {
     /// Facts that are new, or better than those of the recording; may be empty.
@@ -17,12 +17,12 @@ pub struct Outcome {
     pub functions: usize,
     /// Number of calls that got a name or a line.
     pub calls: usize,
-    /// The binaries: name, and what is missing or why it cannot be used; `None` if nothing is missing.
+    /// The name of each binary, and what is missing or why the binary cannot be used. `None` if nothing is missing.
     pub modules: Vec<(String, Option<String>)>,
 }
 
 impl Outcome {
-    /// Whether nothing was found that the recording lacks.
+    /// Whether the search found nothing new.
     pub fn is_empty(&self) -> bool {
         self.functions == 0
             && self.calls == 0
@@ -32,7 +32,7 @@ impl Outcome {
     }
 }
 
-/// A binary, with the functions and calls of the recording that lie in it.
+/// A binary, and the functions and calls of the recording that need names from it.
 #[derive(Default)]
 struct Wanted<'a> {
     name: String,
@@ -40,8 +40,8 @@ struct Wanted<'a> {
     calls: Vec<&'a AddressFact>,
 }
 
-/// Names functions and calls without a name in `facts`, by files in `folders` and on this machine; `client` fetches
-/// files that are missing.
+/// Names the functions and calls in `facts` that have no name. Uses files in `folders` and on this machine; `client`
+/// fetches files that are missing.
 pub fn symbolize(
     facts: &Facts,
     parsers: &Parsers,
@@ -84,7 +84,7 @@ pub fn symbolize(
     outcome
 }
 
-/// Functions and calls to be named, by path and build-id of their binary.
+/// The functions and calls that need a name, by the path and build-id of their binary.
 fn wanted<'a>(facts: &'a Facts, outcome: &mut Outcome) -> BTreeMap<(String, Option<String>), Wanted<'a>> {
     let mut all: BTreeMap<(String, Option<String>), Wanted<'a>> = BTreeMap::new();
     let mut by_name: BTreeMap<&str, Vec<&ModuleFact>> = BTreeMap::new();
@@ -133,7 +133,7 @@ fn name(parser: &mut Parser, wanted: &Wanted<'_>, outcome: &mut Outcome) -> Resu
     let (functions, calls) = located.split_at(wanted.functions.len().min(located.len()));
     for (function, location) in wanted.functions.iter().zip(functions) {
         let mut better = (*function).clone();
-        // The same symbol table gives the same name, so only functions without a name get one.
+        // Functions that already have a name keep it: the same symbol table would give the same name again.
         if let Ok(hit) = &location.symbol
             && hit.distance == 0
             && (function.name.is_empty() || function.name.starts_with(&format!("{}+0x", function.module)))
@@ -159,7 +159,7 @@ fn name(parser: &mut Parser, wanted: &Wanted<'_>, outcome: &mut Outcome) -> Resu
     Ok(())
 }
 
-/// Adds the module's fact if fewer symbols are missing now than when it was recorded.
+/// Adds the module's fact if fewer symbols are missing now than at the time of the recording.
 fn tell(facts: &Facts, path: &str, id: Option<&str>, summary: &SymbolSummary, outcome: &mut Outcome) {
     let same = |module: &&ModuleFact| module.path == path && module.build_id.as_deref() == id;
     let Some(module) = facts.modules.iter().find(same) else { return };

@@ -1,4 +1,4 @@
-//! Clients that wait for a server's answers do not notice that longpole attaches to it, or that it detaches.
+//! Clients that wait for a server's answers must not notice that longpole attaches to the server or detaches from it.
 
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -9,10 +9,10 @@ use longpole_tests::latency_client::{LatencyClient, lengths, quantile};
 use longpole_tests::{Background, Longpole, Recorded, skip_unless_live};
 
 const LIMIT: Duration = Duration::from_secs(120);
-/// Length of each stretch that is compared.
+/// Length of each of the compared stretches of time.
 const STRETCH: Duration = Duration::from_secs(2);
 
-/// A server of 50 threads under the load of some clients; it ends with them.
+/// A server of 50 threads under the load of some clients. The clients end together with it.
 struct Server {
     server: Background,
     _load: Background,
@@ -37,7 +37,7 @@ impl Server {
     }
 }
 
-/// Attaching to all functions and locks at once would delay answers: Redis then took 160 to 277 ms instead of 9.
+/// If all functions and locks got probes at once, answers would be late: Redis then took 160 to 277 ms instead of 9.
 #[test]
 fn a_server_s_answers_stay_fast_while_longpole_attaches_and_detaches() {
     let program = skip_unless_live!("answers.c");
@@ -60,7 +60,8 @@ fn a_server_s_answers_stay_fast_while_longpole_attaches_and_detaches() {
     let after = lengths(&answers, gone, over);
     let with = lengths(&answers, attached, left);
     let leaving = lengths(&answers, left, gone);
-    // Other load of the machine is in all stretches: the worse of the two stretches without longpole is the measure.
+    // Other programs load the machine in all stretches. So the worse of the two stretches without longpole is the
+    // measure.
     let worst = |lengths: &[f64]| quantile(lengths, 1.0);
     let alone = worst(&before).max(worst(&after));
     let said = format!(
@@ -73,7 +74,7 @@ fn a_server_s_answers_stay_fast_while_longpole_attaches_and_detaches() {
     assert!(worst(&with) < 5.0 * alone + 40.0 && worst(&leaving) < 5.0 * alone + 40.0, "{said}");
     assert!(server.server.is_running().expect("a server"));
 
-    // Functions and locks that are used all the time never got probes, and the recording says why.
+    // Functions and locks that are used all the time must get no probes, and the recording must say why.
     let summary = &ended.stderr;
     assert!(
         summary.contains("no probes on mutexes and condition variables: the program uses them "),
@@ -89,7 +90,7 @@ fn a_server_s_answers_stay_fast_while_longpole_attaches_and_detaches() {
     assert!(report.at(1).functions().iter().any(|name| name.starts_with("HotStep")), "samples show it");
 }
 
-/// Functions that the user names, locks among them, get probes at once; a message says what a call then costs.
+/// Functions and locks that the user names get probes at once, and a message says how much a call costs then.
 #[test]
 fn functions_named_on_the_command_line_are_probed_at_once() {
     let program = skip_unless_live!("answers.c");

@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::process::Command;
 use std::time::Duration;
 
-/// A thread in a deadlock makes no event at all: its lock and the lock's holder are read from memory.
+/// A thread in a deadlock causes no event at all, so longpole reads its lock and the lock's holder from memory.
 #[test]
 fn the_holders_in_an_attached_deadlock_are_read_from_memory() {
     let program = skip_unless_live!("deadlock.c");

@@ -1,4 +1,5 @@
-//! Targets that cannot be recorded, or only in part: one line that says so, a hint, the right exit code.
+//! Targets that cannot be recorded, or only in part. longpole must print one line about it and a hint, and end with the
+//! right exit code.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
@@ -16,7 +17,7 @@ fn record(folder: &tempfile::TempDir, pid: &str) -> Longpole {
 fn attaching_to_a_missing_process_is_an_error_without_a_file() {
     skip_unless_live!();
     let folder = tempfile::tempdir().unwrap();
-    // Beyond the largest PID that any Linux uses (4194304).
+    // The number is larger than the largest PID of any Linux (4194304).
     record(&folder, "4194399").fails(1, "4194399");
     assert!(!folder.path().join("hostile.lp").exists(), "a recording of nothing");
 }
@@ -30,8 +31,8 @@ fn attaching_to_a_zombie_is_an_error_that_says_so() {
     record(&folder, &pid).fails(1, "zombie");
 }
 
-/// A target that ends, executes or forks at any step of attaching goes on as it would alone, and longpole ends well or says
-/// why not. The steps follow within 0.1 s.
+/// A target may end, execute another program or fork at any step of attaching. The target must then continue as it
+/// would alone, and longpole must end well or say why it cannot. All steps happen within 0.1 s.
 #[test]
 fn targets_that_end_exec_or_fork_during_attach_end_as_without_longpole() {
     skip_unless_live!();
@@ -58,7 +59,7 @@ fn targets_that_end_exec_or_fork_during_attach_end_as_without_longpole() {
     }
 }
 
-/// No names are guessed: functions of a stripped binary are not probed, the rest is recorded, and a message
+/// longpole does not guess names. So functions of a stripped binary are not probed, the rest is recorded, and a message
 /// says so.
 #[test]
 fn a_stripped_program_is_recorded_without_functions() {
@@ -88,8 +89,8 @@ fn attaching_to_a_go_program_with_functions_leaves_it_running_with_a_hint() {
     assert_eq!(target.wait(LIMIT).unwrap().code, Some(0));
 }
 
-/// A thread that is not its process's leader replaces the program, by its own file or another one: the new program is recorded
-/// like the old one, as soon as its probes are there.
+/// A thread that is not its process's leader replaces the program, by its own file or by another one. The new program
+/// must be recorded like the old one as soon as it has probes.
 #[test]
 fn a_program_replaced_by_a_thread_that_is_not_the_leader_is_recorded() {
     let program = skip_unless_live!("exec_thread.c");
@@ -108,7 +109,7 @@ fn a_program_replaced_by_a_thread_that_is_not_the_leader_is_recorded() {
         assert_eq!(ended.code, Some(0), "{next:?}: {}", ended.stderr);
         assert!(ended.stdout.ends_with("60 calls after exec, probed\n"), "{next:?}: {}", ended.stdout);
         let report = Longpole::report(&file, "1");
-        // The leader may be killed while it writes the record of a thread's creation, which then never ends.
+        // The leader may be killed while it writes the record of a thread's creation. That record is then never completed.
         assert!(report.trust("lost") <= 1.0, "{next:?}: {}", report.0);
         assert_eq!(report.findings("probes_late").len(), 1, "{next:?}: {}", report.0);
         let program = Longpole::export(&file);
@@ -118,12 +119,12 @@ fn a_program_replaced_by_a_thread_that_is_not_the_leader_is_recorded() {
     }
 }
 
-/// Without privileges: code 77, the missing capability, and how to grant it.
+/// Without privileges longpole must end with code 77, name the missing capability and say how to grant it.
 #[test]
 fn record_without_rights_exits_with_77_and_names_the_capability() {
     skip_unless_live!();
     let folder = tempfile::tempdir().unwrap();
-    // The binary may lie where an ordinary user cannot go.
+    // A copy, because an ordinary user may have no access to the binary's own folder.
     let copy = folder.path().join("longpole");
     std::fs::copy(longpole_tests::binary(), &copy).unwrap();
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -141,7 +142,8 @@ fn record_without_rights_exits_with_77_and_names_the_capability() {
     assert!(ended.stderr.contains("setcap") || ended.stderr.contains("sudo"), "{}", ended.stderr);
 }
 
-/// Root of a user namespace is not told to become root: another hint, before the command starts or the target is read.
+/// Root of a user namespace already is root, so it must get another hint, before the command starts or the target is
+/// read.
 #[test]
 fn root_of_a_user_namespace_is_not_told_to_become_root() {
     skip_unless_live!();
@@ -171,7 +173,8 @@ fn root_of_a_user_namespace_is_not_told_to_become_root() {
     }
 }
 
-/// A session cut anywhere is read to its last whole chunk, or refused in one line; never a panic.
+/// A session that is cut anywhere must be read up to its last complete chunk, or refused in one line, and never cause a
+/// panic.
 #[test]
 fn a_cut_or_damaged_session_is_reported_or_refused_without_a_panic() {
     let program = skip_unless_live!("pipeline.c");

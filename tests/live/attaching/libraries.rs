@@ -1,5 +1,5 @@
-//! Libraries that a program loads while it is recorded: their functions and their locks get probes like those
-//! of the program, and a note says what is missing before that.
+//! Libraries that a program loads during the recording: their functions and locks get probes like those of the program,
+//! and a note says what is missing from the time before.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,8 +12,8 @@ use longpole_tests::{
 const LIMIT: Duration = Duration::from_secs(60);
 const TIMES: usize = 211;
 
-/// Records a program that loads the library some time after longpole has attached, and makes the counted calls later still.
-/// `None`: the program cannot load the library.
+/// Records a program that loads the library some time after longpole has attached. The program makes the counted calls
+/// still later. `None`: the program cannot load the library.
 fn record(loader: &Path, library: &Path, options: &[&str]) -> Option<(Program, Report)> {
     let mut command = Command::new(loader);
     command.arg(library).arg(TIMES.to_string()).env("WORKLOAD_WAIT", "1");
@@ -30,14 +30,15 @@ fn record(loader: &Path, library: &Path, options: &[&str]) -> Option<(Program, R
             return None;
         }
     }
-    // Waits until the recording has calls of the library's function, which the program makes all the time; a loaded machine
-    // takes its time. If that function has no probe, nothing shows when, and the wait has a fixed length.
+    // Waits until the recording has calls of the library's function, which the program calls all the time. On a loaded
+    // machine this takes a while. If that function has no probe, nothing shows the moment, so the wait has a fixed
+    // length.
     let end = Instant::now() + if options.is_empty() { Duration::from_millis(1_500) } else { LIMIT };
     while Instant::now() < end {
         std::thread::sleep(Duration::from_millis(100));
         let so_far = Longpole::with(["export", "--format", "program"]).and(&file).run();
         if so_far.code == Some(0) && Program::parse(&so_far.stdout).entries("plugin_early") > 10 {
-            // Probes of the library's locks come at about the same time.
+            // The library's locks get their probes at about the same time.
             std::thread::sleep(Duration::from_millis(500));
             break;
         }
@@ -74,7 +75,8 @@ fn named_functions_of_a_library_loaded_later_are_probed() {
     assert_eq!(program.entries("plugin_late"), 0, "only the program's own unless asked for");
 }
 
-/// A static program gets its C library with the plugin: lock operations before that library's probes are not recorded.
+/// A static program gets its C library together with the plugin. Lock operations before that library has probes are not
+/// recorded.
 #[test]
 fn lock_functions_of_a_c_library_loaded_later_are_probed() {
     let library = skip_unless_live!("plugin.c");

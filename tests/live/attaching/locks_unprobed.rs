@@ -1,5 +1,5 @@
-//! Locks of an attached program, which has no probes: waits, wake-ups and samples must show which lock limits, how long it
-//! is held and what a second CPU gains, as for the same program launched.
+//! Locks of an attached program, which have no probes. Waits, wake-ups and samples must show which lock limits, how
+//! long it is held, and what a second CPU gains. The answers must be the same as for the launched program.
 
 use longpole_tests::{
     Background, Longpole, Program, Recorded, skip_unless_built, skip_unless_live, workload,
@@ -10,26 +10,27 @@ use std::process::Command;
 
 /// How long an attached program is recorded.
 const FOR: &str = "2500ms";
-/// Rounds of an attached program: it is killed before it ends.
+/// Number of rounds of an attached program: it is killed long before it has done them.
 const ENDLESS: &str = "100000000";
 
-/// Largest relative difference of two speed-ups.
+/// Largest relative difference between two speed-ups.
 const NEAR: f64 = 0.15;
-/// The same from a recording on one CPU. There a thread waits only if the holder lost the CPU under the lock, so lengths come
-/// from few waits: of `three_locks`, 1.50 to 1.57 was predicted where the launched recording says 1.29 to 1.33.
+/// The same bound for a recording on one CPU. There a thread waits only if the holder lost the CPU while it held the
+/// lock, so hold times come from few waits. For `three_locks`, such recordings predicted 1.50 to 1.57 where the
+/// launched recording predicted 1.29 to 1.33.
 const NEAR_FROM_ONE_CPU: f64 = 0.25;
 
-/// Two gains that differ by less are about the same.
+/// Two gains that differ by less than this count as equal.
 const ABOUT: f64 = 0.12;
 
 /// A program whose locks are known.
 struct Case {
     source: &'static str,
-    /// Arguments before the number of rounds.
+    /// The arguments before the number of rounds.
     words: &'static [&'static str],
-    /// Number of rounds when launched.
+    /// Number of rounds of the launched program.
     rounds: &'static str,
-    /// The locks and the part of the CPU time for which each is held; the first one is the limit.
+    /// The locks, each with the part of the CPU time for which it is held. The first one is the limit.
     held: &'static [(&'static str, f64)],
 }
 
@@ -62,8 +63,8 @@ impl Case {
         Recorded::attach(&["-d", FOR], target.pid())
     }
 
-    /// The limit is the first lock, with any speed-up. Where unlimited CPUs would gain about as much (of `three_locks` on two
-    /// CPUs, both measured 36 %), they may stand before it.
+    /// Checks that the first lock is the limit, with any speed-up. If unlimited CPUs would gain about as much, they may
+    /// come before the lock. This is so for `three_locks` on two CPUs, where both gains were measured as 36 %.
     fn names_the_lock(&self, limit: &Value) {
         let lock = format!("mutex {}", self.held[0].0);
         let is_it = |row: &Value| row["kind"] == "lock" && row["lock"] == *lock;
@@ -83,8 +84,8 @@ impl Case {
     }
 }
 
-/// Predicted speed-up from one CPU to two. What waking an idle CPU takes differs from minute to minute on shared machines, and
-/// decides what a convoy gains: it is fixed here.
+/// Predicted speed-up from one CPU to two. The time to wake an idle CPU is fixed here: on shared machines it differs
+/// from minute to minute, and decides how much a convoy gains.
 fn speed_up(recorded: &Recorded) -> f64 {
     let call =
         Longpole::with(["predict", "--json", "--cpus", "2", "--wake-latency", "40us", "--wake-cost", "0"]);
@@ -92,7 +93,7 @@ fn speed_up(recorded: &Recorded) -> f64 {
     answer["results"][0]["speedup"].as_f64().expect("a speed-up")
 }
 
-/// Attached on one CPU and on two, a program has the answers that it has when launched.
+/// The answers for a program that was attached on one CPU and on two must equal those for the launched program.
 fn agrees(case: &Case) {
     let program = skip_unless_live!(workload::build(case.source));
     let launched = speed_up(&Recorded::good(&[], &program, &case.words(case.rounds)));
@@ -119,14 +120,14 @@ fn an_attached_hot_mutex_is_found_as_in_a_launched_program() {
     agrees(&HOT);
 }
 
-/// Sections of a lock without a waiter in between must not count as one: the middle lock would be held twice as long, half as
-/// often.
+/// Several sections of a lock without a waiter in between must not count as one. Otherwise the middle lock would seem
+/// to be held twice as long, half as often.
 #[test]
 fn three_attached_locks_are_found_as_in_a_launched_program() {
     agrees(&THREE);
 }
 
-/// A pipeline's threads wait for conditions, not for locks: no lock limits.
+/// A pipeline's threads wait for conditions, not for locks. So no lock may be the limit.
 #[test]
 fn an_attached_pipeline_is_limited_by_its_slow_stage() {
     let program = skip_unless_live!("zoo/shapes.c");
@@ -135,7 +136,7 @@ fn an_attached_pipeline_is_limited_by_its_slow_stage() {
     assert_eq!((&limit["kind"], &limit["function"]), (&"stage".into(), &"alpha".into()), "{limit}");
 }
 
-/// `top` names the same lock.
+/// `top` must name the same lock as `report`.
 #[test]
 fn top_names_the_lock_that_limits_an_attached_program() {
     skip_unless_live!();
@@ -143,7 +144,7 @@ fn top_names_the_lock_that_limits_an_attached_program() {
         let program = skip_unless_built!(workload::build(case.source));
         let target = case.started(&program, "0,1");
         let text = Longpole::with(["top", "--once", "-p", &target.pid().to_string()]).ok().stdout;
-        // CPUs may stand before the lock; then the next lines name it for a larger machine.
+        // CPUs may come before the lock. Then the next lines name the lock for a larger machine.
         let limit = text.split("LIMIT").nth(1).and_then(|rest| rest.split("FIX").next()).unwrap_or_default();
         assert!(limit.contains(&format!("lock {}:", case.held[0].0)), "{text}");
     }

@@ -1,4 +1,5 @@
-//! The kernel reuses ids: a thread or process is identified by its birth and its end, not by its number. Issue 3, "Life".
+//! The kernel reuses ids, so longpole identifies a thread or process by its beginning and end and not by its number.
+//! Issue 3, "Life".
 
 use std::process::Command;
 use std::time::Duration;
@@ -7,7 +8,7 @@ use longpole_tests::{Background, Longpole, Recorded, skip, skip_unless_live};
 
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Names of the threads of a recording.
+/// Names of the threads in a recording.
 fn names(recorded: &Recorded) -> Vec<String> {
     let program = recorded.program();
     let threads = program.0["threads"].as_array().expect("threads");
@@ -30,7 +31,7 @@ fn a_thread_and_a_process_with_reused_numbers_are_recorded_apart() {
     let program = recorded.program();
     let calls = ["FirstLife", "SecondLife", "ChildOne", "ChildTwo"].map(|name| program.entries(name));
     assert_eq!(calls, [7, 11, 3, 5]);
-    // Each life is a thread of its own, with its own name.
+    // Each use of the number must be a separate thread with its own name.
     let names = names(&recorded);
     for life in ["first life", "second life", "child one", "child two"] {
         let of_this_life = names.iter().filter(|name| name.contains(life)).count();
@@ -41,8 +42,8 @@ fn a_thread_and_a_process_with_reused_numbers_are_recorded_apart() {
     assert!(report.findings("stray_exit").is_empty(), "{}", report.0);
 }
 
-/// A child gets the number that one of longpole's own processes has just had. Removing the last trace of that process must
-/// not remove the child.
+/// A child gets the number that one of longpole's own processes has just had. When longpole removes the last data about
+/// that process, it must not remove the child.
 #[test]
 fn a_child_with_the_number_of_a_process_of_longpole_is_recorded() {
     let program = skip_unless_live!("reborn.c");
@@ -62,7 +63,8 @@ fn a_child_with_the_number_of_a_process_of_longpole_is_recorded() {
     assert_eq!(Longpole::export(&file).entries("ChildOne"), 3);
 }
 
-/// A process outside of the recording is not recorded, even with the number of a recorded child that has ended.
+/// A process outside of the recording must not be recorded, even if it has the number of a recorded child that has
+/// ended.
 #[test]
 fn a_stranger_with_the_number_of_an_ended_child_is_not_recorded() {
     let program = skip_unless_live!("reborn.c");

@@ -1,6 +1,6 @@
-//! Breakpoints are in the chosen program and in no other, even if processes run another program, are born and die by the
-//! thousand, or have their file replaced. Issue 18, "The right program, always": a breakpoint at an offset chosen for
-//! another program kills that process.
+//! Breakpoints must be in the chosen program and in no other. Processes may execute another program, thousands of them
+//! may start and end, and their file may be replaced. Issue 18, "The right program, always": a breakpoint at an offset
+//! that was chosen for another program kills the process.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,12 +11,12 @@ use longpole_tests::{Background, Longpole, Recorded, skip_unless_live, workload}
 
 const LIMIT: Duration = Duration::from_secs(180);
 
-/// Factor for the runs of each kind and the children of each run: `LONGPOLE_MORE=10` makes ten times as many.
+/// Factor for the number of runs of each kind, and of children in each run. `LONGPOLE_MORE=10` makes ten times as many.
 fn more() -> usize {
     std::env::var("LONGPOLE_MORE").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
 }
 
-/// The program that starts children, and a program without symbols that compares its own bytes with its file.
+/// The program that starts children, and a program without symbols that compares its own code with its file.
 fn programs() -> Result<(PathBuf, PathBuf), workload::Problem> {
     Ok((workload::build("breeder.c")?, workload::build_stripped("own_text.c")?))
 }
@@ -26,13 +26,15 @@ fn all_ended_well(recorded: &Recorded, children: usize) {
     let good = format!("{children} children, 0 bad");
     assert_eq!(ended.stdout.lines().last(), Some(&*good), "{}{}", ended.stdout, ended.stderr);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-    // own_text checks its code; a warning says so where a pattern names functions.
+    // The program own_text checks its code, so longpole warns about it if a pattern names functions. That warning is
+    // expected.
     let is_odd = |line: &&str| line.contains("WARN") && !line.contains("probes may kill own_text");
     let lines: Vec<&str> = ended.stderr.lines().filter(is_odd).collect();
     assert!(lines.is_empty(), "{lines:?}");
 }
 
-/// Children that change their program before it is looked at, and just then: ten of 500 found a foreign byte in one try.
+/// Children execute another program shortly before longpole looks at them, and while it does. Once ten of 500 children
+/// found a breakpoint of another program.
 #[test]
 fn a_child_that_execs_while_it_gets_probes_finds_no_foreign_byte() {
     let (parent, child) = skip_unless_live!(programs());
@@ -47,7 +49,7 @@ fn a_child_that_execs_while_it_gets_probes_finds_no_foreign_byte() {
             let words = [&*count.to_string(), how, least, most, at_once, child, lives];
             all_ended_well(&Recorded::launch(&["--exact", "--children"], &parent, &words), count);
         }
-        // Also with all functions from the beginning.
+        // The same with all functions probed from the beginning.
         let words = ["500", "fork", "0", "260", "40", child, "20"];
         let options = ["--children", "--functions", "*", "--overhead", "none"];
         all_ended_well(&Recorded::launch(&options, &parent, &words), 500);
@@ -62,7 +64,7 @@ fn children_by_fork_vfork_and_spawn_survive_recording() {
     all_ended_well(&Recorded::launch(&["--exact", "--children"], &parent, &words), count);
 }
 
-/// The program file of the children is replaced by another one while children start.
+/// The children's program file is replaced by another one while children start.
 #[test]
 fn a_program_replaced_on_disk_during_the_recording_is_a_warning() {
     let (parent, other) = skip_unless_live!(programs());
@@ -84,13 +86,14 @@ fn a_program_replaced_on_disk_during_the_recording_is_a_warning() {
     let said: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("WARN")).collect();
     assert_eq!(said.len(), 1, "{said:?}");
     assert!(said[0].contains("program was replaced or deleted on disk"), "{said:?}");
-    // Both files are in the recording: one with its names, one as having none.
+    // Both files must be in the recording: one with its names, and one noted as having none.
     let known = Longpole::with(["info"]).and(&file).ok().stdout;
     assert!(known.contains("program: all symbols and lines there"), "{known}");
     assert!(known.contains("program: no debug info"), "{known}");
 }
 
-/// A program whose file had been replaced before longpole read it still has its symbols: its samples are not `[name]`.
+/// If a program's file was replaced before longpole read it, the program must still have its symbols: its samples are
+/// not `[name]`.
 #[test]
 fn a_program_replaced_on_disk_before_attaching_keeps_its_symbols() {
     let (program, other) = skip_unless_live!(programs());

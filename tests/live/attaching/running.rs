@@ -1,4 +1,4 @@
-//! `longpole record -p PID`: a running program is recorded and goes on as before.
+//! `longpole record -p PID` records a running program, which must then continue as before.
 
 use std::path::Path;
 use std::process::Command;
@@ -25,11 +25,11 @@ fn threads_born_after_attaching_are_recorded() {
         assert!(time > 0.0, "{name}: {:?}", report.at(1).functions());
     }
     assert!(report.at("inf").speedup() > 1.5, "{}", report.at("inf").speedup());
-    // Every round makes about a dozen threads: all but a handful were born after the attach.
+    // Every round makes about a dozen threads, so nearly all of them started after longpole attached.
     assert!(Longpole::export(&recorded.file).threads() > 20);
 }
 
-/// A thread that waits when longpole attaches is woken later: its wait starts at the window's edge.
+/// A thread that waits when longpole attaches is woken later. Its wait must begin at the start of the recording.
 #[test]
 fn threads_that_exist_when_longpole_attaches_are_recorded() {
     let program = skip_unless_live!("pipeline.c");
@@ -47,7 +47,7 @@ fn threads_that_exist_when_longpole_attaches_are_recorded() {
     assert!(time("StageTransform") > time("StageParse"), "{}", report.0);
 }
 
-/// The summary's duration includes the time in which longpole still reads the program's symbols.
+/// The summary's duration must include the time in which longpole still reads the program's symbols.
 #[test]
 fn the_summary_s_duration_is_that_of_the_whole_recording() {
     let program = skip_unless_live!("turns.c");
@@ -65,16 +65,16 @@ fn the_summary_s_duration_is_that_of_the_whole_recording() {
     };
     let told_ns = number.parse::<f64>().unwrap() * factor;
     let wall_ns = recorded.report("1").0["overhead"]["wall_ns"].as_f64().unwrap();
-    // On a busy machine the ends of the two differ by milliseconds; without the symbols it would be a tenth.
+    // On a busy machine, both ends differ by milliseconds. Without the time for symbols, the ratio would be 0.1.
     assert!((0.15..2.0).contains(&(told_ns / wall_ns)), "{told_ns} of {wall_ns} ns: {summary}");
 }
 
-/// Before the recording begins, SIGTERM ends longpole with a line that nothing is recorded.
+/// Before the recording has begun, SIGTERM must end longpole with a line that says that nothing is recorded.
 #[test]
 fn sigterm_at_any_moment_leaves_a_recording_or_a_line_that_there_is_none() {
     let program = skip_unless_live!("turns.c");
     let mut target = Background::must_start(Command::new(program).arg("1000000000"));
-    // Before 100 ms, longpole may not have reached its first instruction.
+    // After less than 100 ms, longpole may not have executed its first instruction.
     for delay in [100, 150, 200, 300, 400, 600, 1_000] {
         let (record, _folder, file) = Recorded::attach_in_background(&[], target.pid());
         std::thread::sleep(Duration::from_millis(delay));
@@ -110,7 +110,7 @@ fn sigint_and_sigterm_finish_a_recording_and_the_target_runs_on() {
     }
 }
 
-/// The recording ends by itself when its target does.
+/// The recording must end by itself when its target ends.
 #[test]
 fn the_end_of_an_attached_target_ends_the_recording() {
     let program = skip_unless_live!("churn.c");
@@ -124,11 +124,12 @@ fn the_end_of_an_attached_target_ends_the_recording() {
     target.say("go").unwrap();
     assert_eq!(record.wait(LIMIT).unwrap().code, Some(0));
     assert_eq!(target.wait(LIMIT).unwrap().code, Some(0));
-    // longpole attached before the first thread was born: calls of all threads are there.
+    // longpole attached before the first thread started, so calls of all threads must be recorded.
     assert_eq!(Longpole::export(&file).entries("ShortLife"), 101);
 }
 
-/// Reading about thousands of threads takes a while; if the program ends meanwhile, what was recorded is kept.
+/// Reading facts about thousands of threads takes a while. If the program ends in that time, the records so far must be
+/// kept.
 #[test]
 fn a_program_that_ends_while_longpole_attaches_leaves_a_readable_file() {
     skip_unless_live!();
@@ -148,7 +149,7 @@ fn a_program_that_ends_while_longpole_attaches_leaves_a_readable_file() {
         let target = target.wait(LIMIT).unwrap();
         assert_eq!((target.code, target.signal), (Some(0), None), "{}", target.stderr);
         if ended.code == Some(1) {
-            // longpole had not looked at the program yet.
+            // Messages for a program that longpole had not looked at yet.
             let before = ["is a zombie", "ended while longpole was attaching", "no process with PID"];
             assert!(before.iter().any(|why| ended.stderr.contains(why)), "{}", ended.stderr);
             assert!(!file.exists(), "{}", ended.stderr);
@@ -157,7 +158,7 @@ fn a_program_that_ends_while_longpole_attaches_leaves_a_readable_file() {
         assert_eq!(ended.code, Some(0), "after {delay} ms: {}", ended.stderr);
         let info = Longpole::with(["info"]).and(&file).ok().stdout;
         let is_said = ended.stderr.contains("ended while longpole was attaching");
-        // A program that ends before anything was read of it has no name.
+        // If the program ended before longpole read anything about it, it has no name.
         assert!(is_said || info.contains("crowd"), "{info}");
         assert!(is_said || !ended.stderr.contains("events    0"), "after {delay} ms: {}", ended.stderr);
         kept += 1;

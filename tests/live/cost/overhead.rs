@@ -1,4 +1,4 @@
-//! The cost of recording: it stays within the budget, is reported, and is subtracted from results.
+//! The cost of recording must stay within the budget, be reported, and be subtracted from results.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ use longpole_tests::{Background, Longpole, Recorded, Report, must_run, run, skip
 
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Calls per second of CPU time, from this many of the target's lines, which come every 100 ms.
+/// Calls per second of CPU time, computed from this many lines of the target. The target prints a line every 100 ms.
 fn speed(target: &mut Background, lines: usize) -> f64 {
     let (mut calls, mut cpu_ns) = (0.0, 0.0);
     for _ in 0..lines {
@@ -20,14 +20,15 @@ fn speed(target: &mut Background, lines: usize) -> f64 {
     calls / cpu_ns * 1e9
 }
 
-/// With probes, a small function that is called all the time takes many times as long. It loses its probes, and the program
-/// runs as fast as before while it is recorded. Compared with itself, by its own CPU time.
+/// With probes, a small function that is called all the time takes many times as long. The function must lose its
+/// probes, and the recorded program must then be as fast as before. The program is compared with itself, by its own CPU
+/// time.
 #[test]
 fn a_hot_function_loses_its_probes_so_that_recording_keeps_its_budget() {
     let program = skip_unless_live!("dear.c");
     let mut target = Background::must_start(&mut Command::new(program));
     let before = speed(&mut target, 10);
-    // The rate limit is out of the way: only the budget is at work.
+    // The rate limit is so high that it has no effect: only the budget removes probes.
     let options = ["-d", "4s", "--max-rate", "1000000000", "--overhead", "2%", "--functions", "*"];
     let (mut record, _folder, file) = Recorded::attach_in_background(&options, target.pid());
     record.wait_for_stderr("recording", LIMIT).unwrap();
@@ -35,7 +36,7 @@ fn a_hot_function_loses_its_probes_so_that_recording_keeps_its_budget() {
     let later = speed(&mut target, 20);
     let ended = record.wait(LIMIT).unwrap();
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-    // Without the overhead controller, the speed is a tenth or less.
+    // Without the overhead controller, the speed would be a tenth or less.
     assert!(later > 0.8 * before, "{before} calls a second before, {first} at first and {later} later");
     assert!(
         ended.stderr.contains("1 off (called too often, counted for their callers: SmallAndHot)"),
@@ -47,11 +48,11 @@ fn a_hot_function_loses_its_probes_so_that_recording_keeps_its_budget() {
     assert_eq!(report.findings("folded").len(), 1, "{}", report.0);
     let cost = &report.0["overhead"];
     assert_eq!(cost["budget"], 0.02, "{cost}");
-    // The controller tolerates some excess and takes time to remove probes, longer on a busy machine; without the limit
-    // the share is ten times as much.
+    // The controller tolerates some excess and needs time to remove probes, more of it on a busy machine. Without the
+    // limit, the share would be ten times as large.
     assert!(cost["share"].as_f64().unwrap() < 1.0, "{cost}");
     assert!(cost["hits"].as_u64().unwrap() > 100, "{cost}");
-    // The function that calls it keeps its probes.
+    // The function that calls the hot one must keep its probes.
     assert!(report.at(1).function("Seldom", "calls").unwrap_or(0.0) > 10.0, "{}", report.0);
     let told = Longpole::told_cost(&file);
     assert!(told.starts_with("overhead ") && told.contains("(goal 2 %)"), "{told}");
@@ -70,7 +71,7 @@ fn without_a_budget_every_call_of_a_hot_function_is_recorded() {
     assert!(recorded.ended.stderr.contains("(no goal)"), "{}", recorded.ended.stderr);
 }
 
-/// Time of `InManyCalls` ÷ time of `InOneCall`, which compute the same.
+/// Time of `InManyCalls` divided by the time of `InOneCall`. Both functions compute the same.
 fn ratio(report: &Report) -> f64 {
     let time = |name| report.at(1).function(name, "tetid_ns").expect("both functions");
     time("InManyCalls") / time("InOneCall")
@@ -82,8 +83,8 @@ fn report_of(file: &Path, options: &[&str]) -> Report {
     Report::parse(&call.ok().stdout)
 }
 
-/// Probes make a function of many small calls look more expensive than it is. The report subtracts their known cost, and so
-/// is nearer to the program without probes; `--raw` does not subtract it.
+/// Probes make a function of many small calls look more expensive than it is. The report subtracts the known cost of
+/// the probes, so its times must be nearer to those of the program without probes. `--raw` does not subtract the cost.
 #[test]
 fn the_cost_of_probes_is_subtracted_from_a_function_s_time() {
     let program = skip_unless_live!("known.c");
@@ -109,8 +110,8 @@ fn the_cost_of_probes_is_subtracted_from_a_function_s_time() {
     }
 }
 
-/// If each compiler of a `make` got probes and its symbols were read, the `make` would take eight times as long. Programs that
-/// end within 200 ms get no probes, which is counted.
+/// If each compiler of a `make` got probes and its symbols were read, the `make` would take eight times as long. So
+/// programs that end within 200 ms get no probes, and the recording counts them.
 #[test]
 fn a_storm_of_short_programs_is_recorded_without_probes_at_little_cost() {
     let program = skip_unless_live!("storm.c");
@@ -126,7 +127,7 @@ fn a_storm_of_short_programs_is_recorded_without_probes_at_little_cost() {
         let counted = words.windows(4).find(|words| words[1..] == ["processes", "ended", "before"]);
         let ended = counted.and_then(|words| words[0].parse::<usize>().ok());
         let ended = ended.unwrap_or_else(|| panic!("{}", storm.ended.stderr));
-        // On a busy machine some of them live longer than 200 ms.
+        // On a busy machine, some of the programs live longer than 200 ms.
         assert!((PROCESSES / 2..=PROCESSES).contains(&ended), "{}", storm.ended.stderr);
         let calls = storm.program().entries("ChildTask");
         assert!(calls <= (PROCESSES - ended) * 50, "{calls} calls: {}", storm.ended.stderr);
@@ -136,7 +137,8 @@ fn a_storm_of_short_programs_is_recorded_without_probes_at_little_cost() {
     assert!(recorded < 3.0 * alone, "{alone} µs alone, {recorded} µs recorded");
 }
 
-/// With probes on four thousand functions, node with four workers did 21 rounds in its first second instead of 12,000.
+/// With probes on four thousand functions, node with four workers once did 21 rounds in its first second instead of
+/// 12,000.
 #[test]
 fn a_program_with_thousands_of_functions_starts_without_probes() {
     let program = skip_unless_live!(workload::build_many_functions(1_500));
@@ -150,14 +152,14 @@ fn a_program_with_thousands_of_functions_starts_without_probes() {
     let usual = launch(&["--exact", "--overhead", "none"]);
     assert_eq!(on(&usual), 0, "{}", usual.ended.stderr);
     assert!(usual.ended.stderr.contains("too many to probe all at once"), "{}", usual.ended.stderr);
-    // The user gives a number of functions, or takes no samples that could choose among them.
+    // The options either give a number of functions, or turn off the samples that could choose functions.
     for options in [["--max-functions", "4000"], ["-F", "0"]] {
         let asked = launch(&[&["--exact", "--overhead", "none"], &options[..]].concat());
         assert!(on(&asked) > 1_000, "{options:?}: {}", asked.ended.stderr);
     }
 }
 
-/// Units per second of CPU time of each way of `moods`: the median of its lines from a second after its start on.
+/// Units per second of CPU time for each of the ways of `moods`: the median of its lines, without its first second.
 fn settled(output: &str) -> [f64; 3] {
     const LINES: usize = 20;
     let mut ways: [Vec<f64>; 3] = Default::default();
@@ -174,21 +176,22 @@ fn settled(output: &str) -> [f64; 3] {
     })
 }
 
-/// Within a second of a change, longpole has found what it may record of the program. By the program's own CPU time, alone
-/// and recorded, in turns.
+/// Within a second after the program changes what it does, longpole must have found what it may record. The program's
+/// own CPU time alone and recorded is compared, in turns.
 #[test]
 fn a_program_that_changes_what_it_does_keeps_four_fifths_of_its_speed() {
     let program = skip_unless_live!("moods.c");
     let alone = || settled(&run(Command::new(&program).args(["2000", "3"]), LIMIT).unwrap().stdout);
     let before = alone();
-    // The recorded run comes back to its first way.
+    // At its end, the recorded run does the first kind of work again.
     let recorded = Recorded::launch(&[], &program, &["2000", "4"]);
     assert_eq!(recorded.ended.code, Some(0), "{}", recorded.ended.stderr);
     let with = settled(&recorded.ended.stdout);
     let after = alone();
     for way in 0..3 {
         let alone = before[way].min(after[way]);
-        // With probes on the small functions the speed is less than half, with a record for each operation four fifths.
+        // With probes on the small functions, the speed would be less than half. With a record for each operation, it
+        // is four fifths.
         assert!(with[way] > 0.8 * alone, "way {way}: {} of {alone}\n{}", with[way], recorded.ended.stderr);
     }
 }

@@ -1,5 +1,5 @@
-//! longpole is killed, its disk is full, or its limits are small: a readable file remains, the program runs on, and nothing
-//! else is left.
+//! longpole is killed, its disk is full, or its limits are small. Each time a readable file must remain, the program
+//! must continue, and nothing else may be left.
 
 use longpole_tests::{Background, Longpole, binary, run, shell, skip, skip_unless_live, until};
 use std::path::Path;
@@ -8,14 +8,14 @@ use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// `CLOCK_MONOTONIC`, in nanoseconds.
+/// The time of `CLOCK_MONOTONIC`, in nanoseconds.
 fn now_ns() -> u64 {
     let uptime = std::fs::read_to_string("/proc/timer_list").unwrap_or_default();
     let now = uptime.lines().find_map(|line| line.strip_prefix("now at "));
     now.and_then(|text| text.split(' ').next()?.parse().ok()).unwrap_or(0)
 }
 
-/// Command lines of processes other than `pid` that have this variable.
+/// Command lines of processes other than `pid` that have this variable in their environment.
 fn marked(mark: &str, pid: u32) -> Vec<String> {
     let processes = std::fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
     let marked = processes.filter(|process| {
@@ -28,7 +28,7 @@ fn marked(mark: &str, pid: u32) -> Vec<String> {
         .collect()
 }
 
-/// A kill loses less than 0.7 s of records, and leaves no process behind.
+/// If longpole is killed, less than 0.7 s of records may be lost, and no process may be left.
 #[test]
 fn a_killed_longpole_loses_the_last_moment_only_and_leaves_nothing_behind() {
     let program = skip_unless_live!("ticks.c");
@@ -59,7 +59,7 @@ fn a_killed_longpole_loses_the_last_moment_only_and_leaves_nothing_behind() {
         longpole.wait(LIMIT).unwrap();
         match target.take() {
             Some(target) => assert_eq!(target.wait(LIMIT).unwrap().code, Some(0)),
-            // The command writes the last of its lines when it ends.
+            // The command writes its last line at its end.
             None => until("the command runs on to its end", || {
                 let lines = std::fs::read_to_string(&ticks).unwrap_or_default();
                 lines.ends_with('\n') && lines.lines().count() == 3000
@@ -75,18 +75,19 @@ fn a_killed_longpole_loses_the_last_moment_only_and_leaves_nothing_behind() {
         let ended = Longpole::with(["report", "--json", "--cpus", "1"]).and(&file).ok();
         assert!(ended.stdout.contains("missing") || ended.stderr.contains("missing"), "{}", ended.stdout);
         let recorded = Longpole::export(&file).entries("Tick");
-        // An attached program made its first calls before its probes were there, so calls have no known numbers.
+        // An attached program makes its first calls before it has probes, so the numbers of its recorded calls are
+        // unknown.
         let last_ns = if attached { None } else { recorded.checked_sub(1).map(|last| made[last]) };
         if let Some(last_ns) = last_ns {
             let lost = Duration::from_nanos(killed_ns.saturating_sub(last_ns));
-            // 110 to 190 ms on a machine that is not too busy.
+            // The loss is 110 to 190 ms on a machine that is not too busy.
             assert!(lost < Duration::from_millis(700), "{lost:?} lost after {milliseconds} ms");
         }
         assert!(recorded > 0, "nothing recorded in {milliseconds} ms");
     }
 }
 
-/// A limit of file sizes must not end longpole by SIGXFSZ: it ends as on a full disk, with a readable file.
+/// A limit on file sizes must not end longpole by SIGXFSZ. longpole must end as on a full disk, with a readable file.
 #[test]
 fn a_file_size_limit_ends_a_recording_like_a_full_disk() {
     let program = skip_unless_live!("flood.c");
@@ -119,24 +120,24 @@ fn events(file: &Path) -> u64 {
     digits.parse().unwrap_or(0)
 }
 
-/// longpole ignores SIGXFSZ for itself, but not for the command that it starts.
+/// longpole ignores SIGXFSZ for itself, but must not make the command ignore it.
 #[test]
 fn a_command_under_record_ends_by_sigxfsz_as_it_would_alone() {
     skip_unless_live!();
     let folder = tempfile::tempdir().unwrap();
     let longpole = binary().display().to_string();
     let record = |name: &str| format!("{longpole} record -o {}", folder.path().join(name).display());
-    // The script ends as the command does.
+    // The script ends in the same way as the command.
     let script = format!("{} -- sh -c 'kill -XFSZ $$; echo survived'", record("b.lp"));
     let ended = run(&mut shell(&script), LIMIT).unwrap();
     assert!(!ended.stdout.contains("survived"), "{}", ended.stdout);
-    // If the caller ignores the signal, the command does, too.
+    // If the caller of longpole ignores the signal, the command must ignore it, too.
     let script = format!("trap '' XFSZ; {} -- sh -c 'kill -XFSZ $$; echo survived'", record("c.lp"));
     let ended = run(&mut shell(&script), LIMIT).unwrap();
     assert_eq!(ended.stdout, "survived\n", "{}", ended.stderr);
 }
 
-/// Too few file descriptors are named as the reason, not a file that could not be opened.
+/// If there are too few file descriptors, the message must name this reason and not a file that could not be opened.
 #[test]
 fn too_few_descriptors_for_record_are_an_error_with_the_number_needed() {
     skip_unless_live!();
@@ -155,7 +156,7 @@ fn too_few_descriptors_for_record_are_an_error_with_the_number_needed() {
     );
 }
 
-/// An existing recording is not replaced, and the command is not started.
+/// longpole must not replace an existing recording, and must not start the command then.
 #[test]
 fn a_recording_is_not_replaced_unasked() {
     skip_unless_live!();
@@ -163,7 +164,7 @@ fn a_recording_is_not_replaced_unasked() {
     let file = folder.path().join("a.lp");
     Longpole::with(["record", "-o"]).and(&file).and("--").and("true").ok();
     let before = std::fs::read(&file).unwrap();
-    // The missing command would be found only later.
+    // The command is missing, too, but the existing file must be noticed first.
     let ended = Longpole::with(["record", "-o"]).and(&file).and("--").and("/not/there").code(1);
     assert!(ended.stderr.contains("the file exists") && ended.stderr.contains("--force"), "{}", ended.stderr);
     assert!(std::fs::read(&file).unwrap() == before);
@@ -174,7 +175,7 @@ fn a_recording_is_not_replaced_unasked() {
     assert!(std::fs::read(&file).unwrap() != before);
 }
 
-/// Without this end, a recording would go on for hours, into a file that nobody can find.
+/// If the recording did not end, it would go on for hours and write into a file that nobody can find.
 #[test]
 fn a_recording_whose_file_is_removed_ends_with_an_error() {
     skip_unless_live!();
@@ -195,7 +196,7 @@ fn a_recording_whose_file_is_removed_ends_with_an_error() {
     );
 }
 
-/// SIGTERM and SIGHUP end longpole, and are not sent on to the command, which they would end.
+/// SIGTERM and SIGHUP end longpole. longpole must not pass them on to the command, because they would end it.
 #[test]
 fn sigterm_and_sighup_end_a_recording_and_the_command_runs_on() {
     let program = skip_unless_live!("ticks.c");

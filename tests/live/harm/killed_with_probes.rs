@@ -1,4 +1,4 @@
-//! `kill -9` while there are breakpoints in a program leaves none behind, whenever it comes.
+//! `kill -9` while longpole has breakpoints in a program must leave no breakpoint behind, at any moment.
 
 use longpole_tests::text_unchanged::{assert_code_unchanged, changed_code};
 use longpole_tests::{Background, Longpole, skip_unless_live, until};
@@ -8,14 +8,15 @@ use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Lines of the kernel's log about breakpoints that were left behind; 0 where the log may not be read.
+/// Number of lines in the kernel's log about breakpoints that were left behind; 0 if the log may not be read.
 fn leaks() -> usize {
     let log = Command::new("dmesg").output().map(|output| output.stdout).unwrap_or_default();
     let leaks = |line: &&str| line.contains("leaking uprobe");
     String::from_utf8_lossy(&log).lines().filter(leaks).count()
 }
 
-/// Processes that hold probes for this longpole. Their name is not longpole's, so that `killall` leaves them alone.
+/// The processes that hold probes for this longpole. These processes have another name than longpole, so that `killall
+/// longpole` does not end them.
 fn holders(mark: &str) -> Vec<u32> {
     let processes = std::fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
     let is_one = |folder: &Path| {
@@ -27,7 +28,7 @@ fn holders(mark: &str) -> Vec<u32> {
     found.filter_map(|process| process.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// A recording of every function of a process, with `mark` in longpole's environment.
+/// Starts a recording of every function of a process. longpole has `mark` in its environment.
 fn recording(target: &Background, file: &Path, mark: &str) -> Background {
     let mut call = Longpole::with(["record", "--force", "--overhead", "none", "-o"]).and(file);
     call.command().args(["--functions", "*", "-p", &target.pid().to_string()]);
@@ -43,7 +44,8 @@ fn target(program: &Path) -> Background {
     target
 }
 
-/// Kills this many recordings of one program: a third while they detach, attach, or record.
+/// Kills this many recordings of one program. A third of them is killed while attaching, a third while recording, and a
+/// third while detaching.
 fn kill_at_any_moment(program: &Path, tries: u64) {
     let folder = tempfile::tempdir().expect("a folder");
     let mut target = target(program);
@@ -51,7 +53,7 @@ fn kill_at_any_moment(program: &Path, tries: u64) {
     for number in 0..tries {
         let mark = format!("LONGPOLE_TEST={}-{number}", std::process::id());
         let mut longpole = recording(&target, &folder.path().join("killed.lp"), &mark);
-        // Moments differ between tries, and are the same in each run.
+        // The moments differ between tries, and are the same in each run of the test.
         let moment = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         let (phase, most_us) = match number % 3 {
             0 => ("detaches", 60_000),
@@ -67,7 +69,7 @@ fn kill_at_any_moment(program: &Path, tries: u64) {
         }
         std::thread::sleep(Duration::from_micros(moment % most_us));
         probed += usize::from(!changed_code(target.pid()).expect("its code").is_empty());
-        // longpole may have ended by itself.
+        // longpole may already have ended.
         let _ = longpole.signal("KILL");
         longpole.wait(LIMIT).expect("longpole");
         until("nobody holds probes", || holders(&mark).is_empty());
@@ -81,7 +83,8 @@ fn kill_at_any_moment(program: &Path, tries: u64) {
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
 }
 
-/// Without a process that holds the probes, 5 of 31 kills while detaching left up to 105 breakpoints in the program.
+/// Before there was a process that holds the probes, 5 of 31 kills during detaching left up to 105 breakpoints in the
+/// program.
 #[test]
 fn a_longpole_killed_at_any_moment_leaves_no_breakpoint() {
     kill_at_any_moment(&skip_unless_live!("hundreds.c"), 30);
@@ -93,7 +96,8 @@ fn a_hundred_longpoles_killed_at_any_moment_leave_no_breakpoint() {
     kill_at_any_moment(&skip_unless_live!("hundreds.c"), 100);
 }
 
-/// If the process that holds the probes is killed, they are removed, and longpole says so and goes on recording.
+/// If the process that holds the probes is killed, the kernel removes the probes. longpole must report this and
+/// continue to record.
 #[test]
 fn killing_the_process_that_holds_the_probes_is_reported_and_removes_them() {
     let program = skip_unless_live!("hundreds.c");

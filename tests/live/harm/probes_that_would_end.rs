@@ -1,4 +1,5 @@
-//! Programs that a probe would end: each runs as it does alone, and the messages about it are right. Issue 19.
+//! Programs that a probe would end: each must run as it does alone, and longpole's messages about it must be right.
+//! Issue 19.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,8 +9,8 @@ use longpole_tests::{Background, Recorded, skip_unless_built, skip_unless_live, 
 
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Since Linux 6.18 a probed nop at a function's entry becomes a call to a page that forked children do not have: a child
-/// would end by SIGSEGV at its first call.
+/// Since Linux 6.18, the kernel replaces a probed nop at a function's entry by a call to a page that forked children do
+/// not have. A child would end by SIGSEGV at its first call.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn forked_children_of_functions_that_begin_with_a_nop_survive_probes() {
@@ -20,7 +21,8 @@ fn forked_children_of_functions_that_begin_with_a_nop_survive_probes() {
         let recorded = Recorded::good(options, &program, &["211"]);
         let said = &recorded.ended;
         assert!(said.stdout.contains("211 children, 0 bad"), "{}{}", said.stdout, said.stderr);
-        // One function is probed after its nop; in the other, a loop would count the place behind the nop again and again.
+        // One function can be probed after its nop. In the other function, a loop would hit a probe after the nop again
+        // and again.
         assert!(
             said.stderr.contains("1 of ") && said.stderr.contains("1 that begin with a nop"),
             "{}",
@@ -29,11 +31,11 @@ fn forked_children_of_functions_that_begin_with_a_nop_survive_probes() {
         if !options.contains(&"--children") {
             let report = recorded.report("1");
             assert_eq!(report.at(1).function("NopEntry", "calls"), Some(211.0), "{}", report.0);
-            // Samples may show the function.
+            // The report may have the function from samples, but without calls.
             assert_eq!(report.at(1).function("NopLoop", "calls").unwrap_or(0.0), 0.0, "{}", report.0);
         }
     }
-    // With -p.
+    // The same with -p.
     let mut target = Background::must_start(std::process::Command::new(&program).args(["211", "wait"]));
     let ready = target.line(LIMIT).expect("a program that runs");
     let pid = ready.strip_prefix("ready ").and_then(|pid| pid.parse().ok()).expect("its number");
@@ -47,8 +49,8 @@ fn forked_children_of_functions_that_begin_with_a_nop_survive_probes() {
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
 }
 
-/// A command gets signals and standard streams as longpole got them, not as longpole's runtime sets them: SIGPIPE at its
-/// default, nothing blocked, nothing closed.
+/// A command must get signals and standard streams as longpole got them, and not as longpole's runtime sets them:
+/// SIGPIPE has its default action, no signal is blocked, and no stream is closed.
 #[test]
 fn a_command_gets_signals_and_streams_as_longpole_got_them() {
     skip_unless_live!();
@@ -56,7 +58,7 @@ fn a_command_gets_signals_and_streams_as_longpole_got_them() {
     let (file, out) = (folder.path().join("test.lp"), folder.path().join("out"));
     let longpole = longpole_tests::binary().display();
     let (file, out) = (file.display(), out.display());
-    // Ignored and blocked signals, as sets, and which of the first three descriptors are open.
+    // Prints the sets of ignored and blocked signals, and which of the first three descriptors are open.
     let asked = "grep -E 'Sig(Blk|Ign)' /proc/self/status; for i in 0 1 2; do test -e /proc/$$/fd/$i && echo $i; done; true";
     for before in ["", "trap '' PIPE;", "trap '' PIPE USR2; exec <&-;", "exec 2>&-;", "exec 0<&- 2>&-;"] {
         let run = |command: &str| {
@@ -65,7 +67,8 @@ fn a_command_gets_signals_and_streams_as_longpole_got_them() {
             let ended = ended.expect("a shell");
             assert_eq!(ended.code, Some(0), "{script}: {}", ended.stderr);
             let answer = std::fs::read_to_string(folder.path().join("out")).expect("an answer");
-            // Without the signals that C libraries keep for themselves, which have no action but the library's.
+            // C libraries keep some signals for themselves, for which only the library has an action. These signals are
+            // left out of the comparison.
             let plain = |line: &str| match line.split_once(":\t") {
                 Some((name, set)) => {
                     format!("{name} {:x}\n", u64::from_str_radix(set, 16).expect("a set") & 0x7fff_ffff)
@@ -80,9 +83,10 @@ fn a_command_gets_signals_and_streams_as_longpole_got_them() {
     }
 }
 
-/// A copy of a function with a probe contains a breakpoint that the kernel does not know: the program ends by SIGTRAP, in
-/// whichever way it gets the copy's memory. A program that writes over a probe loses that when the probe is removed.
-/// The last way finds breakpoints in its code, and would end with code 3.
+/// A copy of a function with a probe contains a breakpoint that the kernel does not know, so running the copy ends the
+/// program by SIGTRAP. The test has one program for each way to get memory for the copy. A program that writes over a
+/// probe loses its change when the probe is removed. The last program finds breakpoints in its code, and would end with
+/// code 3.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn programs_that_copy_or_move_their_code_get_no_probes_and_survive() {
@@ -94,13 +98,13 @@ fn programs_that_copy_or_move_their_code_get_no_probes_and_survive() {
     for program in programs {
         lives_by_samples(&program, "may copy or move its own code");
     }
-    // A program that copies nothing is not said to.
+    // There must be no such message about a program that copies nothing.
     let program = skip_unless_built!(workload::build("brief.c"));
     let recorded = Recorded::good(&["--exact"], &program, &["0"]);
     assert!(!recorded.ended.stderr.contains("may copy"), "{}", recorded.ended.stderr);
 }
 
-/// The program looks harmless, but a library that it links makes memory executable and copies a function there.
+/// The program itself looks harmless, but it links a library that makes memory executable and copies a function there.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn programs_with_a_library_that_hooks_functions_get_no_probes_and_survive() {
@@ -110,7 +114,7 @@ fn programs_with_a_library_that_hooks_functions_get_no_probes_and_survive() {
     let library = skip_unless_built!(library).display().to_string();
     let program = skip_unless_built!(copies_code(&["-DHOOK", &library]));
     lives_by_samples(&program, "has libhooks.so, which may copy code");
-    // With -p, neither the program's functions nor its locks get probes.
+    // With -p, neither functions nor locks of the program may get probes.
     let mut target = Background::must_start(std::process::Command::new(&program).env("WAIT", "1"));
     let (mut record, _folder, _file) = Recorded::attach_in_background(&["--exact"], target.pid());
     record.wait_for_stderr("recording ", LIMIT).expect("a recording");
@@ -122,13 +126,13 @@ fn programs_with_a_library_that_hooks_functions_get_no_probes_and_survive() {
     record.wait(LIMIT).expect("an end");
 }
 
-/// The workload of this name, made with these flags too.
+/// The workload of this name, compiled with these additional flags.
 fn copies_code(flags: &[&str]) -> Result<PathBuf, workload::Problem> {
     let text = std::fs::read_to_string(workload::source("copies_code.c")).expect("a workload");
     workload::compile_text("copies_code", "cc", &[&["-O2", "-g", "-w"], flags].concat(), &text)
 }
 
-/// Expects that the program ends as it does alone and has no probes, and that the summary says why.
+/// Checks that the program ends as it does alone and has no probes, and that the summary says why.
 fn lives_by_samples(program: &Path, why: &str) {
     let shown = program.display();
     let alone = longpole_tests::run(&mut std::process::Command::new(program), LIMIT).expect("a program");
@@ -140,7 +144,8 @@ fn lives_by_samples(program: &Path, why: &str) {
     assert!(said.contains("probes    0 functions on, 0 off"), "{shown}: {said}");
 }
 
-/// Symbols of functions over a table and inside an instruction: with probes there, the program would read other numbers.
+/// The program has symbols of functions on a table and inside an instruction. With probes there, it would read other
+/// numbers.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn symbols_that_may_be_no_code_get_no_probes() {

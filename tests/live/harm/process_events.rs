@@ -1,5 +1,5 @@
-//! Things that happen to programs while they are recorded. longpole ends with a clear message and a readable file, and the
-//! program, which checks its own results, is not harmed. Issue 3, "Bad input".
+//! Events in the life of a recorded program. longpole must end with a clear message and a readable file. The program
+//! checks its own results, which must stay right. Issue 3, "Bad input".
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,7 +11,7 @@ use longpole_tests::{
 
 pub(super) const LIMIT: Duration = Duration::from_secs(180);
 
-/// Starts the workload, and returns the PID of the working process.
+/// Starts the workload, and returns the PID of the process that works.
 pub(super) fn start(program: &Path, words: &[&str]) -> (Background, u32) {
     let mut target = Background::must_start(Command::new(program).args(words));
     let ready = target.line(LIMIT).expect("a program that runs");
@@ -19,7 +19,7 @@ pub(super) fn start(program: &Path, words: &[&str]) -> (Background, u32) {
     (target, pid.unwrap_or_else(|| panic!("{ready}")))
 }
 
-/// Lets the target end; it must end with code 0 and without wrong results.
+/// Lets the target end. The target must end with code 0 and without wrong results.
 pub(super) fn finish(mut target: Background) {
     target.close_stdin();
     let ended = target.wait(LIMIT).expect("an end");
@@ -33,7 +33,7 @@ pub(super) fn wait_for_recording(record: &mut Background) {
     std::thread::sleep(Duration::from_millis(300));
 }
 
-/// Options for probes on everything at once, because these tests are about what probes cause.
+/// Adds the options for probes on everything at once, because these tests are about the effects of probes.
 fn with_all<'a>(options: &[&'a str]) -> Vec<&'a str> {
     [&["--exact", "--functions", "*"], options].concat()
 }
@@ -42,12 +42,12 @@ pub(super) fn attach(options: &[&str], pid: u32) -> Recorded {
     Recorded::attach(&with_all(options), pid)
 }
 
-/// As `attach`, in the background.
+/// Like `attach`, but in the background.
 pub(super) fn attach_in_background(options: &[&str], pid: u32) -> (Background, tempfile::TempDir, PathBuf) {
     Recorded::attach_in_background(&with_all(options), pid)
 }
 
-/// Expects that the file is read and has calls of the workload's functions. A report shows only calls on the path.
+/// Checks that the file can be read and has calls of the workload's functions. A report shows only calls on the path.
 pub(super) fn has_functions(file: &Path) {
     let report = Longpole::report(file, "1");
     for name in ["Outer", "Inner"] {
@@ -55,7 +55,8 @@ pub(super) fn has_functions(file: &Path) {
     }
 }
 
-/// Whether there are calls of this function. If two programs have a function of that name, its place follows the name.
+/// Whether the recording has calls of this function. If two programs have a function of that name, its place follows
+/// the name.
 pub(super) fn has_calls(file: &Path, function: &str) -> bool {
     let program = Longpole::export(file);
     program.operations().any(|(_, operation)| match operation {
@@ -78,7 +79,7 @@ fn a_recorded_program_that_crashes_ends_by_its_own_signal() {
     assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
     assert_eq!(target.wait(LIMIT).unwrap().signal, Some(11), "its own end, not another one");
     has_functions(&file);
-    // Launched by longpole: longpole ends with the program's signal.
+    // longpole launches the program, and must end with the same signal as the program.
     let (mut call, _folder, file) = Recorded::launch_in_background(&["--exact"], &program, &["crash"]);
     assert!(call.line(LIMIT).unwrap().starts_with("ready "));
     std::thread::sleep(Duration::from_millis(300));
@@ -92,14 +93,14 @@ fn a_recorded_program_that_crashes_ends_by_its_own_signal() {
 fn a_program_that_is_stopped_and_continued_can_be_recorded() {
     let program = skip_unless_live!("unharmed.c");
     let (target, pid) = start(&program, &["work"]);
-    // The program is stopped before longpole attaches, and until it has detached.
+    // The program is stopped before longpole attaches, and until longpole has detached.
     target.signal("STOP").unwrap();
     let recorded = attach(&["-d", "500ms"], pid);
     assert!(recorded.ended.stderr.contains("nothing   was recorded"), "{}", recorded.ended.stderr);
     assert!(recorded.ended.stderr.contains("hint: "), "{}", recorded.ended.stderr);
     Longpole::with(["info"]).and(&recorded.file).ok();
     target.signal("CONT").unwrap();
-    // Stopped and continued during the recording.
+    // The program is stopped and continued during the recording.
     let (mut record, _folder, file) = attach_in_background(&[], pid);
     wait_for_recording(&mut record);
     target.signal("STOP").unwrap();
@@ -126,14 +127,14 @@ fn a_program_that_drops_its_privileges_can_be_recorded() {
     let ended = record.wait(LIMIT).unwrap();
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     has_functions(&file);
-    // A program that has dropped them before longpole attaches.
+    // The program has given up its rights before longpole attaches.
     let recorded = attach(&["-d", "500ms"], pid);
     has_functions(&recorded.file);
     finish(target);
 }
 
-/// Recorded from outside, the program runs none of our code. Inside, the library must not read the clock: the program would
-/// end by SIGSEGV.
+/// When the program is recorded by probes, none of longpole's code runs in it. The preloaded library must not read the
+/// clock, or the program would end by SIGSEGV.
 #[test]
 fn a_program_under_strict_seccomp_ends_as_alone_when_recorded() {
     let program = skip_unless_live!("strict.c");
@@ -157,7 +158,7 @@ fn a_program_under_strict_seccomp_ends_as_alone_when_recorded() {
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     assert!(Longpole::report(&file, "1").at(1).time_ns() > 0.0, "{}", ended.stderr);
     ends_well(target);
-    // Launched by longpole, with the library inside.
+    // longpole launches the program, with the library in it.
     let (mut call, _folder, file) = Recorded::launch_in_background(&[], &program, &["17"]);
     assert!(call.line(LIMIT).unwrap().starts_with("ready "));
     ends_well(call);
@@ -172,7 +173,7 @@ fn a_program_whose_file_is_replaced_is_recorded_by_the_file_that_runs() {
     let place: PathBuf = folder.path().join("program");
     std::fs::copy(&program, &place).unwrap();
     let (target, pid) = start(&place, &["work"]);
-    // Another program is at the path now: longpole must read the file that runs.
+    // Another file is at the path now. longpole must read the file that the process runs.
     let new = folder.path().join("new");
     std::fs::copy(&other, &new).unwrap();
     std::fs::rename(&new, &place).unwrap();
@@ -181,7 +182,8 @@ fn a_program_whose_file_is_replaced_is_recorded_by_the_file_that_runs() {
     let report = recorded.report("1");
     assert!(report.at(1).function("InManyCalls", "calls").is_none(), "{}", report.0);
     finish(target);
-    // The file is replaced during the recording, and the program executes itself again: the new file's functions are found.
+    // The file is replaced during the recording, and the program executes itself again. The functions of the new file
+    // must be found.
     std::fs::remove_file(&place).unwrap();
     std::fs::copy(&other, &place).unwrap();
     std::fs::copy(&program, &new).unwrap();
@@ -200,7 +202,7 @@ fn a_program_whose_file_is_replaced_is_recorded_by_the_file_that_runs() {
     finish(target);
 }
 
-/// A program without a libc that could be probed, and without names: system calls alone show what it does.
+/// The program has no libc that could be probed, and no names of functions. Only system calls show what it does.
 #[test]
 fn a_static_program_without_symbols_is_recorded_with_a_hint() {
     let program = skip_unless_live!(workload::build_with("unharmed.c", &["-static", "-s"]));
@@ -237,7 +239,7 @@ fn ten_thousand_threads_can_be_recorded() {
     finish(target);
 }
 
-/// A small file system of its own, unmounted when dropped.
+/// A small file system for the test, unmounted when this value is dropped.
 struct SmallDisk(tempfile::TempDir);
 
 impl SmallDisk {
@@ -255,7 +257,7 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        // Lazily: open files go when they are closed.
+        // A lazy unmount: the file system goes away when its last open file is closed.
         drop(run(Command::new("umount").arg("-l").arg(self.0.path()), LIMIT));
     }
 }
@@ -278,7 +280,7 @@ fn a_full_disk_ends_a_recording_and_keeps_what_was_written() {
         "it ends when the disk is full, not when time is over"
     );
     assert!(ended.stderr.contains("No space left"), "{}", ended.stderr);
-    // Records written before the disk was full are there.
+    // The file must have the records that were written before the disk was full.
     let info = Longpole::with(["info"]).and(&file).ok().stdout;
     assert!(info.contains("events"), "{info}");
     assert!(Longpole::report(&file, "1").at(1).time_ns() > 0.0);

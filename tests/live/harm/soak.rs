@@ -1,5 +1,5 @@
-//! Attaching and detaching again and again, to programs in seven languages that work meanwhile and check their own
-//! results. `LONGPOLE_SOAK_ROUNDS` says how often; `./x soak` sets it.
+//! Attaches and detaches many times, to programs in seven languages that work meanwhile and check their own results.
+//! `LONGPOLE_SOAK_ROUNDS` is the number of rounds; `./x soak` sets it.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -8,14 +8,14 @@ use std::time::Duration;
 use longpole_tests::{Background, Longpole, run, skip_if, skip_unless_live, workload};
 
 const LIMIT: Duration = Duration::from_secs(180);
-/// Number of rounds unless asked otherwise: enough to find a program that longpole harms each time.
+/// Default number of rounds: enough to find a program that longpole harms each time.
 const ROUNDS: u32 = 2;
 
 fn rounds() -> u32 {
     std::env::var("LONGPOLE_SOAK_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(ROUNDS)
 }
 
-/// Attaches this many times for a short while each, in all the ways a recording can end.
+/// Attaches this many times for a short while each, and ends the recordings in all possible ways.
 fn soak(name: &str, command: &mut Command) {
     let mut target = Background::must_start(command);
     assert_eq!(target.line(LIMIT).expect("a program that runs"), "ready", "{name}");
@@ -32,7 +32,7 @@ fn soak(name: &str, command: &mut Command) {
             _ => drop(call.command().args(["--functions", "*"])),
         }
         if round % 5 == 4 {
-            // Killed in the middle of things, without a chance to clean up.
+            // longpole is killed in the middle of its work, so it cannot clean up.
             let record = call.start();
             std::thread::sleep(Duration::from_millis(u64::from(milliseconds)));
             record.signal("KILL").expect("a program that runs");
@@ -56,7 +56,7 @@ fn source(name: &str) -> PathBuf {
     workload::source("soak").join(name)
 }
 
-/// Why there is no such program here; `None` if it runs.
+/// Why this machine cannot run the program; `None` if it can.
 fn missing(program: &str, question: &str) -> Option<String> {
     match run(Command::new(program).arg(question), LIMIT) {
         Ok(ended) if ended.code == Some(0) => None,
@@ -107,7 +107,7 @@ fn a_node_program_survives_recording_again_and_again() {
 fn a_python_program_survives_recording_again_and_again() {
     skip_unless_live!();
     skip_if!(missing("python3", "--version"));
-    // The interpreter itself: a launcher script would be another process.
+    // The interpreter itself, because a launcher script would be another process.
     let which = "import sys; print(sys.executable)";
     let found = run(Command::new("python3").args(["-c", which]), LIMIT).unwrap();
     soak("Python", Command::new(found.stdout.trim()).arg(source("soak.py")));

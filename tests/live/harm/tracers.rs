@@ -1,4 +1,4 @@
-//! Debuggers and tracers that attach to a program before longpole, or while it is recorded.
+//! Debuggers and tracers that attach to a program before longpole does, or during the recording.
 
 use super::process_events::{
     LIMIT, attach, attach_in_background, finish, has_calls, has_functions, start, wait_for_recording,
@@ -32,8 +32,8 @@ fn a_program_under_gdb_with_a_breakpoint_can_be_recorded() {
     }
     let program = skip_unless_built!(workload::build("unharmed.c"));
     let (target, pid) = start(&program, &["work"]);
-    // gdb's breakpoint is passed some hundred times, then removed. It is not on a function that longpole probes: there the
-    // kernel keeps one breakpoint only, and it is longpole's.
+    // gdb's breakpoint is hit a hundred times and then removed. The breakpoint is not on a function that longpole
+    // probes: there the kernel would keep only one breakpoint, longpole's.
     let mut gdb = Command::new("gdb");
     gdb.args(["-nx", "-batch", "-p", &pid.to_string(), "-ex", "break Outer", "-ex", "ignore 1 100"]);
     gdb.args(["-ex", "shell echo it is set >&2", "-ex", "continue", "-ex", "delete", "-ex", "detach"]);
@@ -41,7 +41,7 @@ fn a_program_under_gdb_with_a_breakpoint_can_be_recorded() {
     gdb.wait_for_stderr("it is set", LIMIT).expect("gdb comes");
     std::thread::sleep(Duration::from_millis(200));
     let recorded = attach(&["-d", "1s", "--exclude", "Outer"], pid);
-    // gdb may have passed its hundred hits already.
+    // gdb may already have counted its hundred hits and ended.
     if is_traced(pid) {
         assert!(recorded.ended.stderr.contains("gdb (pid "), "{}", recorded.ended.stderr);
     }
@@ -59,14 +59,14 @@ fn is_traced(pid: u32) -> bool {
     status.lines().any(|line| line.strip_prefix("TracerPid:").is_some_and(|tracer| tracer.trim() != "0"))
 }
 
-/// Why strace does not work here; `None` if it does.
+/// Why strace does not work on this machine; `None` if it works.
 fn no_strace() -> Option<String> {
     let ended = run(Command::new("strace").args(["-o", "/dev/null", "true"]), LIMIT);
     let works = ended.as_ref().is_ok_and(|ended| ended.code == Some(0));
     (!works).then(|| format!("no strace that works here: {ended:?}"))
 }
 
-/// strace on a running program and its threads, in the background.
+/// Starts strace in the background, on a running program and its threads.
 fn strace(pid: u32) -> Background {
     let mut strace = Command::new("strace");
     strace.args(["-f", "-o", "/dev/null", "-p", &pid.to_string()]);
@@ -82,7 +82,7 @@ fn detach(strace: Background) {
     assert!(ended.stderr.contains("detached"), "{}", ended.stderr);
 }
 
-/// Expects that the report tells stops of threads, once, and not as waits that their system calls would have made.
+/// Checks that the report names stops of threads once, and does not count them as waits in system calls.
 fn tells_stops(file: &Path) {
     let report = Longpole::report(file, "1,4");
     assert_eq!(report.findings("stopped").len(), 1, "{}", report.0);
@@ -94,7 +94,7 @@ fn a_program_under_strace_is_recorded_with_a_note_about_its_stops() {
     skip_unless_live!();
     skip_if!(no_strace());
     let program = skip_unless_built!(workload::build("unharmed.c"));
-    // With threads that sleep now and then, so that there are system calls to stop at.
+    // The program has threads that sleep now and then, so strace stops them at system calls.
     let (target, pid) = start(&program, &["work", "4", "2000"]);
     let tracer = strace(pid);
     for options in [&["-d", "1s"][..], &["-d", "1s", "--overhead", "none"], &["-d", "1s", "-F", "99"]] {
@@ -133,7 +133,7 @@ fn strace_comes_and_goes_while_a_program_is_recorded_without_harm() {
     has_functions(&file);
     tells_stops(&file);
     finish(target);
-    // Launched by longpole, with the library inside.
+    // longpole launches the program, with the library in it.
     let words = ["work", "4", "2000"];
     let (mut call, _folder, file) = Recorded::launch_in_background(&["--exact"], &program, &words);
     let ready = call.line(LIMIT).unwrap();
@@ -146,7 +146,7 @@ fn strace_comes_and_goes_while_a_program_is_recorded_without_harm() {
     tells_stops(&file);
 }
 
-/// strace itself is the command: the workload is its child, which it stops before the first instruction.
+/// strace itself is the command. The workload is its child, which strace stops before the first instruction.
 #[test]
 fn strace_as_the_command_is_recorded_with_its_child() {
     skip_unless_live!();
@@ -154,7 +154,7 @@ fn strace_as_the_command_is_recorded_with_its_child() {
     let program = skip_unless_built!(workload::build("convoy.c"));
     let path = program.to_string_lossy();
     let words = ["-f", "-o", "/dev/null", &path, "23", "3", "2000000"];
-    // The library records all acquisitions; a child gets probes only after it has begun.
+    // The library records all acquisitions. With probes, the child gets its probes only after it has begun.
     for (interpose, least) in [("auto", 69), ("never", 1)] {
         let options = ["--exact", "--children", "--interpose", interpose, "--overhead", "none"];
         let recorded = Recorded::launch(&options, Path::new("strace"), &words);
@@ -167,7 +167,7 @@ fn strace_as_the_command_is_recorded_with_its_child() {
         let most = locks.filter_map(|row| row["acquisitions"].as_u64()).max().unwrap_or(0);
         assert!((least..=69).contains(&most), "{interpose}: {}", report.0);
     }
-    // strace's exit code is passed on.
+    // longpole must pass on strace's exit code.
     let recorded = Recorded::launch(
         &["--children"],
         Path::new("strace"),

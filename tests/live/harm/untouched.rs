@@ -1,5 +1,5 @@
-//! No byte of a program's code is written unless breakpoints are asked for: not while it is recorded, and not after any of
-//! the ways in which a recording ends.
+//! longpole must write no byte of a program's code unless the user asks for breakpoints: not during a recording, and
+//! not after any of the ways in which a recording ends.
 
 use longpole_tests::text_unchanged::{assert_code_unchanged, changed_code};
 use longpole_tests::{Background, Longpole, Recorded, skip_unless_live, until};
@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(60);
-/// How long a recording goes on before it is ended.
+/// How long a recording runs before the test ends it.
 const A_MOMENT: Duration = Duration::from_millis(700);
 
 /// The process of a command that longpole has started.
@@ -18,7 +18,8 @@ fn child_of(pid: u32, name: &str) -> Option<u32> {
     })
 }
 
-/// Programs that copy or check their code die of breakpoints: default recordings write none, into functions or the C library.
+/// Breakpoints end programs that copy or check their code. So default recordings must write none, neither into
+/// functions nor into the C library.
 #[test]
 fn default_record_and_top_change_no_byte_of_a_running_program() {
     let program = skip_unless_live!("store.c");
@@ -28,7 +29,7 @@ fn default_record_and_top_change_no_byte_of_a_running_program() {
     let file = folder.path().join("untouched.lp");
     let record = || Longpole::with(["record", "--force", "--children", "-p", &pid, "-o"]).and(&file);
     let top = || Longpole::with(["top", "--batch", "-p", &pid]);
-    // `None`: ended by its -d.
+    // `None`: the recording ends because of its option -d.
     for (way, longpole, signal) in [
         ("record that is told to end", record(), Some("INT")),
         ("record that is killed", record(), Some("KILL")),
@@ -47,7 +48,7 @@ fn default_record_and_top_change_no_byte_of_a_running_program() {
     }
 }
 
-/// As above, for a launched command and its children.
+/// The same for a launched command and its children.
 #[test]
 fn default_record_changes_no_byte_of_a_command() {
     let program = skip_unless_live!("store.c");
@@ -62,12 +63,12 @@ fn default_record_changes_no_byte_of_a_command() {
     let pid = found.unwrap();
     std::thread::sleep(A_MOMENT);
     assert_code_unchanged(pid, "during record of a command");
-    // Once longpole says this, it has detached. The command has the same output and runs on.
+    // After this message, longpole has detached. The command must continue and have the same output.
     longpole.wait_for_stderr("recorded ", LIMIT).unwrap();
     assert_code_unchanged(pid, "after record of a command");
 }
 
-/// What the tests above rely on: a breakpoint is seen, and is gone afterwards.
+/// Checks the method of the tests above: a breakpoint is noticed, and is gone afterwards.
 #[test]
 fn a_requested_breakpoint_is_seen_and_removed_at_the_end() {
     let program = skip_unless_live!("store.c");

@@ -1,4 +1,4 @@
-//! Programs that leave functions in unusual ways run under the default probes as they do alone.
+//! Programs that leave functions in unusual ways must run with the default probes as they do alone.
 
 use std::path::Path;
 use std::process::Command;
@@ -38,7 +38,7 @@ fn a_longjmp_out_of_a_recursion_ends_as_alone_with_probes() {
     unchanged(&skip_unless_live!("longjmp.c"), &["401"]);
 }
 
-/// The kernel's return probes allow 64 frames; longpole's probes have no such limit.
+/// The kernel's return probes allow 64 frames. longpole's probes must have no such limit.
 #[test]
 fn a_recursion_twenty_thousand_deep_ends_as_alone_with_probes() {
     unchanged(&skip_unless_live!("recursion.c"), &["1", "20000"]);

@@ -1,4 +1,4 @@
-//! Probes are there as long as they should be, and removed afterwards, in all cases.
+//! Probes must exist as long as they should, and must be removed afterwards, in all cases.
 
 use std::{
     io::BufRead as _,
@@ -34,7 +34,7 @@ fn worker() -> Result<Program, Problem> {
     compile("c", WORK, &["-no-pie"])
 }
 
-/// After a capture the target's code is what it was, byte for byte, and it runs on.
+/// After a capture, the target's code must be the same as before, byte for byte, and the target must continue.
 #[test]
 fn code_is_unchanged_after_a_capture() {
     let program = skip_unless_live!(worker());
@@ -61,7 +61,8 @@ fn code_is_unchanged_after_a_capture() {
     assert_eq!(target.finish(), plain);
 }
 
-/// Runs in a process of its own for [`a_killed_capture_leaves_no_breakpoint`]: captures the named process until it is killed.
+/// Runs as a separate process for [`a_killed_capture_leaves_no_breakpoint`]: captures the process that its environment
+/// names, until it is killed.
 #[test]
 #[ignore = "started by a_killed_capture_leaves_no_breakpoint"]
 fn capture_until_killed() {
@@ -74,7 +75,7 @@ fn capture_until_killed() {
     std::thread::sleep(Duration::from_secs(60));
 }
 
-/// `kill -9` removes every probe, too.
+/// `kill -9` must remove every probe, too.
 #[test]
 fn a_killed_capture_leaves_no_breakpoint() {
     let program = skip_unless_live!(worker());
@@ -101,8 +102,8 @@ fn a_killed_capture_leaves_no_breakpoint() {
     assert_eq!(outcome.code, Some(0));
 }
 
-/// A function that is called too often loses its probes and is named with its rate; the other one keeps its probes. Records
-/// of the hot function have a clean end: no call after the time in the note.
+/// A function that is called too often must lose its probes and be named with its rate; the other function keeps its
+/// probes. The records of the hot function must end cleanly: no call after the time in the note.
 #[test]
 fn a_hot_function_loses_its_probes_and_a_cold_one_keeps_them() {
     skip_unless_live!();
@@ -158,14 +159,15 @@ fn a_hot_function_loses_its_probes_and_a_cold_one_keeps_them() {
         .max()
         .expect("recorded at first");
     assert!(last_entry <= *off_ns, "no calls after the note");
-    // Calls are counted only with probes. With them, calls would have gone on until the end.
+    // Calls are counted only while the function has probes. With probes, calls would have been counted until the end.
     let all_hits_ns = recorded.records.last().expect("some").header().time_ns - off_ns;
     println!(
         "hot: {} calls counted; {} ms recorded after its end",
         recorded.calls[0],
         all_hits_ns / 1_000_000
     );
-    // Every window that begins before the probes are removed lets this many calls through, and a busy machine takes its time.
+    // Each window that begins before the probes are removed allows this many calls. On a busy machine, removing takes
+    // longer.
     let calls_per_window = 2_000 * 134 / 1000;
     let first_entry = recorded
         .records
@@ -187,7 +189,7 @@ fn memory_is(target: &Target, program: &Program, name: &str, probed: bool) -> bo
     (target.memory(code.address, 1) == [BREAKPOINT]) == probed
 }
 
-/// While a hot function loses its probes, no call of the cold function in the same link is missed.
+/// While a hot function loses its probes, no call of the cold function in the same link may be missed.
 #[test]
 fn removing_a_hot_function_s_probes_loses_no_call_of_another_function() {
     skip_unless_live!();
@@ -213,7 +215,8 @@ fn removing_a_hot_function_s_probes_loses_no_call_of_another_function() {
     let mut target = program.start();
     let mut options = options(target.pid());
     options.functions = program.functions(&["hot", "cold"]);
-    // The cold function is called often, too: there is no rate limit, and the hot one's probes are removed by hand.
+    // The cold function is called often, too. So there is no rate limit, and the test removes the hot function's probes
+    // itself.
     options.max_rate_hz = 0;
     let mut capture = Capture::start(options).expect("capture");
     target.open_gate();

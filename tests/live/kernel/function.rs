@@ -1,10 +1,10 @@
-//! Functions being entered and left.
+//! Tests of entering and leaving functions.
 
 use super::support::{compile, record};
 use longpole_tests::{skip_unless_built, skip_unless_live};
 
-/// Calls are counted exactly, entries and exits, in prime numbers: also of a function with two `ret`s, and of one that ends
-/// in a jump to another function.
+/// Entries and exits must be counted exactly, in prime numbers. One function has two `ret`s, and one ends in a jump to
+/// another function.
 #[test]
 fn calls_are_counted_exactly_at_every_kind_of_exit() {
     skip_unless_live!();
@@ -32,12 +32,12 @@ fn calls_are_counted_exactly_at_every_kind_of_exit() {
     assert_eq!(recorded.entries_and_exits(0), (5003 + 4001, 5003 + 4001));
     assert_eq!(recorded.entries_and_exits(1), (10007, 10007));
     assert_eq!(recorded.entries_and_exits(2), (4001, 4001));
-    // `main` was running when the probes were set: it has an end but no start.
+    // `main` was already running when the probes were set, so it has an exit and no entry.
     assert_eq!(recorded.entries_and_exits(3), (0, 1));
     assert_eq!(recorded.calls, [5003 + 4001, 10007, 4001, 0]);
 }
 
-/// Recursion counts once: of 1,000 calls within one another only the outermost is recorded.
+/// Recursion counts once: of 1,000 nested calls, only the outermost one is recorded.
 #[test]
 fn recursive_calls_are_folded_into_the_outermost_one() {
     skip_unless_live!();
@@ -68,7 +68,7 @@ fn recursive_calls_are_folded_into_the_outermost_one() {
     assert_eq!(recorded.loss.lost(), 0);
 }
 
-/// Exceptions pass through probed frames unharmed, and the frames they skip do not hide later calls.
+/// Exceptions must pass through probed frames without harm, and the frames that they skip must not hide later calls.
 #[test]
 fn exceptions_pass_through_probed_frames() {
     skip_unless_live!();
@@ -105,7 +105,7 @@ fn exceptions_pass_through_probed_frames() {
     assert_eq!(plain.stderr, "");
     let recorded = record(&program, &["catcher", "middle", "thrower", "deeper"]);
     assert_eq!(recorded.outcome, plain);
-    // 505 even numbers; 504 odd ones throw and are tried again, one lower and one function deeper.
+    // 505 numbers are even. 504 odd ones throw and are tried again, one lower and one function deeper.
     assert_eq!(recorded.entries_and_exits(0), (1009, 1009));
     assert_eq!(recorded.entries_and_exits(1), (1009 + 504, 1009));
     assert_eq!(recorded.entries_and_exits(2), (1009 + 504, 1009));
@@ -114,7 +114,7 @@ fn exceptions_pass_through_probed_frames() {
     assert_eq!(recorded.loss.lost(), 0);
 }
 
-/// The same with longjmp: the next call comes from below the stale frame, without a probe hit in between.
+/// The same with longjmp: the next call comes from below the frame that was left, without a probe hit in between.
 #[test]
 fn longjmp_leaves_no_frame_behind() {
     skip_unless_live!();
@@ -144,12 +144,12 @@ fn longjmp_leaves_no_frame_behind() {
     let plain = program.run_plain();
     let recorded = record(&program, &["jumper"]);
     assert_eq!(recorded.outcome, plain);
-    // 1002 even numbers return; 1001 odd ones jump out and are called again from deeper down, then return.
+    // 1002 even numbers return. 1001 odd ones jump out, are called again from deeper down, and then return.
     assert_eq!(recorded.entries_and_exits(0), (1002 + 1001 * 2, 2003));
     assert_eq!(recorded.loss.lost(), 0);
 }
 
-/// A thread cancelled while it waits inside probed frames unlocks what it held, as without probes.
+/// A thread that is cancelled while it waits inside probed frames must unlock what it held, as without probes.
 #[test]
 fn cancelled_threads_run_their_cleanup_in_probed_frames() {
     skip_unless_live!();
@@ -202,7 +202,7 @@ fn cancelled_threads_run_their_cleanup_in_probed_frames() {
     assert_eq!(recorded.entries_and_exits(2), (13, 13));
 }
 
-/// A Rust panic caught with `catch_unwind` passes through probed frames.
+/// A Rust panic that `catch_unwind` catches must pass through probed frames.
 #[test]
 fn rust_panics_pass_through_probed_frames() {
     skip_unless_live!();
@@ -232,7 +232,8 @@ fn rust_panics_pass_through_probed_frames() {
     assert_eq!(recorded.entries_and_exits(2), (1013, 1013 - 338));
 }
 
-/// A thread with more open frames than the kernel programs keep loses no record; only recursion below them is not folded.
+/// If a thread has more open frames than the kernel programs remember, no record may be lost. A recursive call below
+/// these frames has a record of its own.
 #[test]
 fn a_stack_deeper_than_the_kernel_programs_keep_loses_no_record() {
     skip_unless_live!();

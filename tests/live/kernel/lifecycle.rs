@@ -1,4 +1,4 @@
-//! Threads and processes being born, changing and dying.
+//! Tests of the beginning, change and end of threads and processes.
 
 use capture::probe::{Capture, ProbeErrorKind, Since, now_ns};
 use engine::event::{GapReason, Note, NoteKind};
@@ -7,7 +7,7 @@ use probe_abi::Record;
 use super::support::{compile, drain, options, record, record_with};
 use longpole_tests::{skip_unless_built, skip_unless_live};
 
-/// Threads' births, names and ends are recorded, each once and in order.
+/// The beginnings, names and ends of threads must be recorded, each once and in order.
 #[test]
 fn births_names_and_ends_of_threads_are_recorded_once_in_order() {
     skip_unless_live!();
@@ -101,7 +101,8 @@ fn child_of(stdout: &str) -> u32 {
     child.parse().expect("process id")
 }
 
-/// With `children` a child process is recorded from its first instant to its last; without, not at all.
+/// With `children`, a child process must be recorded from its first instant to its last. Without, it must not be
+/// recorded at all.
 #[test]
 fn child_processes_are_recorded_with_children_only() {
     let program = skip_unless_live!(compile("c", CHILD, &[]));
@@ -117,7 +118,8 @@ fn child_processes_are_recorded_with_children_only() {
         let forks = recorded.records.iter().filter(|r| matches!(r, Record::Fork(f) if f.child_pid == child));
         assert_eq!(forks.count(), 1, "the fork itself is the parent's");
         if !children {
-            // The CPU goes from the child to a tracked thread and back: no other record may be about the child.
+            // The CPU goes from the child to a tracked thread and back. Apart from these switches, no record may be
+            // about the child.
             assert!(
                 by_child.iter().all(|r| matches!(r, Record::Switch(_) | Record::Waking(_))),
                 "{by_child:?}"
@@ -135,7 +137,7 @@ fn child_processes_are_recorded_with_children_only() {
             .expect("ran");
         let fork = recorded.records.iter().find(|r| matches!(r, Record::Fork(_))).expect("above");
         assert!(fork.header().time_ns < first_run.header().time_ns);
-        // The child's last switch comes after its exit: the kernel programs must not forget its process id before.
+        // The child's last switch comes after its exit. So the kernel programs must not forget its process id before.
         let last =
             recorded.records.iter().rposition(|r| matches!(r, Record::Switch(s) if s.header.tid == child));
         let exit =
@@ -144,7 +146,7 @@ fn child_processes_are_recorded_with_children_only() {
     }
 }
 
-/// A child gets probes of its own; the time until then is a gap.
+/// A child must get probes of its own. The time until then must be a gap.
 #[test]
 fn a_child_gets_probes_of_its_own_and_a_gap_before_them() {
     let program = skip_unless_live!(compile("c", CHILD, &[]));
@@ -187,7 +189,8 @@ fn a_child_gets_probes_of_its_own_and_a_gap_before_them() {
         }
         _ => false,
     });
-    // 101 calls, and 211 after executing the same file: the probes stay with the process and the file.
+    // There are 101 calls, and 211 after the process executed the same file. The probes stay with the process and the
+    // file.
     assert_eq!(entries.count(), 101 + 211);
     let notes = capture.take_notes();
     assert_eq!(notes.len(), 1);
@@ -201,7 +204,7 @@ fn a_child_gets_probes_of_its_own_and_a_gap_before_them() {
     }
 }
 
-/// There is no record of this process, which captures itself.
+/// There must be no record of this process, which captures itself.
 #[test]
 fn longpole_s_own_events_are_never_recorded() {
     skip_unless_live!();
@@ -216,7 +219,7 @@ fn longpole_s_own_events_are_never_recorded() {
     assert_eq!((records.len(), bad), (0, 0), "{records:?}");
 }
 
-/// A child that has ended before its probes were set does not keep its parent from being captured; the failure is noted.
+/// If a child has ended before it gets probes, its parent must still be captured, and the failure must be noted.
 #[test]
 fn a_child_that_ended_before_its_probes_is_noted_as_not_probed() {
     let program = skip_unless_live!(compile("c", CHILD, &[]));
@@ -239,7 +242,7 @@ fn a_child_that_ended_before_its_probes_is_noted_as_not_probed() {
     first.finish();
 }
 
-/// An error about a missing process names its number.
+/// The error about a missing process must contain its number.
 #[test]
 fn capturing_a_missing_process_is_a_target_error_with_its_number() {
     let program = skip_unless_live!(compile("c", CHILD, &[]));

@@ -1,4 +1,4 @@
-//! Records that do not fit are counted, and the count is the number of missing records.
+//! Records that have no room must be counted, and the count must equal the number of missing records.
 
 use std::sync::Mutex;
 
@@ -7,7 +7,7 @@ use capture::probe::Capture;
 use super::support::{Recorded, compile, drain, options};
 use longpole_tests::{skip_unless_built, skip_unless_live};
 
-/// Lines of the log.
+/// The lines of the log.
 struct Collected(Mutex<Vec<String>>);
 
 static COLLECTED: Collected = Collected(Mutex::new(Vec::new()));
@@ -22,7 +22,7 @@ impl log::Log for Collected {
     fn flush(&self) {}
 }
 
-/// A flood into the smallest ring: every missing record is counted, and leaves a hole.
+/// A flood of records into the smallest ring. Every missing record must be counted and leave a missing number.
 #[test]
 fn a_flood_of_records_into_a_small_ring_is_counted_exactly() {
     skip_unless_live!();
@@ -51,7 +51,7 @@ fn a_flood_of_records_into_a_small_ring_is_counted_exactly() {
     options.functions = program.functions(&["work"]);
     let mut capture = Capture::start(options).expect("capture");
     target.open_gate();
-    // Nothing is read until the target is at its second gate.
+    // The test reads nothing until the target waits at its second gate.
     while capture.calls(0) != Some(3001) {
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
@@ -71,13 +71,13 @@ fn a_flood_of_records_into_a_small_ring_is_counted_exactly() {
     let calls = vec![capture.calls(0).expect("counted")];
     let summary = capture.stop();
     let received = records.len() as u64;
-    // The log has one line for each CPU, however much is lost.
+    // The log must have one line for each CPU, however many records are lost.
     let warnings = COLLECTED.0.lock().expect("no panic").clone();
     let of_cpu_0 = "WARN the ring of CPU 0 is full: records get lost";
     assert_eq!(warnings.iter().filter(|warning| *warning == of_cpu_0).count(), 1, "{warnings:?}");
     let recorded = Recorded { outcome, records, notes: summary.notes, loss: summary.loss, calls, pid };
     assert_eq!(summary.records, received + recorded.loss.dropped);
     assert_eq!(recorded.loss.missed, 0);
-    // All records are of CPU 0, which wrote more after the flood: every loss lies in a hole.
+    // All records are of CPU 0, which also wrote some after the flood. So every lost record has a missing number.
     assert_eq!(recorded.holes(), recorded.loss.dropped);
 }

@@ -1,4 +1,4 @@
-//! Which thread runs, and which woke which.
+//! Tests of which thread runs, and which thread woke which.
 
 use probe_abi::{Call, Cause, Context, Record, SwitchFlags, WakingFlags, futex_operation};
 
@@ -43,8 +43,8 @@ const READ: u32 = 0;
 const FUTEX: u32 = 202;
 const CLOCK_NANOSLEEP: u32 = 230;
 
-/// Every wake-up that futex calls report is recorded once, with its thread and call, and with the word that the sleeper
-/// waited for.
+/// Every wake-up that futex calls report must be recorded once, with its thread and call, and with the word for which
+/// the sleeper waited.
 #[test]
 fn every_futex_wake_up_is_recorded_once_with_its_word() {
     let program = skip_unless_live!(compile("c", PING_PONG, &[]));
@@ -74,8 +74,8 @@ fn every_futex_wake_up_is_recorded_once_with_its_word() {
     assert_eq!(recorded_wakes, woken, "of {} tries", 2 * 997);
 }
 
-/// The switch that takes a thread off its CPU names the system call in which it sleeps, with its first arguments; a
-/// pre-emption names none.
+/// The switch by which a thread goes to sleep must name the thread's system call and its first arguments. A pre-emption
+/// must name none.
 #[test]
 fn a_switch_to_sleep_names_its_system_call_and_a_pre_emption_none() {
     skip_unless_live!();
@@ -121,7 +121,7 @@ fn a_switch_to_sleep_names_its_system_call_and_a_pre_emption_none() {
     assert_eq!(reads, 47, "{preempted} switches without sleep");
 }
 
-/// A timer that fires on a busy thread's CPU is never taken for a wake-up by that thread.
+/// A timer that fires on a busy thread's CPU must never count as a wake-up by that thread.
 #[test]
 fn a_timer_on_a_busy_thread_s_cpu_is_no_wake_up_by_that_thread() {
     skip_unless_live!();
@@ -183,10 +183,11 @@ fn a_timer_on_a_busy_thread_s_cpu_is_no_wake_up_by_that_thread() {
         _ => false,
     });
     let sleeps = sleeps.count();
-    // A timer may fire before the thread is off the CPU. Some virtual machines run no tracer in the context of their first
-    // process: wake-ups from there have no record.
+    // A timer may fire before the thread has left the CPU. Some virtual machines run no tracer in the context of their
+    // first process, so wake-ups from there have no record.
     assert!(sleeps > 400 && timers >= sleeps * 9 / 10, "sleeps end with a wake: {sleeps}, {timers}");
-    // Most timers fire while the busy thread has the CPU; without the context, these wake-ups would count as its own.
+    // Most timers fire while the busy thread has the CPU. Without the context, these wake-ups would count as that
+    // thread's own.
     assert!(by_main > 100, "the test needs timers on the busy thread's back: {by_main} of {timers}");
     assert_eq!(wakes.iter().filter(as_task).count(), 0, "wakes by a thread that has woken no one");
     for waking in wakes.iter().filter(|waking| waking.flags & WakingFlags::NEW == 0) {
@@ -197,8 +198,8 @@ fn a_timer_on_a_busy_thread_s_cpu_is_no_wake_up_by_that_thread() {
     }
 }
 
-/// Wake-ups by packets are the network's, also where its soft interrupt runs in the context of an unrelated busy thread. A
-/// signal is distinguished from a time limit.
+/// Wake-ups by packets must count as the network's, even where its soft interrupt runs in the context of an unrelated
+/// busy thread. A signal must be distinguished from a time limit.
 #[test]
 fn wake_ups_by_network_and_signals_are_not_those_of_a_thread() {
     skip_unless_live!();
@@ -282,7 +283,8 @@ fn wake_ups_by_network_and_signals_are_not_those_of_a_thread() {
     assert!(signals.count() >= 1, "the timer's signal");
 }
 
-/// A sleeping thread's user stack pointer is saved; on each CPU, one switch's next thread is the next switch's previous one.
+/// A sleeping thread's user stack pointer must be saved. On each CPU, the next thread of a switch must be the previous
+/// thread of the following switch.
 #[test]
 fn switches_chain_on_each_cpu_and_have_the_sleeper_s_stack_pointer() {
     let program = skip_unless_live!(compile("c", PING_PONG, &[]));
@@ -295,7 +297,7 @@ fn switches_chain_on_each_cpu_and_have_the_sleeper_s_stack_pointer() {
         assert_eq!(switch.flags & SwitchFlags::PREV_TRACKED != 0, switch.header.pid == target);
         assert_eq!(switch.flags & SwitchFlags::NEXT_TRACKED != 0, switch.next_pid == target);
         assert!(switch.header.pid == target || switch.next_pid == target);
-        // The thread that leaves is the one that came last, if the last one was tracked.
+        // The thread that leaves must be the one that came with the previous switch, if that one was tracked.
         if let Some((tid, true)) =
             last_next.insert(switch.header.cpu, (switch.next_tid, switch.next_pid == target))
         {

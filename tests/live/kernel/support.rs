@@ -1,4 +1,4 @@
-//! Small target programs, and recordings of them.
+//! Compiles and runs small target programs, and records them.
 
 use std::{
     path::{Path, PathBuf},
@@ -15,16 +15,16 @@ use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
 use probe_abi::Record;
 use symbols::binary::Binary;
 
-/// A target that takes longer fails its test.
+/// A target that takes longer than this fails its test.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A small program.
+/// A small compiled program.
 pub struct Program {
     pub path: PathBuf,
 }
 
-/// Compiles C (`c`), C++ (`cpp`) or Rust (`rs`) with debug information and some optimization, as real programs are. C and
-/// C++ have a function `gate`.
+/// Compiles C (`c`), C++ (`cpp`) or Rust (`rs`) with debug information and some optimization, as real programs are
+/// compiled. C and C++ programs get a function `gate`.
 pub fn compile(extension: &str, source: &str, flags: &[&str]) -> Result<Program, Problem> {
     let (compiler, usual): (_, &[&str]) = match extension {
         "rs" => ("rustc", &["-g", "--edition=2024"]),
@@ -41,20 +41,20 @@ const C_FLAGS: [&str; 6] =
     ["-g", "-O1", "-fno-inline", "-fno-optimize-sibling-calls", "-pthread", "-D_GNU_SOURCE"];
 
 impl Program {
-    /// Runs it; the target waits for a byte on its standard input (see [`compile`]).
+    /// Starts the program. The target waits for a byte on its standard input (see [`compile`]).
     pub fn start(&self) -> Target {
         let target = Target(Background::must_start(&mut Command::new(&self.path)));
-        // Once the target waits, the loader is done.
+        // When the target waits at the gate, the loader has finished.
         target.wait_for(|stat| stat.contains(" S "));
         target
     }
 
-    /// Runs it to its end without any probes.
+    /// Runs the program to its end without any probes.
     pub fn run_plain(&self) -> Ended {
         self.start().finish()
     }
 
-    /// A function's code; the address is right for programs linked with `-no-pie`.
+    /// A function's code. The address is right only for programs linked with `-no-pie`.
     pub fn code(&self, name: &str) -> Code {
         let data = std::fs::read(&self.path).expect("target");
         let file = object::File::parse(&*data).expect("ELF");
@@ -63,19 +63,19 @@ impl Program {
         Code { address: symbol.address(), bytes: data[start..start + symbol.size() as usize].to_vec() }
     }
 
-    /// Where the probes of these functions go; numbers from 0 in the order given.
+    /// The places of the probes of these functions. Functions are numbered from 0, in the given order.
     pub fn functions(&self, names: &[&str]) -> Vec<ProbeFunction> {
         functions(&self.path, names)
     }
 }
 
-/// The machine code of a function, as it is in the file.
+/// The machine code of a function, as in the file.
 pub struct Code {
     pub address: u64,
     pub bytes: Vec<u8>,
 }
 
-/// Stands before all C and C++ code: waits for a byte on standard input.
+/// The function `gate`, which precedes all C and C++ code: it waits for a byte on standard input.
 const GATE: &str =
     "#include <unistd.h>\nstatic void gate(void) { char c; if (read(0, &c, 1) != 1) _exit(99); }\n";
 
@@ -92,7 +92,7 @@ impl Target {
         self.0.say("").expect("the target waits");
     }
 
-    /// Waits until `seen` accepts the target's /proc/PID/stat and it is off the CPU.
+    /// Waits until `seen` accepts the target's /proc/PID/stat and the target is not on a CPU.
     pub fn wait_for(&self, seen: impl Fn(&str) -> bool) {
         let start = Instant::now();
         while start.elapsed() < Duration::from_secs(10) {
@@ -106,7 +106,7 @@ impl Target {
         panic!("the target did not come to its gate");
     }
 
-    /// Its memory as it is now.
+    /// The target's memory at this moment.
     pub fn memory(&self, address: u64, length: usize) -> Vec<u8> {
         let file = std::fs::File::open(format!("/proc/{}/mem", self.pid())).expect("own child");
         let mut bytes = vec![0; length];
@@ -114,12 +114,12 @@ impl Target {
         bytes
     }
 
-    /// Whether it has ended.
+    /// Whether the target has ended.
     pub fn has_ended(&mut self) -> bool {
         !self.0.is_running().expect("own child")
     }
 
-    /// Opens the gate if the target still waits there, and waits for its end.
+    /// Opens the gate if the target still waits at it, and waits for the target's end.
     pub fn finish(mut self) -> Ended {
         let _ = self.0.say("");
         self.0.close_stdin();
@@ -127,7 +127,7 @@ impl Target {
     }
 }
 
-/// The records and counts of a capture, from a target's gate to its end.
+/// The records and counts of a capture, from the opening of a target's gate to its end.
 pub struct Recorded {
     pub outcome: Ended,
     pub records: Vec<Record>,
@@ -137,7 +137,7 @@ pub struct Recorded {
     pub pid: u32,
 }
 
-/// Options with rings that hold a test's records.
+/// Options with rings that are large enough for all records of a test.
 pub fn options(pid: u32) -> CaptureOptions {
     CaptureOptions {
         most_functions: 0,
@@ -160,12 +160,12 @@ pub fn options(pid: u32) -> CaptureOptions {
     }
 }
 
-/// Records a target from its gate to its end with probes on `names`.
+/// Records a target from the opening of its gate to its end, with probes on `names`.
 pub fn record(program: &Program, names: &[&str]) -> Recorded {
     record_with(program, |options| options.functions = program.functions(names))
 }
 
-/// Records a target from its gate to its end.
+/// Records a target from the opening of its gate to its end.
 pub fn record_with(program: &Program, change: impl FnOnce(&mut CaptureOptions)) -> Recorded {
     let mut target = program.start();
     let pid = target.pid();
@@ -174,7 +174,7 @@ pub fn record_with(program: &Program, change: impl FnOnce(&mut CaptureOptions)) 
     let count = options.functions.len();
     let mut capture = Capture::start(options).expect("capture");
     assert_eq!(capture.take_refused(), Vec::<u32>::new());
-    // Opens the gate, and the second one that some targets have.
+    // Opens the gate, and the second gate that some targets have.
     target.open_gate();
     target.open_gate();
     let mut records = Vec::new();
@@ -199,7 +199,7 @@ pub fn record_with(program: &Program, change: impl FnOnce(&mut CaptureOptions)) 
     Recorded { outcome, records, notes, loss: summary.loss, calls, pid }
 }
 
-/// Drains until no records are left.
+/// Reads records until no more are left.
 pub fn drain(capture: &mut Capture, records: &mut Vec<Record>, bad: &mut u64) {
     while capture.drain(&mut |_, bytes| match Record::decode(bytes) {
         Ok(record) => records.push(record),
@@ -209,9 +209,9 @@ pub fn drain(capture: &mut Capture, records: &mut Vec<Record>, bad: &mut u64) {
 }
 
 impl Recorded {
-    /// Entries and exits of one function.
+    /// Number of entries and exits of one function.
     pub fn entries_and_exits(&self, number: u32) -> (usize, usize) {
-        // A record that only tells how many hits left no record is no entry.
+        // A record that only reports hits without records is no entry.
         let is_entry =
             |e: &probe_abi::FunctionEnter| e.function == number && e.silent < probe_abi::SILENT_AT_ONCE;
         let entries = self.records.iter().filter(|r| matches!(r, Record::FunctionEnter(e) if is_entry(e)));
@@ -220,7 +220,7 @@ impl Recorded {
         (entries.count(), exits.count())
     }
 
-    /// Holes in the per-CPU numbers between the first and the last record of each CPU.
+    /// Number of missing sequence numbers between the first and the last record of each CPU.
     pub fn holes(&self) -> u64 {
         let mut cpus = std::collections::BTreeMap::<u16, Vec<u32>>::new();
         for record in &self.records {
@@ -237,7 +237,8 @@ impl Recorded {
     }
 }
 
-/// Entries and exits of functions by symbol name: every `ret` and every jump out of the function.
+/// Finds entries and exits of functions by their symbol names. Exits are every `ret` and every jump out of the
+/// function.
 pub fn functions(binary: &Path, names: &[&str]) -> Vec<ProbeFunction> {
     use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, OpKind};
     let data = std::fs::read(binary).expect("target");

@@ -1,4 +1,4 @@
-//! `longpole record -- COMMAND`: the command's streams, exit code and signal are its own.
+//! `longpole record -- COMMAND`: the command must have its own streams, exit code and signal.
 
 use std::path::Path;
 use std::time::Duration;
@@ -30,7 +30,7 @@ fn record_ends_by_the_command_s_signal() {
     }
 }
 
-/// Children are recorded by default, but with `sh -c 'daemon &'` the recording must not go on until the daemon ends.
+/// Children are recorded by default. But with `sh -c 'daemon &'`, the recording must not go on until the daemon ends.
 #[test]
 fn a_recording_ends_with_its_command_although_a_child_runs_on() {
     skip_unless_live!();
@@ -42,7 +42,7 @@ fn a_recording_ends_with_its_command_although_a_child_runs_on() {
     assert_eq!(recorded.ended.code, Some(3), "{}", recorded.ended.stderr);
 }
 
-/// The command's exit code is passed on although `-d` ends the recording before its last child ends.
+/// longpole must pass on the command's exit code even if `-d` ends the recording before its last child ends.
 #[test]
 fn with_children_and_a_duration_the_command_s_exit_code_is_passed_on() {
     skip_unless_live!();
@@ -61,7 +61,8 @@ fn standard_input_reaches_a_recorded_command() {
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "through\n"), "{}", ended.stderr);
 }
 
-/// Exit codes as those of other launchers (`env`, `timeout`): 127 not found, 126 not executable. Two lines, and no file.
+/// Exit codes are the same as those of other launchers (`env`, `timeout`): 127 if the command is not found, 126 if it
+/// is not executable. There must be two lines and no file.
 #[test]
 fn a_command_that_cannot_start_gives_127_or_126_and_no_file() {
     skip_unless_live!();
@@ -77,7 +78,7 @@ fn a_command_that_cannot_start_gives_127_or_126_and_no_file() {
     }
 }
 
-/// The command waits at a gate until the probes are in place: even main's first call is recorded.
+/// The command waits at a gate until it has its probes. So even main's first call must be recorded.
 #[test]
 fn a_launched_command_is_probed_from_its_first_call() {
     let program = skip_unless_live!("longjmp.c");
@@ -87,7 +88,7 @@ fn a_launched_command_is_probed_from_its_first_call() {
     }
 }
 
-/// The summary on standard error, line by line; the last one says how to go on.
+/// Checks each line of the summary on standard error. The last line says which command to run next.
 #[test]
 fn the_summary_of_record_has_its_lines_and_the_next_command() {
     let program = skip_unless_live!("turns.c");
@@ -112,12 +113,12 @@ fn an_output_folder_that_does_not_exist_is_an_error_with_a_hint() {
     assert!(said.contains("\nhint: make the directory first\n"), "{said}");
 }
 
-/// The target slept the whole time: there is nothing to report, so `longpole report` is not proposed.
+/// The target slept all the time, so there is nothing to report, and the summary must not propose `longpole report`.
 #[test]
 fn a_recording_of_a_sleeping_program_says_that_nothing_was_recorded() {
     skip_unless_live!();
     let mut sleeper = Background::start(std::process::Command::new("sleep").arg("600")).unwrap();
-    // The target sleeps by then, and is not on its way there.
+    // By then the target sleeps, and is no longer on its way to sleep.
     std::thread::sleep(Duration::from_millis(300));
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("nothing.lp");
@@ -131,7 +132,8 @@ fn a_recording_of_a_sleeping_program_says_that_nothing_was_recorded() {
     assert!(sleeper.is_running().unwrap());
 }
 
-/// -d ends the recording, not the command, which runs on unharmed. That is not a failure, and a message says so.
+/// -d must end the recording and not the command, which continues without harm. This is no failure, and a message says
+/// so.
 #[test]
 fn a_duration_ends_the_recording_and_the_command_runs_on() {
     let program = skip_unless_live!("quicksort.c");

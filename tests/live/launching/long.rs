@@ -7,20 +7,20 @@ use longpole_tests::{Longpole, skip_unless_live};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// The answer of `info --json`.
+/// The output of `info --json`.
 fn info(file: &Path) -> serde_json::Value {
     let said = Longpole::with(["info", "--json"]).and(file).ok().stdout;
     serde_json::from_str(&said).expect("JSON")
 }
 
-/// SIGUSR2 and a condition save the ring, and the recording goes on to its end.
+/// SIGUSR2 and a condition must save the ring, and the recording must then continue to its end.
 #[test]
 fn a_ring_is_saved_by_signal_by_condition_and_at_the_end() {
     let program = skip_unless_live!("handoff.c");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("ring.lp");
     let mut call = Longpole::with(["record", "--ring", "500ms", "--trigger", "parallelism<1.5 for 700ms"]);
-    // The command outlives longpole, and must not disturb later tests: `timeout` ends it.
+    // The command runs longer than longpole. `timeout` ends it, so that it does not disturb later tests.
     call.command().args(["-d", "2s", "-o"]).arg(&file).args(["--", "timeout", "3"]);
     call.command().arg(&program).args(["1000000", "3", "2000"]);
     let mut longpole = call.start();

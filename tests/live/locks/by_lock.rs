@@ -1,4 +1,4 @@
-//! `report --by lock` of a program whose hot lock is known by construction.
+//! `report --by lock` for a program whose hot lock is known by construction.
 
 use longpole_tests::{Longpole, Recorded, Report, skip_unless_built, skip_unless_live, workload};
 use serde_json::Value;
@@ -37,7 +37,8 @@ fn a_contended_mutex_has_exact_counts_and_the_largest_share() {
     assert!((1..ROUNDS * THREADS).contains(&contended), "{contended} of {}", ROUNDS * THREADS);
     assert!(report.findings("uncontended").is_empty());
 
-    // Time under the lock is the time of the function under it, at every CPU count; on many CPUs it is most of the run.
+    // The time under the lock is the time of the function that runs under it, for every CPU count. On many CPUs it is
+    // most of the run.
     for (place, answer) in [(0, report.at(1)), (1, report.at(4)), (2, report.at("inf"))] {
         let function = answer.function("UnderTheLock", "tetid_ns").expect("on the path");
         let held = held_ns(&report, place, &hot);
@@ -51,7 +52,7 @@ fn a_contended_mutex_has_exact_counts_and_the_largest_share() {
         assert!(held_ns(&report, place, &cold) < 0.2 * held);
     }
 
-    // The screen shows the same row, and the report of the exported program has the same numbers.
+    // The screen must show the same row, and the report of the exported program must have the same numbers.
     let text = Longpole::with(["report", "--by", "lock"]).and(&recorded.file).ok().stdout;
     let row = text.lines().find(|line| line.starts_with("hot ")).unwrap_or_default();
     assert!(row.ends_with("UnderTheLock") && row.contains(&format!(" {} ", ROUNDS * THREADS)), "{text}");
@@ -62,7 +63,8 @@ fn a_contended_mutex_has_exact_counts_and_the_largest_share() {
     assert_eq!(again.0["results"], report.0["results"]);
 }
 
-/// A recording made on one CPU shows the lock that limits eight CPUs, though hardly any thread ever waited for it.
+/// A recording made on one CPU must show the lock that limits eight CPUs, although hardly any thread ever waited for
+/// it.
 #[test]
 fn a_recording_on_one_cpu_predicts_the_lock_that_limits_eight() {
     let program = skip_unless_live!("convoy.c");
@@ -71,7 +73,7 @@ fn a_recording_on_one_cpu_predicts_the_lock_that_limits_eight() {
     let recorded = Recorded::good(&["--interpose", "always", "--cpu-list", "0"], &program, &arguments);
     let hot = "mutex hot";
     let report = recorded.report("1,2,8");
-    // On one CPU every weight is 1: this is all computing under the lock.
+    // On one CPU every weight is 1, so this is all computing under the lock.
     let under = held_ns(&report, 0, hot);
     let (one, eight) = (report.at(1), report.at(8));
     assert!(under > 0.4 * one.time_ns(), "{under} of {}", one.time_ns());
@@ -82,7 +84,7 @@ fn a_recording_on_one_cpu_predicts_the_lock_that_limits_eight() {
     for kind in ["replayed", "conditions_replayed", "simulated_deadlock", "locks_lost"] {
         assert!(report.findings(kind).is_empty(), "{:?}", report.findings(kind));
     }
-    // A recording with real contention predicts the same.
+    // A recording with real contention must predict the same.
     let free = Recorded::good(&["--interpose", "always", "--overhead", "none"], &program, &arguments);
     let free = (free.report("1,2,8"), waits_ns(&free));
     let speedup = |(report, waits): (&Report, f64), cpus: u64| {
@@ -95,7 +97,7 @@ fn a_recording_on_one_cpu_predicts_the_lock_that_limits_eight() {
     }
 }
 
-/// Length of all waits without a lock: the start of the recording, and unknown time.
+/// Length of all waits that are not for a lock: the start of the recording, and unknown time.
 fn waits_ns(recorded: &Recorded) -> f64 {
     let program = recorded.program();
     let waits = program.operations().filter_map(|(_, operation)| match operation {
@@ -105,8 +107,8 @@ fn waits_ns(recorded: &Recorded) -> f64 {
     waits.sum()
 }
 
-/// Bounded buffers of condition variables are simulated: a pipeline recorded on one CPU runs its stages at the same time on
-/// several, and is as fast as its slowest one.
+/// Bounded buffers made of condition variables are simulated. A pipeline recorded on one CPU must run its stages at the
+/// same time on several CPUs, and be as fast as its slowest stage.
 #[test]
 fn a_pipeline_recorded_on_one_cpu_is_predicted_to_run_in_parallel() {
     let program = skip_unless_live!("pipeline.c");
@@ -127,20 +129,21 @@ fn a_pipeline_recorded_on_one_cpu_is_predicted_to_run_in_parallel() {
     let share = eight.function("StageTransform", "tet_ns").unwrap_or(0.0) / (time - other);
     assert!(share > 0.7, "{share}");
     let program = recorded.program();
-    // The buffers' conditions are semaphores now, with a wait for each item in each of two buffers, or more.
+    // The buffers' condition variables are semaphores now. Each of the two buffers has at least one wait for each item.
     assert_eq!(program.count("cond_wait"), 0);
     assert!(program.count("sem_wait") >= 2 * 211, "{}", program.count("sem_wait"));
     let mutexes = (program.count("lock"), program.count("unlock"));
     assert_eq!(mutexes, (4 * 211, 4 * 211));
 }
 
-/// Barriers, spin locks, adaptive mutexes, read-write locks and a pool with futures are all simulated, and more CPUs are
-/// predicted to help where they do.
+/// Barriers, spin locks, adaptive mutexes, read-write locks and a pool with futures must all be simulated. Where more
+/// CPUs help, the prediction must show that.
 #[test]
 fn every_kind_of_lock_recorded_on_one_cpu_is_simulated_on_eight() {
     skip_unless_live!();
     let cases: [(&str, &[&str], f64); 4] = [
-        // Half a second: in a tenth of that, one thread that a busy machine delays decides how long all others wait.
+        // The run takes half a second. In a run of a tenth of that, a single thread that a busy machine delays would
+        // decide how long all others wait.
         ("phases.c", &["4", "240", "200000"], 1.4),
         ("readers.c", &[], 1.3),
         ("spinblock.c", &["4", "1000", "3000"], 1.0),
@@ -159,22 +162,22 @@ fn every_kind_of_lock_recorded_on_one_cpu_is_simulated_on_eight() {
     }
 }
 
-/// A recording without lock operations: the report says why it has no locks.
+/// The recording has no lock operations, and the report must say why it has no locks.
 #[test]
 fn report_by_lock_without_lock_operations_says_so() {
     let program = skip_unless_live!("convoy.c");
     let recorded = Recorded::good(&["--interpose", "never"], &program, &["11", "2", "1000"]);
     let text = Longpole::with(["report", "--by", "lock"]).and(&recorded.file).ok().stdout;
-    // If a thread had to wait, the futex has a row, which shows waits only.
+    // If a thread had to wait, the futex has a row that shows only waits.
     let waited = text.contains("\nFUTEXES ");
     assert!(waited || text.contains("This recording has no lock operations"), "{text}");
     assert!(!text.contains("taken "), "{text}");
     assert_eq!(recorded.report("1").findings("uncontended").len(), 1);
 }
 
-/// A program with one thread (sqlite3) takes ten million mutexes a second: recording all would make it a tenth slower, and
-/// lose most of them. No thread can have waited for them, so they are only counted. A child process that continues from its
-/// parent's state is counted by itself.
+/// A program with one thread (sqlite3) takes ten million mutexes per second. Recording all of them would make the
+/// program a tenth slower and lose most of them. No thread can have waited for these mutexes, so they are only counted.
+/// A child process continues from its parent's state and must be counted separately.
 #[test]
 fn lock_operations_of_a_lone_thread_are_counted_exactly_if_left_out() {
     skip_unless_live!();
@@ -197,11 +200,11 @@ fn lock_operations_of_a_lone_thread_are_counted_exactly_if_left_out() {
     let left_out = number(said, "libc);").unwrap_or_else(|| panic!("{said}"));
     let lost = number(said, "\nlost").expect("a count");
     let report = recorded.report("1,2");
-    // Nothing is missing after the second thread started.
+    // After the second thread has started, no operation may be missing.
     assert_eq!(acquisitions(&report, "mutex late"), 2 * LATER, "{said}");
     let recorded_early = acquisitions(&report, "mutex early");
     assert!(left_out > PAIRS, "{left_out} of {total}: {said}");
-    // Half a pair may be missing at each end of the stretch.
+    // At each end of the stretch, half of a pair may be missing.
     let all = left_out + lost + 2 * recorded_early + 4 * LATER;
     assert!(all.abs_diff(total) <= 2 + lost, "{left_out} + {lost} + 2 * {recorded_early} of {total}");
     let text = &report.findings("operations_left_out")[..];
@@ -209,13 +212,14 @@ fn lock_operations_of_a_lone_thread_are_counted_exactly_if_left_out() {
     if lost == 0 {
         assert!(report.findings("loss").is_empty(), "{}", report.0);
     }
-    // The cost of each operation is reported. A slow machine may take a hundred nanoseconds, and no machine zero.
+    // The cost of each operation must be reported. A slow machine may need a hundred nanoseconds, and no machine needs
+    // zero.
     let cost = Longpole::told_cost(&recorded.file);
     let (_, each) = cost.split_once(" left out/s × ").unwrap_or_else(|| panic!("{cost}"));
     let each_ns = each.split_once(" ns").and_then(|(each, _)| each.parse::<u64>().ok());
     assert!(each_ns.is_some_and(|each_ns| (1..=100).contains(&each_ns)), "{cost}");
 
-    // All operations are recorded where cost does not matter, and where another process may have waited.
+    // All operations must be recorded if cost does not matter, or if another process may have waited.
     for (options, arguments) in [
         (&["--interpose", "always", "--no-children", "--overhead", "none"], &["10007", &later][..]),
         (&["--interpose", "always", "--no-children", "--overhead", "0.1%"], &["10007", &later, "shared"][..]),
@@ -223,7 +227,7 @@ fn lock_operations_of_a_lone_thread_are_counted_exactly_if_left_out() {
         let recorded = Recorded::good(options, &program, arguments);
         let report = recorded.report("1,2");
         assert_eq!(acquisitions(&report, "mutex early"), 10_007, "{}", recorded.ended.stderr);
-        // The last operation of the private mutex `held` may be left out.
+        // The last operation of the private mutex `held` may be missing.
         let left_out = number(&recorded.ended.stderr, "libc);").unwrap_or(0);
         assert!(left_out <= u64::from(arguments.len() == 3), "{}", recorded.ended.stderr);
     }

@@ -1,4 +1,4 @@
-//! Operations recorded from inside launched programs.
+//! Tests of operations that the preloaded library records in launched programs.
 
 mod bursts;
 mod cost;

@@ -1,4 +1,4 @@
-//! Probes on the synchronization functions of real C libraries record what the library inside records, call by call.
+//! Probes on the synchronization functions of real C libraries must record the same calls as the preloaded library.
 
 mod exit_points;
 mod lifecycle;

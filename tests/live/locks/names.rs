@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 const ROUNDS: u64 = 11;
 
-/// `file:line` of the line of a workload that ends in this comment.
+/// `file:line` of the line of a workload that ends with this comment.
 fn line_of(workload: &str, comment: &str) -> String {
     let path = workload::source(workload);
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -13,8 +13,9 @@ fn line_of(workload: &str, comment: &str) -> String {
     format!("{workload}:{}", at + 1)
 }
 
-/// A global, members of a global table, locks on the heap by the line that initialized or first used them, and one
-/// that lived twice at one address. The program is over and its file is gone when the report is made.
+/// The program has a global lock, members of a global table, and locks on the heap, which are named by the line that
+/// initialized or first used them. Two locks lived one after the other at one address. The report is made when the
+/// program has ended and its file is gone.
 #[test]
 fn locks_are_named_by_their_variable_or_the_line_of_their_first_use() {
     let built = skip_unless_live!("objects.c");

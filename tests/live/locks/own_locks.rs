@@ -1,5 +1,5 @@
-//! Locks outside the C library: what a recording shows of them. A note says once what it cannot show, and for about how many
-//! objects. Issue 3, "Synchronization operations".
+//! What a recording shows of locks outside the C library. A note must say once what the recording cannot show, and for
+//! about how many objects. Issue 3, "Synchronization operations".
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,7 @@ use longpole_tests::{Longpole, Recorded, run, skip, skip_unless_live};
 
 const LIMIT: Duration = Duration::from_secs(180);
 
-/// The note about what is not visible, which comes once in every command and in every form.
+/// The note about what is not visible. Each command must print it once, in every output format.
 fn said(recorded: &Recorded) -> String {
     let report = recorded.report("1,4");
     let findings = report.findings("uncontended");
@@ -24,7 +24,8 @@ fn said(recorded: &Recorded) -> String {
     text.clone()
 }
 
-/// Objects whose uncontended acquisitions are not visible: how many have at least `ns` of waits, and how many less.
+/// Objects whose uncontended acquisitions are not visible: the number with waits of at least `ns`, and the number with
+/// shorter ones.
 fn waited_for(recorded: &Recorded, ns: u64) -> (usize, usize) {
     let shown = Longpole::with(["report", "--json", "--by", "lock", "--cpus", "1"]).and(&recorded.file).ok();
     let report: serde_json::Value = serde_json::from_str(&shown.stdout).expect("JSON");
@@ -38,7 +39,7 @@ fn waited_for(recorded: &Recorded, ns: u64) -> (usize, usize) {
     (long, unseen.len() - long)
 }
 
-/// Rust's locks are no calls of libc: neither the library inside nor probes on libc see them.
+/// Rust's locks do not call libc, so neither the library nor probes on libc notice them.
 #[test]
 fn rust_s_own_locks_are_counted_where_a_thread_waited() {
     let program = skip_unless_live!("own_locks.rs");
@@ -47,8 +48,8 @@ fn rust_s_own_locks_are_counted_where_a_thread_waited() {
         for contended in [1, 3] {
             let recorded = Recorded::good(&options, &program, &[&contended.to_string()]);
             assert!(recorded.ended.stdout.contains("waited, 1009 did not"), "{}", recorded.ended.stdout);
-            // Threads that end together may wait a moment for locks of the C library: not for half a second, as for the
-            // program's.
+            // Threads that end together may wait a moment for locks of the C library, but not for half a second, as for
+            // the program's locks.
             let (long, short) = waited_for(&recorded, 250_000_000);
             assert_eq!(long, contended, "{interpose}: and {short} others");
             let objects = match long + short {
@@ -59,7 +60,7 @@ fn rust_s_own_locks_are_counted_where_a_thread_waited() {
             let start = format!("uncontended acquisitions of {objects} ");
             assert!(text.starts_with(&start), "{interpose}, {contended}: {text}");
         }
-        // The C library's operations are there (threads are created), and no thread waited for a lock.
+        // The recording has operations of the C library (threads are created), and no thread waited for a lock.
         let recorded = Recorded::good(&options, &program, &["0"]);
         let text = said(&recorded);
         assert!(text.starts_with("Rust's own locks leave no trace"), "{interpose}: {text}");
@@ -75,7 +76,7 @@ fn a_go_program_has_a_note_that_goroutines_waits_are_not_visible() {
     assert!(text.starts_with("Go's runtime decides what goroutines wait for"), "{text}");
 }
 
-/// The C library's locks are all visible from inside: no note.
+/// All of the C library's locks are visible to the library, so there must be no note.
 #[test]
 fn a_program_with_libc_locks_only_has_no_note_about_uncontended_ones() {
     let program = skip_unless_live!("convoy.c");
@@ -84,8 +85,8 @@ fn a_program_with_libc_locks_only_has_no_note_about_uncontended_ones() {
     assert!(report.findings("uncontended").is_empty(), "{}", report.0);
 }
 
-/// CPython's GIL is a mutex, a condition variable and a flag. The mutex is held 0.2 % of the time, the GIL nearly all the
-/// time.
+/// CPython's GIL consists of a mutex, a condition variable and a flag. The mutex is held 0.2 % of the time, and the GIL
+/// nearly all the time.
 #[test]
 fn cpython_s_gil_is_one_lock_that_is_held_most_of_the_time() {
     skip_unless_live!();

@@ -1,4 +1,4 @@
-//! Compiling programs that use locks, recording them, and counting what they did.
+//! Compiles programs that use locks, records them, and counts their operations.
 
 use engine::event::{PendingOperation, Recording};
 use longpole_tests::workload::{self, Problem};
@@ -23,7 +23,7 @@ pub struct Recorded {
     pub ended: Ended,
     pub recording: Recording,
     pub file: PathBuf,
-    /// All operations in order; bursts as single operations.
+    /// All operations in order. Bursts are replaced by single operations.
     operations: Vec<Operation>,
 }
 
@@ -34,18 +34,18 @@ pub fn program(source: &str, compiler: &str, flags: &[&str]) -> Result<Program, 
     Ok(Program { folder: tempfile::tempdir().expect("folder"), path })
 }
 
-/// The usual C program.
+/// Compiles a C program with the usual options.
 pub fn c(source: &str) -> Result<Program, Problem> {
     program(source, "cc", &[])
 }
 
 impl Program {
-    /// Its ending and output without a recording.
+    /// Ending and output of the program without a recording.
     pub fn alone(&self, words: &[&str]) -> Ended {
         must_run(Command::new(&self.path).args(words), LIMIT)
     }
 
-    /// `longpole record OPTIONS -- PROGRAM WORDS`, always from inside.
+    /// Runs `longpole record OPTIONS -- PROGRAM WORDS`. The library always records the program.
     pub fn record(&self, options: &[&str], words: &[&str]) -> Recorded {
         let path = self.path.to_string_lossy().into_owned();
         let command: Vec<&str> = std::iter::once(path.as_str()).chain(words.iter().copied()).collect();
@@ -53,7 +53,7 @@ impl Program {
     }
 }
 
-/// `longpole record --interpose always OPTIONS -- COMMAND` with variables in the environment.
+/// Runs `longpole record --interpose always OPTIONS -- COMMAND` with additional environment variables.
 pub fn record_in(
     folder: &Path,
     options: &[&str],
@@ -69,7 +69,7 @@ pub fn record_in(
 }
 
 impl Recorded {
-    /// Reads the recording; panics if records were lost.
+    /// Reads the recording. Panics if records were lost.
     pub fn read(file: &Path, ended: Ended) -> Recorded {
         let recording = match recording::read(file) {
             Ok((recording, _)) => recording,
@@ -92,7 +92,7 @@ impl Recorded {
         self.operations.iter()
     }
 
-    /// Number of operations of each kind in a process; in all, if `pid` is 0.
+    /// Number of operations of each kind in a process; in all processes if `pid` is 0.
     pub fn counts(&self, pid: u32) -> BTreeMap<SyncOperation, usize> {
         let mut counts = BTreeMap::new();
         for operation in self.operations().filter(|operation| pid == 0 || operation.header.pid == pid) {
@@ -107,12 +107,12 @@ impl Recorded {
         self.operations().filter(|operation| operation.operation == kind as u16).copied().collect()
     }
 
-    /// Calls that had not returned at the end.
+    /// The calls that had not returned at the end of the recording.
     pub fn pending(&self) -> &[PendingOperation] {
         self.recording.facts.end.as_ref().map(|end| &*end.pending).unwrap_or_default()
     }
 
-    /// The program's output; it must have ended with this code.
+    /// The program's output. The program must have ended with this code.
     pub fn text(&self, code: i32) -> &str {
         assert_eq!(self.ended.code, Some(code), "{}", self.ended.stderr);
         &self.ended.stdout

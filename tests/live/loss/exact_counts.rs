@@ -1,9 +1,9 @@
-//! Operations that a workload does a known (prime) number of times are recorded exactly that many times.
+//! A workload does each operation a known (prime) number of times, and exactly this number must be recorded.
 
 use longpole_tests::{Recorded, skip_unless_live};
 
-/// Keeps every call: by default the overhead controller removes probes of functions that are called very often or cost too
-/// much.
+/// Options that keep every call. By default, the overhead controller removes probes of functions that are called very
+/// often or cost too much.
 const KEEP_ALL: [&str; 5] = ["--exact", "--max-rate", "1000000000", "--overhead", "none"];
 
 #[test]
@@ -29,19 +29,19 @@ fn calls_of_every_pipeline_stage_are_counted_exactly() {
     assert_eq!(program.entries("take"), 802);
 }
 
-/// Every hand-off is one wake: the next holder is asleep before it is woken.
+/// Every hand-off is one wake-up: the next holder sleeps before it is woken.
 #[test]
 fn wake_ups_of_a_hand_off_chain_are_counted_exactly() {
     let program = skip_unless_live!("handoff.c");
     let recorded = Recorded::good(&["--interpose", "never"], &program, &["499", "3", "20000"]);
     let program = recorded.program();
     let (edges, created) = (program.count("await"), 3);
-    // Besides the hand-offs only main may wait, for each of the three threads once.
+    // Apart from the hand-offs, only main may wait, once for each of the three threads.
     assert!((499..=499 + created).contains(&edges), "{edges} waits for 499 hand-offs");
     assert!(program.count("release") >= 499, "{} wakes", program.count("release"));
 }
 
-/// The same recorded from inside: the token is a semaphore, which is simulated, and no edge remains.
+/// The same program recorded by the library. The token is a semaphore, which is simulated, so no wake-up edge remains.
 #[test]
 fn semaphore_operations_of_a_hand_off_chain_are_counted_exactly() {
     let program = skip_unless_live!("handoff.c");
@@ -49,14 +49,14 @@ fn semaphore_operations_of_a_hand_off_chain_are_counted_exactly() {
     let program = recorded.program();
     assert_eq!((program.count("sem_wait"), program.count("sem_post")), (499, 499));
     assert_eq!((program.count("create"), program.count("join")), (3, 3));
-    // Threads of a process sometimes wait for each other within the kernel: for its lock on their memory, say.
+    // Threads of a process sometimes wait for each other in the kernel, for example for the lock on their memory map.
     let edges = (program.count("await"), program.count("release"));
     assert!(edges.0 == edges.1 && edges.0 <= 2, "{edges:?}");
     assert_eq!(program.entries("HoldToken"), 499);
     assert_eq!(program.count_where("sem_wait", "HoldToken"), 499);
 }
 
-/// Issue 2: recursion below the first open frame of a function counts once.
+/// Issue 2: recursive calls inside the first open frame of a function count as one call.
 #[test]
 fn a_recursion_a_thousand_deep_counts_once() {
     let program = skip_unless_live!("recursion.c");
@@ -67,8 +67,8 @@ fn a_recursion_a_thousand_deep_counts_once() {
     assert_eq!(program.entries("diver"), 2);
 }
 
-/// Every call counts, on the critical path or not. A report has only calls on the path: on one CPU, a wait (the machine gave
-/// the program no time) can be longer than all of one thread's work, which then is not on it.
+/// Every call counts, on the critical path or not. A report has only calls on the path. On one CPU, a wait (the machine
+/// gave the program no time) can be longer than all work of one thread, and then that work is not on the path.
 #[test]
 fn calls_that_end_by_an_exception_are_counted_exactly() {
     let program = skip_unless_live!("exceptions.cpp");
@@ -110,7 +110,7 @@ fn only_functions_chosen_by_name_have_probes() {
     assert_eq!(program.entries("put"), 0);
 }
 
-/// Depth limit of 2001, section 3.2: main is the first level, its callee the second.
+/// The depth limit of 2001, section 3.2: main is the first level, the function that it calls is the second.
 #[test]
 fn the_depth_limit_keeps_only_the_outer_calls() {
     let program = skip_unless_live!("longjmp.c");
@@ -125,7 +125,8 @@ fn the_depth_limit_keeps_only_the_outer_calls() {
     }
 }
 
-/// A thread's first function is the first level: `work` calls `compute`, and `locked`, which calls `compute`.
+/// A thread's first function is the first level. Here `work` calls `compute` and `locked`, and `locked` calls
+/// `compute`.
 #[test]
 fn the_depth_limit_counts_from_each_thread_s_first_function() {
     let program = skip_unless_live!("turns.c");
@@ -139,7 +140,7 @@ fn the_depth_limit_counts_from_each_thread_s_first_function() {
 #[test]
 fn children_are_recorded_unless_no_children_is_given() {
     let program = skip_unless_live!("family.c");
-    // The child works only after longpole has had time to put probes into it, too.
+    // The child begins its work only after longpole has had time to probe it, too.
     let recorded = Recorded::good(&["--exact"], &program, &["2", "1500"]);
     // The time before the child has its probes is a gap.
     assert_eq!(recorded.report("1").findings("probes_late").len(), 1, "{}", recorded.ended.stderr);

@@ -1,9 +1,9 @@
-//! Packets over the loopback device that longpole does not follow, to keep its goal.
+//! Packets over the loopback device that longpole stops following, to keep its goal.
 
 use longpole_tests::{Recorded, skip_unless_built, workload};
 
-/// A process that is not recorded sends packets for three seconds as fast as it can, for which nobody waits: packets are not
-/// followed any more. Then threads of the program wake each other by packets.
+/// A process that is not recorded sends packets for three seconds as fast as it can, and no thread waits for them.
+/// longpole then stops following packets. After that, threads of the program wake each other by packets.
 const SOURCE: &str = r#"
     #include <arpa/inet.h>
     #include <pthread.h>
@@ -50,7 +50,7 @@ const SOURCE: &str = r#"
         return pthread_join(thread, 0);
     }"#;
 
-/// Wake-ups by packets that are not followed count as the network's; a note must say so.
+/// Wake-ups by packets that longpole does not follow count as the network's. A note must say so.
 #[test]
 fn wake_ups_by_packets_that_were_not_followed_are_a_note() {
     let program = skip_unless_built!(workload::compile_text("packets", "cc", &["-pthread"], SOURCE));

@@ -1,4 +1,4 @@
-//! Records that do not fit are counted, to the last one, and reported.
+//! Records that have no room must be counted exactly, and reported.
 
 use std::process::Command;
 use std::time::Duration;
@@ -14,8 +14,8 @@ fn info(file: &std::path::Path) -> Value {
     serde_json::from_str::<Value>(&said).expect("JSON")["session"].clone()
 }
 
-/// Rings of one page, and a program that makes a known number of function calls: recorded and lost calls add
-/// up to the count of the program itself.
+/// Rings of one page, and a program that makes a known number of calls. The numbers of recorded and lost calls must add
+/// up to the program's own number.
 #[test]
 fn a_flood_of_calls_into_small_rings_is_counted_exactly() {
     let program = skip_unless_live!("exact.c");
@@ -28,16 +28,16 @@ fn a_flood_of_calls_into_small_rings_is_counted_exactly() {
     let lost = session["loss"]["dropped"].as_u64().unwrap();
     assert!(lost > 1_000, "nothing was lost, so nothing is tested: {session}");
     for (reason, count) in session["loss"].as_object().unwrap() {
-        // Switches that the kernel never reported are not lost: they have no record.
+        // A switch that the kernel never reported has no record, so it is not a lost record.
         if reason != "dropped" && reason != "unseen_switches" {
             assert_eq!(count.as_u64(), Some(0), "{reason}: {session}");
         }
     }
-    // The holes in the sequence numbers add up to the kernel's counter.
+    // The missing sequence numbers must add up to the kernel's counter.
     let report = recorded.report("1");
     assert_eq!(report.trust("lost"), lost as f64, "{}", report.0);
     assert!(session["gaps"].as_u64().unwrap() > 0, "{session}");
-    // An entry and an exit for each call, and scheduler events of one thread.
+    // There is an entry and an exit for each call, and scheduler events of one thread.
     let events = session["events"].as_u64().unwrap();
     let others = (events + lost).checked_sub(2 * CALLS);
     assert!(others.is_some_and(|others| others < 20_000), "{events} and {lost} for {CALLS} calls");
@@ -45,12 +45,12 @@ fn a_flood_of_calls_into_small_rings_is_counted_exactly() {
     assert!(summary.contains("did not fit into the rings"), "{summary}");
 }
 
-/// Losses before a CPU's first record and after its last one lie in gaps, too.
+/// Records that are lost before a CPU's first record or after its last one must be in gaps, too.
 #[test]
 fn every_lost_record_lies_in_a_gap() {
     let program = skip_unless_live!("turns.c");
     let target = Background::must_start(Command::new(program).arg("1000000000"));
-    // The program writes to small rings faster than they are emptied.
+    // The program fills small rings faster than longpole empties them.
     let options = ["-d", "700ms", "--ring-size", "4K", "--max-rate", "1000000", "--functions", "*"];
     let recorded = Recorded::attach(&options, target.pid());
     let said = &recorded.ended.stderr;
@@ -64,7 +64,7 @@ fn every_lost_record_lies_in_a_gap() {
     assert_eq!(in_gaps.sum::<u64>(), loss.dropped + loss.late, "{:?}", recording.notes);
 }
 
-/// The rings are not emptied while longpole is stopped: records that do not fit meanwhile are counted.
+/// While longpole is stopped, it does not empty the rings. Records that have no room in that time must be counted.
 #[test]
 fn records_lost_while_longpole_is_stopped_are_counted_exactly() {
     let program = skip_unless_live!("exact.c");
@@ -93,8 +93,8 @@ fn records_lost_while_longpole_is_stopped_are_counted_exactly() {
     assert!(others < 5_000, "{others} events beside the calls: {session}");
 }
 
-/// Records a thread that only takes and releases a lock, without bursts: the number of events, the number of lost
-/// operations, and standard error.
+/// Records a thread that only takes and releases a lock, without bursts. Returns the number of events, the number of
+/// lost operations, and standard error.
 fn locks_of_pairs(options: &[&str], pairs: u64, work_ns: &str) -> Option<(u64, u64, String)> {
     let program = workload::build("pairs.c").ok()?;
     let options = [&["--interpose", "always", "-F", "0", "--overhead", "none"], options].concat();
@@ -110,8 +110,9 @@ fn locks_of_pairs(options: &[&str], pairs: u64, work_ns: &str) -> Option<(u64, u
     Some((session["events"].as_u64().expect("a count"), lost, recorded.ended.stderr.clone()))
 }
 
-/// A quiet program suddenly makes 80,000 lock operations in some 45 ms. longpole then looks every 50 ms, at most once in the
-/// burst, and a ring holds 32,704: if the program did not wake longpole, at least 14,592 would be lost.
+/// A program does little and then suddenly makes 80,000 lock operations in about 45 ms. longpole looks at the rings
+/// every 50 ms at that time, so at most once in the 45 ms, and a ring has room for 32,704 operations. If the program
+/// did not wake longpole, at least 14,592 operations would be lost.
 #[test]
 fn a_thread_that_suddenly_locks_all_the_time_wakes_the_ring_reader() {
     skip_unless_live!();
@@ -123,7 +124,8 @@ fn a_thread_that_suddenly_locks_all_the_time_wakes_the_ring_reader() {
     assert!(others.is_some_and(|others| others < 20_000), "{events} and {lost} for {PAIRS} pairs");
 }
 
-/// A ring that fills within a quarter of a millisecond cannot be emptied in time: lost operations are counted exactly.
+/// A ring that fills within a quarter of a millisecond cannot be emptied in time. Lost operations must be counted
+/// exactly.
 #[test]
 fn a_flood_of_lock_operations_is_counted_exactly() {
     skip_unless_live!();

@@ -1,5 +1,5 @@
-//! Names and callers are those of the code at the time of a sample: addresses are reused, text moves, signals interrupt, and
-//! return addresses lie in registers. By samples alone, as without probes.
+//! Names and callers must be those of the code at the time of a sample. Addresses are used again for other code, code
+//! moves, signals interrupt, and return addresses are in registers. The recordings have samples and no probes.
 
 use longpole_tests::{Longpole, Recorded, binary, skip, skip_unless_built, skip_unless_live, workload};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use std::process::Command;
 
 const OPTIONS: [&str; 4] = ["--interpose", "auto", "--overhead", "none"];
 
-/// All samples' stacks as names of functions, the innermost first.
+/// The stacks of all samples as names of functions, innermost first.
 fn stacks(file: &Path) -> Vec<Vec<String>> {
     let program = Longpole::export(file).0;
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
@@ -27,7 +27,7 @@ fn stacks(file: &Path) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// Stacks that begin with `innermost`: how many of them go on with `callers`, and how many there are.
+/// Of the stacks whose first name is `innermost`: how many continue with `callers`, and how many there are.
 fn followed(stacks: &[Vec<String>], innermost: &str, callers: &[&str]) -> (usize, usize) {
     let begins = |stack: &&Vec<String>| stack.first().is_some_and(|name| name.contains(innermost));
     let of_it: Vec<_> = stacks.iter().filter(begins).collect();
@@ -38,7 +38,7 @@ fn followed(stacks: &[Vec<String>], innermost: &str, callers: &[&str]) -> (usize
     (of_it.iter().filter(goes_on).count(), of_it.len())
 }
 
-/// Expects that this share of the samples in two functions is in the first one.
+/// Checks that the first of two functions has this share of the samples in both.
 #[track_caller]
 fn assert_share(file: &Path, [first, second]: [&str; 2], share: f64) {
     let stacks = stacks(file);
@@ -54,7 +54,8 @@ fn only_x86_64() -> bool {
     cfg!(target_arch = "x86_64")
 }
 
-/// A library that is loaded in the place of another one has only its own time: each of the two has half.
+/// One library is loaded at the address of another one. Each must get only the time in which it was loaded, which is
+/// half of all.
 #[test]
 fn a_library_loaded_in_the_place_of_another_keeps_its_own_functions() {
     let program = skip_unless_live!("reload.c");
@@ -76,7 +77,8 @@ fn a_library_loaded_in_the_place_of_another_keeps_its_own_functions() {
     assert_share(&recorded.file, ["reload_first", "reload_second"], 0.5);
 }
 
-/// A function that is made in the place of another has only its own time; one that moves keeps its name for its old place.
+/// A function that is generated at the place of another one must get only its own time. A function that moves must keep
+/// its name for the old place.
 #[test]
 fn jit_code_in_the_place_of_other_code_has_its_own_name() {
     let program = skip_unless_live!("reused.c");
@@ -96,7 +98,8 @@ fn jit_code_in_the_place_of_other_code_has_its_own_name() {
     }
 }
 
-/// A signal interrupts a function at its first instruction: the caller is that function, not the one before it in memory.
+/// A signal interrupts a function at its first instruction. The caller must be that function, and not the function
+/// before it in memory.
 #[test]
 fn a_function_interrupted_at_its_first_instruction_is_the_caller() {
     let program = skip_unless_live!("interrupted.c");
@@ -113,18 +116,18 @@ fn a_function_interrupted_at_its_first_instruction_is_the_caller() {
     assert!(callers.iter().all(|two| two[1] == "calls_victim") && callers.len() > 50, "{callers:?}");
 }
 
-/// glibc's vfork takes its return address off the stack before its system call: its stacks must not end there.
+/// glibc's vfork removes its return address from the stack before the system call. Stacks must not end there.
 #[test]
 fn callers_of_vfork_are_on_its_stacks() {
     let program = skip_unless_live!("vforks.c");
-    // How many samples fall into the call depends on chance and on the machine.
+    // How many samples are taken during the call depends on chance and on the machine.
     let recorded = Recorded::good(&OPTIONS, &program, &["3000"]);
     let callers = ["vforks_spawns", "vforks_middle", "vforks_outer", "main"];
     let (whole, all) = followed(&stacks(&recorded.file), "vfork", &callers);
     assert!(all > 8 && whole * 10 > all * 8, "{whole} of {all}");
 }
 
-/// In the first instructions of a short function, the caller is the function's caller, not that one's caller.
+/// In the first instructions of a short function, its own caller must be found, and not the caller of that one.
 #[test]
 fn short_functions_with_frame_pointers_keep_their_caller() {
     let program = skip_unless_live!("shorts.c");
@@ -139,7 +142,8 @@ fn short_functions_with_frame_pointers_keep_their_caller() {
     }
 }
 
-/// Stacks of fibers begin in `__start_context`: they do not count as cut off, and the function before it is not in them.
+/// Stacks of fibers begin in `__start_context`. Such stacks must not count as cut, and must not contain the function
+/// before it in memory.
 #[test]
 fn stacks_of_fibers_are_whole() {
     let program = skip_unless_live!("fibers.c");
@@ -159,7 +163,7 @@ fn stacks_of_fibers_are_whole() {
     assert!(cut < 0.1 * all, "{said}");
 }
 
-/// Text on anonymous pages keeps its names: it is not "[code without a file]".
+/// Code that was moved to anonymous pages must keep its names, and not be "[code without a file]".
 #[test]
 fn text_moved_to_memory_without_a_file_keeps_its_names() {
     let program = skip_unless_live!("moves_text.c");
@@ -172,7 +176,8 @@ fn text_moved_to_memory_without_a_file_keeps_its_names() {
     assert!(all > 100 && right * 10 > all * 9, "{right} of {all}");
 }
 
-/// A program in a memfd has its name. It must not be looked up by its descriptor, whose number is another file's in longpole.
+/// A program in a memfd must have its name. longpole must not look it up by its descriptor number, which is another
+/// file in longpole.
 #[test]
 fn a_program_in_a_memfd_has_its_name() {
     let program = skip_unless_live!("shorts.c");
@@ -199,7 +204,7 @@ fn a_program_in_a_memfd_has_its_name() {
     }
 }
 
-/// The message names 32 bits as the reason, not missing debug symbols.
+/// The message must name 32 bits as the reason, and not missing debug symbols.
 #[test]
 fn a_32_bit_program_is_reported_as_one_that_cannot_be_read() {
     let program = skip_unless_live!(workload::compile_text(
@@ -213,7 +218,8 @@ fn a_32_bit_program_is_reported_as_one_that_cannot_be_read() {
     assert_eq!(said.matches("is a 32-bit program, which longpole cannot read").count(), 1, "{said}");
 }
 
-/// The message says how many files may be open and how many are needed, not a map's name or the verifier's log.
+/// The message must say how many files may be open and how many are needed. A map's name or the verifier's log must not
+/// be shown.
 #[test]
 fn too_few_descriptors_are_an_error_with_the_number_needed() {
     skip_unless_live!();

@@ -1,4 +1,4 @@
-//! Names in answers, and how much of a name a user has to type.
+//! Names in answers, and how much of a name the user has to type.
 
 use longpole_tests::{Longpole, Recorded, skip_unless_live};
 use std::collections::BTreeMap;
@@ -6,7 +6,8 @@ use std::os::unix::fs::symlink;
 
 const ROUNDS: u64 = 101;
 
-/// A first member lies where its variable begins: its lock is named `work.first`, not `work`.
+/// The first member of a variable is at the variable's own address. Its lock must be named `work.first`, and not
+/// `work`.
 #[test]
 fn a_lock_in_the_first_member_of_a_variable_has_the_member_s_name() {
     let program = skip_unless_live!("names.cpp");
@@ -16,7 +17,7 @@ fn a_lock_in_the_first_member_of_a_variable_has_the_member_s_name() {
     assert_eq!(recorded.report("1").acquisitions(), BTreeMap::from(expected));
 }
 
-/// As much of a function's name as is clear is enough.
+/// A part of a function's name is enough if only one function has it.
 #[test]
 fn a_unique_part_of_a_function_s_name_is_enough_for_every_command() {
     let program = skip_unless_live!("names.cpp");
@@ -65,7 +66,8 @@ fn a_unique_part_of_a_function_s_name_is_enough_for_every_command() {
     assert!(said.contains("'update' matches 2 functions") && !unclear.stdout.contains("1"), "{said}");
 }
 
-/// A program is called by the link that started it (`redis-server`, not `redis-check-rdb`); our library is in no profile.
+/// A program must have the name of the link that started it (`redis-server`, not `redis-check-rdb`). longpole's library
+/// must be in no profile.
 #[test]
 fn a_program_is_named_by_the_link_that_started_it() {
     let program = skip_unless_live!("names.cpp");
@@ -82,13 +84,13 @@ fn a_program_is_named_by_the_link_that_started_it() {
     }
 }
 
-/// Advice does not name functions of the standard library, as "Make <u64>::wrapping_mul faster first" does.
+/// Advice must not name functions of the standard library, as in "Make <u64>::wrapping_mul faster first".
 #[test]
 fn advice_names_the_user_s_own_functions_only() {
     let program = skip_unless_live!("standard.rs");
     let recorded = Recorded::good(&["--overhead", "none"], &program, &[]);
     let said = Longpole::with(["report", "--cpus", "1", "--top", "100"]).and(&recorded.file).ok().stdout;
     let advice: String = said.lines().take_while(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
-    // The closure of `mix` is the user's own, too.
+    // The closure in `mix` is the user's own code, too.
     assert!(advice.contains("mix") && !advice.contains("wrapping_mul"), "{said}");
 }

@@ -1,5 +1,5 @@
-//! Code made at run time has the names that the program gives it: in a small program that names code in all ways, and in the
-//! runtimes that people use.
+//! Code that is made at run time must have the names that the program gives it. The tests use a small program that
+//! names code in all ways, and runtimes that people use.
 
 use longpole_tests::{Background, Longpole, Recorded, run, skip, skip_unless_live, workload};
 use serde_json::Value;
@@ -8,11 +8,11 @@ use std::process::Command;
 use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(60);
-/// Enough samples for a comparison, and next to no probes.
+/// Options that give enough samples for a comparison, and hardly any probes.
 const OPTIONS: [&str; 2] = ["--overhead", "none"];
 const NAMELESS: &str = "[code without a file]";
 
-/// A process's perf map, removed when dropped.
+/// The perf map of a process. The map is removed when this value is dropped.
 struct Map(u32);
 
 impl Drop for Map {
@@ -21,7 +21,7 @@ impl Drop for Map {
     }
 }
 
-/// The map of a launched command, whose number is in the message.
+/// The perf map of a launched command, whose PID is in longpole's message.
 fn map_of(recorded: &Recorded) -> Map {
     map_in(&recorded.ended.stderr)
 }
@@ -31,7 +31,8 @@ fn map_in(said: &str) -> Map {
     Map(number.and_then(|(number, _)| number.parse().ok()).unwrap_or_else(|| panic!("no number in {said}")))
 }
 
-/// How many samples are in functions whose names hold each of these: in their own code, or below them, too.
+/// For each of these names, the number of samples in functions whose names contain it. `below` says whether samples in
+/// functions that they call count, too.
 fn samples(file: &Path, below: Below, names: [&str; 3]) -> [f64; 3] {
     let program = Longpole::export(file).0;
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
@@ -61,7 +62,8 @@ enum Below {
     Too,
 }
 
-/// Expects that the first of two functions has about this share of what both compute, and that little else has no name.
+/// Checks that the first of two functions has about this share of what both compute, and that little other code has no
+/// name.
 #[track_caller]
 fn assert_shares([hot, cold, nameless]: [f64; 3], share: f64) {
     let (found, both) = (hot / (hot + cold), hot + cold);
@@ -104,7 +106,7 @@ fn jit_code_of_an_attached_program_has_names_and_lines_of_its_dump() {
     }
 }
 
-/// Any user may write to /tmp: a map that others may have written is refused.
+/// Every user may write to /tmp. So longpole must refuse a map that other users may have written.
 #[test]
 fn a_perf_map_that_others_may_write_is_refused_with_a_message() {
     let program = skip_unless_live!(toy());
@@ -119,7 +121,8 @@ fn a_perf_map_that_others_may_write_is_refused_with_a_message() {
     assert!(hot == 0.0 && nameless > 0.0, "{hot} {nameless}");
 }
 
-/// Whether a program is there and ends with code 0. It runs in a folder of its own, where it may leave files.
+/// Whether a program is installed and ends with code 0. The program runs in a folder of its own, in which it may leave
+/// files.
 fn runs(program: &str, arguments: &[&str]) -> bool {
     let folder = tempfile::tempdir().expect("folder");
     let mut command = Command::new(program);
@@ -130,7 +133,8 @@ fn runs(program: &str, arguments: &[&str]) -> bool {
     child.wait(LIMIT).is_ok_and(|ended| ended.code == Some(0))
 }
 
-/// perf's answer for the same program: the part of `expensive` in what it and `cheap` compute. `None` without perf.
+/// perf's answer for the same program: the part of `expensive` in what `expensive` and `cheap` compute. `None` if there
+/// is no perf.
 fn share_by_perf(folder: &Path, program: &str, arguments: &[&str]) -> Option<f64> {
     let data = folder.join("perf.data");
     let mut perf = Command::new("perf");
@@ -149,7 +153,8 @@ fn share_by_perf(folder: &Path, program: &str, arguments: &[&str]) -> Option<f64
     (hot + cold > 10.0).then(|| hot / (hot + cold))
 }
 
-/// Records the program launched, and compares it with perf's share, without perf with five sixths; returns that share.
+/// Launches the program with longpole and compares its share with perf's, or with five sixths if there is no perf.
+/// Returns the share of perf.
 fn launched(folder: &Path, program: &str, arguments: &[&str]) -> f64 {
     let with = |seconds: &'static str| [arguments, &[seconds]].concat();
     let mut call = Longpole::with(["record", "-o"]).and(folder.join("launched.lp"));
@@ -213,11 +218,11 @@ fn java_methods_with_a_perf_map_have_their_shares() {
     std::fs::write(folder.path().join("Hot.java"), class).expect("written");
     let compiled = run(Command::new("javac").arg("Hot.java").current_dir(folder.path()), LIMIT);
     assert!(compiled.is_ok_and(|ended| ended.code == Some(0)));
-    // Not attached: a JVM writes its map only when it is asked, so code that is compiled later has no name in it.
+    // Only launched: a JVM writes its map only on request, so code that it compiles later has no name in the map.
     launched(folder.path(), "java", &[&options[..], &["Hot"]].concat());
 }
 
-/// A Python that can name its functions to perf (3.12 and later), from the path or from pyenv.
+/// A Python that can write names of its functions for perf (3.12 and later), from the path or from pyenv.
 fn python() -> Option<String> {
     let mut candidates: Vec<String> =
         ["python3", "python3.14", "python3.13", "python3.12"].map(str::to_owned).into();
@@ -229,7 +234,7 @@ fn python() -> Option<String> {
     candidates.into_iter().find(|python| runs(python, &["-X", "perf", "-c", test]))
 }
 
-/// Functions of Python compute in the interpreter's code, which counts for them in totals.
+/// Functions of Python compute in the interpreter's code, which must count for their totals.
 #[test]
 fn python_functions_with_perf_support_have_their_shares() {
     skip_unless_live!();

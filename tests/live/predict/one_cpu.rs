@@ -1,4 +1,4 @@
-//! A recording made on one CPU predicts what two CPUs do.
+//! A recording made on one CPU must predict what two CPUs do.
 
 use std::path::Path;
 use std::process::Command;
@@ -19,7 +19,7 @@ fn wall(cpus: &str, program: &Path, arguments: &[&str]) -> f64 {
     start.elapsed().as_secs_f64()
 }
 
-/// The bound is wide: on a machine that others use the real speed-up is anything from 1 to 2.
+/// The bound is wide, because on a machine that others use, the real speed-up is anything from 1 to 2.
 #[test]
 fn two_cpus_are_predicted_from_a_recording_on_one() {
     skip_unless_live!();
@@ -40,19 +40,19 @@ fn two_cpus_are_predicted_from_a_recording_on_one() {
         assert_eq!(result["complete"], true, "{json}");
     }
     let speedup = number(1, "speedup");
-    // Three short branches and a long one: two CPUs at most double the speed, and eight do not lower it.
+    // There are three short branches and a long one. Two CPUs at most double the speed, and eight do not make it lower.
     assert!((1.2..=2.05).contains(&speedup), "{speedup}\n{json}");
     assert!(number(2, "speedup") >= speedup * 0.98, "{json}");
     let runs: Vec<(f64, f64)> =
         (0..RUNS).map(|_| (wall("0", &program, &arguments), wall("0,1", &program, &arguments))).collect();
-    // Other programs only make runs longer: the shortest runs are the program's own.
+    // Other programs only make runs longer, so the shortest runs are the program's own.
     let shortest = |of: fn(&(f64, f64)) -> f64| runs.iter().map(of).fold(f64::INFINITY, f64::min);
     let real = shortest(|run| run.0) / shortest(|run| run.1);
     assert!((0.45..=3.0).contains(&(speedup / real)), "predicted {speedup}, measured {real}: {runs:?}");
 }
 
-/// A thread's nice value and the CPU that it chose are exported. The mask that all threads were started with is not: it is the
-/// recorded machine's.
+/// A thread's nice value and the CPU that it chose must be exported. The mask with which all threads were started must
+/// not be exported, because it belongs to the recorded machine.
 #[test]
 fn threads_keep_their_nice_value_and_the_cpus_that_they_chose() {
     skip_unless_live!();
@@ -76,21 +76,23 @@ fn threads_keep_their_nice_value_and_the_cpus_that_they_chose() {
     assert_eq!(of("pinned"), [(0, vec![1])], "{json}");
     assert_eq!(of("plain"), [(0, vec![]), (0, vec![])], "{json}");
     assert_eq!(of("placed"), [(0, vec![])], "{json}");
-    // The launched command waited at the gate until the recording was ready: that is no wait of the program.
+    // The launched command waited at the gate until the recording was ready. This time must not count as a wait of the
+    // program.
     let first = &threads[0]["ops"][0];
     assert_ne!(first[0], "io", "{first}");
     assert!(json["machine"]["idle_wake"]["latency_ns"].as_u64().is_none_or(|ns| ns > 0), "{json}");
 }
 
-/// A sleep until a point in time ends there, whatever the thread did before. A sleep for a length of time starts when the
-/// thread reaches it.
+/// A sleep until a point in time must end there, whatever the thread did before. A sleep for a length of time must
+/// start when the thread reaches it.
 #[test]
 fn sleeps_until_a_deadline_and_for_a_length_are_distinguished() {
     let program = skip_unless_live!("timers.c");
     let recorded = Recorded::good(&["--overhead", "none"], &program, &[]);
     let ended = Longpole::with(["export", "--format", "program"]).and(&recorded.file).ok();
     let json: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
-    // How often a thread waited in this way. A deadline that has passed, as on a busy machine, is not waited for.
+    // How often a thread waited in this way. If a deadline has already passed, as on a busy machine, the thread does
+    // not wait.
     let waits = |thread: &str, what: &[&str]| {
         let threads = json["threads"].as_array().expect("threads").iter();
         let mine = threads.filter(|it| it["name"].as_str().is_some_and(|name| name.starts_with(thread)));
@@ -118,15 +120,15 @@ fn threads_that_yield_in_a_loop_are_a_note_with_the_time_it_takes() {
         skip!("one CPU only, on which who yields is hardly ever asked again");
     }
     let program = skip_unless_built!(workload::build("impatient.c"));
-    // Three threads share the CPU time that the computing thread leaves on two CPUs. If other programs get the yielded time,
-    // no thread spins for long: then the test tries again.
+    // Three threads share the CPU time that the computing thread leaves on two CPUs. If other programs get the time
+    // that the threads yield, no thread spins for long, and the test tries again.
     let options = ["--cpu-list", "0,1", "--overhead", "none"];
     let mut told = None;
     for again in 0..TRIES {
         std::thread::sleep(Duration::from_millis(500 * again));
         let recorded = Recorded::good(&options, &program, &[]);
         let report = recorded.report("1,2");
-        // Spinning that samples show counts as waiting; without samples it counts as computing.
+        // Spinning that samples show must count as waiting. Without samples it counts as computing.
         let said = [report.findings("spinning"), report.findings("busy_wait")].concat();
         let is_said = !said.is_empty();
         told = Some((said, recorded.ended.stderr.clone(), report.0["findings"].clone()));
@@ -141,14 +143,14 @@ fn threads_that_yield_in_a_loop_are_a_note_with_the_time_it_takes() {
         assert!(said[0].contains(" times, after "), "{about:?}");
         assert!(said[0].contains("most often impatient/"), "{about:?}");
     }
-    // A program whose threads do not spin has no such note.
+    // A program whose threads do not spin must have no such note.
     let patient = skip_unless_built!(workload::build("forkjoin.c"));
     let patient = Recorded::good(&["--cpu-list", "0"], &patient, &["3", "3"]);
     assert_eq!(patient.report("1").findings("busy_wait"), [""; 0]);
 }
 
-/// `taskset` starts the program on one CPU of two, as a container does: it is recorded on one CPU. Counted as two, half of the
-/// time that it took would be predicted.
+/// `taskset` starts the program on one of two CPUs, as a container does, and it is recorded on one CPU. If two CPUs
+/// were counted, half of the real time would be predicted.
 #[test]
 fn cpus_outside_the_program_s_affinity_mask_are_not_counted() {
     skip_unless_live!();

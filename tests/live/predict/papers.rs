@@ -1,4 +1,4 @@
-//! The programs of the papers, recorded on one CPU: results for other numbers of CPUs.
+//! The programs of the papers, recorded on one CPU, with results for other numbers of CPUs.
 
 use longpole_tests::{Answer, Longpole, Recorded, Report, skip_unless_live};
 
@@ -10,12 +10,12 @@ fn within(value: f64, low: f64, high: f64, what: &str) {
     assert!((low..=high).contains(&value), "{what} is {value}, not between {low} and {high}");
 }
 
-/// A report of a recording made on one CPU. It is made again if it contradicts itself, as on a busy machine: results are exact
-/// only if no switch is missing.
+/// A report of a recording made on one CPU. If the recording contradicts itself, as on a busy machine, it is made
+/// again: results are exact only if no switch is missing.
 fn recorded(program: &std::path::Path, arguments: &[&str], cpus: &str) -> Report {
-    // Without samples, which would separate calls without probes from their callers.
+    // There are no samples, because they would separate calls without probes from their callers.
     let options = ["--exact", "--cpu-list", "0", "--overhead", "none", "-F", "0"];
-    // The papers' weights are those of ideally shared CPUs.
+    // The papers' weights assume ideally shared CPUs.
     let record = || {
         let recorded = Recorded::good(&options, program, arguments);
         let report =
@@ -26,7 +26,7 @@ fn recorded(program: &std::path::Path, arguments: &[&str], cpus: &str) -> Report
     if first.findings("contradiction").is_empty() { first } else { record() }
 }
 
-/// Checks up to three recordings: a busy machine may stretch one thread's work and not another's.
+/// Checks up to three recordings, because a busy machine may make one thread's work longer and not another's.
 fn crossings(program: &std::path::Path, check: impl Fn(&Answer<'_>, u32) -> Result<(), String>) {
     let mut wrong = String::new();
     for _ in 0..3 {
@@ -39,7 +39,7 @@ fn crossings(program: &std::path::Path, check: impl Fn(&Answer<'_>, u32) -> Resu
     panic!("three times: {wrong}");
 }
 
-/// 2001, section 4.2, Fig. 15: f is worth more on up to four CPUs, g on five and more.
+/// 2001, section 4.2, Fig. 15: f has more weight on up to four CPUs, g on five and more.
 #[test]
 fn in_n_largest_f_dominates_up_to_four_cpus_and_g_from_five_on() {
     let program = skip_unless_live!("nlargest.c");
@@ -49,7 +49,7 @@ fn in_n_largest_f_dominates_up_to_four_cpus_and_g_from_five_on() {
     });
 }
 
-/// 2001, Fig. 7: a weight of 4/3 on three CPUs, 1 on two.
+/// 2001, Fig. 7: the weight is 4/3 on three CPUs, and 1 on two.
 #[test]
 fn a_segment_of_figure_7_weighs_four_thirds_on_three_cpus() {
     let program = skip_unless_live!("weights.c");
@@ -71,7 +71,7 @@ fn a_segment_of_figure_8_has_a_negative_weight_on_three_cpus() {
     within(own(&report.at("inf"), "Thick") / length, -0.01, 0.01, "its weight with a CPU for each thread");
 }
 
-/// 2001, section 6, Fig. 20: on one CPU the watchdog is a part of the time, on two it is not.
+/// 2001, section 6, Fig. 20: on one CPU the watchdog is a part of the time, on two CPUs it is not.
 #[test]
 fn a_watchdog_has_a_share_on_one_cpu_only() {
     let program = skip_unless_live!("watchdog.c");
@@ -87,9 +87,9 @@ fn a_watchdog_has_a_share_on_one_cpu_only() {
     within(own(&two, "Work") / own(&one, "Work"), 0.99, 1.01, "the work's weight");
 }
 
-/// 2001, section 4.3, Fig. 18: Writer is worth most on one and two CPUs, Sorter on three and more; Reader is worth more than
-/// Writer from four on. On one CPU hardly any semaphore makes a thread wait, so this is right only if the waits are
-/// simulated for each number of CPUs.
+/// 2001, section 4.3, Fig. 18: Writer has the most weight on one and two CPUs, and Sorter on three and more. Reader has
+/// more than Writer from four CPUs on. On one CPU hardly any semaphore makes a thread wait, so these results are right
+/// only if waits are simulated for each number of CPUs.
 #[test]
 fn in_the_billing_gateway_the_sorter_dominates_from_three_cpus_on() {
     let program = skip_unless_live!("billing.c");

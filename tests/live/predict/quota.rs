@@ -7,11 +7,11 @@ use std::{fs, io};
 
 use longpole_tests::{Background, Longpole, Recorded, skip, skip_unless_built, skip_unless_live, workload};
 
-/// A control group with a limit of this many hundredths of a CPU; removed when dropped.
+/// A control group with a limit of this many hundredths of a CPU. The group is removed when this value is dropped.
 struct Limited(PathBuf);
 
 impl Limited {
-    /// `None`: no control groups here limit CPU time.
+    /// Makes the group. `None`: the control groups of this machine cannot limit CPU time.
     fn to(hundredths: u32) -> io::Result<Option<Limited>> {
         let mounts = fs::read_to_string("/proc/mounts")?;
         let mut mounts = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
@@ -55,8 +55,8 @@ impl Drop for Limited {
     }
 }
 
-/// A container may use 1.2 of two CPUs. Without that limit, its busy threads would seem too few, and two CPUs would be
-/// predicted to take a third less time than they took.
+/// A container may use 1.2 of two CPUs. If longpole ignored that limit, the program would seem to have too few busy
+/// threads, and the time predicted for two CPUs would be a third too short.
 #[test]
 fn a_container_s_cpu_quota_is_read_simulated_and_named_as_limit() {
     skip_unless_live!();

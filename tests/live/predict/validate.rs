@@ -1,4 +1,4 @@
-//! `longpole validate`: which commands it runs, and that its figures are those of the runs.
+//! Tests of `longpole validate`: which commands it runs, and that its figures are those of the runs.
 
 use longpole_tests::{Longpole, Recorded, run, shell, skip, skip_unless_built, skip_unless_live, workload};
 use serde_json::Value;
@@ -29,8 +29,8 @@ fn validate_has_the_measured_times_and_the_error_computed_from_them() {
     let measured = ["measured_low_ns", "measured_ns", "measured_high_ns"].map(|name| number(row, name));
     assert!(measured[0] > 0.0 && measured.is_sorted(), "{measured:?}");
     assert_eq!((number(row, "measured_speedup"), number(row, "error")), (1.0, 0.0));
-    // One CPU executes everything: the prediction is the recorded CPU time, which is the measured time, up to what a busy
-    // machine adds to either.
+    // One CPU executes everything. So the prediction is the recorded CPU time, which equals the measured time except
+    // for what a busy machine adds to either.
     let ratio = number(row, "predicted_ns") / measured[0];
     assert!((0.3..3.0).contains(&ratio), "predicted and measured differ {ratio} times");
 }
@@ -54,7 +54,7 @@ fn validate_on_two_cpus_exits_with_3_if_the_error_is_too_large() {
     assert_eq!(ended.code, Some(if error > 0.0 { 3 } else { 0 }), "{}", ended.stderr);
     let range = ["predicted_speedup_low", "predicted_speedup_high"].map(|name| number(row, name));
     assert!(range[0] <= predicted && predicted <= range[1], "{row}");
-    // Two CPUs cannot more than double the speed.
+    // Two CPUs can at most double the speed.
     assert!((0.99..=2.01).contains(&predicted), "{row}");
 }
 
@@ -83,7 +83,7 @@ fn validate_of_a_command_that_fails_is_an_error() {
     assert_eq!(ended.stdout, "");
 }
 
-/// Children of the command are in the prediction, which would be 1.00 without them.
+/// The prediction must include children of the command. Without them, it would be 1.00.
 #[test]
 fn validate_predicts_a_command_with_its_children() {
     skip_unless_live!();
@@ -96,7 +96,7 @@ fn validate_predicts_a_command_with_its_children() {
         validation(&["--runs", "1", "--cpus", "2", "--", "sh", "-c", &format!("{one} & {one} & wait")]);
     let predicted = number(&document["results"][1], "predicted_speedup");
     assert!((1.5..=2.05).contains(&predicted), "{document}");
-    // A recording without children says so.
+    // A recording without children must say so.
     let recorded = Recorded::good(
         &["-F", "0", "--no-children"],
         std::path::Path::new("/bin/sh"),
@@ -106,14 +106,15 @@ fn validate_predicts_a_command_with_its_children() {
     assert!(said.len() == 1 && said[0].starts_with("2 child processes are not recorded"), "{said:?}");
 }
 
-/// A run that leaves a daemon behind disturbs all later ones: it is reported at once and with the result, and
-/// the daemon is left alone.
+/// A run that leaves a daemon behind disturbs all later runs. `validate` must report it at once and with the result,
+/// and must not end the daemon.
 #[test]
 fn validate_notes_a_daemon_that_the_command_left_running() {
     skip_unless_live!();
     let folder = tempfile::tempdir().expect("a folder");
     let pids = folder.path().join("pids");
-    // A daemon in a session of its own that shares nothing with its parent: only its ancestry shows where it comes from.
+    // The daemon has a session of its own and shares nothing with its parent. Only its ancestors show where it comes
+    // from.
     let script = format!("setsid env -i sleep 60 >/dev/null 2>&1 & echo $! >> {}; true", pids.display());
     let ended = Longpole::with([
         "validate",
@@ -155,7 +156,7 @@ fn validate_notes_a_daemon_that_the_command_left_running() {
         text.contains("3 processes") && pids.iter().all(|pid| text.contains(&format!("sleep (pid {pid})"))),
         "{text}"
     );
-    // A command that waits for its children leaves no processes behind.
+    // A command that waits for its children leaves no process behind.
     let quiet = validation(&["--runs", "1", "--cpus", "1", "--", "sh", "-c", "sleep 0.05 | cat"]);
     let findings = quiet["findings"].as_array().cloned().unwrap_or_default();
     assert!(findings.iter().all(|finding| finding["kind"] != "left_running"), "{quiet}");

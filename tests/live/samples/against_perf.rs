@@ -1,4 +1,4 @@
-//! Stacks by frame pointers have the same names in the same order, as often, from perf and from longpole.
+//! perf and longpole must find the same stacks by frame pointers: the same names in the same order, equally often.
 
 use super::support::{KEPT, RATE_HZ, SECONDS, Sampled, compiled};
 use longpole_tests::{binary, run, skip, skip_unless_built, skip_unless_live};
@@ -10,21 +10,21 @@ use symbols::{Parsers, Place};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Name of all places outside of the program.
+/// The name of all places outside of the program.
 const ELSEWHERE: &str = "?";
 
-/// How often each stack was sampled, the innermost function first, up to `main`.
+/// Number of samples of each stack. A stack is a list of names up to `main`, innermost first.
 type Stacks = BTreeMap<Vec<String>, usize>;
 
-/// Counts stacks up to `main`. Below it are functions of the C library, which keep no frame pointers: what is found there is
-/// chance.
+/// Counts stacks up to `main`. The callers of `main` are functions of the C library without frame pointers, so the
+/// frames found there are chance.
 fn count(stacks: impl Iterator<Item = Vec<String>>) -> Stacks {
     let mut counts = Stacks::new();
     for mut stack in stacks {
         if let Some(main) = stack.iter().position(|name| name == "main") {
             stack.truncate(main + 1);
         }
-        // Only stacks of which the program's own code was interrupted, not the kernel or the C library.
+        // Only stacks in which the program's own code was interrupted count, not those in the kernel or the C library.
         if stack.first().is_some_and(|name| name != ELSEWHERE) {
             *counts.entry(stack).or_default() += 1;
         }
@@ -32,7 +32,7 @@ fn count(stacks: impl Iterator<Item = Vec<String>>) -> Stacks {
     counts
 }
 
-/// longpole's stacks, with longpole's names.
+/// longpole's stacks, with the names that longpole gives.
 fn ours(sampled: &Sampled) -> Stacks {
     let ticks = sampled.places();
     let mut places: Vec<u64> = ticks.iter().flat_map(|(places, _)| places.iter().copied()).collect();
@@ -52,7 +52,7 @@ fn ours(sampled: &Sampled) -> Stacks {
     count(ticks.iter().map(|(places, _)| places.iter().map(name).collect()))
 }
 
-/// perf's stacks, with perf's names, or why there are none.
+/// perf's stacks, with the names that perf gives; or why perf gives none.
 fn theirs(program: &Path, depth: u32) -> Result<Stacks, String> {
     let folder = tempfile::tempdir().expect("a folder");
     let data = folder.path().join("perf.data");
@@ -71,7 +71,7 @@ fn theirs(program: &Path, depth: u32) -> Result<Stacks, String> {
         }
         text = ended.stdout;
     }
-    // A frame is a line, an empty line the end of a stack: address, name, and the file in brackets.
+    // In perf's output, a line is a frame (address, name, and the file in brackets), and an empty line ends a stack.
     let path = format!("({})", program.display());
     let stacks = text.split("\n\n").map(|stack| {
         let frames = stack.lines().filter(|line| !line.trim().is_empty());
@@ -105,7 +105,7 @@ fn stacks_by_frame_pointers_are_those_that_perf_sees() {
         };
         let sampled = skip_unless_built!(Sampled::record(&KEPT, "fp", depth));
         let ours = ours(&sampled);
-        // A stack that one of the two sees more than now and then, the other sees, too.
+        // A stack that one of the two finds more than now and then must be found by the other one, too.
         for (who, some, other) in [("perf", &theirs, &ours), ("longpole", &ours, &theirs)] {
             for (stack, count) in some {
                 assert!(
@@ -127,7 +127,7 @@ fn stacks_by_frame_pointers_are_those_that_perf_sees() {
         for (name, share) in &theirs {
             let our = ours.get(name).copied().unwrap_or_default();
             let together = (share * all_theirs + our * all_ours) / (all_theirs + all_ours);
-            // Five times the deviation that chance alone makes: one run in two million is further off.
+            // Five times the standard deviation of pure chance: one run in two million exceeds this.
             let chance = (together * (1.0 - together) * (1.0 / all_theirs + 1.0 / all_ours)).sqrt();
             let off = (share - our).abs();
             assert!(off <= 5.0 * chance + 0.01, "{name}: perf {share}, longpole {our}, chance {chance}");

@@ -1,16 +1,16 @@
-//! `top` on an unknown program: functions are sampled first, and those that are long get probes.
+//! `top` on an unknown program first takes samples of its functions. Functions with long calls then get probes.
 
 use longpole_tests::{Background, Longpole, Report, skip_unless_built, skip_unless_live, workload};
 use std::process::Command;
 use std::time::Duration;
 
-/// The row of a function, for the first number of CPUs.
+/// The row of a function for the first number of CPUs.
 fn row<'a>(report: &'a serde_json::Value, name: &str) -> Option<&'a serde_json::Value> {
     let rows = report["results"][0]["functions"].as_array().expect("functions");
     rows.iter().find(|row| row["function"] == name)
 }
 
-/// Samples cannot distinguish a long call from many short ones; the choice of probes must.
+/// Samples cannot distinguish a long call from many short ones. The choice of probes must distinguish them.
 #[test]
 fn a_long_function_gets_probes_and_one_called_often_never() {
     skip_unless_live!();
@@ -19,7 +19,7 @@ fn a_long_function_gets_probes_and_one_called_often_never() {
     let mut target = Background::must_start(&mut Command::new(program));
     assert_eq!(target.line(Duration::from_secs(60)).expect("a line"), "started");
     let pid = target.pid().to_string();
-    // On a busy machine the threads may not run enough in the first windows to be tried.
+    // On a busy machine, the threads may run too little in the first windows for a trial of the function.
     for attempt in 1.. {
         let call = ["top", "--exact", "--once", "--json", "--window", "6s", "--cpus", "2", "-p", &pid];
         let report = Report::parse(&Longpole::with(call).ok().stdout).0;

@@ -1,10 +1,10 @@
-//! Reports of programs whose functions have known shares of the CPU time, recorded as a user would. Functions of 60, 30 and
-//! 10 % that lose their probes while they are open must not have totals of 99.5 %, without ±.
+//! Reports of programs whose functions have known shares of the CPU time, recorded as a user would record them.
+//! Functions with 60, 30 and 10 % that lose their probes while they are open must not have totals of 99.5 % without ±.
 //!
-//! The aim: an interval of ± contains the true share in 93 to 97 % of the cases. `./x validate shares` measures that over 200
-//! recordings. Some 150 numbers of 18 recordings, which are correlated within a recording, cannot distinguish
-//! 94 from 96. The bound here finds what is certainly wrong: of intervals half as wide as they should be, 67 % contain the
-//! true share.
+//! The aim is that an interval of ± contains the true share in 93 to 97 % of the cases. `./x validate shares` measures
+//! this with 200 recordings. This test has about 150 numbers from 18 recordings, and numbers of one recording are
+//! correlated, so it cannot distinguish 94 % from 96 %. Its bound finds only clear errors: if intervals were half as
+//! wide as they should be, 67 % of them would contain the true share.
 
 use longpole_tests::known_shares::{self, Compared};
 use longpole_tests::skip_unless_live;
@@ -18,7 +18,7 @@ fn check(compared: &Compared) {
     );
     assert!(wrong.is_empty(), "of {exact} numbers without ±: {wrong:#?}");
     assert!(*sampled >= 60 && inside * 100 >= sampled * 78, "{inside} of {sampled}: {outside:#?}");
-    // Intervals that are far too wide would contain everything.
+    // Intervals that are far too wide would contain everything, so this bound excludes them.
     assert!(spread > 0.5, "{spread}");
 }
 

@@ -1,4 +1,4 @@
-/* One function that is called seldom and takes long, and one that takes as long in all, in bursts of short calls. */
+/* One function that is called rarely and takes long. Another one takes as long in all, in bursts of short calls. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* main calls a calls b, and b calls two leaves, one of which does three times as much as the other. */
+/* main calls a, a calls b, and b calls two leaves, one of which does three times as much work as the other. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -6,7 +6,7 @@
 #define KNOWN __attribute__((noinline, noclone, section("known")))
 
 #ifdef KEPT
-/* gcc leaves frame pointers out of functions that call none, whatever its options say. */
+/* gcc omits frame pointers in functions that call no others, whatever its options say. */
 #define FRAME __asm__ volatile("" : : "r"(__builtin_frame_address(0)))
 #else
 #define FRAME
@@ -28,8 +28,8 @@ static double used(void)
     return t.tv_sec + t.tv_nsec * 1e-9;
 }
 
-/* Rounds of a leaf: enough that a probe's hit of ten microseconds is little, and never twice the same,
-   so that a clock's ticks do not keep step. */
+/* Rounds of a leaf: so many rounds that a probe hit of ten microseconds is small in comparison, and a different
+   number each time, so that calls are not synchronous with the clock's ticks. */
 static int rounds;
 
 KNOWN unsigned leaf_one(unsigned x)
@@ -53,7 +53,7 @@ KNOWN unsigned a(unsigned x)
 {
     return b(x) * 2 + 1;
 }
-/* So deep that no copy of a few kilobytes holds it, nor any list of frames. */
+/* Recursion so deep that neither a copy of a few kilobytes nor a list of frames contains the whole stack. */
 KNOWN unsigned deep(unsigned x, int depth)
 {
     volatile unsigned char room[256];

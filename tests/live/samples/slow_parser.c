@@ -1,5 +1,5 @@
-/* Four threads that compute a little in a chain of calls and sleep a little, without frame pointers. Ends after the
-   seconds that it is told. */
+/* Four threads that compute a little in a chain of calls and sleep a little, without frame pointers. The program
+   ends after the number of seconds in its argument. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>

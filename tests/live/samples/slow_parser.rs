@@ -1,4 +1,4 @@
-//! A parser that takes up to ten seconds for one binary: the ring reader must not wait for it.
+//! A parser may take up to ten seconds for one binary. The ring reader must not wait for it.
 
 use capture::probe::{Capture, CaptureOptions};
 use capture::target::{Process, attach_facts, threads_of};
@@ -15,7 +15,7 @@ use std::process::Command;
 use std::time::Duration;
 use symbols::Parsers;
 
-/// Small rings: at 8,000 records a second they are full within a quarter of a second.
+/// Size of the rings, in bytes. At 8,000 records per second, they are full within a quarter of a second.
 const RING_BYTES: usize = 64 << 10;
 
 /// A parser that sleeps for this many seconds before it does anything.
@@ -74,7 +74,8 @@ fn recorded(folder: &Path, program: &Path, parser_sleeps_s: u32) -> Recording {
     recording
 }
 
-/// Records that the rings had no room for, samples, and samples with a stack of more than three frames.
+/// The numbers of records that had no room in the rings, of samples, and of samples with a stack of more than three
+/// frames.
 fn counts(recording: &Recording) -> (u64, usize, usize) {
     let mut stacks: HashMap<u32, usize> = HashMap::new();
     for note in &recording.notes {
@@ -106,7 +107,7 @@ fn a_slow_parser_loses_no_records_and_no_stacks() {
     let program = skip_unless_built!(workload::compile_text("slow_parser", "gcc", &flags, text));
     let [quick, slow] = [0, 3].map(|sleeps_s| counts(&recorded(folder.path(), &program, sleeps_s)));
     println!("lost, samples, deep: quick {quick:?}, slow {slow:?}");
-    // If the ring reader waited for the parser, it would lose all but the first quarter of a second.
+    // If the ring reader waited for the parser, all records after the first quarter of a second would be lost.
     assert!(slow.0 <= quick.0 + 200, "records and samples lost: {} and {}", quick.0, slow.0);
     for (_, samples, deep) in [quick, slow] {
         assert!(samples > 200, "{samples} samples");

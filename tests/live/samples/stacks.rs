@@ -1,4 +1,4 @@
-//! Stacks of samples are the known chain of calls, in whatever way they are read.
+//! Stacks of samples must be the known chain of calls, in whichever way longpole reads them.
 
 use super::support::{KEPT, Sampled};
 use engine::event::CallGraph;
@@ -16,7 +16,7 @@ fn stacks_by_frame_pointers_have_the_known_chain_and_share() {
     let sampled = skip_unless_live!(Sampled::record(&KEPT, "fp", 0));
     sampled.check(CallGraph::Fp);
     let share = share(&sampled);
-    // Until a function has set up its frame, its caller is not visible.
+    // Before a function has set up its frame, its caller is not visible.
     assert!(share > 0.9, "{share}");
 }
 
@@ -57,7 +57,7 @@ fn stacks_in_auto_mode_are_read_by_what_the_binary_keeps() {
         sampled.check(CallGraph::Auto);
         let share = share(&sampled);
         assert!(share > 0.9, "{flags:?}: {share}");
-        // Stacks reach the program's first instructions, also where frame pointers lead no further than to main.
+        // Stacks must reach the program's first instructions, even where frame pointers end at main.
         let ticks = sampled.ticks();
         let deep = ticks.iter().filter(|(names, _)| names.len() > 5).count();
         assert!(deep * 10 > ticks.len() * 8, "{flags:?}: {deep} of {}", ticks.len());

@@ -1,4 +1,4 @@
-//! A program with a known chain of calls, compiled in several ways and recorded by longpole itself.
+//! A program with a known chain of calls, which is compiled in several ways and recorded by longpole.
 
 use engine::event::{CallGraph, NoteKind, Recording};
 use longpole_tests::workload::{self, Problem};
@@ -10,12 +10,12 @@ use std::process::Command;
 use std::time::Duration;
 
 pub const RATE_HZ: f64 = 997.0;
-/// The CPU time that the program uses.
+/// The CPU time that the program uses, in seconds.
 pub const SECONDS: &str = "1.0";
 pub const KEPT: [&str; 2] = ["-fno-omit-frame-pointer", "-DKEPT"];
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A recording of the program, with the CPU time that the program used and the addresses of its functions.
+/// A recording of the program, the CPU time that the program used, and the addresses of its functions.
 pub struct Sampled {
     pub recording: Recording,
     used_s: f64,
@@ -23,13 +23,13 @@ pub struct Sampled {
     pub program: PathBuf,
 }
 
-/// Compiles the program by gcc: other compilers keep frame pointers by other rules.
+/// Compiles the program with gcc, because other compilers keep frame pointers by other rules.
 pub fn compiled(flags: &[&str]) -> Result<PathBuf, Problem> {
     let flags = [&["-O2", "-no-pie", "-g"], flags].concat();
     workload::compile_text("program", "gcc", &flags, include_str!("program.c"))
 }
 
-/// Addresses of the program's functions in order of address, with the end of the last one at the end.
+/// Addresses of the program's functions, ascending. The last entry is the end of the last function.
 fn functions(program: &Path) -> Result<Vec<(u64, &'static str)>, Problem> {
     const NAMES: [&str; 7] = ["leaf_one", "leaf_three", "b", "a", "deep", "main", "end_of_known"];
     let listed = run(Command::new("nm").arg(program), LIMIT);
@@ -49,12 +49,12 @@ fn functions(program: &Path) -> Result<Vec<(u64, &'static str)>, Problem> {
 }
 
 impl Sampled {
-    /// Records the program with samples alone.
+    /// Records the program with samples and without probes.
     pub fn record(flags: &[&str], how: &str, depth: u32) -> Result<Sampled, Problem> {
         Sampled::record_with(flags, &["--call-graph", how], depth)
     }
 
-    /// As `record`, with all functions probed, at any cost.
+    /// Like `record`, with probes on all functions at any cost.
     pub fn record_probed(flags: &[&str]) -> Result<Sampled, Problem> {
         Sampled::record_with(flags, &["--exact", "--overhead", "none"], 0)
     }
@@ -81,7 +81,7 @@ impl Sampled {
         }
     }
 
-    /// The places of each tick's frames, the innermost first, with the sample's flags.
+    /// The places of each tick's frames, innermost first, and the sample's flags.
     pub fn places(&self) -> Vec<(Vec<u64>, u8)> {
         let mut stacks: HashMap<u32, Vec<u64>> = HashMap::new();
         for note in &self.recording.notes {
@@ -97,20 +97,20 @@ impl Sampled {
         samples
             .map(|sample| {
                 let frames = stacks.get(&sample.stack).cloned().unwrap_or_default();
-                // A call returns to the address after itself; the innermost frame is where the thread was.
+                // A return address is after its call. The innermost frame is the place where the thread was.
                 let places = frames.iter().enumerate().map(|(i, &frame)| frame - u64::from(i > 0));
                 (places.collect(), sample.flags)
             })
             .collect()
     }
 
-    /// The names of each tick's frames, the innermost first, with the sample's flags.
+    /// The names of each tick's frames, innermost first, and the sample's flags.
     pub fn ticks(&self) -> Vec<(Vec<&'static str>, u8)> {
         let places = self.places().into_iter();
         places.map(|(places, flags)| (places.into_iter().map(|at| self.name(at)).collect(), flags)).collect()
     }
 
-    /// Ticks in the leaves: how many there are, and how many have the whole known chain.
+    /// The number of ticks in the leaves, and the number of those with the whole known chain.
     pub fn chains(&self) -> (usize, usize) {
         let ticks = self.ticks();
         let in_leaf =
@@ -119,14 +119,14 @@ impl Sampled {
         (in_leaf.count(), whole.count())
     }
 
-    /// Checks what must hold in whatever way stacks are read.
+    /// Checks what must be true in whichever way stacks are read.
     pub fn check(&self, how: CallGraph) {
         let sampling = self.recording.facts.sampling.expect("a fact");
         assert_eq!((f64::from(sampling.rate_hz), sampling.call_graph), (RATE_HZ, how));
         let samples =
             self.recording.events.iter().filter(|record| matches!(record, Record::Sample(_))).count();
         let counts = self.recording.facts.end.as_ref().and_then(|end| end.samples).expect("counts");
-        // The last samples may lie after the end of the recording.
+        // The last samples may be after the end of the recording.
         assert!(
             counts.taken >= samples as u64 && counts.taken <= samples as u64 + 20,
             "{counts:?}, {samples}"

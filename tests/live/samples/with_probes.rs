@@ -1,4 +1,5 @@
-//! Samples together with probes: the same program recorded with both and with samples alone, up to the report.
+//! Samples together with probes. The same program is recorded with both and with samples alone, and the reports are
+//! compared.
 
 use super::support::{KEPT, Sampled};
 use engine::attribution::Grouping;
@@ -14,7 +15,7 @@ fn report(recording: &Recording) -> Report {
     report_by(&program, &CPUS, Detail::Functions, Grouping::Function, &engine::predict::Model::default())
 }
 
-/// A function's share of the predicted time, with all that it calls, and the error of that share.
+/// The total share of a function in the predicted time, with all functions that it calls, and the error of that share.
 fn total(report: &Report, name: &str) -> (f64, f64) {
     let result = &report.results[0];
     let row = result.functions.iter().find(|row| row.function == name);
@@ -22,7 +23,7 @@ fn total(report: &Report, name: &str) -> (f64, f64) {
     (row.tetid_ns / result.time_ns, row.tetid_error_ns.unwrap_or(0.0) / result.time_ns)
 }
 
-/// The recording as it would be without samples.
+/// The recording as if no samples had been taken.
 fn without_samples(recording: &Recording) -> Recording {
     let mut without = recording.clone();
     without.events.retain(|record| !matches!(record, Record::Sample(_)));
@@ -42,12 +43,13 @@ fn samples_and_probes_agree_about_shares_within_the_errors() {
         let estimated = report(&sampled.recording);
         for name in ["b", "leaf_three", "leaf_one"] {
             let (is, error) = total(&exact, name);
-            // Without samples, the error is what hits may have cost in addition.
+            // Without samples, the error is what hits may have cost more than measured.
             assert!(error < 0.2, "{name}: {error} with probes alone");
             let (seen, half_width) = total(&estimated, name);
             assert!(half_width > 0.0, "{name}: it says that it comes from samples");
-            // Half of a 95 % interval is two standard deviations; once in some thousand runs it is more than this. A hit may
-            // cost more in the program than longpole measured on itself, up to a tenth of the shorter function's time.
+            // Half of a 95 % interval is two standard deviations. Once in some thousand runs, the deviation exceeds the
+            // bound here. A hit may cost more in the program than longpole measured in itself, up to a tenth of the
+            // shorter function's time.
             assert!(
                 (is - seen).abs() <= 1.8 * half_width + 0.04 + error,
                 "{flags:?} {name}: {is} by probes, {seen} ± {half_width} by samples"
@@ -58,7 +60,7 @@ fn samples_and_probes_agree_about_shares_within_the_errors() {
     }
 }
 
-/// Sums are the same with and without samples.
+/// Checks that sums are the same with and without samples.
 fn check_sums(probed: &Sampled) {
     let (with, without) = (report(&probed.recording), report(&without_samples(&probed.recording)));
     assert!(with.samples.is_some_and(|samples| samples.count > 300), "{:?}", with.samples);
@@ -67,12 +69,12 @@ fn check_sums(probed: &Sampled) {
         assert_eq!((with.time_ns, with.speedup), (without.time_ns, without.speedup));
         let own = |rows: &[engine::report::FunctionRow]| rows.iter().map(|row| row.tet_ns).sum::<f64>();
         let (all_with, all_without) = (own(&with.functions), own(&without.functions));
-        // Time outside of probed functions has a row with samples only.
+        // Only with samples does time outside of probed functions have a row.
         assert!(all_with >= all_without - 1.0 && all_with <= with.time_ns + 1.0, "{all_with} {all_without}");
     }
     for name in ["b", "leaf_three", "leaf_one"] {
         let (with, without) = (total(&with, name).0, total(&without, name).0);
-        // The difference: samples in probes that took longer than probes were measured to take.
+        // The difference comes from samples in probes that took longer than probes were measured to take.
         assert!((with - without).abs() < 0.02, "{name}: {with} and {without}: exact, whatever samples say");
     }
     let probes = with.results[0].functions.iter().find(|row| row.function.contains("[uprobes]"));

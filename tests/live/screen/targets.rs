@@ -1,8 +1,8 @@
-//! Processes that longpole attaches to while its screen is looked at.
+//! Processes to which longpole attaches while the test reads its screen.
 
 use longpole_tests::until;
 
-/// A process that computes until dropped, also if the test fails.
+/// A process that computes until this value is dropped, which also happens if the test fails.
 pub(super) struct Busy(pub(super) std::process::Child);
 
 impl Busy {
@@ -11,7 +11,7 @@ impl Busy {
     }
 
     pub(super) fn end(&mut self) {
-        // Both fail only if it has ended already.
+        // Both calls fail only if the process has already ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -23,16 +23,16 @@ impl Drop for Busy {
     }
 }
 
-/// First byte of probed code.
+/// The first byte of probed code, a breakpoint instruction.
 const BREAKPOINT: u8 = 0xcc;
 
-/// The test `target` in a process of its own.
+/// The test `target`, running as a separate process.
 pub(super) struct Target {
     pub(super) process: Busy,
-    /// Reads its output to the end, because the target writes something then, too.
+    /// The thread that reads the target's output to its end, because the target writes something at its end, too.
     pub(super) output: std::thread::JoinHandle<()>,
     pub(super) pid: u32,
-    /// Addresses of its two functions.
+    /// Addresses of the target's two functions.
     pub(super) first: u64,
     pub(super) later: u64,
 }
@@ -72,7 +72,7 @@ impl Target {
         until(&format!("probed: {probed}"), || self.is_probed(address) == probed);
     }
 
-    /// Expects that no breakpoint is left, and that the target runs on to its end.
+    /// Checks that no breakpoint is left, and that the target continues to its end.
     pub(super) fn runs_on(mut self) {
         assert!(!self.is_probed(self.first) && !self.is_probed(self.later), "a probe was left behind");
         drop(self.process.0.stdin.take());

@@ -1,4 +1,4 @@
-//! longpole in a terminal that the test holds.
+//! longpole in a terminal that the test controls.
 
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 use std::io::{Read, Write};
@@ -8,21 +8,21 @@ use std::time::{Duration, Instant};
 
 pub(super) const LINES: u16 = 24;
 pub(super) const COLUMNS: u16 = 80;
-/// Limit of each wait: far more than any of them takes, even on a busy machine.
+/// Limit for each wait. The limit is much longer than any wait takes, even on a busy machine.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The child in its terminal.
+/// The child process in its terminal.
 pub(super) struct Screen {
     pub(super) parser: vt100::Parser,
     pub(super) output: Receiver<Vec<u8>>,
     pub(super) keys: Box<dyn Write + Send>,
-    /// `None`: hung up.
+    /// The test's end of the terminal; `None` after hanging up.
     pub(super) master: Option<Box<dyn MasterPty + Send>>,
     pub(super) child: Box<dyn Child + Send + Sync>,
 }
 
 impl Screen {
-    /// Starts this test again, as the program in the terminal.
+    /// Starts this test program again, as the program in the terminal.
     pub(super) fn start(what: &str) -> Screen {
         let mut command = CommandBuilder::new(std::env::current_exe().expect("own path"));
         command.args(["--exact", "screen::child", "--ignored", "--nocapture"]);
@@ -37,7 +37,7 @@ impl Screen {
         command.env("RUST_BACKTRACE", "0");
         command.env("LC_ALL", "C.UTF-8");
         command.env_remove("NO_COLOR");
-        // A backtrace would push the message of a panic off the screen.
+        // A backtrace would move the message of a panic off the screen.
         command.env("RUST_BACKTRACE", "0");
         let child = pair.slave.spawn_command(command).expect("child");
         drop(pair.slave);
@@ -65,7 +65,7 @@ impl Screen {
         self.parser.screen().contents()
     }
 
-    /// Reads until the screen is as wanted.
+    /// Reads until `wanted` accepts the screen.
     pub(super) fn wait_for(&mut self, what: &str, wanted: impl Fn(&vt100::Screen) -> bool) {
         let deadline = Instant::now() + PATIENCE;
         while !wanted(self.parser.screen()) {
@@ -89,15 +89,15 @@ impl Screen {
         self.keys.flush().expect("key");
     }
 
-    /// Closes the terminal, as its window or an SSH connection does. The thread that reads it holds it open until the
-    /// next output.
+    /// Closes the terminal, as closing its window or an SSH connection does. The thread that reads the terminal holds
+    /// it open until the next output.
     pub(super) fn hang_up(&mut self) {
         self.output = channel().1;
         self.keys = Box::new(std::io::sink());
         self.master = None;
     }
 
-    /// Waits for the end; returns the exit code, the text, and whether the alternate screen is still on.
+    /// Waits for the end. Returns the exit code, the text, and whether the alternate screen is still on.
     pub(super) fn end(mut self) -> (u32, String, bool) {
         loop {
             match self.output.recv_timeout(PATIENCE) {
@@ -113,7 +113,7 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // Fails only if it has ended already.
+        // Killing fails only if the child has already ended.
         let _ = self.child.kill();
     }
 }

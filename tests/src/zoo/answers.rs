@@ -8,40 +8,41 @@ use serde_json::Value;
 
 use crate::process;
 
-/// A command that takes longer counts as failed.
+/// A command that takes longer than this counts as failed.
 const LIMIT: Duration = Duration::from_secs(120);
-/// CPU counts of every report.
+/// The CPU counts of every report.
 const CPUS: &str = "1,2,4,8,16,inf";
 
-/// What longpole's commands say about one recording.
+/// The answers of longpole's commands about one recording.
 #[derive(Clone, Debug)]
 pub struct Answers {
-    /// Predicted time for the recorded machine, seconds.
+    /// Predicted time on the recorded machine, in seconds.
     pub time_s: f64,
-    /// Measured time, seconds.
+    /// Measured time, in seconds.
     pub real_s: f64,
     /// Predicted speed-up from one CPU to two.
     pub speedup: f64,
-    /// The share that is farthest from one half, and the row that has it.
+    /// The share that is farthest from one half, and the name of its row.
     pub widest: Option<(f64, String)>,
-    /// Other commands, and the relative difference of their times from the report's.
+    /// Names of the other commands, and the relative difference between their time and the report's.
     pub others: Vec<(&'static str, f64)>,
-    /// The function or lock that leads on the recorded machine, else the kind of the limit.
+    /// The leading function or lock on the recorded machine; if there is none, the kind of the limit.
     pub leader: String,
-    /// Kinds of limits on the recorded machine and the part of the time that goes without each; the first one limits.
+    /// Kinds of the limits on the recorded machine, and the part of the time that would be saved without each. The
+    /// first one is the limit.
     pub limits: Vec<(String, f64)>,
-    /// The text of a finding about a deadlock, if there is one.
+    /// The text of a finding about a deadlock; `None` if there is no deadlock.
     pub deadlock: Option<String>,
-    /// Functions that the limits and changes name.
+    /// Names of the functions in limits and suggested changes.
     pub advice: String,
-    /// Cost, as a part of the target's CPU time.
+    /// The cost that longpole reports, as a part of the target's CPU time.
     pub told_cost: f64,
 }
 
-/// Asks all commands. `cpus` is the recorded machine's number of CPUs; `thorough`: the slower commands, too.
+/// Runs all commands. `cpus` is the recorded machine's number of CPUs. `thorough` includes the slower commands.
 ///
 /// # Errors
-/// A command fails, or says nothing that can be read.
+/// A command fails, or its output cannot be read.
 pub fn ask(longpole: &Path, file: &Path, cpus: u32, real_s: f64, thorough: bool) -> Result<Answers, String> {
     let json = |command: &str, options: &[&str]| {
         let words = [&[command, "--json"], options].concat();
@@ -82,11 +83,12 @@ pub fn ask(longpole: &Path, file: &Path, cpus: u32, real_s: f64, thorough: bool)
     })
 }
 
-/// Asks `diff` about two recordings on this number of CPUs. Returns the growth of the predicted time and chance, both as parts
-/// of the first recording's time; whether diff calls the change clear; and the first recording's time in seconds.
+/// Runs `diff` for two recordings on this number of CPUs. Returns the growth of the predicted time, and the growth that
+/// may be chance, both as parts of the first recording's time. Also returns whether diff calls the change clear, and
+/// the first recording's time in seconds.
 ///
 /// # Errors
-/// As [`ask`].
+/// Those of [`ask`].
 pub fn compare(longpole: &Path, files: [&Path; 2], cpus: u32) -> Result<(f64, f64, bool, f64), String> {
     let text = say(longpole, &["diff", "--json", "--cpus", &cpus.to_string()], &files)?;
     let diff: Value = serde_json::from_str(&text).map_err(|error| format!("diff --json: {error}"))?;
@@ -96,10 +98,10 @@ pub fn compare(longpole: &Path, files: [&Path; 2], cpus: u32) -> Result<(f64, f6
     Ok((after / before - 1.0, number(&at["noise_ns"]) / before, clear, before / 1e9))
 }
 
-/// How long the recording is, seconds.
+/// The length of the recording, in seconds.
 ///
 /// # Errors
-/// As [`ask`].
+/// Those of [`ask`].
 pub fn length_s(longpole: &Path, file: &Path) -> Result<f64, String> {
     let text = say(longpole, &["info", "--json"], &[file])?;
     let info: Value = serde_json::from_str(&text).map_err(|error| format!("info --json: {error}"))?;
@@ -129,7 +131,7 @@ fn time(results: &Value, cpus: Value) -> f64 {
     number(&at(results, cpus)["time_ns"])
 }
 
-/// NaN if there is none, so that no bound holds.
+/// The value as a number. NaN if it is no number, so that no bound accepts it.
 fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or(f64::NAN)
 }
@@ -138,7 +140,7 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The limits on one number of CPUs: a lock with its name, work of the kernel or a runtime with its object.
+/// The limits on one number of CPUs. A lock has its name, and work of the kernel or a runtime has its object.
 fn limits(limit: &Value) -> Vec<(String, f64)> {
     let kind = |row: &Value| match (row["kind"].as_str().unwrap_or("nothing"), &row["object"], &row["lock"]) {
         ("support_work", Value::String(object), _) => format!("support_work {object}"),
@@ -150,7 +152,7 @@ fn limits(limit: &Value) -> Vec<(String, f64)> {
     std::iter::once((kind(limit), first)).chain(others).collect()
 }
 
-/// The share farthest from one half, of functions, locks and waits on every number of CPUs.
+/// The share farthest from one half, among functions, locks and waits, on all numbers of CPUs.
 fn widest(report: &Value) -> Option<(f64, String)> {
     let mut shares = Vec::new();
     for result in list(&report["results"]) {
@@ -169,7 +171,7 @@ fn widest(report: &Value) -> Option<(f64, String)> {
             }
         }
     }
-    // NaN counts as the farthest of all.
+    // NaN counts as farther than every number.
     let odd = |share: f64| if share.is_finite() { (share - 0.5).abs() } else { f64::INFINITY };
     shares.into_iter().max_by(|a, b| odd(a.0).total_cmp(&odd(b.0)))
 }
@@ -181,13 +183,13 @@ fn deadlock(answer: &Value) -> Option<String> {
     Some(finding["text"].as_str().unwrap_or("deadlock").to_owned())
 }
 
-/// A deadlock among the findings, or as the limit on some number of CPUs.
+/// The text of a deadlock that is a finding, or that is the limit on some number of CPUs.
 fn deadlock_in(answer: &Value) -> Option<String> {
     let limits = || list(&answer["limit"]["at"]).iter().find(|limit| limit["kind"] == "deadlock");
     deadlock(answer).or_else(|| limits().map(|result| format!("limits on {} CPUs", result["cpus"])))
 }
 
-/// Every function that the limits and the changes name.
+/// Names of all functions in the limits and the changes.
 fn functions_in(limit: &Value) -> Vec<String> {
     match limit {
         Value::Object(fields) => fields

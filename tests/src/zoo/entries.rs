@@ -1,4 +1,4 @@
-//! The programs of the zoo, and what is true of each.
+//! The programs of the zoo, and what is known to be true of each.
 
 use super::entry::Entry;
 
@@ -104,7 +104,7 @@ pub const ENTRIES: &[Entry] = &[
         record: &["--children"],
         ..Entry::built("python-processes", "Python", "zoo/work.py", "PROGRAM processes N", 8_000_000)
     },
-    // One cache line that both threads change. Gains measured without it: 91, 80 and 56 %.
+    // Both threads change one cache line. Without that, the measured gains are 91, 80 and 56 %.
     Entry::built("line-arc", "Rust, std", "zoo/lines.rs", "PROGRAM arc N", 25_000)
         .limited_by(&["cache_line"]),
     Entry::built("line-tally", "Rust, std", "zoo/lines.rs", "PROGRAM tally N", 40_000)
@@ -113,8 +113,8 @@ pub const ENTRIES: &[Entry] = &[
         .limited_by(&["cache_line"]),
     Entry::built("line-padded", "C++, std", "zoo/neighbours.cpp", "PROGRAM padded N", 180_000)
         .never(&["cache_line"]),
-    // Work of the kernel or a runtime. Gains measured without it: memory mapped each time 75 %, a flush for each line 58 %,
-    // a small heap 33 %, V8's young generation 37 % (with a larger one).
+    // Most of the work is the kernel's or a runtime's. The gains measured without that work: memory mapped each time 75
+    // %, a flush for each line 58 %, a small heap 33 %, V8's young generation 37 % (with a larger one).
     Entry::built(
         "scratch-mapped",
         "C++, std",
@@ -137,18 +137,20 @@ pub const ENTRIES: &[Entry] = &[
         .limited_by(&["support_work garbage collection"]),
     Entry::built("node-arrays", "Node", "zoo/objects.js", "PROGRAM arrays N", 8_000)
         .never(&["support_work garbage collection"]),
-    // Too few permits or connections. Gains measured with enough of them: 65 and 70 %.
+    // Too few permits or connections. With enough of them, the measured gains are 65 and 70 %.
     Entry::built("permits-two", "C++, std", "zoo/permits.cpp", "PROGRAM 2 N", 140).limited_by(&["permits"]),
     Entry::built("permits-enough", "C++, std", "zoo/permits.cpp", "PROGRAM 8 N", 400).never(&["permits"]),
     Entry::built("python-connections", "Python", "zoo/connections.py", "PROGRAM 2 N", 60)
         .limited_by(&["permits"]),
-    // A pool's threads sleep in each task, and there are more tasks. Gains measured with four times the threads: 65 and 71 %.
+    // A pool's threads sleep in each task while there are more tasks. With four times the threads, the measured gains
+    // are 65 and 71 %.
     Entry::built("python-fetch", "Python", "zoo/fetch.py", "PROGRAM 2 N", 720).limited_by(&["sleepers"]),
     Entry::built("delivery-full", "C++, std", "zoo/delivery.cpp", "PROGRAM full 3 N", 2_200)
         .limited_by(&["sleepers"]),
     Entry::built("delivery-slow", "C++, std", "zoo/delivery.cpp", "PROGRAM slow 3 N", 350)
         .never(&["sleepers"]),
-    // All waiters are woken, and one finds something to do. Gains measured if only that one is woken: 50 and 63 %.
+    // All waiters are woken, and only one finds something to do. If only that one is woken, the measured gains are 50
+    // and 63 %.
     Entry::built("relay-all", "C, pthread", "zoo/relay.c", "PROGRAM all N", 1_200)
         .limited_by(&["woken_for_nothing"]),
     Entry::built("relay-one", "C, pthread", "zoo/relay.c", "PROGRAM one N", 3_500)
@@ -157,19 +159,20 @@ pub const ENTRIES: &[Entry] = &[
         .limited_by(&["woken_for_nothing"]),
     Entry::built("java-mailbox-one", "Java", "zoo/Mailbox.java", "PROGRAM one N", 800)
         .never(&["woken_for_nothing"]),
-    // A lock that is held while the disk writes. Gains measured with one sync for many writes: 58 and 39 %.
+    // A thread holds a lock while the disk writes. With one sync for many writes, the measured gains are 58 and 39 %.
     Entry::built("journal-each", "Rust, std", "zoo/journal.rs", "PROGRAM each N WORK", 400)
         .limited_by(&["lock mutex"]),
     Entry::built("journal-batch", "Rust, std", "zoo/journal.rs", "PROGRAM batch N WORK", 1_200)
         .never(&["lock"]),
     Entry::built("python-audit", "Python", "zoo/audit.py", "PROGRAM inside N WORK", 440)
         .limited_by(&["lock semaphore"]),
-    // Threads sleep for a fixed time and look for work. Gains measured if they are woken for it: 63 and 79 %.
+    // Threads sleep for a fixed time and then look for work. If they are woken for work instead, the measured gains are
+    // 63 and 79 %.
     Entry::built("ring-sleep", "C, pthread", "zoo/rings.c", "PROGRAM sleep N", 1_100)
         .limited_by(&["polling"]),
     Entry::built("ring-sem", "C, pthread", "zoo/rings.c", "PROGRAM sem N", 3_000).never(&["polling"]),
     Entry::built("python-look", "Python", "zoo/jobs.py", "PROGRAM look N", 150).limited_by(&["polling"]),
-    // Five threads that wait actively on two CPUs. Gains measured with two threads: 45 and 69 %.
+    // Five threads wait actively on two CPUs. With two threads, the measured gains are 45 and 69 %.
     Entry::built(
         "omp-sweeps-many",
         "OpenMP, active",
@@ -190,7 +193,8 @@ pub const ENTRIES: &[Entry] = &[
         .limited_by(&["too_many_threads"]),
     Entry::built("lockstep-two", "C++, std", "zoo/lockstep.cpp", "PROGRAM 2 N", 700)
         .never(&["too_many_threads"]),
-    // One thread does most of the work. Gains measured if two share it: 37 and 32 %. The parser's worker is a stage behind it.
+    // One thread does most of the work. If two threads share it, the measured gains are 37 and 32 %. The parser's
+    // worker is the next stage of a pipeline.
     Entry::built("game-one", "C++, std", "zoo/game.cpp", "PROGRAM one N", 130).limited_by(&["busy_thread"]),
     Entry::built("game-two", "C++, std", "zoo/game.cpp", "PROGRAM two N", 220).never(&["busy_thread"]),
     Entry::built("node-parser", "Node", "zoo/parser.js", "PROGRAM one N", 210)

@@ -1,64 +1,66 @@
-//! What the zoo knows about a program.
+//! The description of a program of the zoo.
 
 use std::path::Path;
 
 /// A program of the zoo.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
-    /// What it is called, in one word without blanks.
+    /// The program's name, in one word without blanks.
     pub name: &'static str,
-    /// What it is written with.
+    /// The language and library with which the program is made.
     pub made_with: &'static str,
-    /// Where it comes from.
+    /// Where the program comes from.
     pub source: Source,
-    /// The command: variables of its environment, then its words. `PROGRAM` stands for the built program, `N` for the amount
-    /// of work, `FILES` for the data file that many times. `WORK` is the folder with input, in which the program may write.
+    /// The command line: variables for the environment, then words. `PROGRAM` is replaced by the built program, and `N`
+    /// by the amount of work. `FILES` is replaced by as many names of the data file. `WORK` is replaced by the folder
+    /// with input files, in which the program may write.
     pub line: &'static str,
-    /// Amount of work: two seconds or so on two CPUs.
+    /// Amount of work: about two seconds on two CPUs.
     pub size: u32,
-    /// Factor for `size` while longpole attaches; 0: longpole does not attach to it.
+    /// Factor for `size` if longpole attaches to the program; 0: longpole does not attach to it.
     pub longer: u32,
     /// Options of `longpole record`.
     pub record: &'static [&'static str],
-    /// A shell script that drives the program and ends it; without one the program ends by itself.
+    /// A shell script that sends work to the program and ends it. Without a script the program ends by itself.
     pub client: Option<&'static str>,
-    /// Whether it writes the same output each time.
+    /// Whether the program writes the same output in each run.
     pub repeatable: bool,
     /// What must be true of longpole's answers.
     pub truth: Truth,
 }
 
-/// What is known to be true of a program. An empty list: not known, and not judged.
+/// What is known to be true of a program. An empty list means that nothing is known and nothing is judged.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Truth {
-    /// Parts of names of functions and locks; one of them must lead on two CPUs.
+    /// Parts of names of functions and locks. A function or lock with such a name must lead on two CPUs.
     pub leads: &'static [&'static str],
-    /// Kinds of limits, as JSON names them, `lock` also with its name and `support_work` with its object; one is the first row.
+    /// Kinds of limits, as JSON names them; `lock` may have a lock's name, and `support_work` its object. The first row
+    /// must be of one of these kinds.
     pub limited_by: &'static [&'static str],
-    /// Kinds of limits that are neither the first row nor a large one.
+    /// Kinds of limits that must be neither in the first row nor in a row with a large gain.
     pub never: &'static [&'static str],
 }
 
 /// Where a program comes from.
 #[derive(Clone, Copy, Debug)]
 pub enum Source {
-    /// A file or a crate in tests/workloads.
+    /// A file or crate of tests/workloads.
     Built(&'static str),
-    /// Programs, each with the Debian package that it comes in.
+    /// Names of programs, each with the Debian package that contains it.
     Installed(&'static [(&'static str, &'static str)]),
 }
 
 /// How a program is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// By `longpole record -- COMMAND`.
+    /// longpole starts the program: `longpole record -- COMMAND`.
     Launched,
-    /// By `longpole record -p PID` for a part of its life.
+    /// longpole attaches to the running program for a part of its life: `longpole record -p PID`.
     Attached,
 }
 
 impl Entry {
-    /// A program with a source in tests/workloads that ends by itself.
+    /// Describes a program with a source in tests/workloads. The program ends by itself.
     pub const fn built(
         name: &'static str,
         made_with: &'static str,
@@ -80,7 +82,7 @@ impl Entry {
         }
     }
 
-    /// A program from Debian packages.
+    /// Describes a program from Debian packages.
     pub const fn installed(
         name: &'static str,
         needed: &'static [(&'static str, &'static str)],
@@ -90,23 +92,24 @@ impl Entry {
         Entry { source: Source::Installed(needed), ..Entry::built(name, "as packaged", "", line, size) }
     }
 
-    /// Sets the names that lead.
+    /// Sets the names of functions and locks that may lead.
     pub const fn led_by(self, leads: &'static [&'static str]) -> Entry {
         Entry { truth: Truth { leads, ..self.truth }, ..self }
     }
 
-    /// Sets what limits the program: measured, it is at least a fifth faster without that limit.
+    /// Sets the kinds of what limits the program. As measured, the program is at least a fifth faster without such a
+    /// limit.
     pub const fn limited_by(self, limited_by: &'static [&'static str]) -> Entry {
         Entry { truth: Truth { limited_by, ..self.truth }, ..self }
     }
 
-    /// Sets limits that the program does not have, though it looks as if it did.
+    /// Sets kinds of limits that the program does not have although it seems to have them.
     pub const fn never(self, never: &'static [&'static str]) -> Entry {
         Entry { truth: Truth { never, ..self.truth }, ..self }
     }
 
-    /// Amount of work: launched, half as much again, some three seconds, so that costs at the start weigh less. Where no times
-    /// are asked for, two thirds of it.
+    /// Amount of work for a way of recording. A launched program gets half as much again, about three seconds, so that
+    /// costs at the start weigh less. If no times are asked for, it gets two thirds of that.
     fn size_in(&self, mode: Mode, timed: bool) -> u32 {
         match (mode, timed) {
             (Mode::Launched, true) => self.size + self.size / 2,
@@ -116,7 +119,7 @@ impl Entry {
         }
     }
 
-    /// The environment and the words of its command.
+    /// The environment and the words of the program's command.
     pub fn words(&self, mode: Mode, timed: bool, program: &str, work: &Path) -> (String, String) {
         let size = self.size_in(mode, timed);
         let data = format!("{}/data ", work.display());
@@ -132,7 +135,7 @@ impl Entry {
         (join(variables), join(words))
     }
 
-    /// The client's script, with the folder and the amount of work filled in.
+    /// The client's script, in which the folder and the amount of work are filled in.
     pub fn script(&self, mode: Mode, timed: bool, work: &Path) -> Option<String> {
         let size = self.size_in(mode, timed);
         self.client.map(|script| placed(script, work).replace(" N ", &format!(" {size} ")))
@@ -143,12 +146,12 @@ fn placed(text: &str, work: &Path) -> String {
     text.replace("WORK", &work.display().to_string())
 }
 
-/// Whether the word is `NAME=value` with a name in capital letters, as no option is written.
+/// Whether the word is `NAME=value` with a name in capital letters. No option is written in this way.
 fn is_variable(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| name.chars().all(|c| c.is_ascii_uppercase() || c == '_'))
 }
 
-/// Why there is no such program here, and what to install for it.
+/// Why the program is not on this machine, and what to install for it.
 pub fn missing(entry: &Entry) -> Option<String> {
     let needed: &[(&str, &str)] = match entry.source {
         Source::Installed(needed) => needed,

@@ -1,9 +1,9 @@
-//! Input files of the zoo's programs, with the same content each time.
+//! Writes input files for the zoo's programs, with the same content each time.
 
 use std::io;
 use std::path::Path;
 
-/// Size of the file `data`.
+/// Size of the file `data`, in bytes.
 const DATA_BYTES: usize = 8 << 20;
 
 /// Writes all input files into this folder.
@@ -18,7 +18,7 @@ pub fn prepare(folder: &Path) -> io::Result<()> {
         state ^= state << 17;
         state
     };
-    // Words of a small language, so that there is something to compress.
+    // The words come from a small vocabulary, so that the data can be compressed.
     let mut data = String::with_capacity(DATA_BYTES + 64);
     while data.len() < DATA_BYTES {
         let word = (next() % 3_000).min(next() % 3_000);
@@ -32,7 +32,7 @@ pub fn prepare(folder: &Path) -> io::Result<()> {
          int unit(int n)\n{\n    char text[64];\n    snprintf(text, sizeof text, \"%d\", n * UNIT);\n    \
          return (int)strlen(text) + atoi(text);\n}\n",
     )?;
-    // The make goal is the number of units.
+    // The goal of make is the number of units.
     std::fs::write(
         folder.join("Makefile"),
         "UNITS := $(shell seq $(MAKECMDGOALS))\n\
@@ -53,5 +53,5 @@ pub fn prepare(folder: &Path) -> io::Result<()> {
     )
 }
 
-/// Where nginx listens.
+/// The port on which nginx listens.
 const PORT: u16 = 27_791;

@@ -1,4 +1,4 @@
-//! Judges the figures of a program: one cell for each check of longpole's answers.
+//! Judges the figures of a program. Each check of longpole's answers gives one cell.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -7,41 +7,41 @@ use super::answers::Answers;
 use super::entry::Truth;
 use super::runs::{Ending, Figures};
 
-/// What a cell is about.
+/// What a cell checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub enum What {
-    /// Exit code and output are those of the program alone.
+    /// Exit code and output are the same as those of the program alone.
     Unharmed,
-    /// No byte of its code differs from its files while it is recorded.
+    /// No byte of the program's code differs from its files while it is recorded.
     Untouched,
-    /// The predicted time for the recorded machine is the measured one.
+    /// The predicted time on the recorded machine equals the measured one.
     Time,
-    /// The predicted speed-up from one CPU to two is the measured one.
+    /// The predicted speed-up from one CPU to two equals the measured one.
     Speedup,
-    /// No row's share is absurd, on any number of CPUs.
+    /// No row has an impossible share, on any number of CPUs.
     Shares,
     /// `report`, `predict`, `what-if`, `slack` and `diff` give the same time.
     Agree,
-    /// `diff` of two recordings claims no change.
+    /// `diff` of two recordings reports no change.
     NoChange,
     /// The same function or lock leads in all recordings.
     SameLeader,
-    /// The leader is one of the true ones.
+    /// The leading function or lock is one of the true ones.
     TrueLeader,
-    /// The limit is of the true kind, and not of a kind that it only looks like.
+    /// The limit is of a true kind, and not of a kind that the program only seems to have.
     TrueLimit,
-    /// A program that ended has no note about a deadlock.
+    /// A program that has ended has no note about a deadlock.
     NoDeadlock,
-    /// Advice names what a person can change.
+    /// Advice names only things that a person can change.
     Advice,
-    /// The cost that longpole tells is within its bound.
+    /// The cost that longpole reports is within its bound.
     ToldCost,
     /// The measured cost is within its bound.
     Cost,
 }
 
 impl What {
-    /// All of them.
+    /// All checks.
     pub const ALL: [What; 14] = [
         What::Unharmed,
         What::Untouched,
@@ -60,7 +60,7 @@ impl What {
     ];
 }
 
-/// In a word or two.
+/// The check in a word or two.
 impl fmt::Display for What {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -82,39 +82,39 @@ impl fmt::Display for What {
     }
 }
 
-/// A check of a program, and how it went.
+/// A check of a program, and its result.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Cell {
-    /// What it is about.
+    /// What the cell checks.
     pub what: What,
     /// Whether the answer is right.
     pub holds: bool,
-    /// The figure that the check is about.
+    /// The figure that was checked.
     pub figure: String,
 }
 
-/// How far answers may be off. `None`: not judged.
+/// How much answers may be wrong. `None`: not judged.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Largest error of the predicted time, as a part of the measured one.
+    /// Largest error of the predicted time, as a part of the measured time.
     pub time: Option<f64>,
-    /// Largest error of the predicted speed-up, as a part of the measured one.
+    /// Largest error of the predicted speed-up, as a part of the measured speed-up.
     pub speedup: Option<f64>,
     /// The smallest and the largest share that a row may have of the predicted time.
     pub shares: (f64, f64),
     /// Largest relative difference between the commands' times.
     pub agree: f64,
-    /// Whether two recordings are compared with each other.
+    /// Whether `diff` compares two recordings with each other.
     pub change: bool,
-    /// The largest cost that longpole may tell, of the target's CPU time or of one CPU.
+    /// The largest cost that longpole may report, as a part of the target's CPU time or of one CPU.
     pub told_cost: Option<f64>,
-    /// The largest measured cost.
+    /// The largest measured cost, as a part of the target's CPU time or of one CPU.
     pub cost: Option<f64>,
 }
 
 impl Bounds {
-    /// For an otherwise idle machine. The told cost may be its goal of 2 %, rounded as printed; the measured cost may be 5 %,
-    /// as with the worst of the benchmarks' programs.
+    /// Bounds for a machine that is otherwise idle. The reported cost may be its goal of 2 %, rounded as printed. The
+    /// measured cost may be 5 %, as with the worst of the benchmarks' programs.
     pub const QUIET: Bounds = Bounds {
         time: Some(0.1),
         speedup: Some(0.1),
@@ -124,8 +124,9 @@ impl Bounds {
         told_cost: Some(0.025),
         cost: Some(0.05),
     };
-    /// For a machine that others use, too: judges nothing that depends on how long something took.
-    /// `slack` charges no CPU time for wake-ups: where those take long, a convoy's length differs by up to 0.9 %.
+    /// Bounds for a machine that others use, too: nothing is judged that depends on how long something took. `slack`
+    /// counts no CPU time for wake-ups. Where wake-ups take long, the length of a convoy differs by up to 0.9 % for
+    /// that reason.
     pub const SHARED: Bounds = Bounds {
         time: None,
         speedup: None,
@@ -137,12 +138,12 @@ impl Bounds {
     };
 }
 
-/// The number of cells that hold.
+/// How many cells hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Score {
-    /// Cells that hold.
+    /// Number of cells that hold.
     pub hold: usize,
-    /// All cells.
+    /// Number of all cells.
     pub of: usize,
 }
 
@@ -160,7 +161,8 @@ impl fmt::Display for Score {
     }
 }
 
-/// Functions and objects that a person cannot change: system calls, thread starts, runtimes that wait, longpole's own.
+/// Functions and objects that a person cannot change: system calls, thread starts, waiting runtimes, longpole's own
+/// functions.
 const NOT_OURS: [&str; 24] = [
     "epoll_wait",
     "epoll_pwait",
@@ -188,7 +190,7 @@ const NOT_OURS: [&str; 24] = [
     "[longpole",
 ];
 
-/// The cells of a program with these figures.
+/// Makes the cells of a program from its figures.
 pub fn judge(truth: &Truth, figures: &Figures, bounds: &Bounds) -> Vec<Cell> {
     let seen = &figures.answers;
     let mut cells = Vec::new();
@@ -254,15 +256,16 @@ pub fn judge(truth: &Truth, figures: &Figures, bounds: &Bounds) -> Vec<Cell> {
     cells
 }
 
-/// A row of a kind in `never` is wrong from this part of the time on.
+/// From this part of the time on, a row of a kind in `never` is wrong.
 const LARGE: f64 = 0.1;
 
-/// Whether every recording's limit is of a true kind, and none of a kind in `never`; `None` if both lists are empty.
+/// Whether every recording has a limit of a true kind, and no large one of a kind in `never`. `None` if both lists are
+/// empty.
 fn true_limit(truth: &Truth, seen: &[Answers]) -> Option<(bool, String)> {
     if truth.limited_by.is_empty() && truth.never.is_empty() {
         return None;
     }
-    // Whole words: `support_work` includes `support_work page faults`.
+    // Compares whole words: `support_work` also accepts `support_work page faults`.
     let is_of = |told: &str, kind: &&str| {
         told.strip_prefix(*kind).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
     };
@@ -288,7 +291,7 @@ fn true_limit(truth: &Truth, seen: &[Answers]) -> Option<(bool, String)> {
     Some((holds, figure))
 }
 
-/// The cells of a program that gave no answers: none holds.
+/// The cells of a program that gave no answers. None of them holds.
 pub fn failed(why: &str) -> Vec<Cell> {
     What::ALL.map(|what| Cell { what, holds: false, figure: why.to_owned() }).to_vec()
 }
@@ -297,7 +300,8 @@ fn is_near(predicted: f64, real: f64, bound: f64) -> bool {
     (predicted - real).abs() <= real * bound
 }
 
-/// The median, of an even number the lower one of two; NaN of none, which is near nothing.
+/// The median; for an even number of values, the lower of the middle two. NaN if there are no values, which no bound
+/// accepts.
 fn median(answers: &[Answers], of: impl Fn(&Answers) -> f64) -> f64 {
     middle(answers.iter().map(of).collect())
 }
@@ -376,7 +380,7 @@ mod tests {
         assert_eq!(score.to_string(), "14 of 28 (50 %)");
     }
 
-    /// One wrong figure at a time; each fails its cell and no other.
+    /// Each figure is made wrong once. Then its own cell must fail, and no other.
     #[test]
     fn a_wrong_figure_fails_its_cell_and_no_other() {
         type Change = fn(&mut Figures);
@@ -415,7 +419,8 @@ mod tests {
         assert_eq!(fails(&truth(&[]), &figures), [What::SameLeader]);
     }
 
-    /// In every recording; a small row of `never` does no harm, and a program without known limits is not judged.
+    /// All recordings count. A small row of a kind in `never` does no harm, and a program without known limits is not
+    /// judged.
     #[test]
     fn the_kind_of_the_limit_is_judged_only_where_it_is_known() {
         let mut figures = figures();

@@ -1,4 +1,4 @@
-//! Builds and runs the zoo's programs in one folder, and asks longpole about them.
+//! Builds and runs the zoo's programs in one folder, and runs longpole's commands on the recordings.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,25 +13,25 @@ use crate::workload::{self, Problem};
 
 const LIMIT: Duration = Duration::from_secs(180);
 
-/// A folder with input for the programs and their recordings.
+/// A folder with input files for the programs, and with their recordings.
 pub struct Keep {
     longpole: PathBuf,
     folder: PathBuf,
     cpus: u32,
-    /// How often each program is run.
+    /// Number of runs of each program.
     runs: usize,
     /// Whether the length of runs is measured.
     timed: bool,
-    /// Whether recordings set breakpoints.
+    /// Whether recordings use breakpoints.
     exact: bool,
 }
 
 impl Keep {
-    /// Uses this folder, which is kept: recordings are `NAME-launched-1.lp` and so on. Packaged programs need the files that
-    /// [`super::prepare`] writes there.
+    /// Uses this folder, which is not removed. The recordings in it are `NAME-launched-1.lp` and so on. Programs from
+    /// packages need the files that [`super::prepare`] writes to the folder.
     ///
     /// # Errors
-    /// Nothing can be written there.
+    /// No file can be written in the folder. Nothing can be written there.
     pub fn new(longpole: &Path, folder: &Path, runs: usize, timed: bool) -> std::io::Result<Keep> {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from).min(2);
         std::fs::create_dir_all(folder.join("built"))?;
@@ -39,16 +39,16 @@ impl Keep {
         Ok(Keep { longpole, folder, cpus: cpus as u32, runs: runs.max(1), timed, exact: false })
     }
 
-    /// The same, with recordings that set breakpoints.
+    /// Changes recordings to use breakpoints.
     #[must_use]
     pub fn exact(self) -> Keep {
         Keep { exact: true, ..self }
     }
 
-    /// The words that start a program.
+    /// Builds the program, and returns the words that start it.
     ///
     /// # Errors
-    /// It cannot be built here.
+    /// The program cannot be built here.
     pub fn build(&self, entry: &Entry) -> Result<String, Problem> {
         let source = match entry.source {
             Source::Installed(..) => return Ok(String::new()),
@@ -65,7 +65,7 @@ impl Keep {
             }
             "js" => Ok(format!("node {}", file.display())),
             "py" => {
-                // The interpreter itself, not a script that chooses among several.
+                // The interpreter itself, and not a script that chooses one of several interpreters.
                 let which = "import sys; print(sys.executable)";
                 let python = must(Command::new("python3").args(["-c", which]))?;
                 Ok(format!("{} {}", python.trim(), file.display()))
@@ -74,10 +74,11 @@ impl Keep {
         }
     }
 
-    /// Runs it alone and launched, in turns, and asks about the recordings. With times, it also runs alone on one CPU.
+    /// Runs the program alone and launched by longpole, in turns, and runs longpole's commands on the recordings. If
+    /// times are measured, the program also runs alone on one CPU.
     ///
     /// # Errors
-    /// It cannot be run, or longpole does not answer.
+    /// The program cannot be run, or a command of longpole fails.
     pub fn launched(&self, entry: &Entry, program: &str) -> Result<Figures, String> {
         let stage = self.stage(entry, program, Mode::Launched);
         let (mut one, mut all, mut recorded) = (Vec::new(), Vec::new(), Vec::new());
@@ -107,10 +108,11 @@ impl Keep {
         })
     }
 
-    /// Attaches to it for a part of its life, and asks about the recordings; `speedup` is as measured from one CPU to two.
+    /// Attaches to the program for a part of its life, and runs longpole's commands on the recordings. `speedup` is the
+    /// measured one from one CPU to two.
     ///
     /// # Errors
-    /// As [`Keep::launched`].
+    /// Those of [`Keep::launched`].
     pub fn attached(&self, entry: &Entry, program: &str, speedup: Option<f64>) -> Result<Figures, String> {
         let stage = self.stage(entry, program, Mode::Attached);
         let alone = stage.alone(self.cpu_list())?.ending;
@@ -121,7 +123,8 @@ impl Keep {
             let run = stage.attached(self.cpu_list(), &file)?;
             recorded.push(run.ending);
             changed = changed.max(run.changed);
-            // If the program ended before the window, only the recording tells how long it was recorded.
+            // If the program ended before the recording's time was over, only the recording shows how long it was
+            // recorded.
             real.push(run.window_s.map_or_else(|| length_s(&self.longpole, &file), Ok)?);
             costs.extend(run.cost);
         }

@@ -1,5 +1,5 @@
-//! The zoo: programs that longpole was not tuned for, recorded as a user would, and longpole's answers
-//! compared with the truth. `./x zoo` runs all of them, the live tests some.
+//! The zoo: programs for which longpole was not tuned, recorded as a user would record them. longpole's answers are
+//! compared with the truth. `./x zoo` runs all programs; the live tests run some of them.
 
 mod answers;
 mod entries;

@@ -1,4 +1,4 @@
-//! Running a program of the zoo: alone, launched by longpole, and attached to.
+//! Runs a program of the zoo in one of three ways: alone, launched by longpole, or with longpole attached.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,83 +12,85 @@ use crate::process::{Background, has_ended, shell};
 use crate::text_unchanged::changed_code;
 use crate::workload::fnv;
 
-/// A run that takes longer has failed.
+/// A run that takes longer than this has failed.
 const LIMIT: Duration = Duration::from_secs(90);
 /// Time between the start of a program and attaching to it.
 const WARM: Duration = Duration::from_millis(500);
-/// Length of an attached recording; the second where times are not asked for.
+/// Lengths of an attached recording. The second one is for runs without measured times.
 const WINDOW: Duration = Duration::from_millis(4500);
 const SHORT_WINDOW: Duration = Duration::from_millis(2000);
 /// Time from the start of a launched program until its code is compared with its files.
 const LOOK: Duration = Duration::from_millis(400);
 
-/// How a program ended, reduced to what is the same each time.
+/// The parts of a program's ending that are the same in each run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ending {
-    /// Its exit code, if no signal ended it.
+    /// The program's exit code; `None` if a signal ended it.
     pub code: Option<i32>,
-    /// A hash of what it wrote on standard output, where that is the same each time.
+    /// A hash of the program's standard output, if that is the same in each run.
     pub output: Option<u64>,
 }
 
-/// Measurements and longpole's answers of a program recorded in one way.
+/// Measurements of a program recorded in one way, and longpole's answers about it.
 #[derive(Clone, Debug)]
 pub struct Figures {
-    /// Its ending without longpole.
+    /// How the program ended without longpole.
     pub alone: Ending,
-    /// Its endings when recorded.
+    /// How the program ended in each recorded run.
     pub recorded: Vec<Ending>,
-    /// Most bytes of its code that differed from its files while it was recorded; `None` if it ended before a look.
+    /// The largest number of bytes of the program's code that differed from its files during a recording. `None` if the
+    /// program ended before the comparison.
     pub changed: Option<usize>,
     /// Measured speed-up from one CPU to two.
     pub speedup: Option<f64>,
     /// longpole's answers about each recording.
     pub answers: Vec<Answers>,
-    /// Between the first two recordings: growth of the predicted time, chance, and whether diff calls the growth clear.
+    /// The answer of `diff` about the first two recordings: growth of the predicted time, growth that may be chance,
+    /// and whether diff calls the growth clear.
     pub change: Option<(f64, f64, bool)>,
-    /// Measured cost, as a part of the target's CPU time or of one CPU, whichever is more. Launched: CPU time of longpole and
-    /// the program, from its release at the gate to its end, minus that of the program alone. Attached: CPU time of
-    /// longpole while it records, compared with that of the program in that time.
+    /// Measured cost, as a part of the target's CPU time or of one CPU, whichever is more. Launched: the CPU time of
+    /// longpole and the program, from the program's release at the gate to its end, minus the CPU time of the program
+    /// alone. Attached: the CPU time of longpole while it records, compared with that of the program in that time.
     pub cost: Option<f64>,
 }
 
-/// Result of one run.
+/// The result of one run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     pub ending: Ending,
-    /// Bytes of its code that differed from its files; `None` if nothing was compared.
+    /// Number of bytes of the program's code that differed from its files; `None` if nothing was compared.
     pub changed: Option<usize>,
     pub wall_s: f64,
-    /// CPU time, if this machine has control groups.
+    /// CPU time in seconds, if this machine has control groups.
     pub cpu_s: Option<f64>,
 }
 
-/// Result of a run that longpole attached to.
+/// The result of a run to which longpole attached.
 pub(super) struct Attached {
     pub ending: Ending,
-    /// Bytes of its code that differed from its files; `None` if nothing was compared.
+    /// Number of bytes of the program's code that differed from its files; `None` if nothing was compared.
     pub changed: Option<usize>,
-    /// How long the recording should be; `None` if the program ended before.
+    /// Length that the recording should have, in seconds; `None` if the program ended before.
     pub window_s: Option<f64>,
     pub cost: Option<f64>,
 }
 
-/// Settings of a run.
+/// The settings of a run.
 pub(super) struct Stage<'a> {
     pub entry: &'a Entry,
     pub mode: Mode,
     pub longpole: &'a Path,
-    /// The words that start what was built of its source.
+    /// The words that start the built program.
     pub program: &'a str,
     pub work: &'a Path,
-    /// Whether recordings set breakpoints.
+    /// Whether recordings use breakpoints.
     pub exact: bool,
-    /// Whether times are asked for; if not, an attached program and its recording are shorter.
+    /// Whether times are measured. If not, an attached program and its recording are shorter.
     pub timed: bool,
 }
 
 impl Stage<'_> {
-    /// Runs it without longpole, on these CPUs.
+    /// Runs the program on these CPUs without longpole.
     pub fn alone(&self, cpus: &str) -> Result<Run, String> {
         let place = Place::new("alone");
         let (mut program, start) = self.start(&place, cpus)?;
@@ -100,7 +102,7 @@ impl Stage<'_> {
         Ok(Run { ending: self.ending(ended.code), changed: None, wall_s, cpu_s: place.cpu_s() })
     }
 
-    /// Runs it launched by longpole; CPU time is that of both, from the program's release at the gate to its end.
+    /// longpole launches the program. The CPU time is that of both, from the program's release at the gate to its end.
     pub fn launched(&self, cpus: &str, file: &Path) -> Result<Run, String> {
         let place = Place::new("launched");
         let (variables, words) = self.words();
@@ -134,7 +136,7 @@ impl Stage<'_> {
         Ok(Run { ending: self.ending(ended.code), changed, wall_s, cpu_s })
     }
 
-    /// Runs it, and attaches longpole to it.
+    /// Runs the program, and attaches longpole to it.
     pub fn attached(&self, cpus: &str, file: &Path) -> Result<Attached, String> {
         let window = if self.timed { WINDOW } else { SHORT_WINDOW };
         let (place, beside) = (Place::new("attached"), Place::new("recorder"));
@@ -153,7 +155,8 @@ impl Stage<'_> {
         record.close_stdin();
         record.wait_for_stderr("recording ", LIMIT).map_err(|error| error.to_string())?;
         let before = (beside.cpu_s(), place.cpu_s());
-        // Recording began before the message, and work after its end is no cost of recording: a part of the window is measured.
+        // Recording began before the message, and longpole's work after the end is no cost of recording. So only a part
+        // of the time is measured.
         let measured = window.mul_f64(0.85);
         std::thread::sleep(measured);
         let after = (beside.cpu_s(), place.cpu_s());
@@ -184,7 +187,7 @@ impl Stage<'_> {
         Ok((started(command.env("OUT", self.output()))?, start))
     }
 
-    /// Options of `record`.
+    /// The options of `record`.
     fn options(&self) -> String {
         let exact = self.exact.then_some("--exact");
         exact.iter().chain(self.entry.record).copied().collect::<Vec<_>>().join(" ")
@@ -209,7 +212,7 @@ impl Stage<'_> {
     }
 }
 
-/// Where a process runs: in a control group, if the machine has such groups.
+/// Where a process runs: in a control group, if the machine has control groups.
 struct Place(Option<Group>);
 
 impl Place {

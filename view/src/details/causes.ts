@@ -1,12 +1,12 @@
-// From one event to the next: along the critical path, and from a wait to the thread that ended it and the
-// one that held the lock.
+// Finds the next event: along the critical path, and from a wait to the thread that ended it and the thread that held
+// the lock.
 
 import type { Model } from "../model";
 import { LOCK, type Run, type Sections } from "../time/run";
 
 export interface Stretch { item: number; from: number; to: number; thread?: number; function?: number; wait?: string; weight: number }
 
-/** The stretch of the path at a time; of a path with weights that of this thread. */
+/** The stretch of the critical path at a time. On a path with weights, the stretch in this thread. */
 export function stretchAt(model: Model, cpus: number, time: number, thread: number): Stretch | null {
   const path = model.path(cpus);
   const lane = path.isOne ? 0 : thread;
@@ -27,7 +27,7 @@ export function stretch(model: Model, cpus: number, lane: number, item: number):
   return { ...found, ...colour };
 }
 
-/** What the path came from (-1) or goes on with (+1). Of a path with weights: in the same thread. */
+/** The stretch of the path before (-1) or after (+1) an item. On a path with weights, the stretch in the same thread. */
 export function neighbour(model: Model, cpus: number, lane: number, item: number, step: -1 | 1): Stretch | null {
   const { lanes } = model.path(cpus);
   for (let next = item + step; next >= lanes.first[lane] && next < lanes.first[lane + 1]; next += step) {
@@ -39,7 +39,7 @@ export function neighbour(model: Model, cpus: number, lane: number, item: number
 
 export interface Holder { lane: number; from: number; overlap: number }
 
-/** Which threads held an object in a range, from when first, and for how much of it; the longest holder first. */
+/** The threads that held an object in a range, when each first held it, and for how long; longest first. */
 export function holders(sections: Sections, object: number, from: number, to: number, except: number): Holder[] {
   const found: Holder[] = [];
   for (let lane = 0; lane + 1 < sections.first.length; lane++) {
@@ -58,7 +58,7 @@ export function holders(sections: Sections, object: number, from: number, to: nu
   return found.sort((a, b) => b.overlap - a.overlap);
 }
 
-/** Waits of the run that a wake-up of this thread ended in a range: who, and when. */
+/** Waits that a wake-up by this thread ended in a range: the waiting thread and the time. */
 export function woken(run: Run, thread: number, from: number, to: number): { lane: number; time: number }[] {
   const found: { lane: number; time: number }[] = [];
   for (let lane = 0; lane < run.lanes.count; lane++) {

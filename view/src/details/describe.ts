@@ -1,5 +1,5 @@
-// What is known of an item that was clicked: facts, the thread that woke it, the holder of what it waited
-// for, stack and source.
+// Describes the item that the user clicked: facts, the thread that woke it, the holder of the object it waited for,
+// stack and source.
 
 import { holders, neighbour, stretchAt, woken, type Stretch } from "./causes";
 import { duration, onCpus, percent } from "../format";
@@ -14,7 +14,7 @@ export interface Description {
   item: { from: number; to: number };
   facts: Fact[];
   stack: Frame[];
-  /** Why there is no stack. */
+  /** Why the item has no stack. */
   noStack?: string;
   stretch: Stretch | null;
   previous: Stretch | null;
@@ -58,7 +58,7 @@ export function describe(model: Model, cpus: number, picked: Picked): Descriptio
   };
 }
 
-/** The path at the time, if it goes through the thread or through no thread. */
+/** The path at the time, if the path is in this thread or in no thread. */
 function onPath(model: Model, cpus: number, picked: Picked, thread: number): Stretch | null {
   const found = stretchAt(model, cpus, picked.time, thread);
   return found && (found.thread === undefined || found.thread === thread) ? found : null;
@@ -143,7 +143,7 @@ function stackOf(model: Model, run: Run, picked: Picked, item: number): { stack:
   return { stack: [], noStack };
 }
 
-/** Source lines around a location, if the page has them. */
+/** Source lines around a location, if the page contains them. */
 export function source(model: Model, location: string): { number: number; text: string; here: boolean }[] {
   const at = location.lastIndexOf(":");
   const [file, line] = [location.slice(0, at), Number(location.slice(at + 1))];

@@ -1,4 +1,4 @@
-// What was clicked, as elements.
+// Shows the item that the user clicked, as elements of the page.
 
 import { describe, source } from "./describe";
 import { button, el } from "../dom";

@@ -1,4 +1,4 @@
-// Names that a search finds: threads, functions, locks; and where each is shown.
+// Searches names of threads, functions and locks, and finds where each can be shown.
 
 import type { Model } from "../model";
 
@@ -25,7 +25,8 @@ export function search(model: Model, text: string): Hit[] {
   return hits;
 }
 
-/** When the thread, function or lock is next active after a time in the measured run: in which lane, when. Starts again from the beginning at the end. */
+/** The lane and the time at which the thread, function or lock is next active in the measured run. After the end, the
+ * search continues from the beginning. */
 export function occurrence(model: Model, hit: Hit, after: number): { lane: number; time: number } | null {
   const run = model.measured;
   if (!run) return null;

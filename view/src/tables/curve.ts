@@ -1,11 +1,12 @@
-// The speed-up curve: predicted with its band, where it saturates, and what was measured.
+// The speed-up curve: the predicted speed-ups with their range, the point from which on more CPUs do not help, and
+// measured times.
 
 import { svg } from "../dom";
 import { duration, fileName } from "../format";
 import type { Model } from "../model";
 import type { Theme } from "../theme";
 
-// As wide as a narrow screen, so that its texts are never smaller.
+// The picture is as wide as a narrow screen, so that its text is never smaller there.
 const WIDTH = Math.min(560, Math.max(280, (globalThis.innerWidth ?? 1280) - 32));
 const [HEIGHT, LEFT, FLOOR] = [260, 46, 34];
 
@@ -15,9 +16,9 @@ export function chart(model: Model, cpus: number, theme: Theme): SVGElement {
   const graph = svg("svg", { width: WIDTH, height: HEIGHT, class: "curve", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img",
     "aria-label": "Speed-up by number of CPUs; the table next to the picture has the numbers" });
   if (!rows.length) return graph;
-  // Counts are evenly spaced: each is a point of its own, unlimited ones included.
+  // CPU counts are at equal distances, because unlimited CPUs have a point, too.
   const x = (place: number) => LEFT + ((place + 0.5) / rows.length) * (WIDTH - LEFT - 10);
-  // The speed-ups of a time, in the units of the row's own.
+  // The speed-up that belongs to a time, relative to the same base as the row's speed-up.
   const speedup = (row: (typeof rows)[number], ns: number) => (ns > 0 ? (row.speedup * row.time_ns) / ns : 0);
   const measured = measuredPoints(model);
   const reached = one ? measured.filter((point) => point.time_ns > 0).map((point) => one.time_ns / point.time_ns) : [];
@@ -48,7 +49,7 @@ export function chart(model: Model, cpus: number, theme: Theme): SVGElement {
   return graph;
 }
 
-/** This recording and the others: how long each took on the CPUs of its machine. */
+/** How long this recording and the others took on the CPUs of their machines. */
 export function measuredPoints(model: Model): { file: string; cpus: number; time_ns: number }[] {
   const { about, points } = model.doc;
   const own = model.measured && about.recorded_cpus !== null ? [{ file: about.file, cpus: about.recorded_cpus, time_ns: model.measured.length }] : [];

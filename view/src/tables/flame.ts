@@ -1,4 +1,4 @@
-// Flame graphs: plain CPU time, and what the predicted time of the chosen CPU count is owed to.
+// Flame graphs of the CPU time, and of the causes of the predicted time on the chosen number of CPUs.
 
 import { svg } from "../dom";
 import { duration, percent, short } from "../format";
@@ -10,7 +10,8 @@ export interface Node { name: string; ns: number; children: Map<string, Node> }
 const ROW = 17;
 const MOST_ROWS = 40;
 
-/** The tree of all stacks; `cpus` is a place among the CPU counts, -1 for CPU time. What is negative cannot be drawn: how much. */
+/** The tree of all stacks. `cpus` is the index of a CPU count; -1 means CPU time. Negative weights cannot be drawn,
+ * so `negative` is their sum. */
 export function tree(model: Model, cpus: number): { root: Node; negative: number } {
   const root: Node = { name: "all", ns: 0, children: new Map() };
   let negative = 0;
@@ -38,7 +39,7 @@ export function tree(model: Model, cpus: number): { root: Node; negative: number
   return { root, negative };
 }
 
-/** Draws from this node on; `choose` receives a frame that was clicked. */
+/** Draws the tree below this node. `choose` is called with the frame that the user clicked. */
 export function draw(root: Node, all: number, width: number, theme: Theme, matches: string, choose: (node: Node) => void): SVGElement {
   const frames: { node: Node; x: number; depth: number }[] = [];
   let deepest = 0;

@@ -1,4 +1,4 @@
-// A server's requests; LIMIT and FIX: what limits, the changes that bring most, and how sure all that is.
+// Shows a server's requests, LIMIT and FIX: what limits the program, which changes help most, and how sure this is.
 
 import type { Limit, Trust } from "../data";
 import { el } from "../dom";

@@ -1,4 +1,4 @@
-// Tables of a selected range of the measured run: sums of what is drawn there.
+// Tables for a selected range of the measured run: sums of the drawn items.
 
 import type { Model } from "../model";
 import { stretch } from "../details/causes";
@@ -20,7 +20,7 @@ export function selected(model: Model, run: Run, cpus: number, from: number, to:
   return model.path(cpus).isOne ? [...measured, path(model, cpus, from, to)] : measured;
 }
 
-/** What the critical path goes to in the same stretch of the predicted run. */
+/** What the critical path consists of in the same range of the predicted run. */
 export function path(model: Model, cpus: number, from: number, to: number): Table {
   const sums = new Map<string, number>();
   const { lanes } = model.path(cpus);
@@ -51,13 +51,13 @@ export function threads(model: Model, run: Run, from: number, to: number, divide
   return { id: "selected-threads", title: `Threads, in ${duration(to - from)}`, columns: ["thread", ...shown, "normalized"], note: NORMALIZED, rows };
 }
 
-/** What samples in the range show, and calls that overlap it. */
+/** The functions in the samples of the range, and calls that overlap the range. */
 export function functions(model: Model, run: Run, from: number, to: number, divided: Normalized | null): Table {
   const own = new Map<number, number>();
   const total = new Map<number, number>();
   const called = new Map<number, [number, number]>();
-  // Each thread's normalized time goes to its functions as its samples do, and more of it to those that ran
-  // while few threads did.
+  // The normalized time of each thread is divided among its functions by their samples. Functions that ran while few
+  // threads computed get more of it.
   const times = new Map<number, number>();
   let all = 0;
   const add = (sums: Map<number, number>, of: number) => sums.set(of, (sums.get(of) ?? 0) + 1);
@@ -126,7 +126,7 @@ export function locks(model: Model, run: Run, from: number, to: number): Table {
   };
 }
 
-/** For how much of the range each number of CPUs was busy, to a thousandth of it. */
+/** For each number of busy CPUs, the part of the range, to a thousandth of the range. */
 export function busy(run: Run, from: number, to: number): Table {
   const bins = 1000;
   const at = levels(run.lanes, run.threads.map((_, lane) => lane), from, to, bins, CLASSES.length);

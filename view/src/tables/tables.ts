@@ -1,4 +1,5 @@
-// Tables: the rows of longpole's own documents, as they are. A cell's number is that of the document; its text is for people.
+// Tables of the rows in longpole's own documents. A cell's number is the document's number; a cell's text is for
+// people.
 
 import { measuredPoints } from "./curve";
 import type { Endpoint, Report } from "../data";
@@ -8,18 +9,18 @@ import { duration, fileName, grouped, onCpus, percent, short } from "../format";
 export interface Cell { text: string; value?: number; title?: string }
 export interface Row {
   cells: Cell[];
-  /** Threads that choosing the row marks. */
+  /** The threads that are marked when the user chooses this row. */
   lights?: string[];
-  /** A path that choosing it marks: its stays one after the other. */
+  /** The path that is marked when the user chooses this row: its stays in threads, one after the other. */
   way?: { thread: string; length: number }[];
 }
 export interface Table {
   id: string; title: string; note?: string; columns: string[]; rows: Row[];
-  /** So many rows matter; the others are shown when asked for. */
+  /** Number of rows that matter. The others are shown only on request. */
   first?: number;
 }
 
-/** A smaller share of all times is no row that matters. */
+/** A row with a smaller share of all times does not matter. */
 const LEAST = 0.0005;
 
 export const name = (text: string | null): Cell => ({ text: text === null ? "(outside of functions)" : short(text), ...(text ? { title: text } : {}) });
@@ -52,7 +53,7 @@ export function functions(report: Report): Table {
     rows: order.map((of) => {
       const known = first(of);
       const calls: Cell = known?.uncounted ? { text: "–" } : count(known?.calls);
-      // Of one that was probed so late that no call was recorded, it is not known.
+      // If the function got its probes so late that no call was recorded, the number of calls is unknown.
       if (known?.calls_partial) calls.text = known.calls > 0 ? `≥ ${calls.text}` : "–";
       return {
         cells: [
@@ -125,11 +126,11 @@ export function requests(report: Report): Table {
 
 const rate = (of: number): Cell => ({ text: of < 10 ? of.toFixed(1) : grouped(of), value: of });
 
-/** `70 % registry.gate, 30 % computing`: the causes that take a part of the time. */
+/** The causes that have a part in the time: `70 % registry.gate, 30 % computing`. */
 export function spent(parts: Endpoint["spent"] = []): string {
   const shares = new Map<string, number>();
   for (const { kind, name: of, share } of parts) {
-    // Functions count together; a lock's name says that it is one.
+    // All functions count together as computing. The name of a lock needs no kind.
     const what = kind === "computing" ? kind : [kind === "lock" ? "" : kind.replaceAll("_", " "), of].filter(Boolean).join(" ");
     shares.set(what, (shares.get(what) ?? 0) + share);
   }
@@ -152,7 +153,7 @@ export function curve(model: Model): Table {
   };
 }
 
-/** The measured values next to those predicted for as many CPUs. */
+/** The measured values, next to the predicted ones for the same number of CPUs. */
 export function points(model: Model): Table {
   const predicted = new Map(model.doc.predict.results.map((row) => [row.cpus, row.time_ns]));
   return {
@@ -181,7 +182,7 @@ export function threads(model: Model, cpus: number): Table {
   };
 }
 
-/** In place of a table that the page has no room for. */
+/** Replaces a table that is too large for the page. */
 function leftOut(id: string, title: string, command = id): Table {
   return { id, title, note: `Left out, since it is very large: longpole ${command}.`, columns: [title], rows: [] };
 }
@@ -206,7 +207,7 @@ export function quartz(model: Model): Table {
   };
 }
 
-/** `2: 70 %, 4: 30 %`: the CPUs that were busy, and for what share of the time. */
+/** The numbers of busy CPUs and their shares of the time: `2: 70 %, 4: 30 %`. */
 export function histogram(of: [number, number][]): string {
   const all = of.reduce((sum, [, ns]) => sum + ns, 0);
   const parts = of.filter(([, ns]) => ns / all >= 0.005).map(([cpus, ns]) => `${cpus}: ${percent(ns / all)}`);

@@ -1,17 +1,17 @@
-// Tables as elements: real ones, for screen readers, sorting and printing.
+// Shows tables as table elements, for screen readers, sorting and printing.
 
 import { el } from "../dom";
 import type { Cell, Row, Table } from "./tables";
 
-/** Rows shown at first, at most and at least. */
+/** Largest and smallest number of rows that are shown at first. */
 const ROWS = 100;
 const FEW = 8;
 
-/** How a table was left: it is made anew whenever its numbers change. */
+/** What the user has changed in a table. The table is made again whenever its numbers change. */
 interface Left { more: number; by: number | null; descends: boolean }
 const left = new Map<string, Left>();
 
-/** A number, or the dash in place of one. */
+/** Whether the cell has a number, or a dash in place of a number. */
 const isNumber = (cell: Cell | undefined): boolean => cell !== undefined && (cell.value !== undefined || cell.text === "–");
 
 export function tableView(table: Table, choose: (row: Row) => void): HTMLElement {

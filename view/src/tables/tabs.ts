@@ -1,4 +1,4 @@
-// The tables and pictures below the time axis, one at a time.
+// The tables and pictures below the time axis, of which one is visible at a time.
 
 import { chart } from "./curve";
 import { button, el } from "../dom";
@@ -13,7 +13,7 @@ import type { Theme } from "../theme";
 import { panel } from "./whatif";
 
 type Choose = (row: tables.Row) => void;
-/** `isGain`: what it shows comes out only at the end of a run. */
+/** `isGain`: the table has results that are known only at the end of a run. */
 interface Tab { id: string; title: string; isGain?: true; make: (model: Model, state: State, theme: Theme, choose: Choose) => Node[] }
 
 const TABS: Tab[] = [

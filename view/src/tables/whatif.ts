@@ -1,11 +1,11 @@
-// What changes bring: every step of a slider was simulated beforehand, each change alone.
+// Shows what changes gain. Every step of a slider has been simulated in advance, each change alone.
 
 import { el } from "../dom";
 import { duration, onCpus, percent, short } from "../format";
 import type { Curve } from "../data";
 import type { Model } from "../model";
 
-/** What a step is, in words. */
+/** Describes a step in words. */
 export function words(curve: Curve, step: number): string {
   const { value } = curve.stops[step];
   if (step === 0) return "as it is";

@@ -1,13 +1,13 @@
-// Arrows from the waker of a thread to that thread.
+// Draws arrows from the waking thread to the thread that it wakes.
 
 import type { Surface } from "./canvas";
 import type { Shown } from "./flow";
 import type { Run } from "./run";
 
-/** More wake-ups in sight than this would be one black area. */
+/** If more wake-ups are visible than this, the arrows would be one black area, so none is drawn. */
 const MOST_ARROWS = 300;
 
-/** Of the threads in these lanes; `middles`: heights of the rows in sight, by lane. */
+/** Draws the arrows of the threads in these lanes. `middles` has the heights of the visible rows, by lane. */
 export function arrows(run: Run, surface: Surface, inSight: number[], middles: ReadonlyMap<number, number>, shown: Shown): void {
   const { scale, theme } = shown;
   const { lanes } = run;

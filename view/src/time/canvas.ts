@@ -1,4 +1,4 @@
-// A canvas as large as its element, in its element's pixels.
+// A canvas that is as large as its element. Coordinates are in the element's pixels.
 
 import { plain } from "../format";
 
@@ -18,7 +18,7 @@ export class Surface {
     this.context = context;
   }
 
-  /** Fits it to its place on the page; its height is given. */
+  /** Fits the canvas to the width of its place on the page. The caller gives the height. */
   fit(height: number): void {
     const scale = window.devicePixelRatio || 1;
     const width = Math.max(200, this.canvas.parentElement?.clientWidth ?? 0);
@@ -34,10 +34,10 @@ export class Surface {
   }
 }
 
-/** Left of what happens there are names; less of them where there is little room. */
+/** Width of the column with names, left of the drawn events. It is smaller on narrow screens. */
 export const GUTTER = (globalThis.innerWidth ?? 1280) < 600 ? 84 : 150;
 
-/** Points in time and on the canvas. */
+/** Converts points in time to points on the canvas, and back. */
 export class Scale {
   constructor(readonly from: number, readonly to: number, readonly width: number) {}
 
@@ -58,7 +58,7 @@ export class Scale {
   }
 }
 
-/** The text, shortened until it fits; nothing if not even three characters do. */
+/** The text, shortened until it fits. Empty if not even three characters fit. */
 export function fitted(context: CanvasRenderingContext2D, name: string, width: number): string {
   const text = plain(name);
   if (context.measureText(text).width <= width) return text;
@@ -70,7 +70,7 @@ export function fitted(context: CanvasRenderingContext2D, name: string, width: n
   return end > 2 ? `${text.slice(0, end)}…` : "";
 }
 
-/** The same without its middle: what tells threads apart is at their names' ends. */
+/** Like `fitted`, but removes the middle of the text, because names of threads differ at their ends. */
 export function fittedEnds(context: CanvasRenderingContext2D, name: string, width: number): string {
   const text = plain(name);
   let kept = text.length;
@@ -80,7 +80,7 @@ export function fittedEnds(context: CanvasRenderingContext2D, name: string, widt
   return parts();
 }
 
-/** Distances of 1, 2 or 5 times a power of ten between marks that are about `pixels` apart. */
+/** The distance between two marks: 1, 2 or 5 times a power of ten, so that marks are about `pixels` apart. */
 export function step(scale: Scale, pixels = 110): number {
   const raw = scale.perPixel * pixels;
   const power = 10 ** Math.floor(Math.log10(raw));

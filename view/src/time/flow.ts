@@ -1,5 +1,5 @@
-// The execution flow of a run: a row for each thread, with what it does, its calls, its locks, its wakers;
-// and the critical path.
+// Draws the execution flow of a run: a row for each thread with its states, calls, locks and wakers, and the critical
+// path.
 
 import { arrows } from "./arrows";
 import { fittedEnds, GUTTER, type Scale, type Surface } from "./canvas";
@@ -12,7 +12,7 @@ import { RUNNING, type Run } from "./run";
 import { CALL, StackView } from "./stackview";
 import type { Theme } from "../theme";
 
-/** A stay of a path in a thread. */
+/** A stay of the path in a thread. */
 export interface Stretch { lane: number; from: number; to: number }
 
 export interface Shown {
@@ -21,9 +21,9 @@ export interface Shown {
   cpus: number;
   selection: [number, number] | null;
   marked: { lane: number; time: number } | null;
-  /** Threads that a search or a table has marked, by number. */
+  /** Numbers of the threads that a search or a table has marked. */
   lit: ReadonlySet<number>;
-  /** A path that a table has marked, where it lies in the predicted run. */
+  /** The path that a table has marked, at its place in the predicted run. */
   way: readonly Stretch[];
 }
 
@@ -54,7 +54,7 @@ export class Flow {
     return this.run.threads.map((thread) => this.model.thread(thread));
   }
 
-  /** Threads with their calls below them, or without. */
+  /** Shows or hides the calls below a thread's row. */
   toggle(row: Row): void {
     if (row.lane < 0) {
       if (!this.open.delete(row.title)) this.open.add(row.title);
@@ -64,7 +64,7 @@ export class Flow {
     this.isPlaced = false;
   }
 
-  /** Opens these groups. */
+  /** Opens the groups with these titles. */
   unfold(titles: Iterable<string>): void {
     for (const title of titles) this.open.add(title);
     this.isPlaced = false;
@@ -84,7 +84,7 @@ export class Flow {
     this.content = top;
   }
 
-  /** Height of all rows. */
+  /** Height of all rows together. */
   get height(): number {
     this.place();
     return this.content;
@@ -94,7 +94,7 @@ export class Flow {
     this.scroll = Math.max(0, Math.min(this.scroll + pixels, this.content - this.surface.height));
   }
 
-  /** Brings a thread's row into sight. */
+  /** Scrolls to a thread's row. */
   reveal(lane: number): void {
     this.place();
     if (!this.placed.some(({ row }) => row.lane === lane)) {
@@ -109,13 +109,13 @@ export class Flow {
     if (bottom > this.scroll + this.surface.height) this.scroll = bottom - this.surface.height;
   }
 
-  /** The row at a height of the canvas. */
+  /** The row at this height of the canvas. */
   rowAt(y: number): Row | null {
     const at = y + this.scroll;
     return this.placed.find(({ top, height }) => at >= top && at < top + height)?.row ?? null;
   }
 
-  /** What is at a place of the canvas, in a line. */
+  /** Describes in one line what is at a point of the canvas. */
   tell(x: number, y: number, scale: Scale): string {
     const row = this.rowAt(y);
     if (!row || x < GUTTER || row.lane < 0) return row?.title ?? "";
@@ -174,7 +174,7 @@ export class Flow {
     context.fillRect(0, y + height - 1, width, 0.5);
   }
 
-  /** Heights of the middles of rows in sight, by lane; of a group for all of its threads. */
+  /** Heights of the middles of visible rows, by lane. All threads of a closed group have the height of the group's row. */
   private middles(visible: Placed[]): Map<number, number> {
     const middles = new Map<number, number>();
     for (const { row, top } of visible) {
@@ -204,7 +204,7 @@ export class Flow {
       context.lineWidth = 2;
       context.strokeRect(x - 1, placed.top - this.scroll + 1, Math.max(right - x, 2) + 2, ROW - 3);
     }
-    // What has run past the end of this run is no part of it.
+    // This line marks the end of the run. Anything drawn beyond it is not a part of the run.
     const end = scale.x(this.run.length);
     if (end < scale.width) {
       context.fillStyle = theme.line;

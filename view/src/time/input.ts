@@ -1,5 +1,5 @@
-// Mouse, touch and keys over the pictures of time, as in Perfetto: W and S zoom, A and D move, dragging moves, dragging with shift
-// selects, two fingers zoom.
+// Mouse, touch and keys for the pictures over time, as in Perfetto. W and S zoom, A and D move, dragging moves,
+// dragging with shift selects, and two fingers zoom.
 
 import { GUTTER, Scale } from "./canvas";
 import { moved, zoomed, type Store } from "../state";

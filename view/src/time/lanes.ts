@@ -1,17 +1,18 @@
-// Lanes: for each thread what follows one thing after the other in time. Sums over any range cost little, however many there are.
+// Lanes: for each thread, items that follow one another in time. Sums over any range are fast, however many items there
+// are.
 
 import type { Data } from "../data";
 
-/** Items in one block of sums. */
+/** Number of items in a block with precomputed sums. */
 const BLOCK = 64;
 
 export class Lanes {
   readonly count: number;
-  /** Number of the first item of each lane, and one more for the end. */
+  /** Index of the first item of each lane, and of the end of the last lane. */
   readonly first: Uint32Array;
-  /** When each item begins, nanoseconds of the run. */
+  /** Start of each item, in nanoseconds since the beginning of the run. */
   readonly start: Float64Array;
-  /** When each lane ends. */
+  /** End of each lane, in nanoseconds. */
   readonly end: Float64Array;
   readonly code: Uint32Array;
   readonly more: Uint32Array;
@@ -21,7 +22,7 @@ export class Lanes {
   private readonly firstBlock: Uint32Array;
   private readonly blocks: Float64Array;
 
-  /** `kinds` gives the class, below `classes`, of each code. */
+  /** `kinds` has the class of each code, a number below `classes`. */
   constructor(data: Data, name: string, kinds: Uint8Array, classes: number) {
     const counts = data.column(`${name}.counts`);
     const starts = data.column(`${name}.starts`);
@@ -75,7 +76,7 @@ export class Lanes {
     return this.kinds[this.code[item]];
   }
 
-  /** The last item of the lane that begins at this time or before; -1 if there is none. */
+  /** The last item of the lane that begins at or before this time; -1 if there is none. */
   at(lane: number, time: number): number {
     let low = this.first[lane];
     let high = this.first[lane + 1];
@@ -87,14 +88,14 @@ export class Lanes {
     return low - 1 < this.first[lane] ? -1 : low - 1;
   }
 
-  /** Items of the lane that overlap a range: from the first up to, without it, the second. */
+  /** The items of the lane that overlap a range: index of the first one, and index after the last one. */
   range(lane: number, from: number, to: number): [number, number] {
     const first = Math.max(this.at(lane, from), this.first[lane]);
     const last = this.at(lane, to);
     return [first, Math.max(first, last + 1)];
   }
 
-  /** How long the lane was in each class up to this time. */
+  /** Computes how long the lane was in each class up to this time. */
   until(lane: number, time: number, sums: Float64Array): void {
     const item = this.at(lane, time);
     if (item < 0) {
@@ -120,11 +121,11 @@ export class Lanes {
   }
 }
 
-/** How many lanes were in each class, on average over each of equally long bins of a range. */
+/** The average number of lanes in each class, for each of `bins` equally long parts of a range. */
 export function levels(lanes: Lanes, only: readonly number[], from: number, to: number, bins: number, classes: number): Float32Array {
   const width = (to - from) / bins;
   const sums = new Float64Array(bins * classes);
-  // What begins or ceases to cover whole bins.
+  // Changes at which an item begins or ceases to cover whole bins.
   const whole = new Float64Array((bins + 1) * classes);
   if (!(width > 0)) return new Float32Array(bins * classes);
   for (const lane of only) {

@@ -1,4 +1,4 @@
-// A thread's row: what it does, in which function, with which locks; and the row of a group.
+// Draws the row of a thread: its states, functions and locks. Also draws the row of a group.
 
 import { fitted, GUTTER, type Surface } from "./canvas";
 import type { Shown } from "./flow";
@@ -14,13 +14,13 @@ export class LaneView {
 
   constructor(private readonly model: Model, private readonly run: Run, private readonly surface: Surface, private readonly length: number) {}
 
-  /** How many of a group's threads are in each class, over each pixel. */
+  /** The number of a group's threads in each class, for each pixel. */
   group(row: Row, y: number, shown: Shown): void {
     let series = this.series.get(row.title);
     if (!series) this.series.set(row.title, (series = new Series(this.run, this.length, row.group ?? [])));
     const { scale, theme } = shown;
     const values = series.over(scale.from, scale.to, scale.pixels);
-    // Most threads of a large group may not live yet, or no more.
+    // Most threads of a large group may not have started yet, or may have ended.
     let most = 1;
     for (let x = 0; x < scale.pixels; x++) {
       let sum = 0;
@@ -53,7 +53,7 @@ export class LaneView {
     for (let item = first; item < last; item++) this.item(lane, item, y, shown);
   }
 
-  /** More items than pixels: what share of each pixel's time went to what. */
+  /** Draws more items than pixels: each pixel shows the shares of its time. */
   private crowded(lane: number, y: number, shown: Shown): void {
     const { scale, theme } = shown;
     const { lanes } = this.run;
@@ -78,7 +78,7 @@ export class LaneView {
     if (kind === NONE) return;
     const { context } = this.surface;
     const [start, end] = [Math.max(lanes.start[item], scale.from), Math.min(lanes.endOf(lane, item), scale.to)];
-    // The last item of a thread that has ended before.
+    // The last item of a thread that ended before this range.
     if (end <= start) return;
     const [x, right] = [scale.x(start), scale.x(end)];
     const wide = Math.max(right - x, 0.5);
@@ -94,7 +94,7 @@ export class LaneView {
     }
   }
 
-  /** Colours what runs by function: at the finest by each sample or call. */
+  /** Colours computing by function: for each sample or call, if there is room. */
   private functions(lane: number, start: number, end: number, y: number, shown: Shown): void {
     const { scale, theme } = shown;
     const { context } = this.surface;
@@ -126,7 +126,7 @@ export class LaneView {
     return name === null ? null : functionColour(theme, name);
   }
 
-  /** The innermost function that a call shows at a time, or a sample next to it within a range. */
+  /** The innermost function of the call at a time, or of the nearest sample in a range. */
   functionAt(lane: number, time: number, from: number, to: number): string | null {
     const { calls, samples } = this.run;
     if (samples) {
@@ -142,7 +142,7 @@ export class LaneView {
     return null;
   }
 
-  /** Below the states: locks held (a line) and waited for (dashes). */
+  /** Draws locks below the states: held locks as lines, and waits for locks as dashes. */
   locks(lane: number, y: number, shown: Shown): void {
     const { sections } = this.run;
     if (!sections) return;

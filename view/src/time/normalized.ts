@@ -1,19 +1,19 @@
-// Normalized processor time in a range of a run: time divided by the threads that compute meanwhile (Quartz, 1989), as
-// `longpole parallelism` has it of the whole run.
+// Normalized processor time in a range of a run: time divided by the number of threads that compute at the same time
+// (Quartz, 1989). `longpole parallelism` computes the same for the whole run.
 
 import { RUNNING, type Run } from "./run";
 
-/** More changes than this take too long while a range is dragged. */
+/** Largest number of changes. More would take too long while the user drags a range. */
 const MOST = 400_000;
 
 export interface Normalized {
-  /** By lane, nanoseconds. */
+  /** The normalized time of each lane, in nanoseconds. */
   lanes: Float64Array;
-  /** Threads that compute at a time. */
+  /** The number of threads that compute at a time. */
   computing(time: number): number;
 }
 
-/** Null: too much happens there. */
+/** Null if the range has too many changes. */
 export function normalized(run: Run, from: number, to: number): Normalized | null {
   const { lanes } = run;
   const [starts, ends, of]: number[][] = [[], [], []];
@@ -29,7 +29,7 @@ export function normalized(run: Run, from: number, to: number): Normalized | nul
     }
     if (starts.length > MOST / 2) return null;
   }
-  // All changes in order of time, and what a thread that computed all along has had by then.
+  // All changes ordered by time. For each, the normalized time so far of a thread that has computed without a pause.
   const [rises, falls] = [Float64Array.from(starts).sort(), Float64Array.from(ends).sort()];
   const times = new Float64Array(rises.length + falls.length);
   const counts = new Float64Array(times.length);
@@ -40,7 +40,7 @@ export function normalized(run: Run, from: number, to: number): Normalized | nul
     counts[at] = rise - fall;
     had[at] = at === 0 ? 0 : had[at - 1] + (counts[at - 1] > 0 ? (times[at] - times[at - 1]) / counts[at - 1] : 0);
   }
-  /** The last change at this time or before. */
+  /** Index of the last change at or before this time. */
   const before = (time: number): number => {
     let [low, high] = [0, times.length];
     while (low < high) {

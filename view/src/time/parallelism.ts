@@ -1,4 +1,4 @@
-// The graph of VPPB's Visualizer: how many threads run, spin and are ready, over time.
+// The graph from VPPB's Visualizer: the number of threads that run, spin and are ready, over time.
 
 import { fitted, GUTTER, Scale, step, type Surface } from "./canvas";
 import { instant } from "../format";
@@ -8,7 +8,7 @@ import type { Theme } from "../theme";
 
 const HEIGHT = 96;
 const AXIS = 20;
-/** Bins of the whole run: as long as a pixel is wider than these, no item is looked at again. */
+/** Number of precomputed bins of the whole run. While a pixel covers more time than a bin, no item has to be read again. */
 const BINS = 16384;
 
 export class Series {
@@ -20,7 +20,7 @@ export class Series {
     this.all = levels(run.lanes, this.lanes, 0, length, BINS, CLASSES.length);
   }
 
-  /** Averages over each pixel. */
+  /** The averages for each pixel. */
   over(from: number, to: number, bins: number): Float32Array {
     const width = this.length / BINS;
     if ((to - from) / bins < 2 * width) return levels(this.run.lanes, this.lanes, from, to, bins, CLASSES.length);
@@ -38,7 +38,7 @@ export class Series {
   }
 }
 
-/** Stacked from below: running, spinning, ready. */
+/** Draws the numbers above one another: running, spinning, ready. */
 export function draw(surface: Surface, series: Series, scale: Scale, theme: Theme, title: string): void {
   surface.fit(HEIGHT);
   const { context, width } = surface;

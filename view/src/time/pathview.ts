@@ -1,17 +1,18 @@
-// The critical path of the predicted run, over the rows of its threads; and a path that is nearly as long.
+// Draws the critical path of the predicted run over the rows of its threads, and another path that is nearly as long.
 
 import { GUTTER, type Surface } from "./canvas";
 import { stretch } from "../details/causes";
 import type { Shown } from "./flow";
 import type { Model } from "../model";
 
-/** Heights of the rows in sight, by lane. */
+/** Heights of the visible rows, by lane. */
 type Middles = ReadonlyMap<number, number>;
 
 export class PathView {
   constructor(private readonly model: Model, private readonly surface: Surface) {}
 
-  /** The critical path over the rows of its threads: thick, as strong as its weight; what is negative in another colour. */
+  /** Draws the critical path over the rows of its threads, in thick lines. The weight decides the opacity; negative
+   * weights have another colour. */
   draw(middles: Middles, shown: Shown): void {
     const { scale, cpus } = shown;
     const path = this.model.path(cpus);
@@ -51,7 +52,8 @@ export class PathView {
     }
   }
 
-  /** More stretches than can be drawn separately: for each pixel of a row as thick as the path's share of the time. */
+  /** Draws stretches that are too many for separate lines. In each pixel, the line of a row is as thick as the path's
+   * share of the time. */
   private crowdedPath(lane: number, first: number, last: number, middles: Middles, shown: Shown): void {
     const { scale, theme, cpus } = shown;
     const sums = new Map<number, Float32Array>();
@@ -75,7 +77,7 @@ export class PathView {
     }
   }
 
-  /** The way of a path on unlimited CPUs, each stay as early as the path allows: an outline from thread to thread. */
+  /** Draws a path on unlimited CPUs as an outline from thread to thread, with each stay as early as the path allows. */
   way(middles: Middles, shown: Shown): void {
     const { scale, theme, way } = shown;
     const { context } = this.surface;

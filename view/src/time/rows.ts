@@ -1,25 +1,25 @@
-// Which rows a run has: a row for each thread, and groups where there are many.
+// Decides which rows a run has: one for each thread, and groups if there are many threads.
 
-/** Height of a row. */
+/** Height of a row, in pixels. */
 export const ROW = 22;
-/** Threads that are shown one by one. */
+/** Largest number of threads with a row for each. */
 export const MOST_ROWS = 40;
 
 export interface Row {
-  /** A thread, by its lane; -1: a group. */
+  /** The lane of the row's thread; -1 for a group. */
   lane: number;
   title: string;
-  /** Lanes of a group. */
+  /** The lanes of a group's threads. */
   group?: number[];
 }
 
-/** What threads with the same job are called: the name without its thread number and without a number at its end. */
+/** The common name of threads with the same job: the name without its thread number and without digits at its end. */
 export function family(name: string): string {
   const bare = (of: string): string => of.replace(/[\s/#:._-]*\d+$/, "") || of;
   return bare(name.replace(/\/\d+$/, "") || name);
 }
 
-/** Rows of threads with these names; groups whose names are among `open` have their threads below them. */
+/** The rows for threads with these names. A group whose name is in `open` has its threads below it. */
 export function rows(names: readonly string[], open: ReadonlySet<string>): Row[] {
   if (names.length <= MOST_ROWS) return names.map((title, lane) => ({ lane, title }));
   const families = new Map<string, number[]>();

@@ -1,4 +1,4 @@
-// A run as the pictures need it: lanes of threads, calls, samples, lock sections, and the names of threads.
+// A run in the form that the pictures need: lanes of threads, calls, samples, lock sections, and names of threads.
 
 import type { Data, StateColour } from "../data";
 import { Lanes } from "./lanes";
@@ -18,7 +18,7 @@ export function classOf(state: StateColour): number {
   }
 }
 
-/** Lists in order of time, one for each lane. */
+/** A list for each lane, ordered by time. */
 export interface Lists { first: Uint32Array; time: Float64Array }
 
 function lists(data: Data, name: string): Lists {
@@ -37,7 +37,7 @@ function lists(data: Data, name: string): Lists {
   return { first, time };
 }
 
-/** The last entry at this time or before; -1 if there is none. */
+/** Index of the last entry at or before this time; -1 if there is none. */
 export function lastAt(list: Lists, lane: number, time: number): number {
   let low = list.first[lane];
   let high = list.first[lane + 1];
@@ -51,9 +51,9 @@ export function lastAt(list: Lists, lane: number, time: number): number {
 
 export interface Calls extends Lists {
   length: Float64Array; depth: Uint32Array;
-  /** By number among the names of functions; -1: unknown. */
+  /** Index of the function's name; -1 if the function is unknown. */
   function: Int32Array;
-  /** The call around it; -1: none. */
+  /** Index of the call that contains this one; -1 if there is none. */
   parent: Int32Array;
 }
 export interface Samples extends Lists { stack: Uint32Array }
@@ -63,7 +63,7 @@ export interface Run {
   lanes: Lanes;
   length: number;
   quantum: number;
-  /** Thread of each lane, among the names. */
+  /** For each lane, the index of its thread among the names. */
   threads: number[];
   calls?: Calls;
   samples?: Samples;
@@ -123,7 +123,7 @@ function calls(data: Data, functions: number[]): Calls {
   return { ...list, length, depth, function: of, parent };
 }
 
-/** Calls that were open at a time, the innermost first. */
+/** The calls that were open at a time, innermost first. */
 export function openCalls(calls: Calls, lane: number, time: number): number[] {
   const open: number[] = [];
   for (let call = lastAt(calls, lane, time); call >= 0; call = calls.parent[call]) {
@@ -132,7 +132,7 @@ export function openCalls(calls: Calls, lane: number, time: number): number[] {
   return open;
 }
 
-/** The sample of a lane that is next to a time, within a range; -1: none. */
+/** The sample of a lane in a range that is nearest to a time; -1 if there is none. */
 export function sampleNear(samples: Samples, lane: number, time: number, from: number, to: number): number {
   const before = lastAt(samples, lane, time);
   const next = before < 0 ? samples.first[lane] : before + 1;

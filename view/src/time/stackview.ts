@@ -1,4 +1,4 @@
-// The rows below a thread's own: its recorded calls, and the stacks that samples saw.
+// Draws the rows below a thread's own row: its recorded calls, and the sampled stacks.
 
 import { fitted, GUTTER, type Surface } from "./canvas";
 import type { Shown } from "./flow";
@@ -7,15 +7,15 @@ import type { Model } from "../model";
 import { lastAt, type Run } from "./run";
 import { functionColour, type Theme } from "../theme";
 
-/** Height of a row. */
+/** Height of a row, in pixels. */
 export const CALL = 14;
-/** Deeper calls have no room. */
+/** Largest depth of calls that are drawn. */
 const MOST_DEEP = 8;
 
 export class StackView {
   constructor(private readonly model: Model, private readonly run: Run, private readonly surface: Surface) {}
 
-  /** Rows below the thread's own: its recorded calls, then the stacks that samples saw. */
+  /** The numbers of rows below the thread's own row: for recorded calls, and for sampled stacks. */
   depth(lane: number): [number, number] {
     const { calls, samples } = this.run;
     let [called, sampled] = [0, 0];
@@ -52,7 +52,8 @@ export class StackView {
     }
   }
 
-  /** Stacks that samples saw, the outermost function on top, each from half-way to the sample before to half-way to the next. */
+  /** Draws the sampled stacks, outermost function on top. Each stack covers half of the time to the previous and to
+   * the next sample. */
   stacks(lane: number, y: number, shown: Shown): void {
     const { samples } = this.run;
     if (!samples) return;

@@ -1,4 +1,4 @@
-// The pictures over time: parallelism, the measured run, the predicted run, one above the other on one time axis.
+// The pictures over time, one below the other on one time axis: parallelism, the measured run, the predicted run.
 
 import { GUTTER, Scale, Surface } from "./canvas";
 import { el } from "../dom";
@@ -52,7 +52,7 @@ export class Stage {
     return new Scale(from, to, Math.max(200, this.element.clientWidth));
   }
 
-  /** Marks these threads, and a path where it lies on unlimited CPUs. */
+  /** Marks these threads, and a path at its place on unlimited CPUs. */
   light(threads: Iterable<number>, way: readonly Stretch[] = []): void {
     this.lit = new Set(threads);
     this.way = way;
@@ -61,7 +61,7 @@ export class Stage {
     this.redraw();
   }
 
-  /** Brings what was picked into sight. */
+  /** Scrolls to the selected item. */
   reveal(picked: Picked): void {
     this.build();
     this.panes.find((pane) => pane.kind === picked.run)?.flow?.reveal(picked.lane);
@@ -90,7 +90,7 @@ export class Stage {
     }
   }
 
-  /** What colours mean. */
+  /** Explains the colours. */
   private explain(theme: Theme): void {
     if (this.legendOf === theme) return;
     this.legendOf = theme;
@@ -108,7 +108,7 @@ export class Stage {
       swatch(theme.path, "critical path"));
   }
 
-  /** Draws all now; returns how long it took, milliseconds. */
+  /** Draws everything now. Returns the time that this took, in milliseconds. */
   draw(): number {
     const begun = performance.now();
     this.build();

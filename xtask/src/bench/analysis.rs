@@ -13,12 +13,12 @@ use crate::command;
 use crate::measure::{Measurement, Need, Outcome, Runs, Setting, Side, built, table, watched};
 use crate::sample::{Sample, digits};
 
-/// Runs of a command on a recording are fewer if together they take longer than this.
+/// If the runs of a command on a recording would together take longer than this, there are fewer of them.
 const PATIENCE: Duration = Duration::from_secs(3);
 const LIMIT: Duration = Duration::from_secs(300);
-/// `report --whole` is not run on larger recordings.
+/// `report --whole` is not run on recordings of more events than this.
 const MOST_WHOLE: f64 = 1e6;
-/// perf runs with programs of at most this many longpole events: its files are a hundred times as large.
+/// perf runs only with programs of at most this many longpole events, because its files are a hundred times as large.
 const MOST_PERF: f64 = 1e6;
 
 /// Our own programs, each with arguments for recordings of 0.05 to 10 million events.
@@ -26,13 +26,13 @@ const OWN: [(&str, &str, &[&str]); 2] = [
     ("hand-over", "pingpong.c", &["8000", "80000", "300000", "2000000"]),
     ("contended mutex", "two_mutexes.c", &["100000 100 300 1", "800000 100 300 1"]),
 ];
-/// Names of real programs.
+/// Names of the real programs.
 const REAL: [&str; 3] = ["redis", "nginx", "x264"];
-/// Commands on a recording.
+/// The commands that are run on each recording.
 const COMMANDS: [&str; 3] = ["info", "report", "report --whole"];
 const PERF: &str = "perf sched timehist";
 
-/// `--huge`: how often the middle of a hand-over recording is repeated, and the free disk that it needs.
+/// With `--huge`: how often the middle of a hand-over recording is repeated, and the free disk space that this needs.
 const HUGE_TIMES: &str = "60";
 const HUGE_BYTES: u64 = 4 << 30;
 const HUGE: &str = "generated";
@@ -94,7 +94,7 @@ pub const ANALYSIS: Measurement = Measurement {
                 rows.push(row(name, recording, command, &taken, growth));
             }
         }
-        // perf has one row for each program, the largest that it is run with.
+        // perf has one row for each program: the largest recording with which it is run.
         let perf = listed.iter().filter_map(|side| Some((&side.label, taken(side, "perf", PERF)?)));
         let mut of_perf = Vec::new();
         for (name, taken) in perf {
@@ -131,7 +131,7 @@ pub const ANALYSIS: Measurement = Measurement {
     ..Measurement::NEW
 };
 
-/// What longpole and perf took for a program. `perf` is a text if perf failed: the reason.
+/// What longpole and perf need for a program. If perf failed, `perf` is a text with the reason.
 fn both(setting: &Setting, load: &Load<'_>) -> Result<Value> {
     let longpole = of_longpole(setting, load)?;
     if number(&longpole["events"]) > MOST_PERF {
@@ -157,7 +157,7 @@ fn of_longpole(setting: &Setting, load: &Load<'_>) -> Result<Value> {
     Ok(row)
 }
 
-/// What each command takes of a recording.
+/// What each command needs for a recording.
 fn analysed(setting: &Setting, file: &Path, events: f64) -> Result<Value> {
     let mut row = json!({ "events": events, "bytes": std::fs::metadata(file)?.len() });
     for command in COMMANDS {
@@ -185,7 +185,7 @@ fn of_perf(setting: &Setting, load: &Load<'_>) -> Result<Value> {
     Ok(row)
 }
 
-/// A recording of a hundred million events: the middle of a smaller one, repeated.
+/// A recording of a hundred million events, made from a smaller one by repeating its middle.
 fn huge(setting: &Setting) -> Result<Value> {
     let (small, large) = (setting.file("small.lp"), setting.file("huge.lp"));
     let mut df = command::line("df", "--output=avail -B1");
@@ -203,7 +203,7 @@ fn huge(setting: &Setting) -> Result<Value> {
     Ok(json!({ "longpole": row }))
 }
 
-/// Seconds of a command on one CPU, of several runs if it is quick, and its largest memory in megabytes.
+/// Time of a command on one CPU in seconds, and its largest memory in megabytes. A quick command runs several times.
 fn on_one_core(setting: &Setting, program: &Path, words: &str, file: &Path) -> Result<Value> {
     let (mut seconds, mut peak_mb, began) = (Vec::new(), 0.0_f64, Instant::now());
     while seconds.len() < setting.runs && (seconds.is_empty() || began.elapsed() < PATIENCE) {
@@ -216,7 +216,7 @@ fn on_one_core(setting: &Setting, program: &Path, words: &str, file: &Path) -> R
     Ok(json!({ "seconds": seconds, "peak_mb": peak_mb }))
 }
 
-/// The recording of longpole or perf, and seconds and megabytes of a command on it.
+/// The recording of longpole or perf, and the seconds and megabytes that a command needs for it.
 fn taken<'a>(side: &'a Outcome, whose: &str, command: &str) -> Option<(&'a Value, (Sample, f64))> {
     let recording = &side.last()?[whose];
     let taken = &recording[command];
@@ -246,7 +246,7 @@ fn samples(said: &str) -> Option<f64> {
     before.rsplit_once('(')?.1.parse().ok()
 }
 
-/// The power of the number of events by which the seconds grow from one recording to the next.
+/// The exponent of the growth: the seconds grow from one recording to the next with this power of the number of events.
 fn growth([before, now]: [(f64, f64); 2]) -> Option<f64> {
     let [events, seconds] = [now.0 / before.0, now.1 / before.1];
     (events > 1.5 && seconds > 0.0).then(|| seconds.ln() / events.ln())

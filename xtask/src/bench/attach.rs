@@ -1,4 +1,5 @@
-//! Time to attach to and detach from a program of 5,000 functions. The program's memory shows when breakpoints come and go.
+//! Time to attach to a program of 5,000 functions and to detach from it. The program's memory shows when breakpoints
+//! appear and disappear.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -14,7 +15,7 @@ use crate::measure::{Measurement, Need, Runs, Side};
 
 const FUNCTIONS: usize = 5_000;
 const LIMIT: Duration = Duration::from_secs(120);
-/// The instruction that a uprobe writes over the first byte of a function (x86-64: int3).
+/// The instruction by which the kernel replaces the first byte of a probed function (x86-64: int3).
 const BREAKPOINT: u8 = 0xcc;
 
 pub const ATTACH: Measurement = Measurement {
@@ -38,7 +39,7 @@ pub const ATTACH: Measurement = Measurement {
             let mut record = Background::start(&mut record).context("longpole")?;
             text.wait_for(FUNCTIONS, &mut record)?;
             let attach = ms(start);
-            // Meanwhile the program calls some of the functions now and then.
+            // In this time, the program calls some of its functions now and then.
             std::thread::sleep(Duration::from_millis(500));
             let start = Instant::now();
             record.signal("INT")?;
@@ -67,7 +68,7 @@ pub const ATTACH: Measurement = Measurement {
     ..Measurement::NEW
 };
 
-/// The functions of the program in its memory.
+/// The program's functions in its memory.
 struct Text {
     memory: File,
     first: u64,
@@ -90,7 +91,7 @@ impl Text {
         Ok(Self { memory, first, length, offsets })
     }
 
-    /// How many functions start with a breakpoint.
+    /// Number of functions that begin with a breakpoint.
     fn probed(&self) -> Result<usize> {
         let mut bytes = vec![0; self.length];
         self.memory.read_exact_at(&mut bytes, self.first).context("cannot read the program's memory")?;

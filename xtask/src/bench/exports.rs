@@ -1,4 +1,4 @@
-//! Cost of each export format for a recording of a million operations: time, memory, size.
+//! Time, memory and size of each export format for a recording of a million operations.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,13 +12,13 @@ use crate::measure::{Measurement, Need, Outcome, Side, built, table, watched};
 use crate::sample::digits;
 use crate::view;
 
-/// Names of the formats; the last three make folders.
+/// Names of the formats. The last three write folders.
 const FORMATS: &str = "program perfetto firefox pprof speedscope folded svg chrome dot csv ndjson parquet";
-/// Arguments: threads, rows of each, registries, work in a row.
+/// Arguments of the workload: threads, rows of each thread, registries, and work for each row.
 const STORE: &str = "4 65000 8 200 200";
-/// Operations and threads of the generated recording.
+/// Number of operations and of threads of the generated recording.
 const LARGE: (&str, &str) = ("6000000", "32");
-/// A command that takes longer fails.
+/// A command that takes longer than this fails.
 const LIMIT: Duration = Duration::from_secs(3600);
 const HEADS: &str = "format | seconds | memory, MB | written, MB";
 
@@ -110,7 +110,8 @@ fn shown(side: &Outcome) -> String {
     )
 }
 
-/// Seconds, the largest memory in megabytes, and the bytes of the file or folder that it writes.
+/// Runs a command. Returns the seconds, the largest memory in megabytes, and the size in bytes of the file or folder
+/// that it writes.
 fn measured(command: &mut Command, out: Option<&Path>) -> Result<Value> {
     let taken = watched(command, LIMIT)?.well(command)?;
     let mut value = json!({ "seconds": taken.seconds, "memory": taken.peak_mb() });

@@ -1,4 +1,5 @@
-//! Half a million scheduler events a second for a minute: nothing may be lost, and longpole may take half a core at most.
+//! Half a million scheduler events per second for a minute. No event may be lost, and longpole may use at most half a
+//! CPU.
 
 use std::process::Command;
 use std::time::Duration;
@@ -12,9 +13,9 @@ use crate::command;
 use crate::measure::{Measurement, Need, Setting, Side, built};
 use crate::sample::digits;
 
-/// Hand-overs a second; each makes somewhat less than two events. `LONGPOLE_FLOOD_RATE` changes it.
+/// Number of hand-overs per second. Each makes slightly less than two events. `LONGPOLE_FLOOD_RATE` changes the number.
 const RATE: u64 = 330_000;
-/// Length of the run; `LONGPOLE_FLOOD_SECONDS` changes it.
+/// Length of the run in seconds. `LONGPOLE_FLOOD_SECONDS` changes it.
 const SECONDS: u64 = 60;
 const EVENTS: f64 = 500_000.0;
 
@@ -60,7 +61,7 @@ fn flood(setting: &Setting) -> Result<Value> {
     let file = setting.file("flood.lp");
     let mut target = command::line(built("flood.c")?, &format!("{rate} {} 2", seconds * 1_000 + 3_000));
     let target = Background::start(&mut target).context("flood")?;
-    // The shell prints the CPU time of longpole, with all its threads, its start and its end.
+    // The shell prints the CPU time of longpole, from its start to its end and with all its threads.
     let mut call = Command::new("sh");
     call.args(["-c", "\"$@\"; code=$?; times; exit $code", "sh"]).arg(&setting.longpole);
     call.args(["record", "--force", "-d", &format!("{seconds}s"), "-p", &target.pid().to_string(), "-o"]);
@@ -79,7 +80,7 @@ fn flood(setting: &Setting) -> Result<Value> {
     }))
 }
 
-/// User and system time of the children in the output of the shell's `times`: two lines of `0m1.234s 0m0.567s`.
+/// User and system time of the shell's children. The output of its `times` has two lines such as `0m1.234s 0m0.567s`.
 fn children_seconds(said: &str) -> Option<f64> {
     let seconds = |text: &str| {
         let (minutes, seconds) = text.strip_suffix('s')?.split_once('m')?;

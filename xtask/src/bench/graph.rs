@@ -1,20 +1,20 @@
-//! Algorithms on the activity graph, for generated graphs of the paper's largest size and of 10 million edges, compared with
-//! the paper's best-first search.
+//! Algorithms on the activity graph, for generated graphs of the paper's largest size and of 10 million edges. The
+//! paper's best-first search is the comparison.
 
 use anyhow::{Context, Result, ensure};
 
 use crate::measure::{Measurement, Results, Runs, Side};
 use crate::sample::digits;
 
-/// The largest graph of 1994 (near-critical paths, Table III).
+/// Number of edges of the largest graph in the paper of 1994 (near-critical paths, Table III).
 const SMALL: u32 = 261_776;
 const LARGE: u32 = 10_000_000;
 const MANY: u32 = 100_000;
-/// Paths for the search on the large graph, where it walks each path from end to end.
+/// Number of paths for the search on the large graph, which walks each path from end to end.
 const FEW: u32 = 100;
 const SEARCH: &str = "search";
 
-/// Each row: its name, the algorithm, edges, paths, and repetitions in one run.
+/// The rows: name, algorithm, edges, paths, and repetitions in one run.
 const WAYS: [(&str, &str, u32, u32, u32); 12] = [
     ("early, late and slack of every edge", "timing", SMALL, 0, 20),
     ("longest paths", "paths", SMALL, 1_000, 5),
@@ -40,7 +40,7 @@ pub const GRAPH: Measurement = Measurement {
         let side = |(name, how, edges, k, times): (&str, &str, u32, u32, u32)| {
             let paths = if k == 0 { "–".to_owned() } else { k.to_string() };
             let label = format!("{name} | {edges} | {paths}");
-            // The search takes long, and runs once.
+            // The search takes so long that it runs only once.
             Side::program(label, &tool, &format!("{how} {edges} {k} {times}")).once(how == SEARCH)
         };
         Ok(WAYS.map(side).into())
@@ -79,7 +79,7 @@ pub const GRAPH: Measurement = Measurement {
     ..Measurement::NEW
 };
 
-/// Answer and time of an algorithm on this number of edges and paths.
+/// Answer and time of an algorithm for this number of edges and paths.
 fn find(results: &Results, how: &str, edges: u32, k: u32) -> Result<(f64, f64)> {
     let at = WAYS.iter().position(|way| (way.1, way.2, way.3) == (how, edges, k));
     let side = results.at(at.context("no such measurement")?)?;

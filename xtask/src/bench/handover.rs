@@ -1,4 +1,4 @@
-//! Two threads that pass a lock back and forth as fast as they can: alone, under longpole, under perf.
+//! Two threads pass a lock back and forth as fast as they can: alone, under longpole, and under perf.
 
 use std::process::Command;
 
@@ -64,8 +64,9 @@ pub const HANDOVER: Measurement = Measurement {
     ..Measurement::NEW
 };
 
-/// Compares the slow-downs. Of that many coin flips, one side has three quarters or more in one of a hundred tries or less:
-/// any count nearer to a half is no difference.
+/// Says which slow-down is smaller. If both were equal, each turn would be a coin flip. In only one of a hundred such
+/// experiments, one side would have three quarters or more of the turns. So counts nearer to a half count as no
+/// difference.
 fn verdict(ours_smaller: usize, turns: usize) -> &'static str {
     match () {
         () if ours_smaller * 4 >= turns * 3 => "its slow-down is the smaller.",

@@ -1,4 +1,5 @@
-//! Cost of recording a mutex's lock and unlock from inside the program: alone and under longpole in turns.
+//! Cost of recording a mutex's lock and unlock by the preloaded library: the program runs alone and under longpole, in
+//! turns.
 
 use std::process::Command;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use crate::command;
 use crate::measure::{Measurement, Need, Outcome, Results, Runs, Side, built};
 use crate::sample::digits;
 
-/// Nanoseconds of work in each pair, and the number of pairs.
+/// Nanoseconds of work in each pair of lock and unlock, and the number of pairs.
 const CASES: [(u64, u64); 3] = [(500, 400_000), (2_000, 400_000), (10_000, 100_000)];
 
 pub const INTERPOSE: Measurement = Measurement {
@@ -53,7 +54,7 @@ pub const INTERPOSE: Measurement = Measurement {
     ..Measurement::NEW
 };
 
-/// The run alone of the same case.
+/// The run of the same case without longpole.
 fn alone<'a>(side: &Outcome, results: &'a Results) -> Result<&'a Outcome> {
     results.at(side.at - 1)
 }
@@ -66,7 +67,7 @@ fn slower(side: &Outcome, results: &Results, time: &str) -> Result<String> {
     Ok(format!("{}×", digits(side.median(time)? / alone(side, results)?.median(time)?)))
 }
 
-/// Wall and CPU time that the program measured for its pairs, and what longpole lost.
+/// Elapsed time and CPU time that the program measured for its pairs, and the percentage that longpole lost.
 fn once(command: &mut Command) -> Result<Value> {
     let ended = command::good(command, Duration::from_secs(300))?;
     let [wall, cpu] =

@@ -1,9 +1,11 @@
-//! Makes a program with as much debug information as a browser has: one found on the machine would be another each time.
+//! Makes a program with as much debug information as a browser. A program found on the machine would differ between
+//! machines.
 //!
-//! Some C++ units of hundreds of functions are compiled with `-O2 -g`: types of their own, helpers inlined three deep into
-//! each function, loops whose variables move between registers. All their functions are local, so the linker takes an object
-//! file as often as it is named, each time at other addresses. So debug information grows at the linker's speed, not the
-//! compiler's. Readers do not find that units are copies, because each unit has its own description.
+//! Some C++ units of hundreds of functions are compiled with `-O2 -g`. The units have types of their own, helpers
+//! inlined three deep into each function, and loops whose variables move between registers. All functions are local, so
+//! the linker accepts the same object file many times, each time at other addresses. So debug information grows at the
+//! linker's speed and not at the compiler's. Readers do not notice that units are copies, because each unit has its own
+//! description.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -14,11 +16,11 @@ use anyhow::{Context, Result, ensure};
 
 use crate::command;
 
-/// Number of different units, and functions in each.
+/// Number of different units, and number of functions in each.
 const UNITS: usize = 4;
 const FUNCTIONS: usize = 500;
 
-/// Builds a program with at least `debug_bytes` bytes of debug information in `folder`.
+/// Builds a program in `folder` that has at least `debug_bytes` bytes of debug information.
 pub fn build(folder: &Path, debug_bytes: u64) -> Result<PathBuf> {
     let began = Instant::now();
     let objects: Vec<PathBuf> = (0..UNITS).map(|unit| folder.join(format!("unit{unit}.o"))).collect();
@@ -37,7 +39,7 @@ pub fn build(folder: &Path, debug_bytes: u64) -> Result<PathBuf> {
         each += super::symbols::debug_bytes(object)?;
     }
     ensure!(each > 0, "g++ writes no debug information");
-    // The linker keeps strings only once for all units, so somewhat more units are needed.
+    // The linker stores strings only once for all units, so slightly more units are needed.
     let times = usize::try_from(debug_bytes.div_ceil(each))?.saturating_mul(11) / 10;
     let binary = folder.join("large");
     let mut link = Command::new("g++");

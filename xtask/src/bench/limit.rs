@@ -1,4 +1,4 @@
-//! Cost of finding the limit, compared with the report that it is based on.
+//! Cost of finding the limit, compared with the cost of the report on which it is based.
 
 use crate::measure::{Measurement, Runs, Side};
 

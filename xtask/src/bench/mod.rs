@@ -1,4 +1,4 @@
-//! `./x bench`: measures what the README claims, and keeps results with machine and date in BENCHMARKS.md.
+//! `./x bench`: measures what the README claims, and writes the results with machine and date into BENCHMARKS.md.
 
 mod analysis;
 mod apps;
@@ -30,7 +30,7 @@ use anyhow::Result;
 use crate::measure::{self, Measurement, Wishes};
 use crate::page;
 
-/// All benchmarks, in the order in which they run: those without recording first.
+/// All benchmarks in the order in which they run. Benchmarks without a recording come first.
 const BENCHMARKS: [Measurement; 19] = [
     weights::WEIGHTS,
     simulate::SIMULATE,
@@ -73,7 +73,7 @@ pub struct Options {
     runs: Option<usize>,
 }
 
-/// Measures, prints, and updates the sections of BENCHMARKS.md.
+/// Measures, prints the results, and updates the sections of BENCHMARKS.md.
 pub fn run(options: &Options) -> Result<ExitCode> {
     let Options { only, programs, huge, longpole, runs } = options.clone();
     let wishes = Wishes { runs, programs, huge, longpole, ..Wishes::default() };

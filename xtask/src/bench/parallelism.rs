@@ -1,4 +1,4 @@
-//! `longpole parallelism`'s account of where a run's parallelism goes, on generated timelines.
+//! Cost of `longpole parallelism`, which says what makes a run less parallel, on generated timelines.
 
 use crate::measure::{Measurement, Runs, Side};
 

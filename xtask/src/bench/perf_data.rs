@@ -1,5 +1,6 @@
-//! Writes addresses as a recording of perf, for `perf script`: tools/perf/Documentation/perf.data-file-format.txt of Linux.
-//! One process has the binary mapped where it is linked, with a sample for each address.
+//! Writes addresses as a recording of perf, for `perf script`. The format is that of Linux's
+//! tools/perf/Documentation/perf.data-file-format.txt. One process has the binary mapped where it is linked, with one
+//! sample for each address.
 
 use std::fs;
 use std::path::Path;
@@ -13,15 +14,15 @@ const PROCESS: u32 = 4_242;
 const MAPPED: u32 = 1;
 const NAMED: u32 = 3;
 const SAMPLED: u32 = 9;
-/// Samples have the address, and process and thread.
+/// Each sample has the address, and the process and thread.
 const SAMPLE_TYPE: u64 = 1 | 1 << 1;
 /// Records are about the program's own code.
 const USER: u16 = 2;
 const HEADER_BYTES: u64 = 104;
-/// `struct perf_event_attr` as of its version 5.
+/// Size of `struct perf_event_attr` in its version 5, in bytes.
 const ATTRIBUTE_BYTES: u64 = 112;
 
-/// Writes the addresses of a text file that lie in `binary`; the file has one hexadecimal number a line.
+/// Writes the addresses that are in `binary`. `addresses` is a text file with one hexadecimal number in each line.
 pub fn write(binary: &Path, addresses: &Path, output: &Path) -> Result<()> {
     let mut records = Vec::new();
     let mut name = PROCESS.to_le_bytes().repeat(2);
@@ -73,7 +74,7 @@ fn record(records: &mut Vec<u8>, kind: u32, content: &[u8]) {
     records.extend(content);
 }
 
-/// A stretch of code: its linked address, its size and its place in the file.
+/// A stretch of code: its linked address, its size, and its offset in the file.
 #[derive(Debug, PartialEq)]
 struct Segment {
     address: u64,
@@ -90,7 +91,7 @@ fn code(binary: &Path) -> Result<Vec<Segment>> {
     Ok(found)
 }
 
-/// Code segments from the table of `readelf -lW`: `LOAD offset address physical bytes memory flags align`.
+/// The code segments in the output of `readelf -lW`: `LOAD offset address physical bytes memory flags align`.
 fn segments(text: &str) -> Vec<Segment> {
     let lines = text.lines().filter_map(|line| {
         let (kind, rest) = line.trim().split_once(' ')?;

@@ -1,5 +1,5 @@
-//! What recording costs a user: CPU time of a program and longpole together, above that of the program alone; compared
-//! with what longpole says, and with its goal.
+//! What recording costs a user: CPU time of the program and longpole together, compared with that of the program alone.
+//! The result is compared with the cost that longpole reports, and with its goal.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -13,19 +13,20 @@ use super::summary::{launched_pid, told_cost};
 use crate::command;
 use crate::measure::{Fills, Measurement, Need, Outcome, Results, Runs, Side};
 
-/// A run takes less, even on a loaded machine.
+/// Longest time of a run, even on a loaded machine.
 const LIMIT: Duration = Duration::from_secs(120);
 /// Time between the start of a program and attaching to it.
 const WARM: Duration = Duration::from_millis(500);
-/// longpole's default goal, percent of the program's CPU time.
+/// longpole's default goal, in percent of the program's CPU time.
 const BUDGET: f64 = 2.0;
-/// The told cost is right if it is this near to the measured one: as a part of it, or in percent.
+/// The reported cost is right if it differs from the measured one by at most this part of it, or by this many
+/// percentage points.
 const NEAR: (f64, f64) = (1.0 / 3.0, 0.5);
 
-/// Programs of the zoo, by name.
+/// Names of the programs from the zoo.
 const FROM_THE_ZOO: &str =
     "x264 python-threads redis sqlite3 pigz node-apart java-lock go-mutex hot-lock make";
-/// Other programs, which call functions or start processes as often as they can.
+/// Other programs, which call functions or start processes as often as possible.
 const OWN: [Entry; 2] = [
     Entry::built("million-calls", "C", "zoo/calls.c", "PROGRAM N", 2_000),
     Entry {
@@ -33,7 +34,7 @@ const OWN: [Entry; 2] = [
         ..Entry::installed("shell-loop", &[("sh", "dash")], "sh WORK/loop.sh N", 2_500)
     },
 ];
-/// Programs that start processes as fast as they can: no goal can hold for them.
+/// Programs that start processes as fast as possible. longpole cannot keep its goal for them.
 const STORMS: [&str; 2] = ["make", "shell-loop"];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -113,7 +114,7 @@ pub const PROMISE: Measurement = Measurement {
     ..Measurement::NEW
 };
 
-/// How many costs are within the budget, of all but storms; and of how many the told one is near.
+/// The numbers of costs that are within the budget, and of reported costs that are right. Storms do not count.
 fn fills(results: &Results) -> Result<Fills> {
     let (mut calm, mut within, mut all, mut near) = (0, 0, 0, 0);
     for side in results.listed() {
@@ -130,7 +131,7 @@ fn fills(results: &Results) -> Result<Fills> {
     Ok(counts.map(|(name, count)| (name, count.to_string())).into())
 }
 
-/// Measured and told cost of a program in one way, percent.
+/// Measured and reported cost of a program in one way of recording, in percent.
 fn cost(side: &Outcome, way: &str) -> Result<(f64, f64)> {
     Ok((side.median(&format!("{way} measured"))?, side.median(&format!("{way} said"))?))
 }
@@ -139,21 +140,21 @@ fn is_near(measured: f64, said: f64) -> bool {
     (said - measured).abs() <= (measured.abs() * NEAR.0).max(NEAR.1)
 }
 
-/// A program alone and recorded, at the same time, each on its half of the CPUs. If the two took turns on the same CPUs,
-/// longpole's clock ticks there would be a cost of the program alone, too.
+/// A program alone and recorded, at the same time, each on one half of the CPUs. If both took turns on the same CPUs,
+/// the ticks of longpole's clock there would also cost the program alone.
 struct Pair {
     entry: &'static Entry,
-    /// The words that start what was built of its source.
+    /// The words that start the built program.
     program: String,
-    /// Folders of the two.
+    /// The folders of both copies.
     folders: [PathBuf; 2],
-    /// CPU lists of the two.
+    /// The CPU lists of both copies.
     cpus: [String; 2],
     longpole: String,
 }
 
 impl Pair {
-    /// Figures of a pair of runs, percent.
+    /// The figures of a pair of runs, in percent.
     fn run(&self, way: Way) -> Result<[(&'static str, f64); 3]> {
         let groups = ["alone", "recorded"].map(|name| Group::new(&format!("promise-{name}")));
         let ([alone, recorded], recorder) = (groups, Group::new("promise-longpole")?);
@@ -179,7 +180,7 @@ impl Pair {
                 self.attach(&recorder, way, program.pid())?
             }
         };
-        // A launched program runs once longpole has said so.
+        // A launched program begins when longpole has printed that it launched it.
         let begin = if way == Way::Launched { Instant::now() } else { started };
         let (alone_pid, mut alone_took) = (programs[0].pid(), None);
         let mut took = None;
@@ -191,7 +192,7 @@ impl Pair {
             }
             if took.is_none() && has_ended(pid) {
                 took = Some(begin.elapsed());
-                // longpole's work from here on delays nobody.
+                // From here on, longpole's work delays nobody.
                 recorder_s = recorder.cpu_s()? - before_s;
             }
             std::thread::sleep(Duration::from_millis(1));
@@ -219,7 +220,7 @@ impl Pair {
         Ok(Background::start(&mut group.shell(&line))?)
     }
 
-    /// Starts longpole; returns it, the pid of the program that it launched, and the CPU time used by then.
+    /// Starts longpole. Returns it, the PID of the program that it launched, and the CPU time used so far.
     fn launch(&self, group: &Group) -> Result<(Background, u32, f64)> {
         let (variables, words) = self.words(1);
         let line = format!("env {variables} {} -- {words} >/dev/null", self.record());
@@ -270,7 +271,7 @@ impl Pair {
     }
 }
 
-/// CPU lists of the first and the second half of the CPUs; the same list twice if there is one CPU.
+/// CPU lists of the first and second half of the CPUs. On a machine with one CPU, both lists are the same.
 fn halves() -> [String; 2] {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let list = |from: usize, to: usize| (from..to).map(|cpu| cpu.to_string()).collect::<Vec<_>>().join(",");

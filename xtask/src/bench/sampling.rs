@@ -1,4 +1,4 @@
-//! Sixteen busy threads: alone, and with their stacks sampled in each way.
+//! Sixteen busy threads: alone, and with samples of their stacks in each way.
 
 use anyhow::Result;
 use serde_json::json;
@@ -8,7 +8,7 @@ use crate::command;
 use crate::measure::{Measurement, Need, Outcome, Results, Runs, Side, built};
 use crate::sample::Sample;
 
-/// Rounds of each thread: some seconds of CPU time in all.
+/// Number of rounds of each thread: some seconds of CPU time together.
 const ROUNDS: u64 = 4_000;
 
 /// Options that are measured in addition to the program alone.
@@ -59,7 +59,7 @@ pub const SAMPLING: Measurement = Measurement {
     ..Measurement::NEW
 };
 
-/// Times of a way, each relative to the run alone in the same turn.
+/// The times of one way, each relative to the run alone in the same turn.
 fn ratios(side: &Outcome, results: &Results) -> Result<Sample> {
     Ok(side.of("ns")?.with(&results.at(0)?.of("ns")?, |own, alone| own / alone))
 }

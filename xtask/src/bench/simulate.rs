@@ -1,4 +1,4 @@
-//! A generated program on a number of simulated processors.
+//! Time to simulate a generated program on several numbers of CPUs.
 
 use crate::measure::{Measurement, Runs, Side};
 

@@ -1,5 +1,5 @@
-//! What a server's clients notice of an attach. A client sends a request every millisecond: before longpole attaches, while
-//! it records, and from the signal on that ends it.
+//! How much a server's clients notice of attaching. A client sends a request every millisecond: before longpole
+//! attaches, while it records, and after the signal that ends it.
 
 use std::cell::RefCell;
 use std::os::unix::net::UnixStream;
@@ -19,18 +19,19 @@ use crate::sample::digits;
 /// Length of each of the three stretches.
 const STRETCH: Duration = Duration::from_secs(5);
 const LIMIT: Duration = Duration::from_secs(60);
-/// Names of a turn's stretches.
+/// Names of the three stretches.
 const STRETCHES: [&str; 3] = ["before", "while it is there", "from its end on"];
-/// Quantiles of the answers' times that are reported for a stretch.
+/// The quantiles of the answers' times that are reported for each stretch.
 const SHARES: [f64; 4] = [0.5, 0.99, 0.999, 1.0];
-/// Titles of tables, and how their servers start.
+/// Titles of the tables, and how the servers in them start.
 const SERVERS: [(&str, Start); 2] = [
     ("redis-server under redis-benchmark", Server::redis),
     ("a server of 50 threads under 8 clients", Server::of_threads),
 ];
 type Start = fn(&Path) -> Result<Server>;
 
-/// Programs that attach: name, a line of shell with `LONGPOLE`, `PID` and `FILE` replaced, and the signal that ends it.
+/// Programs that attach. Each has a name, a line of shell in which `LONGPOLE`, `PID` and `FILE` are replaced, and the
+/// signal that ends it.
 const WAYS: [(&str, &str, &str); 5] = [
     ("nobody", "", ""),
     ("`longpole record -p`, ^C", "exec LONGPOLE record --force -p PID -o FILE", "INT"),
@@ -51,7 +52,7 @@ pub const STALL: Measurement = Measurement {
         for (stage, (title, start)) in
             SERVERS.into_iter().enumerate().filter(|(_, (name, _))| setting.wants(name))
         {
-            // The server starts with its first turn, and ends with the last side of its stage.
+            // The server starts with its first turn, and ends together with the last side of its stage.
             let server = Rc::new(RefCell::new(None));
             for way in WAYS {
                 let server = server.clone();
@@ -81,14 +82,14 @@ pub const STALL: Measurement = Measurement {
 /// A server under load.
 pub struct Server {
     server: Background,
-    /// Load generator, which ends with the server.
+    /// The load generator, which ends together with the server.
     _load: Background,
     pub socket: PathBuf,
     question: &'static [u8],
 }
 
 impl Server {
-    /// A Redis that answers at a socket in this folder, and its load generator.
+    /// Starts a Redis that listens on a socket in this folder, and its load generator.
     pub fn redis(folder: &Path) -> Result<Server> {
         let socket = folder.join("redis.sock");
         let mut server = command::line("redis-server", "--port 0 --appendonly no --unixsocket");
@@ -104,7 +105,7 @@ impl Server {
         Ok(Server { server, _load: load, socket, question: b"PING\r\n" })
     }
 
-    /// Its process.
+    /// The PID of the server's process.
     pub fn pid(&self) -> u32 {
         self.server.pid()
     }
@@ -119,7 +120,7 @@ impl Server {
     }
 }
 
-/// One program attaches and detaches; returns quantiles of the times of the answers in each stretch, milliseconds.
+/// One program attaches and detaches. Returns quantiles of the times of the answers in each stretch, in milliseconds.
 fn turn((name, line, signal): (&str, &str, &str), server: &Server, setting: &Setting) -> Result<Value> {
     let client = UnixStream::connect(&server.socket)?;
     client.set_read_timeout(Some(LIMIT))?;

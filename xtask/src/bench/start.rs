@@ -1,5 +1,5 @@
-//! CPU time of a start of `longpole record`: recordings of programs that do nothing, from longpole's first instruction to
-//! its last, with its helpers.
+//! CPU time of starting `longpole record`: recordings of programs that do nothing, from longpole's first instruction to
+//! its last one, including its helper processes.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::command;
 use crate::measure::{Measurement, Need, Runs, Side};
 
-/// The kernel counts the time of ended children in steps of 10 ms: each sample is the mean of this many runs.
+/// The kernel counts the time of ended children in steps of 10 ms. So each sample is the mean of this number of runs.
 const RUNS: u32 = 10;
 const LIMIT: Duration = Duration::from_secs(60);
 const CASES: [(&str, &str); 3] = [
@@ -49,7 +49,7 @@ pub const START: Measurement = Measurement {
                 let wall = each(began.elapsed().as_secs_f64() * 1e3);
                 Ok(json!({ "cpu": each(children_ms()? - before), "wall": wall }))
             };
-            // The first start after a boot would measure the machine.
+            // The first start after a boot would measure how the machine reads files, so it does not count.
             Side::new(label, run).stage(stage).warming()
         });
         Ok(sides.collect())
@@ -62,13 +62,13 @@ pub const START: Measurement = Measurement {
     ..Measurement::NEW
 };
 
-/// CPU time of all ended children and their children, ms.
+/// CPU time of all ended children and of their children, in milliseconds.
 fn children_ms() -> Result<f64> {
-    /// The kernel's unit in /proc/self/stat, on all machines.
+    /// The unit of /proc/self/stat, which is the same on all machines, in milliseconds.
     const TICK_MS: f64 = 10.0;
     let stat = std::fs::read_to_string("/proc/self/stat")?;
     let (_, after_name) = stat.rsplit_once(')').context("no name in /proc/self/stat")?;
-    // Fields 16 and 17, where the state is the third (proc(5)).
+    // Fields 16 and 17 of the line, in which the state is the third field (proc(5)).
     let times = after_name.split_whitespace().skip(13).take(2);
     let ticks: f64 =
         times.map(str::parse::<f64>).sum::<Result<f64, _>>().context("no times in /proc/self/stat")?;

@@ -1,4 +1,4 @@
-//! Figures in what programs print: longpole's summary of a recording, and a benchmark's own time.
+//! Reads figures from the output of programs: from longpole's summary of a recording, and from a benchmark's own time.
 
 use std::process::Command;
 use std::time::Duration;
@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use crate::command;
 
-/// Runs a program that prints the nanoseconds of its work; returns these as `ns`, and `lost` if longpole records it.
+/// Runs a program that prints the nanoseconds of its work. Returns them as `ns`; if longpole records the program, also
+/// returns `lost`.
 pub fn timed(command: &mut Command) -> Result<Value> {
     let ended = command::good(command, Duration::from_secs(300))?;
     let line = ended.stdout.lines().find_map(|line| line.strip_suffix(" ns"));
@@ -17,7 +18,7 @@ pub fn timed(command: &mut Command) -> Result<Value> {
     Ok(json!({ "ns": ns.with_context(no_time)?, "lost": lost_percent(&ended.stderr).ok() }))
 }
 
-/// Percent of events that were lost, from longpole's summary: a recorder that loses events is cheap and worthless.
+/// Percent of the events that were lost, from longpole's summary. A recorder that loses events is cheap but useless.
 pub fn lost_percent(summary: &str) -> Result<f64> {
     let line = summary.lines().find_map(|line| line.strip_prefix("lost ")).context("no summary of losses")?;
     let Some((_, percent)) = line.split_once('(') else { return Ok(0.0) };
@@ -31,13 +32,13 @@ pub fn events(summary: &str) -> Result<f64> {
     Ok(leading_number(line.with_context(|| format!("no number of events in: {summary}"))?.trim()))
 }
 
-/// The number before the first `, `: 1234567 of `1,234,567, 89 a second`.
+/// The number before the first `, `: 1234567 in `1,234,567, 89 a second`.
 fn leading_number(text: &str) -> f64 {
     let number = text.split(", ").next().unwrap_or_default();
     number.chars().filter(char::is_ascii_digit).collect::<String>().parse().unwrap_or(0.0)
 }
 
-/// The last cost in longpole's output, percent.
+/// The last cost in longpole's output, in percent.
 pub fn told_cost(text: &str) -> Result<f64> {
     let cost = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -51,7 +52,7 @@ pub fn told_cost(text: &str) -> Result<f64> {
     text.lines().filter_map(cost).next_back().context("longpole does not say what it cost")
 }
 
-/// The process that longpole says it has launched.
+/// The PID of the process that longpole launched, from its output.
 pub fn launched_pid(said: &str) -> Result<u32> {
     let pid = said.split("(pid ").nth(1).and_then(|rest| rest.split(')').next()?.parse().ok());
     pid.with_context(|| format!("no pid in: {said}"))

@@ -1,5 +1,5 @@
-//! Looking up 100,000 addresses of a binary with a lot of debug information, compared with addr2line,
-//! llvm-symbolizer and perf script.
+//! Time to look up 100,000 addresses of a binary with much debug information, compared with addr2line, llvm-symbolizer
+//! and perf script.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -15,19 +15,19 @@ use crate::measure::{Measurement, Need, Outcome, Runs, Side, Watched, watched};
 use crate::sample::digits;
 
 const ADDRESSES: usize = 100_000;
-/// Addresses for binutils' addr2line, which looks through everything for each address.
+/// Number of addresses for binutils' addr2line, which searches all debug information for each address.
 const FEW: usize = 200;
-/// Debug information of the program that is built for this.
+/// Bytes of debug information of the program that is built for this benchmark.
 const DEBUG_BYTES: u64 = 500_000_000;
-/// The variable that names another binary.
+/// Environment variable that names another binary.
 const VARIABLE: &str = "LONGPOLE_BENCH_BINARY";
-/// A program that takes longer is ended, and the table says so.
+/// A program that takes longer than this is ended, and the table says so.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// A program that takes longer is measured once.
+/// A program that takes longer than this is measured only once.
 const LONG_S: f64 = 15.0;
 
-/// Other programs: the name of the row, a command with `BINARY` and `DATA` replaced, and its number of addresses.
-/// `DATA` is a recording of perf that contains the addresses; they also come from standard input.
+/// The other programs: name of the row, a command in which `BINARY` and `DATA` are replaced, and the number of
+/// addresses. `DATA` is a recording of perf that contains the addresses. Standard input has the addresses, too.
 const OTHERS: [(&str, &str, usize); 4] = [
     ("llvm-symbolizer", "llvm-symbolizer --obj=BINARY --inlines", ADDRESSES),
     ("addr2line", "addr2line -e BINARY -i -f -C", FEW),
@@ -127,8 +127,8 @@ fn last(side: &Outcome, name: &str) -> f64 {
     side.last().and_then(|last| last[name].as_f64()).unwrap_or_default()
 }
 
-/// longpole's figures, from the line that the program prints: also `load` in ms, and addresses per second, the first time
-/// and again.
+/// longpole's figures, from the line that the program prints. Adds `load` in ms, and the addresses per second in the
+/// first and in the second round.
 fn own(line: &str) -> Result<Value> {
     let mut said: Value = serde_json::from_str(line).context("symbols_bench says no JSON")?;
     let number = |name: &str| said[name].as_f64().with_context(|| format!("no {name} in {line}"));
@@ -139,7 +139,7 @@ fn own(line: &str) -> Result<Value> {
     Ok(said)
 }
 
-/// Runs another program on the addresses of this recording.
+/// Runs a command of [`OTHERS`] on the addresses. Returns its time and memory, and whether it was too slow.
 fn other(line: &str, binary: &Path, data: &Path) -> Result<Value> {
     let word = |word: &str| {
         word.replace("BINARY", &binary.display().to_string()).replace("DATA", &data.display().to_string())
@@ -163,7 +163,7 @@ fn is_slow(side: &Outcome) -> bool {
     is_too_slow(side) || side.median("seconds").is_ok_and(|seconds| seconds > LONG_S)
 }
 
-/// Bytes of the debug sections, as `size -A` lists them.
+/// Total size of the debug sections in bytes, as `size -A` lists them.
 pub fn debug_bytes(binary: &Path) -> Result<u64> {
     let text = command::text(Command::new("size").arg("-A").arg(binary))?;
     let lines = text.lines().filter(|line| line.starts_with(".debug"));

@@ -1,4 +1,5 @@
-//! Requests that a server at full load loses while `longpole top` watches it, and longpole's own cost, by half-minutes.
+//! How many requests a fully loaded server loses while `longpole top` watches it, and longpole's own cost, for each
+//! half-minute.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -13,10 +14,10 @@ use crate::measure::{Measurement, Need, Runs, Setting, Side, memory_kib};
 
 const ALONE: Duration = Duration::from_secs(15);
 const HALF_MINUTE: Duration = Duration::from_secs(30);
-/// Half-minutes of a round, unless `LONGPOLE_BENCH_HALF_MINUTES` says otherwise.
+/// Number of half-minutes of a round. `LONGPOLE_BENCH_HALF_MINUTES` changes it.
 const HALF_MINUTES: usize = 4;
 const LIMIT: Duration = Duration::from_secs(60);
-/// Figures of a half-minute, in the order of the columns.
+/// The figures of a half-minute, in the order of the columns.
 const FIGURES: [&str; 5] = ["requests", "fewer", "analysis", "all", "memory"];
 
 pub const TOP: Measurement = Measurement {
@@ -52,7 +53,7 @@ fn half_minutes() -> usize {
     number.and_then(|number| number.parse().ok()).unwrap_or(HALF_MINUTES)
 }
 
-/// A Redis under its own load generator: alone, watched, alone.
+/// Runs a Redis under its own load generator: alone, then watched, then alone again.
 fn round(server: &Server, setting: &Setting) -> Result<Value> {
     let before = requests_per_second(server, ALONE)?;
     let line = format!(
@@ -72,7 +73,7 @@ fn round(server: &Server, setting: &Setting) -> Result<Value> {
         let memory = memory_kib(pid, "VmRSS:").context("no VmRSS")? as f64 / 1024.0;
         rows.push([requests, 0.0, share(0), share(1), memory]);
     }
-    // The line's end reaches longpole as Enter, which does nothing.
+    // The end of the line reaches longpole as Enter, which does nothing.
     watching.say("q")?;
     watching.wait(LIMIT)?;
     let alone = f64::midpoint(before, requests_per_second(server, ALONE)?);
@@ -86,7 +87,7 @@ fn round(server: &Server, setting: &Setting) -> Result<Value> {
     Ok(figures)
 }
 
-/// Requests per second over this time, as the server counts them.
+/// Requests per second in this time, according to the server's own count.
 fn requests_per_second(server: &Server, long: Duration) -> Result<f64> {
     let (began, before) = (Instant::now(), commands(server)?);
     std::thread::sleep(long);
@@ -126,7 +127,7 @@ fn cpu_seconds(pid: u32) -> Result<[f64; 2]> {
     let mut seconds = [0.0; 2];
     for thread in std::fs::read_dir(format!("/proc/{pid}/task"))? {
         let folder = thread?.path();
-        // A thread may have ended meanwhile.
+        // A thread may end between listing and reading.
         let Ok(stat) = std::fs::read_to_string(folder.join("schedstat")) else { continue };
         let ns: f64 = stat.split(' ').next().unwrap_or_default().parse()?;
         let is_analysis = std::fs::read_to_string(folder.join("comm"))?.starts_with("lp-analysis");

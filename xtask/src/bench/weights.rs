@@ -1,4 +1,4 @@
-//! Weights of all segments of a generated program, compared with the paper's way of finding them.
+//! Time to compute the weights of all segments of a generated program, compared with the method in the paper.
 
 use anyhow::{Result, bail};
 
@@ -7,12 +7,12 @@ use crate::measure::{Measurement, Outcome, Runs, Side};
 use crate::sample::digits;
 
 const OPERATIONS: u64 = 10_000_000;
-/// Operations for brute force, whose time grows with their square: ten million would take years.
+/// Number of operations for brute force, whose time grows with their square. Ten million operations would take years.
 const SMALL: u64 = 2_000;
-/// Makes the C library's allocator keep freed memory.
+/// Setting with which the C library's allocator keeps freed memory.
 const KEEP_MEMORY: &str = "glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=17179869184";
 
-/// Label, way, operations, repetitions, and the stage. The clock of processor time is coarse, so a small program runs
+/// The rows: label, method, operations, repetitions, and stage. The CPU time clock is coarse, so a small program runs
 /// many times.
 const WAYS: [(&str, &str, u64, u32, usize); 6] = [
     ("one sweep", "sweep", OPERATIONS, 1, 0),

@@ -1,4 +1,4 @@
-//! The kernel programs, built with the pinned stable toolchain for the kernel's target.
+//! Builds the kernel programs with the pinned stable toolchain for the kernel's target.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,10 +11,10 @@ use crate::command;
 use crate::toolchain::Toolchain;
 use crate::workspace::Workspace;
 
-/// The kernel's instruction set, little-endian.
+/// The kernel's instruction set for BPF, little-endian.
 const TARGET: &str = "bpfel-unknown-none";
 
-/// Builds the object file of the kernel programs from its sources under `target`; the inner error says what this
+/// Builds the object file of the kernel programs from its sources, under `target`. The inner error says what this
 /// machine lacks.
 ///
 /// # Errors
@@ -26,7 +26,8 @@ pub fn make(workspace: &Workspace) -> Result<Provided<PathBuf>> {
     })
 }
 
-/// A command that lints the kernel programs' crate, which no host can compile; the inner error says what this machine lacks.
+/// A command that lints the crate of the kernel programs, which cannot be compiled for a host. The inner error says
+/// what this machine lacks.
 ///
 /// # Errors
 /// Folders under target cannot be written.
@@ -38,7 +39,7 @@ pub fn lints(workspace: &Workspace) -> Result<Provided<Command>> {
     }))
 }
 
-/// A cargo command on the kernel programs' crate: `build`, `clippy`, …
+/// A cargo command (`build`, `clippy`, …) on the crate of the kernel programs.
 fn cargo(workspace: &Workspace, tools: &Tools, action: &str) -> Command {
     let mut cargo = command::cargo(workspace);
     cargo.current_dir(workspace.ebpf_crate());
@@ -47,14 +48,14 @@ fn cargo(workspace: &Workspace, tools: &Tools, action: &str) -> Command {
     // build-std is not stable, but the toolchain is pinned, so its behaviour cannot change.
     cargo.env("RUSTC_BOOTSTRAP", "1");
     cargo.env("CARGO_TARGET_BPFEL_UNKNOWN_NONE_LINKER", &tools.linker);
-    // The architecture determines which registers contain a function's arguments. Flags are in
-    // probe-ebpf/.cargo/config.toml; `command::cargo` removes the environment's flags, which would hide them.
+    // The architecture decides which registers contain a function's arguments. Compiler flags are in
+    // probe-ebpf/.cargo/config.toml. Flags in the environment would hide these, so `command::cargo` removes them.
     cargo.env("AYA_BPF_TARGET_ARCH", std::env::consts::ARCH);
     cargo.arg("--config").arg(remap(workspace, &tools.sysroot));
     cargo
 }
 
-/// Flags that make source paths independent of folders, in addition to the flags of probe-ebpf/.cargo/config.toml.
+/// Flags that remove this machine's folders from source paths. probe-ebpf/.cargo/config.toml has all other flags.
 fn remap(workspace: &Workspace, sysroot: &Path) -> String {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(std::env::home_dir()?.join(".cargo"))).unwrap_or_default();
@@ -69,15 +70,15 @@ fn remap(workspace: &Workspace, sysroot: &Path) -> String {
     format!("target.{TARGET}.rustflags={flags:?}")
 }
 
-/// Tools for building kernel programs, besides cargo.
+/// The tools that building the kernel programs needs, apart from cargo.
 struct Tools {
     linker: PathBuf,
-    /// Removes debug information from the object.
+    /// The tool that removes debug information from the object.
     objcopy: PathBuf,
     sysroot: PathBuf,
 }
 
-/// Finds all tools that are needed; the inner error says what is missing.
+/// Finds all necessary tools. The inner error says what is missing.
 ///
 /// # Errors
 /// Folders under target cannot be written.
@@ -94,7 +95,7 @@ fn tools(workspace: &Workspace) -> Result<Provided<Tools>> {
         return Ok(Err("the toolchain has no rust-objcopy".into()));
     };
     let tools = Tools { linker, objcopy, sysroot: toolchain.sysroot };
-    // A failure here is not a compile error: a machine without network may lack the crates.
+    // A failure here is no compile error: a machine without network may lack the crates.
     let mut fetch = command::cargo(workspace);
     fetch.current_dir(workspace.ebpf_crate()).env("RUSTC_BOOTSTRAP", "1");
     fetch.args(["fetch", "--locked", "-Z", "build-std=core", "--target", TARGET]);
@@ -119,7 +120,7 @@ fn compile(workspace: &Workspace, tools: &Tools) -> Result<PathBuf> {
     let built = executable(&outcome.output).context("cargo named no object file of probe-ebpf")?;
     let object = workspace.target.join("ebpf-build/probe-ebpf.o");
     let mut strip = Command::new(&tools.objcopy);
-    // The kernel's type information (BTF) stays, because it is not in a debug section.
+    // The kernel programs' type information (BTF) stays, because it is not in a debug section.
     strip.arg("--strip-debug").arg(built).arg(&object);
     // objcopy needs the toolchain's LLVM, which is in the folder of rustc's own libraries.
     strip.env("LD_LIBRARY_PATH", tools.sysroot.join("lib"));
@@ -127,7 +128,7 @@ fn compile(workspace: &Workspace, tools: &Tools) -> Result<PathBuf> {
     Ok(object)
 }
 
-/// The last executable in cargo's messages: probe-ebpf has one binary.
+/// The last executable in cargo's messages. probe-ebpf has only one binary.
 fn executable(messages: &str) -> Option<String> {
     messages
         .lines()

@@ -1,7 +1,8 @@
-//! The library that is loaded before libc in launched programs.
+//! Builds the library that launched programs load before libc.
 //!
-//! cargo makes a static library, and the toolchain's own linker makes a shared one of it: so it names nothing of the build
-//! machine's libc, and can have symbol versions, which rustc's own export list excludes.
+//! cargo makes a static library, and the toolchain's own linker makes a shared library of it. So the library refers to
+//! nothing in the build machine's libc. The shared library can also have symbol versions, which the export list of
+//! rustc does not allow.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,7 +14,8 @@ use crate::command;
 use crate::toolchain::Toolchain;
 use crate::workspace::Workspace;
 
-/// Builds the preloaded library from its sources under `target`; the inner error says why this machine cannot build it.
+/// Builds the preloaded library from its sources, under `target`. The inner error says why this machine cannot build
+/// it.
 ///
 /// # Errors
 ///
@@ -30,7 +32,7 @@ pub fn make(workspace: &Workspace) -> Result<Provided<PathBuf>> {
     // The library runs in other programs on other machines, so flags for this machine, such as -Ctarget-cpu=native, are
     // removed.
     build.env("CARGO_ENCODED_RUSTFLAGS", "");
-    // Exceptions and cancellation unwind through the library.
+    // Exceptions and cancellation unwind the stack through the library.
     build.args(["--crate-type", "staticlib", "--", "-C", "force-unwind-tables=yes"]);
     command::must(&mut build, "building the library to put before libc")?;
     let folder = workspace.target.join("preload");
@@ -54,10 +56,10 @@ fn link(linker: &Path, archive: &Path, source: &Path, to: &Path) -> Command {
     link.arg("--version-script").arg(source.join("versions.map")).arg("--undefined-version");
     link.args(["-soname", "longpole-preload.so", "--hash-style=gnu", "--build-id", "--strip-all"]);
     link.args(["--eh-frame-hdr", "-z", "now", "-z", "noexecstack"]);
-    // Two mappings, none of them split for a part that becomes read-only. The read-only part would be the addresses of
-    // seven variables and functions of libc; the address after them, of a vDSO function, is written later in any case.
-    // Each mapping costs a program that starts, forks and ends some microseconds, as much as all that the library does
-    // itself.
+    // The file has two mappings, and no part of them becomes read-only later, which would split a mapping. That part
+    // would contain the addresses of seven variables and functions of libc. The word after them, the address of a vDSO
+    // function, is written later in any case. Each mapping costs a program that starts, forks and ends some
+    // microseconds, as much as all of the library's own work.
     link.args(["-z", "norelro", "-z", "separate-loadable-segments", "--no-rosegment"]);
     link.arg("-T").arg(source.join("sections.ld"));
     link
@@ -77,7 +79,7 @@ mod tests {
         library.exists().then_some(library)
     }
 
-    /// Names that a shared library defines, or only needs.
+    /// The names that a shared library defines, or those that it only refers to.
     fn names(library: &Path, defined: bool) -> Vec<String> {
         let mut nm = Command::new("nm");
         nm.arg("-D").arg(if defined { "--defined-only" } else { "--undefined-only" }).arg(library);
@@ -90,7 +92,7 @@ mod tests {
         bytes.fold(0, |number, &byte| number << 8 | u64::from(byte))
     }
 
-    /// Type, offset in the file, address, bytes in the file and bytes in memory of each program header.
+    /// Type, offset in the file, address, size in the file and size in memory of each program header.
     fn parts(file: &[u8]) -> Vec<[u64; 5]> {
         let (headers, count) = (number::<8>(file, 32) as usize, number::<2>(file, 56) as usize);
         let part = |at: usize| [number::<4>(file, at), number::<8>(file, at + 8), number::<8>(file, at + 16)];
@@ -99,8 +101,9 @@ mod tests {
         all.map(|at| [part(at).as_slice(), &sizes(at)].concat().try_into().unwrap()).collect()
     }
 
-    /// A shell's loop starts thousands of programs that never lock anything: there the library costs only the loader's work.
-    /// Two mappings without a hole between them, nothing to clear, nothing to protect, one page to change.
+    /// A loop in a shell starts thousands of programs that never lock anything. For such programs, the library costs
+    /// only the loader's work. So the file must have two mappings without a hole between them, nothing to clear or
+    /// protect, and one page to change.
     #[test]
     fn the_embedded_library_gives_the_loader_little_to_do() {
         const PAGE: u64 = 4096;
@@ -109,7 +112,7 @@ mod tests {
         let parts = parts(&file);
         let of = |kind: u64| parts.iter().filter(move |part| part[0] == kind).collect::<Vec<_>>();
         let [code, data] = of(1)[..] else { panic!("not two mappings: {parts:x?}") };
-        // Pages of AArch64 may be larger, and its linker leaves room for larger pages.
+        // AArch64 may have larger pages, and its linker leaves room for them.
         let gap = data[2] - (code[2] + code[4]).next_multiple_of(PAGE);
         assert!(gap == 0 || cfg!(target_arch = "aarch64"), "a hole: {parts:x?}");
         assert_eq!((data[2] % PAGE, data[3]), (0, data[4]), "more to map, or to clear: {parts:x?}");
@@ -128,8 +131,8 @@ mod tests {
         assert!(places.iter().all(|place| first_page.contains(place)), "more than one page: {places:x?}");
     }
 
-    /// The library must not keep a program from starting because a symbol, or a version of one, is missing, and it must
-    /// define nothing before the program's libraries except the functions that it wraps.
+    /// No program may fail to start because a symbol or a version is missing. The library must define only the
+    /// functions that it wraps, because its definitions come before those of the program's libraries.
     #[test]
     fn the_embedded_library_needs_nothing_and_defines_only_what_it_wraps() {
         if std::process::Command::new("nm").arg("--version").output().is_err() {
@@ -146,7 +149,7 @@ mod tests {
         let families = ["pthread_", "__pthread_", "sem_", "mtx_", "cnd_", "thrd_", "call_once", "GLIBC_2."];
         for name in &defined {
             // Functions that take the clock or system calls away, that would prevent the library from initializing
-            // itself later, and that start other programs.
+            // itself later, or that start other programs.
             let watched = [
                 "prctl",
                 "syscall",

@@ -1,4 +1,5 @@
-//! bpf-linker, built once per toolchain against the toolchain's own LLVM, so that no system LLVM is needed.
+//! Builds bpf-linker once for each toolchain, against the toolchain's own LLVM, so that no LLVM of the system is
+//! needed.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,14 +13,14 @@ use crate::toolchain::Toolchain;
 use crate::workspace::Workspace;
 
 const VERSION: &str = "0.13.0";
-/// The LLVM that this version of bpf-linker links by default.
+/// The LLVM version that this version of bpf-linker links by default.
 const DEFAULT_LLVM: u32 = 23;
 
-/// Path of a working bpf-linker, which is built now if it is not cached. `LONGPOLE_BPF_LINKER` names another one.
+/// Path of a working bpf-linker. If there is none in the cache, builds it now. `LONGPOLE_BPF_LINKER` names another one.
 ///
 /// # Errors
 ///
-/// A folder cannot be made, or there is another failure than a missing tool.
+/// A folder cannot be made, or something fails for another reason than a missing tool.
 pub fn provide(workspace: &Workspace, toolchain: &Toolchain) -> Result<Provided<PathBuf>> {
     if let Some(own) = std::env::var_os("LONGPOLE_BPF_LINKER") {
         let own = PathBuf::from(own);
@@ -48,7 +49,7 @@ pub fn provide(workspace: &Workspace, toolchain: &Toolchain) -> Result<Provided<
         &mut install(workspace, toolchain, &home, &prefix, &scratch),
         Duration::from_secs(1800),
     )?;
-    // Hundreds of megabytes that are not needed any more; if they stay, they do no harm.
+    // These hundreds of megabytes are not needed any more. If they cannot be removed, they do no harm.
     drop(std::fs::remove_dir_all(&scratch));
     Ok(if outcome.success() && works(&program) {
         Ok(program)
@@ -88,7 +89,7 @@ fn install(
         cargo.args(["--no-default-features", "--features", &format!("llvm-{}", toolchain.llvm_major)]);
     }
     cargo.env("LLVM_PREFIX", prefix);
-    // The toolchain's own library is loaded at run time, which is why the cache key names the toolchain. Flags are in the
+    // The toolchain's own library is loaded at run time, so the toolchain is part of the cache key. Flags are in the
     // encoded form, because the folder's name may contain spaces.
     let rpath = format!("-C\x1flink-arg=-Wl,-rpath,{}/lib", toolchain.sysroot.display());
     cargo.env("CARGO_ENCODED_RUSTFLAGS", rpath);

@@ -1,6 +1,6 @@
-//! Files that the binary embeds: the kernel programs, and the library that is loaded before libc in launched programs. They
-//! lie in `capture/embedded/ARCH/`, checked in, so that building longpole takes only stable Rust. `./x embed` makes them
-//! again from their sources; the same sources give the same bytes in any folder, and `./x test` proves it.
+//! Files that the binary embeds: the kernel programs, and the library that launched programs load before libc. The
+//! files are checked in under `capture/embedded/ARCH/`, so that building longpole needs only stable Rust. `./x embed`
+//! makes them again from their sources. The same sources give the same bytes in any folder; `./x test` checks this.
 
 mod kernel;
 mod library;
@@ -25,8 +25,8 @@ const LIBRARY: &str = "longpole-preload.so";
 const SOURCES: &str = "sources";
 /// Endings of files that are sources.
 const ENDINGS: [&str; 4] = ["rs", "toml", "map", "ld"];
-/// Folders of these sources. Only [`compare`] notices a change in other places that affects the bytes, such as a change
-/// of the profile `preload`.
+/// The folders of these sources. Changes in other places can also change the bytes, such as a change of the profile
+/// `preload`. Only [`compare`] notices those.
 const INPUTS: [&str; 4] = ["probe-abi", "probe-ebpf", "probe-preload", "rust-toolchain.toml"];
 
 /// What to do.
@@ -56,8 +56,8 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     Ok(if complaints.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Makes both embedded files again if their sources have changed, and prints that. The inner error says why that is
-/// impossible, and that the embedded files are from other sources.
+/// Makes both embedded files again if their sources have changed, and prints that. The inner error says why this is
+/// impossible, and that the embedded files come from other sources.
 ///
 /// # Errors
 ///
@@ -85,7 +85,7 @@ pub fn is_current(workspace: &Workspace) -> Result<bool> {
     Ok(kept.trim() == digest(workspace)?)
 }
 
-/// Builds both embedded files, and compares them with the checked-in files, byte by byte. Returns the differences, with
+/// Builds both embedded files, and compares them byte by byte with the checked-in files. Returns the differences, and
 /// what to do about them.
 ///
 /// # Errors
@@ -114,7 +114,7 @@ pub fn compare(workspace: &Workspace) -> Result<Provided<Vec<String>>> {
 }
 
 fn renew(workspace: &Workspace) -> Result<Provided<()>> {
-    // The digest is taken before compiling: a change that is made during compiling is noticed the next time.
+    // The digest is computed before compiling, so that a change during compiling is noticed the next time.
     let digest = digest(workspace)?;
     let made = match make(workspace)? {
         Ok(made) => made,
@@ -123,7 +123,7 @@ fn renew(workspace: &Workspace) -> Result<Provided<()>> {
     let folder = folder(workspace);
     std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let note = folder.join(SOURCES);
-    // The digest is removed until both files are complete: one of them alone must not count as made from these sources.
+    // The digest is removed until both files are complete. A single new file must not count as made from these sources.
     drop(std::fs::remove_file(&note));
     for (name, path) in made.files() {
         let to = folder.join(name);
@@ -134,7 +134,7 @@ fn renew(workspace: &Workspace) -> Result<Provided<()>> {
     Ok(Ok(()))
 }
 
-/// Both embedded files, just built under `target`.
+/// Both embedded files after building, under `target`.
 struct Made {
     kernel: PathBuf,
     library: PathBuf,
@@ -189,7 +189,7 @@ fn collect(path: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     for entry in std::fs::read_dir(path).with_context(|| format!("cannot list {}", path.display()))? {
         let entry = entry.with_context(|| format!("cannot list {}", path.display()))?.path();
         let name = entry.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        // Files that editors put next to open files do not count.
+        // Files that editors put next to open files are ignored.
         let ours =
             entry.extension().and_then(|ending| ending.to_str()).is_some_and(|own| ENDINGS.contains(&own));
         let hidden = name.starts_with('.') && name != ".cargo";

@@ -1,4 +1,4 @@
-//! What a benchmark or validation is: data for the runner.
+//! Describes a benchmark or validation as data for the runner.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,61 +10,61 @@ use super::results::{Outcome, Results};
 use super::setting::Setting;
 use crate::command;
 
-/// A benchmark or validation: a section of BENCHMARKS.md or VALIDATION.md.
+/// A benchmark or validation. Each fills a section of BENCHMARKS.md or VALIDATION.md.
 pub struct Measurement {
-    /// Its name on the command line and in the document.
+    /// Name on the command line and in the document.
     pub name: &'static str,
-    /// What it measures, for `--help`.
+    /// What is measured, for `--help`.
     pub about: &'static str,
-    /// Title of its section.
+    /// Title of the section.
     pub title: &'static str,
-    /// What must be there.
+    /// What the measurement needs on this machine.
     pub needs: &'static [Need],
     /// How often each side runs.
     pub runs: Runs,
-    /// Whether another side is the first in each turn.
+    /// Whether the side that runs first changes from turn to turn.
     pub rotates: bool,
-    /// Whether `--only NAME` chooses among its programs.
+    /// Whether `--only NAME` chooses among the measurement's programs.
     pub chooses: bool,
-    /// Prepares, and returns what runs side by side.
+    /// Prepares the measurement, and returns the sides to run in turns.
     pub sides: fn(&Setting) -> Result<Vec<Side<'_>>>,
-    /// Text before the table; `{runs}` stands for their number.
+    /// Text before the table. `{runs}` is replaced by the number of runs.
     pub says: &'static str,
-    /// Other names in that text that stand for figures, and their values.
+    /// Other names in that text that are replaced by figures, and the values of these figures.
     pub fills: fn(&Results) -> Result<Fills>,
-    /// Heads of the cells in the sides' labels; if there is no head at all, there is no table.
+    /// Heads of the columns for the sides' labels. If there is no head at all, there is no table.
     pub heads: &'static str,
-    /// Heads of the other columns, with units, and how a cell comes from what was measured of a side.
+    /// Heads of the other columns, with units, and how each cell is computed from a side's results.
     pub columns: &'static [(&'static str, Cell)],
-    /// Makes the rows if they are not the sides.
+    /// Makes the rows, if the rows are not the sides.
     pub rows: Option<Rows>,
     /// Text after the table.
     pub ends: fn(&Results) -> Result<String>,
 }
 
-/// A cell of a side's row.
+/// Computes a cell in a side's row.
 pub type Cell = fn(&Outcome, &Results) -> Result<String>;
 
-/// Names in the text before the table, and what stands for them.
+/// Names in the text before the table, and the values that replace them.
 pub type Fills = Vec<(&'static str, String)>;
 
-/// Rows of the table: cells separated by ` | `.
+/// Makes the rows of the table. Cells are separated by ` | `.
 pub type Rows = fn(&Results) -> Result<Vec<String>>;
 
-/// What a measurement cannot do without.
+/// Something that a measurement needs.
 #[derive(PartialEq, Eq)]
 pub enum Need {
     /// A release binary of longpole.
     Longpole,
-    /// A release binary that may record here.
+    /// A release binary that can record on this machine.
     Recorder,
-    /// A program, and the Debian package that it comes in.
+    /// A program, and the Debian package that contains it.
     Program(&'static str, &'static str),
-    /// Sources that `--sources` names: where they come from.
+    /// Sources whose folder the user gives by `--sources`. The text says where they come from.
     Sources(&'static str),
-    /// The kernel's tracing folder for perf, which is mounted meanwhile.
+    /// The kernel's tracing folder for perf. The folder is mounted during the measurement.
     Tracefs,
-    /// Its name on the command line: it is no part of a run of all.
+    /// The user must name the measurement on the command line: a run of all measurements excludes it.
     Asked,
 }
 
@@ -72,12 +72,12 @@ pub enum Need {
 pub enum Runs {
     /// In this number of turns.
     Times(usize),
-    /// Once: it repeats by itself what it measures ([`Setting::runs`]).
+    /// Once, because the side itself repeats what it measures ([`Setting::runs`]).
     Inside(usize),
 }
 
 impl Measurement {
-    /// Without table and text: measurements name only the fields in which they differ.
+    /// A measurement without table and text. Other measurements name only the fields in which they differ from it.
     pub const NEW: Measurement = Measurement {
         name: "",
         about: "",
@@ -96,9 +96,9 @@ impl Measurement {
     };
 }
 
-/// One of those that run side by side.
+/// One of the variants that run in turns.
 pub struct Side<'a> {
-    /// First cells of its row, separated by ` | `.
+    /// First cells of the side's row, separated by ` | `.
     pub label: String,
     pub(super) stage: usize,
     pub(super) is_once: bool,
@@ -109,7 +109,7 @@ pub struct Side<'a> {
     pub(super) run: Run<'a>,
 }
 
-/// A run of a side in this turn: returns an object of JSON. Numbers in it become samples by their names.
+/// Runs a side in the given turn and returns a JSON object. Numbers in the object become samples by their names.
 type Run<'a> = Box<dyn FnMut(usize) -> Result<Value> + 'a>;
 
 impl<'a> Side<'a> {
@@ -127,47 +127,47 @@ impl<'a> Side<'a> {
         }
     }
 
-    /// A program that prints JSON; its arguments are the words.
+    /// A side that runs a program with these words as arguments. The program prints JSON.
     pub fn program(label: impl Into<String>, program: &Path, words: &str) -> Self {
         Side::command(label, command::line(program, words))
     }
 
-    /// A command that prints JSON.
+    /// A side that runs a command. The command prints JSON.
     pub fn command(label: impl Into<String>, mut command: Command) -> Self {
         Side::new(label, move |_| Ok(serde_json::from_str(&command::text(&mut command)?)?))
     }
 
-    /// A side that cannot run here.
+    /// A side that cannot run on this machine.
     pub fn absent(label: impl Into<String>, why: String) -> Self {
         Side::new(label, move |_| anyhow::bail!("{why}")).may_fail()
     }
 
-    /// Runs after all sides with a lower number, in turns with those that have the same.
+    /// Makes the side run after all sides with a lower number, in turns with those that have the same number.
     pub fn stage(self, stage: usize) -> Self {
         Side { stage, ..self }
     }
 
-    /// Runs in the first turn only.
+    /// Makes the side run in the first turn only.
     pub fn once(self, is_once: bool) -> Self {
         Side { is_once, ..self }
     }
 
-    /// Its first run does not count.
+    /// The side's first run does not count.
     pub fn warming(self) -> Self {
         Side { is_warming: true, ..self }
     }
 
-    /// Has no row in the table.
+    /// The side has no row in the table.
     pub fn unlisted(self) -> Self {
         Side { is_listed: false, ..self }
     }
 
-    /// If a run fails, the side is left out, and the section says why.
+    /// If a run fails, the side has no row, and the section says why.
     pub fn may_fail(self) -> Self {
         Side { may_fail: true, ..self }
     }
 
-    /// Does not run again once this holds.
+    /// The side does not run again once `enough` returns true.
     pub fn enough(self, enough: fn(&Outcome) -> bool) -> Self {
         Side { enough: Some(enough), ..self }
     }

@@ -1,4 +1,4 @@
-//! Benchmarks and validations as data, and the one runner of both: docs/recipes.md says how to add one.
+//! Benchmarks and validations as data, and the runner for both. docs/recipes.md says how to add one.
 
 mod measurement;
 mod results;

@@ -1,4 +1,4 @@
-//! What the runs of a measurement returned.
+//! The results of a measurement's runs.
 
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -10,17 +10,17 @@ use crate::sample::{Sample, digits};
 pub struct Results {
     /// The sides in their order.
     pub sides: Vec<Outcome>,
-    /// How often each ran, or repeated what it measures.
+    /// How often each side ran, or repeated what it measures.
     pub runs: usize,
 }
 
 impl Results {
-    /// A side, by its place.
+    /// The side with this index.
     pub fn at(&self, place: usize) -> Result<&Outcome> {
         self.sides.get(place).context("no such side")
     }
 
-    /// Sides that have a row of the table.
+    /// Sides that have a row in the table.
     pub fn listed(&self) -> impl Iterator<Item = &Outcome> {
         self.sides.iter().filter(|side| side.is_listed && side.last().is_some())
     }
@@ -30,7 +30,7 @@ impl Results {
         self.sides.iter().filter_map(|side| Some((side.label.as_str(), side.last()?)))
     }
 
-    /// Sides that failed or cannot run here, and why.
+    /// Sides that failed or cannot run on this machine, and why.
     pub fn left_out(&self) -> Vec<String> {
         let why =
             |side: &Outcome| Some(format!("{} ({})", side.label.replace(" | ", ", "), side.failed.as_ref()?));
@@ -40,9 +40,9 @@ impl Results {
 
 /// Results of a side.
 pub struct Outcome {
-    /// First cells of its row.
+    /// First cells of the side's row.
     pub label: String,
-    /// Its place among the sides.
+    /// Index of the side among all sides.
     pub at: usize,
     is_listed: bool,
     pub(super) values: Vec<Value>,
@@ -60,38 +60,38 @@ impl Outcome {
         self.values.len()
     }
 
-    /// What its last run returned; `None` if the side failed.
+    /// The result of the last run; `None` if the side failed.
     pub fn last(&self) -> Option<&Value> {
         self.values.last().filter(|_| self.failed.is_none())
     }
 
-    /// The numbers with this name, in the order of the runs.
+    /// All numbers with this name, in the order of the runs.
     pub fn of(&self, name: &str) -> Result<Sample> {
         let sample: Sample = self.values.iter().filter_map(|value| value[name].as_f64()).collect();
         (sample.len() > 0).then_some(sample).with_context(|| format!("{}: no {name}", self.label))
     }
 
-    /// The middle of these numbers.
+    /// The median of the numbers with this name.
     pub fn median(&self, name: &str) -> Result<f64> {
         Ok(self.of(name)?.median())
     }
 
-    /// A cell: middle, smallest and largest, in another unit.
+    /// A cell with median, smallest and largest number, in another unit.
     pub fn spread(&self, name: &str, factor: f64) -> Result<String> {
         Ok(self.of(name)?.scaled(factor).to_string())
     }
 
-    /// A cell: the middle with three digits, in another unit.
+    /// A cell with the median to three digits, in another unit.
     pub fn middle(&self, name: &str, factor: f64) -> Result<String> {
         Ok(digits(self.median(name)? * factor))
     }
 
-    /// A cell: the middle of a count.
+    /// A cell with the median of a count.
     pub fn count(&self, name: &str) -> Result<String> {
         Ok(self.median(name)?.to_string())
     }
 
-    /// A cell: one middle divided by another, in another unit.
+    /// A cell with one median divided by another one, in another unit.
     pub fn ratio(&self, name: &str, by: &str, factor: f64) -> Result<String> {
         Ok(digits(self.median(name)? / self.median(by)? * factor))
     }

@@ -1,4 +1,4 @@
-//! The runner: prepares a measurement, runs its sides in turns, and puts its section into the document.
+//! The runner: prepares a measurement, runs its sides in turns, and writes its section into the document.
 
 use std::process::ExitCode;
 
@@ -18,7 +18,7 @@ pub fn names(list: &[Measurement]) -> PossibleValuesParser {
     list.iter().map(|one| PossibleValue::new(one.name).help(one.about)).collect::<Vec<_>>().into()
 }
 
-/// Runs the measurement with this name, or all; prints and updates their sections of the document.
+/// Runs the measurement with this name, or all. Prints the results and updates their sections of the document.
 pub fn run(list: &[Measurement], document: &Kind, only: Option<&str>, wishes: &Wishes) -> Result<ExitCode> {
     let workspace = Workspace::find();
     let mut page = Page::read(&workspace, document)?;
@@ -58,7 +58,7 @@ pub fn run(list: &[Measurement], document: &Kind, only: Option<&str>, wishes: &W
     Ok(ExitCode::SUCCESS)
 }
 
-/// Why it cannot run here.
+/// Why the measurement cannot run on this machine; `None` if it can.
 fn missing(one: &Measurement, wishes: &Wishes) -> Option<String> {
     one.needs.iter().find_map(|need| match need {
         Need::Program(program, package) if !setting::is_here(program) => {
@@ -78,7 +78,7 @@ impl Measurement {
     }
 }
 
-/// Measures, and makes the section's text.
+/// Measures, and returns the section's text.
 fn section(one: &Measurement, setting: &Setting) -> Result<String> {
     let results = results(one, setting)?;
     let left_out = results.left_out().join(", ");
@@ -113,7 +113,7 @@ fn row(one: &Measurement, side: &Outcome, results: &Results) -> Result<String> {
     Ok(label.into_iter().map(Ok).chain(cells).collect::<Result<Vec<_>>>()?.join(" | "))
 }
 
-/// Runs all sides, stage by stage. A stage's sides are dropped at its end, with all that they hold.
+/// Runs all sides, stage by stage. At the end of a stage, its sides are dropped together with everything that they use.
 fn results(one: &Measurement, setting: &Setting) -> Result<Results> {
     let mut results = Results { sides: Vec::new(), runs: setting.runs };
     let mut sides = (one.sides)(setting)?.into_iter().peekable();
@@ -127,7 +127,7 @@ fn results(one: &Measurement, setting: &Setting) -> Result<Results> {
     Ok(results)
 }
 
-/// Runs sides in alternation, each at most `most` times; `place` is that of the first.
+/// Runs sides in turns, each at most `most` times. `place` is the index of the first one.
 fn alternate(one: &Measurement, mut sides: Vec<Side<'_>>, most: usize, place: usize) -> Result<Vec<Outcome>> {
     let mut outcomes: Vec<Outcome> =
         sides.iter().enumerate().map(|(at, side)| Outcome::new(side, place + at)).collect();

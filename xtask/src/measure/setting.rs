@@ -1,4 +1,4 @@
-//! What measurements have at hand: a longpole, example programs, a folder for files, and what the user asked for.
+//! The surroundings of a measurement: a longpole, example programs, a folder for files, and the user's options.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,47 +11,47 @@ use crate::command;
 use crate::embed;
 use crate::workspace::Workspace;
 
-/// What the command line asks for.
+/// The user's options.
 #[derive(Clone, Default)]
 pub struct Wishes {
-    /// Runs of each side.
+    /// Number of runs of each side.
     pub runs: Option<usize>,
-    /// Beginnings of names of programs; all programs if there are none.
+    /// Beginnings of the names of programs to measure. If the list is empty, all programs are measured.
     pub programs: Vec<String>,
-    /// Also a recording that takes minutes.
+    /// Whether to measure a recording that takes minutes, too.
     pub huge: bool,
-    /// A clone of Splash-4.
+    /// Path of a clone of Splash-4.
     pub sources: Option<PathBuf>,
-    /// A binary, instead of building one.
+    /// A longpole binary to use instead of building one.
     pub longpole: Option<PathBuf>,
-    /// Begin no other program after this time.
+    /// Number of minutes after which no other program begins.
     pub minutes: Option<u64>,
-    /// Keep figures of an earlier run.
+    /// Whether to keep the figures of an earlier run.
     pub resume: bool,
 }
 
-/// Surroundings of a measurement.
+/// The surroundings of a measurement.
 pub struct Setting {
-    /// The sources.
+    /// The workspace with the sources.
     pub workspace: Workspace,
-    /// The longpole that is measured.
+    /// The longpole binary that is measured.
     pub longpole: PathBuf,
-    /// A folder for files, removed afterwards.
+    /// A folder for files, which is removed afterwards.
     pub folder: PathBuf,
-    /// What the user asked for.
+    /// The user's options.
     pub wishes: Wishes,
-    /// How often to run or to repeat.
+    /// Number of runs or repetitions.
     pub runs: usize,
 }
 
 impl Setting {
-    /// Whether the user asked for this program.
+    /// Whether the user wants this program to be measured.
     pub fn wants(&self, name: &str) -> bool {
         let programs = &self.wishes.programs;
         programs.is_empty() || programs.iter().any(|only| name.starts_with(only.as_str()))
     }
 
-    /// A call of longpole with these words.
+    /// A call of longpole with these arguments.
     pub fn call(&self, words: &str) -> std::process::Command {
         command::line(&self.longpole, words)
     }
@@ -61,12 +61,12 @@ impl Setting {
         self.folder.join(name)
     }
 
-    /// Builds an example program of the engine, as released.
+    /// Builds an example program of the engine in release mode.
     pub fn engine_example(&self, name: &str) -> Result<PathBuf> {
         self.example(name, "--package engine --features synth")
     }
 
-    /// Builds an example program of a package, as released.
+    /// Builds an example program of a package in release mode.
     pub fn example(&self, name: &str, package: &str) -> Result<PathBuf> {
         let mut build = command::cargo(&self.workspace);
         build
@@ -78,7 +78,7 @@ impl Setting {
     }
 }
 
-/// Builds a release binary, which must be able to record here.
+/// Builds a release binary. A binary that cannot record on this machine is an error.
 pub fn recorder(workspace: &Workspace) -> Result<PathBuf> {
     if let Err(reason) = embed::bring_up_to_date(workspace)? {
         bail!("cannot measure recording: {reason}");
@@ -90,7 +90,7 @@ pub fn recorder(workspace: &Workspace) -> Result<PathBuf> {
     Ok(longpole)
 }
 
-/// Builds a workload; returns its path as text for a command line.
+/// Builds a workload, and returns its path as text for a command line.
 pub fn built(source: &str) -> Result<String> {
     Ok(longpole_tests::workload::build(source)?.display().to_string())
 }
@@ -101,7 +101,7 @@ pub fn is_here(program: &str) -> bool {
     run(&mut look, Duration::from_secs(60)).is_ok_and(|ended| ended.code == Some(0))
 }
 
-/// A scratch folder under target, removed at the end.
+/// A temporary folder under target, which is removed when this value is dropped.
 pub struct Scratch(pub PathBuf);
 
 impl Scratch {
@@ -115,7 +115,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // Only files of ours are in it; a leftover under target does no harm.
+        // The folder contains only files of this run. If it stays under target, it does no harm.
         drop(std::fs::remove_dir_all(&self.0));
     }
 }

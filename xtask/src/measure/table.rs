@@ -1,6 +1,6 @@
-//! A table in Markdown.
+//! Makes tables in Markdown.
 
-/// A table: heads and rows are cells separated by ` | `; the first head may be empty.
+/// Makes a table. Heads and rows are cells separated by ` | `. The first head may be empty.
 pub fn table(heads: &str, rows: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     let heads = heads.trim();
     let mut text = format!("| {heads} |\n|{}\n", "---|".repeat(heads.split('|').count()));

@@ -1,22 +1,22 @@
-//! The kernel's tracing folder, where perf reads its tracepoints.
+//! Mounts the kernel's tracing folder, from which perf reads the tracepoints.
 
 use std::path::Path;
 use std::process::Command;
 
 use crate::command;
 
-/// The kernel's tracing folder, unmounted again if it was mounted here.
+/// The kernel's tracing folder. If it was mounted here, it is unmounted when this value is dropped.
 pub struct Tracefs;
 
 impl Tracefs {
     const PLACE: &str = "/sys/kernel/tracing";
 
-    /// Mounts it, unless it is there.
+    /// Mounts the folder, unless it is mounted already.
     pub fn mounted() -> Option<Self> {
         if Path::new(Self::PLACE).join("events").exists() {
             return None;
         }
-        // If it cannot be mounted, perf says what it lacks, and so does the result.
+        // If mounting fails, perf prints what it lacks, and the result contains that.
         let mut mount = command::line("mount", "-t tracefs nodev");
         command::text(mount.arg(Self::PLACE)).ok().map(|_| Self)
     }

@@ -1,11 +1,11 @@
-//! Variants of a program that run in turns, within one side.
+//! Runs variants of a program in turns, within one side.
 
 use anyhow::Result;
 
 use crate::sample::Sample;
 
-/// Runs variants 0 to `count` in turns, and returns the times of each in the order of the turns. If it `rotates`, another
-/// variant is the first in each turn.
+/// Runs variants 0 to `count` in turns. Returns the times of each variant in the order of the turns. With `rotates`,
+/// the variant that runs first changes from turn to turn.
 pub fn in_turns(
     runs: usize,
     count: usize,

@@ -1,34 +1,34 @@
-//! Time and memory of a program that runs under watch.
+//! Runs a program and measures its time and its memory.
 
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
-/// Result of a program that ran under watch.
+/// The result of such a run.
 pub struct Watched {
-    /// `None`: the program was killed at the limit.
+    /// The exit status; `None` if the program was killed at the limit.
     pub status: Option<ExitStatus>,
-    /// Seconds from its start to its end.
+    /// Seconds from the program's start to its end.
     pub seconds: f64,
-    /// Its largest memory, KiB.
+    /// The program's largest memory, in KiB.
     pub peak_kib: u64,
 }
 
 impl Watched {
-    /// Its largest memory, in megabytes.
+    /// The program's largest memory, in megabytes.
     pub fn peak_mb(&self) -> f64 {
         self.peak_kib as f64 * 1024.0 / 1e6
     }
 
-    /// Itself, if it ended well.
+    /// The result, if the program ended with code 0.
     pub fn well(self, what: &Command) -> Result<Self> {
         ensure!(self.status.is_some_and(|status| status.success()), "{what:?}: {:?}", self.status);
         Ok(self)
     }
 }
 
-/// Runs a program to its end, or to the limit.
+/// Runs a program to its end or to the limit.
 pub fn watched(command: &mut Command, limit: Duration) -> Result<Watched> {
     let began = Instant::now();
     let start = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
@@ -49,7 +49,7 @@ pub fn watched(command: &mut Command, limit: Duration) -> Result<Watched> {
     Ok(Watched { status, seconds: began.elapsed().as_secs_f64(), peak_kib })
 }
 
-/// A figure of a process's memory in /proc/PID/status, KiB.
+/// A figure about a process's memory from /proc/PID/status, in KiB.
 pub fn memory_kib(pid: u32, name: &str) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix(name))?;

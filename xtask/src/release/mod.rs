@@ -1,4 +1,5 @@
-//! `./x release`: a static longpole as an archive, a `.deb` and an `.rpm`; the same sources give the same bytes.
+//! `./x release`: makes a static longpole, and packs it as an archive, a `.deb` and an `.rpm`. The same sources give
+//! the same bytes.
 
 mod packages;
 mod program;
@@ -22,17 +23,17 @@ pub struct Options {
 
 /// The files of a release.
 pub struct Release {
-    /// longpole's version: `0.1.0`.
+    /// longpole's version, such as `0.1.0`.
     version: &'static str,
-    /// Seconds since 1970 of the last commit: the time of all files in archives and packages.
+    /// Time of the last commit, in seconds since 1970. All files in archives and packages get this time.
     time: String,
-    /// The folder in which the archive and the packages are written.
+    /// The folder for the archive and the packages.
     folder: PathBuf,
-    /// Folder with the files as they are installed, below the root folder of a machine.
+    /// The folder with the installed files. This folder corresponds to the root folder of a machine.
     tree: PathBuf,
 }
 
-/// Makes `target/packages`: the archive, the packages and their checksums.
+/// Makes the archive, the packages and their checksums in `target/packages`.
 ///
 /// # Errors
 /// A tool is missing, the program does not compile, or two builds differ.
@@ -75,7 +76,7 @@ fn make(workspace: &Workspace) -> Result<PathBuf> {
     Ok(release.folder)
 }
 
-/// Compares two folders. Fails with the names of files that differ, or that only one of the folders has.
+/// Compares two folders. The error names the files that differ or that only one folder has.
 fn compare(first: &Path, second: &Path) -> Result<()> {
     let sums = |folder: &Path| {
         let file = folder.join(packages::CHECKSUMS);

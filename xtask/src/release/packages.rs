@@ -1,5 +1,5 @@
-//! Makes the archive and the packages, each with the tool of its distribution, and with one time and one owner for all
-//! files.
+//! Makes the archive and the packages, each with the tool of its distribution. All files get the same time and the same
+//! owner.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,10 +11,10 @@ use super::Release;
 use crate::command;
 use crate::workspace::Workspace;
 
-/// Name of the file of checksums.
+/// Name of the file with checksums.
 pub const CHECKSUMS: &str = "SHA256SUMS";
 
-/// Makes `longpole-VERSION-x86_64-linux.tar.gz`, to be unpacked below `/usr/local` or into a home folder.
+/// Makes `longpole-VERSION-x86_64-linux.tar.gz`. Users unpack it below `/usr/local` or in a home folder.
 ///
 /// # Errors
 /// tar or gzip fails.
@@ -35,7 +35,7 @@ pub fn archive(release: &Release) -> Result<()> {
     Ok(())
 }
 
-/// The Debian package, if dpkg-deb is there.
+/// Makes the Debian package, if dpkg-deb is installed.
 ///
 /// # Errors
 /// dpkg-deb fails, or a file cannot be written.
@@ -53,7 +53,7 @@ pub fn deb(workspace: &Workspace, release: &Release) -> Result<()> {
     command::text(Command::new("chmod").arg("755").arg(own.join("postinst")))?;
     let package = release.folder.join(format!("longpole_{}_amd64.deb", release.version));
     let mut build = Command::new("dpkg-deb");
-    // One thread is used, since the packed bytes depend on the number of threads.
+    // One thread, because the packed bytes depend on the number of threads.
     build.args(["--root-owner-group", "--threads-max=1", "-Zxz", "--build"]).arg(&release.tree).arg(&package);
     build.env("SOURCE_DATE_EPOCH", &release.time);
     command::text(&mut build)?;
@@ -61,7 +61,7 @@ pub fn deb(workspace: &Workspace, release: &Release) -> Result<()> {
     Ok(())
 }
 
-/// The RPM package, if rpmbuild is there.
+/// Makes the RPM package, if rpmbuild is installed.
 ///
 /// # Errors
 /// rpmbuild fails, or a file cannot be written.
@@ -101,7 +101,7 @@ pub fn checksums(release: &Release) -> Result<()> {
     fs::write(release.folder.join(CHECKSUMS), sums).context(CHECKSUMS)
 }
 
-/// The text of a file of `xtask/packages`, with its variables replaced.
+/// The text of a file in `xtask/packages`, with its variables replaced.
 fn template(workspace: &Workspace, release: &Release, name: &str) -> Result<String> {
     let file = workspace.root.join("xtask/packages").join(name);
     let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;

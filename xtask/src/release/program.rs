@@ -1,4 +1,5 @@
-//! The static program: musl instead of the machine's C library, so that it runs on every distribution.
+//! Builds the static program. The program contains musl instead of using the machine's C library, so it runs on every
+//! distribution.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -43,12 +44,12 @@ pub fn build(workspace: &Workspace, time: &str) -> Result<PathBuf> {
     Ok(workspace.target.join(TARGET).join("dist/longpole"))
 }
 
-/// Flags that replace the paths of this machine's folders, which messages of panics contain. So a build in another
-/// folder or by another user gives the same bytes.
+/// Compiler flags that replace the paths of this machine's folders, because messages of panics contain paths. So a
+/// build in another folder or by another user gives the same bytes.
 fn without_own_paths(workspace: &Workspace) -> String {
     let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
     let cargo_home = std::env::var_os("CARGO_HOME").map_or_else(|| home.join(".cargo"), PathBuf::from);
-    // The last prefix that fits counts, and the target folder may be within the root.
+    // The last matching prefix wins, and the target folder may be within the root.
     [(&cargo_home, "/cargo"), (&workspace.root, "/longpole"), (&workspace.target, "/longpole/target")]
         .map(|(folder, name)| format!("--remap-path-prefix={}={name}", folder.display()))
         .join("\u{1f}")

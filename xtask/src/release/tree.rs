@@ -1,4 +1,4 @@
-//! The installed files: the program, its manual pages, completions for shells, the documents.
+//! Collects the files to install: the program, its manual pages, completions for shells, and documents.
 
 use std::fs;
 use std::path::Path;
@@ -10,14 +10,14 @@ use super::Release;
 use crate::command;
 use crate::workspace::Workspace;
 
-/// Completion scripts: the shell, and where its script lies below `/usr/share`.
+/// Completion scripts: the shell, and the script's path below `/usr/share`.
 const COMPLETIONS: [(&str, &str); 3] = [
     ("bash", "bash-completion/completions/longpole"),
     ("zsh", "zsh/vendor-completions/_longpole"),
     ("fish", "fish/vendor_completions.d/longpole.fish"),
 ];
 
-/// Documents that come with the program.
+/// Documents that are installed with the program.
 const DOCUMENTS: [&str; 5] = ["README.md", "CHANGELOG.md", "SECURITY.md", "LICENSE-MIT", "LICENSE-APACHE"];
 
 /// Writes all files into the release's tree, with their modes and times.
@@ -35,7 +35,7 @@ pub fn fill(workspace: &Workspace, release: &Release, program: &Path) -> Result<
     fs::copy(program, &installed).with_context(|| program.display().to_string())?;
     command::text(Command::new(&installed).arg("man").arg(&man))?;
     for page in fs::read_dir(&man).context("manual pages")? {
-        // -n: neither name nor time.
+        // With -n, gzip stores neither name nor time.
         command::text(Command::new("gzip").args(["-9", "-n"]).arg(page.context("manual pages")?.path()))?;
     }
     for (shell, place) in COMPLETIONS {
@@ -49,7 +49,7 @@ pub fn fill(workspace: &Workspace, release: &Release, program: &Path) -> Result<
     for name in DOCUMENTS {
         fs::copy(workspace.root.join(name), documents.join(name)).with_context(|| name.to_owned())?;
     }
-    // Modes do not depend on this user's umask.
+    // The modes must not depend on this user's umask.
     command::text(Command::new("chmod").args(["-R", "u=rwX,go=rX"]).arg(&release.tree))?;
     let time = format!("--date=@{}", release.time);
     command::text(Command::new("find").arg(&release.tree).args([

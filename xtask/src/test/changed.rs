@@ -8,7 +8,7 @@ use anyhow::Result;
 use crate::command;
 use crate::workspace::Workspace;
 
-/// Each crate with its folder, and with the crates that use it.
+/// Each crate with its folder and with the crates that use it.
 const CRATES: [(&str, &str, &[&str]); 10] = [
     (
         "probe-abi",
@@ -35,18 +35,18 @@ const CRATES: [(&str, &str, &[&str]); 10] = [
     ("fuzz", "fuzz/", &[]),
 ];
 
-/// Crates that a change concerns, by name.
+/// Names of the crates that a change affects.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Concerned {
     /// Crates with a changed file.
     pub tested: Vec<&'static str>,
     /// The crates with a changed file, and the crates that use them.
     pub linted: Vec<&'static str>,
-    /// Whether the kernel programs changed, which no host can compile.
+    /// Whether the kernel programs have changed. Kernel programs cannot be compiled for a host.
     pub kernel_programs: bool,
 }
 
-/// Crates that differ from the last commit, new files included.
+/// The crates that differ from the last commit. New files count, too.
 ///
 /// # Errors
 /// This is not a git checkout.
@@ -59,13 +59,13 @@ pub fn crates(workspace: &Workspace) -> Result<Concerned> {
 
 fn of<'a>(paths: impl Iterator<Item = &'a str>) -> Concerned {
     let paths: Vec<&str> = paths.collect();
-    // Goldens and recordings that tests of other crates read.
+    // Tests of other crates read these goldens and recordings.
     let data = paths.iter().any(|path| path.starts_with("tests/data/"));
     let is_in = |folder: &str| {
         paths.iter().any(|path| path.starts_with(folder))
             || data && matches!(folder, "engine/" | "collector/")
     };
-    // Versions and lints concern all crates.
+    // A change of versions or lints affects all crates.
     let all = paths
         .iter()
         .any(|path| matches!(*path, "Cargo.toml" | "Cargo.lock" | "rust-toolchain.toml" | "clippy.toml"));

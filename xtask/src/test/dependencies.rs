@@ -1,5 +1,6 @@
-//! Licences, sources and known security advisories of all dependencies, by cargo-deny with `deny.toml`. Compiling cargo-deny
-//! takes minutes, and the advisories are fetched from the network, so `./x check` uses what is there and says what is not.
+//! Checks licences, sources and known security advisories of all dependencies, by cargo-deny with `deny.toml`.
+//! Compiling cargo-deny takes minutes, and the advisories come from the network. So `./x check` uses what is installed,
+//! and reports what is missing.
 
 use std::process::Command;
 use std::time::Duration;
@@ -9,10 +10,10 @@ use crate::workspace::Workspace;
 
 use super::score::Score;
 
-/// Name of the check of licences and sources, and of that of advisories.
+/// Name of the check of licences and sources. The next one is the check of advisories.
 const LICENCES: &str = "licences and sources of dependencies";
 const ADVISORIES: &str = "no dependency has a security advisory";
-/// Fetching the advisories takes seconds.
+/// Longest time for fetching the advisories, which normally takes seconds.
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// Checks all dependencies in Cargo.lock.
@@ -36,7 +37,7 @@ pub fn check(workspace: &Workspace, score: &mut Score) {
     }
 }
 
-/// Brings the copy of the advisories up to date.
+/// Updates the copy of the advisories.
 fn fetched(deny: &mut Command) -> bool {
     command::capture(deny.args(["fetch", "db"]), LIMIT).is_ok_and(|outcome| outcome.success())
 }

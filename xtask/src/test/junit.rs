@@ -1,4 +1,4 @@
-//! Reads the report of a test run, and the `SKIP name: reason` lines that tests print.
+//! Reads the report of a test run, and the lines `SKIP name: reason` that tests print.
 
 use anyhow::{Context, Result};
 use roxmltree::{Document, Node};
@@ -6,9 +6,9 @@ use roxmltree::{Document, Node};
 /// A test that was run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Test {
-    /// The name of the test: its test program, and its path in that program.
+    /// The name of the test program, and the path of the test in it.
     pub name: String,
-    /// Length of the test's last run, seconds.
+    /// Length of the test's last run, in seconds.
     pub seconds: f64,
     /// How the test ended.
     pub outcome: Outcome,
@@ -17,9 +17,9 @@ pub struct Test {
 /// How a test ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The test passed in this run, counted from 1.
+    /// The test passed in this run. Runs are counted from 1.
     Passed {
-        /// More than 1: it failed before.
+        /// If this is more than 1, the test failed before.
         tries: usize,
     },
     /// The test failed in every run.
@@ -28,7 +28,7 @@ pub enum Outcome {
     Skipped(String),
 }
 
-/// Reads all tests of a report in JUnit's form, which cargo-nextest writes.
+/// Reads all tests from a report in the JUnit format, which cargo-nextest writes.
 ///
 /// # Errors
 ///
@@ -61,7 +61,7 @@ fn test(case: Node) -> Test {
 /// The reason in a line `SKIP name: reason`.
 fn skip_reason(output: &str) -> Option<String> {
     output.lines().find_map(|line| {
-        // The line may follow libtest's own unfinished `test name ... `.
+        // libtest's own unfinished `test name ... ` may precede the text in the line.
         let line = line
             .split_once(" ... ")
             .filter(|(test, _)| test.starts_with("test "))

@@ -1,4 +1,5 @@
-//! `./x test`, `./x live-test`, `./x check`: formatting, lints, tidy, and the tests by cargo-nextest (`.config/nextest.toml`).
+//! `./x test`, `./x live-test`, `./x check`: run formatting, lints, tidy, and the tests with cargo-nextest
+//! (`.config/nextest.toml`).
 
 mod changed;
 mod dependencies;
@@ -26,7 +27,7 @@ use crate::workspace::Workspace;
 const EMBEDDED: &str = "embedded objects are what their sources give";
 /// Name of the check of the page of `longpole view`.
 const PAGE: &str = "the page is what its sources give";
-/// All crates but the kernel programs, which no host can compile.
+/// All crates except the kernel programs, which cannot be compiled for a host.
 const HOST: [&str; 3] = ["--workspace", "--exclude", "probe-ebpf"];
 
 /// What to run.
@@ -38,11 +39,11 @@ pub struct Options {
     nextest: Vec<OsString>,
 }
 
-/// Runs `./x test`: everything, or the tests that are asked for; the last line printed is `N passed, N failed, N
+/// Runs `./x test`: everything, or the tests that the user names. The last line printed is `N passed, N failed, N
 /// skipped`.
 ///
 /// # Errors
-/// Something keeps the tests from being run at all; a failed test is counted, and is no error.
+/// Something prevents the tests from running at all. A failed test is counted, and is no error.
 pub fn run(options: &Options) -> Result<ExitCode> {
     let workspace = Workspace::find();
     let mut score = Score::default();
@@ -65,7 +66,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let everything: Vec<OsString> =
         HOST.iter().chain(&["--lib", "--bins", "--tests"]).map(OsString::from).collect();
     let start = Instant::now();
-    // All crates are built in one call, so that nothing is compiled in two ways.
+    // All crates are built by one call, so that cargo compiles nothing twice.
     let mut build = command::cargo(&workspace);
     build.args(["build", "--quiet", "--locked"]).args(&everything);
     if score.command("compile", &mut build) && score.command("compile longpole", &mut longpole(&workspace)) {
@@ -75,10 +76,10 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     Ok(score.finish())
 }
 
-/// Runs `./x live-test`: the tests that record running programs, on a binary of the sources as they are.
+/// Runs `./x live-test`: the tests that record running programs, with a binary of the current sources.
 ///
 /// # Errors
-/// As [`run`].
+/// Those of [`run`].
 pub fn live(options: &Options) -> Result<ExitCode> {
     let workspace = Workspace::find();
     let mut score = Score::default();
@@ -96,7 +97,7 @@ pub fn live(options: &Options) -> Result<ExitCode> {
 /// compiled.
 ///
 /// # Errors
-/// As [`run`]; or git cannot say what differs.
+/// Those of [`run`], or an error of git.
 pub fn check() -> Result<ExitCode> {
     let workspace = Workspace::find();
     let mut score = Score::default();
@@ -122,21 +123,22 @@ pub fn check() -> Result<ExitCode> {
     Ok(score.finish())
 }
 
-/// Builds the binary that tests of running programs use: the one that users get, because tests measure what recording costs.
+/// Builds the binary for tests of running programs. This binary is the one that users get, because tests measure what
+/// recording costs.
 fn longpole(workspace: &Workspace) -> Command {
     let mut build = command::cargo(workspace);
     build.args(["build", "--quiet", "--locked", "--release", "--package", "collector", "--bin", "longpole"]);
     build
 }
 
-/// Makes the embedded files again if their sources have changed; counts a failure if that is impossible.
+/// Makes the embedded files again if their sources have changed. Counts a failure if that is impossible.
 fn up_to_date(workspace: &Workspace, score: &mut Score) {
     if let Some(Err(reason)) = score.unless_broken(EMBEDDED, embed::bring_up_to_date(workspace)) {
         score.fail(EMBEDDED, &reason);
     }
 }
 
-/// Runs tidy, the formatter, and clippy of the crates that these words select.
+/// Runs tidy, the formatter, and clippy for the crates that these words select.
 fn lint(workspace: &Workspace, selected: &[OsString], kernel_programs: bool, score: &mut Score) {
     score.complaints("tidy", tidy::check(workspace));
     score.command("fmt", command::cargo(workspace).args(["fmt", "--all", "--check"]));
@@ -196,7 +198,7 @@ fn nextest(
     Ok((tests, status.success()))
 }
 
-/// Removes the report of an earlier run, which must not count for this run.
+/// Removes the report of an earlier run, so that it does not count for this run.
 ///
 /// # Errors
 /// The report cannot be removed.
@@ -219,7 +221,7 @@ pub fn last_run(workspace: &Workspace) -> Result<Vec<junit::Test>> {
     junit::read(&std::fs::read_to_string(&report).with_context(|| report.display().to_string())?)
 }
 
-/// The file into which nextest writes its report.
+/// The path of the file into which nextest writes its report.
 fn report(workspace: &Workspace) -> PathBuf {
     workspace.root.join("target/nextest/default/junit.xml")
 }

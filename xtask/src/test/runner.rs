@@ -11,10 +11,10 @@ use crate::workspace::Workspace;
 
 const VERSION: &str = "0.9.151";
 
-/// Path of a cargo-nextest that runs.
+/// Path of a working cargo-nextest.
 ///
 /// # Errors
-/// There is none and none can be built.
+/// There is none, and none can be built.
 pub fn provide(workspace: &Workspace) -> Result<PathBuf> {
     let home = workspace.tools().join(format!("cargo-nextest-{VERSION}"));
     let own = home.join("bin/cargo-nextest");
@@ -37,12 +37,12 @@ pub fn provide(workspace: &Workspace) -> Result<PathBuf> {
         ])
         .arg(&home);
     install.args(["--no-default-features", "--features", "default-no-update"]);
-    // The runner only starts tests and waits for them, so fast compiling is worth more than a fast program.
+    // The runner only starts tests and waits for them. So fast compiling is worth more than a fast runner.
     install.args(["--debug", "--config", "profile.dev.debug=false", "--config", "profile.dev.opt-level=0"]);
     let scratch = home.join("build");
     install.arg("--target-dir").arg(&scratch);
     let outcome = command::capture(&mut install, Duration::from_secs(1800))?;
-    // Hundreds of megabytes that are not needed any more; if they stay, they do no harm.
+    // These hundreds of megabytes are not needed any more. If they cannot be removed, they do no harm.
     drop(std::fs::remove_dir_all(&scratch));
     if !works(&own) {
         eprint!("{}", outcome.output);

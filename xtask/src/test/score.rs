@@ -1,4 +1,4 @@
-//! Counts the results of a test run, and prints them as they come.
+//! Counts the results of a test run, and prints each result when it is known.
 
 use std::collections::BTreeMap;
 use std::process::{Command, ExitCode};
@@ -10,7 +10,7 @@ use super::junit::{Outcome, Test};
 use crate::command;
 
 const LIMIT: Duration = Duration::from_secs(2400);
-/// Number of slowest tests that are named.
+/// Number of the slowest tests that are listed.
 const SLOWEST: usize = 10;
 
 /// The results of the tests so far.
@@ -18,13 +18,13 @@ const SLOWEST: usize = 10;
 pub struct Score {
     passed: usize,
     failed: Vec<String>,
-    /// Tests that passed only when they were run again.
+    /// Tests that failed first and passed when they were run again.
     unsteady: Vec<String>,
     skipped: BTreeMap<String, String>,
 }
 
 impl Score {
-    /// Counts a check that is not possible here.
+    /// Counts a check that this machine cannot do.
     pub fn skip(&mut self, name: &str, reason: &str) {
         println!("SKIP  {name}: {reason}");
         self.skipped.insert(name.into(), reason.into());
@@ -36,7 +36,7 @@ impl Score {
         self.failed.push(name.into());
     }
 
-    /// Counts a check: it passed if there are no complaints.
+    /// Counts a check. The check has passed if there are no complaints.
     pub fn complaints(&mut self, name: &str, complaints: Vec<String>) {
         if complaints.is_empty() {
             println!("ok    {name}");
@@ -46,12 +46,12 @@ impl Score {
         }
     }
 
-    /// Passes a result on; an error counts as a failed check.
+    /// Returns the value of a result. An error counts as a failed check.
     pub fn unless_broken<T>(&mut self, name: &str, result: Result<T>) -> Option<T> {
         result.map_err(|error| self.fail(name, &format!("{error:#}"))).ok()
     }
 
-    /// Runs a command, which must end with code 0; otherwise its output is shown. Returns whether it did.
+    /// Runs a command that must end with code 0. If it does not, shows its output. Returns whether it did.
     pub fn command(&mut self, name: &str, command: &mut Command) -> bool {
         let start = Instant::now();
         let complaint = match command::capture(command, LIMIT) {
@@ -70,7 +70,8 @@ impl Score {
         false
     }
 
-    /// Counts a test runner's report. A runner that ends badly without a failed test counts as failed itself.
+    /// Counts the report of a test runner. If the runner fails although no test failed, the runner itself counts as
+    /// failed.
     pub fn tests(&mut self, tests: &[Test], ended_well: bool) {
         let failed_before = self.failed.len();
         for test in tests {
@@ -97,7 +98,7 @@ impl Score {
         }
     }
 
-    /// Prints the last lines; the very last is `N passed, N failed, N skipped`.
+    /// Prints the last lines. The very last one is `N passed, N failed, N skipped`.
     pub fn finish(self) -> ExitCode {
         for test in &self.unsteady {
             println!("unsteady: {test}");

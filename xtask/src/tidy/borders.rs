@@ -1,12 +1,13 @@
-//! Dependencies go down only, between crates and between a crate's top-level modules; at most three files form a circle.
+//! Checks dependencies. Between crates, and between a crate's top-level modules, they go in one direction only. At most
+//! three files may need each other in a circle.
 
 use super::files::Source;
 use super::modules::{Module, Modules};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The project's crates; each may need only those before it. Dependencies of tests are free.
+/// The project's crates. Each may use only those before it. Dependencies of tests are not limited.
 const CRATES: [&str; 6] = ["probe-abi", "engine", "recording", "symbols", "capture", "collector"];
-/// Top-level modules of crates; each may need only those before it.
+/// Top-level modules of crates. Each may use only those before it.
 const LAYERS: [(&str, &[&str]); 4] = [
     (
         "engine",
@@ -104,11 +105,12 @@ const LAYERS: [(&str, &[&str]); 4] = [
 ];
 /// Largest number of files that may need each other in a circle.
 const MOST_IN_CIRCLE: usize = 3;
-/// Larger circles that exist: crate, one of the files, and their number. None may be added, and none may grow. The library
-/// in the target comes up in any of its operations, and then looks up libc's functions for all of them.
+/// Larger circles that exist: the crate, one of the files, and their number. No circle may be added or grow. The
+/// library in the target initializes itself in any of its operations, and then looks up libc's functions for all
+/// operations.
 const KNOWN_CIRCLES: [(&str, &str, usize); 1] = [("probe-preload", "operations/thread", 17)];
 
-/// Returns everything that breaks the rules about borders between crates, as `path: what`.
+/// Returns all broken rules about dependencies between crates and modules, as `path: what`.
 pub fn check(sources: &[Source]) -> Vec<String> {
     let mut complaints = crates(sources);
     let manifests = sources.iter().filter_map(|source| source.path.strip_suffix("/Cargo.toml"));
@@ -188,7 +190,7 @@ fn upward(name: &str, layers: &[&str], arrows: &BTreeMap<&Module, BTreeSet<&Modu
     complaints
 }
 
-/// Groups of files that all need each other, directly or not.
+/// Groups of files that all need each other, directly or through others.
 fn circles<'a>(arrows: &BTreeMap<&'a Module, BTreeSet<&'a Module>>) -> Vec<Vec<&'a Module>> {
     let reached: BTreeMap<&Module, BTreeSet<&Module>> =
         arrows.keys().map(|from| (*from, reachable(from, arrows))).collect();
@@ -224,7 +226,7 @@ mod tests {
         Source { path: path.to_owned(), text: text.to_owned() }
     }
 
-    /// Files each of which needs the next one; the last file needs the first.
+    /// Files that form a circle: each needs the next one, and the last one needs the first.
     fn ring(count: usize) -> Modules {
         let files: Vec<Source> = (0..count)
             .map(|own| {

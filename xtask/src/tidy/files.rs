@@ -1,4 +1,4 @@
-//! Finds the sources that tidy checks: files that git tracks or would track, so that no build output is included.
+//! Finds the sources that tidy checks: the files that git tracks or would track. So no build output is included.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,13 +10,13 @@ use crate::workspace::Workspace;
 
 /// A text file of the workspace.
 pub struct Source {
-    /// Relative to the workspace root, with `/`.
+    /// Path relative to the workspace root, with `/`.
     pub path: String,
     /// The complete text of the file.
     pub text: String,
 }
 
-/// Extensions of files that people write here.
+/// Extensions of files in this project that people write.
 const EXTENSIONS: [&str; 8] = ["rs", "c", "cc", "cpp", "h", "sh", "toml", "md"];
 
 /// Every source file of the workspace.
@@ -28,7 +28,7 @@ pub fn sources(workspace: &Workspace) -> Result<Vec<Source>> {
     list.args(["ls-files", "--cached", "--others", "--exclude-standard"]).current_dir(&workspace.root);
     let paths = match command::text(&mut list) {
         Ok(paths) => paths.lines().map(str::to_owned).collect(),
-        // An unpacked archive has no git repository.
+        // There is no git repository, as in an unpacked archive.
         Err(_) => walk(&workspace.root)?,
     };
     let mut sources = Vec::new();

@@ -1,26 +1,26 @@
-//! Finds which file of a crate needs which other file: names in its code are followed through re-exports to their
-//! definitions.
+//! Finds which file of a crate needs which other file. For each name in a file's code, follows re-exports to the
+//! definition.
 
 use super::files::Source;
 use super::words;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Path of a module in its crate; empty for the crate's root.
+/// Path of a module in its crate. Empty for the crate's root.
 pub type Module = Vec<String>;
 
-/// The files of one crate, and what they need.
+/// The files of one crate, and which of them need each other.
 #[derive(Debug, Default)]
 pub struct Modules {
     files: BTreeMap<Module, File>,
 }
 
-/// Names that a file uses and defines.
+/// The names that a file uses and defines.
 #[derive(Debug, Default)]
 struct File {
     uses: Vec<Use>,
-    /// Paths in the file's code.
+    /// The paths in the file's code.
     paths: Vec<Module>,
-    /// Names of the file's items.
+    /// The names of the file's items.
     defined: BTreeSet<String>,
 }
 
@@ -28,13 +28,13 @@ struct File {
 #[derive(Debug)]
 struct Use {
     path: Module,
-    /// `*` for everything.
+    /// The imported name; `*` for all names.
     name: String,
     is_public: bool,
 }
 
 impl Modules {
-    /// Reads the crate in this folder (such as `engine/src/`), without its tests.
+    /// Reads the crate in this folder (such as `engine/src/`). Tests are ignored.
     pub fn of(sources: &[Source], folder: &str) -> Modules {
         let mut files = BTreeMap::new();
         let has_library = sources.iter().any(|source| source.path == format!("{folder}lib.rs"));
@@ -57,7 +57,7 @@ impl Modules {
         Modules { files }
     }
 
-    /// For each file: the files that it needs.
+    /// The files that each file needs.
     pub fn arrows(&self) -> BTreeMap<&Module, BTreeSet<&Module>> {
         self.files.iter().map(|(module, file)| (module, self.needed(module, file))).collect()
     }
@@ -78,7 +78,7 @@ impl Modules {
         needed
     }
 
-    /// The file that defines what this path means in `module`; `None` if it is not in this crate.
+    /// The file that defines what this path means in `module`. `None` if the file is not in this crate.
     fn find<'a>(
         &'a self,
         path: &[String],
@@ -164,7 +164,7 @@ fn is_name(word: &str) -> bool {
     word.starts_with(|c: char| c.is_alphabetic() || c == '_')
 }
 
-/// Reads the names of a `use` from `at` on, with the path `before`; returns where they end.
+/// Reads the names of a `use` from index `at` on. `before` is the path before them. Returns the index after them.
 fn tree(words: &[&str], mut at: usize, before: &Module, is_public: bool, uses: &mut Vec<Use>) -> usize {
     let mut path = before.clone();
     loop {

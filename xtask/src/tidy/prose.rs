@@ -1,9 +1,10 @@
-//! Rules for documents: plain English in short sentences, a budget of words, and paths and tests that exist. Comments
-//! have the rule of plain words, too.
+//! Checks the text of documents: plain English in short sentences, a limit on the number of words, and no missing paths
+//! or tests. The rule of plain words also applies to comments.
 
 use super::files::Source;
 
-/// Largest number of words in a sentence. Code counts as one word; tables, headings and addresses of links do not count.
+/// Largest number of words in a sentence. A piece of code counts as one word. Tables, headings and addresses of links
+/// are ignored.
 const MOST_WORDS: usize = 30;
 /// Phrases that are translated word for word from another language, with plain English for most of their uses.
 const CALQUES: [(&str, &str); 27] = [
@@ -35,7 +36,7 @@ const CALQUES: [(&str, &str); 27] = [
     ("what was left out", "the rest"),
     ("whoever", "the thread that, anyone who"),
 ];
-/// Largest number of words in a document. A folder stands for each file in it.
+/// Largest number of words in a document. The limit for a folder applies to each file in it.
 const BUDGETS: [(&str, usize); 4] =
     [("ARCHITECTURE.md", 2_500), ("CHANGELOG.md", 1_500), ("README.md", 1_200), ("docs/decisions/", 100)];
 /// Folders at the root whose paths in documents are checked.
@@ -54,7 +55,7 @@ const FOLDERS: [&str; 12] = [
     "xtask/",
 ];
 
-/// Complaints about a document's words and sentences.
+/// Checks a document's words and sentences, and returns the complaints.
 pub fn check(source: &Source) -> Vec<String> {
     let mut complaints = Vec::new();
     let words = source.text.split_whitespace().count();
@@ -62,7 +63,7 @@ pub fn check(source: &Source) -> Vec<String> {
         complaints.push(format!("{words} words, more than {most}"));
     }
     let mut is_code = false;
-    // The line in which the sentence begins, and the number of words so far.
+    // The line in which the sentence begins, and the number of its words so far.
     let (mut first, mut words) = (1, 0);
     for (number, line) in (1..).zip(source.text.lines()) {
         let is_fence = line.trim_start().starts_with("```");
@@ -96,7 +97,7 @@ pub fn check(source: &Source) -> Vec<String> {
     complaints
 }
 
-/// Complaints about the same phrases in a source file's comments, except comments after code.
+/// Checks a source file's comments for the same phrases. Comments after code are ignored.
 pub fn comments(source: &Source) -> Vec<String> {
     let mut complaints = Vec::new();
     for (number, line) in (1..).zip(source.text.lines()) {
@@ -113,7 +114,7 @@ fn calques(number: usize, line: &str, complaints: &mut Vec<String>) {
     }
 }
 
-/// Complaints about paths in backquotes that do not exist; `exists` gets each path, relative to the workspace.
+/// Checks that paths in backquotes exist. `exists` gets each path, relative to the workspace.
 pub fn named_paths(source: &Source, exists: impl Fn(&str) -> bool) -> Vec<String> {
     let mut complaints = Vec::new();
     let mut is_code = false;
@@ -130,7 +131,7 @@ pub fn named_paths(source: &Source, exists: impl Fn(&str) -> bool) -> Vec<String
     complaints
 }
 
-/// Complaints about tests that no source has, from backquotes in tables whose last column is called `test`.
+/// Checks that tests exist. Their names are in backquotes in tables whose last column is called `test`.
 pub fn named_tests(document: &Source, sources: &[Source]) -> Vec<String> {
     let last_cell = |line: &'_ str| line.trim_end_matches('|').rsplit('|').next().map(str::to_owned);
     let mut names = Vec::new();
@@ -158,7 +159,7 @@ pub fn named_tests(document: &Source, sources: &[Source]) -> Vec<String> {
     missing.map(|name| format!("there is no test {name}")).collect()
 }
 
-/// Replaces each piece of code in the line by a letter, and removes addresses of links.
+/// Replaces each piece of code in the line by a letter, and removes the addresses of links.
 fn without_code(line: &str) -> String {
     let mut text = String::new();
     for (number, part) in line.split('`').enumerate() {
@@ -173,7 +174,7 @@ fn without_code(line: &str) -> String {
     plain
 }
 
-/// Whether a line starts a new point of a list.
+/// Whether the line begins a new item of a list.
 fn is_item(line: &str) -> bool {
     let line = line.trim_start();
     let after_number = line.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -233,7 +234,7 @@ mod tests {
             complaints(&format!("One.\n{}\n{}.\n", words(MOST_WORDS), words(1).trim())),
             ["line 2: a sentence of more than 30 words"]
         );
-        // Texts in which something ends a sentence, and texts in which it does not.
+        // In these texts something ends a sentence, or resets the count of words.
         for text in [
             format!("{}. {}.", words(20).trim(), words(20).trim()),
             format!("- {}\n- {}", words(20), words(20)),

@@ -1,14 +1,15 @@
-//! The rules, each as a function of a file's text.
+//! The rules for files, each as a function of a file's text.
 
 use super::files::Source;
 use super::prose;
 
-/// Number of lines of a Rust file, without its tests, beyond which a note is printed.
+/// Number of lines of a Rust file, without tests, above which tidy prints a note.
 const SOFT_LINES: usize = 300;
-/// Number of lines of a Rust file with its tests; a longer one has more than one job. `clippy.toml` limits functions.
+/// Number of lines of a Rust file, with tests, above which tidy complains: such a file does more than one thing.
+/// `clippy.toml` limits functions.
 const HARD_LINES: usize = 500;
-/// Folders in which `unsafe` may be used: the kernel programs, the library in the target, code that talks to them or to /proc,
-/// and code that drops privileges.
+/// Folders that may use `unsafe`: the kernel programs, the library in the target, code that communicates with them or
+/// with /proc, and code that gives up privileges.
 const UNSAFE_PLACES: [&str; 6] = [
     "probe-ebpf/",
     "probe-preload/",
@@ -17,19 +18,19 @@ const UNSAFE_PLACES: [&str; 6] = [
     "capture/src/target/",
     "symbols/src/sandbox/",
 ];
-/// Dependencies of the engine, which is pure: only data structures and text forms.
+/// The allowed dependencies of the engine, which is pure: only data structures and text formats.
 const ENGINE_DEPENDENCIES: [&str; 6] =
     ["probe-abi", "rustc-hash", "serde", "serde_json", "strum", "thiserror"];
 
 /// A broken rule.
 pub enum Complaint {
-    /// Fails the check.
+    /// Makes the check fail.
     Hard(String),
     /// Is only printed.
     Soft(String),
 }
 
-/// Applies every rule for this kind of file.
+/// Checks all rules for this kind of file.
 pub fn check(source: &Source) -> Vec<Complaint> {
     let mut complaints = Vec::new();
     for (number, line) in source.text.lines().enumerate() {
@@ -72,8 +73,7 @@ fn rust(source: &Source, complaints: &mut Vec<Complaint>) {
     }
 }
 
-/// Complaints about dependencies of the engine that are not on the list of allowed ones. Dependencies of tests are not
-/// limited.
+/// Complains about dependencies of the engine that are not allowed. Dependencies of tests are not limited.
 pub fn engine_dependencies(manifest: &str) -> Vec<String> {
     let mut section = "";
     let mut complaints = Vec::new();
@@ -101,7 +101,8 @@ fn allow(name: &str, complaints: &mut Vec<String>) {
     }
 }
 
-/// Words for unfinished work. They are in parts, so that this file does not break its own rule.
+/// Words that mark unfinished work. The words are put together from parts, so that this file does not break its own
+/// rule.
 fn unfinished() -> [String; 2] {
     [["TO", "DO"].concat(), ["FIX", "ME"].concat()]
 }
@@ -113,15 +114,16 @@ fn has_word(line: &str, word: &str) -> bool {
     })
 }
 
-/// Whether the line has `unsafe` as code: a block, function, impl, trait or attribute, not in a comment or text.
+/// Whether the line has `unsafe` as code: a block, function, impl, trait or attribute. Comments and strings do not
+/// count.
 fn opens_unsafe(line: &str) -> bool {
     let code = without_strings(line);
     let code = code.split("//").next().unwrap_or_default();
     has_word(code, "unsafe")
 }
 
-/// Empties raw strings (`r#"…"#`) except for their line ends, because such strings may contain the source of another
-/// program.
+/// Removes the content of raw strings (`r#"…"#`) except line ends, because such strings may contain the source of
+/// another program.
 fn without_raw_strings(text: &str) -> String {
     let mut parts = text.split("r#\"");
     let mut out = parts.next().unwrap_or_default().to_owned();
@@ -133,7 +135,7 @@ fn without_raw_strings(text: &str) -> String {
     out
 }
 
-/// Removes what is between double quotes; good enough for texts of one line.
+/// Removes text between double quotes. This handles only strings within one line.
 fn without_strings(line: &str) -> String {
     let line = line.replace("\\\"", "").replace("'\"'", "");
     line.split('"').step_by(2).collect::<Vec<_>>().join("\"\"")

@@ -1,6 +1,7 @@
-//! The words of a Rust file: names and punctuation, without comments, strings, attributes and code compiled only for tests.
+//! Splits a Rust file into words: names and punctuation, without comments, strings, attributes and code compiled only
+//! for tests.
 
-/// Names, `::` and single punctuation characters, in order.
+/// The file's names, `::` and single punctuation characters, in order.
 pub fn of(text: &str) -> Vec<&str> {
     without_tests(&all(text))
 }
@@ -36,7 +37,7 @@ fn all(text: &str) -> Vec<&str> {
     words
 }
 
-/// Number of bytes of a string up to and including its closing quote.
+/// Length of a string including its closing quote, in bytes.
 fn string(rest: &str) -> usize {
     let mut is_escaped = false;
     for (at, c) in rest.char_indices().skip(1) {
@@ -50,7 +51,7 @@ fn string(rest: &str) -> usize {
     rest.len()
 }
 
-/// Bytes of `r"…"` or `r#"…"#`; `None` if it is a name.
+/// Length of `r"…"` or `r#"…"#` in bytes; `None` if the text is a name.
 fn raw_string(rest: &str) -> Option<usize> {
     let hashes = rest[1..].bytes().take_while(|byte| *byte == b'#').count();
     let inside = rest[1 + hashes..].strip_prefix('"')?;
@@ -63,7 +64,7 @@ fn character_or_lifetime(rest: &str) -> usize {
     match inside.next() {
         Some((_, '\\')) => rest[3..].find('\'').map_or(rest.len(), |at| at + 4),
         Some((at, c)) if rest[at + c.len_utf8()..].starts_with('\'') => at + c.len_utf8() + 1,
-        // It is a lifetime, and its name follows.
+        // A lifetime, whose name follows.
         _ => 1,
     }
 }
@@ -86,7 +87,7 @@ fn without_tests<'a>(words: &[&'a str]) -> Vec<&'a str> {
     kept
 }
 
-/// Position after the item that begins here.
+/// Index after the item that begins here.
 fn item(words: &[&str], mut at: usize) -> usize {
     while words.get(at) == Some(&"#") {
         at = closing(words, at);
@@ -103,7 +104,7 @@ fn item(words: &[&str], mut at: usize) -> usize {
     at
 }
 
-/// Position after the bracket that closes the first bracket from `from` on.
+/// Index after the bracket that closes the first opening bracket at or after `from`.
 fn closing(words: &[&str], from: usize) -> usize {
     let mut depth = 0usize;
     for (at, word) in words.iter().enumerate().skip(from) {

@@ -1,4 +1,4 @@
-//! Predictions from attaching to programs while they run.
+//! Predictions from recordings of running programs, to which longpole attaches.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,7 +13,8 @@ use crate::measure::Setting;
 /// Time between the start of a program and attaching to it.
 const WARM: Duration = Duration::from_millis(200);
 
-/// Starts the command on these CPUs, records it for these seconds while it runs, and ends it. `threads`: for OpenMP.
+/// Starts the command on these CPUs, records it for these seconds while it runs, and ends it. `threads` is the number
+/// of threads for OpenMP.
 pub fn record(
     setting: &Setting,
     program: &[String],

@@ -1,8 +1,9 @@
-//! Programs of many threads on a machine of many CPUs: `longpole validate` of each, recorded on one CPU and on two; and
-//! predictions from attaching to programs that repeat themselves.
+//! Programs of many threads on a machine with many CPUs: `longpole validate` for each, recorded on one CPU and on two.
+//! Also predictions from attaching to programs that repeat themselves.
 //!
-//! Most machines that run the tests have two CPUs; these are the rows for 4, 8 and 16. With `--longpole`, nothing is compiled
-//! on the large machine: a binary compiled on another machine of the same kind is enough.
+//! Most machines that run the tests have two CPUs. This validation gives the rows for 4, 8 and 16 CPUs. With
+//! `--longpole`, nothing is compiled on the large machine: a binary that was compiled on another machine of the same
+//! kind is used.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -15,23 +16,25 @@ use super::speedups::{Recorded, number, predict, rows, validation};
 use crate::measure::{Measurement, Need, Results, Runs, Setting, Side, built};
 use crate::sample::Sample;
 
-/// Least number of CPUs, which must be more than the tests' own machine has.
+/// Smallest number of CPUs: more than the usual test machine has.
 const FEWEST: usize = 4;
 
-/// A program: how it starts, its arguments, the place of the one that is its number of repetitions, and its description.
+/// A program: how it starts, its arguments, the index of the argument that is its number of repetitions, and its
+/// description.
 type Case = (What, &'static str, Option<usize>, &'static str);
 
 #[derive(Clone, Copy)]
 enum What {
     /// A workload.
     Built(&'static str),
-    /// A workload in Go, whose runtime would make no more threads than the recording has CPUs.
+    /// A workload in Go. Its runtime would otherwise make only as many threads as the recording has CPUs.
     Go(&'static str),
-    /// A command installed on the machine that compresses a file.
+    /// An installed command that compresses a file.
     Shell,
 }
 
-/// Sixteen threads where a program can have any number; each takes some hundred milliseconds to a second on one CPU.
+/// Programs with sixteen threads, if the number of threads can be chosen. Each takes from some hundred milliseconds to
+/// a second on one CPU.
 const PROGRAMS: [Case; 24] = [
     (What::Built("quicksort.c"), "2", None, "parallel quick sort (2001, 4.1)"),
     (What::Built("nlargest.c"), "16 600", None, "the n largest (2001, 4.2)"),
@@ -58,17 +61,17 @@ const PROGRAMS: [Case; 24] = [
     (What::Shell, "xz -T16 -1 --block-size=512KiB -c", None, "xz -1, 16 threads"),
     (What::Shell, "pbzip2 -p16 -b3 -c", None, "pbzip2, 16 threads"),
 ];
-/// The program with as many threads as CPUs: each number of CPUs has its own recordings.
+/// The program with as many threads as CPUs. Each number of CPUs has recordings of its own.
 const OPENMP: &str = "OpenMP loops, static and dynamic";
 
-/// CPU counts of the table.
+/// The CPU counts of the table.
 const COLUMNS: [u64; 4] = [2, 4, 8, 16];
-/// Factor for the repetitions of a program that longpole attaches to.
+/// Factor for the repetitions of a program to which longpole attaches.
 const LONGER: u64 = 20;
-/// Seconds for which such a program is recorded, and its CPUs.
+/// Length of an attached recording in seconds, and the CPUs of the program.
 const WINDOW: f64 = 2.0;
 const ATTACHED_ON: &str = "0,1";
-/// Where a side's answers lie: from a launched recording, and from an attached one.
+/// Name of the answers from a launched recording. The next one is for an attached recording.
 const LAUNCHED: &str = "launched";
 const ATTACHED: &str = "attached";
 
@@ -85,7 +88,7 @@ pub const CORES: Measurement = Measurement {
         let mut code = std::fs::read(&setting.longpole).context("cannot read a file to compress")?;
         code.truncate(8 << 20);
         std::fs::write(setting.file("data"), code)?;
-        // Recordings and figures are kept, so that another prediction can be compared with the measurements.
+        // Recordings and figures are kept, so that later predictions can be compared with the same measurements.
         std::fs::create_dir_all(kept(setting))?;
         let start = Instant::now();
         let mut sides = Vec::new();
@@ -95,7 +98,8 @@ pub const CORES: Measurement = Measurement {
                 (OPENMP, _) => continue,
                 (what, on) => format!("{what} | {on}"),
             };
-            // A program that fails has no row and is named: the machine may not be available again.
+            // If a program fails, the table has no row for it but names it: the machine may not be available a second
+            // time.
             sides.push(Side::new(label, move |_| compared(setting, on, case, start)).may_fail());
         }
         Ok(sides)
@@ -139,7 +143,8 @@ fn kept(setting: &Setting) -> PathBuf {
     setting.workspace.target.join("cores")
 }
 
-/// Answers about a program from a launched recording and an attached one; of the latter also why there is none.
+/// Compares a program's measurements with the answers from a launched recording and from an attached one. If there is
+/// no attached recording, the result says why.
 fn compared(setting: &Setting, on: usize, case: &Case, start: Instant) -> Result<Value> {
     let name: String = case.3.chars().filter(char::is_ascii_alphanumeric).collect();
     let figures = kept(setting).join(format!("{name}-{on}.json"));
@@ -163,7 +168,7 @@ fn compared(setting: &Setting, on: usize, case: &Case, start: Instant) -> Result
     Ok(documents)
 }
 
-/// Command line of a program that repeats itself, long enough to outlive its recording.
+/// Command line of a program that repeats itself and runs longer than its recording.
 fn longer(case: &Case, place: usize) -> Result<Vec<String>> {
     // The program's arguments are the last ones.
     let mut command = command(case, Path::new(""))?;
@@ -173,7 +178,7 @@ fn longer(case: &Case, place: usize) -> Result<Vec<String>> {
     Ok(command)
 }
 
-/// Replaces the predictions in a document by those from attaching to the program; measurements stay.
+/// Replaces the predictions in a document by those from attaching to the program. The measurements stay.
 fn attached(setting: &Setting, program: &[String], file: &Path, mut document: Value) -> Result<Value> {
     attached::record(setting, program, None, (ATTACHED_ON, WINDOW), file)?;
     let predicted = attached::predicted(setting, &COLUMNS, file)?;
@@ -200,7 +205,7 @@ fn command(&(program, arguments, ..): &Case, data: &Path) -> Result<Vec<String>>
     Ok(command)
 }
 
-/// Cells of measured and predicted speed-ups on each number of CPUs.
+/// The cells with measured and predicted speed-ups for each number of CPUs.
 fn cells(document: &Value) -> String {
     let cell = |cpus: u64| {
         let row = rows(document).find(|row| row["cpus"].as_u64() == Some(cpus));
@@ -214,7 +219,7 @@ fn cells(document: &Value) -> String {
     format!("{} | {inflation:.2}×", COLUMNS.map(cell).join(" | "))
 }
 
-/// Errors of these answers in the table, in a sentence.
+/// The errors of these answers in the table, as a sentence.
 fn errors(results: &Results, name: &str, which: &str, wanted: fn(&str) -> bool) -> String {
     let documents = results.values().filter(|(label, _)| wanted(label));
     let in_table = |row: &&Value| row["cpus"].as_u64().is_some_and(|cpus| COLUMNS.contains(&cpus));

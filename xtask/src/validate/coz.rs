@@ -1,6 +1,6 @@
-//! Two shapes of coz's own examples (Curtsinger and Berger, "Coz", 2015), with four answers compared: coz's estimates with a
-//! run for each question, longpole's from one recording, those that follow from how the programs are built, and the measured
-//! gain of really shortened functions.
+//! Two shapes from coz's own examples (Curtsinger and Berger, "Coz", 2015), for which four answers are compared. coz gives
+//! estimates, with a run for each question. longpole answers from one recording. The third answers follow from how the
+//! programs are built, and the last ones are the measured gains when functions are really made faster.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -13,16 +13,16 @@ use crate::command;
 use crate::measure::{Measurement, Need, Results, Runs, Setting, Side, in_turns};
 use crate::sample::{Sample, digits};
 
-/// Parts of a function's work that are taken off, percent.
+/// Percentages by which a function's work is reduced.
 const OFF: [u32; 4] = [10, 20, 50, 100];
 
 struct Shape {
     source: &'static str,
     title: &'static str,
-    /// Arguments: rounds and units.
+    /// Arguments of the program: rounds and units.
     size: &'static str,
-    /// In the order of the program's arguments for percentages: name, text in the line of its work, and the largest possible
-    /// gain on two CPUs or more.
+    /// The functions in the order in which the program takes their percentages: name, text in the line of the
+    /// function's work, and the largest possible gain on two CPUs or more.
     functions: [(&'static str, &'static str, f64); 2],
 }
 
@@ -84,7 +84,7 @@ pub const COZ: Measurement = Measurement {
     ..Measurement::NEW
 };
 
-/// For each shape, function and percentage: the gains of longpole, coz and reality, percent.
+/// For each shape, function and percentage: the gains according to longpole, coz and the real run, in percent.
 fn answers(results: &Results) -> impl Iterator<Item = (&'static Shape, usize, u32, [f64; 3])> {
     results.values().zip(&SHAPES).flat_map(|((_, value), shape)| {
         (0..shape.functions.len()).flat_map(move |of| {
@@ -96,7 +96,7 @@ fn answers(results: &Results) -> impl Iterator<Item = (&'static Shape, usize, u3
     })
 }
 
-/// Gains of each function for each of [`OFF`], percent.
+/// The gains of each function for each of [`OFF`], in percent.
 type Gains = [Vec<f64>; 2];
 
 impl Shape {
@@ -118,7 +118,8 @@ impl Shape {
         setting.workspace.root.join("tests/workloads").join(self.source)
     }
 
-    /// Builds with each function's work on a line of its own, and debug information that coz 0.2.2 can read.
+    /// Builds the program. Each function's work is on a line of its own, and the debug information has a form that coz
+    /// 0.2.2 can read.
     fn build(&self, setting: &Setting) -> Result<PathBuf> {
         let program = setting.file(self.source.trim_end_matches(".c"));
         let flags = "-O2 -g -gdwarf-4 -gno-variable-location-views -DBURN_IN_CALLER -w -o";
@@ -128,7 +129,7 @@ impl Shape {
         Ok(program)
     }
 
-    /// Gains from one recording of longpole.
+    /// The gains according to one recording of longpole.
     fn longpole(&self, setting: &Setting, program: &Path) -> Result<Gains> {
         let file = setting.file("coz.lp");
         launch(setting, "", program, self.size, &file)?;
@@ -147,7 +148,7 @@ impl Shape {
         }))
     }
 
-    /// Gains from coz's experiments.
+    /// The gains according to coz's experiments.
     fn coz(&self, setting: &Setting, program: &Path) -> Result<Gains> {
         let code = std::fs::read_to_string(self.source(setting))?;
         let mut gains = Gains::default();
@@ -159,8 +160,8 @@ impl Shape {
         Ok(gains)
     }
 
-    /// The run's time with that virtual speed-up, as coz computes it: without the delays that coz inserted. Now and then a run
-    /// ends without an experiment; the next one has it.
+    /// The time of the run with that virtual speed-up, as coz computes it: without the delays that coz inserted.
+    /// Sometimes a run ends without an experiment; then the next run has it.
     fn experiment(&self, setting: &Setting, program: &Path, line: &str, off: u32) -> Result<f64> {
         const ATTEMPTS: usize = 5;
         for _ in 0..ATTEMPTS {
@@ -181,7 +182,7 @@ impl Shape {
         bail!("coz made no experiment on {line} in {ATTEMPTS} runs")
     }
 
-    /// Measured gains with less work in the function.
+    /// The measured gains with less work in the function.
     fn real(&self, setting: &Setting, program: &Path) -> Result<Gains> {
         let mut gains = Gains::default();
         for (of, gains) in gains.iter_mut().enumerate() {
@@ -195,7 +196,7 @@ impl Shape {
     }
 }
 
-/// Gains for each of [`OFF`], percent, from times without and with it, in turns.
+/// The gains for each of [`OFF`] in percent. The times without and with the change are measured in turns.
 fn from_times(runs: usize, time: impl Fn(u32) -> Result<f64>) -> Result<Vec<f64>> {
     let off = |variant: usize| variant.checked_sub(1).map_or(0, |at| OFF[at]);
     let times = in_turns(runs, 1 + OFF.len(), false, |variant| time(off(variant)))?;

@@ -1,5 +1,5 @@
-//! Changes that are really made, compared with the gain that `what-if` predicts: halved functions and split locks, on one CPU
-//! and on two, from recordings of the unchanged program, launched and attached.
+//! Changes that are really made, compared with the gains that `what-if` predicts. Functions are halved and locks are
+//! split, on one CPU and on two. The recordings are of the unchanged program, launched and attached.
 
 use std::path::Path;
 
@@ -14,19 +14,19 @@ use crate::command;
 use crate::measure::{Measurement, Need, Results, Runs, Setting, Side, in_turns};
 use crate::sample::Sample;
 
-/// CPU lists of one CPU and of two; programs are recorded on the second.
+/// CPU lists with one CPU and with two. Programs are recorded on the second list.
 const CPUS: [&str; 2] = ["0", "0,1"];
-/// Seconds for which longpole is attached to a program.
+/// Length of an attached recording, in seconds.
 const WINDOW: f64 = 1.2;
 
 struct Subject {
     source: &'static str,
     arguments: &'static str,
-    /// Functions whose work is halved.
+    /// The functions whose work is halved.
     halved: &'static str,
-    /// A lock, and the arguments with which it is split in eight.
+    /// A lock, and the arguments with which the program splits it in eight.
     split: Option<(&'static str, &'static str)>,
-    /// Whether it does the same again and again, so that a part of it is like the whole.
+    /// Whether the program repeats the same work, so that a part of its run is like the whole.
     repeats: bool,
 }
 
@@ -34,7 +34,7 @@ const fn halves(source: &'static str, arguments: &'static str, halved: &'static 
     Subject { source, arguments, halved, split: None, repeats: true }
 }
 
-/// A subject that runs each of its functions once.
+/// A program that runs each of its functions once.
 const fn once_through(arguments: &'static str, halved: &'static str) -> Subject {
     Subject { repeats: false, ..halves("rivals.c", arguments, halved) }
 }
@@ -96,15 +96,15 @@ pub const EDITS: Measurement = Measurement {
     ..Measurement::NEW
 };
 
-/// A change on one number of CPUs.
+/// The result of a change on one number of CPUs.
 #[derive(Serialize, Deserialize)]
 struct Row {
     source: String,
     change: String,
     cpus: usize,
-    /// Share of the time.
+    /// Measured gain, as a share of the time.
     measured: f64,
-    /// From the launched and the attached recording.
+    /// Predictions from the launched and the attached recording.
     said: [Option<Said>; 2],
 }
 
@@ -122,7 +122,7 @@ impl Said {
     }
 }
 
-/// A change: its name, the options of `what-if`, and how the program makes it.
+/// A change: its name, the options of `what-if`, and the program's arguments for it.
 struct Change {
     told: String,
     options: [String; 2],
@@ -147,7 +147,7 @@ impl Subject {
         halved.chain(split).collect()
     }
 
-    /// The subject's rows, and questions without an answer.
+    /// The rows of the program, and the questions that had no answer.
     fn compared(&self, setting: &Setting) -> Result<Value> {
         let program = workload::build_with(self.source, &SCALABLE)?;
         let mut files = vec![setting.file("launched.lp")];
@@ -182,9 +182,9 @@ impl Subject {
         Ok(json!({ "rows": rows, "failed": failed }))
     }
 
-    /// For each change, the gains of all turns on one CPU and on two.
+    /// For each change, the gains in all turns, on one CPU and on two.
     fn measured(&self, program: &Path, changes: &[Change], runs: usize) -> Result<Vec<[Sample; 2]>> {
-        // In each turn on one CPU and then on two: without a change, and with each.
+        // In each turn, the program runs on one CPU and then on two: without a change, and with each change.
         let count = 1 + changes.len();
         let times = in_turns(runs, 2 * count, false, |variant| {
             let change = (variant % count).checked_sub(1).and_then(|at| changes.get(at));
@@ -199,7 +199,7 @@ impl Subject {
     }
 }
 
-/// longpole's predictions for a change on one CPU and on two.
+/// longpole's predictions for a change, on one CPU and on two.
 fn answer(setting: &Setting, change: &Change, file: &Path) -> Result<[Said; 2]> {
     let mut command = setting.call("what-if --cpus 1,2 --json");
     let answer = command::json(command.args(&change.options).arg(file), LIMIT)?;
@@ -220,7 +220,7 @@ fn rows(results: &Results) -> impl Iterator<Item = Row> {
     rows.filter_map(|row| Row::deserialize(row).ok())
 }
 
-/// How many predictions of a kind of recording hold, and how many are within five points.
+/// How many predictions of a kind of recording are right, and how many are within five points.
 fn score(results: &Results, kind: usize) -> String {
     let (mut all, mut inside, mut near, mut off) = (0, 0, 0, Sample::default());
     for row in rows(results) {
@@ -241,7 +241,7 @@ fn cell(said: Option<Said>, measured: f64) -> String {
     format!("{gain} ({low} to {high}){mark}")
 }
 
-/// A share in percent; zero is printed without a minus.
+/// A share in percent. Zero is printed without a minus sign.
 fn percent(share: f64) -> String {
     format!("{:.1}", share * 100.0 + 0.0)
 }

@@ -1,5 +1,5 @@
-//! The three programs of the 2001 paper, section 4: which function dominates on how many CPUs, and the measured gain of
-//! making each a fifth faster, compared with the prediction from a recording.
+//! The three programs of the 2001 paper, section 4: which function dominates on how many CPUs. Also the measured gain
+//! if each function becomes a fifth faster, compared with the prediction from a recording.
 
 use anyhow::Result;
 use longpole_tests::{Report, workload};
@@ -10,17 +10,17 @@ use crate::command;
 use crate::measure::{Measurement, Need, Runs, Setting, Side, table};
 use crate::sample::Sample;
 
-/// Part of a function's time that is taken off.
+/// The part of a function's time by which it becomes faster.
 const FASTER: f64 = 0.2;
-/// CPU counts of the predictions.
+/// The CPU counts of the predictions.
 const CPUS: std::ops::RangeInclusive<u32> = 1..=8;
 
 struct Subject {
     source: &'static str,
     title: &'static str,
-    /// Arguments of the recorded program.
+    /// Arguments of the unchanged program, which is recorded.
     plain: &'static str,
-    /// Options for its recording.
+    /// Options for the program's recording.
     options: &'static str,
     /// Each function, and the arguments with which it takes four fifths of its time.
     functions: &'static [(&'static str, &'static str)],
@@ -31,7 +31,8 @@ const SUBJECTS: [Subject; 3] = [
         source: "quicksort.c",
         title: "Parallel quick sort (4.1; the paper's crossover lies between 5 and 6)",
         plain: "3 2000000 100000 25 25",
-        // The change makes RecursiveQuickSort faster with its recursion, SortRange: without probes, that counts for it.
+        // The change makes RecursiveQuickSort faster together with SortRange, on which its recursion depends. Without
+        // probes, SortRange counts for RecursiveQuickSort.
         options: "--exclude SortRange",
         functions: &[
             ("RecursiveQuickSort", "3 2000000 100000 25 0"),
@@ -86,7 +87,8 @@ pub const EFFECTS: Measurement = Measurement {
 };
 
 impl Subject {
-    /// `shares`: of each function by number of CPUs. `gains`: of each function by number of CPUs that this machine has.
+    /// `shares` has the share of each function by number of CPUs. `gains` has the gain of each function by number of
+    /// CPUs that this machine has.
     fn compared(&self, setting: &Setting) -> Result<Value> {
         let program = workload::build(self.source)?;
         let file = setting.file("effects.lp");
@@ -103,7 +105,7 @@ impl Subject {
         let shares: Vec<Vec<f64>> = self.functions.iter().map(shares).collect();
         let machine = std::thread::available_parallelism().map_or(1, usize::from);
         let lists: Vec<String> = (0..machine.min(8)).map(|last| format!("0-{last}")).collect();
-        // In each turn, all numbers of CPUs, and on each the plain program and every function made faster.
+        // In each turn, the program runs on all numbers of CPUs, unchanged and with every function made faster.
         let count = 1 + self.functions.len();
         let mut times = vec![vec![Sample::default(); count]; lists.len()];
         for turn in 0..setting.runs {
@@ -121,7 +123,7 @@ impl Subject {
         Ok(json!({ "shares": shares, "gains": gains }))
     }
 
-    /// A row for each function: its shares, that of the dominating function in bold.
+    /// A row for each function with its shares. The share of the dominating function is bold.
     fn shares(&self, value: &Value) -> Vec<String> {
         let share = |at: usize, place: usize| value["shares"][at][place].as_f64().unwrap_or(f64::NAN);
         let row = |(at, (function, _)): (usize, &(&str, &str))| {
@@ -136,7 +138,7 @@ impl Subject {
         self.functions.iter().enumerate().map(row).collect()
     }
 
-    /// A row for each function and number of CPUs: predicted and measured gain.
+    /// A row for each function and number of CPUs, with the predicted and the measured gain.
     fn gains(&self, value: &Value) -> Vec<String> {
         let mut rows = Vec::new();
         for (at, (function, _)) in self.functions.iter().enumerate() {

@@ -1,5 +1,6 @@
-//! Predictions for more CPUs than there are, from a recording on this machine, compared with the same program on an emulated
-//! machine: there, a computing thread takes one of P tokens and sleeps (real locks, real wake-ups; tests/workloads/common.h).
+//! Predictions for more CPUs than this machine has, compared with the same program on an emulated machine. On the
+//! emulated machine, a thread that computes takes one of P tokens and sleeps. Locks and wake-ups are real
+//! (tests/workloads/common.h).
 
 use anyhow::Result;
 use longpole_tests::workload;
@@ -11,12 +12,13 @@ use crate::command;
 use crate::measure::{Measurement, Need, Runs, Setting, Side, in_turns};
 use crate::sample::{Sample, digits};
 
-/// Speed-ups are relative to the first.
+/// The CPU counts. Speed-ups are relative to the first one.
 const CPUS: [u64; 6] = [1, 2, 4, 8, 16, 32];
-/// Predictions count for more CPUs than this, which this machine cannot show.
+/// Only predictions for more CPUs than this count, because this machine cannot show the others.
 const BEYOND: u64 = 2;
 
-/// Programs with their arguments. Pieces of work take at least a millisecond, so that waking a sleeper is a small part.
+/// The programs with their arguments. Each piece of work takes at least a millisecond, so that waking a sleeping thread
+/// is a small part.
 const SUBJECTS: [(&str, &str, &str); 12] = [
     ("barriers, 16 threads", "phases.c", "16 40 4000000"),
     ("a pool of 16 threads", "pool.c", "16 800 4000000"),
@@ -67,7 +69,7 @@ pub const EMULATED: Measurement = Measurement {
     ..Measurement::NEW
 };
 
-/// Measured and predicted speed-ups, by number of CPUs, without one CPU.
+/// Measured and predicted speed-ups, by number of CPUs. One CPU is left out.
 fn pairs(value: &Value) -> impl Iterator<Item = (u64, [f64; 2])> {
     let of = |name: &str, at: usize| value[name][at].as_f64().unwrap_or(f64::NAN);
     CPUS.into_iter()

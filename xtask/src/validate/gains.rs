@@ -1,6 +1,7 @@
-//! Which share of a function best predicts the gain of making it faster. Candidates that cannot explode are compared with the
-//! simulated gain of making the function a tenth faster and a tenth slower. Recordings: those under tests/data/recordings, and
-//! the first launched one of each program that `./x zoo` has left.
+//! Which share of a function best predicts the gain if the function becomes faster. The candidates are shares that
+//! cannot become extremely large. The candidates are compared with the simulated gain if the function becomes a tenth
+//! faster and a tenth slower. The recordings are those in tests/data/recordings, and the first launched one of each
+//! program that `./x zoo` has left.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,16 +15,16 @@ use crate::measure::{Measurement, Need, Results, Setting, Side};
 use crate::workspace::Workspace;
 
 const CPUS: [u64; 4] = [1, 2, 4, 16];
-/// Number of functions of each recording: those with the largest shares.
+/// Number of functions that are used of each recording, those with the largest shares.
 const FUNCTIONS: usize = 4;
-/// Functions with smaller shares are left out.
+/// Functions with smaller shares than this are ignored.
 const LEAST: f64 = 0.02;
-/// Candidates, and the difference between the two sides of the simulation.
+/// Names of the candidates, and of the difference between the two sides of the simulation.
 const NAMES: [&str; 3] =
     ["path of the predicted run (shown)", "steady weights of ideal sharing", "share of what is computed"];
 const TWO_SIDED: &str = "two sides";
 
-/// Functions' shares, by number of CPUs and name.
+/// Shares of functions, by number of CPUs and name.
 type Shares = BTreeMap<(u64, String), f64>;
 
 pub const GAINS: Measurement = Measurement {
@@ -62,13 +63,13 @@ pub const GAINS: Measurement = Measurement {
     ..Measurement::NEW
 };
 
-/// Distances of a candidate from the simulation in all recordings, in points.
+/// The differences between a candidate and the simulation in all recordings, in percentage points.
 fn all(results: &Results, name: &str) -> Vec<f64> {
     let lists = results.values().flat_map(|(_, value)| value[name].as_array());
     lists.flatten().filter_map(Value::as_f64).collect()
 }
 
-/// The middle, nine of ten, and the largest.
+/// The median, the 90 % quantile, and the largest value.
 fn quantiles(mut values: Vec<f64>) -> [f64; 3] {
     values.sort_by(f64::total_cmp);
     let last = values.len().saturating_sub(1) as f64;
@@ -89,7 +90,7 @@ fn recordings(workspace: &Workspace) -> Result<Vec<PathBuf>> {
     Ok(all)
 }
 
-/// For a recording, the distances of each candidate from the simulation.
+/// The differences between each candidate and the simulation, for one recording.
 fn distances(setting: &Setting, recording: &Path) -> Result<Value> {
     let path = shares(setting, recording, "auto")?;
     let ideal = shares(setting, recording, "ideal")?;
@@ -101,7 +102,7 @@ fn distances(setting: &Setting, recording: &Path) -> Result<Value> {
             let of = |shares: &Shares, cpus| shares.get(&(cpus, function.clone())).copied().unwrap_or(0.0);
             let (Some(gain), Some(slower)) = (faster.get(&cpus), slower.get(&cpus)) else { continue };
             let cost = -slower;
-            // Ten times the mean of a tenth's gain and a tenth's cost.
+            // Ten times the mean of the gain and the cost of a tenth.
             let truth = 5.0 * (gain + cost);
             for (name, told) in NAMES.into_iter().zip([of(&path, cpus), of(&ideal, cpus), of(&path, 1)]) {
                 distances.entry(name).or_default().push((told - truth).abs() * 100.0);
@@ -138,7 +139,7 @@ fn shares(setting: &Setting, recording: &Path, model: &str) -> Result<Shares> {
     Ok(shares)
 }
 
-/// The functions with the largest shares on any number of CPUs. A name in brackets is a binary's.
+/// The functions with the largest shares on any number of CPUs. A name in brackets is that of a binary and is ignored.
 fn leading(shares: &Shares) -> Vec<String> {
     let mut largest: BTreeMap<&str, f64> = BTreeMap::new();
     for ((_, name), share) in shares.iter().filter(|((_, name), _)| !name.starts_with('[')) {
@@ -150,7 +151,7 @@ fn leading(shares: &Shares) -> Vec<String> {
     names.into_iter().take(FUNCTIONS).map(|(name, _)| name.to_owned()).collect()
 }
 
-/// By number of CPUs, the gain of a function that takes this factor of its time, as a share of the run's time.
+/// The gain if a function takes its time multiplied by this factor, as a share of the run's time, by number of CPUs.
 fn simulated(setting: &Setting, recording: &Path, function: &str, factor: f64) -> Result<BTreeMap<u64, f64>> {
     let answer = said(setting, &["what-if", "--scale", &format!("{function}={factor}")], recording)?;
     let gain = |row: &Value| Some(1.0 - row["after_ns"].as_f64()? / row["before_ns"].as_f64()?);

@@ -1,6 +1,6 @@
-//! Which metric names the right function first, on programs whose functions can really be made faster. Each function is made
-//! faster, and the one that gains most is the right one; so is another one that gains as much, as far as can be
-//! measured.
+//! Which metric names the right function first, on programs whose functions can really be made faster. Each function is
+//! made faster, and the function with the largest gain is the right one. Other functions are right, too, if their gains
+//! are equal as far as can be measured.
 
 use std::path::Path;
 
@@ -19,9 +19,10 @@ const CPUS: &str = "0-1";
 struct Subject {
     source: &'static str,
     title: &'static str,
-    /// Arguments of the recorded program.
+    /// Arguments of the unchanged program, which is recorded.
     plain: &'static str,
-    /// Each function, the arguments with which it changes, and how: half of its work, or the text.
+    /// Each function, the arguments with which it changes, and the change: half of its work ([`HALF`]), or a
+    /// description.
     changes: &'static [(&'static str, &'static str, &'static str)],
 }
 
@@ -109,11 +110,11 @@ const SAYS: &str = "Programs of which each function can be made faster, recorded
      than the critical path\n  (maximum benefit).\n- simulated: the program run again in simulation without the function.";
 
 /// Number of methods that name a function: the metrics of `compare-metrics`, the first line of `parallelism`, and the
-/// largest simulated gain. The table's heads name them.
+/// largest simulated gain. The heads of the table name the methods.
 const NAMERS: usize = 8;
-/// Recordings of each program; each is asked for its metrics.
+/// Number of recordings of each program. The metrics are computed for each.
 const RECORDINGS: usize = 3;
-/// ± is this many standard errors of a median; gains within it are equal.
+/// The ± of a median is this many standard errors. Gains within it count as equal.
 const SURE: f64 = 2.0;
 
 pub const METRICS: Measurement = Measurement {
@@ -155,7 +156,8 @@ fn rows(results: &Results) -> Result<Vec<String>> {
     Ok(rows)
 }
 
-/// The functions that were named, each with the number of recordings unless all agree.
+/// The functions that a method named. Each has the number of recordings in which it was named, unless all recordings
+/// agree.
 fn cell(names: &[String], best: &[String]) -> String {
     let mut different: Vec<&String> = Vec::new();
     for name in names {
@@ -174,7 +176,8 @@ fn cell(names: &[String], best: &[String]) -> String {
 }
 
 impl Subject {
-    /// `gains`: cells of the changes, the best first; `best`: right functions; `named`: by namer, one of each recording.
+    /// `gains` has the cells of the changes, the best first. `best` has the right functions. `named` has, for each
+    /// method, the function that it named in each recording.
     fn compared(&self, setting: &Setting) -> Result<Value> {
         let program = workload::build(self.source)?;
         let mut gains = self.gains(&program, setting.runs)?;
@@ -232,21 +235,21 @@ impl Subject {
     }
 }
 
-/// Replaces the lock of `store.c` by the function whose change is about the lock.
+/// Replaces the name of the lock in `store.c` by the function whose change is about the lock.
 fn of_lock(name: String) -> String {
     if name.ends_with("registry.gate") { "digest_row".to_owned() } else { name }
 }
 
-/// Measured gain of a change.
+/// The measured gain of a change.
 struct Gain {
     function: &'static str,
     how: &'static str,
-    /// Share of the time, for each turn.
+    /// The gain as a share of the time, for each turn.
     of_turns: Sample,
 }
 
 impl Gain {
-    /// Whether it gains as much as the best one, as far as can be measured.
+    /// Whether this gain equals the best one as far as can be measured.
     fn is_as_good_as(&self, best: &Gain) -> bool {
         let less = best.of_turns.with(&self.of_turns, |best, own| best - own);
         less.median() <= error(&less)
@@ -257,16 +260,18 @@ impl Gain {
         let how = if *how == HALF { String::new() } else { format!(" ({how})") };
         let mark = if is_right { "**" } else { "" };
         let error = (error(of_turns) * 100.0).max(1.0);
-        // Zero is printed without a minus.
+        // Zero is printed without a minus sign.
         let percent = (of_turns.median() * 100.0).round() + 0.0;
         format!("{mark}{function}{mark}{how} {percent:.0} ±{error:.0} %")
     }
 }
 
-/// Half-width of the interval that would contain the median of many, if they had a normal distribution apart from outliers.
+/// Half of the width of the interval that would contain the median of many values, if these had a normal distribution
+/// apart from outliers.
 fn error(values: &Sample) -> f64 {
     let middle = values.median();
     let deviations: Sample = values.values().iter().map(|value| (value - middle).abs()).collect();
-    // The standard deviation is 1.483 times the median deviation, and a median's error 1.253 times that of a mean.
+    // For a normal distribution, the standard deviation is 1.483 times the median deviation. The error of a median is
+    // 1.253 times that of a mean.
     SURE * 1.253 * 1.483 * deviations.median() / (values.len().max(1) as f64).sqrt()
 }

@@ -1,4 +1,5 @@
-//! `./x validate`: compares predictions with real runs, and keeps results with machine and date in VALIDATION.md.
+//! `./x validate`: compares predictions with real runs, and writes the results with machine and date into
+//! VALIDATION.md.
 
 mod attached;
 mod cores;
@@ -65,7 +66,7 @@ pub struct Options {
     resume: bool,
 }
 
-/// Compares, prints, and updates the sections of VALIDATION.md.
+/// Compares, prints the results, and updates the sections of VALIDATION.md.
 pub fn run(options: &Options) -> Result<ExitCode> {
     let Options { only, programs, runs, sources, longpole, minutes, resume } = options.clone();
     let wishes =

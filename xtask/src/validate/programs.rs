@@ -1,4 +1,4 @@
-//! Programs of validations: how they run and are recorded.
+//! Runs and records the programs of validations.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,9 +8,10 @@ use anyhow::Result;
 use crate::command;
 use crate::measure::Setting;
 
-/// Builds workloads whose functions can be made faster from outside, and that can run on an emulated machine (common.h).
+/// Compiler flags for workloads whose functions a variable can make faster, and that can run on an emulated machine
+/// (common.h).
 pub const SCALABLE: [&str; 1] = ["-DSCALABLE"];
-/// A run of a workload, or an answer about it, that takes longer fails.
+/// A run of a workload, or an answer about it, fails if it takes longer than this.
 pub const LIMIT: Duration = Duration::from_secs(600);
 
 /// Records a program with these arguments, from its start to its end.
@@ -20,8 +21,8 @@ pub fn launch(setting: &Setting, options: &str, program: &Path, words: &str, fil
     command::good(record.args(words.split_whitespace()), LIMIT).map(drop)
 }
 
-/// Wall seconds of one run of a program on these CPUs, of a list as for `taskset`. `scale`: which function takes what part of
-/// its time.
+/// Elapsed seconds of one run of a program on these CPUs, which are a list as for `taskset`. `scale` says which
+/// function takes what part of its time.
 pub fn seconds_on(cpus: &str, program: &Path, words: &str, scale: Option<&String>) -> Result<f64> {
     let mut run = command::line("taskset", "-c");
     run.arg(cpus).arg(program).args(words.split_whitespace());

@@ -1,4 +1,4 @@
-//! Programs of many shapes: `longpole validate` of each.
+//! Programs of many shapes, with `longpole validate` for each.
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -8,20 +8,21 @@ use super::speedups::{Recorded, cells, number, rows, told_errors, validation};
 use crate::measure::{Measurement, Need, Runs, Setting, Side, built};
 use crate::sample::Sample;
 
-/// How a program is compared in addition.
+/// What else is compared for a program.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Not at all.
+    /// Nothing else.
     Once,
-    /// It does the same again and again: a part of it is like the whole, so longpole also attaches to it.
+    /// The program repeats the same work, so that a part of its run is like the whole. So longpole also attaches to it.
     Repeats,
-    /// It also has as many OpenMP threads as CPUs, so that each number of CPUs needs its own recordings.
+    /// As `Repeats`, and the program has as many OpenMP threads as CPUs. So each number of CPUs needs its own
+    /// recordings.
     OpenMp,
 }
 
 use Kind::{Once, OpenMp, Repeats};
 
-/// Programs with arguments with which those that repeat themselves run for about four seconds on one CPU.
+/// Programs with their arguments. With these, programs that repeat themselves run for about four seconds on one CPU.
 const PROGRAMS: [(Kind, &str, &str, &str); 19] = [
     (Once, "quicksort.c", "3", "parallel quick sort (2001, 4.1)"),
     (Once, "nlargest.c", "8 900", "the n largest (2001, 4.2)"),
@@ -44,9 +45,9 @@ const PROGRAMS: [(Kind, &str, &str, &str); 19] = [
     (Repeats, "spinblock.c", "4 32000", "adaptive and spin locks"),
 ];
 
-/// Seconds for which longpole is attached to a program.
+/// Length of an attached recording, in seconds.
 const WINDOW: f64 = 3.0;
-/// Attached recordings for each speed-up; their median counts.
+/// Number of attached recordings for each speed-up. Their median counts.
 const RECORDINGS: usize = 3;
 
 pub const SHAPES: Measurement = Measurement {
@@ -94,7 +95,7 @@ pub const SHAPES: Measurement = Measurement {
     ..Measurement::NEW
 };
 
-/// The answer of `longpole validate`, and in its rows the speed-ups predicted from attaching.
+/// The answer of `longpole validate`. Its rows get the speed-ups that are predicted from attaching.
 fn compared(setting: &Setting, kind: Kind, source: &str, arguments: &str) -> Result<Value> {
     let mut command = vec![built(source)?];
     command.extend(arguments.split_whitespace().map(str::to_owned));
@@ -122,7 +123,7 @@ fn compared(setting: &Setting, kind: Kind, source: &str, arguments: &str) -> Res
     Ok(document)
 }
 
-/// Speed-ups predicted from attaching, and their error in percent.
+/// The speed-ups predicted from attaching, and their error in percent.
 fn attached_error(row: &Value) -> Option<(Sample, f64)> {
     let speedups: Sample = row["attached"].as_array()?.iter().filter_map(Value::as_f64).collect();
     let measured = number(row, "measured_speedup");

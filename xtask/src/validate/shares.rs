@@ -1,5 +1,5 @@
-//! Shares of functions in longpole's reports, compared with those that programs measure themselves: whether numbers without ±
-//! are exact, and whether the truth lies within those with ±.
+//! Shares of functions in longpole's reports, compared with those that the programs measure themselves. Shows whether
+//! numbers without ± are exact, and whether intervals with ± contain the truth.
 
 use anyhow::{Result, ensure};
 use longpole_tests::known_shares::{self, Compared};
@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use crate::measure::{Measurement, Need, Setting, Side};
 
-/// Number of recordings: half of them launched, half attached.
+/// Number of recordings. Half of them are launched, and half are attached.
 const RECORDINGS: usize = 200;
-/// Number of wrong shares that are shown; the others are only counted.
+/// Number of wrong shares that are shown. Further ones are only counted.
 const SHOWN: usize = 5;
 
 pub const SHARES: Measurement = Measurement {
@@ -40,7 +40,7 @@ pub const SHARES: Measurement = Measurement {
     ..Measurement::NEW
 };
 
-/// Makes that many recordings, and compares them.
+/// Makes this number of recordings, and compares them.
 fn compared(setting: &Setting) -> Result<Value> {
     let is_taken = take_binary(setting.longpole.to_owned());
     ensure!(is_taken, "another longpole than {} is in use", setting.longpole.display());

@@ -1,4 +1,4 @@
-//! Runs `longpole validate` on a command, and makes cells of its answer.
+//! Runs `longpole validate` on a command, and makes table cells of its answer.
 
 use std::time::Duration;
 
@@ -9,19 +9,20 @@ use crate::command;
 use crate::measure::{Results, Setting};
 use crate::sample::Sample;
 
-/// A `longpole validate` that takes longer fails.
+/// A `longpole validate` fails if it takes longer than this.
 pub const LIMIT: Duration = Duration::from_secs(1800);
 
-/// The recordings that predictions come from.
+/// The recordings from which predictions come.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Recorded {
-    /// Recordings on this number of CPUs, for all rows.
+    /// For all rows, recordings on this number of CPUs.
     On(usize),
-    /// Each number of CPUs has recordings of its own, with as many OpenMP threads.
+    /// For each number of CPUs, separate recordings with as many OpenMP threads.
     Each,
 }
 
-/// `longpole validate --json` of a command. If one recording serves all numbers of CPUs, the first is kept in `kept`.
+/// Runs `longpole validate --json` on a command. If one recording is used for all numbers of CPUs, the first one is
+/// stored at `kept`.
 pub fn validation(
     setting: &Setting,
     program: &[String],
@@ -40,12 +41,12 @@ pub fn validation(
     command::json(command.args(program), LIMIT)
 }
 
-/// Rows of such an answer, without that for one CPU.
+/// The rows of such an answer, without the row for one CPU.
 pub fn rows(document: &Value) -> impl Iterator<Item = &Value> {
     document["results"].as_array().into_iter().flatten().skip(1)
 }
 
-/// Cells of a row: CPUs, measured, predicted, error, CPU time, and the simulation's error.
+/// The cells of a row: CPUs, measured, predicted, error, CPU time, and the error of the simulation.
 pub fn cells(row: &Value) -> String {
     let [measured, predicted] = ["measured_speedup", "predicted_speedup"].map(|name| range(row, name));
     let [error, own] = ["error", "scheduling_error"].map(|name| number(row, name) * 100.0);
@@ -64,7 +65,7 @@ pub fn number(row: &Value, name: &str) -> f64 {
     row[name].as_f64().unwrap_or(f64::NAN)
 }
 
-/// The errors of all documents, in a sentence.
+/// The errors of all documents, as a sentence.
 pub fn told_errors(results: &Results) -> String {
     let all = || results.values().flat_map(|(_, document)| rows(document));
     let percent = |name: &'static str| all().map(|row| number(row, name) * 100.0).collect::<Sample>();
@@ -75,7 +76,7 @@ pub fn told_errors(results: &Results) -> String {
     )
 }
 
-/// Puts predicted speed-ups in place of those of a row; what was measured stays.
+/// Replaces the predicted speed-ups in a row. The measured ones stay.
 pub fn predict(row: &mut Value, predicted: f64) {
     let measured = number(row, "measured_speedup");
     row["predicted_speedup"] = json!(predicted);

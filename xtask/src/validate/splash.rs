@@ -1,8 +1,9 @@
-//! The ten programs of the 1999 paper's Tables 1 and 2, from the sources of Splash-4, compared with the paper's figures.
+//! The ten programs in Tables 1 and 2 of the 1999 paper, built from the sources of Splash-4 and compared with the
+//! paper's figures.
 //!
-//! The sources are not part of longpole: `git clone https://github.com/OdnetninI/Splash-4`, then
-//! `./x validate splash --sources Splash-4`. They are built with barriers of a mutex and a condition variable, as in
-//! SPLASH-2, instead of barriers that spin on an atomic counter.
+//! The sources are not part of longpole: `git clone https://github.com/OdnetninI/Splash-4`, then `./x validate splash
+//! --sources Splash-4`. The programs are built with barriers made of a mutex and a condition variable, as in SPLASH-2.
+//! Splash-4's own barriers spin on an atomic counter.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,17 +15,19 @@ use super::speedups::{LIMIT, cells, rows, told_errors};
 use crate::command;
 use crate::measure::{Measurement, Need, Runs, Setting, Side};
 
-/// On make's command line, where they replace flags that a program's Makefile adds (radiosity's include folders).
+/// Compiler flags on make's command line. There they replace the flags in a program's Makefile (radiosity's include
+/// folders), so these are repeated here.
 const C_FLAGS: &str = "CFLAGS=-O2 -pthread -D_XOPEN_SOURCE=500 -D_POSIX_C_SOURCE=200112 -std=c11 -g \
                        -fno-strict-aliasing -I./glibdumb -I./glibps";
 const M4_FLAGS: &str = "M4FLAGS=-Ulen -Uindex -P";
 const PLACE: &str = "https://github.com/OdnetninI/Splash-4";
 
-/// Water's parameters.
+/// The parameters of Water.
 const WATER: &str = "./WATER-SPATIAL <<END\n1.5e-18 8000 3 6\n-1 3000 3 0\n{cpus} 6.212752\nEND";
 
-/// A program: name, folder, a command that is run there with `{cpus}` threads, and the data set if it differs from the paper's.
-/// Then the paper's predicted and real speed-ups on 2, 4 and 8 processors; of two rows, the one with spinning.
+/// A program: name, folder, a command that runs there with `{cpus}` threads, and the data set if it differs from the
+/// paper's. Last come the paper's predicted and real speed-ups on 2, 4 and 8 processors. Where the paper has two rows,
+/// the row with spinning is used.
 type Program = (&'static str, &'static str, &'static str, &'static str, [(f64, f64); 3]);
 
 #[rustfmt::skip]
@@ -101,14 +104,15 @@ pub const SPLASH: Measurement = Measurement {
     ..Measurement::NEW
 };
 
-/// Builds a program, and `longpole validate` of it.
+/// Builds a program, and runs `longpole validate` on it.
 fn validation(setting: &Setting, folder: &Path, script: &str) -> Result<Value> {
     let mut make = Command::new("make");
     make.arg("-C").arg(folder).args([C_FLAGS, M4_FLAGS]);
     command::must(&mut make, "building a program of Splash-4 (it needs make, m4 and a C compiler)")?;
-    // FMM's lock operations come in bursts of hundreds of thousands, which do not fit into a thread's usual ring.
+    // FMM makes hundreds of thousands of lock operations at a time, which do not fit into a thread's usual ring.
     let mut validate = setting.call("validate --json --ring-size 64M --runs");
     validate.current_dir(folder).arg(setting.runs.to_string());
-    // The shell executes the program, because the process that was started is recorded, not its children.
+    // The shell executes the program in its own process (`exec`), because only the started process is recorded and not
+    // its children.
     command::json(validate.args(["--", "sh", "-c", &format!("exec {script}")]), LIMIT)
 }

@@ -1,51 +1,52 @@
-//! The work of a virtual machine, as a shell script, and what the script reports over the second serial port.
+//! Writes the shell script that runs in a virtual machine, and reads what the script reports over the second serial
+//! port.
 
 use std::path::Path;
 
-/// Seconds after which a test has failed.
+/// Number of seconds after which a test counts as failed.
 pub const TEST_LIMIT_S: u64 = 420;
-/// Lines of a failed test that are reported.
+/// Number of lines of a failed test that are reported.
 const LINES: usize = 40;
 
-/// Checks that change the machine, by name, as shell commands. They run after the tests.
+/// Checks that change the machine: their names and shell commands. The checks run after the tests.
 const CHECKS: [(&str, &str); 2] = [
     ("doctor_lacks_nothing", "$LONGPOLE_BIN doctor"),
     (
         "no_btf_is_refused_in_one_line_with_a_hint",
-        // Facts that longpole has found in this boot are cached in /run.
+        // The directory /run has a cache of facts that longpole has found in this boot, so it is removed.
         "mount -t tmpfs none /sys/kernel/btf; rm -rf /run/longpole; \
          $LONGPOLE_BIN record -o /tmp/none.lp -- true 2>/tmp/said; code=$?; cat /tmp/said; \
          test $code = 77 && sed -n 1p /tmp/said | grep -q \"^longpole: \" && sed -n 2p /tmp/said | grep -q \"^hint: \"",
     ),
 ];
 
-/// Names of the checks that are no live tests.
+/// Names of the checks that are not live tests.
 pub fn checks() -> impl Iterator<Item = String> {
     CHECKS.iter().map(|(name, _)| (*name).to_owned())
 }
 
-/// What a virtual machine is started for.
+/// The job for which a virtual machine is started.
 pub enum Job<'a> {
-    /// Live tests and checks by name.
+    /// Runs the live tests and checks with these names.
     Tests(&'a [String]),
-    /// A shell command whose output is shown.
+    /// Runs a shell command and shows its output.
     Command(&'a str),
 }
 
-/// The programs that the script runs.
+/// The programs that the script uses.
 pub struct Programs<'a> {
-    /// The longpole that tests record with.
+    /// The longpole binary with which tests record.
     pub longpole: &'a Path,
     /// The program with all live tests.
     pub tests: &'a Path,
-    /// Compiled workloads, copied to where tests may write.
+    /// The folder with compiled workloads. The script copies it to a place where tests may write.
     pub workloads: &'a Path,
 }
 
 /// A line of the script's report.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Report<'a> {
-    /// The script runs; the kernel's release.
+    /// The script runs. The text is the kernel's release.
     Ready(&'a str),
     /// A job has begun.
     Begin(&'a str),
@@ -56,7 +57,7 @@ pub enum Report<'a> {
 }
 
 impl<'a> Report<'a> {
-    /// Understands a line; `None` for one that is none of the script's, such as a message of the kernel.
+    /// Parses a line. `None` if the line is not from the script, such as a message of the kernel.
     pub fn parse(line: &'a str) -> Option<Self> {
         let (word, rest) = line.trim_end().split_once(' ').unwrap_or((line.trim_end(), ""));
         match word {
@@ -72,12 +73,12 @@ impl<'a> Report<'a> {
     }
 }
 
-/// The script. `has_btf`: whether the kernel's type information can be read.
+/// The script for a job. `has_btf` says whether the kernel's type information can be read.
 pub fn script(job: &Job<'_>, programs: &Programs<'_>, has_btf: bool) -> String {
     let quoted = |path: &Path| format!("'{}'", path.display().to_string().replace('\'', "'\\''"));
     let (longpole, tests) = (quoted(programs.longpole), quoted(programs.tests));
     let workloads = quoted(programs.workloads);
-    // Compilers are found as on the host.
+    // The script finds compilers in the same way as the host.
     let variable = |name| quoted(Path::new(&std::env::var_os(name).unwrap_or_default()));
     let (path, home) = (variable("PATH"), variable("HOME"));
     let mut script = format!(
@@ -99,7 +100,7 @@ pub fn script(job: &Job<'_>, programs: &Programs<'_>, has_btf: bool) -> String {
     if !has_btf {
         script += "mount -t tmpfs none /sys/kernel/btf\n";
     }
-    // The name of a test is one word; a command is in a file of its own, so it needs no quotes.
+    // The name of a test is one word. A command is in a file of its own, so it needs no quotes.
     script += &format!(
         "run() {{\n\
          echo \"@begin $1\" >&3\n\

@@ -1,6 +1,7 @@
-//! The initial memory file system of a virtual machine: a cpio archive of the format "newc" (Documentation/driver-api/early-userspace/buffer-format.rst).
+//! Makes the initial memory file system of a virtual machine: a cpio archive of the format "newc"
+//! (Documentation/driver-api/early-userspace/buffer-format.rst).
 
-/// An archive that grows file by file.
+/// An archive to which files are added one by one.
 pub struct Initramfs(Vec<u8>);
 
 const FOLDER: u32 = 0o040_755;
@@ -8,7 +9,7 @@ const PROGRAM: u32 = 0o100_755;
 const CONSOLE: u32 = 0o020_600;
 
 impl Initramfs {
-    /// An archive with the console, which the first process writes to.
+    /// Creates an archive that contains the console, to which the first process writes.
     pub fn new() -> Self {
         let mut archive = Self(Vec::new());
         archive.folder("dev");
@@ -16,12 +17,12 @@ impl Initramfs {
         archive
     }
 
-    /// Adds a folder; those above it must be there.
+    /// Adds a folder. The folders above it must already be in the archive.
     pub fn folder(&mut self, name: &str) {
         self.entry(name, FOLDER, (0, 0), &[]);
     }
 
-    /// Adds a file that may be executed.
+    /// Adds an executable file.
     pub fn file(&mut self, name: &str, content: &[u8]) {
         self.entry(name, PROGRAM, (0, 0), content);
     }

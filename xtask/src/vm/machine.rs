@@ -1,4 +1,5 @@
-//! A virtual machine: qemu, and virtiofsd, which lets the machine read the host's files. Both end when this is dropped.
+//! A virtual machine consists of qemu, and of virtiofsd, which lets the machine read the host's files. Both end when
+//! this value is dropped.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -7,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-/// How the machine's instructions are executed.
+/// How the instructions of the machine are executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accelerator {
-    /// By the processor itself.
+    /// The processor executes them.
     Kvm,
-    /// Translated by qemu.
+    /// qemu translates them.
     Tcg,
 }
 
@@ -27,14 +28,15 @@ impl Accelerator {
 
     fn words(self) -> [&'static str; 4] {
         match self {
-            // Some hosts refuse to read the model-specific register that this feature needs.
+            // This feature needs a model-specific register that some hosts refuse to read.
             Self::Kvm => ["-accel", "kvm", "-cpu", "host,-arch-capabilities"],
-            // With one thread for all CPUs, each CPU would stand still for 100 ms again and again.
+            // If all CPUs shared one thread, each CPU would stand still for 100 ms again and again.
             Self::Tcg => ["-accel", "tcg,thread=multi", "-cpu", "max"],
         }
     }
 
-    /// The longest time until the script in the machine runs. A host whose KVM emulates much takes minutes.
+    /// The longest time until the script runs in the machine. If the host's KVM has to emulate much, booting takes
+    /// minutes.
     pub fn boot_limit(self) -> Duration {
         Duration::from_secs(match self {
             Self::Kvm => 30,
@@ -43,18 +45,18 @@ impl Accelerator {
     }
 }
 
-/// Places where virtiofsd is installed: as part of qemu until 7.2, later as a package of its own.
+/// Where virtiofsd is installed: as a part of qemu until 7.2, later as a package of its own.
 const VIRTIOFSD: [&str; 2] = ["/usr/libexec/virtiofsd", "/usr/lib/qemu/virtiofsd"];
 const MEMORY_MB: u32 = 3072;
 const CPUS: u32 = 2;
 
-/// The files with which a machine starts.
+/// The files from which a machine starts.
 pub struct Boot<'a> {
     /// The compressed kernel.
     pub image: &'a Path,
     /// The initial memory file system.
     pub initramfs: &'a Path,
-    /// A folder for sockets and output.
+    /// The folder for sockets and output.
     pub folder: &'a Path,
 }
 
@@ -64,7 +66,7 @@ pub struct Machine {
     files: Child,
     report: PathBuf,
     console: PathBuf,
-    /// Bytes of the report that were returned.
+    /// Number of bytes of the report that `lines` has returned.
     read: usize,
 }
 
@@ -104,13 +106,13 @@ impl Machine {
         }
     }
 
-    /// Complete lines that the machine has reported since the last call. `None`: the machine has ended, and there are
-    /// no further lines.
+    /// The complete lines that the machine has reported since the last call. `None` if the machine has ended and there
+    /// are no more lines.
     ///
     /// # Errors
     /// The report cannot be read.
     pub fn lines(&mut self) -> Result<Option<Vec<String>>> {
-        // Asked first: what is written before the end is read below.
+        // This check comes first: what the machine writes before its end is then read below.
         let has_ended = self.qemu.try_wait()?.is_some();
         let bytes = fs::read(&self.report)?;
         let new = bytes.get(self.read..).unwrap_or_default();
@@ -133,14 +135,14 @@ impl Machine {
 impl Drop for Machine {
     fn drop(&mut self) {
         for child in [&mut self.qemu, &mut self.files] {
-            // If the process has ended already, there is nothing to do.
+            // If the process has already ended, there is nothing to do.
             let _ = child.kill();
             let _ = child.wait();
         }
     }
 }
 
-/// Starts the process that serves the host's root folder to one machine, and waits for its socket.
+/// Starts the process that makes the host's root folder available to one machine, and waits for its socket.
 fn share_root(socket: &Path, log: &Path) -> Result<Child> {
     let program = VIRTIOFSD.iter().find(|path| Path::new(path).exists());
     let program = program.context("there is no virtiofsd: apt install qemu-system-x86 or virtiofsd")?;
@@ -168,7 +170,7 @@ fn share_root(socket: &Path, log: &Path) -> Result<Child> {
 }
 
 fn end(mut child: Child) {
-    // If the process has ended already, there is nothing to do.
+    // If the process has already ended, there is nothing to do.
     let _ = child.kill();
     let _ = child.wait();
 }

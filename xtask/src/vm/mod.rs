@@ -47,7 +47,8 @@ pub struct Options {
     live_tests: Option<PathBuf>,
 }
 
-/// Tests that together record in every way: few, and none that expects a number of samples, because emulated machines are slow.
+/// Tests that together use every way of recording. The list is short, and no test in it expects a number of samples,
+/// because emulated machines are slow.
 const CHOSEN: [&str; 22] = [
     "launching::command::record_exits_with_the_command_s_exit_code",
     "attaching::running::threads_born_after_attaching_are_recorded",
@@ -73,7 +74,8 @@ const CHOSEN: [&str; 22] = [
     "harm::unusual_exits::a_cpp_program_that_throws_and_catches_ends_as_alone_with_probes",
 ];
 
-/// Boots each kernel, runs the tests, and prints the table. `LONGPOLE_BIN` names a longpole to be used instead of a new one.
+/// Boots each kernel, runs the tests, and prints the table. If `LONGPOLE_BIN` is set, it names the longpole binary to
+/// use.
 ///
 /// # Errors
 /// Something does not compile, there is no qemu, or a kernel does not start.
@@ -118,7 +120,8 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     Ok(if all.iter().any(table::has_failed) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// The path without links; it must be one that a machine sees, which has folders of its own for temporary files.
+/// The path without symbolic links. The path must be visible in a machine, which has its own folders for temporary
+/// files.
 fn visible(path: &Path) -> Result<PathBuf> {
     let path = path.canonicalize().with_context(|| path.display().to_string())?;
     if ["/tmp", "/run", "/dev"].iter().any(|folder| path.starts_with(folder)) {
@@ -127,7 +130,7 @@ fn visible(path: &Path) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Builds the program with the live tests; its path is in cargo's messages.
+/// Builds the program with the live tests. cargo's messages contain its path.
 fn live_tests(workspace: &Workspace) -> Result<PathBuf> {
     let mut build = command::cargo(workspace);
     build.args(["test", "--no-run", "--locked", "--package", "longpole-tests", "--test", "live"]);
@@ -140,7 +143,7 @@ fn live_tests(workspace: &Workspace) -> Result<PathBuf> {
         .context("cargo names no program with the live tests")
 }
 
-/// Names of the tests to be run.
+/// Names of the tests to run.
 fn chosen(options: &Options, tests: &Path) -> Result<Vec<String>> {
     let said = command::text(Command::new(tests).arg("--list"))?;
     let names = said.lines().filter_map(|line| line.strip_suffix(": test"));

@@ -1,4 +1,5 @@
-//! Kernel modules that a virtual machine needs to reach the host's files: found with their dependencies, in loading order.
+//! Finds the kernel modules that a virtual machine needs to reach the host's files, with their dependencies, in loading
+//! order.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,10 +10,10 @@ use anyhow::{Context, Result, bail};
 
 use super::packages::Kernel;
 
-/// Modules that the root folder needs. A kernel that lacks the file has the module built in.
+/// The modules that access to the root folder needs. A kernel without the module's file has the module built in.
 const NEEDED: [&str; 2] = ["virtio_pci", "virtiofs"];
 
-/// The content of each module that has to be loaded, in that order.
+/// The contents of the modules to load, in loading order.
 ///
 /// # Errors
 /// A module cannot be read or decompressed.
@@ -45,7 +46,7 @@ fn add(
     Ok(())
 }
 
-/// Modules by name. Files may have `-` where names have `_`.
+/// Finds modules and their names. File names may have `-` where module names have `_`.
 fn find(folder: &Path, files: &mut BTreeMap<String, PathBuf>) -> Result<()> {
     for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
         let path = entry?.path();
@@ -71,7 +72,7 @@ fn read(file: &Path) -> Result<Vec<u8>> {
     Ok(output.stdout)
 }
 
-/// The field `depends=` of the section `.modinfo`, whose fields end with a zero byte.
+/// The field `depends=` in the section `.modinfo`. Each field of the section ends with a zero byte.
 fn dependencies(module: &[u8]) -> Vec<String> {
     const FIELD: &[u8] = b"\0depends=";
     let Some(at) = module.windows(FIELD.len()).position(|bytes| bytes == FIELD) else { return Vec::new() };

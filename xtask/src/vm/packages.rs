@@ -1,4 +1,5 @@
-//! Debian's kernels: found, checked and downloaded by apt, with sources and folders of its own, and unpacked into a cache.
+//! Finds, checks and downloads Debian's kernels with apt, which gets its own sources and folders here, and unpacks them
+//! into a cache.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,12 +9,12 @@ use anyhow::{Context, Result, bail};
 
 use crate::command;
 
-/// Keys of Debian's archive, in the package debian-archive-keyring.
+/// The keys of Debian's archive, from the package debian-archive-keyring.
 const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
-/// Always depends on the newest kernel of a release.
+/// The package that always depends on the newest kernel of a release.
 const NEWEST: &str = "linux-image-cloud-amd64";
 
-/// A kernel that `./x vm` knows.
+/// A series of kernels that `./x vm` knows.
 pub struct Series {
     /// Name of the series, as in `--kernel`.
     pub name: &'static str,
@@ -21,7 +22,7 @@ pub struct Series {
     has_security: bool,
 }
 
-/// All kernels, the oldest first.
+/// All series, the oldest first.
 pub const SERIES: [Series; 3] = [
     Series { name: "6.1", release: "bookworm", has_security: true },
     Series { name: "6.12", release: "trixie", has_security: true },
@@ -39,7 +40,8 @@ pub struct Kernel {
 }
 
 impl Series {
-    /// The kernel from the cache, or downloaded. `update`: the newest of its release, even if there is one in the cache.
+    /// The kernel from the cache, or downloaded. With `update`, downloads the newest kernel of the release even if the
+    /// cache has one.
     ///
     /// # Errors
     /// There is no apt, no network, or a package is not signed by Debian.
@@ -70,7 +72,7 @@ impl Series {
         let modules = fs::read_dir(&all)?.next().context("the packages have no modules")??.path();
         let release =
             modules.file_name().and_then(|name| name.to_str()).context("no kernel release")?.to_owned();
-        // Linux 7 has the kernel's image next to the modules.
+        // Since Linux 7, the kernel's image is next to the modules.
         let image = [root.join(format!("boot/vmlinuz-{release}")), modules.join("vmlinuz")]
             .into_iter()
             .find(|file| file.is_file())
@@ -79,7 +81,7 @@ impl Series {
     }
 }
 
-/// An apt that knows only one release of Debian, whatever the host's own apt knows.
+/// An apt that knows only one release of Debian, independent of the host's own sources.
 struct Apt {
     configuration: PathBuf,
     archives: PathBuf,
@@ -105,7 +107,7 @@ impl Apt {
         fs::write(&list, sources)?;
         let (list, state) = (list.display(), state.display());
         let configuration = folder.join("apt.conf");
-        // The host's list of installed packages is not used, so that apt always downloads.
+        // The host's list of installed packages is not used, so apt always downloads.
         let settings = format!(
             "Dir::Etc::sourcelist \"{list}\";\nDir::Etc::sourceparts \"-\";\nDir::State \"{state}\";\n\
              Dir::State::status \"/dev/null\";\nDir::Cache \"{state}/cache\";\nAPT::Architecture \"amd64\";\n\
@@ -123,7 +125,8 @@ impl Apt {
         command
     }
 
-    /// The packages with the kernel and its modules. Since Linux 7 the package of the image only depends on these two.
+    /// The packages that contain the kernel and its modules. Since Linux 7, the package of the image only depends on
+    /// these two.
     fn kernel_packages(&self) -> Result<Vec<String>> {
         let image = self.dependencies(NEWEST)?.into_iter().find(|name| name.starts_with("linux-image-"));
         let image = image.with_context(|| format!("{NEWEST} depends on no kernel"))?;
@@ -139,7 +142,7 @@ impl Apt {
         Ok(said.lines().filter_map(|line| line.trim().strip_prefix("Depends: ")).map(str::to_owned).collect())
     }
 
-    /// Downloads packages, whose checksums apt compares with the signed list. Older archives are removed.
+    /// Downloads packages. apt compares their checksums with the signed list. Older archives are removed.
     fn download(&self, packages: &[String]) -> Result<Vec<PathBuf>> {
         fs::remove_dir_all(&self.archives)?;
         fs::create_dir_all(&self.archives)?;

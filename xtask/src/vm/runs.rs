@@ -15,19 +15,19 @@ use super::modules;
 use super::packages::Kernel;
 use crate::command;
 
-/// The first process of each machine.
+/// The source of the first process of each machine.
 const INIT: &str = include_str!("init.c");
-/// Added to a test's own limit: a machine that reports nothing for longer hangs.
+/// Time that is added to a test's own limit. A machine that reports nothing for longer hangs.
 const SPARE: Duration = Duration::from_secs(60);
 
 /// The result of a test in a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// After this many seconds.
+    /// The test passed after this number of seconds.
     Passed(u64),
-    /// The test failed; the last lines of its output.
+    /// The test failed. The lines are the last ones of its output.
     Failed(Vec<String>),
-    /// The test cannot run there; the reason that the test names.
+    /// The test cannot run in that machine. The text is the reason that the test gives.
     NotPossible(String),
 }
 
@@ -35,7 +35,7 @@ pub enum Outcome {
 pub struct Ran {
     /// Release of the machine's kernel, as the kernel reports it.
     pub release: String,
-    /// Results in the order of the tests; tests after one that hung are missing.
+    /// The results in the order of the tests. If a test hung, the results after it are missing.
     pub outcomes: Vec<(String, Outcome)>,
 }
 
@@ -43,11 +43,11 @@ pub struct Ran {
 pub struct Runner<'a> {
     /// Programs on the host.
     pub programs: Programs<'a>,
-    /// Whether machines may read the kernel's type information.
+    /// Whether the machines may read the kernel's type information.
     pub has_btf: bool,
     /// Folder for files of the machines.
     pub folder: PathBuf,
-    /// The accelerator that works here; `None`: not known yet.
+    /// The accelerator that works on this host; `None`: not known yet.
     pub accelerator: Option<Accelerator>,
 }
 
@@ -101,7 +101,8 @@ impl Runner<'_> {
     }
 }
 
-/// Waits until the script runs: the kernel's release, and lines that came with it. `None`: that did not happen in time.
+/// Waits until the script runs. Returns the kernel's release, and the lines that arrived with it. `None` if the script
+/// did not run in time.
 fn await_script(machine: &mut Machine, limit: Duration) -> Result<Option<(String, Vec<String>)>> {
     let end = Instant::now() + limit;
     while Instant::now() < end {
@@ -117,7 +118,7 @@ fn await_script(machine: &mut Machine, limit: Duration) -> Result<Option<(String
     Ok(None)
 }
 
-/// Follows the report until the machine ends or hangs.
+/// Reads the report until the machine ends or hangs.
 fn follow(machine: &mut Machine, first: Vec<String>, shows_output: bool) -> Result<Vec<(String, Outcome)>> {
     let mut outcomes = Vec::new();
     let (mut name, mut output) = (None, Vec::new());
@@ -169,7 +170,7 @@ fn judge(code: i32, seconds: u64, output: Vec<String>) -> Outcome {
     }
 }
 
-/// An outcome in a few words; for a failure with the end of the output.
+/// Describes an outcome in a few words. For a failure, also has the end of the output.
 fn told(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Passed(seconds) => format!("passed in {seconds} s"),

@@ -1,4 +1,4 @@
-//! The table of outcomes: a row for each test, a column for each kernel.
+//! Makes the table of outcomes, with a row for each test and a column for each kernel.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ pub fn has_failed(ran: &Ran) -> bool {
     ran.outcomes.iter().any(|(_, outcome)| matches!(outcome, Outcome::Failed(_)))
 }
 
-/// The table, followed by a line with sums for each kernel.
+/// The table, and a line with the sums for each kernel.
 pub fn of(all: &[Ran], names: &[String]) -> String {
     let mut text = String::from("\n| test |");
     for ran in all {

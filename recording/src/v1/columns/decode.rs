@@ -6,8 +6,8 @@ use super::model::{Direction, KIND, Malformed, Model};
 use super::{COLUMNS, ROOM};
 use probe_abi::Record;
 
-/// Appends the records of a payload to `records`; returns the number of further records, of kinds that this version does not
-/// know. After an error nothing is appended.
+/// Appends the records of a payload to `records`. Returns the number of further records, whose kinds this version does
+/// not know. After an error nothing is appended.
 pub fn decode(payload: &[u8], records: &mut Vec<Record>) -> Result<u64, Malformed> {
     let before = records.len();
     let result = decode_all(payload, records);
@@ -25,7 +25,7 @@ fn decode_all(payload: &[u8], records: &mut Vec<Record>) -> Result<u64, Malforme
         let column = varint::take(&mut rest).ok_or(Malformed)?;
         let bytes = usize::try_from(varint::take(&mut rest).ok_or(Malformed)?).map_err(|_| Malformed)?;
         let bytes = rest.split_off(..bytes).ok_or(Malformed)?;
-        // Columns after the last known one belong to kinds of records of a later version.
+        // Columns after the last known one belong to kinds of records that a later version has added.
         if let Some(known) = usize::try_from(column).ok().and_then(|i| columns.bytes.get_mut(i)) {
             if bytes.is_empty() || !known.is_empty() {
                 return Err(Malformed);
@@ -33,7 +33,7 @@ fn decode_all(payload: &[u8], records: &mut Vec<Record>) -> Result<u64, Malforme
             *known = bytes;
         }
     }
-    // Each record takes at least one byte, so a large count alone cannot cause a large allocation.
+    // Each record takes at least one byte of this column. So a hostile count cannot cause a large allocation.
     if count > columns.bytes[KIND].len() as u64 {
         return Err(Malformed);
     }
@@ -56,7 +56,7 @@ fn decode_all(payload: &[u8], records: &mut Vec<Record>) -> Result<u64, Malforme
 struct Columns<'a> {
     /// The unread rest of each column.
     bytes: Vec<&'a [u8]>,
-    /// Thread ids in order of appearance.
+    /// The thread ids seen so far, in order of appearance.
     threads: Vec<u32>,
 }
 

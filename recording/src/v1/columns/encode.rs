@@ -21,7 +21,7 @@ impl Default for Encoder {
 }
 
 impl Encoder {
-    /// An encoder with an empty chunk.
+    /// Creates an encoder whose chunk is empty.
     pub fn new() -> Encoder {
         Encoder {
             model: Model::new(),
@@ -38,7 +38,7 @@ impl Encoder {
         self.records
     }
 
-    /// Adds a record. `false`: it contradicts itself (its kind byte names another kind of record) and was not added.
+    /// Adds a record. Returns `false` without adding it if the record's kind byte names another kind of record.
     pub fn push(&mut self, record: &Record) -> bool {
         let bytes = record.as_bytes();
         if Kind::from_byte(record.header().kind) != Some(record.kind()) {
@@ -46,11 +46,11 @@ impl Encoder {
         }
         let mut room = [0; ROOM];
         match record {
-            // Copying a fixed number of bytes needs no call.
+            // A copy of a fixed number of bytes is compiled without a call of a copying function.
             Record::Operation(operation) => room = zerocopy::transmute!(*operation),
             _ => room[..bytes.len()].copy_from_slice(bytes),
         }
-        // Nothing in the encoder's direction can fail.
+        // The encoder never returns an error, so the walk cannot fail.
         let walked = self.model.walk(&mut self.columns, &mut room);
         self.records += 1;
         walked.is_ok()
@@ -69,7 +69,7 @@ impl Encoder {
         payload
     }
 
-    /// Takes the payload; the encoder is empty afterwards and keeps its memory.
+    /// Returns the payload and empties the encoder, which keeps its memory.
     pub fn finish(&mut self) -> Vec<u8> {
         let payload = self.payload();
         self.columns.bytes.iter_mut().for_each(Vec::clear);
@@ -82,7 +82,7 @@ impl Encoder {
 
 struct Columns {
     bytes: Box<[Vec<u8>; COLUMNS]>,
-    /// Thread ids in this chunk so far, numbered in order of appearance.
+    /// The number of each thread id in this chunk. Numbers count up in order of appearance.
     threads: FxHashMap<u32, u32>,
 }
 
@@ -97,7 +97,7 @@ impl Direction for Columns {
     fn near(&mut self, column: usize, width: Width, guess: u64, value: u64) -> Result<u64, Malformed> {
         let mut difference = value.wrapping_sub(guess);
         if width == Width::Four {
-            // A 32-bit counter that wraps is near, too.
+            // A 32-bit counter that has wrapped around is still close to its last value.
             difference = difference as u32 as i32 as u64;
         }
         varint::put(&mut self.bytes[column], varint::zigzag(difference));
@@ -106,7 +106,7 @@ impl Direction for Columns {
 
     #[inline]
     fn thread(&mut self, column: usize, guess: u32, value: u32) -> Result<u32, Malformed> {
-        // A guessed id has been written before, unless none has.
+        // A guess other than 0 has been written before, so the decoder can make the same guess.
         if value == guess && value != 0 {
             debug_assert!(self.threads.contains_key(&value), "guessed a thread that was never written");
             self.bytes[column].push(0);
@@ -115,7 +115,7 @@ impl Direction for Columns {
         let next = self.threads.len() as u32;
         let number = *self.threads.entry(value).or_insert(next);
         let code = if number == next {
-            // New: the id itself follows.
+            // 1 means a new thread id, which follows.
             varint::put(&mut self.bytes[column], 1);
             u64::from(value)
         } else if value == guess {

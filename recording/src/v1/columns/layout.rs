@@ -1,15 +1,15 @@
-//! The fields of a record's body, and how each is predicted.
+//! Lists the fields of each kind of record after the header, and how each field's value is predicted.
 
 use probe_abi::Kind;
 
-/// One field of the body of a record.
+/// One field of a record, after the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
     pub width: Width,
     pub code: Code,
 }
 
-/// Size of a field, bytes.
+/// Size of a field, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Width {
     One = 1,
@@ -21,20 +21,20 @@ pub enum Width {
 /// How the values of a field are encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
-    /// Unchanged.
+    /// The value itself.
     Plain,
-    /// As the difference to the last value in this column.
+    /// The difference to the last value in this column.
     Last,
-    /// As the difference to the last value in this column for the header's thread.
+    /// The difference to the last value in this column for the same thread (`tid` in the header).
     SameThread,
-    /// As the difference to the last value in this column for the same value of the preceding field.
+    /// The difference to the last value in this column for the same value of the preceding field.
     SameAsFor,
-    /// A part of a system call: as difference to the last value of this part for the thread that sleeps or is woken; to no call
-    /// at all if the thread does not sleep.
+    /// A part of a system call. If the thread that sleeps or is woken is asleep, the difference to the last value of
+    /// this part for that thread. Otherwise the difference to the value for no call.
     Sleeper(u8),
-    /// A thread id: as number in the chunk's list of threads.
+    /// A thread id, as a number in the chunk's list of threads.
     Thread,
-    /// A time shortly before the header's: as difference to it.
+    /// A time shortly before the header's time, as the difference to it.
     Time,
 }
 
@@ -117,7 +117,7 @@ const THREAD_CONTEXT: &[Field] = &[
     field(Width::Eight, Code::Plain),
 ];
 
-/// The fields of the body of a record of this kind: everything after the header.
+/// The fields of a record of this kind that follow the header.
 pub const fn body(kind: Kind) -> &'static [Field] {
     match kind {
         Kind::Switch => SWITCH,

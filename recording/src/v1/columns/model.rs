@@ -1,11 +1,11 @@
-//! Predicts the next value of each field, and walks over a record by the one function that encoding and decoding share.
-//! A wrong prediction costs a byte, but never causes a wrong value.
+//! Predicts the next value of each field. Encoding and decoding share the function that walks over a record's fields. A
+//! wrong prediction makes the file a byte longer but never causes a wrong value.
 
 use super::layout::{self, Code, Field, Width};
 use super::{COLUMNS, ROOM};
 use probe_abi::{Call, Kind, SwitchFlags};
 
-/// The header's columns.
+/// Columns of the header's fields.
 pub const KIND: usize = 0;
 const CONTEXT: usize = 1;
 const CPU: usize = 2;
@@ -14,17 +14,17 @@ const SEQUENCE: usize = 4;
 const TID: usize = 5;
 const PID: usize = 6;
 
-/// Column of the i-th body field of a kind.
+/// The column of field `i` after the header, for a kind of record.
 const fn body_column(kind: Kind, i: usize) -> usize {
     16 + 16 * kind as usize + i
 }
 
-/// No encoder makes this payload.
+/// The error for a payload that no encoder makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
 
 /// One direction of the walk: encoding or decoding. The encoder writes the value that it gets; the decoder ignores its
-/// argument and reads the value. Both return the value.
+/// argument and reads the value. Encoder and decoder return the value.
 pub trait Direction {
     /// A plain number.
     fn plain(&mut self, column: usize, width: Width, value: u64) -> Result<u64, Malformed>;
@@ -34,33 +34,34 @@ pub trait Direction {
     fn thread(&mut self, column: usize, guess: u32, value: u32) -> Result<u32, Malformed>;
 }
 
-/// The context of a field during the walk.
+/// What is known about the record when the walk reaches a field.
 #[derive(Clone, Copy)]
 struct Around {
-    /// The header's time.
+    /// The time in the record's header.
     time: u64,
-    /// The header's thread.
+    /// The thread in the record's header.
     tid: u32,
-    /// Value of the preceding field.
+    /// The value of the preceding field.
     before: u64,
     /// The thread whose system call the record has.
     sleeper: Sleeper,
 }
 
-/// Columns of the parts of system calls in the tables: between the header's columns and the first body's.
+/// First column for the parts of system calls in the tables. These columns lie between those of the header and those of
+/// the first kind.
 const CALL: usize = 8;
 
-/// Entries of a table, a power of two. Keys that share an entry only make predictions worse.
+/// Number of entries of a table, a power of two. Two keys with the same entry only make predictions worse.
 const ENTRIES: usize = 1024;
 
-/// XORed with a CPU's key for samples, which are numbered apart from the CPU's other records.
+/// Number that is XORed with a CPU's key for samples. A CPU numbers its samples separately from its other records.
 const SAMPLES_OF_CPU: u64 = ENTRIES as u64 / 2;
 
-/// The chunk's values so far, from which predictions are made; the same in both directions.
+/// The values of the chunk so far, from which the next ones are predicted. Encoder and decoder have the same values.
 pub struct Model {
     /// Last value of each column.
     last: Box<[u64; COLUMNS]>,
-    /// Last value by column and key; `None` until a column uses its table.
+    /// The last value for each column and key. `None` until the column uses its table.
     tables: Box<[Option<Box<Table>>; COLUMNS]>,
     /// The thread on each CPU.
     running: Box<[u32; ENTRIES]>,
@@ -90,8 +91,8 @@ impl Model {
         &mut table[slot(key)]
     }
 
-    /// Walks over one record: an encoder reads `bytes`, a decoder fills it. `Ok(None)`: this version does not know the
-    /// kind of the record, so the walk covered only its header.
+    /// Walks over the fields of one record. An encoder reads `bytes`; a decoder fills them. `Ok(None)`: this version
+    /// does not know the record's kind, so the walk covered only the header.
     pub fn walk(
         &mut self,
         direction: &mut impl Direction,
@@ -116,7 +117,7 @@ impl Model {
         *last = pid;
         put(bytes, 20, Width::Four, pid);
 
-        // Records without a CPU are numbered by the ring of their thread.
+        // A record without a CPU has a number of its thread's ring.
         let numbered_by = match cpu {
             _ if kind == Kind::Sample as u64 => SAMPLES_OF_CPU ^ cpu,
             _ if cpu == u64::from(probe_abi::Header::NO_CPU) => u64::from(tid),
@@ -133,7 +134,8 @@ impl Model {
         };
         let around = Around { time, tid, before: 0, sleeper: Sleeper::default() };
         match kind {
-            // Operations come by the million, most other kinds by the thousand: `body` is compiled for their fields.
+            // A recording has millions of operations but only thousands of most other kinds. So `body` is compiled
+            // separately for the fields of operations.
             Kind::Operation => self.body::<{ Kind::Operation as u8 }>(direction, around, bytes)?,
             Kind::Switch => {
                 self.body::<{ Kind::Switch as u8 }>(direction, around, bytes)?;
@@ -145,7 +147,7 @@ impl Model {
         Ok(Some(kind))
     }
 
-    /// The body of a record of a rare kind; none of these has a system call.
+    /// Walks over the fields after the header of a rare kind of record. None of these kinds contains a system call.
     fn any_body(
         &mut self,
         kind: Kind,
@@ -164,7 +166,8 @@ impl Model {
         Ok(())
     }
 
-    /// The body of a record of the kind with the number `KIND`; compiled for its fields, without a lookup for each record.
+    /// Walks over the fields after the header, for the kind with the number `KIND`. The function is compiled for the
+    /// fields of that kind, so it looks up nothing for each record.
     #[expect(unused_assignments, reason = "the last field is before no other")]
     #[inline(always)]
     fn body<const KIND: u8>(
@@ -179,7 +182,7 @@ impl Model {
                 None => Kind::Ran,
             }
         }
-        /// The field with index `i`, and its offset in the record.
+        /// Field `i` after the header, and its offset in the record.
         const fn field(kind: Kind, i: usize) -> Option<(Field, usize)> {
             let body = layout::body(kind);
             let (mut at, mut before) = (size_of::<probe_abi::Header>(), 0);
@@ -218,7 +221,7 @@ impl Model {
         match field.code {
             Code::Plain => direction.plain(column, field.width, value),
             Code::Thread => {
-                // A thread id is often that of the record before.
+                // The thread id is often the same as in the previous record.
                 let guess = self.last[column] as u32;
                 let value = direction.thread(column, guess, value as u32)?;
                 self.last[column] = u64::from(value);
@@ -282,8 +285,8 @@ fn slot(key: u64) -> usize {
     ((key ^ (key >> 10) ^ (key >> 20)) % ENTRIES as u64) as usize
 }
 
-/// Each width has code of its own: copying a number of bytes that is known only at run time would need a function call,
-/// eight of them for each record.
+/// Each width has code of its own. Copying a number of bytes that is known only at run time would need a function call,
+/// eight times for each record.
 #[inline(always)]
 fn get(bytes: &[u8; ROOM], at: usize, width: Width) -> u64 {
     fn read<const N: usize>(bytes: &[u8; ROOM], at: usize) -> [u8; N] {

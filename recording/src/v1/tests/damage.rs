@@ -1,4 +1,4 @@
-//! Cut and damaged files: a prefix is read, and what is missing is reported.
+//! Tests of cut and damaged files: the reader reads a prefix, and reports what is missing.
 
 use super::{likely_record, opened, session};
 use crate::v1::chunk::ChunkHeader;

@@ -1,4 +1,4 @@
-//! The newest part of a recording on disk, never larger than allowed.
+//! Tests of keeping the newest part of a recording on disk, never larger than allowed.
 
 use super::{end, facts, likely_record, meta, opened};
 use crate::v1::{Disk, EventChunks, Generations, Kept, Older, Shelf};
@@ -90,8 +90,8 @@ fn time(record: &Record) -> u64 {
     record.header().time_ns
 }
 
-/// Records these records, with a snapshot whenever one is wanted, or without any. Calls `look` after each chunk that
-/// was written.
+/// Records `records`, with a snapshot whenever one is wanted, or without any snapshot. Calls `look` after each chunk
+/// that was written.
 fn recorded(
     disk: &Memory,
     most_bytes: u64,
@@ -144,14 +144,15 @@ fn a_recording_with_max_size_is_one_whole_file_below_it() {
         assert!(recording.facts.start_ns <= first_ns && recording.facts.start_ns > 1_000_000_000);
         assert_eq!(recording.facts.functions.len(), 200, "all that is known by then");
         assert_eq!(recording.facts.threads.len(), usize::from(has_snapshots), "those of its start");
-        // The losses are those of this part.
+        // The losses must be those of this part only.
         let end = recording.facts.end.expect("ended");
         let chunks = (recording.events.len() as u64).div_ceil(100);
         assert!(end.loss.dropped.abs_diff(chunks) <= 1, "{} of {chunks}", end.loss.dropped);
         assert_eq!(end.threads, super::end().threads);
-        // Counts for the complete recording are not given for a part of it.
+        // A part of the recording has no counts for the complete recording.
         assert_eq!((end.samples, end.kernel_locks, end.requests), (None, None, None));
-        // All stacks to which a record may refer, without duplicates, and whether each is cut.
+        // The part must have all stacks to which a record may refer, without duplicates. Each stack must be marked if
+        // it is cut.
         let stacks: Vec<(u32, bool)> = recording
             .notes
             .iter()
@@ -170,7 +171,7 @@ fn a_recording_that_fits_its_max_size_is_complete() {
     let disk = Memory::with_room(usize::MAX);
     let kept = recorded(&disk, 1 << 20, &records, true, |_| {}).expect("recorded");
     assert_eq!((kept.is_cut, kept.summary.events, disk.0.borrow().turns), (false, 2_000, 0));
-    // Two files, but nothing is removed.
+    // There are two files, but nothing has been removed.
     let mut turned = 0;
     for count in (100..=2_000).step_by(300) {
         let disk = Memory::with_room(usize::MAX);
@@ -191,7 +192,7 @@ fn a_recording_that_fits_its_max_size_is_complete() {
     assert!(turned > 0);
 }
 
-/// Whenever the process is killed, the older file is complete, and the newer one has everything that was written.
+/// Whenever the process is killed, the older file is complete, and the newer file has everything that was written.
 #[test]
 fn both_files_of_a_recording_can_be_read_at_any_moment() {
     let records: Vec<Record> = (0..12_000).map(likely_record).collect();
@@ -211,8 +212,8 @@ fn both_files_of_a_recording_can_be_read_at_any_moment() {
     recorded(&disk, 40_000, &records, true, look).expect("recorded");
 }
 
-/// Reading /proc may take longer than writing the records. Even then a file must not begin before the end of the file before
-/// it, which must not end before its last record.
+/// Reading /proc may take longer than writing the records. Even then, no file may end before its last record, and the
+/// next file may not begin before that end.
 #[test]
 fn a_late_snapshot_leaves_no_hole_between_two_files() {
     let records: Vec<Record> = (0..12_000).map(likely_record).collect();
@@ -227,7 +228,7 @@ fn a_late_snapshot_leaves_no_hole_between_two_files() {
         if let Some(seen) = late.take() {
             generations.snapshot(&seen).expect("written");
         }
-        // The snapshot comes after the records around it have been written.
+        // The snapshot arrives after the records around it have been written.
         late = generations.wants_snapshot().then(|| Facts { start_ns: time(&part[50]), ..Facts::default() });
         let state = disk.0.borrow();
         let Some(older) = &state.older else { continue };
@@ -240,7 +241,8 @@ fn a_late_snapshot_leaves_no_hole_between_two_files() {
     assert!(disk.0.borrow().turns > 2);
 }
 
-/// On a full disk, what was written can be read. Joining needs room for both files once more; without it both stay.
+/// After the disk is full, everything that was written can be read. Joining needs space for both files once more.
+/// Without that space both files stay.
 #[test]
 fn a_disk_that_fills_leaves_the_records_written_before() {
     let records: Vec<Record> = (0..8_000).map(likely_record).collect();
@@ -284,7 +286,7 @@ fn a_max_size_in_which_nothing_fits_is_an_error() {
     }
 }
 
-/// A chunk that is larger than the room in a file.
+/// The chunk is larger than a file may be.
 #[test]
 fn a_chunk_larger_than_the_max_size_is_an_error() {
     let disk = Memory::with_room(usize::MAX);
@@ -307,7 +309,7 @@ fn names_in(folder: &Path) -> Vec<PathBuf> {
     names
 }
 
-/// Adds records as a single chunk.
+/// Adds the records as a single chunk.
 fn write(generations: &mut Generations<TwoFiles>, records: &[Record]) {
     let mut chunks = EventChunks::default();
     records.iter().for_each(|record| assert_eq!(chunks.push(record), Ok(None)));
@@ -355,7 +357,8 @@ fn stacks_that_no_sample_may_name_any_more_are_forgotten() {
     assert_eq!(generations.carried_bytes(), bytes);
 }
 
-/// An older file that someone has removed is no failure. Another program's file has the usual name of the older file.
+/// It is no failure if someone has removed the older file, or if another program's file has the older file's usual
+/// name.
 #[test]
 fn an_older_file_that_is_gone_or_spoiled_leaves_the_newer_one_whole() {
     for is_gone in [true, false] {
@@ -385,8 +388,8 @@ fn an_older_file_that_is_gone_or_spoiled_leaves_the_newer_one_whole() {
     }
 }
 
-/// A program whose stacks are all different. Stacks that are not written yet must be counted, and those that the next file
-/// begins with must leave room.
+/// The stacks of this program are all different. Stacks that are not written yet must count for the size, and the
+/// stacks with which the next file begins must leave room in it.
 #[test]
 fn many_different_stacks_do_not_end_a_recording_with_max_size() {
     let records: Vec<Record> = (0..3_000).map(likely_record).collect();

@@ -1,4 +1,4 @@
-//! Files of a hostile writer: checksums right, everything else wrong.
+//! Tests with files of a hostile writer: all checksums are right and everything else is wrong.
 
 use super::{facts, likely_record, notes, opened, session};
 use crate::v1::chunk::{ChunkHeader, ChunkKind, Unpacker};
@@ -23,7 +23,7 @@ proptest! {
     }
 }
 
-/// A chunk of a hostile writer: checksums right, everything else wrong.
+/// A chunk as a hostile writer makes it: the checksums are right and everything else is wrong.
 fn chunk(kind: u16, flags: u16, raw_bytes: u32, items: u32, payload: &[u8]) -> Vec<u8> {
     let header = ChunkHeader {
         kind,
@@ -149,7 +149,7 @@ fn events_beyond_the_limit_are_left_out_and_counted() {
     assert_eq!((damage.unread_chunks, damage.unread_events), (12, 70));
 }
 
-/// The lists in notes must be counted, too: a file of 64 MB could otherwise take more than 32 GB of memory.
+/// The lists in notes must count, too. Otherwise a file of 64 MB could take more than 32 GB of memory.
 #[test]
 fn notes_with_endless_lists_are_refused_as_too_large() {
     let zeros = |count: usize| "0,".repeat(count) + "0";
@@ -205,7 +205,7 @@ fn facts_stacks_and_notes_share_one_limit() {
     }
 }
 
-/// A file whose index lists these chunks after its first one, at any place in `bytes`.
+/// A file whose index lists `others` after the first chunk. The listed chunks may be anywhere in `bytes`.
 fn listed(bytes: Vec<u8>, others: &[Entry]) -> Vec<u8> {
     let begin = FileHeader::BYTES as u64;
     let first = Entry { kind: 900, offset: begin, ..Entry::default() };
@@ -215,7 +215,7 @@ fn listed(bytes: Vec<u8>, others: &[Entry]) -> Vec<u8> {
     file
 }
 
-/// Overlapping chunks must be refused, or each would be read together with everything that it shares with other chunks.
+/// Overlapping chunks must be refused. Otherwise the bytes that they share would be read once for each of them.
 #[test]
 fn overlapping_chunks_in_an_index_are_refused() {
     let begin = (FileHeader::BYTES + ChunkHeader::BYTES) as u64;
@@ -230,7 +230,8 @@ fn overlapping_chunks_in_an_index_are_refused() {
     }
 }
 
-/// A listed chunk beyond the end is not a system error: the file is read from its start.
+/// A listed chunk beyond the end of the file is not reported as an error of the system: the file is then read from its
+/// start.
 #[test]
 fn a_listed_chunk_beyond_the_end_of_the_file_is_none() {
     let header = ChunkHeader::of(ChunkKind::Events, 0, (0, 0), (0, 1), b"x").expect("small");

@@ -1,4 +1,4 @@
-//! A writer that is killed between any two bytes, or whose disk is full.
+//! Tests with a writer that is killed between any two bytes, or whose disk is full.
 
 use super::{end, facts, likely_record, meta, notes, opened};
 use crate::DamageKind;
@@ -45,7 +45,7 @@ fn function(id: u32) -> Facts {
     Facts { functions, ..Facts::default() }
 }
 
-/// The items that one step of a recording adds, before a draft is written.
+/// What one step of a recording adds before a draft is written.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     records: u16,
@@ -60,7 +60,7 @@ fn step() -> impl Strategy<Value = Step> {
         .prop_map(|(records, fill, fact, note, stack)| Step { records, fill, fact, note, stack })
 }
 
-/// A number of changes, and the numbers of records, functions and notes that the file has after them.
+/// A number of changes of the file, and the numbers of records, functions and notes that the file must have after them.
 type Promise = (usize, (usize, usize, usize));
 
 fn recorded(steps: &[Step], by_writer: bool) -> (Vec<Done>, Vec<Promise>, Vec<Record>) {
@@ -110,7 +110,7 @@ fn recorded(steps: &[Step], by_writer: bool) -> (Vec<Done>, Vec<Promise>, Vec<Re
     (done, promises, all)
 }
 
-/// The file after these changes and the beginning of one more.
+/// The file after these changes and the first bytes of one more change.
 fn file(done: &[Done], begun: Option<(&Done, usize)>) -> Vec<u8> {
     let mut file: Vec<u8> = Vec::new();
     for done in done {
@@ -129,7 +129,7 @@ fn check(steps: &[Step], by_writer: bool, every: usize) {
     let (done, promises, records) = recorded(steps, by_writer);
     let (recording, info) = opened(&file(&done, None)).expect("read");
     assert_eq!((info.damage, recording.events.as_slice()), (None, records.as_slice()));
-    // The header and the description are in the file before anything is recorded.
+    // The header and the description are in the file before the first record.
     let began = promises[0].0;
     for number in began..done.len() {
         let promised = promises.iter().rfind(|(count, _)| *count <= number).expect("the first").1;
@@ -168,7 +168,7 @@ proptest! {
     }
 }
 
-/// Killed at every single byte.
+/// The writer is killed at every single byte.
 #[test]
 fn a_writer_killed_at_any_byte_loses_nothing_that_was_drafted() {
     let step = |records, fill, fact| Step { records, fill, fact, note: fact, stack: fill };
@@ -183,7 +183,7 @@ fn a_writer_killed_at_any_byte_loses_nothing_that_was_drafted() {
     check(&steps, true, 1);
 }
 
-/// The draft of a quiet program's recording must not be written again and again.
+/// If a program does nothing, the draft of its recording must not be written again and again.
 #[test]
 fn a_draft_without_new_records_is_not_written_again() {
     let disk = Watched::default();
@@ -221,8 +221,8 @@ impl Disk for Small {
     }
 }
 
-/// A chunk that does not fit must not be left half written: a file could be unreadable from its first chunk on. Drafts
-/// do not take room from final chunks.
+/// A chunk that does not fit must not be left half written, because the file could then be unreadable from its first
+/// chunk on. Drafts must not take space that final chunks need.
 #[test]
 fn a_full_disk_holds_whole_chunks_up_to_its_last_byte() {
     for room in 1_000..4_000 {
@@ -256,8 +256,8 @@ fn a_full_disk_holds_whole_chunks_up_to_its_last_byte() {
     }
 }
 
-/// A chunk written over drafts may end exactly where a chunk in a draft begins. That chunk must not be read: its records are in
-/// the final chunks.
+/// A chunk that overwrites drafts may end exactly where a chunk in a draft begins. A reader must not read that chunk,
+/// because its records are in the final chunks already.
 #[test]
 fn remains_of_drafts_are_not_read_as_chunks() {
     let mut chunks = EventChunks::default();
@@ -268,7 +268,7 @@ fn remains_of_drafts_are_not_read_as_chunks() {
     let sizes = (0, payload.len());
     let header = ChunkHeader::of(ChunkKind::Events, records, (0, 0), sizes, &payload).expect("small");
     let events = [&header.encode()[..], &payload].concat();
-    // This is as large as the header of a draft.
+    // This chunk is exactly as large as the header of a draft.
     let short = ChunkHeader::of(ChunkKind::CutStacks, 0, (0, 0), (0, 0), &[]).expect("small").encode();
     let mut bytes = Vec::new();
     let mut tail = Tail::new(&mut bytes);

@@ -1,4 +1,5 @@
-//! The reader reads all that the writer writes; what exceeds the limits is omitted, counted and reported.
+//! Tests of limits: the reader reads everything that the writer writes, and content beyond the limits is omitted,
+//! counted and reported.
 
 use super::{end, facts, likely_record, meta, opened};
 use crate::SessionInfo;
@@ -28,7 +29,7 @@ fn kinds(bytes: &[u8]) -> Vec<u16> {
     kinds
 }
 
-/// The end with twenty thousand threads that may each run on 256 CPUs is larger than a chunk may be.
+/// Twenty thousand threads that may each run on 256 CPUs make the end larger than a chunk may be.
 #[test]
 fn many_threads_on_many_cpus_are_written_in_parts_and_read_back() {
     let cpus: Vec<u32> = (1_000..1_256).collect();
@@ -41,7 +42,7 @@ fn many_threads_on_many_cpus_are_written_in_parts_and_read_back() {
     let all = Facts { threads: threads.clone(), ..facts() };
     writer.facts(&all).expect("facts");
     writer.push(&likely_record(0)).expect("pushed");
-    // A draft is in the way of final chunks.
+    // The final chunks have to replace a draft.
     writer.draft(None).expect("drafted");
     let last = WindowEnd { threads, pending, ..end() };
     let summary = writer.finish(last.clone()).expect("finished");
@@ -51,7 +52,7 @@ fn many_threads_on_many_cpus_are_written_in_parts_and_read_back() {
     assert!(recording.facts == Facts { end: Some(last), ..all }, "what goes in comes out");
     let parts = kinds(&bytes).into_iter().filter(|&kind| kind == ChunkKind::EndPart as u16).count();
     assert!(parts > 10, "{parts} parts");
-    // Adding names later does not change this.
+    // Adding names later must not change this.
     let mut more = Vec::new();
     assert_eq!(add_facts(bytes.as_slice(), &mut more, &facts(), FileLimits::FILE).expect("added"), 0);
     let (again, info) = opened(&more).expect("read");
@@ -59,7 +60,7 @@ fn many_threads_on_many_cpus_are_written_in_parts_and_read_back() {
     assert!(again.facts.end == recording.facts.end);
 }
 
-/// A reader that does not know parts finds an end without threads, and a complete file.
+/// A reader that does not know parts of the end finds an end without threads, and a complete file.
 #[test]
 fn without_its_parts_the_end_of_a_recording_is_still_one_chunk() {
     let thread = |tid: u32| ThreadFact { tid, pid: 1, ..ThreadFact::default() };
@@ -113,7 +114,7 @@ struct Counts {
     events: u64,
 }
 
-/// The items given to the writer, the file, and the writer's count of items that did not fit.
+/// Writes the steps. Returns the items given to the writer, the file, and the writer's count of items that did not fit.
 fn written(steps: &[Step], threads: usize, limits: FileLimits) -> (Counts, Vec<u8>, LeftOut) {
     let mut bytes = Vec::new();
     let mut writer = Writer::new(&mut bytes, &meta()).expect("started").with_limits(limits);
@@ -212,8 +213,8 @@ fn threads_without_room_at_the_end_are_counted() {
     assert!((1..7_000).contains(&some.end), "{some:?}");
 }
 
-/// A file full of stacks must be read to its end: threads at its end, names of its code and later events must not be
-/// lost.
+/// A file full of stacks must be read to its end: the threads at its end, names of its code and later events must not
+/// be lost.
 #[test]
 fn a_file_that_is_full_of_stacks_is_read_to_its_end() {
     let deepest: Vec<u64> = (0..MOST_FRAMES as u64).collect();
@@ -233,7 +234,7 @@ fn a_file_that_is_full_of_stacks_is_read_to_its_end() {
     assert_eq!(recording.events, [likely_record(0)]);
 }
 
-/// `longpole symbolize` must not turn a full file into one that cannot be read to its end.
+/// `longpole symbolize` must not turn a full file into a file that cannot be read to its end.
 #[test]
 fn facts_added_later_are_limited_by_the_room_that_is_left() {
     let steps = [Step::Functions(9, 9), Step::Gap, Step::Stack(9), Step::Stack(20), Step::Flush];

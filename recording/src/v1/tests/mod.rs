@@ -1,4 +1,4 @@
-//! Whole files: the reader returns what was written, and a prefix of a cut or damaged file.
+//! Tests with whole files: the reader returns what was written, and a prefix of a cut or damaged file.
 
 mod damage;
 mod generations;
@@ -42,7 +42,7 @@ fn meta() -> Meta {
     }
 }
 
-/// A record like those that kernels write: small numbers, increasing time.
+/// A record as kernels write them: small numbers, and time that increases.
 fn likely_record(i: u64) -> Record {
     let mut bytes = [0u8; 64];
     let kind = Kind::ALL[(i * 7) as usize % Kind::ALL.len()];
@@ -225,7 +225,7 @@ fn end() -> WindowEnd {
     }
 }
 
-/// A session of several chunks: a flush after every `per_chunk` records.
+/// A session of several chunks. The writer is flushed after every `per_chunk` records.
 fn session(records: &[Record], per_chunk: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut writer = Writer::new(&mut bytes, &meta()).expect("started");

@@ -6,7 +6,7 @@ use crate::outline;
 const CHUNKS: usize = 40;
 const PER_CHUNK: usize = 25;
 
-/// A session with snapshots in every tenth chunk, and an index in several parts.
+/// A session with a snapshot in every tenth chunk, and with an index of several parts.
 fn with_snapshots() -> (Vec<u8>, Vec<Record>) {
     let records: Vec<Record> = (0..(CHUNKS * PER_CHUNK) as u64).map(likely_record).collect();
     let mut bytes = Vec::new();
@@ -50,7 +50,7 @@ fn an_index_in_parts_finds_every_chunk_of_events_and_every_snapshot() {
     assert_eq!(info, all_info, "as if all had been read");
 }
 
-/// A file without a complete index is for a reader of complete files, which reports the damage.
+/// A file without a complete index has no outline. The reader of complete files then reports the damage.
 #[test]
 fn a_file_without_its_whole_index_has_no_outline() {
     let (bytes, _) = with_snapshots();
@@ -58,7 +58,7 @@ fn a_file_without_its_whole_index_has_no_outline() {
         let found = outline(Cursor::new(&bytes[..bytes.len() - cut])).expect("a session");
         assert_eq!(found.is_some(), cut == 0, "{cut} bytes less");
     }
-    // After any change of a byte, no data is read that the writer did not write, and nothing panics.
+    // After a change of any byte, a reader must not return data that the writer did not write, and must not panic.
     let (all, _) = opened(&bytes).expect("a session");
     for at in (20..bytes.len()).step_by(7) {
         let mut damaged = bytes.clone();

@@ -1,4 +1,4 @@
-//! The last stretch of a recording in memory.
+//! Tests of the ring that keeps the last stretch of a recording in memory.
 
 use super::{end, facts, likely_record, meta, opened};
 use crate::v1::{Disk, EventChunks, Ring, Writer};
@@ -13,7 +13,7 @@ fn begin() -> Facts {
     Facts { start_ns: 1_000_000_000, ..facts() }
 }
 
-/// Adds records, `per_chunk` in a chunk.
+/// Adds records to the ring, with `per_chunk` records in a chunk.
 fn push(ring: &mut Ring, records: &[Record], per_chunk: usize) {
     for records in records.chunks(per_chunk) {
         let mut chunks = EventChunks::default();
@@ -98,7 +98,7 @@ fn records_that_are_not_in_a_chunk_yet_are_saved_with_the_ring() {
     assert!(recording.events.iter().all(|record| time(record) >= end_ns - 500_000));
 }
 
-/// A file that begins at a snapshot is as if recording had begun there.
+/// A file that begins at a snapshot looks as if recording had begun at that instant.
 #[test]
 fn a_saved_ring_begins_at_a_snapshot() {
     let records: Vec<Record> = (0..10_000).map(likely_record).collect();
@@ -210,7 +210,7 @@ fn a_full_disk_while_saving_leaves_the_ring_as_it_was() {
 }
 
 proptest! {
-    /// Clocks that jump, chunks out of order, snapshots from anywhere.
+    /// The times jump, chunks are out of order, and snapshots have any time.
     #[test]
     fn a_ring_with_any_times_can_be_saved(
         steps in proptest::collection::vec((any::<u64>(), 0u64..30_000_000_000, any::<bool>()), 1..40),

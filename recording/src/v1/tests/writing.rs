@@ -1,4 +1,4 @@
-//! The writer: everything is read again, takes few bytes, and a failure leaves a readable prefix.
+//! Tests of the writer: everything can be read again and takes few bytes, and a failure leaves a readable prefix.
 
 use super::{end, facts, likely_record, meta, notes, opened, session};
 use crate::DamageKind;
@@ -8,7 +8,7 @@ use probe_abi::{Kind, Record};
 use proptest::prelude::*;
 use std::io;
 
-/// Any record: random bytes of the right length with the right kind byte.
+/// Any record: random bytes of the right length, with a valid kind byte.
 fn record() -> impl Strategy<Value = Record> {
     let kind = proptest::sample::select(Kind::ALL.to_vec());
     (kind, any::<[u8; 64]>()).prop_map(|(kind, mut bytes)| {
@@ -76,7 +76,8 @@ fn likely_records_take_less_than_a_byte_each() {
     assert_eq!(recording.events, records);
 }
 
-/// Long lists in notes and long names must not exceed a chunk or a draft, which would end the recording.
+/// Long lists in notes and long names must not exceed the size of a chunk or of a draft. Such an error would end the
+/// recording.
 #[test]
 fn large_facts_and_notes_do_not_end_a_recording() {
     let mut bytes = Vec::new();
@@ -87,7 +88,7 @@ fn large_facts_and_notes_do_not_end_a_recording() {
         |id| FunctionFact { id, name: format!("{:01000}", u64::from(id) << 20), ..Default::default() };
     writer.push(&likely_record(0)).expect("pushed");
     for round in 0..2 {
-        // The file has a draft, which has to be replaced.
+        // The file has a draft, which the next chunk has to replace.
         writer.push(&likely_record(1 + round)).expect("pushed");
         writer.draft(None).expect("drafted");
         for _ in 0..12 {
@@ -105,7 +106,7 @@ fn large_facts_and_notes_do_not_end_a_recording() {
     assert_eq!((recording.notes.len(), recording.facts.functions.len()), (24, 40_000));
 }
 
-/// A single note that no chunk can hold.
+/// No chunk can contain this note.
 #[test]
 fn a_note_larger_than_a_chunk_is_left_out_and_counted() {
     let mut bytes = Vec::new();
@@ -119,7 +120,7 @@ fn a_note_larger_than_a_chunk_is_left_out_and_counted() {
     assert_eq!((info.damage, recording.notes.as_slice()), (None, &notes()[..1]));
 }
 
-/// The index of a recording of half a day would be larger than a chunk may be, so the index has parts.
+/// The index of a recording of half a day would be larger than a chunk may be, so the index is written in parts.
 #[test]
 fn a_very_long_recording_has_its_index_in_parts() {
     let records: Vec<Record> = (0..100).map(likely_record).collect();
@@ -134,12 +135,13 @@ fn a_very_long_recording_has_its_index_in_parts() {
     assert!(parts > 10, "{parts} parts in {} chunks", summary.chunks);
     let (recording, info) = opened(&bytes).expect("read");
     assert_eq!((info.damage, recording.events.as_slice()), (None, records.as_slice()));
-    // The file is also complete after facts were added.
+    // The file must still be complete after facts were added.
     let mut more = Vec::new();
     add_facts(bytes.as_slice(), &mut more, &facts(), FileLimits::FILE).expect("added");
     let (recording, info) = opened(&more).expect("read");
     assert_eq!((info.damage, recording.events.as_slice()), (None, records.as_slice()));
-    // The next part shows that a chunk is missing: here the second one of events, among many alike.
+    // The next part of the index shows that a chunk is missing. Here the second chunk of events is removed, which looks
+    // like many others.
     let starts: Vec<usize> =
         bytes.windows(4).enumerate().filter(|(_, magic)| magic == b"LPck").map(|(at, _)| at).collect();
     let mut cut = bytes.clone();
@@ -148,7 +150,7 @@ fn a_very_long_recording_has_its_index_in_parts() {
     let damage = info.damage.expect("a chunk is missing");
     assert!(matches!(damage.kind, DamageKind::Corrupt { .. }), "{damage:?}");
     assert!(recording.events.len() < 40, "{}", recording.events.len());
-    // A file that is cut after a part of the index does not look complete.
+    // A file that is cut after a part of the index must not look complete.
     let part = bytes.windows(8).position(|bytes| bytes == b"LPinpart").expect("above") + 8;
     let (_, info) = opened(&bytes[..part]).expect("read");
     assert_eq!(info.damage.expect("no end").kind, DamageKind::NoEnd);

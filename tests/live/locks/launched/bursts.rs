@@ -1,13 +1,13 @@
-//! Mutexes, and read-write locks for reading, that are taken again and again become bursts ([`probe_abi::Burst`]), which
-//! count exactly however the program ends.
+//! Mutexes, and read-write locks for reading, that are taken many times in a row become bursts ([`probe_abi::Burst`]).
+//! Their counts must be exact, however the program ends.
 
 use crate::locks::support::{Recorded, c};
 use longpole_tests::skip_unless_live;
 use probe_abi::{Burst, Record, SyncOperation};
 
-/// Takes and releases a mutex: as often as the first argument says in the first thread, 999,983 times in a thread that ends.
-/// A child that is forked between an acquisition and its release does so 13 times. The second argument says how the program
-/// ends.
+/// A program that takes and releases a mutex: in the first thread as often as the first argument says, and 999,983
+/// times in a thread that ends. A child that is forked between an acquisition and its release does so 13 times. The
+/// second argument says how the program ends.
 const MANY: &str = r#"
 #include <pthread.h>
 #include <signal.h>
@@ -72,7 +72,8 @@ fn bursts(recorded: &Recorded) -> Vec<Burst> {
 fn folded_mutex_operations_are_counted_exactly_in_every_kind_of_process() {
     let many = skip_unless_live!(c(MANY));
     for (how, more_locks) in [("0", 0), ("1", 0), ("2", 1)] {
-        // Operations are left out or folded, never both: without a budget none are left out.
+        // An operation is either counted instead of recorded or part of a burst, and never both. Without a budget all
+        // operations are recorded.
         let recorded = many.record(&["--overhead", "none", "--children"], &["1000003", how]);
         let words = &recorded.ended.stdout;
         let pid: u32 = words.trim().parse().expect("a number");
@@ -99,8 +100,8 @@ fn folded_mutex_operations_are_counted_exactly_in_every_kind_of_process() {
     }
 }
 
-/// Two threads take one mutex in turns: an acquisition ends the other thread's burst, so that they never seem to hold the
-/// mutex at the same time.
+/// Two threads take one mutex in turns. An acquisition ends the other thread's burst, so the threads must never seem to
+/// hold the mutex at the same time.
 #[test]
 fn bursts_of_two_threads_on_one_mutex_never_overlap() {
     let shared = skip_unless_live!(c(SHARED));
@@ -149,8 +150,8 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// Two threads read under a lock all the time, and each writes there now and then. A reader takes the lock twice, and another
-/// thread waits for a reader's lock.
+/// A program in which two threads read under a lock all the time, and each writes now and then. A reader takes the lock
+/// twice, and another thread waits for a lock that a reader holds.
 const READERS: &str = r#"
 #include <pthread.h>
 #include <stdlib.h>
@@ -185,7 +186,8 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// Read-write locks without a writer are folded: OpenSSL's come faster than a ring takes records, and node lost half of them.
+/// Read-write locks without a writer become bursts. OpenSSL's operations come faster than a ring takes records: node
+/// once lost half of them.
 #[test]
 fn read_locks_are_folded_while_no_thread_writes() {
     let readers = skip_unless_live!(c(READERS));
@@ -198,7 +200,8 @@ fn read_locks_are_folded_while_no_thread_writes() {
     let bursts = bursts(&recorded);
     let folded: u64 = bursts.iter().map(Burst::operations).sum();
     assert!(folded > 800_000, "more than half of them are folded: {folded}");
-    // Spans in which a thread has it for writing, from the call's end to the beginning of the release.
+    // The times in which a thread holds the lock for writing, from the end of the acquisition to the beginning of the
+    // release.
     let mut writers: Vec<(u64, u64, u32)> = Vec::new();
     for event in &recorded.recording.events {
         let Record::Operation(operation) = event else { continue };
@@ -224,8 +227,8 @@ fn read_locks_are_folded_while_no_thread_writes() {
     assert_eq!(program.findings.iter().find(|finding| finding.kind() == "replayed"), None);
 }
 
-/// Two threads each take two mutexes of their own in turns, a million times, so that each pair is a burst of its own. Now
-/// and then they take a shared mutex, and hold it for a while.
+/// A program in which each of two threads takes two mutexes of its own in turns, a million times, so that each pair is
+/// a separate burst. Now and then a thread takes a shared mutex and holds it for a while.
 const PRESSED: &str = r#"
 #include <pthread.h>
 #include <stdio.h>
@@ -263,9 +266,9 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// Operations that come faster than they can be read: those without a waiter are then only counted, and those with a waiter
-/// are recorded. Otherwise node would lose half of its operations in the bursts of its start, and nothing around them would
-/// be known.
+/// Operations come faster than longpole can read them. Then those without a waiter must only be counted, and those with
+/// a waiter must be recorded. Otherwise node would lose half of its operations at its start, and nothing about that
+/// time would be known.
 #[test]
 fn uncontended_operations_are_only_counted_before_any_are_lost() {
     let pressed = skip_unless_live!(c(PRESSED));

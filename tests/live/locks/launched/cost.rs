@@ -1,4 +1,4 @@
-//! The cost of recording operations is reported, as measured inside the program.
+//! The cost of recording operations, measured inside the program, must be reported.
 
 use crate::locks::support::c;
 use longpole_tests::{Longpole, skip_unless_live};
@@ -22,18 +22,19 @@ int main(int count, char **words) {
 }
 "#;
 
-/// The overhead includes the library's operations: x264 was 4 % slower where the rest is 2.5 %.
+/// The reported overhead must include the library's operations. x264 was 4 % slower, while the rest of the overhead is
+/// 2.5 %.
 #[test]
 fn the_overhead_has_the_measured_cost_of_lock_operations() {
     let program = skip_unless_live!(c(LOCKING));
-    // Some seconds, in which the cost accounting runs several times.
+    // The run takes some seconds, in which the cost accounting runs several times.
     let recorded = program.record(&[], &["120000"]);
     let all = recorded.operations().count() as u64;
     assert!(all >= 240_000, "{all}");
     let end = recorded.recording.facts.end.as_ref().expect("an end");
     let overhead = end.overhead.expect("overhead");
     assert!(overhead.operations > 10_000 && overhead.operations <= all, "{overhead:?} of {all}");
-    // At least two readings of the clock, and at most the largest time that counts as measured.
+    // The cost is at least that of two readings of the clock, and at most the largest time that counts as measured.
     let each_ns = overhead.operation_ns / overhead.operations;
     assert!((10..=20_000).contains(&each_ns), "{each_ns} ns each");
     let without = overhead.spent_ns() - overhead.operation_ns;

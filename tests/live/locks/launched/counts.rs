@@ -1,4 +1,4 @@
-//! Exact numbers of operations: each kind has a prime number of its own.
+//! The numbers of operations must be exact. Each kind has a different prime number.
 
 use crate::locks::support::{c, program, record_in};
 use longpole_tests::{skip_unless_built, skip_unless_live, workload};
@@ -136,7 +136,7 @@ fn every_libc_operation_is_recorded_exactly_as_often_as_called() {
             (SemaphoreDestroy, 1),
             (SemaphoreOpen, 1),
             (SemaphoreClose, 1),
-            // pthread_exit makes calls of its own, from libgcc's unwinding.
+            // pthread_exit itself calls the function, from libgcc's unwinding.
             (Once, recorded.of(Once).len()),
             (ThreadCreate, 61),
             (ThreadJoin, 60),
@@ -144,7 +144,7 @@ fn every_libc_operation_is_recorded_exactly_as_often_as_called() {
             (ThreadExit, 30),
         ],
     );
-    // Outcomes, objects and flags.
+    // Checks outcomes, objects and flags.
     let outcomes = |kind: SyncOperation, outcome: i32| {
         recorded.of(kind).iter().filter(|operation| operation.outcome == outcome).count()
     };
@@ -176,7 +176,7 @@ fn every_libc_operation_is_recorded_exactly_as_often_as_called() {
         *ran += usize::from(operation.flags & OperationFlags::RAN != 0);
     }
     assert!(once.values().any(|counts| *counts == (21, 7)), "one call in one line: {once:?}");
-    // Callers are in the program, times make sense.
+    // Callers must be in the program, and times must be plausible.
     for operation in recorded.operations() {
         assert!(operation.caller != 0 && operation.began_ns <= operation.header.time_ns);
         assert!(operation.began_ns >= recorded.recording.facts.start_ns);
@@ -286,11 +286,11 @@ fn a_cpp_program_s_operations_are_counted_exactly_despite_exceptions() {
     recorded.text(0);
     let counts = recorded.counts(0);
     let count = |operation| counts.get(&operation).copied().unwrap_or(0);
-    // main's own lock and unlock, and those of each thread.
+    // These are main's own lock and unlock, and those of each thread.
     assert_eq!((count(MutexLock), count(MutexUnlock)), (2 * 108 + 1, 2 * 108 + 1), "{counts:?}");
     assert_eq!((count(RwLockRead), count(RwLockUnlock)), (2 * 53, 2 * 53), "{counts:?}");
     assert_eq!((count(ConditionSignal), count(ThreadCreate), count(ThreadJoin)), (2, 2, 2), "{counts:?}");
-    // The two calls that an exception left did not return. The library makes calls of its own.
+    // The two calls that an exception left did not return. The C++ library makes calls of its own.
     let mut once = std::collections::BTreeMap::new();
     for operation in recorded.of(Once) {
         let (calls, ran): &mut (usize, usize) = once.entry(operation.object).or_default();

@@ -1,4 +1,4 @@
-//! Programs that come to a stop: two threads with each other's locks, and a thread with its own.
+//! Programs in a deadlock: two threads that want each other's locks, and a thread that wants its own lock.
 
 use crate::locks::support::record_in;
 use longpole_tests::{Longpole, skip_unless_live};
@@ -18,7 +18,7 @@ fn limit(program: &Path, options: &[&str], words: &[&str]) -> (String, Value) {
     (text, answer)
 }
 
-/// LIMIT names both locks and their holders, instead of "waiting for signal" and locks that are held for 0 ns.
+/// LIMIT must name both locks and their holders, instead of "waiting for signal" and locks that are held for 0 ns.
 #[test]
 fn a_deadlock_of_two_threads_is_the_limit_however_the_recording_ends() {
     let program = skip_unless_live!("deadlock.c");

@@ -1,9 +1,10 @@
-//! Starting other programs from inside a recorded one.
+//! Tests of recorded programs that start other programs.
 
 use crate::locks::support::{c, record_in};
 use longpole_tests::skip_unless_live;
 
-/// Calls with arguments that make no sense: the kernel answers with errors, without a signal.
+/// A program that calls exec functions with invalid arguments. The kernel must answer with errors and not with a
+/// signal.
 const NONSENSE: &str = r#"
 #define _GNU_SOURCE
 #include <errno.h>
@@ -55,7 +56,8 @@ int main(void) {
 }
 "#;
 
-/// The kernel must read the arguments for the library: if the library read them itself, the program would end by SIGSEGV.
+/// The kernel has to read the arguments for the library. If the library read them itself, the program would end by
+/// SIGSEGV.
 #[test]
 fn invalid_arguments_of_exec_are_an_error_and_no_signal() {
     let program = skip_unless_live!(c(NONSENSE));

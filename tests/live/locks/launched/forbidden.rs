@@ -1,11 +1,12 @@
-//! Programs that forbid the clock or system calls to themselves, and so to the library in them: they end as they would alone,
-//! and operations that are not recorded are counted. docs/safety.md names these tests.
+//! Programs that forbid themselves the clock or system calls, and so forbid them to the library, too. Such programs
+//! must end as they would alone, and operations that are not recorded must be counted. docs/safety.md names these
+//! tests.
 
 use crate::locks::support::{Program, Recorded, c};
 use longpole_tests::skip_unless_live;
 use probe_abi::SyncOperation::*;
 
-/// Expects the same ending and output recorded as alone.
+/// Checks that the recorded program has the same ending and output as the program alone.
 fn same(recorded: &Recorded, program: &Program, words: &[&str]) {
     let alone = program.alone(words);
     let (with, without) = (&recorded.ended, &alone);
@@ -75,7 +76,8 @@ int main(int count, char **words) {
 }
 "#;
 
-/// The library must neither read the clock nor wake the ring reader then: the program would end by SIGSEGV or SIGKILL.
+/// The library must then neither read the clock nor wake the ring reader. Otherwise the program would end by SIGSEGV or
+/// SIGKILL.
 #[test]
 fn operations_under_strict_seccomp_are_counted_and_the_program_ends_as_alone() {
     let program = skip_unless_live!(c(SILENT));
@@ -101,9 +103,9 @@ fn operations_without_the_time_stamp_counter_are_only_counted() {
         let recorded = program.record(&["--children"], &[way]);
         same(&recorded, &program, &[way]);
         assert_eq!(recorded.ended.code, Some(12), "{way}");
-        // Recorded until the clock is taken away, and again when it is back.
+        // Operations are recorded until the clock is taken away, and again when it is back.
         assert_eq!(recorded.counts(0)[&MutexUnlock], 11 + 17, "{way}: {:?}", recorded.counts(0));
-        // Operations of the main thread, its thread and its child; also the thread's creation and join.
+        // These are the operations of the main thread, its thread and its child, and the thread's creation and join.
         assert_eq!(forbidden(&recorded), 2 * (1009 + 101 + 53) + 2, "{way}");
     }
     let recorded = program.record(&[], &["fails"]);
@@ -111,7 +113,7 @@ fn operations_without_the_time_stamp_counter_are_only_counted() {
     assert_eq!((recorded.counts(0)[&MutexUnlock], forbidden(&recorded)), (24, 0));
 }
 
-/// A filter that ends the program for each system call that recording could make in it.
+/// A program with a filter that ends it for each system call that recording could make in it.
 const FILTERED: &str = r#"
 #define _GNU_SOURCE
 #include <linux/filter.h>
@@ -169,8 +171,8 @@ fn a_seccomp_filter_against_the_library_s_calls_ends_no_program() {
         let recorded = program.record(&["--children"], &[way]);
         same(&recorded, &program, &[way]);
         assert_eq!(recorded.ended.code, Some(code), "{way}: {:?}", recorded.ended);
-        // With glibc, thread numbers need no system call. In a program that is started under a filter, the library stays
-        // inactive.
+        // With glibc, reading the thread's id needs no system call. In a program that is started under a filter, the
+        // library stays inactive.
         if cfg!(target_env = "gnu") {
             let counts = recorded.counts(0);
             assert_eq!(counts.get(&MutexUnlock).copied().unwrap_or(0), unlocks, "{way}: {counts:?}");

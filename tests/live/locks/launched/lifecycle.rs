@@ -1,4 +1,5 @@
-//! Programs that are killed or interrupted, fork or execute: written records stay, and none is written twice.
+//! Programs that are killed or interrupted, that fork or execute another program. Written records must stay, and none
+//! may be written twice.
 
 use crate::locks::support::{Recorded, c, program, record_in};
 use longpole_tests::{skip_unless_live, until};
@@ -27,7 +28,7 @@ int main(int count, char **words) {
 #[test]
 fn a_killed_program_s_operations_are_all_recorded_with_its_last_wait() {
     let program = skip_unless_live!(c(KILLED));
-    // Fewer records than a ring holds, and nothing that makes longpole empty the ring before.
+    // There are fewer records than a ring has room for, and nothing makes longpole empty the ring before the end.
     let recorded = program.record(&[], &["7919"]);
     assert_eq!(recorded.ended.signal, Some(9));
     let counts = recorded.counts(0);
@@ -103,7 +104,7 @@ fn forked_children_have_their_own_rings_and_exec_starts_new_ones() {
     let program = skip_unless_live!(c(FORKS));
     let with = program.record(&["--children"], &[]);
     with.text(0);
-    // Processes in order of their birth: the program before and after exec, its children.
+    // Processes in the order of their start: the program before and after exec, and its children.
     assert_eq!(locks_by_process(&with), [11 + 19 + 23, 13 + 83, 17]);
     let without = program.record(&["--no-children"], &[]);
     without.text(0);
@@ -233,7 +234,7 @@ int main(void) {
     let recorded = program.record(&[], &[]);
     recorded.text(0);
     let counts = recorded.counts(0);
-    // More threads than there are rings.
+    // There are more threads than rings.
     assert_eq!(counts[&ThreadCreate], 20_030);
     assert_eq!((counts[&MutexLock], counts[&MutexUnlock]), (60_090, 60_090));
 }
@@ -308,17 +309,19 @@ int main(int count, char **words) {
 }
 "#;
 
-/// When a ring is half full, the library makes a futex call. A program that forbids itself such calls must not die of it.
+/// When a ring is half full, the library makes a futex call. A program that forbids itself such calls must not be ended
+/// by it.
 #[test]
 fn a_program_whose_seccomp_forbids_futex_wakes_is_recorded() {
     let program = skip_unless_live!(c(FILTERED));
     for way in ["prctl", "seccomp", "late", "thread", "fork", "plain"] {
-        // The records fill much more than half of a ring, but not all of it: none is lost, whenever longpole empties it.
+        // The records fill much more than half of a ring, but not all of it. So none is lost, whenever longpole empties
+        // the ring.
         let recorded = program.record(&["--children", "--ring-size", "1M"], &[way]);
         assert_eq!(recorded.ended.code, Some(0), "{way}: {:?}", recorded.ended);
         let (counts, times) = (recorded.counts(0), if way == "late" { 7000 } else { 6000 });
         assert_eq!((counts[&MutexLock], counts[&MutexUnlock]), (times, times), "{way}");
     }
-    // The filter works: a futex call ends the program.
+    // Checks the filter itself: a futex call ends the program.
     assert_eq!(program.record(&[], &["wait"]).ended.signal, Some(31));
 }

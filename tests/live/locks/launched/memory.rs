@@ -1,4 +1,4 @@
-//! Many threads in little memory: neither the program nor longpole may be killed for it.
+//! Many threads in little memory. Neither the program nor longpole may be killed because of it.
 
 use crate::locks::support::LIMIT;
 use longpole_tests::{binary, run, skip, skip_unless_built, skip_unless_live, workload};
@@ -6,11 +6,11 @@ use probe_abi::Record;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A control group with a limit on memory, of either version; removed when dropped.
+/// A control group of either version with a limit on memory. The group is removed when this value is dropped.
 struct Group(PathBuf);
 
 impl Group {
-    /// Makes the group, or says why there can be none.
+    /// Makes the group, or says why this machine cannot make one.
     fn new(bytes: u64) -> Result<Group, String> {
         let mounts = std::fs::read_to_string("/proc/mounts").map_err(|error| error.to_string())?;
         let mounts: Vec<Vec<&str>> = mounts.lines().map(|line| line.split(' ').collect()).collect();
@@ -21,7 +21,7 @@ impl Group {
             let limit = match kind {
                 "cgroup" if options.split(',').any(|option| option == "memory") => "memory.limit_in_bytes",
                 "cgroup2" => {
-                    // The controller may be enabled already, or we may not enable it.
+                    // Errors are ignored: the controller may be enabled already, or this process may not enable it.
                     drop(std::fs::write(Path::new(folder).join("cgroup.subtree_control"), "+memory"));
                     "memory.max"
                 }
@@ -41,7 +41,7 @@ impl Group {
         Err(why)
     }
 
-    /// A shell that joins the group, then executes its arguments.
+    /// A shell that joins the group and then executes its arguments.
     fn command(&self) -> Command {
         let mut command = Command::new("sh");
         command.args(["-c", "echo $$ > \"$0\" && exec \"$@\""]).arg(self.0.join("cgroup.procs"));
@@ -60,8 +60,8 @@ impl Drop for Group {
     }
 }
 
-/// Without a limit on rings, six hundred busy threads would have 1.2 GB of rings, and the operations taken out of them another
-/// 1.5 GB: in a container with 512 MB both they and longpole would be killed.
+/// Without a limit on rings, six hundred busy threads would have 1.2 GB of rings, and the operations read from them
+/// would take another 1.5 GB. In a container with 512 MB, both the program and longpole would be killed.
 #[test]
 fn six_hundred_busy_threads_are_recorded_within_512_mb() {
     skip_unless_live!();
@@ -90,7 +90,7 @@ fn six_hundred_busy_threads_are_recorded_within_512_mb() {
     });
     let recorded: u64 = recorded.sum();
     assert!(recorded > 100_000, "{recorded} of {made}: {said}");
-    // Creation and join of each thread are operations, too.
+    // The creation and join of each thread are operations, too.
     let lost = loss.operations + loss.late;
     assert_eq!(recorded + lost, made + 2 * 600, "{recorded} recorded, {loss:?}: {said}");
     if lost > made / 10 {

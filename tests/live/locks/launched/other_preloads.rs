@@ -1,4 +1,5 @@
-//! The library together with other preloaded libraries and sanitizers; and programs that cannot have a preloaded library.
+//! The library together with other preloaded libraries and with sanitizers, and programs that cannot have a preloaded
+//! library.
 
 use crate::locks::support::{LIMIT, program, record_in};
 use longpole_tests::workload::{self, Problem};
@@ -21,7 +22,8 @@ int main(void) {
 }
 "#;
 
-/// Wraps a function that our library wraps, too, counts its calls, and has an allocator of its own that locks.
+/// A library that wraps a function which longpole's library wraps, too, counts its calls, and has an allocator that
+/// takes a lock.
 const OTHER: &str = r#"
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -60,7 +62,7 @@ fn another_preloaded_library_and_longpole_s_both_see_all_operations() {
     let locks = recorded.of(MutexLock);
     let mut objects: std::collections::BTreeMap<u64, usize> = std::collections::BTreeMap::new();
     locks.iter().for_each(|lock| *objects.entry(lock.object).or_default() += 1);
-    // The program's mutex, and the allocator's.
+    // The objects are the program's mutex and the allocator's.
     assert!(objects.values().any(|&count| count == 122), "{objects:?}");
     assert!(objects.len() == 2 && objects.values().all(|&count| count >= 122), "{objects:?}");
 }
@@ -89,7 +91,8 @@ fn programs_with_sanitizers_run_as_alone_under_record() {
         assert_eq!(recorded.text(0), "whole\n", "{sanitizer}");
         let counts = recorded.counts(0);
         assert!(counts.get(&MutexLock).copied().unwrap_or(0) >= 122, "{sanitizer}: {counts:?}");
-        // As the command's child, it must load its sanitizer's runtime first, too: else the runtime ends the program.
+        // As a child of the command, the program must load its sanitizer's runtime first, too. Otherwise the runtime
+        // ends the program.
         let child = format!("{}; exit $?", program.path.display());
         let folder = tempfile::tempdir().expect("folder");
         let recorded = record_in(folder.path(), &["--children"], &["sh", "-c", &child], &[]);
@@ -97,7 +100,8 @@ fn programs_with_sanitizers_run_as_alone_under_record() {
     }
 }
 
-/// Links glibc's condition variables of before 2003, which are one word that points elsewhere.
+/// A program that links glibc's condition variables from before 2003. Such a variable is one word that points to the
+/// variable's real memory.
 const BEFORE: &str = r#"
 #include <pthread.h>
 __asm__(".symver pthread_cond_wait, pthread_cond_wait@GLIBC_2.2.5");
@@ -181,16 +185,16 @@ fn a_limit_on_addresses_leaves_the_library_out_and_the_command_runs() {
     let limited = |when: &str, limits: &str| {
         let script =
             format!("{limits} exec \"$0\" record --force --interpose {when} -o \"$1\" -- sh -c \"$2\"");
-        // In KiB: less than the addresses of the shared memory.
+        // In KiB. The limit is less than the addresses of the shared memory.
         let mut shell = shell(&script);
         let ended = run(shell.arg(binary()).arg(&file).arg("ulimit -v 4000000; exec echo hello"), LIMIT);
         let ended = ended.expect("a shell");
         (ended.code, ended.stdout, ended.stderr)
     };
-    // The command sets the limit itself, and is recorded until then.
+    // The command itself sets the limit, and is recorded until then.
     let (code, stdout, stderr) = limited("always", "");
     assert_eq!((code, &*stdout), (Some(0), "hello\n"), "{stderr}");
-    // longpole starts with the limit.
+    // longpole already starts with the limit.
     let (code, stdout, stderr) = limited("auto", "ulimit -v 4000000;");
     assert_eq!((code, &*stdout), (Some(0), "hello\n"), "{stderr}");
     let locks = stderr.lines().find(|line| line.starts_with("locks ")).unwrap_or_default();
@@ -206,7 +210,7 @@ fn the_library_s_file_is_removed_and_one_descriptor_is_inherited() {
     let library = text.lines().next().expect("a line");
     assert!(library.ends_with("/longpole-preload.so"), "{text}");
     assert!(!std::path::Path::new(library).exists(), "{library} is still there");
-    // The command has one of longpole's descriptors, that of the shared memory.
+    // The command has one of longpole's descriptors, the one of the shared memory.
     let of_ours = text.lines().skip(1).filter(|line| line.contains("longpole"));
     assert_eq!(of_ours.count(), 1, "{text}");
     drop(recorded.file);

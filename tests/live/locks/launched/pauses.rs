@@ -1,11 +1,13 @@
-//! A program that locks all the time is recorded from inside in stretches, so that it is hardly slower than alone.
+//! A program that takes locks all the time is recorded from inside only in stretches, so that it is hardly slower than
+//! alone.
 
 use crate::locks::support::{Program, Recorded, c};
 use engine::event::{GapReason, NoteKind};
 use longpole_tests::{Longpole, skip_unless_live};
 use probe_abi::Record;
 
-/// Two threads count behind one mutex, and look at the sum behind a read-write lock. The argument is the number of rounds.
+/// A program in which two threads count under a mutex, and read the sum under a read-write lock. The argument is the
+/// number of rounds.
 const COUNTERS: &str = r#"
 #include <pthread.h>
 #include <stdio.h>
@@ -36,7 +38,7 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// Recorded as a user does.
+/// Records the program as a user would.
 fn record(program: &Program, rounds: &str) -> Recorded {
     let file = program.folder.path().join("test.lp");
     let call =
@@ -66,7 +68,7 @@ fn a_program_that_locks_all_the_time_is_recorded_in_stretches_and_analysed_witho
     assert!(paused > (end_ns - begin_ns) / 3, "{pauses:?} of {begin_ns} to {end_ns}: {said}");
     let loss = recording.facts.end.as_ref().expect("an end").loss;
     assert_eq!((loss.operations, loss.undecodable), (0, 0), "{said}");
-    // Nothing begins in a pause; what is in progress ends.
+    // In a pause, no operation may begin. Operations in progress end.
     let inside = recording.events.iter().filter(|event| {
         let time_ns = event.header().time_ns;
         let is_operation = matches!(event, Record::Operation(_) | Record::Burst(_));
@@ -74,14 +76,14 @@ fn a_program_that_locks_all_the_time_is_recorded_in_stretches_and_analysed_witho
             && pauses.iter().any(|(from_ns, until_ns)| (from_ns + 1_000_000..*until_ns).contains(&time_ns))
     });
     assert!(inside.count() <= 4 * pauses.len(), "{said}");
-    // Where recording from inside distorts, the part has only waits.
+    // Where recording from inside distorts the run, the chosen part has only waits.
     let (from_ns, until_ns, _) = engine::timeline::typical(recording, 250_000).expect("a part");
     let avoided = engine::timeline::Pauses::to_avoid(recording);
     assert!(!avoided.is_empty() && !avoided.meet(from_ns, until_ns), "{avoided:?}");
     let part = engine::timeline::excerpt(recording.clone(), from_ns, until_ns, recording.events.len() as u64);
     let timeline = engine::timeline::build(&part);
     assert_eq!(timeline.lock_holes, 0, "{said}");
-    // Neither lock is lost in the part, and the whole recording says what it lacks.
+    // The part must have both locks, and the report of the whole recording must say what is missing.
     let text = Longpole::with(["report", "--by", "lock"]).and(&recorded.file).ok().stdout;
     assert!(text.contains("gate"), "{text}: {said}");
     let text = Longpole::with(["notes", "--whole"]).and(&recorded.file).ok().stdout;

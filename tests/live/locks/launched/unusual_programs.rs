@@ -1,5 +1,5 @@
-//! Programs that do odd things with their memory, threads, descriptors, limits and file systems: they end as alone, with the
-//! same output. docs/safety.md names these tests.
+//! Programs that do unusual things with their memory, threads, descriptors, limits and file systems. Each program must
+//! end as it does alone, with the same output. docs/safety.md names these tests.
 
 use crate::locks::support::{LIMIT, Program, Recorded, c, record_in};
 use longpole_tests::{Ended, binary, must_run, run, shell, skip, skip_unless_live};
@@ -140,7 +140,7 @@ int main(int count, char **words) {
 }
 "#;
 
-/// Records the program, and expects the same ending and output as alone.
+/// Records the program, and checks that ending and output are the same as alone.
 fn both(program: &Program, way: &str) -> Recorded {
     let recorded = program.record(&["--children"], &[way]);
     let alone = program.alone(&[way]);
@@ -162,7 +162,7 @@ fn programs_with_unusual_stacks_limits_or_threads_end_as_alone() {
         ("files", 10, 4001),
         ("data", 11, 101),
         ("raw", 15, 35),
-        // With a limit on addresses, a thread and 100 MB of memory must still fit.
+        // With a limit on the address space, a thread and 100 MB of memory must still fit.
         ("addresses", 18, 112),
         ("addresses of", 18, 112),
         ("shell", 17, 0),
@@ -175,11 +175,11 @@ fn programs_with_unusual_stacks_limits_or_threads_end_as_alone() {
             assert_eq!(counts[&SemaphorePost], 101);
         }
     }
-    // Where the limit is that small, locking all memory fails alone, too.
+    // Where the limit is that small, locking all memory fails even in the program alone.
     let recorded = both(&program, "locked");
     let unlocks = recorded.counts(0)[&MutexUnlock];
     assert_eq!(unlocks, if recorded.ended.code == Some(12) { 104 } else { 3 });
-    // Of these, not all operations are recorded: there are at least this many.
+    // In these cases not all operations are recorded, so the numbers are lower bounds.
     for (way, code) in [("clone", 13), ("vfork", 14), ("second", 16)] {
         let recorded = both(&program, way);
         assert_eq!(recorded.ended.code, Some(code), "{way}: {:?}", recorded.ended);
@@ -189,7 +189,7 @@ fn programs_with_unusual_stacks_limits_or_threads_end_as_alone() {
     }
 }
 
-/// Runs the command alone; the error says why it does not run here.
+/// Runs the command alone. The error says why it does not run on this machine.
 fn alone(command: &[&str]) -> Result<Ended, String> {
     match run(Command::new(command[0]).args(&command[1..]), LIMIT) {
         Ok(ended) if ended.code == Some(0) => Ok(ended),
@@ -197,7 +197,7 @@ fn alone(command: &[&str]) -> Result<Ended, String> {
     }
 }
 
-/// If a child cannot see the library's file, the loader must not complain about it on the child's standard error.
+/// If a child cannot see the library's file, the loader must not print a complaint to the child's standard error.
 #[test]
 fn a_child_that_cannot_see_the_library_s_file_prints_no_complaint() {
     skip_unless_live!();
@@ -214,7 +214,7 @@ fn a_child_that_cannot_see_the_library_s_file_prints_no_complaint() {
     assert_eq!(recorded.text(0), alone.stdout);
 }
 
-/// In a time namespace, the library's times would be those of another clock: probes record the program instead.
+/// In a time namespace, the library's times would be those of another clock. So probes must record the program instead.
 #[test]
 fn a_program_in_a_time_namespace_is_recorded_by_probes() {
     let program = skip_unless_live!(c(ODD));
@@ -231,17 +231,17 @@ fn a_program_in_a_time_namespace_is_recorded_by_probes() {
     assert!(said.contains("with a clock of their own") && said.contains("are recorded by probes"), "{said}");
 }
 
-/// A command has the limits that it would have alone.
+/// A command must have the limits that it would have alone.
 #[test]
 fn a_command_has_the_same_resource_limits_as_alone() {
     skip_unless_live!();
     let folder = tempfile::tempdir().expect("folder");
     let file = folder.path().join("test.lp");
     let longpole = binary().display();
-    // In blocks of 512 bytes; the limit must leave room for the recording.
+    // The limits are in blocks of 512 bytes, and must leave room for the recording.
     let ask = "ulimit -a; ulimit -Ha";
     let run = |script: String| must_run(&mut shell(&script), LIMIT);
-    // With the second limit, the shared memory is larger than any file may be: longpole must not end by SIGXFSZ.
+    // Under the second limit, no file may be as large as the shared memory. longpole must not end by SIGXFSZ.
     for (file_limit, interpose) in [("ulimit -S -f 100000", "always"), ("ulimit -f 100000", "auto")] {
         let limits = format!("ulimit -S -n 512; {file_limit};");
         let alone = run(format!("{limits} {ask}"));
@@ -254,7 +254,7 @@ fn a_command_has_the_same_resource_limits_as_alone() {
     }
 }
 
-/// In a program without synchronization operations only the library's file is mapped, not the shared memory.
+/// In a program without synchronization operations, only the library's file may be mapped, and not the shared memory.
 #[test]
 fn a_program_without_lock_operations_does_not_map_the_shared_memory() {
     skip_unless_live!();

@@ -1,4 +1,4 @@
-//! Calls that end by other ways than a return: `longjmp` and exceptions.
+//! Calls that do not end by a return: `longjmp` and exceptions.
 
 use super::support::{by_object, number, program};
 use longpole_tests::{skip_unless_built, skip_unless_live};
@@ -44,7 +44,7 @@ int main(void) {
 }
 "#;
 
-/// A call left through `longjmp` is not recorded, and hides nothing that comes after it.
+/// A call that is left by `longjmp` is not recorded, and must not hide later calls.
 #[test]
 fn calls_left_by_longjmp_are_not_recorded() {
     skip_unless_live!();
@@ -55,7 +55,7 @@ fn calls_left_by_longjmp_are_not_recorded() {
         assert_eq!(number(&counts, SyncOperation::SemaphoreWait), 1, "{flags:?}: {counts:?}");
         assert_eq!(number(&counts, SyncOperation::SemaphorePost), 1);
         assert_eq!(number(&counts, SyncOperation::Once), 0);
-        // A static program's libc takes locks of its own, which nothing distinguishes from the program's.
+        // A static program's libc takes locks itself, and nothing distinguishes them from the program's.
         for kind in [SyncOperation::MutexLock, SyncOperation::MutexUnlock] {
             assert_eq!(by_object(&recorded, kind).last(), Some(&15), "{flags:?}: {counts:?}");
         }
@@ -85,7 +85,7 @@ int main() {
 }
 "#;
 
-/// Exceptions go through a probed `pthread_once` as if there were no probes.
+/// Exceptions must pass through a probed `pthread_once` as without probes.
 #[test]
 fn an_exception_through_a_probed_pthread_once_is_not_recorded() {
     let program = skip_unless_live!(program(THROWS, "c++", &["-std=c++17"]));
@@ -93,7 +93,7 @@ fn an_exception_through_a_probed_pthread_once_is_not_recorded() {
     assert_eq!(recorded.ended.stdout, "49\n");
     let counts = recorded.counts(0);
     assert_eq!(number(&counts, SyncOperation::MutexLock), 50, "{counts:?}");
-    // The unwinder makes such a call, too.
+    // The unwinder itself makes such a call, too.
     let once = by_object(&recorded, SyncOperation::Once);
     assert_eq!(once.first(), Some(&1), "only the one that came back: {once:?}");
     assert!(once.len() <= 2, "{once:?}");

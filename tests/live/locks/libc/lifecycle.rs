@@ -1,4 +1,4 @@
-//! Probes on C libraries, and the programs that have them, when things go wrong.
+//! Tests of probes on C libraries, and of the programs with such probes, when something goes wrong.
 
 use super::support::{attach, ends_well, number, program, read};
 use engine::event::{GapReason, NoteKind};
@@ -51,11 +51,11 @@ int main(void) {
 }
 "#;
 
-/// If longpole is killed at any moment, the program runs on, and its libc's code is unchanged.
+/// If longpole is killed at any moment, the program must continue, and the code of its libc must be unchanged.
 #[test]
 fn a_program_with_libc_probes_runs_on_after_longpole_is_killed() {
     let program = skip_unless_live!(program(BUSY, "cc", &[]));
-    // From the first system calls of attaching to the middle of recording.
+    // The delays reach from the first system calls of attaching to the middle of recording.
     for wait_ms in [20, 60, 120, 250, 900] {
         let mut target = program.gated();
         target.say("").expect("it waits");
@@ -63,7 +63,7 @@ fn a_program_with_libc_probes_runs_on_after_longpole_is_killed() {
         let longpole = attach(target.pid(), &["--max-rate", "1000000"], &file).start();
         std::thread::sleep(Duration::from_millis(wait_ms));
         drop(longpole);
-        // The kernel takes the probes off a moment later.
+        // The kernel removes the probes a moment later.
         std::thread::sleep(Duration::from_millis(500));
         assert_eq!(ends_well(target), "1 1\n", "killed after {wait_ms} ms");
     }
@@ -99,7 +99,8 @@ int main(void) {
 }
 "#;
 
-/// A family of functions that is called too often loses all its probes; other families keep theirs; the report says so.
+/// If a family of functions is called too often, all its functions must lose their probes. Other families keep theirs,
+/// and the report says so.
 #[test]
 fn a_hot_family_of_lock_functions_loses_its_probes_and_a_note_says_so() {
     let program = skip_unless_live!(program(HOT, "cc", &[]));
@@ -133,7 +134,7 @@ fn a_hot_family_of_lock_functions_loses_its_probes_and_a_note_says_so() {
     let locks = number(&counts, SyncOperation::MutexLock);
     assert!((500..20_000).contains(&locks), "{locks} of 400,002");
     let late = recorded.recording.events.iter().filter(|event| match event {
-        // A call that began before may return later.
+        // A call that began before that time may return later.
         Record::Operation(operation) => operation.operation < 32 && operation.began_ns > off[0].0,
         _ => false,
     });
@@ -147,11 +148,11 @@ fn a_hot_family_of_lock_functions_loses_its_probes_and_a_note_says_so() {
     let missing = "uncontended acquisitions of 1 object are not visible";
     assert_eq!(words.matches("uncontended acquisitions").count(), 1, "{text}");
     assert!(words.contains(missing), "{text}");
-    // A thread that held a lock when its probes went is not assumed to hold it for ever.
+    // If a thread held a lock when the probes were removed, the report must not assume that it holds the lock forever.
     assert!(!words.contains("deadlock"), "{text}");
 }
 
-/// A recording leaves no probes, and a second one works like the first.
+/// A recording must leave no probes, and a second recording must work like the first.
 #[test]
 fn a_second_recording_of_a_program_works_like_the_first() {
     let program = skip_unless_live!(program(BUSY, "cc", &[]));
@@ -179,8 +180,8 @@ int main(int count, char **words) {
 }
 "#;
 
-/// The libc that a process has loaded lacks section headers, and so names of functions. Another file of that name in the usual
-/// place must not get probes instead: none of them would be hit.
+/// The libc that the process has loaded lacks section headers, so it has no names of functions. longpole must not probe
+/// another file with that name in the usual folder, because the process would never hit such probes.
 #[test]
 fn a_libc_without_symbols_is_noted_and_gets_no_probes() {
     let mut program = skip_unless_live!(program(WITHOUT_SYMBOLS, "cc", &["-Wl,-rpath,$ORIGIN"]));
@@ -193,7 +194,8 @@ fn a_libc_without_symbols_is_noted_and_gets_no_probes() {
         skip!("no libc.so.6 here");
     };
     let mut bytes = std::fs::read(libc).expect("libc");
-    // Place, number and names of sections in the ELF header: not needed to run it.
+    // Clears the ELF header's fields for the offset, number and names of sections, which are not needed to run the
+    // file.
     bytes[0x28..0x30].fill(0);
     bytes[0x3c..0x40].fill(0);
     std::fs::write(program.folder.path().join("libc.so.6"), bytes).expect("a copy");
@@ -211,7 +213,7 @@ fn a_libc_without_symbols_is_noted_and_gets_no_probes() {
     let said = "locks that no thread had to wait for leave no trace in the recording";
     assert_eq!(report(&["report", "--wide"]).matches(said).count(), 1);
     assert!(report(&["report", "--by", "lock"]).contains("This recording has no lock operations"));
-    // The library inside needs no names.
+    // The preloaded library needs no names.
     let inside = program.launched(&[], &[]);
     let locks = number(&inside.counts(0), SyncOperation::MutexLock);
     assert_eq!(

@@ -1,4 +1,5 @@
-//! Several processes; and a process that is statically linked, has a `libpthread` of its own, or is in a PID namespace.
+//! Recordings of several processes, and of a process that is statically linked, has a separate `libpthread`, or is in a
+//! PID namespace.
 
 use super::support::{LIMIT, Recorded, attach, number, program, read};
 use longpole_tests::workload::compile_text;
@@ -71,8 +72,8 @@ fn children_of(recorded: &Recorded) -> Vec<u32> {
     forked.collect()
 }
 
-/// Each operation is recorded in one way only: a program that was started with the library inside has no probes, and its
-/// children neither, unless they run something that cannot have the library.
+/// Each operation must be recorded in one way only. A program that was started with the library gets no probes on libc.
+/// Its children get none either, unless they run a program that cannot have the library.
 #[test]
 fn every_operation_is_recorded_either_by_probes_or_from_inside() {
     let alone = skip_unless_live!(program(ALONE, "cc", &["-static"]));
@@ -90,7 +91,7 @@ fn every_operation_is_recorded_either_by_probes_or_from_inside() {
         let children = children_of(recorded);
         assert_eq!(number(&recorded.counts(children[0]), SyncOperation::MutexLock), 17);
         assert_eq!(number(&recorded.counts(children[1]), SyncOperation::MutexLock), 23);
-        // Operations that are recorded from inside have no CPU.
+        // Operations that the library records have no CPU.
         let from_inside = |pid: u32| {
             let mut all = recorded
                 .recording
@@ -133,7 +134,7 @@ __attribute__((noinline)) int pthread_mutex_unlock(void *mutex) {
 }
 "#;
 
-/// As in glibc before 2.34: the functions of threads are in a library of their own, and call libc's.
+/// As in glibc before 2.34, the functions for threads are in a separate library and call those of libc.
 #[test]
 fn operations_of_a_separate_libpthread_are_counted_once() {
     skip_unless_live!();
@@ -173,7 +174,8 @@ int main(void) {
 }
 "#;
 
-/// In a PID namespace, a mutex names its owner by another number than the kernel's: it is the same thread.
+/// In a PID namespace, a mutex names its owner by another number than the kernel's records do. Both numbers must count
+/// as the same thread.
 #[test]
 fn a_mutex_s_owner_is_known_in_another_pid_namespace() {
     let program = skip_unless_live!(program(NAMESPACE, "cc", &[]));
@@ -191,7 +193,7 @@ fn a_mutex_s_owner_is_known_in_another_pid_namespace() {
     let ended = longpole.wait(LIMIT).expect("an end");
     let said = &ended.stderr;
     assert_eq!(ended.code, Some(0), "{said}");
-    // The number inside the container means nothing outside: the message names the outside number.
+    // The number inside the container is meaningless outside. So the message must contain the outside number, too.
     assert!(said.contains(&format!("(pid {inner}, 1 in its PID namespace)")), "{said}");
     let info = Longpole::with(["info"]).and(&file).ok().stdout;
     assert!(info.contains(&format!("{inner} (1 in its PID namespace)")), "{info}");
@@ -210,11 +212,11 @@ fn a_mutex_s_owner_is_known_in_another_pid_namespace() {
     assert_eq!(contended(SyncOperation::MutexTryLock), [true]);
 }
 
-/// A user who gives the number that a process has in its container gets the outside number in the message.
+/// If a user gives the number that a process has in its container, the message must contain the outside number.
 #[test]
 fn a_pid_from_inside_a_container_gets_a_hint_with_the_outside_one() {
     skip_unless_live!();
-    // In the new namespace the next process gets a number that no process has here.
+    // The test must use a number that no process outside has.
     let free = |number: &u32| !std::path::Path::new(&format!("/proc/{number}")).exists();
     let number = (30_000..32_000).find(free).expect("a number that nobody has");
     let script =

@@ -1,11 +1,12 @@
-//! One program with every operation, recorded from inside, by probes from its start, and by probes after attaching.
+//! One program with every operation is recorded by the library, by probes from its start, and by probes after
+//! attaching.
 
 use super::support::{Names, OPERATIONS, Recorded, calls, program};
 use longpole_tests::{skip_unless_built, skip_unless_live};
 use probe_abi::{OperationFlags, Record, SyncOperation};
 use std::collections::BTreeMap;
 
-/// Expects that two recordings are equal, thread by thread, and shows the first difference.
+/// Checks that two recordings are equal, thread by thread, and shows the first difference.
 fn check_same(one: &[Vec<String>], other: &[Vec<String>], what: &str) {
     for (number, (one, other)) in one.iter().zip(other).enumerate() {
         let differs = one.iter().zip(other).position(|(a, b)| a != b).unwrap_or(one.len().min(other.len()));
@@ -34,7 +35,7 @@ fn counts(lists: &[Vec<String>]) -> BTreeMap<String, usize> {
     counts
 }
 
-/// Flags of all operations of a kind, sorted.
+/// The flags of all operations of a kind, sorted.
 fn flags(recorded: &Recorded, kind: SyncOperation) -> Vec<u16> {
     let mut flags: Vec<u16> = recorded
         .recording
@@ -105,7 +106,7 @@ fn probes_and_the_preloaded_library_record_the_same_operations() {
     ] {
         assert_eq!(flags(&inside, kind), flags(&probed, kind), "{}", kind.name());
     }
-    // Operations that the program's libraries do among themselves are the same, too.
+    // The operations that the program's libraries do among themselves must be the same, too.
     let all = |recorded: &Recorded| {
         recorded.recording.events.iter().filter(|event| matches!(event, Record::Operation(_))).count()
     };
@@ -129,7 +130,7 @@ fn a_static_program_has_the_same_operations_as_a_dynamic_one() {
     );
 }
 
-/// Drops calls by functions of libc, which have names in a static program, too.
+/// Removes calls that functions of libc make. In a static program, these functions have names, too.
 fn only_of_the_workload(lists: Vec<Vec<String>>, expected: &[Vec<String>]) -> Vec<Vec<String>> {
     let callers: std::collections::BTreeSet<&str> =
         expected.iter().flatten().filter_map(|call| call.split(": ").next()).collect();

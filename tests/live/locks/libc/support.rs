@@ -1,4 +1,4 @@
-//! Recording a workload by probes on its C library, and its calls in words.
+//! Records a workload by probes on its C library, and describes its calls in words.
 
 pub use crate::locks::support::{LIMIT, Program, Recorded, program};
 
@@ -12,7 +12,7 @@ use std::process::Command;
 
 pub const OPERATIONS: &str = include_str!("../../../workloads/operations.c");
 
-/// Reads a recording; bursts become the single operations that probes record.
+/// Reads a recording. Bursts become single operations, as probes record them.
 pub fn read(file: &Path, ended: Ended) -> Recorded {
     let mut recorded = Recorded::read(file, ended);
     let events = std::mem::take(&mut recorded.recording.events).into_iter();
@@ -27,12 +27,12 @@ pub fn read(file: &Path, ended: Ended) -> Recorded {
 }
 
 impl Program {
-    /// `longpole record OPTIONS -- PROGRAM WORDS`
+    /// Runs `longpole record OPTIONS -- PROGRAM WORDS`.
     pub fn launched(&self, options: &[&str], words: &[&str]) -> Recorded {
         self.launched_with(options, words, &[])
     }
 
-    /// As [`Program::launched`], with variables in its environment.
+    /// Like [`Program::launched`], with additional environment variables.
     pub fn launched_with(&self, options: &[&str], words: &[&str], variables: &[(&str, &OsStr)]) -> Recorded {
         let file = self.folder.path().join("launched.lp");
         let mut call = Longpole::with(["record", "--force"]);
@@ -41,7 +41,7 @@ impl Program {
         read(&file, call.ok())
     }
 
-    /// Starts it, waits until it says that it is up, and attaches longpole before it goes on.
+    /// Starts the program, waits until it prints that it is ready, and attaches longpole before the program continues.
     pub fn attached(&self, options: &[&str]) -> Recorded {
         let file = self.folder.path().join("attached.lp");
         let mut target = self.gated();
@@ -53,7 +53,7 @@ impl Program {
         read(&file, ended)
     }
 
-    /// Starts it, and waits until it says that it is up.
+    /// Starts the program, and waits until it prints that it is ready.
     pub fn gated(&self) -> Background {
         let mut target = Background::must_start(Command::new(&self.path).arg("gate"));
         assert_eq!(target.line(LIMIT).expect("a line"), "up");
@@ -61,7 +61,7 @@ impl Program {
     }
 }
 
-/// `longpole record OPTIONS -p PID`, with probes on all functions at once, and on the C library.
+/// The call `longpole record OPTIONS -p PID`, with probes on all functions at once and on the C library.
 pub fn attach(pid: u32, options: &[&str], file: &Path) -> Longpole {
     let mut call = Longpole::with(["record", "--force", "--exact", "--functions", "*"]);
     call.command().args(["-p", &pid.to_string(), "-o"]);
@@ -69,7 +69,7 @@ pub fn attach(pid: u32, options: &[&str], file: &Path) -> Longpole {
     call
 }
 
-/// Options that keep all operations of a test, unless it sets a rate.
+/// Adds the options that keep all operations of a test, unless the test sets a rate.
 fn with_rate<'a>(options: &[&'a str]) -> Vec<&'a str> {
     let mut all = options.to_vec();
     if !options.contains(&"--max-rate") {
@@ -78,7 +78,7 @@ fn with_rate<'a>(options: &[&'a str]) -> Vec<&'a str> {
     all
 }
 
-/// Lets the target run to its end, which must be code 0; returns its output after `up`.
+/// Lets the target run to its end, which must have code 0. Returns the output after `up`.
 pub fn ends_well(mut target: Background) -> String {
     target.say("").expect("it waits");
     let ended = target.wait(LIMIT).expect("an end");
@@ -86,7 +86,8 @@ pub fn ends_well(mut target: Background) -> String {
     ended.stdout.strip_prefix("up\n").unwrap_or_default().to_owned()
 }
 
-/// Start, size and name of a program's functions and variables; for programs that are loaded where they were linked to.
+/// Start, size and name of a program's functions and variables. Right only for programs that are loaded at the
+/// addresses for which they were linked.
 pub struct Names(Vec<(u64, u64, String)>);
 
 impl Names {
@@ -104,7 +105,7 @@ impl Names {
         Names(names)
     }
 
-    /// `name+offset`, or `-` for addresses outside the program.
+    /// The address as `name+offset`, or `-` for addresses outside the program.
     fn at(&self, address: u64) -> String {
         let inside = |(start, size, _): &&(u64, u64, String)| (*start..start + size).contains(&address);
         self.0.iter().find(inside).map_or("-".to_owned(), |(start, _, name)| match address - start {
@@ -119,7 +120,7 @@ impl Names {
     }
 }
 
-/// Each thread's calls from functions of the program, in order; threads in the order of their births.
+/// For each thread, the calls that functions of the program made, in order. Threads are in the order of their start.
 pub fn calls(recorded: &Recorded, names: &Names) -> Vec<Vec<String>> {
     let mut threads: Vec<u32> = Vec::new();
     let mut lists: BTreeMap<u32, Vec<String>> = BTreeMap::new();
@@ -139,14 +140,14 @@ pub fn calls(recorded: &Recorded, names: &Names) -> Vec<Vec<String>> {
     threads.iter().map(|tid| lists.remove(tid).unwrap_or_default()).collect()
 }
 
-/// A call in words; `None` if a library made it.
+/// Describes a call; `None` if a library made it.
 fn describe(operation: &Operation, names: &Names) -> Option<String> {
     let caller = names.function(operation.caller);
     if caller == "-" {
         return None;
     }
     let kind = SyncOperation::from_number(operation.operation).expect("known");
-    // glibc has the same code for both.
+    // glibc has the same code for both functions.
     let kind = if kind == SyncOperation::SpinInit { SyncOperation::SpinUnlock } else { kind };
     let waits = matches!(kind, SyncOperation::ConditionWait | SyncOperation::ConditionTimedWait);
     let counts = matches!(kind, SyncOperation::BarrierInit | SyncOperation::SemaphoreInit);
@@ -155,7 +156,7 @@ fn describe(operation: &Operation, names: &Names) -> Option<String> {
         count if counts => count.to_string(),
         _ => String::new(),
     };
-    // Either thread may get the outcome of the serial thread.
+    // Which thread becomes the serial thread of a barrier differs from run to run.
     let outcome = if kind == SyncOperation::BarrierWait { 0 } else { operation.outcome };
     let object = names.at(operation.object);
     Some(format!("{caller}: {} {object} {second} = {outcome}", kind.name()))
@@ -166,7 +167,7 @@ pub fn number(counts: &BTreeMap<SyncOperation, usize>, operation: SyncOperation)
     counts.get(&operation).copied().unwrap_or(0)
 }
 
-/// Number of calls of each object, sorted.
+/// Number of calls for each object, sorted.
 pub fn by_object(recorded: &Recorded, kind: SyncOperation) -> Vec<usize> {
     let mut objects: BTreeMap<u64, usize> = BTreeMap::new();
     for event in &recorded.recording.events {

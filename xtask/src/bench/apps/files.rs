@@ -1,4 +1,4 @@
-//! Input files of the real programs.
+//! Writes the input files of the real programs.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ pub fn prepare(work: &Path) -> Result<()> {
         state ^= state << 17;
         state
     };
-    // Words from a small language, so that there is something to compress. x264 gets noise with a pattern.
+    // The words come from a small vocabulary, so that the text can be compressed. x264 gets noise with a pattern.
     let words: Vec<String> = (0..3_000).map(|n| format!("w{}_{}", next() % 977, n % 89)).collect();
     let mut data = String::with_capacity(80 << 20);
     while data.len() < 72 << 20 {
@@ -64,7 +64,7 @@ pub fn prepare(work: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Sources of a small C program, and how to build it from `FROM` into `OUT`.
+/// Writes the sources of a small C program, and a script that builds it from `FROM` into `OUT`.
 fn project(folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder)?;
     let mut objects = String::new();
@@ -82,7 +82,7 @@ fn project(folder: &Path) -> Result<()> {
     Ok(std::fs::write(folder.join("Makefile"), makefile)?)
 }
 
-/// A folder for the output of one of the two copies of a program, with configuration that names it.
+/// Makes a folder for the output of one of the two copies of a program, with a configuration that names the folder.
 pub fn prepare_side(work: &Path, name: &str, address: &str) -> Result<PathBuf> {
     let folder = work.join(name);
     std::fs::create_dir_all(&folder)?;
@@ -90,7 +90,7 @@ pub fn prepare_side(work: &Path, name: &str, address: &str) -> Result<PathBuf> {
     if socket.exists() {
         std::fs::remove_file(socket)?;
     }
-    // One worker: with two, chance decides how many connections each gets, and with it how long the work takes.
+    // One worker, because with two chance would decide how many connections each gets, and so how long the work takes.
     std::fs::write(
         folder.join("nginx.conf"),
         format!(
@@ -102,7 +102,7 @@ pub fn prepare_side(work: &Path, name: &str, address: &str) -> Result<PathBuf> {
             work.join("html").display()
         ),
     )?;
-    // nginx's workers run as the user nobody, and must be able to enter the folders.
+    // nginx's workers run as the user nobody, and must have access to the folders.
     use std::os::unix::fs::PermissionsExt as _;
     for folder in [work, &folder] {
         std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755))?;

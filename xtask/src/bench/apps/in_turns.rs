@@ -1,38 +1,39 @@
-//! Two programs do the same work, each for half a second in turn: a shared machine, which is slower from one second to the
-//! next, is then slower for both.
+//! Two programs do the same work, each for half a second in turn. The speed of a shared machine changes from one second
+//! to the next; with turns, it changes for both programs alike.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use longpole_tests::Group;
 
-/// Length of a turn. Not shorter: the clock goes on while a program is frozen. So work that it does twenty times a second is
-/// due again at the beginning of each turn, and every thread is woken to continue. With a tenth of a second, longpole had
-/// 50 % more wake-ups. A Redis under load seemed 6 to 10 % slower, although the server needed only 2.4 % more CPU time with
-/// longpole than without.
+/// Length of a turn. A turn must not be shorter, because the clock continues while a program is frozen. Work that the
+/// program does twenty times a second is then due at the beginning of each turn, and every thread is woken to continue.
+/// With turns of a tenth of a second, longpole had 50 % more wake-ups. A Redis under load seemed 6 to 10 % slower,
+/// although its server needed only 2.4 % more CPU time with longpole than without.
 const TURN: Duration = Duration::from_millis(500);
-/// Time between two looks whether a work is done.
+/// Time between two checks whether a program has done its work.
 const LOOK: Duration = Duration::from_millis(1);
-/// Both works take less, even on a loaded machine.
+/// Longest time for both programs, even on a loaded machine.
 const LIMIT: Duration = Duration::from_secs(240);
 
-/// One of the two works.
+/// The work of one of the two programs.
 pub struct Work<'a> {
-    /// Its processes, frozen.
+    /// The program's processes, frozen.
     pub group: &'a Group,
-    /// Whether it is done.
+    /// Returns whether the work is done.
     pub done: &'a mut dyn FnMut() -> bool,
 }
 
-/// Time that a work took.
+/// The time that the work took.
 pub struct Took {
-    /// Seconds.
+    /// Elapsed time, in seconds.
     pub wall_s: f64,
-    /// CPU time of all its processes, seconds.
+    /// CPU time of all processes, in seconds.
     pub cpu_s: f64,
 }
 
-/// Runs both in turns until both are done, and returns the time of each. Both go on afterwards.
+/// Runs both programs in turns until both have done their work. Returns the time of each. Both programs continue
+/// afterwards.
 pub fn in_turns(mut works: [Work<'_>; 2]) -> Result<[Took; 2]> {
     let mut took = [Duration::ZERO; 2];
     let mut done = [false; 2];
@@ -41,7 +42,7 @@ pub fn in_turns(mut works: [Work<'_>; 2]) -> Result<[Took; 2]> {
         *cpu_s = -work.group.cpu_s()?;
     }
     let begin = Instant::now();
-    // First, second, second, first: neither is always the later one.
+    // The order is first, second, second, first, so that neither program is always the later one.
     for turn in [0, 1, 1, 0].into_iter().cycle() {
         if done == [true; 2] {
             break;
@@ -58,7 +59,7 @@ pub fn in_turns(mut works: [Work<'_>; 2]) -> Result<[Took; 2]> {
             *done = (work.done)();
         }
         *took += start.elapsed();
-        // Frozen after its work, too, it does not disturb the other one.
+        // A program that has done its work is frozen, too, so that it does not disturb the other one.
         work.group.hold()?;
     }
     for (cpu_s, work) in cpu_s.iter_mut().zip(&works) {

@@ -1,23 +1,24 @@
-//! Real programs and their loads.
+//! The list of real programs, with the load for each.
 
 use super::runs::{Drive, Since, drive_nginx, drive_redis};
 
 /// A program, what it needs, and its load.
 pub struct App {
     pub name: &'static str,
-    /// Programs that it needs, and the Debian packages that they come in.
+    /// Other programs that are needed, and the Debian packages that contain them.
     pub needs: &'static [(&'static str, &'static str)],
     pub load: Load<'static>,
 }
 
-/// Lines of shell: `DATA` is a file of some ten megabytes, `WORK` a folder with others, `SIDE` one for output.
-/// `WORKLOAD/NAME.c` is the program that is built from that workload of the tests.
+/// How a program is started, as lines of shell. `DATA` is replaced by a file of about ten megabytes, `WORK` by a folder
+/// with other files, and `SIDE` by a folder for output. `WORKLOAD/NAME.c` is replaced by the program that is built from
+/// that workload of the tests.
 pub enum Load<'a> {
     /// A line that runs first, and a command that ends by itself.
     Command(&'a str, &'a str),
-    /// The same for a command that starts other processes, which are recorded, too.
+    /// Like `Command`, for a command that starts other processes. The other processes are recorded, too.
     Commands(&'a str, &'a str),
-    /// The command of a server that longpole attaches to, what drives it, and the moment from which on its work counts.
+    /// A server to which longpole attaches: its command, what sends requests to it, and when its work begins to count.
     Server(&'a str, Drive, Since),
 }
 
@@ -39,7 +40,7 @@ const fn server(name: &'static str, needs: Needs, line: &'static str, drive: Dri
     App { name, needs, load: Load::Server(line, drive, since) }
 }
 
-/// Each takes some ten seconds, longpole's start included, as when a user records it.
+/// Each program runs for about ten seconds, including longpole's start, as when a user records it.
 pub const APPS: [App; 13] = [
     command("pigz", &[("pigz", "pigz")], "pigz -p2 -7 -c DATA DATA DATA"),
     command("pbzip2", &[("pbzip2", "pbzip2")], "pbzip2 -p2 -c DATA DATA DATA"),

@@ -1,5 +1,5 @@
-//! Real programs under their own load, alone and under `longpole record` with default settings, in turns of half a second;
-//! and the bytes that their recordings take for each event.
+//! Real programs under their own load, alone and under `longpole record` with default settings, in turns of half a
+//! second. Also measures the bytes that their recordings take for each event.
 
 mod files;
 mod in_turns;
@@ -18,10 +18,11 @@ pub use list::{APPS as PROGRAMS, App, Load};
 use runs::Since;
 pub use runs::{Recorded, recorded};
 
-/// Number of pairs of runs. It depends on how far the pairs differ from each other, never on which side is slower.
+/// Smallest number of pairs of runs. More pairs run if the pairs differ much, and never depending on which side is
+/// slower.
 const LEAST: usize = 5;
 const MOST: usize = 15;
-/// Enough, once the standard error of their mean is this small ([`Sample::standard_error`]).
+/// If the standard error of the pairs' mean is this small, no more pairs run ([`Sample::standard_error`]).
 const GOOD: f64 = 0.01;
 
 const APPS_TARGETS: &str = "The targets: median\nslow-down at most 1 %, worst at most 5 %, at most 8 bytes of recording for each event.";
@@ -46,7 +47,7 @@ pub const STORMS: Measurement = Measurement {
     ..BOTH
 };
 
-/// What both tables have in common.
+/// The settings that both tables share.
 const BOTH: Measurement = Measurement {
     needs: &[Need::Recorder],
     runs: Runs::Times(MOST),
@@ -76,14 +77,14 @@ const COLUMNS: [(&str, Cell); 9] = [
     ("lost, %", |side, _| side.spread("lost", 1.0)),
 ];
 
-/// Programs of a list; those that are missing or fail are left out of the table.
+/// The programs of a list. Programs that are missing or fail have no row in the table.
 fn sides<'a>(setting: &'a Setting, apps: &'static [App]) -> Result<Vec<Side<'a>>> {
     prepare(&setting.folder)?;
     let mut sides = Vec::new();
     for (stage, app) in apps.iter().enumerate().filter(|(_, app)| setting.wants(app.name)) {
         let side = match app.missing() {
             Some(why) => Side::absent(app.name, why),
-            // The first pair does not count: it brings files into memory.
+            // The first pair does not count, because it reads the files into memory.
             None => Side::new(app.name, |_| pair(app, setting)).may_fail().warming(),
         };
         let side = if setting.wishes.runs.is_none() { side.enough(are_enough) } else { side };
@@ -93,7 +94,7 @@ fn sides<'a>(setting: &'a Setting, apps: &'static [App]) -> Result<Vec<Side<'a>>
 }
 
 impl App {
-    /// Why it cannot run here.
+    /// Why the program cannot run on this machine.
     pub fn missing(&self) -> Option<String> {
         let (program, package) = self.needs.iter().find(|(program, _)| !is_here(program))?;
         Some(format!("{program} is missing: `apt-get install {package}`"))
@@ -117,9 +118,10 @@ fn pair(app: &App, setting: &Setting) -> Result<Value> {
         "alone": alone.wall_s,
         "recorded": recorded.wall_s,
         "slower": recorded.wall_s / alone.wall_s,
-        // A server is held up once, until probes that cost too much are removed.
+        // After attaching, a server is slower once, until probes that cost too much are removed.
         "held_up": is_from_attach.then_some(recorded.wall_s - alone.wall_s),
-        // CPU time of the program and of longpole together above that of the program alone; `told`: in longpole's words.
+        // CPU time of the program and longpole together, compared with that of the program alone. `told` is the cost
+        // that longpole reports.
         "more_cpu": 100.0 * (recorded.cpu_s / alone.cpu_s - 1.0),
         "told": told_cost(&said)?,
         "events": events(&said)?,

@@ -1,4 +1,4 @@
-//! One pair of runs of a real program, alone and recorded, in turns.
+//! Runs a pair of copies of a real program, alone and recorded, in turns.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -16,26 +16,27 @@ use crate::bench::summary::launched_pid;
 use crate::command;
 use crate::measure::{Setting, built};
 
-/// A run takes less, even on a loaded machine.
+/// Longest time of a run, even on a loaded machine.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// When a server's work begins to count. Too expensive probes go within some tenths of a second, which `Settled` leaves out.
+/// When a server's work begins to count. Probes that cost too much are removed within some tenths of a second, which
+/// `Settled` excludes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Since {
     Attach,
-    /// Once the same work has been done before, attached.
+    /// After the same work has been done once with longpole attached.
     Settled,
 }
 
-/// Gives a server a fixed amount of work, and waits until it is done.
+/// Gives a server a fixed amount of work, and waits until the work is done.
 pub type Drive = fn(&Side) -> Result<()>;
 
 /// One of the two copies of a program that run in turns.
 pub struct Side {
     group: Group,
-    /// The folder for its output.
+    /// The folder for this copy's output.
     folder: PathBuf,
-    /// The address at which its nginx listens.
+    /// The address on which this copy's nginx listens.
     address: String,
 }
 
@@ -54,7 +55,7 @@ impl Side {
 fn in_folder(line: &str, work: &Path) -> String {
     let mut line = line.to_owned();
     if let Some(rest) = line.strip_prefix("PYTHON ") {
-        // The interpreter itself, not a script that chooses among several.
+        // The interpreter itself, and not a script that chooses one of several interpreters.
         let python = run(&mut shell("python3 -c 'import sys; print(sys.executable)'"), LIMIT);
         line = format!("{} {rest}", python.map(|ended| ended.stdout).unwrap_or_default().trim());
     }
@@ -66,7 +67,7 @@ fn in_folder(line: &str, work: &Path) -> String {
         .replace("WORK", &work.display().to_string())
 }
 
-/// Runs a program alone and recorded, in turns; returns both times, and what longpole says.
+/// Runs a program alone and recorded, in turns. Returns both times, and longpole's output.
 pub fn pair(load: &Load<'_>, setting: &Setting, file: &Path) -> Result<([Took; 2], String)> {
     let work = &setting.folder;
     let sides = [Side::new(work, "alone", 18_745)?, Side::new(work, "recorded", 18_746)?];
@@ -77,8 +78,8 @@ pub fn pair(load: &Load<'_>, setting: &Setting, file: &Path) -> Result<([Took; 2
     }
 }
 
-/// Time of the command alone and recorded: from its release to the end of its process, without longpole's work before and
-/// after.
+/// Time of the command alone and recorded. The time is from the command's release to the end of its process, so
+/// longpole's work before and after does not count.
 fn commands(
     (before, options, line): (&str, &str, &str),
     setting: &Setting,
@@ -89,7 +90,7 @@ fn commands(
     for side in [alone, recorded] {
         run(&mut shell(&side.words(before, work)), LIMIT).context("sh")?;
     }
-    // The shell is frozen as it joins the group, before it executes the program.
+    // The shell is frozen when it joins the group, before it executes the program.
     alone.group.hold()?;
     let line_alone = alone.words(line, work);
     let mut by_itself =
@@ -118,7 +119,7 @@ fn commands(
     Ok((seconds, said))
 }
 
-/// Time of a server's work alone, and recorded: longpole attaches before the work and detaches after it.
+/// Time of a server's work alone and recorded. longpole attaches before the work and detaches after it.
 fn servers(
     (line, drive, since): (&str, Drive, Since),
     setting: &Setting,
@@ -141,7 +142,7 @@ fn servers(
         side.group.hold()?;
     }
     let seconds = std::thread::scope(|scope| {
-        // A client waits while its server is frozen.
+        // While a server is frozen, its client waits.
         let clients = sides.each_ref().map(|side| scope.spawn(move || drive(side)));
         let [mut first, mut second] = clients.each_ref().map(|client| || client.is_finished());
         let seconds = in_turns([
@@ -188,7 +189,8 @@ fn server(line: &str, work: &Path, side: &Side) -> Result<Background> {
     Ok(server)
 }
 
-/// Standard error of a recorder. It starts the program, or attaches to a server and then says `ready`.
+/// Starts a recorder and returns its standard error. The recorder starts the program, or attaches to a server and then
+/// prints `ready`.
 pub fn recorded(
     load: &Load<'_>,
     work: &Path,
@@ -220,11 +222,11 @@ pub fn recorded(
     Ok(said)
 }
 
-/// The target of a recorder.
+/// What a recorder records.
 pub enum Recorded<'a> {
-    /// A line of shell to start.
+    /// A line of shell that the recorder starts.
     Command(&'a str),
-    /// A process that runs already.
+    /// A process that already runs.
     Server(u32),
 }
 
@@ -249,7 +251,7 @@ pub fn drive_redis(side: &Side) -> Result<()> {
     command::good(&mut load, LIMIT).map(drop)
 }
 
-/// Eight connections that send requests without a pause, as browsers do: enough that no CPU is idle.
+/// Sends requests on eight connections without a pause, as browsers do: enough that no CPU is idle.
 pub fn drive_nginx(side: &Side) -> Result<()> {
     let client = |address: &str| -> Result<()> {
         let stream = TcpStream::connect(address)?;

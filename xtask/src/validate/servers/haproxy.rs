@@ -10,7 +10,7 @@ openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=localhost -keyout "$BASE/key
 cat "$BASE/key" "$BASE/certificate" > "$BASE/both.pem"
 "#;
 
-/// The slow server behind it is not HAProxy's child, so that it is not recorded.
+/// A slow server runs behind HAProxy. The slow server is not HAProxy's child, so it is not recorded.
 const START: &str = r#"
 ("$BASE/slow" $OTHER 5 > /dev/null 2>&1 &)
 cat > "$DIR/conf" <<END

@@ -2,7 +2,7 @@
 
 use super::kinds::{Fault, Server};
 
-/// Files that fill it: nothing, many keys, one large value.
+/// The files that fill the server: with nothing, with many keys, and with one large value.
 const PREPARE: &str = r#"
 cc -O2 -w -o "$BASE/ask" "$SOURCES/ask.c"
 printf 'quit\r\n' > "$BASE/nothing"
@@ -46,6 +46,6 @@ pub const MEMCACHED: Server = Server {
     ],
 };
 
-/// A request for many keys that are there.
+/// A request for many existing keys.
 const MANY: &str =
     "get key# key# key# key# key# key# key# key# key# key# key# key# key# key# key# key# key# key# key# key#";

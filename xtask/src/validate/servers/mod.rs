@@ -1,5 +1,5 @@
-//! Real servers under their own load, each with settings that are wrong and what cures them: whether LIMIT or FIX names the
-//! cause, and what the cure really gains.
+//! Real servers under their own load, each with wrong settings and the cures for them. Shows whether LIMIT or FIX names
+//! the cause, and what the cure really gains.
 
 mod go;
 mod haproxy;
@@ -92,7 +92,7 @@ fn rates(side: &Outcome) -> Option<String> {
     Some(format!("{fault} to {cure}"))
 }
 
-/// Change of the time for each request, in percent: of the medians, and the smallest and largest of single turns.
+/// The change of the time for each request, in percent: for the medians, and the smallest and largest of single turns.
 fn change(side: &Outcome) -> Option<String> {
     let (fault, cure) = (sample(side, "fault")?, sample(side, "cure")?);
     let percent = |fault: f64, cure: f64| 100.0 * (fault / cure - 1.0) + 0.0;
@@ -120,7 +120,7 @@ fn fills(results: &Results) -> Result<Fills> {
     ])
 }
 
-/// How often the cause is named in most recordings of a row.
+/// How often the cause is named in most recordings of a row, as a sentence.
 fn score(results: &Results) -> String {
     let (mut all, mut first, mut anywhere) = (0, 0, 0);
     for side in results.listed() {

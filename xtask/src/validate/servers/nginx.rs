@@ -2,7 +2,7 @@
 
 use super::kinds::{Fault, Server};
 
-/// What all faults have in common.
+/// The part of the configuration that all faults share.
 const PREPARE: &str = r#"
 mkdir "$BASE/www"; cd "$BASE/www"
 cc -O2 -w -pthread -o "$BASE/slow" "$SOURCES/slow.c"
@@ -11,7 +11,8 @@ head -c 300 log.txt > page.html
 chmod -R go+rX "$BASE"
 "#;
 
-/// With `SLOW`, a server behind nginx answers after this number of milliseconds. It is not nginx's child, so it is not recorded.
+/// With `SLOW`, a server behind nginx answers after this number of milliseconds. That server is not nginx's child, so
+/// it is not recorded.
 const START: &str = r#"
 if [ -n "${SLOW:-}" ]; then
   ("$BASE/slow" $OTHER $SLOW > /dev/null 2>&1 &)

@@ -2,7 +2,7 @@
 
 use super::kinds::{Fault, Server};
 
-/// Clusters belong to the user postgres, since the server refuses to run as root.
+/// The databases belong to the user postgres, because the server refuses to run as root.
 const PREPARE: &str = r#"
 BIN=$(dirname "$(readlink -f "$(command -v postgres)")")
 id postgres > /dev/null 2>&1 || useradd --system postgres

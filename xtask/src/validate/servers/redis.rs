@@ -7,7 +7,7 @@ exec redis-server --port $PORT --bind 127.0.0.1 --dir "$DIR" --save '' --appendo
   --hash-max-listpack-entries ${LISTPACK:-128} --enable-debug-command yes
 "#;
 
-/// Fills the server on its first load. `NOISE` is a second client's command.
+/// The first load fills the server. `NOISE` is the command of a second client.
 const LOAD: &str = r#"
 cli() { redis-cli -p $PORT "$@"; }
 if [ "$(cli dbsize | tr -dc 0-9)" -lt 1000 ]; then

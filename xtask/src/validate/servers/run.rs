@@ -1,4 +1,4 @@
-//! A server that runs, and its load.
+//! Runs a server and its load.
 
 use std::fs::File;
 use std::net::TcpStream;
@@ -14,11 +14,11 @@ use super::kinds::{Server, Variables};
 use crate::command;
 use crate::measure::Setting;
 
-/// A server that does not answer by then fails.
+/// A server fails if it does not answer within this time.
 const START: Duration = Duration::from_secs(30);
-/// A server that has not ended by then is killed.
+/// A server that has not ended within this time is killed.
 const END: Duration = Duration::from_secs(5);
-/// No script takes longer.
+/// Longest time of a script.
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// Where a server's scripts run.
@@ -26,7 +26,7 @@ pub struct Place<'a> {
     pub server: &'static Server,
     pub setting: &'a Setting,
     pub variables: Variables,
-    /// Its first port; the next one is also its own.
+    /// The server's first port. The next port is the server's own, too.
     pub port: u16,
 }
 
@@ -51,7 +51,7 @@ impl Place<'_> {
         script
     }
 
-    /// Prepares the folder that all starts share, once.
+    /// Prepares, once, the folder that all starts share.
     pub fn prepare(&self) -> Result<()> {
         if self.base().exists() {
             return Ok(());
@@ -63,11 +63,11 @@ impl Place<'_> {
 
     /// Starts the server, and waits until it answers.
     pub fn start(&self) -> Result<Running> {
-        // What an earlier fault of this server left.
+        // Removes what an earlier fault of this server has left.
         drop(std::fs::remove_dir_all(self.own()));
         std::fs::create_dir_all(self.own())?;
         let log = self.own().join("log");
-        // If this program is killed, the server ends, too.
+        // With --pdeathsig, the server ends even if this program is killed.
         let mut start = command::line("setpriv", "--pdeathsig TERM sh -ec");
         start.arg(self.server.start);
         let mut start = self.with_variables(start);
@@ -101,12 +101,12 @@ impl Place<'_> {
         load
     }
 
-    /// Requests per second under load for this time.
+    /// The number of requests per second under load for this time.
     pub fn load(&self, time: Duration) -> Result<f64> {
         rate(&command::good(&mut self.load_for(time), LIMIT)?.stdout)
     }
 
-    /// Does something while the load goes on for this time.
+    /// Calls `act` while the load runs for this time.
     pub fn under_load<T>(&self, time: Duration, act: impl FnOnce() -> Result<T>) -> Result<T> {
         let load = Background::start(&mut self.load_for(time))?;
         let done = act()?;
@@ -123,7 +123,7 @@ fn rate(said: &str) -> Result<f64> {
     Ok(rate)
 }
 
-/// A server; it ends with all its processes when dropped.
+/// A running server. The server ends with all its processes when this value is dropped.
 pub struct Running(Child);
 
 impl Running {
@@ -133,7 +133,7 @@ impl Running {
 
     fn signal(&self, name: &str) {
         let group = format!("-{}", self.pid());
-        // Without an answer, there is nobody left to end.
+        // If kill fails, there is no process left to end.
         drop(command::text(Command::new("kill").args(["-s", name, "--", &group])));
     }
 }

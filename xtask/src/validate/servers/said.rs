@@ -1,23 +1,23 @@
-//! LIMIT, "Or" and FIX of longpole's first screen, as text.
+//! Reads LIMIT, "Or" and FIX from the text of longpole's first screen.
 
 use anyhow::{Context, Result};
 
-/// The cause is in LIMIT.
+/// The result if the cause is in LIMIT.
 pub const FIRST: &str = "first";
-/// The cause is not on the screen.
+/// The result if the cause is not on the screen.
 pub const NOWHERE: &str = "-";
-/// Rows of these parts stand below their heads.
+/// Rows of these parts are indented by this, below their heads.
 const MARGIN: &str = "       ";
 
-/// What the first screen says of limits.
+/// The part of the first screen that is about limits.
 pub struct Screen {
     /// LIMIT without its "Or" rows.
     pub limit: String,
-    /// "Or" rows.
+    /// The rows "Or".
     alternatives: Vec<String>,
     /// Rows of FIX: the change and its gain.
     fixes: Vec<(String, String)>,
-    /// CPUs that programs used that were not recorded.
+    /// Number of CPUs that were used by programs outside of the recording.
     pub others: f64,
 }
 
@@ -36,11 +36,11 @@ impl Screen {
                 part = head.trim();
             }
             match part {
-                // What limits on a machine with more CPUs does not count.
+                // A limit on a machine with more CPUs does not count.
                 "LIMIT" if row.starts_with("On ") && row.contains(" CPUs: ") => part = "",
                 "LIMIT" if row.starts_with("Or, ") => alternatives.push(row.to_owned()),
                 "LIMIT" => match alternatives.last_mut() {
-                    // A long row goes on, and sentences about the whole limit come before the first "Or".
+                    // The text of a long row continues. Sentences about the whole limit come before the first "Or".
                     Some(above) => *above = format!("{above} {row}"),
                     None => limit.push(row),
                 },
@@ -56,7 +56,7 @@ impl Screen {
             .context("no LIMIT on the screen")
     }
 
-    /// Where one of these words occurs: `first`, `row 2`, or `-`.
+    /// Where one of these words occurs: `first`, `row 2`, or `-` for nowhere.
     pub fn place_of(&self, words: &[&str]) -> String {
         let has = |text: &str| words.iter().any(|word| text.to_lowercase().contains(word));
         if has(&self.limit) {
@@ -67,7 +67,7 @@ impl Screen {
         at.map_or(NOWHERE.to_owned(), |at| format!("row {}", at + 2))
     }
 
-    /// The gain of the first change with all of these words.
+    /// The predicted gain of the first change that contains all of these words.
     pub fn promise(&self, words: &[&str]) -> Option<String> {
         let has = |what: &str| !words.is_empty() && words.iter().all(|word| what.contains(word));
         let (_, gain) = self.fixes.iter().find(|(what, _)| has(what))?;
@@ -75,7 +75,8 @@ impl Screen {
     }
 }
 
-/// A row of FIX: the change, and its gain without that on other numbers of CPUs. A long change leaves no room before the gain.
+/// Splits a row of FIX into the change and its gain. Gains on other numbers of CPUs are removed. After a long change,
+/// only one blank precedes the gain.
 fn change(row: &str) -> (String, String) {
     let now = row.rsplit_once('(').filter(|(_, rest)| rest.contains(" on ")).map_or(row, |(now, _)| now);
     let words: Vec<&str> = now.split_whitespace().collect();

@@ -1,4 +1,4 @@
-//! One fault of a server: what its cure gains, and what longpole says.
+//! Tries one fault of a server: what its cure gains, and what longpole says about it.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,23 +13,24 @@ use crate::command;
 use crate::measure::{Setting, in_turns};
 use crate::validate::programs::LIMIT;
 
-/// Recordings of each fault, but not more than runs.
+/// Number of recordings of each fault. There are never more recordings than runs.
 pub const RECORDINGS: usize = 3;
-/// Load of one measurement of the rate.
+/// Length of the load for one measurement of the rate.
 const TURN: Duration = Duration::from_secs(2);
-/// Load before the first measurement, so that caches are filled and code is compiled.
+/// Length of the load before the first measurement, in which caches are filled and code is compiled.
 const WARM: Duration = Duration::from_secs(2);
-/// longpole attaches this long after the load has begun,
+/// Time from the beginning of the load until longpole attaches.
 const BEFORE: Duration = Duration::from_millis(1500);
-/// records for this time,
+/// Length of the recording.
 const WINDOW: Duration = Duration::from_secs(3);
-/// and the load lasts longer than both, attaching included.
+/// Length of the load, which is longer than the two together and includes the time for attaching.
 const LOAD: Duration = Duration::from_secs(7);
-/// Ports of the server with the fault, and with the cure; each has the next one, too.
+/// First ports of the server with the fault and of the server with the cure. Each also uses the next port.
 const PORTS: [u16; 2] = [17_810, 17_820];
 
-/// `fault` and `cure`: all measured rates. `limit`, `promised`: of the first recording. `named`: of all. The rates and the
-/// recordings stay in target/servers; a run that resumes only asks longpole again.
+/// `fault` and `cure` have all measured rates. `limit` and `promised` come from the first recording, and `named` from
+/// all. The rates and recordings stay in target/servers. A run that resumes only makes longpole analyse the recordings
+/// again.
 pub fn measured(server: &'static Server, fault: &'static Fault, setting: &Setting) -> Result<Value> {
     let folder = setting.workspace.target.join("servers");
     std::fs::create_dir_all(&folder)?;
@@ -75,7 +76,7 @@ fn rates_and_recordings(
     Ok(json!({ "fault": rates[0].values(), "cure": rates[1].values() }))
 }
 
-/// A name for files.
+/// A name for the files of this fault.
 fn name(server: &Server, fault: &Fault) -> String {
     let words = format!("{} {}", server.name, fault.told);
     words.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' }).collect()
@@ -90,7 +91,7 @@ fn record(place: &Place<'_>, server: &Running, file: &Path) -> Result<()> {
     })
 }
 
-/// longpole's first screen for a recording, which is also kept as text.
+/// longpole's first screen for a recording. The screen is also stored as text.
 fn screen(setting: &Setting, file: &Path) -> Result<Screen> {
     let said = command::good(setting.call("report").arg(file), LIMIT)?.stdout;
     std::fs::write(file.with_extension("txt"), &said)?;
