@@ -265,7 +265,13 @@ impl Search {
         }
         let busy_thread = self.without_busy_thread(&run, &without);
         without.extend(busy_thread.into_iter().chain(self.without_serial_again(&run)));
-        without.extend(self.without_uneven_rounds(&run));
+        // Evenly divided work between barriers or until joins is simulated, and the same advice.
+        if !without
+            .iter()
+            .any(|(edit, ns)| matches!(edit, Edit::DivideEvenly(_)) && 1.0 - ns / time_ns >= WORTH)
+        {
+            without.extend(self.without_uneven_rounds(&run));
+        }
         let cost = self.at_least_cost(&run);
         without.extend(cost.and_then(|cost| {
             let ns = self.trials.with(vec![cost.clone()]).time_ns(cpus, 0)?;

@@ -3,13 +3,14 @@
 //! longpole's own.)
 
 use super::stretch::Computing;
-use crate::limit::WORTH;
 use crate::program::{Operation, Program};
 use crate::time::Ticks;
 use rustc_hash::FxHashMap;
 
 /// With fewer rounds, a user can examine each end by itself.
 const FEWEST: u64 = 3;
+/// A smaller part of the run is what equal work differs by chance: threads are interrupted, caches are cold.
+const MUCH: f64 = 0.15;
 /// Shorter ends, nanoseconds, are hand-overs.
 const SHORTEST_NS: u64 = 100_000;
 /// Largest part of the ends in which threads outside of the crew may compute: the crew may wait for these.
@@ -134,7 +135,7 @@ fn of_crew(computing: &Computing, crew: &[usize], (most, length): (u64, u64)) ->
         && found.ends / found.times.max(1) >= Ticks::from_ns(SHORTEST_NS).0
         && share(by_others, found.ends) <= OTHERS
         && share(idle, length) <= IDLE
-        && share(found.saved, length) >= WORTH;
+        && share(found.saved, length) >= MUCH;
     is_round.then_some(found)
 }
 
