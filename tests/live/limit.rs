@@ -52,7 +52,7 @@ fn threads_that_change_one_cache_line_are_limited_by_it() {
         return;
     }
     let of = |how: &str| {
-        let recorded = Recorded::good(&["--overhead", "none"], &program, &[how, "15000"]);
+        let recorded = Recorded::good(&["--overhead", "none"], &program, &[how, "40000"]);
         limit(&recorded.report("2"), 2)
     };
     let shared = of("shared");
@@ -177,4 +177,23 @@ fn threads_that_map_and_unmap_wait_for_the_lock_of_their_memory_map() {
     assert!(others.iter().chain([&found]).all(|of| of["kind"] != "support_work"), "{found}");
     let text = Longpole::with(["report", "--cpus", "2"]).and(&recorded.file).ok().stdout;
     assert!(!text.contains("they wait for") && !text.contains(" kernel  limits"), "{text}");
+}
+
+/// Over the whole run both processes of a pool do the same; in each round one of them is done later.
+#[test]
+fn a_pool_of_processes_with_uneven_rounds_is_limited_by_imbalance() {
+    let program = skip_unless_live!("rounds.c");
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        return println!("SKIP a_pool_of_processes_with_uneven_rounds: one CPU");
+    }
+    let of = |how: &str| {
+        let recorded = Recorded::good(&["--overhead", "none"], &program, &[how, "40"]);
+        limit(&recorded.report("2"), 2)
+    };
+    let uneven = of("uneven");
+    assert_eq!((&uneven["kind"], &uneven["function"]), (&"imbalance".into(), &"evaluate".into()), "{uneven}");
+    assert!(uneven["rounds"].as_u64().is_some_and(|rounds| (20..=40).contains(&rounds)), "{uneven}");
+    let even = of("even");
+    let others = even["others"].as_array().map_or(&[][..], Vec::as_slice);
+    assert!(others.iter().chain([&even]).all(|of| of["rounds"].as_u64().is_none()), "{even}");
 }
