@@ -111,6 +111,8 @@ pub struct Assumptions {
     pub devices: Vec<(String, u32)>,
     /// Number of cache lines for which threads wait longer on more CPUs.
     pub lines: usize,
+    /// Whether CPU time at contended locks is absent on fewer CPUs.
+    pub locks: bool,
     servers: Vec<u32>,
     tick: Option<Ticks>,
     seed: u64,
@@ -191,6 +193,7 @@ impl Assumptions {
                 .map(|quota| quota.max(1))
                 .filter(|quota| *quota < NO_QUOTA),
             lines: facts.lines.len(),
+            locks: facts.lock_work.is_some(),
             devices: limited.map(|(servers, name)| (name.clone(), *servers)).collect(),
             servers,
             tick: tick.map(Ticks::from_ns),

@@ -187,11 +187,19 @@ fn made_with(prediction: &Prediction, assumptions: &Assumptions) -> String {
     if prediction.recordings > 1 {
         text.push_str(&format!("; {} recordings, the limit is of the first", prediction.recordings));
     }
-    text.push_str(match assumptions.lines {
-        0 => ". Computing takes as long as recorded: slower caches or memory on more CPUs are not modelled.",
-        _ => {
-            ". By a model, threads wait longer on more CPUs for cache lines that they change together. All other computing takes as long as recorded."
+    if assumptions.lines > 0 {
+        text.push_str(
+            ". By a model, threads wait longer on more CPUs for cache lines that they change together",
+        );
+    }
+    if assumptions.locks {
+        text.push_str(". By a model, most of the CPU time at contended locks is absent on one CPU");
+    }
+    text.push_str(match (assumptions.lines, assumptions.locks) {
+        (0, false) => {
+            ". Computing takes as long as recorded: slower caches or memory on more CPUs are not modelled."
         }
+        _ => ". All other computing takes as long as recorded.",
     });
     text
 }

@@ -3,9 +3,9 @@
 //! longpole's own.)
 
 use super::stretch::Computing;
-use crate::program::{Operation, Program};
+use crate::program::{EdgeId, Operation, Program, Thread};
 use crate::time::Ticks;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// With fewer rounds, a user can examine each end by itself.
 const FEWEST: u64 = 3;
@@ -30,6 +30,20 @@ pub(in crate::limit) struct Rounds {
     pub(in crate::limit) ends: u64,
     /// The part of that time that is saved if all threads compute until the end, ticks.
     pub(in crate::limit) saved: u64,
+}
+
+impl Rounds {
+    /// Adds a round, and returns the part of its end in which others compute.
+    fn add(&mut self, round: Round, crew: usize) -> u64 {
+        let saved = if round.is_full { round.saved(crew) } else { 0 };
+        if saved == 0 {
+            return 0;
+        }
+        self.times += 1;
+        self.ends += round.ends;
+        self.saved += saved;
+        round.others
+    }
 }
 
 /// One round so far, ticks.
@@ -63,7 +77,8 @@ pub(in crate::limit) fn uneven(
 ) -> Option<Rounds> {
     let all = crews.iter().filter_map(|crew| {
         let most = most.min(crew.len());
-        (most > 1).then(|| of_crew(computing, crew, (most as u64, length))).flatten()
+        let tells = Tells::of(program, crew);
+        (most > 1).then(|| of_crew(computing, (crew, &tells), (most as u64, length))).flatten()
     });
     let waits = |rounds: &Rounds| {
         let threads = rounds.crew.iter().filter_map(|thread| program.threads.get(*thread));
@@ -82,7 +97,57 @@ pub(in crate::limit) fn uneven(
     all.filter(of_devices).max_by_key(|rounds| rounds.saved)
 }
 
-fn of_crew(computing: &Computing, crew: &[usize], (most, length): (u64, u64)) -> Option<Rounds> {
+/// When threads of a crew wake threads outside of it: that a task is done. A thread that finds its next task at once does not
+/// stop in between.
+struct Tells(FxHashMap<u32, Vec<u64>>);
+
+impl Tells {
+    /// For each thread of the crew: its computing before each of these operations, ticks.
+    fn of(program: &Program, crew: &[usize]) -> Tells {
+        let threads = || crew.iter().filter_map(|number| Some((*number, program.threads.get(*number)?)));
+        let own: FxHashSet<EdgeId> = threads()
+            .flat_map(|(_, thread)| &thread.operations)
+            .filter_map(|operation| match operation {
+                Operation::Await(edge) => Some(*edge),
+                _ => None,
+            })
+            .collect();
+        let of_thread = |(number, thread): (usize, &Thread)| {
+            let mut computed = 0u64;
+            let mut at = Vec::new();
+            for operation in &thread.operations {
+                match operation {
+                    Operation::Exec(length) | Operation::ExecIn(_, length) | Operation::Once(_, length) => {
+                        computed = computed.saturating_add(length.0);
+                    }
+                    Operation::Release(edge) if !own.contains(edge) => at.push(computed),
+                    Operation::SemPost(_) | Operation::Signal(_) | Operation::CondSignal(_) => {
+                        at.push(computed)
+                    }
+                    _ => {}
+                }
+            }
+            (u32::try_from(number).unwrap_or(u32::MAX), at)
+        };
+        Tells(threads().map(of_thread).collect())
+    }
+
+    /// Whether the thread says so in the last `within` ticks of its computing up to here.
+    fn has(&self, thread: u32, computed: u64, within: u64) -> bool {
+        let Some(all) = self.0.get(&thread) else { return false };
+        let next = all.partition_point(|at| *at <= computed);
+        next.checked_sub(1).and_then(|last| all.get(last)).is_some_and(|at| computed - at <= within)
+    }
+}
+
+/// A round is over if a thread wakes one outside of the crew in the last part of its end, one part in `LAST`.
+const LAST: u64 = 20;
+
+fn of_crew(
+    computing: &Computing,
+    (crew, tells): (&[usize], &Tells),
+    (most, length): (u64, u64),
+) -> Option<Rounds> {
     let mut changes: Vec<(u64, bool, Option<u32>)> = Vec::new();
     for (thread, start, end) in computing.parts() {
         let member = Some(thread).filter(|thread| crew.binary_search(&(*thread as usize)).is_ok());
@@ -94,7 +159,9 @@ fn of_crew(computing: &Computing, crew: &[usize], (most, length): (u64, u64)) ->
     let mut found = Rounds { crew: crew.to_vec(), times: 0, ends: 0, saved: 0 };
     let (mut members, mut others, mut since, mut idle, mut by_others) = (0u64, 0u64, 0u64, 0u64, 0u64);
     let mut round = Round::default();
+    // Since when members compute, and what they computed before.
     let mut began: FxHashMap<u32, u64> = FxHashMap::default();
+    let mut before: FxHashMap<u32, u64> = FxHashMap::default();
     for (time, begins, member) in changes.into_iter().chain([(length, false, None)]) {
         let passed = time.saturating_sub(since);
         since = time.max(since);
@@ -106,11 +173,25 @@ fn of_crew(computing: &Computing, crew: &[usize], (most, length): (u64, u64)) ->
             round.saved += passed - passed / most * members;
             round.others += if others > 0 { passed } else { 0 };
         }
+        let is_over = begins && member.is_some() && round.ends > 0 && {
+            let at = |thread: &u32, since: &u64| before.get(thread).copied().unwrap_or(0) + (time - since);
+            began.iter().all(|(thread, since)| tells.has(*thread, at(thread, since), round.ends / LAST))
+        };
+        if is_over {
+            for (thread, since) in &mut began {
+                let computed = time - *since;
+                *round.work.entry(*thread).or_insert(0) += computed;
+                *before.entry(*thread).or_insert(0) += computed;
+                *since = time;
+            }
+            by_others += found.add(std::mem::take(&mut round), crew.len());
+        }
         match member {
             Some(thread) if begins => _ = began.insert(thread, time),
             Some(thread) => {
                 let computed = time - began.remove(&thread).unwrap_or(time);
                 *round.work.entry(thread).or_insert(0) += computed;
+                *before.entry(thread).or_insert(0) += computed;
             }
             None => {}
         }
@@ -120,14 +201,7 @@ fn of_crew(computing: &Computing, crew: &[usize], (most, length): (u64, u64)) ->
             // More work was there for the others.
             round = Round { is_full: true, work: round.work, ..Round::default() };
         } else if members == 0 {
-            let saved = if round.is_full { round.saved(crew.len()) } else { 0 };
-            if saved > 0 {
-                found.times += 1;
-                found.ends += round.ends;
-                found.saved += saved;
-                by_others += round.others;
-            }
-            round = Round::default();
+            by_others += found.add(std::mem::take(&mut round), crew.len());
         }
     }
     let share = |part: u64, of: u64| part as f64 / of.max(1) as f64;
